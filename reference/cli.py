@@ -225,9 +225,10 @@ def prove(
 ) -> None:
     """Prove invariants inductive with Z3, and the contracts of pure functions with CrossHair.
 
-    Flush, Replication and Election (by its number of nodes) are proofs; the other names are of contracts.
-    Prints what each proof grants. A proof that fails shows a counterexample to induction: a small state that
-    the invariant allows, and the step that breaks it. What the solver cannot decide is unknown, exit code 3.
+    A NAME is a model with a proof (Election with its number of nodes) or a module whose functions have
+    contracts; a wrong name prints all of them. The report lists the assumptions of each proof. A proof that
+    fails shows a counterexample to induction: a small state that the invariant allows, and the step that
+    breaks it. If the solver cannot decide, the verdict is unknown and the exit code 3.
 
     Example: mqproof prove Flush;  mqproof prove Replication --mutants
     """
@@ -247,7 +248,7 @@ def prove(
 
 
 def _results(model: str, profile: str) -> "Iterator[Result]":
-    """A result a bounded model for the comparison, and one an invariant over all of them."""
+    """Yield one result for the comparison of each bounded model, then one for each invariant over all."""
     from mqproof.reference.equiv import compare
     from mqproof.reference.explorer.survey import bounded_models
     from mqproof.reference.models import MODELS

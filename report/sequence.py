@@ -13,6 +13,7 @@ from textwrap import wrap
 from typing import Final
 from xml.sax.saxutils import escape, quoteattr
 
+from mqproof.report.labels import Box, Placement, Spot, text_width
 from mqproof.report.printable import one_line
 
 
@@ -53,6 +54,10 @@ class Step:
     """The changes, one line each; shown at the right."""
 
 
+INITIALLY: Final = -1
+"""The row before the first step."""
+
+
 @dataclass(frozen=True, slots=True)
 class Arrow:
     """A message. Rows are indexes into `Diagram.steps`."""
@@ -61,6 +66,7 @@ class Arrow:
     target: str
     label: str
     sent: int
+    """The row in which it was sent; INITIALLY if it is in the initial state."""
     ended: int | None
     """The row in which it was received or lost; None while it is still in transit."""
     lost: bool = False
@@ -73,6 +79,8 @@ class Diagram:
     steps: tuple[Step, ...]
     arrows: tuple[Arrow, ...] = ()
     subtitle: str = ""
+    initial: tuple[str, ...] = ()
+    """The initial state, one line for each variable; shown at the right of the row before the first step."""
     verdict: str = ""
     """The headline of the box at the end, such as the violated invariant; empty for no box."""
     explanation: str = ""
@@ -96,8 +104,16 @@ _LETTER: Final = 7.4
 """The width of a letter, large enough for the 13 px sans-serif text in any usual font."""
 _MONO_LETTER: Final = 7.0
 _TEXT_LINE: Final = 17
-_SPACING: Final = 190
-"""The distance between two lifelines."""
+_SPACING_MIN: Final = 190
+_SPACING_MAX: Final = 330
+_STUB: Final = 38
+"""The length of the beginning of an arrow that has not arrived, with the space to its label."""
+_LABEL_SIZE: Final = 12
+_STUB_SIZE: Final = 11
+_SHARES: Final = (0.72, 0.5, 0.62, 0.82, 0.4, 0.9, 0.3, 0.2)
+"""Where a label may be along a diagonal arrow, the best place first: near their ends arrows are separate."""
+_ROOMS_MAX: Final = 60
+"""How often a row is made higher until no label covers another."""
 _LABEL_LETTERS: Final = 24
 _CHANGE_LETTERS: Final = 52
 _ROW_MIN: Final = 40
@@ -108,6 +124,8 @@ class _Layout:
     """The positions of all parts, in pixels."""
 
     x: dict[str, float]
+    spacing: float
+    """The distance between two lifelines."""
     left: float
     """The left edge of the lifelines' part."""
     changes: float
@@ -115,11 +133,14 @@ class _Layout:
     width: float
     head: float
     """The y of the lifelines' heads."""
+    initial: float
+    """The top of the row of the initial state."""
     tops: tuple[float, ...]
     """The top of each row, and the bottom of the last."""
 
     def middle(self, row: int) -> float:
-        return (self.tops[row] + self.tops[row + 1]) / 2
+        above = self.initial if row == INITIALLY else self.tops[row]
+        return (above + self.tops[row + 1]) / 2
 
 
 def render(diagram: Diagram) -> str:
@@ -129,11 +150,13 @@ def render(diagram: Diagram) -> str:
         ValueError: a step or an arrow names a lifeline, or a row, that the diagram does not have.
     """
     _check(diagram)
-    layout = _layout(diagram)
+    layout, spots = _roomy(diagram)
     body = [*_title(diagram, layout), *_rows(diagram, layout), *_lifelines(diagram, layout)]
-    body += [part for arrow in diagram.arrows if arrow.ended is not None for part in _arrow(arrow, layout)]
-    body += _stubs(diagram, layout)
+    body += [
+        part for number, arrow in enumerate(diagram.arrows) for part in _arrow(arrow, spots[number], layout)
+    ]
     body += [part for row, step in enumerate(diagram.steps) for part in _step(row, step, layout)]
+    body += [_label_of(arrow, spots[number]) for number, arrow in enumerate(diagram.arrows)]
     body += _loop(diagram, layout)
     box, height = _verdict(diagram, layout)
     body += box
@@ -157,28 +180,100 @@ def _check(diagram: Diagram) -> None:
         )
     rows = [row for arrow in diagram.arrows for row in (arrow.sent, arrow.ended) if row is not None]
     rows += diagram.loop or ()
-    if unknown_rows := [row for row in rows if not 0 <= row < len(diagram.steps)]:
+    sent_first = {INITIALLY} & {arrow.sent for arrow in diagram.arrows}
+    if unknown_rows := [row for row in rows if not 0 <= row < len(diagram.steps) and row not in sent_first]:
         raise ValueError(f"diagram {diagram.title!r}: no row {unknown_rows[0]}, it has {len(diagram.steps)}")
 
 
-def _layout(diagram: Diagram) -> _Layout:
+def _roomy(diagram: Diagram) -> tuple[_Layout, list[Spot]]:
+    """Return a layout whose rows are high enough for all labels, and the spot of each arrow's label."""
+    room = [0] * len(diagram.steps)
+    for _ in range(_ROOMS_MAX):
+        layout = _layout(diagram, room)
+        spots, crowded = _spots(diagram, layout)
+        if not crowded:
+            break
+        for row in crowded:
+            room[row] += _TEXT_LINE
+    return layout, spots
+
+
+def _layout(diagram: Diagram, room: Sequence[int]) -> _Layout:
+    """Return the positions, with `room` more pixels for each row."""
     longest = max((len(step.action) for step in diagram.steps), default=0)
     left = _MARGIN + 34 + longest * _LETTER + 16
+    spacing = _spacing(diagram)
     x = {
-        lifeline.name: left + _SPACING * 0.45 + index * _SPACING
+        lifeline.name: left + spacing * 0.45 + index * spacing
         for index, lifeline in enumerate(diagram.lifelines)
     }
     # The label of the last lifeline is to its right.
-    changes = left + _SPACING * (len(diagram.lifelines) + 0.4)
-    widest = max((len(line) for step in diagram.steps for line in _changes(step)), default=0)
+    longest_label = max((len(line) for step in diagram.steps for line in _label(step)), default=0)
+    beside = max(_SPACING_MIN / 2, text_width("x" * longest_label, _LABEL_SIZE) + 13)
+    changes = max(x.values(), default=left) + beside + _MARGIN
+    blocks = [_initial(diagram), *map(_changes, diagram.steps)]
+    widest = max((len(line) for block in blocks for line in block), default=0)
     width = max(changes + widest * _MONO_LETTER + _MARGIN, _MARGIN * 2 + len(diagram.title) * 10.5)
     head = 58.0 + _TEXT_LINE * len(_subtitle(diagram, width))
-    tops = [head + 62]
-    for step in diagram.steps:
-        waiting = len(_on_their_way(diagram, len(tops) - 1))
-        lines = max(len(_changes(step)), len(_label(step)), waiting, 1)
-        tops.append(tops[-1] + max(_ROW_MIN, lines * _TEXT_LINE + 14))
-    return _Layout(x, left, changes, width, head, tuple(tops))
+    initial = head + 62
+    has_initial = diagram.initial or any(arrow.sent == INITIALLY for arrow in diagram.arrows)
+    tops = [initial + (_height(diagram, INITIALLY, len(_initial(diagram))) if has_initial else 0)]
+    for row, step in enumerate(diagram.steps):
+        lines = max(len(_changes(step)), len(_label(step)))
+        tops.append(tops[-1] + _height(diagram, row, lines) + room[row])
+    return _Layout(x, spacing, left, changes, width, head, initial, tuple(tops))
+
+
+def _height(diagram: Diagram, row: int, lines: int) -> float:
+    return max(_ROW_MIN, max(lines, len(_on_their_way(diagram, row)), 1) * _TEXT_LINE + 14)
+
+
+def _spacing(diagram: Diagram) -> float:
+    """Return the distance of two lifelines at which most labels fit between them."""
+    arrived = [text_width(a.label, _LABEL_SIZE) for a in diagram.arrows if a.ended is not None]
+    waiting = [text_width(_stub_text(a), _STUB_SIZE) + _STUB for a in diagram.arrows if a.ended is None]
+    return min(max([_SPACING_MIN, *(width + 24 for width in (*arrived, *waiting))]), _SPACING_MAX)
+
+
+def _initial(diagram: Diagram) -> list[str]:
+    return [line for each in diagram.initial for line in _wrapped(each, _CHANGE_LETTERS, "  ")]
+
+
+def _spots(diagram: Diagram, layout: _Layout) -> tuple[list[Spot], set[int]]:
+    """Return the spot of each arrow's label, and the rows in which a label covers something."""
+    placement, crowded = Placement(), set()
+    for row, step in enumerate(diagram.steps):
+        y = layout.middle(row)
+        placement.take(Spot(_MARGIN + 34, y + 4.5).box(step.action, 13))
+        for name in step.at:
+            placement.take(Box(layout.x[name] - 7, y - 7, layout.x[name] + 7, y + 7))
+        for beside, line_y, line in _label_lines(row, step, layout):
+            if placement.take(Spot(beside, line_y).box(line, _LABEL_SIZE)):
+                crowded.add(row)
+    spots = []
+    for arrow in diagram.arrows:
+        if arrow.ended is None:
+            text, size, choices = _stub_text(arrow), _STUB_SIZE, _stub_ends(diagram, arrow, layout)
+        else:
+            text, size, choices = arrow.label, _LABEL_SIZE, _along(arrow, layout)
+        spot, is_free = placement.place(text, size, choices)
+        spots.append(spot)
+        if not is_free:
+            crowded.add(max(arrow.sent if arrow.ended is None else arrow.ended, 0))
+    return spots, crowded
+
+
+def _along(arrow: Arrow, layout: _Layout) -> list[Spot]:
+    """Return the spots along an arrow, above and below its line, within the lifelines' part."""
+    (x1, y1), (x2, y2) = _ends(arrow, layout)
+    half = text_width(arrow.label, _LABEL_SIZE) / 2
+    low, high = layout.left + half, layout.changes - 8 - half
+    shares = (0.5, 0.4, 0.6, 0.3, 0.7) if y1 == y2 else _SHARES
+    return [
+        Spot(min(max(x1 + (x2 - x1) * share, low), high), y1 + (y2 - y1) * share + below, "middle")
+        for share in shares
+        for below in (-6, 15)
+    ]
 
 
 def _changes(step: Step) -> list[str]:
@@ -204,6 +299,11 @@ def _title(diagram: Diagram, layout: _Layout) -> Iterator[str]:
 
 
 def _rows(diagram: Diagram, layout: _Layout) -> Iterator[str]:
+    if diagram.initial:
+        y = (layout.initial + layout.tops[0]) / 2
+        yield _words(_MARGIN + 34, y + 4.5, "initially", f'fill="{_SOFT}"')
+        style = f'font-family="{_MONO}" font-size="11.5" fill="{_SOFT}" xml:space="preserve"'
+        yield from _block(layout.changes, y, _initial(diagram), style)
     for row, (top, bottom) in enumerate(pairwise(layout.tops)):
         fill = _row_paper(row, diagram.steps[row])
         size = f'width="{layout.width:.1f}" height="{bottom - top:.1f}"'
@@ -229,7 +329,7 @@ def _lifelines(diagram: Diagram, layout: _Layout) -> Iterator[str]:
             if mark is Mark.CRASH:
                 style = f'stroke="{_RED}" stroke-width="1.5" stroke-dasharray="1 6" stroke-linecap="round"'
             yield f'<line x1="{x:.1f}" y1="{above:.1f}" x2="{x:.1f}" y2="{below:.1f}" {style}/>'
-        wide = _SPACING - 24
+        wide = _SPACING_MIN - 24
         yield (
             f'<rect x="{x - wide / 2:.1f}" y="{layout.head:.1f}" width="{wide}" height="46" rx="6"'
             f' fill="#eaf1f9" stroke="{_BLUE}"/>'
@@ -247,13 +347,20 @@ def _step(row: int, step: Step, layout: _Layout) -> Iterator[str]:
     colour = {Mark.CRASH: _RED, Mark.RESTART: _GREEN}.get(step.mark, _BLUE)
     for name in step.at:
         yield from _sign(step.mark, layout.x[name], y)
-    if step.at:
-        beside = layout.x[step.at[0]] + 13
-        emphasis = ' font-weight="650"' if step.mark is not Mark.STEP else ""
-        style = f'font-size="12" fill="{colour}"{emphasis} {_halo(_row_paper(row, step))}'
-        yield from _block(beside, y, _label(step), style)
+    emphasis = ' font-weight="650"' if step.mark is not Mark.STEP else ""
+    style = f'font-size="{_LABEL_SIZE}" fill="{colour}"{emphasis} {_halo(_row_paper(row, step))}'
+    for x, line_y, line in _label_lines(row, step, layout):
+        yield _words(x, line_y, line, style)
     style = f'font-family="{_MONO}" font-size="11.5" fill="{_SOFT}" xml:space="preserve"'
     yield from _block(layout.changes, y, _changes(step), style)
+
+
+def _label_lines(row: int, step: Step, layout: _Layout) -> Iterator[tuple[float, float, str]]:
+    """Yield the place and the text of each line of a step's label, beside its first lifeline."""
+    if step.at:
+        lines = _label(step)
+        for index, y in enumerate(_line_places(layout.middle(row), len(lines))):
+            yield layout.x[step.at[0]] + 13, y, lines[index]
 
 
 def _halo(paper: str) -> str:
@@ -271,47 +378,59 @@ def _sign(mark: Mark, x: float, y: float) -> Iterator[str]:
         yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" fill="{_BLUE}"/>'
 
 
-def _arrow(arrow: Arrow, layout: _Layout) -> Iterator[str]:
-    x1, y1 = layout.x[arrow.source], layout.middle(arrow.sent)
-    x2 = layout.x[arrow.target]
+def _ends(arrow: Arrow, layout: _Layout) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Return both ends of an arrow that arrived or was lost."""
     assert arrow.ended is not None
-    y2 = layout.middle(arrow.ended)
+    x1, y1 = layout.x[arrow.source], layout.middle(arrow.sent)
+    x2, y2 = layout.x[arrow.target], layout.middle(arrow.ended)
     if arrow.source == arrow.target:
         x1, x2 = x1 + 4, x1 + 40
     if arrow.lost:
         x2, y2 = x1 + (x2 - x1) * 0.6, y1 + (y2 - y1) * 0.6
+    return (x1, y1), (x2, y2)
+
+
+def _arrow(arrow: Arrow, label: Spot, layout: _Layout) -> Iterator[str]:
+    """Draw an arrow without its label. If it has not arrived, draw its beginning."""
+    if arrow.ended is None:
+        x, y = layout.x[arrow.source], layout.middle(arrow.sent)
+        tip = label.x + (-4 if label.anchor == "start" else 4)
+        style = f'fill="none" stroke="{_SOFT}" stroke-width="1.4" stroke-dasharray="4 3"'
+        yield f'<path d="M{x:.1f} {y:.1f}L{tip:.1f} {label.y - 4:.1f}" {style}/>'
+        return
+    (x1, y1), (x2, y2) = _ends(arrow, layout)
     colour = _RED if arrow.lost else _INK
     dash = ' stroke-dasharray="5 4"' if arrow.lost else ""
     stroke = f'stroke="{colour}" stroke-width="1.6"{dash}'
     yield f'<path d="M{x1:.1f} {y1:.1f}L{x2:.1f} {y2:.1f}" fill="none" {stroke}/>'
     yield from [_cross(x2, y2)] if arrow.lost else _head(x1, y1, x2, y2, colour)
-    # Several arrows may start at one point; near their ends they are separate.
-    share = 0.5 if y1 == y2 else 0.72
-    x, y = x1 + (x2 - x1) * share, y1 + (y2 - y1) * share - 6
-    yield _words(x, y, arrow.label, f'text-anchor="middle" font-size="12" fill="{colour}" {_halo(_PAPER)}')
+
+
+def _label_of(arrow: Arrow, spot: Spot) -> str:
+    if arrow.ended is None:
+        text, style = _stub_text(arrow), f'font-size="{_STUB_SIZE}" fill="{_SOFT}"'
+    else:
+        text, style = arrow.label, f'font-size="{_LABEL_SIZE}" fill="{_RED if arrow.lost else _INK}"'
+    return _words(spot.x, spot.y, text, f'text-anchor="{spot.anchor}" {style} {_halo(_PAPER)}')
 
 
 def _on_their_way(diagram: Diagram, row: int) -> list[Arrow]:
     return [arrow for arrow in diagram.arrows if arrow.ended is None and arrow.sent == row]
 
 
-def _stubs(diagram: Diagram, layout: _Layout) -> Iterator[str]:
-    """Draw messages that have not arrived as the beginning of an arrow; those of one step are stacked."""
-    for row in range(len(diagram.steps)):
-        arrows = _on_their_way(diagram, row)
-        for index, arrow in enumerate(arrows):
-            x, y = layout.x[arrow.source], layout.middle(row)
-            y += (index - (len(arrows) - 1) / 2) * _TEXT_LINE
-            right = layout.x[arrow.target] > x
-            end = x + (34 if right else -34)
-            style = f'fill="none" stroke="{_SOFT}" stroke-width="1.4" stroke-dasharray="4 3"'
-            yield f'<path d="M{x:.1f} {layout.middle(row):.1f}L{end:.1f} {y:.1f}" {style}/>'
-            anchor = "start" if right else "end"
-            text = f"{arrow.label} → {arrow.target}"
-            place = end + (4 if right else -4)
-            yield _words(
-                place, y + 4, text, f'text-anchor="{anchor}" font-size="11" fill="{_SOFT}" {_halo(_PAPER)}'
-            )
+def _stub_text(arrow: Arrow) -> str:
+    return f"{arrow.label} → {arrow.target}"
+
+
+def _stub_ends(diagram: Diagram, arrow: Arrow, layout: _Layout) -> list[Spot]:
+    """Return where the label of a message that has not arrived may be; those of one step are stacked."""
+    x, middle = layout.x[arrow.source], layout.middle(arrow.sent)
+    arrows = _on_their_way(diagram, arrow.sent)
+    index = next(number for number, other in enumerate(arrows) if other is arrow)
+    y = middle + (index - (len(arrows) - 1) / 2) * _TEXT_LINE + 4
+    is_right = layout.x[arrow.target] > x
+    x, anchor = (x + _STUB, "start") if is_right else (x - _STUB, "end")
+    return [Spot(x, y + lines * _TEXT_LINE, anchor) for lines in (0, 1, -1)]
 
 
 def _head(x1: float, y1: float, x2: float, y2: float, colour: str) -> Iterator[str]:
@@ -363,9 +482,13 @@ def _verdict(diagram: Diagram, layout: _Layout) -> tuple[list[str], float]:
 
 def _block(x: float, y: float, lines: Sequence[str], style: str) -> Iterator[str]:
     """Draw lines of text centred vertically at y."""
-    first = y + 4.5 - (len(lines) - 1) * _TEXT_LINE / 2
-    for index, line in enumerate(lines):
-        yield _words(x, first + index * _TEXT_LINE, line, style)
+    for line, line_y in zip(lines, _line_places(y, len(lines)), strict=True):
+        yield _words(x, line_y, line, style)
+
+
+def _line_places(y: float, lines: int) -> list[float]:
+    first = y + 4.5 - (lines - 1) * _TEXT_LINE / 2
+    return [first + index * _TEXT_LINE for index in range(lines)]
 
 
 def _words(x: float, y: float, text: str, style: str) -> str:

@@ -175,7 +175,7 @@ def _noting(module: Module, notes: Mapping[str, str]) -> str:
 
 
 def extending(text: str, module: Module, notes: str) -> str:
-    """Return a module's text, changed or not, extended by one more module."""
+    """Return the module's text, original or edited, with the module `notes` added to its EXTENDS clause."""
     if module.extends:
         return text.replace("EXTENDS ", f"EXTENDS {notes}, ", 1)
     head = text.index("\n") + 1

@@ -185,7 +185,7 @@ def seen(job: Job, text: str, states: int) -> Seen:
 
 
 def _source(job: Job, place: Place) -> str:
-    """Return the first line of the expression, or "NotedKind" for the notes added to the model."""
+    """Return the first line of the expression; "NotedKind" if `noting` added it to the model."""
     if place.module == NOTES:
         return "NotedKind"
     line = job.sources[place.module].splitlines()[place.line - 1]

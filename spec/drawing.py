@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
-from mqproof.report.sequence import Arrow, Diagram, Lifeline, Mark, Step, Tone
+from mqproof.report.sequence import INITIALLY, Arrow, Diagram, Lifeline, Mark, Step, Tone
 from mqproof.spec.tlc.trace import Trace, changed
 from mqproof.spec.tlc.values import Function, ModelValue, State, Value, show
 
@@ -32,6 +32,9 @@ _ENVIRONMENT: Final = "environment"
 """The lifeline of steps that happen at no node."""
 _CHANGES_MAX: Final = 7
 _MESSAGE_MAX: Final = 46
+_INITIAL_MAX: Final = 12
+_EMPTY: Final = ("{}", "<<>>", "[]", "()")
+"""How an empty set, sequence or function is shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +89,8 @@ def draw(trace: Trace, title: str, table: Table | None = None, violated: str = "
     )
     return Diagram(
         title=title,
-        subtitle=_initially(trace, drawing.hidden),
+        subtitle=_constants(trace, drawing.hidden),
+        initial=_initial(trace, drawing.hidden),
         lifelines=drawing.lifelines,
         steps=tuple(drawing.rows),
         arrows=drawing.arrows(),
@@ -105,7 +109,7 @@ def _ending(trace: Trace, loop: tuple[int, int] | None) -> str:
     return ""
 
 
-def _initially(trace: Trace, hidden: frozenset[str]) -> str:
+def _constants(trace: Trace, hidden: frozenset[str]) -> str:
     """Return the values that a behaviour chose at its beginning and never changes, such as its modes."""
     first = trace.steps[0].state
     kept = [
@@ -116,6 +120,32 @@ def _initially(trace: Trace, hidden: frozenset[str]) -> str:
         and all(step.state.get(name) == value for step in trace.steps)
     ]
     return ", ".join(kept)
+
+
+def _initial(trace: Trace, hidden: frozenset[str]) -> tuple[str, ...]:
+    """Return a line for each variable of the initial state that is not empty, and that some step changes."""
+    first = trace.steps[0].state
+    lines = []
+    for name, value in first.items():
+        text = "" if str(name) in {NETWORK, *hidden} else _grouped(value)
+        if text and any(step.state.get(name) != value for step in trace.steps):
+            lines.append(f"{name}: {text}")
+    if len(lines) > _INITIAL_MAX:
+        lines[_INITIAL_MAX - 1 :] = [f"and {len(lines) - _INITIAL_MAX + 1} more variables"]
+    return tuple(lines)
+
+
+def _grouped(value: Value) -> str:
+    """Return a value as text, empty for an empty value; of a function, each result with its arguments."""
+    if not isinstance(value, Function):
+        return "" if value in (frozenset(), ()) else _plain(show(value))
+    arguments: dict[str, list[str]] = {}
+    for key, result in value.items():
+        arguments.setdefault(_brief(result), []).append(_name(key))
+    if len(arguments) == 1:
+        [only] = arguments
+        return "" if only in _EMPTY else only
+    return "; ".join(f"{', '.join(names)} = {result}" for result, names in arguments.items())
 
 
 def _action(name: str) -> str:
@@ -156,7 +186,7 @@ class _Drawing:
         self._within: list[Arrow] = []
         self._dead: set[str] = set()
         for record in sorted(_records(trace.steps[0].state), key=show):
-            self._flights.append(_Flight(record, 0))
+            self._flights.append(_Flight(record, INITIALLY))
 
     @property
     def lifelines(self) -> tuple[Lifeline, ...]:

@@ -25,7 +25,7 @@ class ModelFileError(ValueError):
 
 
 class Kind(StrEnum):
-    """The purpose of a question, which determines its expected answer."""
+    """The kind of a question to TLC, which determines the expected answer."""
 
     CHECK = "check"  # every property holds, or the named one is violated
     PROBES = "probes"  # each named invariant is false somewhere; one run covers all of them

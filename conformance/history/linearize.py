@@ -174,7 +174,7 @@ class _Cover:
                 if best is None or self._surely[place].take_start > best.take_start:
                     best = self._surely[place]
                 place += 1
-            assert best is not None, "the answer is covered"
+            assert best is not None, "no element covers the interval of the empty answer"
             chain.append(best)
             reached = best.take_start
         return tuple(chain)
@@ -240,7 +240,10 @@ def _topological(members: Sequence[int], elements: Sequence[Element]) -> list[in
 
 
 def certified(certificate: Certificate, elements: Sequence[Element], empties: Sequence[Empty] = ()) -> bool:
-    """Return whether the steps form a queue, cover each operation once, and lie within the intervals."""
+    """Return whether the certificate proves that the history is one of a first-in, first-out queue.
+
+    Each operation must occur once, at an instant within its interval.
+    """
     queue: deque[int] = deque()
     done: dict[Kind, set[int]] = {kind: set() for kind in Kind}
     now = 0

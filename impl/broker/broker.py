@@ -56,7 +56,7 @@ _CLIENT_SCAN_S: Final = 10.0
 _DRAIN_MORE_S: Final = 1.0
 _HOLD_CHECK_S: Final = 5.0
 _SHORT_HOLD_CHECK_S: Final = 1.0
-"""The interval when long polling is off."""
+"""Seconds between two checks of the waiting pulls when long polling is off."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ START_OPTIONS: Final = {
     "listenPort": Option("port", number(0, 65535)),
     "kvConfigPath": Option("kv_path", text),
 }
-"""The options that are read only at the start, from the key in the file to the field of NameServerConfig."""
+"""The options that are read only at the start: key in the file to Option (a field of NameServerConfig)."""
 
 RUNNING_OPTIONS: Final = {
     "scanNotActiveBrokerInterval": Option("scan_interval_ms", number(1, _INT_MAX)),
@@ -66,7 +66,7 @@ RUNNING_OPTIONS: Final = {
     "enableAllTopicList": Option("list_all_topics", boolean),
     "deleteTopicWithBrokerRegistration": Option("forget_unlisted", boolean),
 }
-"""The options that can change while the name server runs, in the same form."""
+"""The options that can change while the name server runs: key in the file to Option."""
 
 OPTIONS: Final = {**START_OPTIONS, **RUNNING_OPTIONS}
 

@@ -24,7 +24,10 @@ SCOPE: Final = Scope({"node": 3, "term": 4, "length": 5, "index": 4, "message": 
 STUTTERS: Final = ("Calm", "Lose", "Refuse", "Acknowledge", "Fail")
 
 _RELATIONS: Final = ("winner", "vote_sent", "heart_beat_sent", "push_sent", "commit_sent")
-"""Sets of tuples here. Only sent messages are compared, because the proof's network only grows."""
+"""Names of the state's relations, which are sets of tuples in the reference.
+
+Of the network, only the sent messages are compared, because the proof's network only grows.
+"""
 _BEGINNING: Final = {"vote": -1, "leader_of": -1, "canon_length": 0, "reached": 0, "point": 0}
 
 

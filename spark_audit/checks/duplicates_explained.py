@@ -53,9 +53,9 @@ def duplicates_explained(evidence: Evidence) -> DataFrame:
 
 
 def _reused(messages: DataFrame) -> DataFrame:
-    """Return ids that several producers sent.
+    """Return a finding for each message id that several producers sent.
 
-    Each producer retries its own message, so that copies of both look like duplicates.
+    Different messages then share the id, so their deliveries look like duplicates of one message.
     """
     return findings(
         messages.where("producers > 1"),

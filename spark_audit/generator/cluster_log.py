@@ -425,10 +425,10 @@ def _delayed_twice(script: Script) -> None:
 
 
 def _delayed_without_answer(script: Script) -> None:
-    """A leader appends a delayed message again, or the next leader does, if it is unsure of the first copy.
+    """Inject delayed messages whose due copy a leader appends twice.
 
-    The group may have the copy although the leader did not learn so in time. Members report the first copy
-    much later.
+    The leader appends it again, or the next leader does, when the first append was not confirmed in time. The
+    first copy may be in the group's log nevertheless. Members log it much later.
     """
     topic, group = "unsure", "patient"
     at = {"broker": "unsure", "topic": topic, "queue_id": 0}

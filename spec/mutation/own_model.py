@@ -55,7 +55,10 @@ def roots(models: Models, model: str) -> tuple[str, ...]:
 
 
 def _module(models: Models, model: str) -> str:
-    """Return the module with the model's name, which others bound; otherwise the module of its runs."""
+    """Return the module to mutate: the one named like the model, else the one that TLC checks.
+
+    A bounded model is in a module of its own, which extends the module named like the model.
+    """
     if (models.libraries[0] / f"{model}.tla").is_file():
         return model
     return next(question.module for question in models.questions[model] if question.kind is Kind.CHECK)

@@ -485,8 +485,8 @@ Crash(n, kept) ==
     /\ faults' = [faults EXCEPT !.crashes = @ + 1]
     /\ UNCHANGED <<file, network, answer, calm, ballots, winners, committed>>
 
-\* A node that may have led its term does not stand in that term again, because it may have lost entries that
-\* others have.
+\* A node that may have led its term is not a candidate in that term again, because it may have lost entries
+\* that other nodes have.
 StandsFrom(n) == IF votedFor[n] = n THEN term[n] + 1 ELSE term[n]
 
 Restart(n) ==

@@ -219,14 +219,14 @@ ReadWasSeen ==
         /\ committed[q] <= Len(seen[q])
         /\ \A c \in Consumers : position[c][q] <= Len(seen[q])
 
-\* All messages from the owner's position on are owed to it.
+\* Every message from the owner's position on is still to be delivered to it.
 OwedToReader ==
     \A q \in Queues :
         position[assigned[q]][q] # Idle =>
             \A i \in 1..Len(owed[q]) : i > position[assigned[q]][q] => owed[q][i] > 0
 
-\* A delivery becomes owed only for a cause: the queue moves, its owner starts, or the group is moved back.
-\* The message lies after the owner's position, or after its start position.
+\* A delivery becomes due only for one of three causes: the queue moves, its owner starts, or the group's
+\* offset is moved back. The message lies after the owner's position, or after its start position.
 OwedForACause ==
     [][\A q \in Queues : \A i \in 1..Len(owed[q]) :
         i <= Len(owed'[q]) /\ owed'[q][i] > owed[q][i] =>
@@ -236,7 +236,7 @@ OwedForACause ==
                \/ serving' /\ committed'[q] < committed[q]
             /\ i > IF position'[assigned'[q]][q] = Idle THEN committed'[q] ELSE position'[assigned'[q]][q]]_vars
 
-\* A delivery to the owner of the queue was owed to it. No other owed delivery is dropped.
+\* A delivery to the owner of the queue was due. No other due delivery is dropped.
 PaidByDelivery ==
     [][\A q \in Queues : \A i \in 1..Len(owed[q]) :
         i <= Len(owed'[q]) =>

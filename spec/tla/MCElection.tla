@@ -5,7 +5,7 @@
 EXTENDS Election
 
 CONSTANTS
-    Candidates, \* the nodes that may stand as candidates; the others only vote
+    Candidates, \* the nodes that may become candidates; the others only vote
     MaxTerm,    \* the number of terms that may begin before the calm phase
     MaxCrashes,
     MaxLosses,
@@ -57,7 +57,7 @@ MCHandleCommit(s, t, number, index) == \E m \in PendingEntry("COMMIT", s, t, num
 MCLoseRequest(kind, s, t, number) == \E m \in Pending(kind, s, t, number) : MCLose(m)
 MCLoseEntry(kind, s, t, number, index) == \E m \in PendingEntry(kind, s, t, number, index) : MCLose(m)
 
-(* Liveness. Fairness is required only of nodes that may stand. *)
+(* Liveness. Fairness is required only of nodes that may become candidates. *)
 MCRequestFairness == \A n \in Nodes : SF_vars(MCRequestVotes(n))
 MCTermFairness == \A n \in Nodes : WF_vars(MCNextTerm(n))
 MCRoundFairness == \A n \in Nodes : WF_vars(\E heard \in SUBSET Nodes : MCEndRound(n, heard))

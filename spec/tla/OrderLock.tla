@@ -84,7 +84,7 @@ Trusts(m) == trust[m] < LockTrust
 -----------------------------------------------------------------------------
 (* Rebalancing *)
 
-\* A member that still has to unlock the queue gains it again only afterwards.
+\* A rebalance assigns the queue to the member, but not while the member still has to unlock it.
 Gain(m) ==
     /\ m \notin assigned
     /\ m \notin leaving

@@ -187,7 +187,7 @@ Spec == Init /\ [][Next]_vars /\ SendFairness
 
 Rested(b) == owed[b] > 0
 
-\* The brokers that the strategy may choose: those that are not rested, or the whole route if all are.
+\* The brokers that the strategy may choose: those that have no penalty, or the whole route if all have one.
 Choice == IF strategy /\ \E b \in route : ~Rested(b) THEN {b \in route : ~Rested(b)} ELSE route
 
 Chosen == tried'[Len(tried')]
@@ -222,7 +222,7 @@ RoundRobin ==
         /\ counter' = (counter + 1) % Wrap
         /\ Chosen = BrokerAt(route, counter % Size(route))]_vars
 
-\* A queue is skipped only because its broker is rested or has just failed in this send.
+\* A queue is skipped only because its broker has a penalty or has just failed in this send.
 PassedForAReason ==
     [][waiting' /\ ~waiting =>
         \A k \in 0..(((counter' + Wrap - counter - 1) % Wrap) - 1) :

@@ -53,7 +53,7 @@ QueuesFlushed ==
 (* The checkpoint file contains times, not positions, so writing it is not in the log. *)
 ShutDown == (Is("shutdown") /\ Shutdown) \/ (Hidden("shutdown") /\ WriteCheckpoint)
 
-(* Of all disk images that recover to this length, one is enough: without the torn record, and with all
+(* One disk image is enough for all that recover to this length: the one without a torn record and with all
    queue entries. *)
 Crashed ==
     /\ Is("crash")

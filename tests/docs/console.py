@@ -2,12 +2,12 @@
 
 - A console block has commands after `$ `, continued after a final backslash, and parts of their output.
 - A block with `title="NAME"` is the file NAME, written where the page has it.
-- Each shown line must appear in the output, in this order. `...` stands for any text; any amount of space
-  counts as one blank.
-- A command exits with 0, unless the next one is `echo $?`. A command that ends with `&` runs on; the next one
-  starts when the shown lines have appeared.
-- A block after a line `<!-- deep: REASON -->` is slow: only the deep tests run it.
-- The ports 9876 and 10911 are replaced by free ones.
+- Each line of the shown output must appear in the output, in this order. `...` matches any text. Any
+  amount of white space matches one blank.
+- A command exits with 0, unless the next one is `echo $?`. A command that ends with `&` keeps
+  running; the next one starts when the shown lines have appeared.
+- A block after the line `<!-- deep: REASON -->` is slow and runs only in the deep tests.
+- The ports 9876 and 10911 are replaced by free ports.
 """
 
 import contextlib
@@ -48,11 +48,11 @@ class NewFile:
 
 
 class PageError(AssertionError):
-    """A command of the page does not do what the page shows."""
+    """A command exits or prints differently from what the page shows."""
 
 
 def steps(page: str, *, deep: bool = False) -> Iterator[Command | NewFile]:
-    """Return what a reader of the page does, in order; the slow blocks only with `deep`."""
+    """Yield the files to write and the commands to run, in order; slow blocks only with `deep`."""
     for block in _BLOCK.finditer(page):
         if block["deep"] and not deep:
             continue
@@ -71,15 +71,15 @@ def _commands(block: str) -> Iterator[Command]:
 
 
 def run_page(page: Path, folder: Path, *, deep: bool = False) -> None:
-    """Run the commands of the page in the folder; the slow ones only with `deep`.
+    """Run the commands of the page in the folder; slow commands only with `deep`.
 
     Raises:
-        PageError: an exit code or an output is not the one on the page.
+        PageError: an exit code or an output differs from the page.
     """
     text = _with_free_ports(page.read_text(encoding="utf-8"))
-    todo = list(steps(text, deep=deep))
+    remaining = list(steps(text, deep=deep))
     with Shell(folder) as shell:
-        for step, following in zip(todo, [*todo[1:], None], strict=True):
+        for step, following in zip(remaining, [*remaining[1:], None], strict=True):
             if isinstance(step, NewFile):
                 target = folder / step.name
                 target.parent.mkdir(parents=True, exist_ok=True)
@@ -95,16 +95,16 @@ def run_page(page: Path, folder: Path, *, deep: bool = False) -> None:
 
 
 def first_missing(shown: Sequence[str], output: Sequence[str]) -> str | None:
-    """Return the first shown line that the output does not have after the ones before it."""
+    """Return the first shown line that is missing from the output after the lines before it, or None."""
     rest = iter(output)
     for line in shown:
-        pattern = re.compile(".*".join(re.escape(_one_blank(part)) for part in line.split("...")))
-        if not any(pattern.fullmatch(_one_blank(candidate)) for candidate in rest):
+        pattern = re.compile(".*".join(re.escape(_with_single_blanks(part)) for part in line.split("...")))
+        if not any(pattern.fullmatch(_with_single_blanks(candidate)) for candidate in rest):
             return line
     return None
 
 
-def _one_blank(text: str) -> str:
+def _with_single_blanks(text: str) -> str:
     return " ".join(text.split())
 
 
@@ -119,7 +119,7 @@ def _with_free_ports(text: str) -> str:
 
 
 class Shell:
-    """A bash that reads commands one at a time; ended with everything that it started."""
+    """A bash process that runs one command at a time. On exit, it is killed with all its child processes."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -175,7 +175,7 @@ class Shell:
 
 
 def _environment(folder: Path) -> dict[str, str]:
-    """Return an environment in which `mqproof` and `python` are those of the tests."""
+    """Return an environment in which `mqproof` and `python` run this checkout with the tests' Python."""
     programs = folder / ".bin"
     programs.mkdir()
     for name, arguments in (("mqproof", " -m mqproof"), ("python", "")):

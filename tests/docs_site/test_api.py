@@ -1,4 +1,4 @@
-"""Goal: the page of the Python API has every public name, and nothing else."""
+"""Goal: the page of the Python API has every public name, and each has a docstring."""
 
 import importlib
 import inspect
@@ -16,7 +16,7 @@ def test_every_public_name_is_on_the_page() -> None:
             assert found, f"{module}.{name}"
 
 
-def test_mqproof_itself_exports_names_of_the_client_only() -> None:
+def test_the_package_mqproof_exports_only_names_of_the_client() -> None:
     client = importlib.import_module("mqproof.client").__all__
     assert set(importlib.import_module("mqproof").__all__) - {"__version__"} <= set(client)
 
@@ -26,7 +26,7 @@ def test_every_public_class_and_function_has_a_docstring() -> None:
         for name in module.__all__:
             value = getattr(module, name)
             if inspect.isclass(value) or inspect.isfunction(value):
-                own = value.__doc__ or ""
-                # A dataclass without a docstring has its signature as one.
-                assert own, f"{module.__name__}.{name}"
-                assert not own.startswith(f"{name}("), f"{module.__name__}.{name}"
+                docstring = value.__doc__ or ""
+                # A dataclass without a docstring gets its signature as docstring.
+                assert docstring, f"{module.__name__}.{name}"
+                assert not docstring.startswith(f"{name}("), f"{module.__name__}.{name}"

@@ -13,7 +13,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def test_the_picture_is_current() -> None:
-    """Write it again with `python -m docs_site.architecture`."""
+    """Run `python -m docs_site.architecture` to update the picture."""
     assert PICTURE.read_text(encoding="utf-8") == picture(ARROWS)
 
 
@@ -21,13 +21,13 @@ def test_every_part_is_in_the_picture() -> None:
     assert set(PARTS) == {*FOLDERS, "mqproof"}
 
 
-def test_arrows_lead_to_lower_layers_only() -> None:
+def test_arrows_point_only_to_lower_layers() -> None:
     order = list(PARTS)
     assert [(a, b) for a, b in ARROWS if order.index(a) >= order.index(b)] == []
 
 
-def test_every_import_statement_between_parts_is_an_arrow() -> None:
-    """The statements are read from the sources, without the import graph that draws the picture."""
+def test_every_import_between_parts_has_an_arrow() -> None:
+    """The imports are read from the sources, independently of the import graph that draws the picture."""
     pattern = re.compile(r"(?m)^\s*(?:from|import) mqproof\.(\w+)")
     found = set()
     for name, path in modules().items():
@@ -40,11 +40,11 @@ def test_every_import_statement_between_parts_is_an_arrow() -> None:
     assert {source for source, _ in between} == set(PARTS) - {"report"}
 
 
-def test_the_command_line_has_an_arrow_to_every_part_that_it_loads_by_name() -> None:
+def test_the_command_line_has_an_arrow_to_each_part_that_it_loads() -> None:
     assert {target for source, target in ARROWS if source == "mqproof"} == set(FOLDERS)
 
 
-def test_every_arrow_has_its_own_tip_and_no_label_leaves_its_box() -> None:
+def test_boxes_and_arrow_heads_do_not_overlap_and_labels_fit_their_boxes() -> None:
     root = ElementTree.fromstring(picture(ARROWS))
     tips = [path.get("d", "") for path in root.iter(f"{SVG}path") if "z" in path.get("d", "")]
     assert len(tips) == len(set(tips)) == len(ARROWS)

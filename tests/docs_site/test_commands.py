@@ -1,4 +1,4 @@
-"""Goal: the page of commands has every command and every option, and shows them as a reader needs them."""
+"""Goal: the page of commands has every command and every option, with examples, defaults and ranges."""
 
 import re
 
@@ -8,13 +8,13 @@ from mqproof import cli
 PAGE = commands.page()
 
 
-def test_every_command_has_a_chapter_and_a_row_in_the_overview() -> None:
+def test_every_command_has_a_section_and_a_row_in_the_overview() -> None:
     for name in cli.COMMANDS:
         assert f"\n## mqproof {name}\n" in PAGE
         assert f"| [`{name}`](#mqproof-{name}) |" in PAGE
 
 
-def test_subcommands_have_chapters() -> None:
+def test_subcommands_have_sections() -> None:
     for name in ("admin updateTopic", "audit run", "fuzz replay", "conform diff", "store verify"):
         assert f"\n### mqproof {name}\n" in PAGE
 
@@ -24,22 +24,22 @@ def test_every_option_of_every_command_is_on_the_page() -> None:
     for name, context in commands.commands():
         start = re.search(rf"(?m)^##+ {re.escape(name)}$", PAGE)
         assert start is not None, name
-        chapter = PAGE[start.end() :].partition("\n##")[0]
-        missing += [(name, each.opts) for each in commands.options(context) if each.opts[0] not in chapter]
+        section = PAGE[start.end() :].partition("\n##")[0]
+        missing += [(name, each.opts) for each in commands.options(context) if each.opts[0] not in section]
     assert missing == []
 
 
-def test_the_log_options_are_described_once() -> None:
+def test_commands_link_to_the_description_of_the_log_options() -> None:
     assert "--log-file" not in PAGE
     assert "It also has the [log options](command-line.md#log)." in PAGE
 
 
-def test_examples_are_code_and_keep_their_lines() -> None:
+def test_examples_are_code_blocks_with_their_line_breaks() -> None:
     examples = "mqproof mutants --layer impl\nmqproof mutants --layer reference --name AckBeforeFlush"
     assert f"```\n{examples}\n```" in PAGE
 
 
-def test_defaults_and_ranges_are_shown() -> None:
+def test_defaults_and_ranges_of_options_are_shown() -> None:
     assert "| `--messages N` | `6000` | How many messages the real run sends. `x>=100` |" in PAGE
     assert "| `--workers N` |  | Threads of each TLC, instead of those in models.toml. `x>=1` |" in PAGE
     assert "[default" not in PAGE

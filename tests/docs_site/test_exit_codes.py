@@ -1,4 +1,4 @@
-"""Goal: docs/reference/exit-codes.md has every exit code of the code, and every command."""
+"""Goal: docs/reference/exit-codes.md has exactly the exit codes of the source code, and every command."""
 
 import ast
 import re
@@ -15,7 +15,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "exit-codes.md").read
 CODES = {int(code) for code in re.findall(r"(?m)^\| (\d+) \|", PAGE)}
 
 
-def test_every_exit_code_of_the_code_is_on_the_page() -> None:
+def test_every_exit_code_in_the_source_code_is_on_the_page() -> None:
     named = {value for name, value in vars(Exit).items() if name.isupper()}
     named |= {standard_streams.CLOSED_PIPE, standard_streams.NOT_WRITTEN, console._TERMINATED}
     named |= {admin.REFUSED, admin.WRONG_USE, admin.NO_ANSWER}
@@ -23,14 +23,14 @@ def test_every_exit_code_of_the_code_is_on_the_page() -> None:
     assert {code for path in _sources() for code in _literal_codes(path)} <= CODES
 
 
-def test_no_code_is_on_the_page_that_nothing_uses() -> None:
+def test_every_exit_code_on_the_page_is_used() -> None:
     interrupted = 130
     assert f"return {interrupted}" in Path(command_group.__file__).read_text(encoding="utf-8")
     used = {value for name, value in vars(Exit).items() if name.isupper()}
     assert used | {interrupted, standard_streams.CLOSED_PIPE, console._TERMINATED} == CODES
 
 
-def test_every_command_is_on_the_page() -> None:
+def test_the_page_lists_every_command() -> None:
     named = set(re.findall(r"`([a-z-]+)(?: [a-z-]+)?`", PAGE.partition("## By command")[2]))
     assert set(cli.COMMANDS) <= named
 
@@ -40,7 +40,7 @@ def _sources() -> Iterator[Path]:
 
 
 def _literal_codes(path: Path) -> Iterator[int]:
-    """The numbers in `typer.Exit(N)` and `SystemExit(N)`."""
+    """Yield the numbers in `typer.Exit(N)` and `SystemExit(N)`."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Call) and ast.unparse(node.func) in ("typer.Exit", "SystemExit"):
             for inner in (each for argument in node.args for each in ast.walk(argument)):

@@ -1,4 +1,4 @@
-"""Goal: a link from a page to a file of the checkout leads to a copy on the site; other links stay."""
+"""Goal: a link from a page to a repository file outside docs/ points to a copy on the site."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from docs_site.source_links import ROOT, copy_of, linked_files, with_copies
 PAGE = "explanation/conformance/suites.md"
 
 
-def test_a_link_that_leaves_the_pages_leads_to_the_copy() -> None:
+def test_a_link_to_a_file_outside_docs_points_to_its_copy() -> None:
     text = "[Group](../../../spec/tla/Group.tla), again [it](../../../spec/tla/Group.tla#L3)"
     copy = "../../source/spec/tla/Group.tla.txt"
     assert with_copies(PAGE, text) == f"[Group]({copy}), again [it]({copy}#L3)"
@@ -24,7 +24,7 @@ def test_a_link_that_leaves_the_pages_leads_to_the_copy() -> None:
         "[here](#results)",
     ],
 )
-def test_other_links_stay(link: str) -> None:
+def test_other_links_are_unchanged(link: str) -> None:
     assert with_copies(PAGE, link) == link
 
 

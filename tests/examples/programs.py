@@ -1,4 +1,4 @@
-"""Runs the programs of examples/ as a user does, in processes of their own."""
+"""Runs the programs of examples/ in separate processes, as a user does."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The examples of the client do what they say, against one broker, as a reader would run them."""
+"""The client examples print the expected output, run as a user would run them against one broker."""
 
 import re
 from collections.abc import Iterator
@@ -11,11 +11,11 @@ from tests.impl.command.test_cli import SERVE, server
 
 @pytest.fixture(scope="module")
 def namesrv(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with server(*SERVE, "--store", str(tmp_path_factory.mktemp("examples"))) as (_, at):
-        yield at["namesrv"]
+    with server(*SERVE, "--store", str(tmp_path_factory.mktemp("examples"))) as (_, addresses):
+        yield addresses["namesrv"]
 
 
-def test_produce_and_consume(namesrv: str) -> None:
+def test_ten_messages_are_produced_and_consumed(namesrv: str) -> None:
     lines = run("produce_consume.py", namesrv=namesrv).splitlines()
     assert sum(line.startswith("stored in example_hello@broker-a:") for line in lines) == 10
     consumed = sorted(line for line in lines if line.startswith("consumed"))
@@ -25,7 +25,7 @@ def test_produce_and_consume(namesrv: str) -> None:
     assert lines[-1] == "all messages are consumed"
 
 
-def test_steps_of_an_order_stay_in_sequence(namesrv: str) -> None:
+def test_messages_of_one_order_are_consumed_in_sequence_despite_a_retry(namesrv: str) -> None:
     lines = run("ordered.py", namesrv=namesrv).splitlines()
     assert lines == [
         *(f"order-{number}: created paid packed shipped" for number in (1, 2, 3)),
@@ -33,14 +33,14 @@ def test_steps_of_an_order_stay_in_sequence(namesrv: str) -> None:
     ]
 
 
-def test_a_delayed_message_arrives_last(namesrv: str) -> None:
+def test_a_delayed_message_arrives_after_its_delay(namesrv: str) -> None:
     first, second = run("delayed.py", namesrv=namesrv).splitlines()
     assert first.startswith("'now' arrived")
     assert second.startswith("'in one second' arrived")
     assert float(second.split()[-6]) >= 1
 
 
-def test_batches_are_stored_and_consumed(namesrv: str) -> None:
+def test_messages_sent_in_batches_are_stored_and_consumed(namesrv: str) -> None:
     single, batched, stored, consumed = run("batch.py", namesrv=namesrv).splitlines()
     assert (single.startswith("1000 requests: "), batched.startswith("in batches: ")) == (True, True)
     assert stored == "2000 of 2000 messages are stored"
@@ -49,7 +49,7 @@ def test_batches_are_stored_and_consumed(namesrv: str) -> None:
     assert int(calls[1]) < 2000
 
 
-def test_every_member_receives_a_broadcast(namesrv: str) -> None:
+def test_each_member_of_a_broadcasting_group_receives_every_message(namesrv: str) -> None:
     prices = "{'cake': '3.50', 'coffee': '2.90', 'tea': '2.10'}"
     assert run("broadcast.py", namesrv=namesrv).splitlines() == [f"cache-1 {prices}", f"cache-2 {prices}"]
 
@@ -64,7 +64,7 @@ def test_a_message_that_always_fails_becomes_a_dead_letter(namesrv: str) -> None
     assert "delivery 2 of '120'" not in lines
 
 
-def test_a_group_reads_again_from_a_point_in_time(namesrv: str) -> None:
+def test_a_group_reads_messages_again_after_a_reset_to_a_timestamp(namesrv: str) -> None:
     assert run("replay.py", namesrv=namesrv).splitlines() == [
         "the group read 30 messages",
         "after the reset it read 15 again: second visit-0-0, second visit-0-1, ...",
@@ -74,7 +74,7 @@ def test_a_group_reads_again_from_a_point_in_time(namesrv: str) -> None:
     assert len(re.findall(r"^[0-9A-F]{32} ", found, re.MULTILINE)) == 2
 
 
-def test_uncommitted_messages_are_received_again(namesrv: str) -> None:
+def test_messages_with_uncommitted_offsets_are_received_again(namesrv: str) -> None:
     lines = run("lite_pull.py", namesrv=namesrv).splitlines()
     assert lines[0] == "sent 20 messages"
     assert lines[1] == "the first run failed after 4 messages"
@@ -84,7 +84,7 @@ def test_uncommitted_messages_are_received_again(namesrv: str) -> None:
     assert lines[-1] == "the second run processed 20 messages"
 
 
-def test_the_client_works_in_threads(namesrv: str) -> None:
+def test_the_blocking_client_works_in_several_threads(namesrv: str) -> None:
     assert run("blocking.py", namesrv=namesrv).splitlines() == [
         "sent 9 messages from several threads",
         "a listener in threads consumed all of them",

@@ -1,4 +1,4 @@
-"""Every example is listed, explained, and uses only names that are public."""
+"""Every example is listed in the README, has a docstring, and imports only public modules."""
 
 import ast
 from pathlib import Path
@@ -30,13 +30,13 @@ def test_the_readme_lists_every_example() -> None:
 
 
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
-def test_an_example_is_short_and_says_what_it_shows(path: Path) -> None:
+def test_each_example_is_short_and_has_a_docstring(path: Path) -> None:
     text = path.read_text()
     assert ast.get_docstring(ast.parse(text))
     assert len(text.splitlines()) <= 110
 
 
-def test_examples_import_public_modules_only() -> None:
+def test_examples_import_only_public_modules() -> None:
     found: dict[str, list[str]] = {}
     for path in PROGRAMS:
         for node in ast.walk(ast.parse(path.read_text())):

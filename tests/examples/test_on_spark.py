@@ -1,4 +1,4 @@
-"""The examples with Spark, in one session: over a topic, and over the store of the broker that had it."""
+"""The Spark examples read a topic, and the store of the broker that had the topic, in one session."""
 
 import importlib.util
 from collections.abc import Callable, Iterator
@@ -23,12 +23,12 @@ FOR_TINY_TABLES = {
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
-    borrowed = SparkSession.getActiveSession() is not None
+    was_active = SparkSession.getActiveSession() is not None
     session = open_session(SessionOptions(memory="1g"))
     for name, value in FOR_TINY_TABLES.items():
         session.conf.set(name, value)
     yield session
-    if not borrowed:
+    if not was_active:
         session.stop()
 
 
@@ -42,24 +42,24 @@ def main_of(name: str) -> Callable[[SparkSession, str], None]:
     return main
 
 
-def table(shown: str) -> list[list[str]]:
-    """Return the cells of the rows of a table that `show` printed, without its header."""
-    rows = [line.strip("|").split("|") for line in shown.splitlines() if line.startswith("|")]
+def table(printed: str) -> list[list[str]]:
+    """Return the cells of a table that `show` printed, row by row, without the header."""
+    rows = [line.strip("|").split("|") for line in printed.splitlines() if line.startswith("|")]
     return [[cell.strip() for cell in row] for row in rows[1:]]
 
 
-def test_a_topic_and_the_store_that_has_it_are_tables(
+def test_a_topic_and_the_store_of_its_broker_can_be_read_as_tables(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store = tmp_path / "store"
     setup = tmp_path / "broker.conf"
     setup.write_text("mappedFileSizeCommitLog=1048576")
-    with server(*SERVE, "-c", str(setup), "--store", str(store)) as (process, at):
-        with BlockingClient(at["namesrv"]) as client:
+    with server(*SERVE, "-c", str(setup), "--store", str(store)) as (process, addresses):
+        with BlockingClient(addresses["namesrv"]) as client:
             for number in range(6):
                 click = b'{"page": "/%d", "ms": %d}' % (number % 2, number)
                 assert isinstance(client.send(new_message("example_clicks", click, keys=["k"])), Sent)
-        main_of("spark_topic")(spark, at["namesrv"])
+        main_of("spark_topic")(spark, addresses["namesrv"])
         assert table(capsys.readouterr().out) == [["/0", "2.0", "3"], ["/1", "3.0", "3"]]
         assert stop(process) == 0
     main_of("spark_store")(spark, str(store))

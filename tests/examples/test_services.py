@@ -1,4 +1,4 @@
-"""The examples that need more than a broker: a web server, certificates, pytest, an adapter."""
+"""The examples that need more than a broker: a web server, certificates, pytest or an adapter."""
 
 import re
 import shutil
@@ -48,8 +48,8 @@ def web_service(namesrv: str, log: Path) -> Iterator[str]:
             process.wait(30)
 
 
-def ask(url: str, body: object = None) -> tuple[int, object]:
-    """Return the status and the JSON answer of a request."""
+def send_request(url: str, body: object = None) -> tuple[int, object]:
+    """Send a request and return the status and the JSON body of the response."""
     data = None if body is None else msgspec.json.encode(body)
     request = urllib.request.Request(url, data, {"Content-Type": "application/json"})
     try:
@@ -60,42 +60,42 @@ def ask(url: str, body: object = None) -> tuple[int, object]:
             return error.code, msgspec.json.decode(error.read())
 
 
-def test_the_web_service_confirms_an_order(tmp_path: Path) -> None:
-    with server(*SERVE, "--store", str(tmp_path / "store")) as (process, at):
+def test_the_web_service_confirms_an_order_and_reports_a_stopped_broker(tmp_path: Path) -> None:
+    with server(*SERVE, "--store", str(tmp_path / "store")) as (process, addresses):
         make = ("-m", "mqproof", "admin", "updateTopic", "-c", "DefaultCluster", "-t", "example_web_orders")
-        run(*make, namesrv=at["namesrv"])
-        with web_service(at["namesrv"], tmp_path / "log") as url:
-            status, answer = ask(f"{url}/orders", {"number": "7", "item": "tea"})
+        run(*make, namesrv=addresses["namesrv"])
+        with web_service(addresses["namesrv"], tmp_path / "log") as url:
+            status, answer = send_request(f"{url}/orders", {"number": "7", "item": "tea"})
             assert (status, list(msgspec.convert(answer, dict[str, str]))) == (202, ["message_id"])
             deadline = time.monotonic() + 30
-            while (shown := ask(f"{url}/orders/7"))[0] == 404 and time.monotonic() < deadline:
+            while (shown := send_request(f"{url}/orders/7"))[0] == 404 and time.monotonic() < deadline:
                 time.sleep(0.05)
             assert shown == (200, {"number": "7", "item": "tea", "state": "confirmed"})
-            assert ask(f"{url}/orders/8") == (404, {"detail": "order 8 is not confirmed"})
+            assert send_request(f"{url}/orders/8") == (404, {"detail": "order 8 is not confirmed"})
             process.kill()
             process.wait(30)
-            assert ask(f"{url}/orders", {"number": "9", "item": "tea"})[0] in (503, 504)
+            assert send_request(f"{url}/orders", {"number": "9", "item": "tea"})[0] in (503, 504)
 
 
 @pytest.fixture
 def secure(tmp_path: Path) -> Path:
-    """Copy the folder, and add a certificate with its authority in the same file."""
+    """Copy the example folder and add a certificate, with its authority in the same file."""
     folder = Path(shutil.copytree(EXAMPLES / "secure", tmp_path / "secure"))
     authority = trustme.CA()
-    own = authority.issue_cert("127.0.0.1")
-    own.private_key_pem.write_to_path(folder / "key.pem")
-    own.cert_chain_pems[0].write_to_path(folder / "cert.pem")
+    server_certificate = authority.issue_cert("127.0.0.1")
+    server_certificate.private_key_pem.write_to_path(folder / "key.pem")
+    server_certificate.cert_chain_pems[0].write_to_path(folder / "cert.pem")
     authority.cert_pem.write_to_path(folder / "cert.pem", append=True)
     return folder
 
 
-def test_the_broker_accepts_the_account_over_tls_only(
+def test_the_broker_accepts_the_account_only_with_the_right_signature_and_over_tls(
     secure: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(secure)
     setup = ("--tls", "tls.properties", "-c", "broker.conf", "--store", str(tmp_path / "store"))
-    with server(*SERVE, *setup) as (_, at):
-        lines = run("secure.py", folder=secure, namesrv=at["namesrv"]).splitlines()
+    with server(*SERVE, *setup) as (_, addresses):
+        lines = run("secure.py", folder=secure, namesrv=addresses["namesrv"]).splitlines()
     allowed, denied, consumed, _, wrong, _, plain = lines
     assert allowed.startswith("example_contracts: stored in example_contracts@broker-a:")
     assert "access key app-orders has no permission PUB for topic example_salaries" in denied
@@ -104,7 +104,7 @@ def test_the_broker_accepts_the_account_over_tls_only(
     assert plain.startswith("example_contracts: refused, NO_ROUTE")
 
 
-def test_the_test_of_the_application_passes(tmp_path: Path) -> None:
+def test_the_test_of_the_example_application_passes_and_fails_with_a_bug(tmp_path: Path) -> None:
     folder = Path(shutil.copytree(EXAMPLES / "pytest_app", tmp_path / "pytest_app"))
     assert "1 passed" in run("-m", "pytest", "-p", "no:cacheprovider", folder=folder)
     broken = folder / "orders.py"
@@ -116,22 +116,22 @@ CONFORM = ("-m", "mqproof", "conform")
 
 
 @pytest.fixture
-def _in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep temporary files in memory where Linux offers it: SQLite waits for the disk at each commit."""
+def _memory_file_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep temporary files in memory if /dev/shm exists, because SQLite waits for the disk at each commit."""
     if Path("/dev/shm").is_dir():
         monkeypatch.setenv("TMPDIR", "/dev/shm")
 
 
-@pytest.mark.usefixtures("_in_memory")
-def test_the_adapter_is_right_and_its_store_conforms() -> None:
+@pytest.mark.usefixtures("_memory_file_system")
+def test_the_example_adapter_passes_check_adapter_and_its_store_conforms() -> None:
     folder, name = EXAMPLES / "adapter", "python:sqlite_broker:SqliteBroker"
     assert "13 held, 3 not tested" in run(*CONFORM, "check-adapter", name, folder=folder)
     shown = run(*CONFORM, "--target", name, "--suite", "flush", "--examples", "3", folder=folder)
     assert "10 held, 1 not tested" in shown
 
 
-@pytest.mark.usefixtures("_in_memory")
-def test_the_suite_finds_the_error_of_the_broken_store() -> None:
+@pytest.mark.usefixtures("_memory_file_system")
+def test_the_suite_finds_the_bug_of_the_broken_example_store() -> None:
     target = ("--target", "python:sqlite_broker:EarlyAck", "--suite", "flush", "--examples", "20")
     shown = run(*CONFORM, *target, "--id", "FLUSH-1", folder=EXAMPLES / "adapter", code=1)
     assert "Minimal script that violates FLUSH-1" in shown

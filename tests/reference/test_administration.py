@@ -1,4 +1,4 @@
-"""Who may send and read.
+"""The right to send and to pull.
 
 See docs/reference/protocol/sending.md, "Topics"; docs/reference/protocol/groups.md, "Subscription groups".
 """
@@ -7,7 +7,7 @@ import pytest
 
 from mqproof.reference.administration import READ, WRITE, Group, Topic, may_pull, may_send
 
-MAY = Group(consumes=True, retries_max=16)
+ENABLED = Group(consumes=True, retries_max=16)
 
 
 @pytest.mark.parametrize(
@@ -21,11 +21,22 @@ MAY = Group(consumes=True, retries_max=16)
         (Topic(1, 1, READ), 0, True, True),
         (Topic(1, 1, WRITE), 0, True, False),
     ],
+    ids=[
+        "unknown topic",
+        "queue for reads and writes",
+        "queue for writes only",
+        "queue for reads only",
+        "unknown queue",
+        "only read permission",
+        "only write permission",
+    ],
 )
-def test_queues_and_permissions_count(topic: Topic | None, queue_id: int, sends: bool, pulls: bool) -> None:
-    assert (may_send(topic, queue_id), may_pull(topic, MAY, queue_id)) == (sends, pulls)
+def test_a_send_needs_any_queue_but_a_pull_needs_a_read_queue_and_the_read_permission(
+    topic: Topic | None, queue_id: int, sends: bool, pulls: bool
+) -> None:
+    assert (may_send(topic, queue_id), may_pull(topic, ENABLED, queue_id)) == (sends, pulls)
 
 
-def test_a_group_may_be_kept_from_consuming() -> None:
-    assert not may_pull(Topic(1, 1, READ), MAY._replace(consumes=False), 0)
+def test_a_disabled_group_cannot_pull_but_an_unknown_group_can() -> None:
+    assert not may_pull(Topic(1, 1, READ), ENABLED._replace(consumes=False), 0)
     assert may_pull(Topic(1, 1, READ), None, 0)

@@ -1,4 +1,4 @@
-"""The contract of `mqproof explore`: rows, exit codes, one-line errors, nothing left behind."""
+"""The contract of `mqproof explore`: rows, exit codes, one-line errors, no process left behind."""
 
 import json
 import signal
@@ -23,7 +23,7 @@ def explore(*arguments: str) -> Result:
     return CliRunner().invoke(app, ["explore", *arguments])
 
 
-def test_a_held_run_exits_0_with_its_size_and_the_steps_of_each_action(tmp_path: Path) -> None:
+def test_explore_of_a_held_model_exits_0_with_its_size_and_the_steps_per_action(tmp_path: Path) -> None:
     result = explore("Flush", *SMALL, "--workers", "2", "--actions", "--json", str(tmp_path / "out.json"))
     assert result.exit_code == 0, result.output
     assert "986 states, 1,741 edges, 15 depth" in result.output
@@ -31,33 +31,35 @@ def test_a_held_run_exits_0_with_its_size_and_the_steps_of_each_action(tmp_path:
     assert {found["verdict"] for found in document["results"]} == {"held"}
     explored, taken = document["tables"]
     assert explored["rows"][0][:6] == ["Flush", "MCFlush_liveness_smoke", "held", "986", "1741", "15"]
-    assert int(explored["rows"][0][-1]) > 0, "bytes a state"
+    assert int(explored["rows"][0][-1]) > 0, "bytes per state"
     assert sum(int(steps) for *_, steps in taken["rows"]) == 1741
 
 
-def test_a_violation_exits_1_and_prints_its_path(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_explore_of_a_violated_model_exits_1_and_prints_the_counterexample(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(models.MODELS, "Flush", mutants.MUTANTS["AckBeforeFlush"].broken())
     result = explore("Flush", *SMALL)
     assert result.exit_code == 1
     assert "Init -> AppendRecord('m1', 'q0') -> AnswerOk('m1',)" in result.output
 
 
-def test_a_size_that_is_not_the_recorded_one_is_a_violation(monkeypatch: pytest.MonkeyPatch) -> None:
-    judged_by_nothing = replace(mutants.MUTANTS["PoolLostWithProcess"].broken(), invariants={})
-    monkeypatch.setitem(models.MODELS, "Flush", judged_by_nothing)
+def test_a_size_that_differs_from_the_recorded_size_is_a_violation(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_invariants = replace(mutants.MUTANTS["PoolLostWithProcess"].broken(), invariants={})
+    monkeypatch.setitem(models.MODELS, "Flush", without_invariants)
     result = explore("Flush", *SMALL)
     assert result.exit_code == 1
     assert "986 recorded" in result.output
 
 
-def test_too_many_states_are_inconclusive_with_one_line() -> None:
+def test_explore_over_the_maximum_number_of_states_exits_3_with_a_one_line_message() -> None:
     result = explore("Flush", *SMALL, "--states-max", "100")
     assert result.exit_code == 3
     assert result.stderr == "mqproof: MCFlush_liveness_smoke: Flush: more than 100 states\n"
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("Flood",), "no reference model 'Flood'; there are Flush"),
         (("Flush", "--profile", "huge"), "--profile huge: expected one of smoke, mutation, ci, deep"),
@@ -66,16 +68,16 @@ def test_too_many_states_are_inconclusive_with_one_line() -> None:
         (("Flush", "--workers", "2", "--master", "local[2]"), "--workers sets the number of local processes"),
     ],
 )
-def test_bad_input_is_reported_in_one_line(arguments: tuple[str, ...], said: str) -> None:
+def test_a_wrong_argument_exits_2_with_a_one_line_message(arguments: tuple[str, ...], message: str) -> None:
     result = explore(*arguments)
     assert result.exit_code == 2
-    assert said in result.stderr
+    assert message in result.stderr
     assert len(result.stderr.splitlines()) == 1
 
 
 WHEN = {
-    "in the middle of it": "",
-    # Python discards exceptions raised there, including that of an interrupt.
+    "during the exploration": "",
+    # Python discards exceptions raised in this callback, including the one of an interrupt.
     "while a process is forked": (
         "import os; os.register_at_fork(after_in_parent=lambda: signal.raise_signal({how}))"
     ),
@@ -83,11 +85,11 @@ WHEN = {
 
 
 @pytest.mark.parametrize("when", WHEN)
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupt_leaves_no_process_behind(how: signal.Signals, when: str) -> None:
-    # As from a terminal: background tests and their child processes ignore SIGINT.
-    heeded = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
-    start = f"{heeded}; {WHEN[when].format(how=int(how))}\nfrom mqproof.cli import main; main()"
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
+def test_an_interrupt_ends_all_processes_of_explore(how: signal.Signals, when: str) -> None:
+    # Handle SIGINT as in a terminal: tests that run in the background ignore it, like their child processes.
+    handle_sigint = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    start = f"{handle_sigint}; {WHEN[when].format(how=int(how))}\nfrom mqproof.cli import main; main()"
     options = ("explore", "Flush", "--only", "MCFlush_messages", "--workers", "2")
     process = subprocess.Popen(
         (sys.executable, "-c", start, *options),

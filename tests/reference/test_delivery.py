@@ -1,6 +1,6 @@
 """Goal: the delivery and group models match their TLA+ modules and TLC's state graphs.
 
-Method: short stories of actions; small models against TLC.
+Method: short sequences of actions; small models against TLC.
 """
 
 from pathlib import Path
@@ -24,7 +24,7 @@ CONSTANTS
 
 
 def after(model: Model[Any, Any], config: Any, *steps: tuple[Any, ...]) -> Any:
-    """The state after these steps; each step must be enabled."""
+    """Return the state after these steps; each step must be enabled."""
     state = model.initial(config)[0]
     for name, *parameters in steps:
         following = model.actions[name].apply(config, state, *parameters)
@@ -33,7 +33,7 @@ def after(model: Model[Any, Any], config: Any, *steps: tuple[Any, ...]) -> Any:
     return state
 
 
-def test_a_message_is_stored_as_often_as_it_was_sent_and_not_once_more() -> None:
+def test_a_message_is_stored_at_most_as_often_as_it_was_sent() -> None:
     config = delivery.Config(messages=("m1",), sends_max=2)
     steps = (("Store", "q0", "m1"), ("Fail", "m1"), ("Retry", "m1"), ("Store", "q0", "m1"))
     state = after(delivery.MODEL, config, *steps)
@@ -41,18 +41,18 @@ def test_a_message_is_stored_as_often_as_it_was_sent_and_not_once_more() -> None
     assert delivery.store(config, state, "q0", "m1") is None
 
 
-def test_while_the_promise_holds_no_answered_or_seen_message_is_lost() -> None:
+def test_an_acknowledged_or_delivered_message_is_lost_only_after_the_guarantee_is_withdrawn() -> None:
     config = delivery.Config(messages=("m1",))
-    answered = after(delivery.MODEL, config, ("Store", "q0", "m1"), ("Acknowledge", "m1"))
-    seen = after(delivery.MODEL, config, ("Store", "q0", "m1"), ("Deliver", "q0", 1))
-    for state in (answered, seen):
+    acknowledged = after(delivery.MODEL, config, ("Store", "q0", "m1"), ("Acknowledge", "m1"))
+    delivered = after(delivery.MODEL, config, ("Store", "q0", "m1"), ("Deliver", "q0", 1))
+    for state in (acknowledged, delivered):
         assert delivery.lose(config, state, "q0", 0) is None
         withdrawn = delivery.withdraw(config, state)
         assert withdrawn is not None
         assert delivery.lose(config, withdrawn, "q0", 0) is not None
 
 
-def test_a_member_that_crashes_before_it_commits_owes_a_delivery() -> None:
+def test_a_crash_before_the_offset_commit_allows_a_duplicate_delivery() -> None:
     config = group.Config(delivery.Config(messages=("m1",)))
     delivered = (("Store", "q0", "m1"), ("Start", "c1", "q0"), ("Deliver", "c1", "q0"))
     assert after(group.MODEL, config, *delivered).owed == ((0,),)
@@ -62,7 +62,7 @@ def test_a_member_that_crashes_before_it_commits_owes_a_delivery() -> None:
     assert after(group.MODEL, config, *committed).owed == ((0,),)
 
 
-def test_deliveries_to_the_previous_owner_are_additional() -> None:
+def test_a_delivery_to_the_previous_owner_is_an_explained_duplicate() -> None:
     config = group.Config(delivery.Config(messages=("m1",)))
     moved = (("Store", "q0", "m1"), ("Start", "c1", "q0"), ("Rebalance", "q0", "c2"), ("Start", "c2", "q0"))
     state = after(group.MODEL, config, *moved, ("Deliver", "c1", "q0"), ("Deliver", "c2", "q0"))
@@ -73,7 +73,7 @@ def test_deliveries_to_the_previous_owner_are_additional() -> None:
 @pytest.mark.parametrize(
     ("model", "states"), [(delivery.MODEL, 62), (group.MODEL, 1108)], ids=["Delivery", "Group"]
 )
-def test_the_model_is_tlcs_state_graph(model: Model[Any, Any], states: int) -> None:
+def test_the_model_has_the_same_state_graph_as_tlc(model: Model[Any, Any], states: int) -> None:
     text = SMALL if model is group.MODEL else SMALL.replace('    Consumers = {"c1", "c2"}\n', "")
     equivalence = compare(model, f"MC{model.name}", text, (TLA,), next_name="MCNext")
     assert equivalence.equal

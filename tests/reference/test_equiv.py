@@ -1,4 +1,4 @@
-"""The comparison with TLC's graph: equal for the real models, and able to detect a difference."""
+"""The comparison with TLC's state graph: equal for the flush model, and able to detect a difference."""
 
 import re
 from dataclasses import replace
@@ -27,14 +27,14 @@ def _compare(model: Model[flush.Config, State]) -> Equivalence[State]:
     return compare(model, "MCFlush", SMALL, (TLA,), next_name="MCNext")
 
 
-def test_the_flush_model_is_tlcs_state_graph() -> None:
+def test_the_flush_model_has_the_same_state_graph_as_tlc() -> None:
     equivalence = _compare(flush.MODEL)
     assert equivalence.equal
     assert (equivalence.states, equivalence.steps) == (986, 1741)
     assert equivalence.disabled > equivalence.steps
 
 
-def test_a_difference_is_shown_at_the_first_state_where_it_is_seen() -> None:
+def test_a_difference_is_shown_with_the_shortest_path_to_it() -> None:
     mutant = mutants.MUTANTS["AckBeforeFlush"]
     actions = {
         **flush.ACTIONS,
@@ -47,20 +47,20 @@ def test_a_difference_is_shown_at_the_first_state_where_it_is_seen() -> None:
     assert difference.only_tlc == ()
 
 
-def test_a_table_of_actions_that_lacks_one_is_not_believed() -> None:
+def test_a_model_without_one_of_the_actions_is_rejected() -> None:
     actions = {name: action for name, action in flush.ACTIONS.items() if name != "Dispatch"}
     with pytest.raises(ForgottenStepError, match="lacks a step"):
         _compare(replace(flush.MODEL, actions=actions))
 
 
-def test_models_and_modules_have_the_same_names() -> None:
+def test_each_model_has_a_tla_module_and_a_python_module_of_its_name() -> None:
     for name in MODELS:
         assert (TLA / f"{name}.tla").exists()
         snake = re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
         assert (Path(reference.__file__).parent / f"{snake}.py").exists()
 
 
-def test_choices_that_forget_a_step_are_not_believed() -> None:
+def test_choices_that_omit_a_possible_step_are_rejected() -> None:
     crash = replace(flush.ACTIONS["OsCrash"], choices=lambda _config, _state: [(0, False, (0,))])
     with pytest.raises(ForgottenStepError, match="wrong choices of OsCrash"):
         _compare(replace(flush.MODEL, actions={**flush.ACTIONS, "OsCrash": crash}))

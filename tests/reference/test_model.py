@@ -1,4 +1,4 @@
-"""The parts of a reference model: actions and predicates by name, steps under a configuration."""
+"""The parts of a reference model: named actions and predicates, and steps under a configuration."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ class Counter:
 
 
 def add(limit: int, state: Counter, step: int) -> Counter | None:
-    """Disabled above the limit; the configuration is the limit."""
+    """Add `step`; disabled if the value would exceed the limit, which is the configuration."""
     return Counter(state.value + step) if state.value + step <= limit else None
 
 
@@ -40,12 +40,12 @@ MODEL = Model(
 )
 
 
-def test_predicates_have_the_names_of_the_catalogue() -> None:
+def test_predicates_are_named_in_camel_case_as_in_the_catalogue() -> None:
     assert list(MODEL.invariants) == ["BelowLimit"]
     assert list(MODEL.step_invariants) == ["NeverGoesBack"]
 
 
-def test_a_walk_takes_the_choices_and_an_exhaustive_one_the_whole_domain() -> None:
+def test_a_model_steps_over_its_choices_and_an_exhaustive_model_over_the_domain() -> None:
     assert list(MODEL.steps(2, Counter())) == [("Add", (1,), Counter(1))]
     assert list(MODEL.exhaustive().steps(2, Counter())) == [
         ("Add", (1,), Counter(1)),
@@ -53,5 +53,5 @@ def test_a_walk_takes_the_choices_and_an_exhaustive_one_the_whole_domain() -> No
     ]
 
 
-def test_disabled_actions_are_no_steps() -> None:
+def test_disabled_actions_give_no_steps() -> None:
     assert list(MODEL.exhaustive().steps(1, Counter())) == [("Add", (1,), Counter(1))]

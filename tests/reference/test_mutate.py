@@ -1,4 +1,4 @@
-"""Goal: the recorded mutation campaign and the README agree, and belong to the current models."""
+"""Goal: the recorded mutation scores agree with the README and belong to the current models."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from mqproof.spec.mutation.score import markdown, recorded, survivors, unexplain
 RECORDED = recorded()
 
 
-def test_every_model_was_mutated_and_the_readme_shows_the_scores() -> None:
+def test_each_model_has_a_recorded_score_and_the_readme_shows_the_scores() -> None:
     assert set(RECORDED) == set(MODELS)
     readme = MODELS_FILE.with_name("README.md").read_text(encoding="utf-8")
     shown = "\n".join(line.strip() for line in readme.splitlines())
@@ -21,17 +21,17 @@ def test_every_model_was_mutated_and_the_readme_shows_the_scores() -> None:
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_the_record_is_of_the_mutants_that_there_are(model: str) -> None:
+def test_the_recorded_mutants_are_the_current_mutants_of_the_model(model: str) -> None:
     models = load()
-    asked = subject(models, MODELS[model], ("mutation",))
-    made = {m.id for m in mutants(asked.text, *roots(models, model)) if m.number == 1}
+    tested = subject(models, MODELS[model], ("mutation",))
+    made = {m.id for m in mutants(tested.text, *roots(models, model)) if m.number == 1}
     assert {judgement.mutant for judgement in RECORDED[model].judgements} == made
 
 
-def test_exactly_the_survivors_are_explained() -> None:
+def test_exactly_the_surviving_mutants_are_explained() -> None:
     judgements = [judgement for score in RECORDED.values() for judgement in score.judgements]
     assert unexplained(judgements, survivors()) == []
 
 
-def test_a_record_that_is_not_there_is_empty(tmp_path: Path) -> None:
+def test_without_a_file_of_scores_no_scores_are_recorded(tmp_path: Path) -> None:
     assert recorded(tmp_path / "none.json") == {}

@@ -26,14 +26,14 @@ def lock(member: str) -> tuple[tuple[str, ...], ...]:
     return (("Ask", member), ("LockQueue", member), ("Hear", member))
 
 
-def test_one_of_two_members_that_request_the_lock_is_refused() -> None:
+def test_only_one_of_two_members_gets_the_lock() -> None:
     state = after(("Gain", "c1"), ("Gain", "c2"), *lock("c1"), *lock("c2"))
     assert state.holder == "c1"
     assert order_lock.begin(CONFIG, state, "c1")
     assert order_lock.begin(CONFIG, state, "c2") is None
 
 
-def test_a_member_stops_trusting_its_lock_before_the_broker_gives_it_away() -> None:
+def test_a_member_stops_using_its_lock_before_the_broker_can_grant_it_to_another() -> None:
     lost = (("Ask", "c1"), ("Lose", "c1"), ("Tick",))
     state = after(("Gain", "c1"), *lock("c1"), ("Tick",), *lost)
     assert state.holder == "c1"
@@ -43,7 +43,7 @@ def test_a_member_stops_trusting_its_lock_before_the_broker_gives_it_away() -> N
     assert order_lock.lock_queue(CONFIG, over._replace(asking=("no", "asked")), "c2").holder == "c2"  # type: ignore[union-attr]
 
 
-def test_time_waits_for_a_listener_at_the_end_of_the_lease_unless_it_stalls() -> None:
+def test_the_lease_cannot_expire_during_a_listener_call_unless_the_listener_stalls() -> None:
     lost = (("Ask", "c1"), ("Lose", "c1"))
     state = after(("Gain", "c1"), *lock("c1"), ("Begin", "c1"), ("Tick",), *lost, ("Tick",), *lost)
     assert order_lock.tick(CONFIG, state) is None
@@ -52,7 +52,7 @@ def test_time_waits_for_a_listener_at_the_end_of_the_lease_unless_it_stalls() ->
     assert order_lock.tick(CONFIG, stalled) is not None
 
 
-def test_a_queue_is_unlocked_after_its_listener_has_returned() -> None:
+def test_a_queue_is_unlocked_only_after_its_listener_has_returned() -> None:
     state = after(("Gain", "c1"), *lock("c1"), ("Begin", "c1"), ("Drop", "c1"))
     assert order_lock.unlock_queue(CONFIG, state, "c1") is None
     free = order_lock.unlock_queue(CONFIG, state._replace(calls=frozenset()), "c1")
@@ -60,13 +60,13 @@ def test_a_queue_is_unlocked_after_its_listener_has_returned() -> None:
     assert (free.holder, free.leaving) == (NO_MEMBER, frozenset())
 
 
-def test_the_smoke_model_holds_and_has_the_states_that_tlc_counts() -> None:
+def test_the_smoke_model_has_as_many_states_as_in_tlc_and_no_violation() -> None:
     exploration = explore(order_lock.MODEL, CONFIG)
     assert exploration.violation is None
     assert (len(exploration.parents), exploration.depth) == (12908, 31)
 
 
-def test_the_order_lock_is_tlcs_state_graph() -> None:
+def test_the_order_lock_model_has_the_same_state_graph_as_tlc() -> None:
     text = (TLA / "MCOrderLock_liveness_smoke.cfg").read_text(encoding="utf-8")
     assert order_lock.MODEL.from_constants(constants(text)) == Config(faults=False)
     equivalence = compare(order_lock.MODEL, "MCOrderLock", text, (TLA,), next_name="MCNext")

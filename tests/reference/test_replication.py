@@ -1,6 +1,6 @@
-"""Goal: the rules are those of docs/reference/protocol/replication.md, "Replication"; the model is TLC's.
+"""Goal: the rules are those of docs/reference/protocol/replication.md, "Replication"; TLC has the same graph.
 
-Method: tables, scripts, a graph.
+Method: tables, sequences of actions, TLC's state graph.
 """
 
 from pathlib import Path
@@ -26,10 +26,10 @@ CONSTANTS
 CONFIG = Config(flush_modes=(ASYNC_FLUSH,), roles=(SYNC_MASTER,))
 
 
-def play(*script: tuple[object, ...]) -> State:
-    """The state after these actions, each of which must be enabled."""
+def run(*actions: tuple[object, ...]) -> State:
+    """Return the state after these actions; each action must be enabled."""
     (state,) = replication.initial(CONFIG)
-    for name, *parameters in script:
+    for name, *parameters in actions:
         after = replication.ACTIONS[str(name)].apply(CONFIG, state, *parameters)
         assert after is not None, f"{name}{tuple(parameters)} is disabled"
         state = after
@@ -37,11 +37,11 @@ def play(*script: tuple[object, ...]) -> State:
 
 
 FIRST_SENT = (("Connect",), ("AcceptReport", Frame("report", 0)), ("AppendRecord", 0), ("TransferRecord",))
-FIRST_HELD = (*FIRST_SENT, ("ReceiveTransfer", Frame("transfer", 0, "m1")))
-MASTER_LOST_TAIL = (*FIRST_HELD, ("SystemCrash", MASTER, 0), ("Housekeeping", SLAVE), ("Start", MASTER))
+FIRST_STORED = (*FIRST_SENT, ("ReceiveTransfer", Frame("transfer", 0, "m1")))
+MASTER_LOST_TAIL = (*FIRST_STORED, ("SystemCrash", MASTER, 0), ("Housekeeping", SLAVE), ("Start", MASTER))
 
 
-def test_the_replication_model_is_tlcs_state_graph() -> None:
+def test_the_replication_model_has_the_same_state_graph_as_tlc() -> None:
     tla = Path(spec.__file__).parent / "tla"
     equivalence = compare(replication.MODEL, "MCReplication", SMALL, (tla,), next_name="MCNext")
     assert equivalence.equal
@@ -62,24 +62,24 @@ def test_the_replica_status_overrides_the_flush_status(flush: str, replica: str,
     assert replication.put_status(flush, replica) == status
 
 
-def test_an_acknowledgement_beyond_the_end_counts_for_nothing() -> None:
+def test_an_acknowledgement_beyond_the_end_of_the_log_is_ignored() -> None:
     assert replication.acked_position(1, 3, end=2) == 1
     assert replication.acked_position(1, 2, end=2) == 2
     assert replication.acked_position(2, 1, end=2) == 2
 
 
-def test_without_a_slave_the_producer_is_answered_at_once() -> None:
-    assert play(("AppendRecord", 0), ("AnswerSend", 0)).answer == ("SLAVE_NOT_AVAILABLE", "unsent")
+def test_without_a_slave_the_producer_gets_its_response_immediately() -> None:
+    assert run(("AppendRecord", 0), ("AnswerSend", 0)).answer == ("SLAVE_NOT_AVAILABLE", "unsent")
 
 
-def test_a_send_is_ok_when_the_slave_has_acknowledged_it() -> None:
-    held = play(*FIRST_HELD)
-    assert replication.answer_send(CONFIG, held, 0) is None
-    assert play(*FIRST_HELD, ("ReceiveAck", Frame("ack", 1)), ("AnswerSend", 0)).answer[0] == "SEND_OK"
+def test_a_send_gets_send_ok_only_after_the_slave_has_acknowledged_it() -> None:
+    stored = run(*FIRST_STORED)
+    assert replication.answer_send(CONFIG, stored, 0) is None
+    assert run(*FIRST_STORED, ("ReceiveAck", Frame("ack", 1)), ("AnswerSend", 0)).answer[0] == "SEND_OK"
 
 
-def test_a_slave_with_records_that_its_master_lost_stops() -> None:
-    diverged = play(
+def test_a_slave_with_records_that_its_master_lost_stops_replicating() -> None:
+    diverged = run(
         *MASTER_LOST_TAIL,
         ("Connect",),
         ("AcceptReport", Frame("report", 0)),
@@ -93,8 +93,8 @@ def test_a_slave_with_records_that_its_master_lost_stops() -> None:
     assert replication.connect(CONFIG, diverged) is None
 
 
-def test_acknowledged_messages_are_read_from_the_slave_after_the_master_is_lost() -> None:
-    acked = (*FIRST_HELD, ("ReceiveAck", Frame("ack", 1)), ("AnswerSend", 0))
-    read = play(*acked, ("MachineLoss",), ("Deliver", SLAVE))
+def test_an_acknowledged_message_is_delivered_by_the_slave_after_the_master_is_lost() -> None:
+    acked = (*FIRST_STORED, ("ReceiveAck", Frame("ack", 1)), ("AnswerSend", 0))
+    read = run(*acked, ("MachineLoss",), ("Deliver", SLAVE))
     assert read.seen == ("m1",)
     assert replication.no_acked_lost(CONFIG, read)

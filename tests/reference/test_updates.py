@@ -1,4 +1,4 @@
-"""The fast copy of a state does what dataclasses.replace does."""
+"""The fast copy of a state has the result of dataclasses.replace."""
 
 import dataclasses
 
@@ -8,7 +8,7 @@ from mqproof.reference import flush
 from mqproof.reference.updates import replace
 
 
-def test_a_copy_differs_in_the_named_fields_alone() -> None:
+def test_a_copy_differs_only_in_the_given_fields() -> None:
     (before,) = flush.initial(flush.Config(flush_modes=(flush.SYNC_FLUSH,)))
     after = replace(before, flushed=7, phase="down")
     assert after == dataclasses.replace(before, flushed=7, phase="down")
@@ -16,7 +16,7 @@ def test_a_copy_differs_in_the_named_fields_alone() -> None:
     assert before.flushed == 0
 
 
-def test_a_field_that_is_not_there_is_refused() -> None:
+def test_an_unknown_field_is_rejected() -> None:
     (before,) = flush.initial(flush.Config(flush_modes=(flush.SYNC_FLUSH,)))
     with pytest.raises(TypeError, match="flusht"):
         replace(before, flusht=7)

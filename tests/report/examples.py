@@ -1,4 +1,4 @@
-"""Reports that the renderers' tests share."""
+"""Example reports, shared by the tests of the renderers."""
 
 from typing import Final
 
@@ -9,7 +9,7 @@ SVG: Final = (
 )
 
 NASTY: Final = "a\x00b\x1b[31m<script>alert('x')</script>&amp; \"q\" | `tick` \u202e\udc80\uffff"
-"""Text that a broken peer may put into a witness: control characters, markup, a lone surrogate."""
+"""Text that a faulty peer may put into a witness: control characters, markup, a lone surrogate."""
 
 REPLAY: Final = "mqproof conform --target mutant:ack_before_flush --seed 7"
 

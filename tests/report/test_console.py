@@ -1,4 +1,4 @@
-"""The behaviour of a command on a terminal: it ends on a signal, and cleans up first."""
+"""A command on a terminal cleans up before it ends on a signal, and shows its progress."""
 
 import subprocess
 import sys
@@ -23,7 +23,7 @@ log = pathlib.Path(sys.argv[1]).open("a")
 @hypothesis.seed(0)
 @hypothesis.settings(database=None, deadline=None)
 @hypothesis.given(st.integers())
-def examine(number):
+def check(number):
     log.write("example\\n")
     try:
         os.kill(os.getpid(), signal.SIGTERM)
@@ -31,11 +31,11 @@ def examine(number):
         log.write("cleaned up\\n")
 
 with terminable():
-    examine()
+    check()
 """
 
 
-def test_sigterm_ends_an_examination_at_once_and_unwinds_the_stack(tmp_path: Path) -> None:
+def test_sigterm_ends_a_hypothesis_run_immediately_and_runs_its_cleanup(tmp_path: Path) -> None:
     log = tmp_path / "log"
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, str(log)], capture_output=True, text=True, timeout=120, check=False
@@ -45,7 +45,7 @@ def test_sigterm_ends_an_examination_at_once_and_unwinds_the_stack(tmp_path: Pat
     assert log.read_text().splitlines() == ["example", "cleaned up"]
 
 
-WAITS = """
+WAITING_SCRIPT = """
 import asyncio, os, signal
 from mqproof.report.console import terminable
 
@@ -62,14 +62,14 @@ with terminable():
 """
 
 
-def test_sigterm_while_something_is_waited_for_is_one_line() -> None:
+def test_sigterm_during_a_wait_prints_a_one_line_message() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", WAITS], capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-c", WAITING_SCRIPT], capture_output=True, text=True, timeout=120, check=False
     )
     assert (done.returncode, done.stderr) == (ENDED_BY_SIGTERM, "mqproof: ended by SIGTERM\n")
 
 
-def test_the_seconds_go_on_while_a_stage_lasts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_progress_line_counts_seconds_during_a_stage(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
     monkeypatch.setattr("mqproof.report.console.time.monotonic", lambda: now)
     line = console._Moving("conform", now)
@@ -81,7 +81,9 @@ def test_the_seconds_go_on_while_a_stage_lasts(monkeypatch: pytest.MonkeyPatch) 
     assert drawn.get() == "conform: wire: 0 of 7 (9 s so far)\n"
 
 
-def test_a_stage_is_shown_as_it_is_and_never_raw(capsys: pytest.CaptureFixture[str]) -> None:
+def test_markup_in_the_name_of_a_stage_is_printed_literally_and_control_characters_are_escaped(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     with console.stages("audit") as on_stage:
         on_stage("writing :smile: [red]\x1b[2J")
     assert capsys.readouterr().err == "audit: writing :smile: [red]\\x1b[2J\n"

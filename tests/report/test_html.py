@@ -1,4 +1,4 @@
-"""The HTML page: well-formed, self-contained, and only its own few lines of script can run."""
+"""The HTML page is well-formed and self-contained, and only its own script can run."""
 
 import re
 from dataclasses import replace
@@ -14,7 +14,7 @@ VOID = {"meta", "br", "img", "link", "hr", "input"}
 
 
 class Page(HTMLParser):
-    """Reads a page and fails unless every element is closed in order."""
+    """Parses a page and fails unless its elements are closed in order."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -38,8 +38,8 @@ class Page(HTMLParser):
         assert self.open.pop() == tag
 
 
-@pytest.mark.parametrize("report", [REPORT, NASTY_REPORT, EMPTY])
-def test_the_page_is_well_formed_and_fetches_nothing(report: Report) -> None:
+@pytest.mark.parametrize("report", [REPORT, NASTY_REPORT, EMPTY], ids=["usual", "unsafe text", "empty"])
+def test_the_page_is_well_formed_and_loads_no_other_file(report: Report) -> None:
     page = Page(html.render(report))
     assert page.tags.count("script") == 1
     assert not {"link", "iframe", "object", "img"} & set(page.tags)
@@ -49,7 +49,7 @@ def test_the_page_is_well_formed_and_fetches_nothing(report: Report) -> None:
     assert "http://" not in re.sub(r'xmlns(:\w+)?="[^"]*"', "", html.render(report))
 
 
-def test_the_page_has_the_matrix_the_evidence_and_the_replay_command() -> None:
+def test_the_page_has_the_matrix_the_witnesses_and_the_replay_command() -> None:
     text = html.render(REPORT)
     assert text.count('<span class="pill held">✓ held</span>') == 2  # in the matrix and in the results
     assert "m_lost was acked and is gone" in text
@@ -60,7 +60,7 @@ def test_the_page_has_the_matrix_the_evidence_and_the_replay_command() -> None:
     assert "<td>broker-a</td><td>crash</td>" in text
     assert '<svg width="9"' in text or "<svg " in text
     sections = ["<figure>", "What is violated", "Verdicts by invariant", "What else is not held", "Results"]
-    assert sorted(sections, key=text.index) == sections, "a failure is not looked for"
+    assert sorted(sections, key=text.index) == sections, "violations come before the other results"
 
 
 def test_witnesses_are_escaped() -> None:
@@ -70,14 +70,14 @@ def test_witnesses_are_escaped() -> None:
     assert "\x00" not in text
 
 
-def test_many_witnesses_are_capped_and_said_so() -> None:
+def test_the_number_of_witnesses_is_limited_and_the_rest_is_counted() -> None:
     witnesses = tuple(Witness(f"lost number {number}.") for number in range(html.WITNESSES_MAX + 5))
     text = html.render(replace(REPORT, results=(replace(REPORT.results[1], witnesses=witnesses),)))
     assert text.count("lost number") == html.WITNESSES_MAX
     assert f"5 more of {html.WITNESSES_MAX + 5}, all in the JSON file." in text
 
 
-def test_scripts_and_outside_references_are_taken_out_of_figures() -> None:
+def test_scripts_and_external_references_are_removed_from_figures() -> None:
     svg = (
         '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" onload="evil()">'
         '<script>evil()</script><g><script>evil()</script></g><use xlink:href="#ok"/>'
@@ -92,6 +92,6 @@ def test_scripts_and_outside_references_are_taken_out_of_figures() -> None:
 
 
 @pytest.mark.parametrize("svg", ["", "<svg", "<p/>", '<svg xmlns="http://www.w3.org/2000/svg">\x00</svg>'])
-def test_a_figure_that_is_no_svg_is_refused(svg: str) -> None:
+def test_a_figure_that_is_not_svg_is_rejected(svg: str) -> None:
     with pytest.raises(ValueError, match="figure 'Rates' is not an SVG document"):
         html.render(replace(REPORT, figures=(Figure("Rates", svg),)))

@@ -1,4 +1,4 @@
-"""The JSON report: its keys are a contract, and it can be read back."""
+"""The keys of the JSON report are a contract, and a written report can be read back."""
 
 import json
 from typing import Any
@@ -10,12 +10,12 @@ from mqproof.report.json_file import ReportFileError
 from tests.report.examples import EMPTY, NASTY_REPORT, REPORT
 
 
-@pytest.mark.parametrize("report", [REPORT, NASTY_REPORT, EMPTY])
-def test_a_written_report_is_read_back(report: Any) -> None:
+@pytest.mark.parametrize("report", [REPORT, NASTY_REPORT, EMPTY], ids=["usual", "unsafe text", "empty"])
+def test_a_written_report_is_read_back_unchanged(report: Any) -> None:
     assert json_file.from_json(json_file.render(report)) == report
 
 
-def test_keys_are_the_documented_ones() -> None:
+def test_the_report_has_the_documented_keys() -> None:
     document = json.loads(json_file.render(REPORT))
     assert list(document) == [
         "schema",
@@ -46,7 +46,7 @@ def test_keys_are_the_documented_ones() -> None:
     }
 
 
-def test_the_text_is_ascii_and_ends_with_a_newline() -> None:
+def test_the_json_text_is_ascii_and_ends_with_a_newline() -> None:
     text = json_file.render(NASTY_REPORT)
     assert text.isascii()
     assert text.endswith("}\n")
@@ -63,6 +63,6 @@ def test_the_text_is_ascii_and_ends_with_a_newline() -> None:
         (json_file.render(REPORT).replace("12345", "0"), "run.json: not a report: .*nothing was counted"),
     ],
 )
-def test_a_file_that_is_no_report_is_refused(text: str, message: str) -> None:
+def test_the_error_for_an_invalid_report_file_names_the_file_and_the_reason(text: str, message: str) -> None:
     with pytest.raises(ReportFileError, match=message):
         json_file.from_json(text, "run.json")

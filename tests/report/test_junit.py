@@ -14,7 +14,7 @@ def cases(report: Report) -> dict[str, ElementTree.Element]:
     return {f"{case.get('classname')} {case.get('name')}": case for case in root.iter("testcase")}
 
 
-def test_each_verdict_has_its_element() -> None:
+def test_each_verdict_has_the_right_junit_element() -> None:
     held, violated, unknown, not_tested = (
         cases(REPORT)[name]
         for name in (
@@ -35,13 +35,13 @@ def test_each_verdict_has_its_element() -> None:
     assert unknown.find("properties/property[@name='verdict'][@value='unknown']") is not None
 
 
-def test_totals_add_up() -> None:
+def test_the_totals_are_the_numbers_of_results_per_verdict() -> None:
     root = ElementTree.fromstring(junit.render(REPORT).encode())
     totals = {name: root.get(name) for name in ("tests", "failures", "errors", "skipped")}
     assert totals == {"tests": "4", "failures": "1", "errors": "0", "skipped": "2"}
     assert [suite.get("name") for suite in root] == ["tla", "conformance", "audit"]
 
 
-@pytest.mark.parametrize("report", [NASTY_REPORT, EMPTY])
-def test_any_witness_gives_well_formed_xml(report: Report) -> None:
+@pytest.mark.parametrize("report", [NASTY_REPORT, EMPTY], ids=["unsafe text", "empty"])
+def test_any_text_in_a_report_gives_well_formed_xml(report: Report) -> None:
     assert len(cases(report)) == len(report.results)

@@ -1,4 +1,4 @@
-"""Markdown: no cell content breaks a table or a fence."""
+"""No text in a report breaks a Markdown table or a code fence."""
 
 from dataclasses import replace
 
@@ -6,7 +6,7 @@ from mqproof.report import markdown
 from tests.report.examples import EMPTY, NASTY_REPORT, REPLAY, REPORT
 
 
-def test_it_has_the_matrix_the_results_and_the_replay_command() -> None:
+def test_the_text_has_the_matrix_the_results_and_the_replay_command() -> None:
     text = markdown.render(REPORT)
     assert "| FLUSH-1 SyncAckedDurable | ✓ held | ✗ violated |  |" in text
     assert "| FLUSH-1 SyncAckedDurable | conformance | ✗ violated | 200 scripts, 35 crashes | 12.5 |" in text
@@ -15,7 +15,7 @@ def test_it_has_the_matrix_the_results_and_the_replay_command() -> None:
     assert "too is gone\n  - 12:00:00.5 broker-a: crash\n" in text
 
 
-def test_cells_cannot_break_out() -> None:
+def test_markup_in_a_cell_does_not_break_the_table() -> None:
     text = markdown.render(NASTY_REPORT)
     assert "<script>" not in text.split("Replay:")[0]
     assert "\x00" not in text
@@ -25,7 +25,7 @@ def test_cells_cannot_break_out() -> None:
     assert all(line.endswith(" |") for line in rows)
 
 
-def test_an_empty_report_is_unknown() -> None:
+def test_a_report_without_results_is_unknown() -> None:
     assert "**? unknown**" in markdown.render(EMPTY)
 
 

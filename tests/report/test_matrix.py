@@ -1,4 +1,4 @@
-"""The verdict matrix: a cell shows the worst of its results, and an empty cell has no verdict."""
+"""The matrix shows the worst verdict per invariant and layer, and nothing where there is no result."""
 
 from mqproof.report.matrix import TITLED_MAX, label, matrix, tally, titled
 from mqproof.report.model import Result, Verdict
@@ -15,20 +15,20 @@ def test_rows_are_invariants_and_columns_are_layers() -> None:
     ]
 
 
-def test_a_cell_of_several_results_is_the_worst_of_them() -> None:
-    def cell(*verdicts: Verdict) -> Verdict | None:
+def test_several_results_of_one_invariant_and_layer_show_the_worst_verdict() -> None:
+    def worst(*verdicts: Verdict) -> Verdict | None:
         results = [
             Result("FLUSH-1", "SyncAckedDurable", "tla", verdict, {"states": 1}) for verdict in verdicts
         ]
         return matrix(results).rows[0].cells[0]
 
-    assert cell(Verdict.HELD, Verdict.VIOLATED) is Verdict.VIOLATED
-    assert cell(Verdict.HELD, Verdict.UNKNOWN) is Verdict.UNKNOWN
-    assert cell(Verdict.HELD, Verdict.NOT_TESTED) is Verdict.HELD
-    assert cell(Verdict.NOT_TESTED, Verdict.NOT_TESTED) is Verdict.NOT_TESTED
+    assert worst(Verdict.HELD, Verdict.VIOLATED) is Verdict.VIOLATED
+    assert worst(Verdict.HELD, Verdict.UNKNOWN) is Verdict.UNKNOWN
+    assert worst(Verdict.HELD, Verdict.NOT_TESTED) is Verdict.HELD
+    assert worst(Verdict.NOT_TESTED, Verdict.NOT_TESTED) is Verdict.NOT_TESTED
 
 
-def test_a_label_has_a_symbol_and_a_word() -> None:
+def test_the_label_of_a_verdict_is_a_symbol_and_a_word() -> None:
     assert label(Verdict.HELD) == "✓ held"
     assert label(None) == ""
 
@@ -38,7 +38,7 @@ def test_tally_counts_every_verdict() -> None:
     assert set(tally(())) == set(Verdict)
 
 
-def test_a_title_of_many_results_contains_the_number_of_further_results() -> None:
+def test_the_title_of_many_results_ends_with_the_number_of_unnamed_results() -> None:
     many = [Result(f"case/{number}", "", "wire", Verdict.NOT_TESTED) for number in range(TITLED_MAX + 2)]
     assert titled(many[:2]) == "case/0, case/1"
     assert titled(many).endswith(f"case/{TITLED_MAX - 1} and 2 more")

@@ -9,7 +9,7 @@ def result(verdict: Verdict) -> Result:
     return Result("FLUSH-1", "SyncAckedDurable", "tla", verdict, {"states": 1})
 
 
-def test_held_without_a_count_is_refused() -> None:
+def test_a_held_result_without_a_positive_count_is_an_error() -> None:
     with pytest.raises(ValueError, match="nothing was counted"):
         Result("FLUSH-1", "SyncAckedDurable", "tla", Verdict.HELD)
     with pytest.raises(ValueError, match="nothing was counted"):
@@ -26,8 +26,18 @@ def test_held_without_a_count_is_refused() -> None:
         ((Verdict.HELD, Verdict.UNKNOWN), Verdict.UNKNOWN, Exit.INCONCLUSIVE),
         ((Verdict.HELD, Verdict.UNKNOWN, Verdict.VIOLATED), Verdict.VIOLATED, Exit.VIOLATED),
     ],
+    ids=[
+        "no result",
+        "held",
+        "not tested",
+        "held and not tested",
+        "held and unknown",
+        "held, unknown and violated",
+    ],
 )
-def test_overall_verdict_and_exit_code(verdicts: tuple[Verdict, ...], expected: Verdict, code: int) -> None:
+def test_several_verdicts_combine_into_one_verdict_and_exit_code(
+    verdicts: tuple[Verdict, ...], expected: Verdict, code: int
+) -> None:
     results = [result(verdict) for verdict in verdicts]
     assert overall(results) is expected
     assert exit_code(results) == code

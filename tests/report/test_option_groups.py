@@ -1,4 +1,4 @@
-"""A command takes a group of options as one argument; its user sees each option."""
+"""A command receives a group of options as one argument, and its user sees each option."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -28,13 +28,13 @@ def call(*arguments: str) -> tuple[int, str]:
     return done.exit_code, done.output
 
 
-def test_a_group_has_the_values_that_were_given_and_the_defaults_of_the_others() -> None:
+def test_a_group_has_the_given_values_and_the_defaults_of_other_options() -> None:
     assert call("ann") == (0, f"{('ann', Place(), False)}\n")
     arguments = ("ann", "--port", "7", "--tags", "a", "--tags", "b", "--loud")
     assert call(*arguments) == (0, f"{('ann', Place(port=7, tags=['a', 'b']), True)}\n")
 
 
-def test_each_option_of_a_group_is_checked_and_shown_as_any_other() -> None:
+def test_options_of_a_group_are_validated_and_shown_in_the_help_text() -> None:
     code, output = call("ann", "--port", "0")
     assert (code, "--port" in output) == (2, True)
     code, output = call("--help")

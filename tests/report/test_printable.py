@@ -1,4 +1,4 @@
-"""Unsafe characters become visible escapes; all others are unchanged."""
+"""Unsafe characters become visible escapes; all other characters are unchanged."""
 
 import pytest
 
@@ -15,9 +15,9 @@ from mqproof.report.printable import one_line, printable
         ("\udc80\uffff", r"\udc80\uffff"),
     ],
 )
-def test_unsafe_characters_become_escapes(text: str, expected: str) -> None:
+def test_unsafe_characters_become_escapes_and_others_are_unchanged(text: str, expected: str) -> None:
     assert printable(text) == expected
 
 
-def test_one_line_has_no_newline() -> None:
+def test_one_line_also_escapes_newlines_and_tabs() -> None:
     assert one_line("a\nb\tc") == r"a\nb\tc"

@@ -1,4 +1,4 @@
-"""SARIF: results are violations only, capped, with stable fingerprints."""
+"""SARIF: only violations are results, their number is limited, and their fingerprints are stable."""
 
 import json
 from dataclasses import replace
@@ -19,7 +19,7 @@ def run(report: Report) -> dict[str, Any]:
     return only
 
 
-def test_a_result_is_a_witness_of_a_violation() -> None:
+def test_each_witness_of_a_violation_is_a_result_with_a_location() -> None:
     results = run(REPORT)["results"]
     assert [result["ruleId"] for result in results] == ["FLUSH-1", "FLUSH-1"]
     assert results[0]["message"]["text"] == (
@@ -29,12 +29,12 @@ def test_a_result_is_a_witness_of_a_violation() -> None:
         "artifactLocation": {"uri": "a%20b.log"},
         "region": {"startLine": 7},
     }
-    (nowhere,) = results[1]["locations"]
-    assert nowhere["logicalLocations"] == [{"fullyQualifiedName": "conformance/FLUSH-1"}]
-    assert nowhere["physicalLocation"] == {"artifactLocation": {"uri": "conformance/FLUSH-1"}}
+    (without_file,) = results[1]["locations"]
+    assert without_file["logicalLocations"] == [{"fullyQualifiedName": "conformance/FLUSH-1"}]
+    assert without_file["physicalLocation"] == {"artifactLocation": {"uri": "conformance/FLUSH-1"}}
 
 
-def test_every_rule_id_is_declared_and_undecided_results_are_notifications() -> None:
+def test_each_rule_id_is_declared_and_undecided_results_are_notifications() -> None:
     only = run(REPORT)
     assert [rule["id"] for rule in only["tool"]["driver"]["rules"]] == ["FLUSH-1", "FLUSH-3", "DELIV-1"]
     notifications = only["invocations"][0]["toolExecutionNotifications"]
@@ -44,7 +44,7 @@ def test_every_rule_id_is_declared_and_undecided_results_are_notifications() -> 
     ]
 
 
-def test_results_are_capped_and_the_total_is_reported() -> None:
+def test_the_number_of_results_is_limited_and_the_total_is_reported() -> None:
     violated = REPORT.results[1]
     witnesses = tuple(Witness(f"m{number}") for number in range(sarif.RESULTS_MAX + 10))
     only = run(replace(REPORT, results=(replace(violated, witnesses=witnesses),)))
@@ -53,25 +53,25 @@ def test_results_are_capped_and_the_total_is_reported() -> None:
     assert only["properties"]["violationsWritten"] == sarif.RESULTS_MAX
 
 
-def test_a_violation_without_witness_is_a_result_too() -> None:
+def test_a_violation_without_a_witness_is_a_result() -> None:
     only = run(replace(REPORT, results=(replace(REPORT.results[1], witnesses=()),)))
     assert len(only["results"]) == 1
 
 
-def test_the_fingerprint_depends_on_the_values_and_not_on_the_words() -> None:
+def test_the_fingerprint_depends_on_the_values_and_not_on_the_wording_of_a_witness() -> None:
     violated = REPORT.results[1]
     first = sarif.fingerprint(violated, Witness("lost at 12:00", {"msg_id": "m1"}))
     assert first == sarif.fingerprint(violated, Witness("lost at 13:00", {"msg_id": "m1"}))
     assert first != sarif.fingerprint(violated, Witness("lost at 12:00", {"msg_id": "m2"}))
 
 
-@pytest.mark.parametrize("report", [NASTY_REPORT, EMPTY])
-def test_any_report_renders(report: Report) -> None:
+@pytest.mark.parametrize("report", [NASTY_REPORT, EMPTY], ids=["unsafe text", "empty"])
+def test_any_report_can_be_rendered(report: Report) -> None:
     assert sarif.render(report).isascii()
     run(report)
 
 
-def test_violations_of_which_some_are_witnesses_are_all_counted() -> None:
+def test_violations_without_a_stored_witness_are_counted() -> None:
     violated = REPORT.results[1]
     properties = run(replace(REPORT, results=(replace(violated, found=70),)))["properties"]
     assert (properties["violations"], properties["violationsWritten"]) == (70, len(violated.witnesses))

@@ -1,4 +1,4 @@
-"""Files of a killed process are taken over; files of a running process are not touched."""
+"""The files of a killed process are reused; the files of a running process are not touched."""
 
 import os
 import signal
@@ -10,7 +10,7 @@ import pytest
 
 from mqproof.report.staging import file_beside, folder_beside, try_place
 
-_MAKES = """
+_UNFINISHED_FOLDER_SCRIPT = """
 import sys, time
 from pathlib import Path
 from mqproof.report.staging import folder_beside
@@ -21,10 +21,12 @@ with folder_beside(Path(sys.argv[1])) as made:
 """
 
 
-def test_files_of_a_process_are_taken_over_only_after_it_was_killed(tmp_path: Path) -> None:
+def test_the_temporary_folder_of_a_process_is_reused_only_after_the_process_was_killed(
+    tmp_path: Path,
+) -> None:
     place = tmp_path / "out"
     with subprocess.Popen(
-        [sys.executable, "-c", _MAKES, str(place)], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", _UNFINISHED_FOLDER_SCRIPT, str(place)], stdout=subprocess.PIPE, text=True
     ) as other:
         try:
             assert other.stdout is not None
@@ -43,7 +45,7 @@ def test_files_of_a_process_are_taken_over_only_after_it_was_killed(tmp_path: Pa
     assert [path.name for path in tmp_path.rglob("*")] == ["out", "whole"]
 
 
-def test_an_unfinished_file_is_removed(tmp_path: Path) -> None:
+def test_an_unfinished_file_or_folder_is_removed(tmp_path: Path) -> None:
     with file_beside(tmp_path / "a") as made:
         made.write_text("half")
     with folder_beside(tmp_path / "a") as made:
@@ -51,12 +53,12 @@ def test_an_unfinished_file_is_removed(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_place_that_can_be_written_is_left_as_it_is(tmp_path: Path) -> None:
+def test_trying_a_writable_path_leaves_no_files(tmp_path: Path) -> None:
     try_place(tmp_path / "missing" / "out")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_where_nothing_can_be_made_the_error_names_the_place(tmp_path: Path) -> None:
+def test_the_error_for_an_unwritable_path_names_the_path(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for place in (tmp_path / "file" / "out", Path("/proc/out")):
         with pytest.raises(OSError, match=": ") as tried:

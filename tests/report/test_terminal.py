@@ -1,4 +1,4 @@
-"""The terminal report: symbol and word for each verdict, any width, replay commands in one piece."""
+"""The terminal report has a symbol and a word per verdict at any width, and never breaks replay commands."""
 
 import io
 from dataclasses import replace
@@ -27,7 +27,7 @@ def test_a_row_contains_invariant_layer_verdict_and_counts() -> None:
 
 
 @pytest.mark.parametrize("width", [30, 40, 80, 200])
-def test_verdicts_and_replay_survive_any_width(width: int) -> None:
+def test_verdicts_and_replay_commands_are_not_broken_at_any_width(width: int) -> None:
     text = terminal.render(REPORT, width=width)
     for words in ("✓ held", "✗ violated", "? unknown", "– not tested"):
         assert words in text
@@ -36,7 +36,7 @@ def test_verdicts_and_replay_survive_any_width(width: int) -> None:
 
 
 @pytest.mark.parametrize("width", [36, 80])
-def test_matrix_reads_in_a_narrow_window_and_a_wide_one(width: int) -> None:
+def test_the_matrix_is_readable_at_narrow_and_wide_widths(width: int) -> None:
     lines = terminal.render_matrix(REPORT, width=width).splitlines()
     row = next(line for line in lines if line.startswith("FLUSH-1"))
     symbols = [word for word in row.split() if word in "✓✗·"]
@@ -44,30 +44,30 @@ def test_matrix_reads_in_a_narrow_window_and_a_wide_one(width: int) -> None:
     assert "✗ violated" in "\n".join(lines)
 
 
-def test_colour_is_only_added_when_asked_for() -> None:
+def test_colour_is_added_only_on_request() -> None:
     assert "\x1b[" not in terminal.render(REPORT)
     assert "\x1b[" in terminal.render(REPORT, colour=True)
 
 
-def test_ascii_only_is_ascii() -> None:
+def test_ascii_only_output_is_ascii() -> None:
     assert terminal.render(REPORT, ascii_only=True).isascii()
     assert terminal.render_matrix(NASTY_REPORT, ascii_only=True).isascii()
 
 
-def test_witnesses_cannot_send_control_characters_or_markup() -> None:
+def test_control_characters_and_markup_of_witnesses_are_escaped() -> None:
     text = terminal.render(NASTY_REPORT, width=200)
     assert "\x1b" not in text
     assert "\x00" not in text
-    assert r"\x1b[31m<script>" in text  # rich would treat [31m as markup
+    assert r"\x1b[31m<script>" in text  # rich would interpret [31m as markup
 
 
-def test_many_witnesses_are_capped_and_said_so() -> None:
+def test_the_number_of_witnesses_is_limited_and_the_rest_is_counted() -> None:
     violated = REPORT.results[1]
     many = replace(REPORT, results=(replace(violated, witnesses=violated.witnesses * 10),))
     assert f"… {20 - terminal.WITNESSES_MAX} more of 20" in terminal.render(many)
 
 
-def test_an_empty_report_is_unknown() -> None:
+def test_a_report_without_results_is_unknown() -> None:
     assert terminal.render(EMPTY).endswith("? unknown: no results\n")
 
 

@@ -1,4 +1,4 @@
-"""Goal: new behaviour of a larger model is found, and known behaviour is not reported."""
+"""Goal: new behaviour of a model with larger constants is reported, and known behaviour is not."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -43,7 +43,7 @@ def limited(tmp_path: Path) -> Models:
     return load(tmp_path / "models.toml")
 
 
-def test_numbers_and_numbered_names_grow_and_words_do_not() -> None:
+def test_numbers_and_sets_of_numbered_names_can_grow_but_other_constants_cannot() -> None:
     question = next(q for q in COUNTER.questions["Counter"] if q.kind is Kind.CHECK)
     grown = {growth.constant: growth.after for growth in bounds.grown(question)}
     assert grown == {"Nodes": "{n1, n2, n3}", "Max": "3"}
@@ -51,7 +51,7 @@ def test_numbers_and_numbered_names_grow_and_words_do_not() -> None:
     assert not list(bounds.grown(replace(question, config=words)))
 
 
-def test_behaviour_of_a_larger_constant_is_reported(limited: Models) -> None:
+def test_behaviour_that_needs_a_larger_constant_is_reported(limited: Models) -> None:
     found = {each.growth.constant: each for each in bounds.compare(limited, "Limited", 60)}
     assert set(found) == {"Max", "Nodes"}
     assert found["Max"].kinds == ("Lead role leader",)
@@ -61,27 +61,27 @@ def test_behaviour_of_a_larger_constant_is_reported(limited: Models) -> None:
     assert bounds.table(found.values()).rows[0][:5] == ("Limited", "Limited", "Max", "1", "2")
 
 
-def test_an_unfinished_run_is_reported(limited: Models) -> None:
+def test_an_unfinished_run_is_marked_in_the_table(limited: Models) -> None:
     (growth,) = (g for g in bounds.grown(limited.questions["Limited"][0]) if g.constant == "Max")
     unfinished = bounds.Comparison("Limited", growth, 0, (), (), "TLC: time-out")
     assert bounds.table([unfinished]).rows[0][5] == "not finished"
 
 
-def test_each_constant_grows_beyond_its_largest_value_where_least_is_excluded() -> None:
+def test_each_constant_grows_from_its_largest_value_in_the_run_with_the_fewest_exclusions() -> None:
     question = next(q for q in COUNTER.questions["Counter"] if q.kind is Kind.CHECK)
 
     def run(name: str, most: int, *never: str) -> Question:
         words = question.config.without("CONSTANT").with_section("CONSTANT", f"Max = {most}\nWeight = 1")
         return replace(question, name=name, config=words, never=never)
 
-    found = bounds.furthest([run("lame", 2, "Up"), run("small", 1), run("large", 2)])
+    found = bounds.furthest([run("excluding", 2, "Up"), run("small", 1), run("large", 2)])
     assert [(g.constant, g.after, g.question.name) for g in found] == [
         ("Max", "3", "large Max"),
         ("Weight", "2", "small Weight"),
     ]
 
 
-def test_a_growth_that_the_module_forbids_is_not_tested(limited: Models) -> None:
+def test_a_constant_that_assume_limits_is_reported_as_forbidden_to_grow(limited: Models) -> None:
     module = limited.libraries[0] / "Limited.tla"
     module.write_text(LIMITED.replace("VARIABLES", "ASSUME Max < 2\nVARIABLES"))
     found = {each.growth.constant: each for each in bounds.compare(limited, "Limited", 60)}

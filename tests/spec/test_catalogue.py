@@ -1,4 +1,4 @@
-"""The catalogue: every name in it resolves, and no check in it is vacuous."""
+"""Every name in the catalogue exists, and no check in it is vacuous."""
 
 import importlib
 from pathlib import Path
@@ -32,7 +32,7 @@ NAMED = [(i, layer, target) for i, layer in CHECKED for target in i.checks[layer
 @pytest.mark.parametrize(
     ("invariant", "layer", "target"), NAMED, ids=[f"{i.id}-{target}" for i, _, target in NAMED]
 )
-def test_every_name_in_the_catalogue_is_resolved(invariant: Invariant, layer: str, target: str) -> None:
+def test_each_check_named_in_the_catalogue_exists(invariant: Invariant, layer: str, target: str) -> None:
     if layer == "tla":
         module, _, operator = target.partition("!")
         assert operator == invariant.name
@@ -45,18 +45,18 @@ def test_every_name_in_the_catalogue_is_resolved(invariant: Invariant, layer: st
 
 
 @pytest.mark.parametrize(("invariant", "layer"), CHECKED, ids=IDS)
-def test_no_check_is_vacuous(invariant: Invariant, layer: str) -> None:
+def test_each_check_in_the_catalogue_has_a_mutant(invariant: Invariant, layer: str) -> None:
     assert invariant.mutants.get(layer), f"{invariant.id} in {layer} has no mutant"
 
 
-def test_every_tla_mutant_breaks_the_invariant_whose_mutant_it_is() -> None:
+def test_each_tla_mutant_is_listed_under_the_invariant_it_must_violate() -> None:
     questions = {q.name: q for model in load().questions.values() for q in model if q.kind is Kind.MUTANT}
     named = {name: i.name for i in catalogue().values() for name in i.mutants.get("tla", [])}
     known = {invariant.name for invariant in catalogue().values()}
     assert named == {name: q.violates for name, q in questions.items() if q.violates in known}
 
 
-def test_every_reference_mutant_breaks_the_invariant_whose_mutant_it_is() -> None:
+def test_each_reference_mutant_is_listed_under_the_invariant_it_must_violate() -> None:
     named = {
         name: i.name
         for i in catalogue().values()
@@ -75,7 +75,7 @@ def test_every_reference_mutant_breaks_the_invariant_whose_mutant_it_is() -> Non
         ("audit", "mqproof.spark_audit.quality.mutants"),
     ],
 )
-def test_every_mutant_of_a_layer_is_in_the_catalogue_and_the_other_way_round(layer: str, module: str) -> None:
+def test_the_catalogue_lists_the_mutants_of_the_layer(layer: str, module: str) -> None:
     named = {name for invariant in catalogue().values() for name in invariant.mutants.get(layer, [])}
     known = set(importlib.import_module(module).names())
     if layer == "fuzz":  # simulations are fuzz targets too, and only they detect some mutants
@@ -87,17 +87,17 @@ def test_every_mutant_of_a_layer_is_in_the_catalogue_and_the_other_way_round(lay
         assert named == known
 
 
-def test_a_layer_is_not_both_checked_and_excused() -> None:
+def test_a_layer_does_not_have_both_a_check_and_a_reason_for_none() -> None:
     for invariant in catalogue().values():
         assert not set(invariant.checks) & set(invariant.why), invariant.id
 
 
-def test_every_source_is_a_section_of_the_protocol() -> None:
+def test_the_source_of_each_invariant_is_a_section_of_the_protocol() -> None:
     missing = {i.source for i in catalogue().values()} - sections()
     assert not missing
 
 
-def test_an_invariant_is_found_by_its_name() -> None:
+def test_an_invariant_can_be_looked_up_by_name() -> None:
     assert by_name("SyncAckedDurable").id == "FLUSH-1"
     assert by_name("SyncAckedDurable").snake_name == "sync_acked_durable"
     with pytest.raises(KeyError):
@@ -126,12 +126,12 @@ scope = "s"
         (ENTRY + ENTRY, "X-1 Sound appears twice"),
     ],
 )
-def test_a_bad_catalogue_is_refused_with_the_entry_and_the_field(text: str, message: str) -> None:
+def test_the_error_for_an_invalid_catalogue_names_the_entry_and_the_field(text: str, message: str) -> None:
     with pytest.raises(CatalogueError) as caught:
         parse(text)
     assert message in str(caught.value)
 
 
-def test_a_cell_is_checked_excused_or_open() -> None:
+def test_a_layer_of_an_invariant_is_checked_or_not_applicable_or_open() -> None:
     invariant = parse(ENTRY + 'checks.tla = ["M!Sound", "N!Sound"]\nwhy.audit = "logs do not show it"')["X-1"]
     assert [invariant.cell(layer) for layer in ("tla", "audit", "fuzz")] == ["checked", "n/a", "open"]

@@ -20,7 +20,7 @@ def answer(question: Question) -> Answer:
     return Answer(question, (held,), 12_345_678, 123, 1234.5, None)
 
 
-def test_a_row_for_every_run_of_ours_fits_80_columns() -> None:
+def test_the_table_of_all_our_runs_fits_80_columns() -> None:
     table = runs_table([answer(question) for question in every_run()])
     lines = render(Report("check", (), {}, (table,)), width=80).splitlines()
     assert max(map(len, lines)) <= 80
@@ -28,16 +28,16 @@ def test_a_row_for_every_run_of_ours_fits_80_columns() -> None:
     assert len(rows) == len(every_run())  # no row is wrapped
 
 
-def test_a_label_names_the_model() -> None:
+def test_the_label_of_a_run_contains_the_name_of_its_model() -> None:
     assert all(question.model in label(question) for question in every_run())
 
 
-def test_files_have_the_model_and_the_kind_too() -> None:
+def test_the_table_written_to_files_also_has_the_columns_model_and_kind() -> None:
     (question, *_) = every_run()
     assert full_table([answer(question)]).columns[:4] == ("model", "run", "kind", "verdict")
 
 
-def test_a_violation_is_explained_once() -> None:
+def test_the_summary_groups_unknown_results_and_does_not_repeat_the_steps() -> None:
     (question, *_) = every_run()
     steps = (Witness("step 1"),)
     broken = Result("X-1", "broken", "tla", Verdict.VIOLATED, {}, steps, "x under y", "mqproof check x")
@@ -55,7 +55,7 @@ def test_a_violation_is_explained_once() -> None:
     assert not any("step 1" in line for line in lines)
 
 
-def test_the_moving_line_counts_runs_states_and_seconds_and_is_cut_to_the_width() -> None:
+def test_the_progress_line_counts_runs_states_and_seconds_and_fits_the_width() -> None:
     first, second, third, *_ = every_run()
     console = Console(file=io.StringIO(), width=80)
     moving = _Moving(console, 3)

@@ -15,7 +15,7 @@ def test_these_tests_run_in_a_checkout() -> None:
     assert cache_folder("mutation") == ROOT.resolve() / "build" / "mutation"
 
 
-def test_an_installed_package_is_no_checkout(
+def test_an_installed_package_is_not_a_checkout_and_cannot_write_records(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(module, "_ROOT", tmp_path)

@@ -36,7 +36,7 @@ def changed(tmp_path: Path) -> Path:
     return tmp_path / "models.toml"
 
 
-def test_a_held_model_exits_0_with_a_row_per_run_and_a_json_report(tmp_path: Path) -> None:
+def test_check_of_a_held_model_exits_0_with_a_row_per_run_and_a_json_report(tmp_path: Path) -> None:
     result = check("Counter", "--json", str(tmp_path / "out.json"))
     assert result.exit_code == 0
     assert [line.split() for line in result.stdout.splitlines() if line.startswith("Counter ")] == [
@@ -51,7 +51,7 @@ def test_a_held_model_exits_0_with_a_row_per_run_and_a_json_report(tmp_path: Pat
     assert document["tables"][0]["rows"][0][:5] == ["Counter", "Counter", "check", "held", "57"]
 
 
-def test_a_violation_exits_1_shows_the_steps_and_ends_with_the_replay(changed: Path) -> None:
+def test_check_of_a_violated_model_exits_1_and_prints_the_steps_and_the_replay_command(changed: Path) -> None:
     result = check("--only", "CounterSettles", models=changed)
     assert result.exit_code == 1
     assert "Counterexample of Counter CounterSettles" in result.stdout
@@ -71,16 +71,16 @@ def test_a_violation_exits_1_shows_the_steps_and_ends_with_the_replay(changed: P
         (("--json", f"{COUNTER}/in/a/file", "--only", "NeverDropped"), f"--json {COUNTER}/in/a/file: "),
     ],
 )
-def test_wrong_use_exits_2_with_one_line(arguments: tuple[str, ...], message: str) -> None:
+def test_a_wrong_argument_exits_2_with_a_one_line_message(arguments: tuple[str, ...], message: str) -> None:
     result = check(*arguments)
     assert result.exit_code == 2
-    complaints = [line for line in result.stderr.splitlines() if line.startswith("mqproof: ")]
-    assert len(complaints) == 1
-    assert message in complaints[0]
+    messages = [line for line in result.stderr.splitlines() if line.startswith("mqproof: ")]
+    assert len(messages) == 1
+    assert message in messages[0]
     assert "Traceback" not in result.stderr
 
 
-def test_a_module_that_does_not_parse_exits_2_with_its_place(tmp_path: Path) -> None:
+def test_a_module_with_a_syntax_error_exits_2_and_prints_file_line_and_column(tmp_path: Path) -> None:
     (tmp_path / "tla").mkdir()
     (tmp_path / "tla" / "Bad.tla").write_text("---- MODULE Bad ----\nInit == x = 0\n====\n", encoding="utf-8")
     (tmp_path / "tla" / "Bad.cfg").write_text("INIT Init\nNEXT Init\n", encoding="utf-8")
@@ -92,7 +92,7 @@ def test_a_module_that_does_not_parse_exits_2_with_its_place(tmp_path: Path) -> 
     assert "mqproof: Bad Bad: TLC: parse error: Bad.tla:2:9: Unknown operator: `x'." in result.stderr
 
 
-def test_a_missing_java_exits_4(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_check_exits_4_if_java_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(java, "_wheel_executable", lambda: None)
     java.find_java.cache_clear()
@@ -104,7 +104,7 @@ def test_a_missing_java_exits_4(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     assert "Java missing: no java on the PATH" in result.stderr
 
 
-def test_too_little_time_exits_3(tmp_path: Path) -> None:
+def test_check_exits_3_if_the_time_limit_is_too_short(tmp_path: Path) -> None:
     (tmp_path / "tla").symlink_to(COUNTER.parent / "tla")
     text = COUNTER.read_text(encoding="utf-8").replace("depth = 9\nworkers = 1", "depth = 9\nseconds_max = 0")
     (tmp_path / "models.toml").write_text(text, encoding="utf-8")
@@ -113,7 +113,7 @@ def test_too_little_time_exits_3(tmp_path: Path) -> None:
     assert "no verdict within 0 seconds" in result.stdout
 
 
-def test_a_terminated_check_ends_tlc_too(tmp_path: Path) -> None:
+def test_terminating_check_also_ends_tlc(tmp_path: Path) -> None:
     (tmp_path / "tla").mkdir()
     (tmp_path / "work").mkdir()
     source = "---- MODULE Long ----\nEXTENDS Naturals\nVARIABLE x\nInit == x = 0\nNext == x' = x + 1\n====\n"
@@ -127,7 +127,7 @@ def test_a_terminated_check_ends_tlc_too(tmp_path: Path) -> None:
     environment = {**os.environ, "TMPDIR": str(tmp_path / "work")}
     process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        # TLC writes its queue and fingerprints there when it explores.
+        # TLC writes its queue and its fingerprints into this folder while it explores.
         deadline = time.monotonic() + 60
         while not list((tmp_path / "work").glob("mqproof-tlc-*/meta/*/*")):
             assert time.monotonic() < deadline, "TLC did not start within 60 seconds"
@@ -141,7 +141,7 @@ def test_a_terminated_check_ends_tlc_too(tmp_path: Path) -> None:
     assert list((tmp_path / "work").iterdir()) == []
 
 
-def test_coverage_has_a_row_an_invariant_and_stable_json_keys(tmp_path: Path) -> None:
+def test_coverage_prints_one_row_per_invariant_and_keeps_its_json_keys(tmp_path: Path) -> None:
     result = invoke("coverage", "--json", str(tmp_path / "coverage.json"))
     assert result.exit_code == 0
     assert "FLUSH-1 SyncAckedDurable" in result.stdout
@@ -162,7 +162,7 @@ def test_coverage_has_a_row_an_invariant_and_stable_json_keys(tmp_path: Path) ->
     assert sum(document["totals"][state] for state in ("checked", "n/a", "open")) == cells
 
 
-def test_coverage_shows_the_invariants_and_layers_that_are_asked_for(tmp_path: Path) -> None:
+def test_coverage_shows_only_the_requested_invariants_and_layers(tmp_path: Path) -> None:
     one = invoke("coverage", "--id", "FLUSH-1", "--layer", "fuzz", "--json", str(tmp_path / "one.json"))
     assert one.exit_code == 0
     assert one.stdout.startswith("FLUSH-1 SyncAckedDurable (safety)\n")
@@ -184,26 +184,26 @@ def test_coverage_shows_the_invariants_and_layers_that_are_asked_for(tmp_path: P
         (("--layer", "java"), "mqproof: coverage: --layer java: expected one of tla, reference, "),
     ],
 )
-def test_coverage_of_an_unknown_name_is_wrong_use(arguments: tuple[str, ...], message: str) -> None:
+def test_coverage_exits_2_for_an_unknown_invariant_or_layer(arguments: tuple[str, ...], message: str) -> None:
     result = invoke("coverage", *arguments)
     assert result.exit_code == 2
     assert result.stderr.startswith(message)
 
 
-def test_an_expected_counterexample_is_drawn_with_the_violated_property(tmp_path: Path) -> None:
+def test_the_drawing_of_an_expected_counterexample_names_the_violated_property(tmp_path: Path) -> None:
     file = tmp_path / "settles.svg"
     assert check("--only", "CounterSettles", "--draw", str(file)).exit_code == 0
     assert "Settles is violated" in file.read_text(encoding="utf-8")
 
 
-def test_a_probe_can_be_asked_alone_and_drawn(tmp_path: Path) -> None:
+def test_a_single_probe_can_be_checked_and_drawn(tmp_path: Path) -> None:
     file = tmp_path / "probe.svg"
     result = check("--only", "NeverFull", "--draw", str(file))
     assert result.exit_code == 0
     assert "As it must be" in file.read_text(encoding="utf-8")
 
 
-def test_a_simulated_behaviour_is_as_long_as_asked_and_the_same_for_the_same_seed(tmp_path: Path) -> None:
+def test_a_simulated_behaviour_has_the_requested_length_and_is_repeatable(tmp_path: Path) -> None:
     file = tmp_path / "behaviour.svg"
     arguments = ("simulate", "Counter", "--depth", "4", "--models", str(COUNTER))
     result = invoke(*arguments, "--draw", str(file))

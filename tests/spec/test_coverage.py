@@ -18,7 +18,7 @@ why.fuzz = "nothing to fuzz"
 """
 
 
-def test_each_cell_contains_its_check_or_the_reason_for_none() -> None:
+def test_each_layer_of_an_invariant_shows_its_check_or_why_it_has_none() -> None:
     invariants = tuple(parse(CATALOGUE).values())
     assert matrix(invariants) == (
         "invariant  tla  reference  conformance  fuzz  audit",
@@ -44,13 +44,13 @@ def test_each_cell_contains_its_check_or_the_reason_for_none() -> None:
     }
 
 
-def test_the_matrix_of_the_catalogue_fits_80_columns() -> None:
+def test_the_coverage_matrix_fits_80_columns() -> None:
     invariants = tuple(catalogue().values())
     assert max(map(len, matrix(invariants))) <= 80
     assert max(len(line) for each in invariants for line in details(each)) <= 110  # dotted names do not break
 
 
-def test_a_choice_of_layers_counts_only_those() -> None:
+def test_only_the_selected_layers_are_shown_and_counted() -> None:
     invariants = tuple(parse(CATALOGUE).values())
     assert matrix(invariants, ("fuzz",)) == ("invariant  fuzz", "T-1 Kept   –")
     assert totals(invariants, ("fuzz",)) == {"checked": 0, "n/a": 1, "open": 0, "checked without a mutant": 0}

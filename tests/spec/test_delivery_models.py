@@ -1,7 +1,7 @@
-"""Goal: the stories of docs/explanation/as-shipped.md on flushing and consuming are what TLC finds, and a
-step that Delivery lacks breaks the refinement.
+"""Goal: TLC finds the counterexamples of docs/explanation/as-shipped.md on flushing and consuming. A step
+that Delivery does not allow violates the refinement.
 
-Method: real TLC on the cfg of the story, or of the mutant.
+Method: real TLC on the configuration of the counterexample, or of the mutant.
 """
 
 import pytest
@@ -12,7 +12,7 @@ from mqproof.spec.models import Answer, ask
 
 MODELS = load()
 
-STORIES = {
+EXPECTED_ACTIONS = {
     "FlushShipped_swallowed_error": ["AppendRecord", "FsyncFails", "RecoverLog", "TruncateQueues", "Start"],
     "FlushShipped_dispatch_before_flush": ["AppendRecord", "Dispatch", "Deliver", "RecoverLog", "AnswerOk"],
     "FlushShipped_pool": ["AppendRecord", "AnswerOk", "MCProcessCrash"],
@@ -22,26 +22,26 @@ STORIES = {
 }
 
 
-def answer_to(name: str) -> Answer:
-    def is_asked(question: Question) -> bool:
+def run_model(name: str) -> Answer:
+    def has_name(question: Question) -> bool:
         return question.name == name
 
     return ask(
-        MODELS, next(q for questions in MODELS.questions.values() for q in filter(is_asked, questions))
+        MODELS, next(q for questions in MODELS.questions.values() for q in filter(has_name, questions))
     )
 
 
-@pytest.mark.parametrize("name", STORIES)
-def test_the_story_is_the_counterexample(name: str) -> None:
-    answer = answer_to(name)
+@pytest.mark.parametrize("name", EXPECTED_ACTIONS)
+def test_the_counterexample_contains_the_documented_actions_in_order(name: str) -> None:
+    answer = run_model(name)
     assert [result.verdict for result in answer.results] == [Verdict.HELD]
     assert answer.trace is not None
     actions = iter([step.action for step in answer.trace.steps])
-    assert all(action in actions for action in STORIES[name])
+    assert all(action in actions for action in EXPECTED_ACTIONS[name])
 
 
 @pytest.mark.parametrize("name", ["FlushAnsweredTwice", "GroupCorrectedForward"])
-def test_a_step_that_delivery_does_not_have_breaks_the_refinement(name: str) -> None:
-    answer = answer_to(name)
+def test_a_step_that_delivery_does_not_allow_violates_the_refinement(name: str) -> None:
+    answer = run_model(name)
     assert answer.question.violates == "RefinesDelivery"
     assert [result.verdict for result in answer.results] == [Verdict.HELD]

@@ -33,7 +33,7 @@ ELECTION = _trace(
 )
 
 
-def test_a_message_goes_from_the_step_that_adds_it_to_the_step_that_takes_it() -> None:
+def test_an_arrow_starts_where_a_message_is_sent_and_ends_where_it_is_received_or_lost() -> None:
     diagram = draw(ELECTION, "an election")
     assert [lifeline.name for lifeline in diagram.lifelines] == ["n1", "n2"]
     vote, reply = diagram.arrows
@@ -42,7 +42,7 @@ def test_a_message_goes_from_the_step_that_adds_it_to_the_step_that_takes_it() -
     assert (reply.sent, reply.ended, reply.lost) == (1, 2, True)
 
 
-def test_a_step_shows_its_action_its_actor_and_its_changes() -> None:
+def test_each_step_shows_its_action_its_actor_and_its_changes() -> None:
     rows = draw(ELECTION, "an election").steps
     assert [row.action for row in rows] == ["AskForVote", "HandleVote", "LoseMessage", "Crash"]
     assert [row.at for row in rows] == [("n1",), ("n2",), (), ("n1",)]
@@ -58,7 +58,7 @@ KEPT = _trace(
 )
 
 
-def test_a_message_that_stays_in_the_network_is_received_by_the_action_named_for_it() -> None:
+def test_a_message_that_stays_in_the_network_is_received_by_its_handler_action() -> None:
     arrows = draw(KEPT, "an election").arrows
     assert {(arrow.target, arrow.ended, arrow.lost) for arrow in arrows} == {
         ("n2", 0, False),
@@ -66,26 +66,26 @@ def test_a_message_that_stays_in_the_network_is_received_by_the_action_named_for
     }
 
 
-def test_the_end_names_the_violated_property() -> None:
+def test_the_picture_ends_with_the_name_of_the_violated_property() -> None:
     diagram = draw(ELECTION, "an election", violated="ElectionSafety", why="One leader a term.")
     assert (diagram.verdict, diagram.tone) == ("ElectionSafety is violated", Tone.BAD)
     assert diagram.explanation == "One leader a term."
     assert draw(ELECTION, "an election").tone is Tone.NEUTRAL
 
 
-def test_a_loop_is_described_by_the_step_numbers_of_the_picture() -> None:
+def test_the_explanation_of_a_loop_uses_the_step_numbers_of_the_picture() -> None:
     diagram = draw(_trace(*((s.action, s.state) for s in ELECTION.steps), back_to=3), "forever")
     assert diagram.loop == (2, 3)
     assert diagram.explanation == "Steps 3 to 4 repeat forever."
 
 
-def test_a_model_without_nodes_and_network_is_drawn_all_the_same() -> None:
+def test_a_model_without_nodes_and_network_can_be_drawn() -> None:
     counter = _trace(("", Function({"x": 0})), ("Count", Function({"x": 1})))
     diagram = draw(counter, "counting")
     assert diagram.steps[0].changes == ("x: 0 → 1",)
     assert render(diagram)
 
 
-def test_every_table_is_that_of_a_model() -> None:
+def test_each_drawing_table_belongs_to_a_model() -> None:
     for name in TABLES:
         assert any((folder / f"{name}.tla").is_file() for folder in load().libraries), name

@@ -1,7 +1,7 @@
-"""Goal: docs/reference/event-log.md is true.
+"""Goal: docs/reference/event-log.md is correct.
 
-Method: read its rows and the output of its program with the validator of events. Compare the events of our
-own nodes with its tables.
+Method: validate the example rows and the output of the example program. Compare the events of our own
+nodes with the tables.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ SECTIONS = dict(re.findall(r"^### `(\w+)`\n(.*?)(?=^##)", PAGE, re.DOTALL | re.M
 
 @dataclass(frozen=True)
 class Writer:
-    """One row of the table of a kind: a kind of node, the names it must fill and those it may fill."""
+    """One row in the table of an event kind: the columns that a kind of node must fill and may fill."""
 
     must: frozenset[str]
     may: frozenset[str]
@@ -67,29 +67,29 @@ def examples(kind: str) -> list[Event]:
     return [decode(line.encode(), f"{kind}:{number}") for number, line in enumerate(found[1].splitlines(), 1)]
 
 
-def test_every_kind_has_a_section() -> None:
+def test_every_event_kind_has_a_section() -> None:
     assert list(SECTIONS) == [str(kind) for kind in Kind]
 
 
 @pytest.mark.parametrize("kind", Kind)
-def test_each_writer_of_a_kind_has_an_example_row_with_the_columns_it_must_fill(kind: Kind) -> None:
+def test_each_kind_of_node_has_an_example_row_with_its_required_columns(kind: Kind) -> None:
     for writer, event in zip(writers(kind), examples(kind), strict=True):
         assert event.kind is kind
         assert writer.must, "the table is read"
         assert writer.accepts(event), filled(event) ^ writer.must
 
 
-def test_a_row_without_a_required_column_is_noticed() -> None:
+def test_a_row_without_a_required_column_is_detected() -> None:
     broker_ack = examples("send_ack")[1]
     assert not any(writer.accepts(broker_ack) for writer in writers("send"))
 
 
-def test_the_first_event_of_a_node_states_the_version() -> None:
+def test_the_first_event_of_a_node_has_the_schema_version() -> None:
     rows = [event for kind in SECTIONS for event in examples(kind)]
     assert {event.attrs.get("schema") for event in rows if event.seq == 0} == {str(SCHEMA_VERSION)}
 
 
-def test_the_table_of_columns_is_complete() -> None:
+def test_the_table_of_columns_has_every_column_with_its_type() -> None:
     rows = re.findall(r"^\| `(\w+)` \| ([\w ]+) \| (yes|) ?\|", PAGE, re.MULTILINE)
     types = {"kind": "string", "attrs": "map<string,string>"}
     assert [name for name, _, _ in rows] == list(COLUMNS)
@@ -98,7 +98,7 @@ def test_the_table_of_columns_is_complete() -> None:
         assert types.get(name, kind) == COLUMNS[name]
 
 
-def test_the_java_program_writes_an_event_log(tmp_path: Path) -> None:
+def test_the_java_program_on_the_page_writes_a_valid_event_log(tmp_path: Path) -> None:
     if shutil.which("javac") is None:
         pytest.skip("not tested: the Java program of the event log page, without a JDK")
     program = re.search(r"```java\n(.*?)```", PAGE, re.DOTALL)
@@ -116,9 +116,9 @@ def unexpected(events: Iterable[Event]) -> list[Event]:
     return [event for event in events if not any(one.accepts(event) for one in writers(event.kind))]
 
 
-def test_members_of_a_group_write_what_the_page_says() -> None:
+def test_members_of_a_dledger_group_write_only_the_documented_events_and_columns() -> None:
     events = [e for seed in range(5) for e in event_log.record(random.Random(seed).randbytes(400))]
-    # The simulation reports the crash itself, in the name of the member.
+    # The simulation writes the crash event itself, with the name of the member as its node.
     assert unexpected(event for event in events if event.kind is not Kind.CRASH) == []
     assert {event.kind for event in events} >= {
         Kind.VOTE,
@@ -128,7 +128,7 @@ def test_members_of_a_group_write_what_the_page_says() -> None:
     }
 
 
-def test_name_server_broker_and_clients_write_what_the_page_says(tmp_path: Path) -> None:
+def test_name_server_broker_and_clients_write_only_the_documented_events_and_columns(tmp_path: Path) -> None:
     events: list[Event] = []
     asyncio.run(_send_and_fail_once(events, str(tmp_path / "store")))
     assert unexpected(events) == []
@@ -145,11 +145,11 @@ async def _send_and_fail_once(events: list[Event], store: str) -> None:
     def log(node: str) -> EventLog:
         return EventLog(events.append, node, SystemClock())
 
-    again = asyncio.Event()
+    redelivered = asyncio.Event()
 
     async def fails_once(messages: Sequence[ReceivedMessage]) -> RetryLater | None:
         if messages[0].reconsume_times:
-            again.set()
+            redelivered.set()
             return None
         return RetryLater(delay_level=1)
 
@@ -166,6 +166,6 @@ async def _send_and_fail_once(events: list[Event], store: str) -> None:
         consumer = PushConsumer(session, "billing", fails_once, config, events=log("consumer"))
         async with consumer:
             await consumer.subscribe("Orders")
-            await asyncio.wait_for(again.wait(), 60)
+            await asyncio.wait_for(redelivered.wait(), 60)
     await broker.stop()
     await namesrv.stop()

@@ -1,4 +1,4 @@
-"""The event vocabulary: written events are read back, and invalid lines are refused with their place."""
+"""The event vocabulary: written events are read back, and errors name the invalid line."""
 
 from pathlib import Path
 
@@ -24,19 +24,19 @@ EVENTS = st.builds(
 
 
 @given(EVENTS)
-def test_an_event_survives_its_line(event: Event) -> None:
+def test_an_encoded_event_is_one_line_and_decodes_to_the_same_event(event: Event) -> None:
     line = encode(event)
     assert line.count(b"\n") == 1
     assert decode(line, "here") == event
 
 
-def test_fields_that_do_not_apply_are_omitted() -> None:
+def test_fields_without_a_value_are_omitted_from_the_line() -> None:
     assert encode(Event(ts=1, seq=0, node="b", kind=Kind.FLUSH)) == (
         b'{"ts":1,"seq":0,"node":"b","kind":"flush"}\n'
     )
 
 
-def test_a_row_has_every_column() -> None:
+def test_an_event_as_a_row_has_all_columns() -> None:
     assert list(as_row(Event(ts=1, seq=0, node="b", kind=Kind.FLUSH))) == list(COLUMNS)
 
 
@@ -57,7 +57,9 @@ def test_a_row_has_every_column() -> None:
         (b"[" * 100_000 + b"\n", "not an event"),
     ],
 )
-def test_a_line_that_is_no_event_is_refused_with_its_place(line: bytes, problem: str, tmp_path: Path) -> None:
+def test_the_error_for_an_invalid_line_names_the_file_and_line(
+    line: bytes, problem: str, tmp_path: Path
+) -> None:
     path = tmp_path / "log.ndjson"
     path.write_bytes(encode(Event(ts=1, seq=0, node="b", kind=Kind.SEND)) + line)
     with pytest.raises(EventError) as caught:
@@ -66,7 +68,7 @@ def test_a_line_that_is_no_event_is_refused_with_its_place(line: bytes, problem:
     assert problem in str(caught.value)
 
 
-def test_a_torn_last_line_is_left_out(tmp_path: Path) -> None:
+def test_a_truncated_last_line_is_ignored(tmp_path: Path) -> None:
     path = tmp_path / "log.ndjson"
     event = Event(ts=1, seq=0, node="b", kind=Kind.SEND)
     path.write_bytes(encode(event) + encode(event)[:-5])

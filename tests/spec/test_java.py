@@ -9,7 +9,7 @@ from mqproof.spec import java
 
 
 @pytest.fixture(autouse=True)
-def fresh_look() -> Iterator[None]:
+def empty_cache() -> Iterator[None]:
     java.find_java.cache_clear()
     yield
     java.find_java.cache_clear()
@@ -25,7 +25,7 @@ def put_java_on_path(monkeypatch: pytest.MonkeyPatch, folder: Path, version: str
 
 
 @pytest.mark.parametrize("major", [17, 21])
-def test_a_supported_java_on_the_path_is_taken(
+def test_a_supported_java_on_the_path_is_used(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, major: int
 ) -> None:
     put_java_on_path(monkeypatch, tmp_path, str(major))
@@ -33,21 +33,21 @@ def test_a_supported_java_on_the_path_is_taken(
 
 
 @pytest.mark.parametrize("version", ["1.8", "11", "25"])
-def test_another_version_on_the_path_falls_back_to_the_wheel(
+def test_an_unsupported_java_on_the_path_is_replaced_by_the_wheel(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, version: str
 ) -> None:
     put_java_on_path(monkeypatch, tmp_path, version)
     assert java.find_java().origin == "wheel"
 
 
-def test_a_java_that_does_not_start_falls_back_to_the_wheel(
+def test_a_java_on_the_path_that_does_not_start_is_replaced_by_the_wheel(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     put_java_on_path(monkeypatch, tmp_path, "17", exit_code=1)
     assert java.find_java().origin == "wheel"
 
 
-def test_an_empty_path_uses_the_wheel_whose_home_holds_its_executable(
+def test_without_java_on_the_path_the_wheel_is_used_and_its_home_contains_java(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -58,7 +58,7 @@ def test_an_empty_path_uses_the_wheel_whose_home_holds_its_executable(
     assert not found.has_vector_module
 
 
-def test_the_message_without_java_says_how_to_install_it(
+def test_the_error_for_missing_java_states_how_to_install_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     put_java_on_path(monkeypatch, tmp_path, "11")

@@ -1,4 +1,4 @@
-"""Goal: an incomplete models.toml is refused, and ours checks every property of the catalogue."""
+"""Goal: an invalid models.toml is rejected, and ours checks every property of the catalogue."""
 
 import tomllib
 from pathlib import Path
@@ -15,20 +15,20 @@ def question(name: str) -> Question:
     return next(question for question in load(COUNTER).questions["Counter"] if question.name == name)
 
 
-def test_a_mutant_is_asked_only_for_the_property_named_for_it() -> None:
+def test_a_mutant_run_checks_only_the_property_it_must_violate() -> None:
     greedy = question("Greedy")
     assert (greedy.kind, greedy.module, greedy.violates) == (Kind.MUTANT, "Greedy", "WithinMax")
     assert greedy.config.properties == ("WithinMax",)
     assert greedy.profiles == ()
 
 
-def test_a_fairness_run_has_the_weaker_specification_and_one_property() -> None:
+def test_a_fairness_run_uses_the_weaker_specification_and_one_property() -> None:
     spec = question("Spec")
     assert spec.config.names("SPECIFICATION") == ("Spec",)
     assert spec.config.names("PROPERTY") == ("Takes",)
 
 
-def test_probes_share_a_run_and_an_action_probe_has_its_own() -> None:
+def test_state_probes_share_one_run_and_an_action_probe_has_its_own_run() -> None:
     assert question("probes").probes == ("NeverFull", "NeverTwo")
     assert question("NeverDropped").config.names("PROPERTY") == ("NeverDropped",)
 
@@ -50,7 +50,9 @@ def test_probes_share_a_run_and_an_action_probe_has_its_own() -> None:
         ("[Counter]", "[Counter", r"models\.toml"),
     ],
 )
-def test_a_bad_file_is_refused_with_the_place(tmp_path: Path, old: str, new: str, message: str) -> None:
+def test_the_error_for_an_invalid_models_toml_names_the_place(
+    tmp_path: Path, old: str, new: str, message: str
+) -> None:
     (tmp_path / "tla").symlink_to(COUNTER.parent / "tla")
     text = COUNTER.read_text(encoding="utf-8")
     assert old in text
@@ -60,7 +62,7 @@ def test_a_bad_file_is_refused_with_the_place(tmp_path: Path, old: str, new: str
     assert str(tmp_path) in str(caught.value)
 
 
-def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+def test_a_missing_models_toml_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ModelFileError, match="No such file"):
         load(tmp_path / "models.toml")
 
@@ -72,66 +74,66 @@ def _model_of(mutant: str) -> str | None:
     return None
 
 
-def test_our_mutants_are_those_of_the_catalogue() -> None:
+def test_models_toml_has_the_mutants_listed_in_the_catalogue() -> None:
     names = {invariant.name for invariant in catalogue().values()}
-    promised = {
+    listed = {
         (model, mutant, invariant.name)
         for invariant in catalogue().values()
         for mutant in invariant.mutants.get("tla", ())
         for model in [_model_of(mutant)]
         if f"{model}!{invariant.name}" in invariant.checks["tla"]
     }
-    asked = {
+    checked = {
         (question.model, question.name, question.violates)
         for questions in load().questions.values()
         for question in questions
         # Guarantee has properties of its own, for the matrix.
         if question.kind is Kind.MUTANT and question.violates in names
     }
-    assert asked == promised
+    assert checked == listed
 
 
-def test_every_tla_check_of_the_catalogue_is_asked_in_ci() -> None:
-    asked = {
+def test_each_tla_check_of_the_catalogue_is_part_of_a_ci_run() -> None:
+    checked = {
         f"{question.model}!{name}"
         for questions in load().questions.values()
         for question in questions
         if question.kind is Kind.CHECK and question.violates is None and "ci" in question.profiles
         for name in question.config.properties
     }
-    promised = {check for invariant in catalogue().values() for check in invariant.checks.get("tla", ())}
-    assert promised <= asked
+    listed = {check for invariant in catalogue().values() for check in invariant.checks.get("tla", ())}
+    assert listed <= checked
 
 
-def test_every_module_and_configuration_of_ours_is_asked() -> None:
+def test_each_mutant_module_and_each_configuration_file_is_used_by_a_run() -> None:
     models = load()
-    asked = {question.module for questions in models.questions.values() for question in questions}
+    checked = {question.module for questions in models.questions.values() for question in questions}
     mutants = {file.stem for file in models.libraries[1].glob("*.tla")}
-    assert mutants <= asked
+    assert mutants <= checked
     names = {question.name for questions in models.questions.values() for question in questions}
-    # The constants of probes and fairness runs may be in a separate file; the matrix uses the cells.
+    # The constants of probes and fairness runs may be in a separate file. The matrix uses GuaranteeCells.
     tables = tomllib.loads(models.file.read_text(encoding="utf-8")).values()
     names |= {table["cfg"].removesuffix(".cfg") for table in tables} | {"GuaranteeCells"}
     files = {file.stem for folder in models.libraries for file in folder.glob("*.cfg")}
     assert files <= names
 
 
-def test_an_exclusion_of_one_ci_run_occurs_in_another() -> None:
+def test_no_action_or_property_is_excluded_from_every_ci_run() -> None:
     for model, questions in load().questions.items():
         runs = [question for question in questions if question.kind is Kind.VACUITY]
         everywhere = set.intersection(*(set(run.never) for run in runs)) if runs else set()
-        assert not everywhere, f"{model}: no run of ci puts {everywhere} to the test"
+        assert not everywhere, f"{model}: no run of ci checks {everywhere}"
 
 
-def test_a_run_without_recorded_size_is_accepted(tmp_path: Path) -> None:
+def test_a_run_may_have_no_recorded_size(tmp_path: Path) -> None:
     (tmp_path / "tla").symlink_to(COUNTER.parent / "tla")
     text = COUNTER.read_text(encoding="utf-8").replace("states = 57\ndepth = 9\n", "")
     (tmp_path / "models.toml").write_text(text, encoding="utf-8")
-    first = load(tmp_path / "models.toml").questions["Counter"][0]
-    assert (first.states, first.depth) == (None, None)
+    run = load(tmp_path / "models.toml").questions["Counter"][0]
+    assert (run.states, run.depth) == (None, None)
 
 
-def test_every_run_of_ours_that_must_hold_records_its_size() -> None:
+def test_each_of_our_runs_that_must_hold_has_a_recorded_size() -> None:
     checks = [
         each
         for questions in load().questions.values()

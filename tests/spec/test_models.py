@@ -17,12 +17,12 @@ def question(name: str) -> Question:
     return next(question for question in COUNTER.questions["Counter"] if question.name == name)
 
 
-def ask(asked: Question) -> dict[str, Result]:
-    return {result.name: result for result in models.ask(COUNTER, asked).results}
+def results_of(run: Question) -> dict[str, Result]:
+    return {result.name: result for result in models.ask(COUNTER, run).results}
 
 
-def test_a_run_that_holds_gives_a_result_a_property_and_one_for_its_size() -> None:
-    results = ask(question("Counter"))
+def test_a_held_run_has_one_result_per_property_and_one_for_its_recorded_size() -> None:
+    results = results_of(question("Counter"))
     assert set(results) == {"TypeOK", "WithinMax", "NeverDown", "RecordedSize"}
     assert {result.verdict for result in results.values()} == {Verdict.HELD}
     assert results["TypeOK"].counts["states"] == 57
@@ -36,18 +36,20 @@ def test_a_run_that_holds_gives_a_result_a_property_and_one_for_its_size() -> No
         (Band(57, 57), Band(10, 10), "depth 9, 10 recorded"),
     ],
 )
-def test_a_size_that_differs_from_the_record_fails(states: Band, depth: Band, detail: str) -> None:
-    results = ask(replace(question("Counter"), states=states, depth=depth, workers=1))
+def test_a_size_that_differs_from_the_recorded_size_has_the_verdict_violated(
+    states: Band, depth: Band, detail: str
+) -> None:
+    results = results_of(replace(question("Counter"), states=states, depth=depth, workers=1))
     assert results["RecordedSize"].verdict is Verdict.VIOLATED
     assert results["RecordedSize"].detail == detail
     assert results["TypeOK"].verdict is Verdict.HELD
 
 
-def test_a_violated_property_has_its_steps_as_witnesses_and_leaves_the_others_unknown() -> None:
+def test_a_violated_property_has_steps_as_witnesses_and_the_others_are_unknown() -> None:
     base = question("Counter")
     # One worker: with two, it is random which of several shortest counterexamples is found.
     broken = base.config.with_section("INVARIANT", "NeverFull")
-    results = ask(replace(base, config=broken, workers=1))
+    results = results_of(replace(base, config=broken, workers=1))
     assert results["NeverFull"].verdict is Verdict.VIOLATED
     assert results["NeverFull"].witnesses[0].text == "step 1 initial state"
     assert "] 0 -> 2, log appended" in results["NeverFull"].witnesses[-1].text
@@ -56,34 +58,34 @@ def test_a_violated_property_has_its_steps_as_witnesses_and_leaves_the_others_un
     assert "RecordedSize" not in results
 
 
-def test_probes_that_were_witnessed_are_held_and_tell_how_deep() -> None:
-    results = ask(question("probes"))
+def test_a_witnessed_probe_is_held_and_reports_the_depth_of_its_witness() -> None:
+    results = results_of(question("probes"))
     assert {result.verdict for result in results.values()} == {Verdict.HELD}
     assert results["NeverFull is false somewhere"].counts["first seen at depth"] == 2
 
 
-def test_only_a_probe_that_is_never_false_fails() -> None:
-    results = ask(replace(question("probes"), probes=("NeverFull", "WithinMax")))
+def test_a_probe_that_is_never_false_has_the_verdict_violated() -> None:
+    results = results_of(replace(question("probes"), probes=("NeverFull", "WithinMax")))
     assert results["NeverFull is false somewhere"].verdict is Verdict.HELD
     assert results["WithinMax is false somewhere"].verdict is Verdict.VIOLATED
     assert "never false in 57 states" in results["WithinMax is false somewhere"].detail
 
 
 @pytest.mark.parametrize("name", ["NeverDropped", "Spec", "CounterSettles", "Greedy"])
-def test_an_expected_violation_is_held(name: str) -> None:
+def test_a_violation_that_models_toml_expects_has_the_verdict_held(name: str) -> None:
     (result,) = models.ask(COUNTER, question(name)).results
     assert result.verdict is Verdict.HELD
     assert result.counts["steps"] > 0
 
 
-def test_a_fairness_clause_that_is_not_needed_fails() -> None:
-    asked = question("Spec")
-    (result,) = models.ask(COUNTER, replace(asked, config=asked.config.specified("FairSpec"))).results
+def test_a_needless_fairness_clause_has_the_verdict_violated() -> None:
+    run = question("Spec")
+    (result,) = models.ask(COUNTER, replace(run, config=run.config.specified("FairSpec"))).results
     assert result.verdict is Verdict.VIOLATED
     assert result.detail == "Takes must be violated, but everything held"
 
 
-def test_a_mutant_that_survives_fails() -> None:
+def test_a_surviving_mutant_has_the_verdict_violated() -> None:
     tame = replace(
         question("Greedy"), module="Counter", config=question("Counter").config.asking("WithinMax")
     )
@@ -92,26 +94,26 @@ def test_a_mutant_that_survives_fails() -> None:
     assert result.name == "WithinMax catches Greedy"
 
 
-def test_a_mutant_caught_by_another_property_has_survived_its_own() -> None:
-    asked = question("Greedy")
-    other = asked.config.asking("TypeOK")
-    (result,) = models.ask(COUNTER, replace(asked, config=other)).results
+def test_a_mutant_detected_only_by_another_property_has_the_verdict_violated() -> None:
+    run = question("Greedy")
+    other = run.config.asking("TypeOK")
+    (result,) = models.ask(COUNTER, replace(run, config=other)).results
     assert result.verdict is Verdict.VIOLATED
     assert result.detail == "WithinMax must be violated, but TypeOK was"
 
 
-def test_a_mutant_that_is_caught_is_held() -> None:
+def test_a_detected_mutant_has_the_verdict_held() -> None:
     (result,) = models.ask(COUNTER, question("Greedy")).results
     assert (result.layer, result.verdict, result.name) == ("tla", Verdict.HELD, "WithinMax catches Greedy")
 
 
-def test_running_out_of_time_is_unknown() -> None:
+def test_a_run_over_its_time_limit_has_the_verdict_unknown() -> None:
     (result,) = models.ask(COUNTER, replace(question("Counter"), seconds_max=0)).results
     assert result.verdict is Verdict.UNKNOWN
     assert "time-out" in result.detail
 
 
-def test_a_model_that_does_not_parse_is_an_error_that_names_the_run() -> None:
+def test_the_error_for_a_model_that_does_not_parse_names_the_run() -> None:
     with pytest.raises(
         TlcError, match=r"Counter Counter: TLC: parse error: Cannot find .* module Lost"
     ) as caught:
@@ -119,7 +121,7 @@ def test_a_model_that_does_not_parse_is_an_error_that_names_the_run() -> None:
     assert caught.value.reason is Reason.PARSE
 
 
-def test_results_carry_the_catalogues_ids() -> None:
+def test_results_have_the_ids_of_the_catalogue() -> None:
     question = next(q for q in load().questions["Flush"] if q.name == "MCFlush_liveness_smoke")
     results = models.ask(load(), question).results
     assert [(r.id, r.name) for r in results] == [

@@ -1,4 +1,4 @@
-"""A wrong master is reported before a JVM starts."""
+"""An invalid Spark master is reported before a JVM starts, and signals wait for the JVM."""
 
 import signal
 
@@ -11,18 +11,18 @@ from mqproof.spec.spark import MASTER, SessionError, _uninterrupted, start
     "master",
     ["local", "local[2]", "local[*]", "local[2,3]", "spark://host:7077", "yarn", "k8s://https://host"],
 )
-def test_a_master_that_spark_accepts_is_accepted(master: str) -> None:
+def test_each_form_of_a_spark_master_is_accepted(master: str) -> None:
     assert MASTER.fullmatch(master)
 
 
 @pytest.mark.parametrize("master", ["nonsense", "local[x]", "local[2", "spark:/host", ""])
-def test_another_is_refused_with_one_line(master: str) -> None:
+def test_an_invalid_spark_master_is_rejected_with_a_one_line_message(master: str) -> None:
     with pytest.raises(SessionError, match="is no master of Spark, expected local"):
         start("test", master)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupt_waits_until_the_jvm_runs(number: signal.Signals) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
+def test_a_signal_is_handled_only_after_the_jvm_has_started(number: signal.Signals) -> None:
     events: list[str] = []
     before = signal.signal(number, lambda *_: events.append("ended"))
     try:

@@ -1,4 +1,4 @@
-"""Goal: the light parser reads every module of ours, and its nodes have the exact positions."""
+"""Goal: our small TLA+ parser reads all our modules, and its nodes have exact positions."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ def body(text: str) -> tuple[str, Node]:
 
 
 @pytest.mark.parametrize("file", sorted(TLA.rglob("*.tla")), ids=lambda file: file.stem)
-def test_every_module_of_ours_is_read(file: Path) -> None:
+def test_each_of_our_modules_is_parsed(file: Path) -> None:
     module = parse(file.read_text(encoding="utf-8"))
     assert module.name == file.stem
     assert module.definitions
@@ -52,7 +52,9 @@ def test_every_module_of_ours_is_read(file: Path) -> None:
         ("  1..Len(a)", "infix", "..", ["1", "Len(a)"]),
     ],
 )
-def test_expressions_have_their_kind_and_parts(text: str, kind: str, op: str, parts: list[str]) -> None:
+def test_an_expression_has_the_right_kind_operator_and_parts(
+    text: str, kind: str, op: str, parts: list[str]
+) -> None:
     source, node = body(text)
     assert source == text.strip()
     assert (node.kind, node.op) == (kind, op)
@@ -60,18 +62,18 @@ def test_expressions_have_their_kind_and_parts(text: str, kind: str, op: str, pa
     assert [source[part.start - shift : part.end - shift] for part in node.parts] == parts
 
 
-def test_the_column_ends_a_junction_list() -> None:
+def test_a_junction_list_ends_at_a_smaller_column() -> None:
     source, node = body("    /\\ a\n    /\\ \\/ b\n       \\/ c /\\ d\n    /\\ e  \\* why\n")
     assert [part.kind for part in node.parts] == ["name", "junction", "name"]
     assert [part.kind for part in node.parts[1].parts] == ["name", "infix"]
     assert source.endswith("e")
 
 
-def test_references_to_the_next_state_are_found_through_other_operators() -> None:
+def test_operators_that_refer_to_the_next_state_indirectly_are_found() -> None:
     module = parse("---- MODULE M ----\nA == x' = 1\nB == y = 2\nC == B /\\ A\nD == UNCHANGED x\n====\n")
     assert module.changing == {"A", "C", "D"}
 
 
-def test_unsupported_syntax_is_reported_with_its_place() -> None:
+def test_the_error_for_unsupported_syntax_names_the_line_and_column() -> None:
     with pytest.raises(SyntaxProblemError, match=r"M\.tla:2:8: '\)' found, an expression expected"):
         parse("---- MODULE M ----\nA == (x)\nB == \\A\n".replace("(x)", "( )") + "====\n")

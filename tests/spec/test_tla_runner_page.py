@@ -33,7 +33,7 @@ COMMANDS = [line.partition("#") for line in block("sh").splitlines()]
 
 
 @pytest.mark.parametrize(("command", "code"), [(c.strip(), int(code or 0)) for c, _, code in COMMANDS])
-def test_each_command_of_the_page_exits_with_the_stated_code(command: str, code: int, example: Path) -> None:
+def test_each_command_on_the_page_exits_with_the_stated_code(command: str, code: int, example: Path) -> None:
     program, *arguments = shlex.split(command)
     assert program == "mqproof"
     done = subprocess.run(
@@ -44,7 +44,7 @@ def test_each_command_of_the_page_exits_with_the_stated_code(command: str, code:
     assert "Traceback" not in done.stderr
 
 
-def test_the_first_models_toml_of_the_page_prints_the_size_to_record(example: Path) -> None:
+def test_the_first_models_toml_on_the_page_prints_the_documented_output(example: Path) -> None:
     (example / "models.toml").write_text(block("toml"), encoding="utf-8")
     done = subprocess.run(
         [sys.executable, "-m", "mqproof", "check", "--models", "models.toml"],
@@ -53,7 +53,7 @@ def test_the_first_models_toml_of_the_page_prints_the_size_to_record(example: Pa
     assert re.search(r"```\n(not tested .*)\n```", PAGE)[1] in done.stdout  # type: ignore[index]
 
 
-def test_the_program_of_the_page_runs(example: Path) -> None:
+def test_the_python_program_on_the_page_runs(example: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", block("python")],
         cwd=example, capture_output=True, text=True, timeout=300, check=True,
@@ -62,7 +62,7 @@ def test_the_program_of_the_page_runs(example: Path) -> None:
     assert "holder" in done.stdout
 
 
-def test_the_survivors_of_the_example_are_explained(example: Path) -> None:
+def test_each_surviving_mutant_of_the_example_is_explained(example: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "mqproof", "mutate", "--models", "models.toml"],
         cwd=example, capture_output=True, text=True, timeout=300, check=False,
@@ -71,11 +71,11 @@ def test_the_survivors_of_the_example_are_explained(example: Path) -> None:
     assert "no reference model: state graphs are not compared" in done.stderr
 
 
-def test_the_python_interface_works_as_described() -> None:
+def test_each_public_name_of_the_python_interface_exists() -> None:
     assert [name for name in tlc.__all__ if not hasattr(tlc, name)] == []
 
 
-def test_the_page_names_every_field_of_models_toml() -> None:
+def test_the_page_mentions_each_field_of_models_toml() -> None:
     from mqproof.spec import model_file
 
     structs = (model_file._Model, model_file._Run, model_file._Trace)

@@ -1,4 +1,4 @@
-"""Goal: logs of any system are checked against the trace module of a models.toml; bad logs are refused."""
+"""Goal: logs of any system are checked against the trace module of a models.toml; bad logs are rejected."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "tla"
 MODELS = load(EXAMPLE / "models.toml")
 
 
-def test_a_log_is_held_or_its_first_unexplained_event_is_shown() -> None:
+def test_an_explained_log_is_held_and_otherwise_the_first_unexplained_event_is_shown() -> None:
     logs = [EXAMPLE / "logs" / "good.ndjson", EXAMPLE / "logs" / "bad.ndjson"]
     good, bad = check_logs(MODELS, trace_module(MODELS, None), logs)
     assert (good.verdict, good.counts) == (Verdict.HELD, {"events": 3, "explained": 3})
@@ -34,20 +34,20 @@ def test_a_log_is_held_or_its_first_unexplained_event_is_shown() -> None:
         ('{"a": {"b": [null]}}\n', r"log:1: a is null; TLA\+ has integers"),
     ],
 )
-def test_a_log_that_is_none_is_refused_with_its_line(text: str, message: str, tmp_path: Path) -> None:
+def test_the_error_for_an_invalid_log_names_the_line(text: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "log").write_text(text, encoding="utf-8")
     with pytest.raises(TraceLogError, match=message):
         read(tmp_path / "log")
 
 
-def test_a_log_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+def test_an_unreadable_log_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "bytes").write_bytes(b"\xff")
     for path in (tmp_path, tmp_path / "missing", tmp_path / "bytes"):
         with pytest.raises(TraceLogError, match=str(path)):
             read(path)
 
 
-def test_the_model_must_have_traces() -> None:
+def test_a_model_without_a_trace_module_is_an_error() -> None:
     with pytest.raises(ModelFileError, match=r"no traces of model 'X'; models with .*: Lock"):
         trace_module(MODELS, "X")
     ours = load()

@@ -1,4 +1,4 @@
-"""Goal: an action that is never taken and a vacuous claim are found. Method: Counter with both injected."""
+"""Goal: actions never taken and vacuous properties are found. Method: Counter with both injected."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -22,14 +22,14 @@ DeadNext == Undo \\/ Next
 DeadSpec == Init /\\ [][DeadNext]_vars
 Emptied == \\A n \\in {x \\in Nodes : count[x] > Max} : log # << >>
 OnlyOne == [][owner = NoNode /\\ owner' = NoNode => UNCHANGED log]_vars
-Handed == [][\\A n \\in {m \\in Nodes : owner # NoNode /\\ owner' = m /\\ owner # m} : count[n] = 0]_vars
+Acquired == [][\\A n \\in {m \\in Nodes : owner # NoNode /\\ owner' = m /\\ owner # m} : count[n] = 0]_vars
 Released == (\\E n \\in Nodes : count[n] > Max) ~> owner = NoNode
 ====
 """
 
 
-def ask(asked: Question, known: Models = COUNTER) -> dict[str, Result]:
-    return {result.name: result for result in models.ask(known, asked).results}
+def results_of(run: Question, known: Models = COUNTER) -> dict[str, Result]:
+    return {result.name: result for result in models.ask(known, run).results}
 
 
 @pytest.fixture
@@ -47,50 +47,52 @@ def with_property(name: str) -> Question:
     return replace(VACUITY, module="Dead", config=config)
 
 
-def test_each_choice_of_constants_is_asked_once_with_the_properties_of_all_its_runs() -> None:
+def test_runs_with_the_same_constants_share_one_vacuity_run_with_all_their_properties() -> None:
     assert VACUITY.name == "Counter_vacuity"
     assert VACUITY.profiles == ("ci",)
     assert set(VACUITY.config.properties) == {"TypeOK", "WithinMax", "NeverDown", "Takes"}
 
 
-def test_where_every_action_is_taken_and_nothing_claimed_of_nothing_both_hold() -> None:
-    results = ask(VACUITY)
+def test_both_checks_hold_if_every_action_is_taken_and_no_property_is_vacuous() -> None:
+    results = results_of(VACUITY)
     assert results["EveryActionTaken"].counts["actions"] == 3
     assert results["NoVacuity"].counts["antecedents"] == 2
     assert {result.verdict for result in results.values()} == {Verdict.HELD}
 
 
 def test_an_action_that_is_never_taken_is_named(dead: Models) -> None:
-    asked = replace(with_property("Takes"), config=VACUITY.config.specified("DeadSpec"))
-    taken = ask(asked, dead)["EveryActionTaken"]
+    run = replace(with_property("Takes"), config=VACUITY.config.specified("DeadSpec"))
+    taken = results_of(run, dead)["EveryActionTaken"]
     assert taken.verdict is Verdict.VIOLATED
     assert taken.detail == "never taken: Undo"
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "antecedent"),
     [
         ("Emptied", "\\A n \\in {x \\in Nodes : count[x] > Max}"),
         ("Released", "(\\E n \\in Nodes : count[n] > Max)"),
-        ("Handed", "\\A n \\in {m \\in Nodes : owner # NoNode /\\ owner' = m /\\ owner # m}"),
+        ("Acquired", "\\A n \\in {m \\in Nodes : owner # NoNode /\\ owner' = m /\\ owner # m}"),
         ("OnlyOne", "owner = NoNode /\\ owner' = NoNode"),
     ],
 )
-def test_a_property_whose_antecedent_is_never_true_is_named(dead: Models, name: str, said: str) -> None:
-    claimed = ask(with_property(name), dead)["NoVacuity"]
-    assert claimed.verdict is Verdict.VIOLATED
-    assert claimed.detail == f"never true: {name}: {said}"
+def test_a_property_with_an_antecedent_that_is_never_true_is_named(
+    dead: Models, name: str, antecedent: str
+) -> None:
+    result = results_of(with_property(name), dead)["NoVacuity"]
+    assert result.verdict is Verdict.VIOLATED
+    assert result.detail == f"never true: {name}: {antecedent}"
 
 
-def test_an_exclusion_on_purpose_fails_only_if_it_occurs(dead: Models) -> None:
+def test_an_action_or_property_listed_under_never_fails_only_if_it_occurs(dead: Models) -> None:
     excluded = replace(with_property("Emptied"), never=("Emptied",))
-    assert ask(excluded, dead)["NoVacuity"].verdict is Verdict.HELD
-    wrong = ask(replace(VACUITY, never=("Drop", "WithinMax")))
+    assert results_of(excluded, dead)["NoVacuity"].verdict is Verdict.HELD
+    wrong = results_of(replace(VACUITY, never=("Drop", "WithinMax")))
     assert wrong["EveryActionTaken"].detail == "taken, but listed under never: Drop"
     assert wrong["NoVacuity"].detail == "true, but listed under never: WithinMax"
 
 
-def test_actions_are_the_branches_of_the_disjunctions(tmp_path: Path) -> None:
+def test_the_actions_are_the_branches_of_the_disjunctions_of_next(tmp_path: Path) -> None:
     text = """---- MODULE M ----
 VARIABLE x
 Up == x' = x + 1

@@ -27,7 +27,7 @@ class SafeListener:
         self._in_loop = is_async(listener) or is_async(getattr(listener, "__call__", None))  # noqa: B004  # inspected, not called
 
     async def consume(self, messages: Sequence[ReceivedMessage]) -> RetryLater | None:
-        """Return the listener's answer for the messages."""
+        """Call the listener and return its answer; an exception is logged and counts as RetryLater."""
         begun_s = _now_s()
         try:
             answer = await self.attempt(messages)
@@ -41,7 +41,7 @@ class SafeListener:
         return answer
 
     async def attempt(self, messages: Sequence[ReceivedMessage]) -> RetryLater | None:
-        """Return the listener's answer, but let its exceptions propagate."""
+        """Call the listener and return its answer; its exceptions propagate."""
         if self._in_loop:
             answer = self._listener(messages)
             assert inspect.isawaitable(answer)

@@ -110,7 +110,7 @@ class Site:
 
 
 def play(scenario: Callable[[Site], Awaitable[T]]) -> T:
-    """Run a scenario with a new site."""
+    """Run the scenario with a new `Site` on a simulated event loop, and return its result."""
     loop = SimulatedLoop()
 
     async def main() -> T:

@@ -31,7 +31,7 @@ def message(number: int, *, size: int = 20, topic: str = "T", queue_id: int = 0)
 
 
 def store(disk: SimulatedDisk | None = None, config: StoreConfig = CONFIG) -> MessageStore:
-    """A store that has started; the caller takes each step."""
+    """Return a loaded store without background tasks; the test itself dispatches and flushes."""
     runtime = Runtime(ManualClock(), disk or SimulatedDisk(), SimulatedNetwork(), random.Random(0), inline)
     made = MessageStore("/store", config, runtime)
     made.load()

@@ -88,7 +88,10 @@ def test_no_answer_depends_on_a_failed_fsync_and_nothing_is_accepted_after_it(mo
 
 
 def _life_with_failing_fsync(mode: FlushMode, number: int) -> str | None:
-    """Fail the fsync of that number and check. Returns its file; None when there were fewer."""
+    """Run a store whose fsync number `number` fails, and check its answers and its recovered messages.
+
+    Return the file of that fsync; None if the run made fewer.
+    """
     site = Site(replace(SMALL, flush_mode=mode, checkpoint_interval_ms=20, flush_queues_interval_ms=10))
     loop = SimulatedLoop()
     failed: list[str] = []

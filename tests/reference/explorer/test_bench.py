@@ -1,4 +1,4 @@
-"""The benchmark of the explorer: real commands, equal counts, ratios; a failing command is reported."""
+"""The benchmark of the explorer runs real commands, compares counts and times, and reports failures."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from mqproof.reference.explorer.bench import BenchError, measure, table
 from mqproof.spec.model_file import load
 
 
-def test_a_small_round_has_tlc_beside_the_explorer() -> None:
+def test_a_round_measures_tlc_and_the_explorer() -> None:
     (question,) = (q for q in load().questions["Flush"] if q.name == "MCFlush_liveness_smoke")
     stages: list[str] = []
     result = measure([question], {"explorer 1": ("--workers", "1")}, 1, stages.append)
@@ -26,7 +26,7 @@ def test_a_small_round_has_tlc_beside_the_explorer() -> None:
         assert label in table(result)
 
 
-def test_the_model_on_which_the_explorer_is_slower_is_named() -> None:
+def test_a_model_on_which_the_explorer_is_slower_than_tlc_is_named() -> None:
     def side(seconds: float) -> dict[str, object]:
         return {"seconds": seconds, "states_per_second": 1, "bytes_per_state": None}
 
@@ -37,6 +37,6 @@ def test_the_model_on_which_the_explorer_is_slower_is_named() -> None:
     assert "0.50" in table(result)
 
 
-def test_a_failing_command_is_reported(tmp_path: Path) -> None:
+def test_the_error_for_a_failing_command_has_its_exit_code_and_message(tmp_path: Path) -> None:
     with pytest.raises(BenchError, match="exit code 2: mqproof: no reference model 'Flood'"):
         bench._command(("explore", "Flood"), tmp_path)

@@ -1,4 +1,4 @@
-"""Fingerprints: equal states have equal fingerprints in every process."""
+"""Equal states have equal fingerprints in every process; different states have different fingerprints."""
 
 import subprocess
 import sys
@@ -26,42 +26,42 @@ class Network:
     messages: frozenset[Any]
 
 
-def test_states_that_differ_have_different_fingerprints() -> None:
+def test_different_states_have_different_fingerprints() -> None:
     states = explore(flush.MODEL, flush.Config(messages=("m1",))).parents
     assert len({fingerprint(state) for state in states}) == len(states) == 986
 
 
-def test_the_fingerprint_of_a_set_does_not_depend_on_order_or_types() -> None:
+def test_the_fingerprint_of_a_set_does_not_depend_on_the_order_of_its_elements() -> None:
     messages = [Message("vote", None), Message("vote", 1), Message("vote", frozenset({"n1", "n2"}))]
-    there = fingerprint(Network(frozenset(messages)))
-    assert there == fingerprint(Network(frozenset(reversed(messages))))
-    assert there != fingerprint(Network(frozenset(messages[:2])))
+    first = fingerprint(Network(frozenset(messages)))
+    assert first == fingerprint(Network(frozenset(reversed(messages))))
+    assert first != fingerprint(Network(frozenset(messages[:2])))
 
 
-def test_values_that_python_calls_equal_have_one_fingerprint() -> None:
+def test_values_that_are_equal_in_python_have_equal_fingerprints() -> None:
     assert fingerprint(Network(frozenset({True}))) == fingerprint(Network(frozenset({1})))
     assert fingerprint(Network(frozenset({Message("a", 1)}))) == fingerprint(Network(frozenset({("a", 1)})))
 
 
-def test_another_process_with_another_salt_agrees() -> None:
+def test_fingerprints_are_equal_in_processes_with_different_hash_seeds() -> None:
     program = (
         "from mqproof.reference import flush; from mqproof.reference.explorer.fingerprint import fingerprint;"
         "print([fingerprint(s) for s in flush.initial(flush.Config())])"
     )
-    said = {
+    outputs = {
         subprocess.run(
             [sys.executable, "-c", program],
-            env={"PYTHONHASHSEED": salt},
+            env={"PYTHONHASHSEED": seed},
             capture_output=True,
             text=True,
             check=True,
         ).stdout
-        for salt in ("1", "2")
+        for seed in ("1", "2")
     }
-    assert said == {f"{[fingerprint(state) for state in flush.initial(flush.Config())]}\n"}
+    assert outputs == {f"{[fingerprint(state) for state in flush.initial(flush.Config())]}\n"}
 
 
-def test_a_value_of_another_type_is_refused() -> None:
+def test_a_value_of_an_unsupported_type_is_rejected() -> None:
     with pytest.raises(TypeError, match="a state may not hold a float"):
         fingerprint(Network(frozenset({0.5})))
 
@@ -74,7 +74,7 @@ def test_a_state_may_be_a_named_tuple() -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_states_of_every_model_have_distinct_fingerprints_and_can_be_sent(name: str) -> None:
+def test_states_of_each_model_have_distinct_fingerprints_and_can_be_rebuilt(name: str) -> None:
     model = MODELS[name]
     questions = bounded_models(load(), name, "smoke")
     assert questions, f"{name} has no smoke run"

@@ -1,4 +1,4 @@
-"""The exploration on Spark finds the same as one process."""
+"""The exploration on Spark has the same results as the exploration in one process."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -19,31 +19,37 @@ def spark() -> Iterator[SparkSession]:
         yield session
 
 
-def test_spark_counts_the_same(spark: SparkSession) -> None:
-    alone = search.explore(flush.MODEL, SMALL)
+def test_spark_finds_the_same_states_edges_and_depth_as_one_process(spark: SparkSession) -> None:
+    sequential = search.explore(flush.MODEL, SMALL)
     levels: list[tuple[int, int]] = []
-    done = on_spark.explore(flush.MODEL, SMALL, spark=spark, on_level=lambda *level: levels.append(level))
-    assert (done.states, done.edges, done.depth) == (len(alone.parents), alone.edges, alone.depth)
-    assert done.taken == alone.taken
-    assert done.violation is None
-    assert levels[-1] == (alone.depth, len(alone.parents))
+    on_workers = on_spark.explore(
+        flush.MODEL, SMALL, spark=spark, on_level=lambda *level: levels.append(level)
+    )
+    assert (on_workers.states, on_workers.edges, on_workers.depth) == (
+        len(sequential.parents),
+        sequential.edges,
+        sequential.depth,
+    )
+    assert on_workers.taken == sequential.taken
+    assert on_workers.violation is None
+    assert levels[-1] == (sequential.depth, len(sequential.parents))
 
 
-def test_spark_walks_back_from_a_violation(spark: SparkSession) -> None:
+def test_spark_finds_a_counterexample_as_short_as_that_of_one_process(spark: SparkSession) -> None:
     mutant = mutants.MUTANTS["AckBeforeFlush"]
-    alone = search.explore(mutant.broken(), mutant.config)
-    done = on_spark.explore(mutant.broken(), mutant.config, spark=spark)
-    assert alone.violation is not None
-    assert done.violation is not None
-    assert done.violation.invariant == mutant.invariant
-    assert len(done.violation.path) == len(alone.violation.path)
-    assert done.violation.path[0].state in flush.initial(mutant.config)
+    sequential = search.explore(mutant.broken(), mutant.config)
+    on_workers = on_spark.explore(mutant.broken(), mutant.config, spark=spark)
+    assert sequential.violation is not None
+    assert on_workers.violation is not None
+    assert on_workers.violation.invariant == mutant.invariant
+    assert len(on_workers.violation.path) == len(sequential.violation.path)
+    assert on_workers.violation.path[0].state in flush.initial(mutant.config)
     holds = mutant.broken().invariants[mutant.invariant]
-    assert [holds(mutant.config, step.state) for step in done.violation.path] == [True, True, False]
-    assert (done.states, done.depth) == (len(alone.parents), alone.depth)
+    assert [holds(mutant.config, step.state) for step in on_workers.violation.path] == [True, True, False]
+    assert (on_workers.states, on_workers.depth) == (len(sequential.parents), sequential.depth)
 
 
-def test_a_step_that_breaks_an_invariant_is_found_too(spark: SparkSession) -> None:
+def test_spark_finds_a_step_that_violates_a_step_invariant(spark: SparkSession) -> None:
     model = replace(
         flush.MODEL, step_invariants={"Never": lambda _config, _before, name, _after: name != "Shutdown"}
     )
@@ -52,6 +58,6 @@ def test_a_step_that_breaks_an_invariant_is_found_too(spark: SparkSession) -> No
     assert [step.action for step in violation.path] == ["Init", "Shutdown"]
 
 
-def test_too_many_states_are_refused(spark: SparkSession) -> None:
+def test_spark_stops_at_the_maximum_number_of_states(spark: SparkSession) -> None:
     with pytest.raises(MemoryError, match="more than 5 states"):
         on_spark.explore(flush.MODEL, SMALL, spark=spark, states_max=5)

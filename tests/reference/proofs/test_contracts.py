@@ -12,7 +12,7 @@ CHEAP = [contract for contract in CONTRACTS if contract.module in (delay, offset
 
 
 @pytest.mark.parametrize("contract", CONTRACTS, ids=lambda contract: contract.holds.__name__)
-def test_a_contract_is_kept_in_all_cases_of_its_bound(contract: Contract) -> None:
+def test_a_contract_holds_in_all_cases_of_its_bound(contract: Contract) -> None:
     assert all(contract.holds(*case) for case in contract.cases())
 
 
@@ -27,18 +27,18 @@ def test_crosshair_finds_the_injected_bug(bug: Bug) -> None:
     assert result.verdict is Verdict.HELD, result.detail
 
 
-def test_every_contract_has_an_injected_bug() -> None:
+def test_each_contract_has_a_bug_to_inject() -> None:
     assert [bug.contract for bug in BUGS] == list(CONTRACTS)
 
 
-def test_an_injected_bug_is_removed_afterwards() -> None:
+def test_an_injected_bug_is_removed_at_the_end() -> None:
     sound = allocation.averagely
     with injected(BUGS[0]):
         assert allocation.averagely is not sound
     assert allocation.averagely is sound
 
 
-def test_an_unconfirmed_contract_is_reported_as_such() -> None:
+def test_a_contract_that_crosshair_did_not_confirm_is_reported_as_nothing_found() -> None:
     (slow,) = (c for c in CONTRACTS if c.function == "consistent_hash")
     result, row = judge_contract(slow, seconds_max=0.05)
     assert row[1] == "nothing found"
@@ -46,7 +46,7 @@ def test_an_unconfirmed_contract_is_reported_as_such() -> None:
     assert result.counts == {"cases": 108}
 
 
-def test_a_broken_contract_is_violated_with_the_arguments() -> None:
+def test_the_witness_of_a_violated_contract_has_its_arguments() -> None:
     with injected(next(bug for bug in BUGS if bug.name == "one-more-retry")):
         (contract,) = (c for c in CONTRACTS if c.holds.__name__ == "retries_climb_the_ladder_and_end")
         result, _ = judge_contract(contract)

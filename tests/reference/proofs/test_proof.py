@@ -1,4 +1,4 @@
-"""Proofs: valid claims are proved, invalid ones have a counterexample, and the proofs match the models."""
+"""Valid claims are proved, invalid claims have a counterexample, and the proofs match the models."""
 
 from dataclasses import replace
 from typing import Any
@@ -20,18 +20,18 @@ QUICK = [proof for proof in PROOFS if proof.name != "Election-5"]
 
 
 @pytest.mark.parametrize("proof", QUICK, ids=lambda proof: proof.name)
-def test_the_invariant_is_initially_true_and_implies_safety(proof: Proof) -> None:
-    asked = [o for o in obligations(proof) if o.premise in (INIT, INVARIANT, "Lemma")]
-    assert asked
-    assert {prove(proof, obligation).outcome for obligation in asked} == {Outcome.PROVED}
+def test_the_invariant_holds_initially_and_implies_the_safety_properties(proof: Proof) -> None:
+    selected = [o for o in obligations(proof) if o.premise in (INIT, INVARIANT, "Lemma")]
+    assert selected
+    assert {prove(proof, obligation).outcome for obligation in selected} == {Outcome.PROVED}
 
 
-def test_appending_dispatching_crashing_and_recovering_keep_the_invariant_of_flush() -> None:
+def test_append_dispatch_crash_and_redispatch_preserve_the_invariant_of_flush() -> None:
     proof = selection.PROOFS["Flush"]
-    some = {"AppendRecord", "Dispatch", "OsCrash", "Redispatch"}
-    answers = [prove(proof, obligation) for obligation in obligations(proof) if obligation.premise in some]
+    actions = {"AppendRecord", "Dispatch", "OsCrash", "Redispatch"}
+    answers = [prove(proof, obligation) for obligation in obligations(proof) if obligation.premise in actions]
     assert [a.obligation for a in answers if a.outcome is not Outcome.PROVED] == []
-    assert len(answers) == len(some) * (len(proof.clauses) + len(proof.step_safety))
+    assert len(answers) == len(actions) * (len(proof.clauses) + len(proof.step_safety))
 
 
 @pytest.mark.parametrize(
@@ -42,60 +42,60 @@ def test_appending_dispatching_crashing_and_recovering_keep_the_invariant_of_flu
     ],
     ids=lambda proof: proof.name,
 )
-def test_every_obligation_is_proved(proof: Proof) -> None:
+def test_each_proof_obligation_is_proved(proof: Proof) -> None:
     answers = [prove(proof, obligation) for obligation in obligations(proof)]
     assert [a.obligation for a in answers if a.outcome is not Outcome.PROVED] == []
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.full_name)
-def test_a_broken_action_has_a_counterexample_to_induction(mutant: Mutant) -> None:
+def test_each_mutant_action_has_a_counterexample_to_induction(mutant: Mutant) -> None:
     result, (table,) = judge_mutant(mutant)
     assert result.verdict is Verdict.HELD, result.detail
     assert mutant.action in table.title
 
 
 @pytest.mark.parametrize("proof", QUICK, ids=lambda proof: proof.name)
-def test_every_invariant_that_is_proved_has_a_mutant(proof: Proof) -> None:
+def test_each_proved_invariant_has_a_mutant(proof: Proof) -> None:
     broken = {mutant.invariant for mutant in MUTANTS if mutant.proof is proof}
     assert broken == {*proof.safety, *proof.step_safety}
 
 
 @pytest.mark.parametrize("pair", CORRESPONDENCES, ids=lambda pair: pair.proof.name)
-def test_the_proof_agrees_with_the_reference_on_reachable_states(pair: Correspondence) -> None:
+def test_the_proof_agrees_with_the_reference_model_on_reachable_states(pair: Correspondence) -> None:
     assert list(mismatches(pair, pair.sample(100))) == []
 
 
 @pytest.mark.deep
-def test_the_replication_proof_agrees_on_many_states() -> None:
+def test_the_replication_proof_agrees_with_the_reference_model_on_many_states() -> None:
     for pair in CORRESPONDENCES:
         if pair.proof.name == "Replication":
             assert list(mismatches(pair, pair.sample(2000))) == []
 
 
 @pytest.mark.parametrize("pair", CORRESPONDENCES, ids=lambda pair: pair.proof.name)
-def test_every_action_is_in_the_proof(pair: Correspondence) -> None:
+def test_each_action_of_the_model_is_in_the_proof(pair: Correspondence) -> None:
     assert {action.name for action in pair.proof.actions} == set(pair.model.actions)
 
 
-def test_a_proof_of_something_else_is_noticed() -> None:
+def test_a_proof_of_a_different_model_is_detected() -> None:
     pair = CORRESPONDENCES[0]
-    lazy = replace(pair, proof=next(m for m in MUTANTS if m.name == "AckBeforeFlush").broken())
-    (first, *_) = mismatches(lazy, pair.sample(300))
+    other = replace(pair, proof=next(m for m in MUTANTS if m.name == "AckBeforeFlush").broken())
+    (first, *_) = mismatches(other, pair.sample(300))
     assert first.what.startswith("AnswerOk: 0 next states are the reference's alone")
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_a_walk_of_the_reference_of_election_is_one_of_the_proof(seed: int) -> None:
+def test_the_proof_allows_each_step_of_a_random_walk_of_the_election_model(seed: int) -> None:
     assert list(step_correspondence.walk(seed, steps=30)) == []
 
 
-def test_a_walk_that_the_proof_does_not_allow_is_noticed() -> None:
-    deaf = next(m for m in MUTANTS if m.name == "LeaderOverwrites").broken()
-    differences = list(step_correspondence.walk(2, steps=40, proof=deaf))
+def test_a_step_that_the_proof_does_not_allow_is_detected() -> None:
+    broken = next(m for m in MUTANTS if m.name == "LeaderOverwrites").broken()
+    differences = list(step_correspondence.walk(2, steps=40, proof=broken))
     assert any("AppendEntry" in each for each in differences)
 
 
-def test_an_invariant_that_is_too_strong_is_noticed() -> None:
+def test_an_invariant_that_is_too_strong_is_detected() -> None:
     pair = CORRESPONDENCES[0]
     clauses: dict[str, Any] = {"nothing_is_appended": lambda _scope, s: s.log_length == 0}
     strong = replace(pair, proof=replace(pair.proof, clauses=clauses))
@@ -106,7 +106,7 @@ def _nothing_is_torn(_scope: Scope, s: Any) -> Any:
     return s.log_message(1) >= 0
 
 
-def test_an_invalid_conclusion_is_refuted_by_a_readable_state() -> None:
+def test_an_invalid_claim_is_refuted_by_a_readable_state() -> None:
     proof = replace(selection.PROOFS["Flush"], safety={"NothingIsTorn": _nothing_is_torn})
     answer = prove(proof, Obligation(INVARIANT, "NothingIsTorn"))
     assert answer.outcome is Outcome.REFUTED
@@ -116,12 +116,12 @@ def test_an_invalid_conclusion_is_refuted_by_a_readable_state() -> None:
 
 
 def _no_three_cubes_make_42(_scope: Scope, _s: Any) -> Any:
-    """A false claim whose counterexample has 17 digits: no solver finds it by search, and none proves it."""
+    """A false claim with a counterexample of 17 digits, which no solver finds, so it stays unknown."""
     x, y, z = z3.Ints("x y z")
     return x * x * x + y * y * y + z * z * z != 42
 
 
-def test_an_obligation_beyond_the_time_limit_is_unknown() -> None:
+def test_an_obligation_over_the_time_limit_is_unknown() -> None:
     proof = replace(selection.PROOFS["Flush"], safety={"NoThreeCubesMake42": _no_three_cubes_make_42})
     answer = prove(proof, Obligation(INVARIANT, "NoThreeCubesMake42"), timeout_ms=50)
     assert answer.outcome is Outcome.UNKNOWN

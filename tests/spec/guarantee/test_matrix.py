@@ -1,6 +1,6 @@
-"""Goal: the matrix has TLC's verdicts, and is compared with the record and the book, and displayed correctly.
+"""Goal: the matrix has TLC's verdicts, is compared with matrix.toml and with the book, and is displayed.
 
-TLC decides one row here (a few thousand states); the whole matrix is `mqproof matrix`.
+TLC decides one row here (a few thousand states); `mqproof matrix` decides all rows.
 """
 
 import json
@@ -33,7 +33,7 @@ def _view(**how: str) -> View:
     return build(verdicts, known, claims.compare(verdicts, known), document.pictures(), **how)  # type: ignore[arg-type]
 
 
-def test_tlc_decides_a_row_as_recorded() -> None:
+def test_tlc_decides_one_row_of_the_matrix_as_recorded() -> None:
     assert list(recorded.changed(_row().verdicts, recorded.load())) == []
     assert [cell.faults for cell in _row().verdicts] == list(columns())
 
@@ -45,7 +45,7 @@ def test_tlc_decides_the_whole_matrix_as_recorded() -> None:
     assert matrix.states == 152768
 
 
-def test_a_cell_that_is_not_safe_has_the_way_to_it_and_its_picture() -> None:
+def test_each_unsafe_combination_has_a_counterexample_and_a_picture() -> None:
     matrix = _row()
     bad = {cell for cell, outcome in matrix.verdicts.items() if outcome not in (Outcome.SAFE, Outcome.NEVER)}
     assert set(matrix.counterexamples) == bad
@@ -57,17 +57,17 @@ def test_a_cell_that_is_not_safe_has_the_way_to_it_and_its_picture() -> None:
     assert "FLUSH_DISK_TIMEOUT" in svg
 
 
-def test_a_cell_without_behaviour_is_not_safe() -> None:
+def test_a_combination_of_faults_that_cannot_occur_is_not_called_safe() -> None:
     assert _row().verdicts[Cell(ROW, ("machine", "machine"))] is Outcome.NEVER
 
 
-def test_a_verdict_that_differs_from_the_record_is_reported() -> None:
+def test_a_verdict_that_differs_from_the_recorded_one_is_reported() -> None:
     cell = Cell(ROW, ("clean",))
     other = {**recorded.load(), cell: Outcome.GONE}
     assert list(recorded.changed(_row().verdicts, other)) == [f"{cell}: safe, gone recorded"]
 
 
-def test_the_record_has_every_cell_and_can_be_written_and_read(tmp_path: Path) -> None:
+def test_the_recorded_matrix_is_complete_and_is_unchanged_when_written_and_read(tmp_path: Path) -> None:
     verdicts = recorded.load()
     assert set(verdicts) == {Cell(setup, faults) for setup in setups() for faults in columns()}
     (tmp_path / "matrix.toml").write_text(recorded.render(verdicts), encoding="utf-8")
@@ -75,7 +75,7 @@ def test_the_record_has_every_cell_and_can_be_written_and_read(tmp_path: Path) -
     assert recorded.render(verdicts) == recorded.RECORDED_FILE.read_text(encoding="utf-8")
 
 
-def test_a_bad_record_is_reported_with_its_row(tmp_path: Path) -> None:
+def test_a_recorded_row_with_missing_verdicts_is_reported_with_its_name(tmp_path: Path) -> None:
     (tmp_path / "matrix.toml").write_text(
         '["SYNC_FLUSH none sync"]\nalone = "safe"\npairs = ""\n', encoding="utf-8"
     )
@@ -83,7 +83,7 @@ def test_a_bad_record_is_reported_with_its_row(tmp_path: Path) -> None:
         recorded.load(tmp_path / "matrix.toml")
 
 
-def test_every_difference_from_the_book_is_explained_and_no_explanation_is_stale() -> None:
+def test_each_difference_from_the_book_is_explained_and_each_explanation_is_needed() -> None:
     verdicts, known = recorded.load(), claims.load()
     compared = claims.compare(verdicts, known)
     assert claims.stale(compared, known) == ()
@@ -91,7 +91,7 @@ def test_every_difference_from_the_book_is_explained_and_no_explanation_is_stale
         assert verdicts[difference.example_cell] not in (Outcome.SAFE, Outcome.NEVER), difference.name
 
 
-def test_a_difference_without_explanation_is_an_error_and_a_needless_one_is_stale() -> None:
+def test_an_unexplained_difference_is_an_error_and_a_needless_explanation_is_stale() -> None:
     verdicts, known = recorded.load(), claims.load()
     without = msgspec.structs.replace(known, difference=known.difference[1:])
     with pytest.raises(
@@ -104,14 +104,14 @@ def test_a_difference_without_explanation_is_an_error_and_a_needless_one_is_stal
     assert claims.stale(agreeing, known) == ("page-cache",)
 
 
-def test_the_document_equals_the_record_and_has_all_its_pictures() -> None:
+def test_the_guarantees_page_equals_the_recorded_matrix_and_has_all_pictures() -> None:
     text = document.DOCUMENT.read_text(encoding="utf-8")
     assert document.refreshed(text, recorded.load()) == text
     committed = {path.name for path in (document.DOCUMENT.parent / "guarantees").iterdir()}
     assert committed == {Path(name).name for name in document.pictures().values()}
 
 
-def test_the_page_links_pictures_and_marks_differences() -> None:
+def test_the_matrix_page_links_pictures_and_marks_differences_from_the_book() -> None:
     view = _view()
     page = show.html(view)
     name = file_name(Cell(ROW, ("power",)))
@@ -120,14 +120,14 @@ def test_the_page_links_pictures_and_marks_differences() -> None:
     assert f"](guarantees/{name})" in show.markdown(view)
 
 
-def test_a_chosen_fault_leaves_the_columns_that_have_it() -> None:
+def test_the_view_of_one_fault_has_only_the_columns_with_that_fault() -> None:
     view = _view(fault="power")
     assert [column.name for column in view.single_columns] == ["4"]
     assert [column.name for column in view.double_columns] == ["14", "24", "34", "44", "45", "46"]
     assert {entry for claim in view.claims for entry in claim.differences} == {1, 2, 3}
 
 
-def test_the_command_exits_0_shows_the_row_and_writes_pages_and_pictures(tmp_path: Path) -> None:
+def test_matrix_exits_0_prints_the_row_and_writes_pages_and_pictures(tmp_path: Path) -> None:
     arguments = (
         "matrix",
         *OPTIONS,
@@ -148,7 +148,7 @@ def test_the_command_exits_0_shows_the_row_and_writes_pages_and_pictures(tmp_pat
     assert "counterexamples/" in (tmp_path / "matrix.html").read_text(encoding="utf-8")
 
 
-def test_the_command_exits_1_when_a_verdict_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_matrix_exits_1_if_a_verdict_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     cell = Cell(ROW, ("clean",))
     other = {**recorded.load(), cell: Outcome.GONE}
     monkeypatch.setattr(recorded, "load", lambda: other)
@@ -166,7 +166,9 @@ def test_the_command_exits_1_when_a_verdict_changed(monkeypatch: pytest.MonkeyPa
         (("--record", "--fault", "os"), "--record: expected without --fault"),
     ],
 )
-def test_wrong_use_exits_2_with_one_line(arguments: tuple[str, ...], message: str) -> None:
+def test_a_wrong_option_value_exits_2_with_a_one_line_message(
+    arguments: tuple[str, ...], message: str
+) -> None:
     result = CliRunner().invoke(app, ("matrix", *arguments))
     assert result.exit_code == 2
     assert message in result.stderr

@@ -1,4 +1,4 @@
-"""Goal: each way to detect a mutant, and a surviving mutant, is reported as such. Method: Counter."""
+"""Goal: the judge reports how a mutant was detected, or that it survived. Method: mutants of Counter."""
 
 from pathlib import Path
 
@@ -51,7 +51,7 @@ def mutant(before: str, after: str) -> Mutant:
         ("UNCHANGED owner", "UNCHANGED ownr", Noticed.UNPARSED, "parse error"),
     ],
 )
-def test_a_mutant_is_judged_by_how_it_was_detected(
+def test_the_judgement_states_how_the_mutant_was_detected(
     judge: Judge, before: str, after: str, noticed: Noticed, by: str
 ) -> None:
     judgement = judge.judge(mutant(before, after), SUBJECT.stages[0])
@@ -59,5 +59,5 @@ def test_a_mutant_is_judged_by_how_it_was_detected(
     assert by in judgement.by
 
 
-def test_counter_has_its_mutants() -> None:
+def test_the_counter_model_has_14_mutants() -> None:
     assert len(mutants(SUBJECT.text, "Next")) == 14

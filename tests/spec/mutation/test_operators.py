@@ -1,4 +1,4 @@
-"""Goal: each kind of mutant is made once at every possible place, and nowhere else."""
+"""Goal: each mutation operator is applied once at every possible place, and nowhere else."""
 
 import pytest
 
@@ -39,7 +39,7 @@ def changes(kind: Kind) -> dict[str, str]:
         (Kind.DISJUNCT, {"Next == FALSE \\/ \\E k \\in {5} : Set(k)", "Next == Add(1) \\/ FALSE"}),
     ],
 )
-def test_each_kind_is_made(kind: Kind, after: set[str]) -> None:
+def test_each_kind_of_mutation_is_applied(kind: Kind, after: set[str]) -> None:
     assert after <= set(changes(kind))
 
 
@@ -49,7 +49,7 @@ def test_assignments_unused_operators_and_unchanged_are_not_mutated() -> None:
     assert not [mutant for mutant in made if "x' #" in mutant.after or "UNCHANGED" in mutant.before]
 
 
-def test_every_mutant_has_its_own_id_and_its_own_text_and_differs_in_one_definition() -> None:
+def test_each_mutant_has_a_unique_id_and_text_and_changes_one_definition() -> None:
     made = mutants(COUNTER, "Next")
     assert len({mutant.id for mutant in made}) == len({mutant.text for mutant in made}) == len(made) > 20
     for mutant in made:
@@ -58,7 +58,7 @@ def test_every_mutant_has_its_own_id_and_its_own_text_and_differs_in_one_definit
         assert mutant.id.startswith(f"M.{mutant.definition}.{mutant.kind}.")
 
 
-def test_an_action_of_another_module_is_not_a_condition() -> None:
+def test_an_action_of_another_module_is_not_mutated_as_a_condition() -> None:
     text = "---- MODULE M ----\nVARIABLE x\nOther == INSTANCE N\nStep == x < 3 /\\ Other!Step(x)\n====\n"
     assert [mutant.after for mutant in mutants(text, "Step")] == [
         "Step == TRUE /\\ Other!Step(x)",

@@ -1,4 +1,4 @@
-"""Goal: the scores count correctly, and exactly the surviving mutants have a reason."""
+"""Goal: scores are counted correctly, and exactly the surviving mutants have a reason."""
 
 import re
 from pathlib import Path
@@ -21,7 +21,7 @@ FOUND = (
 )
 
 
-def test_the_share_is_of_the_mutants_that_are_another_graph() -> None:
+def test_scores_are_percentages_of_the_mutants_that_change_the_behaviour() -> None:
     counted = Score("M", FOUND)
     assert counted.different == 5
     assert (counted.by_properties, counted.with_witnesses, counted.with_equiv) == (0.4, 0.6, 1.0)
@@ -41,7 +41,7 @@ def test_the_share_is_of_the_mutants_that_are_another_graph() -> None:
         ({"M.B.unchanged.1": "the same value"}, []),
         ({}, ["M.B.unchanged.1: not detected, and no reason is given"]),
         (
-            {"M.B.unchanged.1": "the same value", "M.A.shift.1": "no matter"},
+            {"M.B.unchanged.1": "the same value", "M.A.shift.1": "irrelevant"},
             ["M.A.shift.1: a reason is given, but 3 states fewer detects it"],
         ),
         (
@@ -49,19 +49,25 @@ def test_the_share_is_of_the_mutants_that_are_another_graph() -> None:
             ["M.C.guard.9: a reason is given, but there is no such mutant"],
         ),
     ],
+    ids=[
+        "explained",
+        "survivor without a reason",
+        "reason for a detected mutant",
+        "reason for an unknown mutant",
+    ],
 )
-def test_survivors_need_a_reason_and_only_they(reasons: dict[str, str], wrong: list[str]) -> None:
+def test_exactly_the_surviving_mutants_must_have_a_reason(reasons: dict[str, str], wrong: list[str]) -> None:
     assert score.unexplained(FOUND, reasons) == wrong
 
 
-def test_scores_are_recorded_beside_those_of_other_models(tmp_path: Path) -> None:
+def test_recording_the_scores_of_one_model_keeps_those_of_others(tmp_path: Path) -> None:
     file = tmp_path / "scores.json"
     score.record([Score("M", FOUND)], file)
     score.record([Score("N", FOUND[:1])], file)
     assert score.recorded(file) == {"M": Score("M", FOUND), "N": Score("N", FOUND[:1])}
 
 
-def test_survivors_toml_is_read_and_its_mistakes_are_named(tmp_path: Path) -> None:
+def test_survivors_toml_is_read_and_a_wrong_type_is_reported(tmp_path: Path) -> None:
     file = tmp_path / "survivors.toml"
     assert score.survivors(file) == {}
     file.write_text('[M]\n"A.guard.1" = "why"\n')
@@ -71,6 +77,6 @@ def test_survivors_toml_is_read_and_its_mistakes_are_named(tmp_path: Path) -> No
         score.survivors(file)
 
 
-def test_the_readme_explains_every_survivor() -> None:
+def test_the_readme_lists_each_surviving_mutant_with_its_reason() -> None:
     shown = re.findall(r"^\| `(\w+\.\w+\.\w+\.\d+)` \| (.+) \|$", README.read_text(), re.MULTILINE)
     assert dict(shown) == score.survivors()

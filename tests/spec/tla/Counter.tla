@@ -1,5 +1,5 @@
 ------------------------------ MODULE Counter ------------------------------
-(* A lock and a counter per node: small enough to count by hand, rich enough for a parser. *)
+(* A lock and a counter per node: few enough states to count by hand, enough syntax to test a parser. *)
 EXTENDS Naturals, Sequences
 
 CONSTANTS Nodes, NoNode, Max

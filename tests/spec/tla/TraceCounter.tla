@@ -1,5 +1,5 @@
 ---------------------------- MODULE TraceCounter ----------------------------
-(* Is a trace of takes and adds a behaviour of Counter? Drop leaves no event. *)
+(* Accepts the traces of takes and adds that Counter explains. Drop writes no event. *)
 EXTENDS Counter, TraceData
 
 VARIABLES t, l

@@ -1,4 +1,4 @@
-"""The small model that the tests of the runner share: tests/spec/tla/Counter.tla."""
+"""The small model tests/spec/tla/Counter.tla, which the tests of the runner share."""
 
 from pathlib import Path
 from typing import Final
@@ -12,4 +12,4 @@ ACTIONS: Final[dict[str, list[tuple[str, ...]]]] = {
     "Drop": [()],
 }
 DISTINCT: Final = 57
-"""Counted by hand and by TLC: see test_the_counter_has_the_computed_number_of_states."""
+"""The number of states, computed by hand and by TLC in test_tlc_finds_the_computed_number_of_states."""

@@ -14,14 +14,14 @@ SYMMETRY Perms
 """
 
 
-def test_comments_and_strings_hold_no_sections() -> None:
+def test_section_names_inside_comments_and_strings_are_ignored() -> None:
     parsed = config.parse(TEXT)
     assert parsed.properties == ("A", "B", "Live")
     assert parsed.names("SPECIFICATION") == ("Spec",)
     assert '"INVARIANT"' in parsed.of("CONSTANT")[0]
 
 
-def test_asking_for_one_property_keeps_its_section_and_drops_the_others() -> None:
+def test_a_configuration_for_one_property_keeps_its_section_and_drops_the_others() -> None:
     parsed = config.parse(TEXT)
     assert parsed.asking("Live").names("PROPERTY") == ("Live",)
     assert parsed.asking("Live").names("INVARIANT") == ()
@@ -29,15 +29,15 @@ def test_asking_for_one_property_keeps_its_section_and_drops_the_others() -> Non
     assert parsed.asking("Probe", "PROPERTY").properties == ("Probe",)
 
 
-def test_a_behaviour_keeps_constants_and_drops_questions_views_and_symmetry() -> None:
+def test_a_configuration_for_behaviours_keeps_only_constants_init_and_next() -> None:
     derived = config.parse(TEXT).behaviour("Init", "Next")
     assert [name for name, _ in derived.sections] == ["CONSTANT", "CONSTANT", "INIT", "NEXT"]
 
 
-def test_a_derived_configuration_reads_back_as_itself() -> None:
+def test_the_text_of_a_configuration_is_parsed_back() -> None:
     parsed = config.parse(TEXT)
     assert config.parse(parsed.text()) == parsed
 
 
-def test_model_values_are_the_words_that_only_the_configuration_knows() -> None:
+def test_model_values_are_the_names_that_only_the_configuration_defines() -> None:
     assert config.parse(TEXT).model_values() == {"n1", "n2"}

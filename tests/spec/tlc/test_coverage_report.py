@@ -19,7 +19,7 @@ Small == x <= 3
 """
 
 
-def test_actions_invariants_and_their_expressions_are_counted() -> None:
+def test_the_report_counts_actions_invariants_and_their_expressions() -> None:
     config = "INIT Init\nNEXT Next\nINVARIANT Small\n"
     text = run(Job("M", config, (), {"M": MODULE}, coverage=True)).text
     found = {each.name: each for each in sections(output.read(text))}

@@ -1,4 +1,4 @@
-"""Goal: TLC's state graph, with parameters, is deterministic. Method: Counter, compared with Python code."""
+"""Goal: the dump of TLC's state graph is exact and deterministic. Method: Counter against Python code."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ NODES = (ModelValue("n1"), ModelValue("n2"))
 FREE = ModelValue("NoNode")
 
 
-def by_hand(state: State) -> set[tuple[Label, State]]:
+def computed_steps(state: State) -> set[tuple[Label, State]]:
     """Counter's next-state relation in Python."""
     count, owner = state["count"], state["owner"]
     assert isinstance(count, Function)
@@ -37,21 +37,23 @@ def counter() -> graph.Graph:
     return graph.dump_ground(graph.ground("Counter", CONFIG, ACTIONS), LIBRARIES)
 
 
-def test_every_labelled_edge_of_the_model_is_there_and_no_other(counter: graph.Graph) -> None:
+def test_the_dump_has_exactly_the_labelled_edges_of_the_model(counter: graph.Graph) -> None:
     assert len(counter.states) == DISTINCT
     found = {
         (counter.states[source], label, counter.states[target]) for source, label, target in counter.edges
     }
-    assert found == {(state, label, target) for state in counter.states for label, target in by_hand(state)}
+    assert found == {
+        (state, label, target) for state in counter.states for label, target in computed_steps(state)
+    }
 
 
-def test_the_initial_state_is_marked(counter: graph.Graph) -> None:
+def test_the_dump_marks_the_initial_state(counter: graph.Graph) -> None:
     (initial,) = counter.initial
     zero = Function(dict.fromkeys(NODES, 0))
     assert counter.states[initial] == Function({"count": zero, "owner": FREE, "log": ()})
 
 
-def test_successors_and_enabled_tell_the_same(counter: graph.Graph) -> None:
+def test_the_enabled_actions_of_a_state_are_the_labels_of_its_edges(counter: graph.Graph) -> None:
     successors = counter.successors()
     assert sum(map(len, successors.values())) == len(counter.edges)
     assert all(counter.enabled(state) == {label for label, _ in successors[state]} for state in range(9))
@@ -62,19 +64,19 @@ def test_the_order_of_the_actions_does_not_change_the_dump(counter: graph.Graph)
     assert other == counter
 
 
-def test_the_moves_of_the_table_are_those_of_next_and_not_those_of_a_part_of_it(counter: graph.Graph) -> None:
+def test_the_listed_actions_make_exactly_the_moves_of_next(counter: graph.Graph) -> None:
     made = graph.ground("Counter", CONFIG, ACTIONS)
     assert graph.dump_moves(made, "Next", LIBRARIES) == counter.moves
     assert len(counter.moves) == len({(source, target) for source, _, target in counter.edges})
     assert graph.dump_moves(made, "TakeAny", LIBRARIES) < counter.moves
 
 
-def test_a_complete_table_of_actions_is_confirmed() -> None:
+def test_a_complete_list_of_actions_is_confirmed() -> None:
     outcome = graph.check_ground_is_complete(graph.ground("Counter", CONFIG, ACTIONS), "Next", LIBRARIES)
     assert outcome.verdict is Verdict.HELD
 
 
-def test_a_forgotten_ground_action_is_found() -> None:
+def test_an_action_missing_from_the_list_is_found() -> None:
     without = {**ACTIONS, "Add": ACTIONS["Add"][:-1]}
     outcome = graph.check_ground_is_complete(graph.ground("Counter", CONFIG, without), "Next", LIBRARIES)
     assert outcome.violated == "GroundCovers"
@@ -82,14 +84,14 @@ def test_a_forgotten_ground_action_is_found() -> None:
     assert outcome.trace.steps[-1].state["log"] == (Function({"node": ModelValue("n2"), "by": 2}),)
 
 
-def test_a_ground_action_that_next_never_takes_is_found() -> None:
+def test_a_listed_action_that_next_never_takes_is_found() -> None:
     outcome = graph.check_ground_is_complete(graph.ground("Counter", CONFIG, ACTIONS), "TakeAny", LIBRARIES)
     assert outcome.violated == "NextCovers"
     assert outcome.trace is not None
-    assert len(outcome.trace) == 3, "a node took the lock, and added or dropped it"
+    assert len(outcome.trace) == 3, "a node takes the lock, then adds or drops it"
 
 
-def test_an_edge_that_two_actions_share_has_both_labels_and_a_self_loop_stays(tmp_path: Path) -> None:
+def test_an_edge_of_two_actions_has_both_labels_and_self_loops_are_kept(tmp_path: Path) -> None:
     source = """---- MODULE Two ----
 EXTENDS Naturals
 VARIABLE x
@@ -111,12 +113,12 @@ Jump == x' = 1
     }
 
 
-def test_a_cut_dump_is_refused() -> None:
+def test_a_truncated_dump_is_rejected() -> None:
     with pytest.raises(TlcError, match="not written to its end"):
         graph.read_dot('strict digraph {\n1 [label="x = 1",style = filled]\n')
 
 
-def test_a_deadlock_does_not_stop_a_dump_but_shows_when_asked() -> None:
+def test_a_deadlock_does_not_stop_a_dump_and_is_reported_on_request() -> None:
     text = config.parse(CONFIG).behaviour("Init", "TakeAny").text()
     assert run(Job("Counter", text, LIBRARIES, deadlock=True)).violated == DEADLOCK
     stuck = graph.dump_ground(graph.ground("Counter", text, {"Take": ACTIONS["Take"]}), LIBRARIES)

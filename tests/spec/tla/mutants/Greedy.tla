@@ -1,5 +1,5 @@
 ------------------------------- MODULE Greedy -------------------------------
-(* Breaks WithinMax: adding forgets the bound. *)
+(* Violates WithinMax: GreedyAdd does not limit the new count. *)
 EXTENDS Counter
 
 GreedyAdd(n, by) ==
