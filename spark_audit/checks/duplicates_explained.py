@@ -113,7 +113,7 @@ def _several_places(deliveries: DataFrame, evidence: Evidence) -> DataFrame:
         first_ts="from_ts",
         last_ts="to_ts",
         evidence=f.format_string(
-            "at %d offsets of its topic and %d of the retry topic, and no cause explains it",
+            "delivered at %d offsets of its topic and %d of the retry topic, without a cause",
             "places_own",
             "places_retry",
         ),

@@ -55,7 +55,7 @@ def _written(evidence: Evidence) -> DataFrame:
         commit_offset=None,
         queue_offset="index",
         evidence=f.format_string(
-            "entry %d of term %d is not the same everywhere: %s", "index", "term", f.concat_ws(", ", "who")
+            "entry %d of term %d differs between these events: %s", "index", "term", f.concat_ws(", ", "who")
         ),
     )
 
