@@ -189,7 +189,7 @@ def _parquet_schema(file: Path) -> Hashable:
     if ROW in lower:
         raise InputError(f"{file}: column {ROW}: DuckDB reserves that name, omit the column")
     if both := sorted(set(_given(file)) & set(schema.names)):
-        raise InputError(f"{file}: {both[0]} is a column and a folder's name, expected only one of them")
+        raise InputError(f"{file}: {both[0]} is a column and a folder's name, expected one of them")
     for name in schema.names:
         if name in EVENTS.fieldNames():
             _check_type(file, name, schema.field(name).type)
