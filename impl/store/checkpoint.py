@@ -22,7 +22,7 @@ from mqproof.impl.store.index_file import HEADER_BYTES, Header
 _FILE_BYTES: Final = 4096
 _TIMES: Final = struct.Struct(">qqq")
 _OWN: Final = struct.Struct(f">qqqqq{HEADER_BYTES}s")
-"""Begin, position and number of queue entries; position, newest file and header of the index."""
+"""QueueCount (begin, position, number of entries), then IndexState (position, newest file, header)."""
 _OWN_AT: Final = 1024
 _NONE: Final = -1
 _CRC: Final = struct.Struct(">I")

@@ -1,4 +1,4 @@
-"""`mqproof demo`: a small run of the main job. All layers check one catalogue; a real run is audited.
+"""`mqproof demo`: a small run of every layer. All layers check one catalogue; a real run is audited.
 
 Each stage is another command of mqproof, run as a separate process, so that a user can repeat each stage
 by hand: the commands are in the report. Two lanes of stages run at the same time.

@@ -26,7 +26,7 @@ from mqproof.conformance.hosts.processes import (
 Progress = Callable[[str], None]
 
 KILLS: Final = 3
-"""Of the pair's master; the group's leader is killed once."""
+"""The number of kills; one of them hits the group's leader, the others the pair's master."""
 _PRODUCERS: Final = tuple(f"producer-{n}" for n in (1, 2, 3))
 _ORDERED: Final = ("ordered-1", "ordered-2")
 _DELAYED: Final = ("delayed-1", "delayed-2")

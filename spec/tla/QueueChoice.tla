@@ -192,7 +192,7 @@ Choice == IF strategy /\ \E b \in route : ~Rested(b) THEN {b \in route : ~Rested
 
 Chosen == tried'[Len(tried')]
 
-\* ROUTE-5: there is a choice if another broker than the last one is eligible
+\* ROUTE-5: a retry uses the last broker again only if no other broker is eligible
 RetryAvoidsLastBroker ==
     [][waiting' /\ ~waiting /\ tried # <<>> /\ Chosen = Last => Choice = {Last}]_vars
 
@@ -240,7 +240,7 @@ GoesOnAfterFailure ==
 PenalisedByAttempts ==
     [][tried # <<>> /\ owed' # owed => \E b \in route : owed' = [owed EXCEPT ![b] = owed'[b]]]_vars
 
-\* A rest becomes shorter only by ticks, one at a time.
+\* A penalty becomes shorter only by ticks, one at a time.
 RestEndsByTicks ==
     [][tried = <<>> /\ waiting' = waiting /\ owed' # owed =>
         \/ \E b \in route : owed' = [owed EXCEPT ![b] = owed'[b]]

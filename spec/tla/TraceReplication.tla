@@ -47,7 +47,8 @@ AsksForAnother ==
 \* Only a master that has no connection to a slave explains the next event.
 AsksForNone == Hidden("append") /\ Event.node = "master" /\ Event.usable = "no" /\ connected["master"]
 
-\* At most once per event: a repeated request starts at the end of the slave's log.
+\* The connection is cut because an event requires another one, or none. This happens at most once per event: the
+\* next connection starts at the end of the slave's log.
 Gone ==
     /\ \/ AsksForNone
        \/ Hidden("transfer") /\ FirstReport(Len(log["slave"])) <= Event.index /\ Event.index < sent
