@@ -39,7 +39,7 @@ class Caller:
 
     async def start(self) -> None:
         """Find the broker. Raises TargetError if there is none."""
-        answer = await self.ask(RequestCode.GET_BROKER_CLUSTER_INFO, to=self.name_server)
+        answer = await self.request(RequestCode.GET_BROKER_CLUSTER_INFO, to=self.name_server)
         known = java_json.read(ClusterInfo, answer.body).broker_addr_table
         masters = {name: data.broker_addrs[0] for name, data in known.items() if 0 in data.broker_addrs}
         if not masters:
@@ -61,13 +61,13 @@ class Caller:
         end_s = loop.time() + _SERVES_S
         while not await self._serves():
             if loop.time() > end_s:
-                raise TargetError(f"{self.broker_name} does not serve again within {_SERVES_S:.0f} s")
+                raise TargetError(f"{self.broker_name} did not serve again within {_SERVES_S:.0f} s")
             await asyncio.sleep(_LOOK_S)
 
     async def _serves(self) -> bool:
         try:
-            await self.ask(RequestCode.GET_ALL_TOPIC_CONFIG, timeout_s=_SERVES_ONE_S)
-            answer = await self.ask(
+            await self.request(RequestCode.GET_ALL_TOPIC_CONFIG, timeout_s=_SERVES_ONE_S)
+            answer = await self.request(
                 RequestCode.GET_BROKER_CLUSTER_INFO, to=self.name_server, timeout_s=_SERVES_ONE_S
             )
         except TargetError:
@@ -78,7 +78,7 @@ class Caller:
     async def stop(self) -> None:
         await self._remoting.close()
 
-    async def ask(
+    async def request(
         self,
         code: RequestCode,
         header: headers.Header | None = None,
@@ -92,11 +92,11 @@ class Caller:
 
         Raises TargetError for an answer not in `accepts`.
         """
-        return await self.ask_fields(
+        return await self.request_fields(
             code, headers.write(header) if header else {}, body, accepts=accepts, to=to, timeout_s=timeout_s
         )
 
-    async def ask_fields(
+    async def request_fields(
         self,
         code: RequestCode,
         fields: dict[str, str],
@@ -117,7 +117,9 @@ class Caller:
             raise TargetError(f"{server}: request {code.name} is refused: {refusal}")
         return answer
 
-    async def tell(self, code: RequestCode, header: headers.Header | None = None, body: bytes = b"") -> None:
+    async def request_oneway(
+        self, code: RequestCode, header: headers.Header | None = None, body: bytes = b""
+    ) -> None:
         """Send a one-way request."""
         try:
             request = new_request(code, headers.write(header) if header else {}, body, oneway=True)
@@ -132,11 +134,11 @@ class Caller:
             topic=topic, default_topic="TBW102", read_queue_nums=queues, write_queue_nums=queues,
             perm=PERM_READ_WRITE,
         )  # fmt: skip
-        await self.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, header)
+        await self.request(RequestCode.UPDATE_AND_CREATE_TOPIC, header)
 
     async def make_group(self, group: SubscriptionGroup) -> None:
         body = java_json.write(group)
-        await self.ask(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=body)
+        await self.request(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=body)
 
     async def forget(self, topics: Collection[str], groups: Collection[str]) -> None:
         """Delete the topics and groups of the suite; ignore failures. Does nothing if no broker was found."""
@@ -144,11 +146,11 @@ class Caller:
             return
         for topic in topics:
             header = headers.TopicRequest(topic)
-            await self.ask(RequestCode.DELETE_TOPIC_IN_BROKER, header, accepts=())
-            await self.ask(RequestCode.DELETE_TOPIC_IN_NAMESRV, header, accepts=(), to=self.name_server)
+            await self.request(RequestCode.DELETE_TOPIC_IN_BROKER, header, accepts=())
+            await self.request(RequestCode.DELETE_TOPIC_IN_NAMESRV, header, accepts=(), to=self.name_server)
         for group in groups:
             fields = {"groupName": group, "removeOffset": "true", "cleanOffset": "true"}
-            await self.ask_fields(RequestCode.DELETE_SUBSCRIPTIONGROUP, fields, accepts=())
+            await self.request_fields(RequestCode.DELETE_SUBSCRIPTIONGROUP, fields, accepts=())
 
     async def send(
         self,
@@ -165,15 +167,15 @@ class Caller:
 
         A missing topic is created from the template, if that exists.
         """
-        told = {UNIQUE_KEY: msg_id, TAGS: tag, KEYS: key, DELAY: str(delay_level or "")}
+        values = {UNIQUE_KEY: msg_id, TAGS: tag, KEYS: key, DELAY: str(delay_level or "")}
         name_end, value_end = _SEPARATORS
-        properties = "".join(f"{name}{name_end}{value}{value_end}" for name, value in told.items() if value)
+        properties = "".join(f"{name}{name_end}{value}{value_end}" for name, value in values.items() if value)
         header = headers.SendRequest(
             producer_group="conform", topic=topic, default_topic=template, default_topic_queue_nums=4,
             queue_id=queue_id, sys_flag=0, born_timestamp=1, flag=0,
             properties=properties, reconsume_times=0, unit_mode=False, batch=False,
         )  # fmt: skip
-        answer = await self.ask_fields(
+        answer = await self.request_fields(
             RequestCode.SEND_MESSAGE_V2, headers.write_send_v2(header), msg_id.encode()
         )
         sent = headers.read(headers.SendResponse, answer.fields)
@@ -183,14 +185,14 @@ class Caller:
 
     async def offset(self, code: RequestCode, topic: str, queue_id: int) -> int:
         """Return the answer to GET_MIN_OFFSET or GET_MAX_OFFSET."""
-        answer = await self.ask(code, headers.QueueRequest(topic, queue_id))
+        answer = await self.request(code, headers.QueueRequest(topic, queue_id))
         return headers.read(headers.OffsetResponse, answer.fields).offset
 
     async def committed(self, group: str, topic: str, queue_id: int) -> int | None:
         """Return the answer to QUERY_CONSUMER_OFFSET; None for QUERY_NOT_FOUND."""
         header = headers.QueryOffsetRequest(group, topic, queue_id)
         codes = (ResponseCode.SUCCESS, ResponseCode.QUERY_NOT_FOUND)
-        answer = await self.ask(RequestCode.QUERY_CONSUMER_OFFSET, header, accepts=codes)
+        answer = await self.request(RequestCode.QUERY_CONSUMER_OFFSET, header, accepts=codes)
         if answer.code == ResponseCode.QUERY_NOT_FOUND:
             return None
         return headers.read(headers.OffsetResponse, answer.fields).offset

@@ -41,7 +41,7 @@ class Client:
         brokers = [data.broker_name for data in route.broker_datas if 0 in data.broker_addrs] if route else []
         if not brokers:
             raise TargetError(
-                f"name server {self._name_server} knows no master that creates topics by itself"
+                f"name server {self._name_server} knows no master that creates topics automatically"
                 f" (no route of {TEMPLATE_TOPIC}): set autoCreateTopicEnable on a broker"
             )
         self._broker = self._broker or min(brokers)
@@ -108,9 +108,9 @@ class Client:
     async def max_offset(self, queue_id: int) -> int:
         return await self._offset(self._consumer.max_offset(self._queue(queue_id)))
 
-    async def _offset(self, asked: Awaitable[int]) -> int:
+    async def _offset(self, query: Awaitable[int]) -> int:
         try:
-            return await asked
+            return await query
         except ClientError as error:
             if "TOPIC_NOT_EXIST" in str(error):
                 return 0

@@ -251,4 +251,4 @@ def _refuse_file(step: Step) -> None:
 
 
 def _dead(step: Step) -> None:
-    raise SimulatedCrashError(f"{step.kind} of {step.path} by a process that is gone")
+    raise SimulatedCrashError(f"{step.kind} of {step.path} by a process that has ended")

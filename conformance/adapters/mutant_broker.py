@@ -14,12 +14,12 @@ class MutantTarget(ImplTarget):
     def __init__(self, mutant: Mutant) -> None:
         super().__init__(f"mutant:{mutant.name}")
         self._mutant = mutant
-        self._planted = ExitStack()
+        self._injected = ExitStack()
 
     def open(self, setup: Setup) -> None:
-        self._planted.enter_context(injected(self._mutant))
+        self._injected.enter_context(injected(self._mutant))
         super().open(setup)
 
     def close(self) -> None:
-        with self._planted:
+        with self._injected:
             super().close()

@@ -38,7 +38,7 @@ def adapter(name: str, protocol: type[Any]) -> Callable[[], Any]:
     """
     found = adapter_class(name)
     if lacking := [member for member in members(protocol) if not hasattr(found, member)]:
-        raise UnknownTargetError(f"{name!r} is no {protocol.__name__}: it lacks {', '.join(lacking)}")
+        raise UnknownTargetError(f"{name!r} is not a {protocol.__name__}: it lacks {', '.join(lacking)}")
     return found
 
 

@@ -129,10 +129,10 @@ class ReferenceTarget:
         self._must("Start")
 
     def fail_syncs(self) -> None:
-        raise NotImplementedError("the model's disks are honest")
+        raise NotImplementedError("the model has no fault of a disk that does not sync")
 
     def disturb(self, fault: Fault) -> None:
-        raise NotImplementedError(f"the model knows no {fault}")
+        raise NotImplementedError(f"the model has no fault {fault}")
 
     def calm(self) -> None:
         raise NotImplementedError

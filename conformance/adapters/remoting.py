@@ -56,17 +56,17 @@ def read_flush_mode(name_server: Address) -> Callable[[], str]:
     """
 
     @cache
-    def asked() -> str:
+    def mode() -> str:
         return asyncio.run(_flush_mode(name_server))
 
-    return asked
+    return mode
 
 
 async def _flush_mode(name_server: Address) -> str:
     caller = Caller(name_server, production(AsyncioNetwork()))
     try:
         await caller.start()
-        answer = await caller.ask(RequestCode.GET_BROKER_CONFIG, accepts=())
+        answer = await caller.request(RequestCode.GET_BROKER_CONFIG, accepts=())
     except TargetError:
         return ""  # opening the target reports the error
     finally:
@@ -87,14 +87,14 @@ class RemotingTarget(WireOnly):
         self,
         name_server: Address,
         name: str = "",
-        pulled: FaultControls = MappingProxyType({}),
+        fault_controls: FaultControls = MappingProxyType({}),
         flush_mode: Callable[[], str] = str,
     ) -> None:
         """`flush_mode` returns the broker's flush mode, or "" if it is unknown."""
         self.name = name or f"{REMOTING}{name_server}"
         self._flush_mode = flush_mode
         self._name_server = name_server
-        self._levers = pulled
+        self._fault_controls = fault_controls
         self._loop: asyncio.AbstractEventLoop | None = None
         self._fault: Fault | None = None
         self._is_down = False
@@ -105,7 +105,7 @@ class RemotingTarget(WireOnly):
         return (
             frozenset({Capability.COMMIT_OFFSET, *([Capability[mode]] if mode else ())})
             | {Capability(fault) for fault in FAULTS}
-            | controls.capabilities(self._levers)
+            | controls.capabilities(self._fault_controls)
         )
 
     def open(self, setup: Setup) -> None:
@@ -139,33 +139,33 @@ class RemotingTarget(WireOnly):
 
     def kill(self) -> None:
         self._is_down = True
-        self._pull(FaultControl.KILL)
+        self._apply(FaultControl.KILL)
 
     def shutdown(self) -> None:
         self._is_down = True
-        self._pull(FaultControl.STOP)
+        self._apply(FaultControl.STOP)
 
     def restart(self) -> None:
         self._is_down = False
-        self._pull(FaultControl.START)
+        self._apply(FaultControl.START)
         if not self._serves():
-            raise RestartFailedError(f"{self._client.place.broker} does not serve after its start")
+            raise RestartFailedError(f"{self._client.place.broker} did not serve after its start")
 
     def disturb(self, fault: Fault) -> None:
         self._fault = fault
         if fault in FAULTS:
             self._link().disturb(fault)
         else:
-            self._pull(_UNDONE[fault][0])
+            self._apply(_UNDONE[fault][0])
 
     def calm(self) -> None:
         fault, self._fault = self._fault, None
         if fault in FAULTS:
             self._link().calm()
         elif fault is not None:
-            self._pull(_UNDONE[fault][1])
+            self._apply(_UNDONE[fault][1])
         if not self._serves():
-            raise TargetError(f"{self._client.place.broker} does not serve after {fault}")
+            raise TargetError(f"{self._client.place.broker} did not serve after {fault}")
 
     def close(self) -> None:
         if self._loop is None:
@@ -200,22 +200,22 @@ class RemotingTarget(WireOnly):
         An example may have been interrupted at any point.
         """
         if self._fault in _UNDONE:
-            self._pull(_UNDONE[self._fault][1])
+            self._apply(_UNDONE[self._fault][1])
         if self._is_down:
-            self._pull(FaultControl.START)
+            self._apply(FaultControl.START)
         self._fault, self._is_down = None, False
 
     def _link(self) -> Link:
         return self._network.link(Address.parse(self._client.place.address))
 
-    def _pull(self, lever: FaultControl) -> None:
-        self._levers[lever](self._client.place)
+    def _apply(self, control: FaultControl) -> None:
+        self._fault_controls[control](self._client.place)
 
     def _renamed(self, message: PulledMessage, topic: str) -> PulledMessage:
         """Return the message with the caller's name for our topic; other topics keep their names."""
-        told = topic if message.topic == self._topic else message.topic
-        return PulledMessage(message.msg_id, message.body, told, message.queue_id, message.queue_offset)
+        name = topic if message.topic == self._topic else message.topic
+        return PulledMessage(message.msg_id, message.body, name, message.queue_id, message.queue_offset)
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        assert self._loop is not None, "open comes first"
+        assert self._loop is not None, "call open first"
         return self._loop.run_until_complete(work)

@@ -46,7 +46,7 @@ def resolve(name: str, commands: FaultCommands = NO_COMMANDS) -> Callable[[], Ta
 
         return adapter(name, Target)
     raise UnknownTargetError(
-        f"{name!r} is no target, expected reference, impl, remoting://HOST:PORT, mutant:NAME or"
+        f"{name!r} is not a target, expected reference, impl, remoting://HOST:PORT, mutant:NAME or"
         " python:MODULE:CLASS"
     )
 

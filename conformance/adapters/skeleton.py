@@ -41,8 +41,8 @@ def _member(member: ast.FunctionDef) -> Iterator[str]:
         yield "    @property"
     returns = f" -> {ast.unparse(member.returns)}" if member.returns else ""
     yield f"    def {member.name}({ast.unparse(member.args)}){returns}:"
-    if told := ast.get_docstring(member):
-        yield "        " + f'"""{told}"""'.replace("\n", "\n        ")
+    if docstring := ast.get_docstring(member):
+        yield "        " + f'"""{docstring}"""'.replace("\n", "\n        ")
     yield "        raise NotImplementedError"
 
 

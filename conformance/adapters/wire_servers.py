@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from mqproof.conformance.adapters.apache.single_request import ask
+from mqproof.conformance.adapters.apache.single_request import send_request
 from mqproof.conformance.engine.targets import APACHE, IMPL, REMOTING, TargetError, UnknownTargetError
 from mqproof.conformance.hosts.processes import ClusterError, cluster
 from mqproof.conformance.wire.talk import Address
@@ -87,7 +87,7 @@ def _apache(line: str, folder: Path) -> Iterator[list[Address]]:
 def _wait_for_first_sample(address: NetworkAddress) -> None:
     """Wait until the broker answers: 4.9.5 fails to return its runtime info before its first sample."""
     for _ in range(_SAMPLE_TRIES):
-        answer = ask(address, new_request(RequestCode.GET_BROKER_RUNTIME_INFO), _SAMPLE_SECONDS_MAX)
+        answer = send_request(address, new_request(RequestCode.GET_BROKER_RUNTIME_INFO), _SAMPLE_SECONDS_MAX)
         if answer is not None and answer.code == ResponseCode.SUCCESS:
             return
         time.sleep(0.1)

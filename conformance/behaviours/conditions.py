@@ -47,18 +47,18 @@ class Conditions(Generic[ConfigT, StateT]):
         self._of: dict[str, tuple[int, ...]] = {}
         module = sys.modules[next(iter(model.actions.values())).apply.__module__]
         marked = _functions(ast.parse(inspect.getsource(module)))
-        asked = {name: self._mark(function) for name, function in marked.items()}
+        conditions = {name: self._mark(function) for name, function in marked.items()}
         known = {**vars(module), _WATCH: self._watch}
         tree = ast.fix_missing_locations(ast.Module(list(marked.values()), []))
         exec(compile(tree, f"<conditions of {model.name}>", "exec"), known)
         for name, action in model.actions.items():
             apply = action.apply
-            assert isinstance(apply, FunctionType), f"{model.name}: {name} is no function"
+            assert isinstance(apply, FunctionType), f"{model.name}: {name} is not a function"
             # An action lifted from another model has that model's conditions.
             is_here = getattr(module, apply.__name__, None) is apply
             called = _called(apply.__name__, marked) if is_here else {}
             self._applies[name] = known[apply.__name__] if is_here else apply
-            self._of[name] = tuple(number for each in called for number in asked[each])
+            self._of[name] = tuple(number for each in called for number in conditions[each])
 
     def outcomes(self, action: str) -> Iterator[Outcome]:
         """Yield all possible outcomes."""

@@ -99,7 +99,7 @@ def written(
     """Yield the lines for these behaviours; `labels` are all actions with all their parameters."""
     every = sorted(((name, plain(parameters)) for name, parameters in labels), key=order)
     initial = {number: at for at, number in enumerate(steps.initial)}
-    told = lru_cache(maxsize=None)(lambda number: plain(steps.states[number]))
+    state_of = lru_cache(maxsize=None)(lambda number: plain(steps.states[number]))
     # Keyed by the whole label: 0 in one action equals False in another.
     words = lru_cache(maxsize=None)(lambda label: (label[0], plain(label[1])))
     yield _line(
@@ -109,14 +109,14 @@ def written(
             "constants": plain(given),
             "states": len(steps.states),
             "steps": steps.count,
-            "initial": [told(number) for number in steps.initial],
+            "initial": [state_of(number) for number in steps.initial],
         }
     )
     for number, behaviour in enumerate(behaviours):
         rows: list[Any] = []
-        before = told(behaviour.initial)
+        before = state_of(behaviour.initial)
         for step in behaviour.steps:
-            after = told(step.target)
+            after = state_of(step.target)
             changes = {name: value for name, value in after.items() if value != before[name]}
             rows.append([*words(step.label), changes])
             before = after
@@ -140,15 +140,19 @@ def read(text_lines: Iterable[str], where: str) -> Iterator[Script]:
     if head.get("schema") != SCHEMA:
         raise CorpusError(f"{where}:1: schema {head.get('schema')!r}, {SCHEMA} expected")
     for number, row in enumerate(rows, start=2):
-        told = _object(row, f"{where}:{number}")
+        behaviour = _object(row, f"{where}:{number}")
         try:
-            begins = head["initial"][told["initial"]]
-            steps = tuple(Stimulus(name, tuple(values), changes) for name, values, changes in told["steps"])
-            at, refused = told.get("disabled", (None, ()))
+            begins = head["initial"][behaviour["initial"]]
+            steps = tuple(
+                Stimulus(name, tuple(values), changes) for name, values, changes in behaviour["steps"]
+            )
+            at, refused = behaviour.get("disabled", (None, ()))
             disabled = tuple(Stimulus(name, tuple(values), {}) for name, values in refused)
-            outcomes = tuple(Outcome(*each) for each in told.get("outcomes", ()))
+            outcomes = tuple(Outcome(*each) for each in behaviour.get("outcomes", ()))
         except (KeyError, IndexError, TypeError, ValueError):
-            raise CorpusError(f"{where}:{number}: not a behaviour: initial and steps expected") from None
+            raise CorpusError(
+                f"{where}:{number}: not a behaviour: the fields initial and steps are expected"
+            ) from None
         yield Script(begins, steps, at, disabled, head.get("configuration", ""), outcomes)
 
 
@@ -189,9 +193,9 @@ def _line(value: object) -> str:
 
 def _object(line: str, where: str) -> dict[str, Any]:
     try:
-        told = msgspec.json.decode(line)
+        decoded = msgspec.json.decode(line)
     except msgspec.DecodeError as error:
         raise CorpusError(f"{where}: not JSON: {error}") from None
-    if not isinstance(told, dict):
+    if not isinstance(decoded, dict):
         raise CorpusError(f"{where}: an object expected")
-    return told
+    return decoded

@@ -71,11 +71,11 @@ def counterexample(model: str, name: str, *, seconds_max: float = 300) -> tuple[
     for operator, arguments in labels:
         operators[operator].append(arguments)
     made = ground(name, text, operators)
-    asked = tlc_config.parse(text).properties[0]
-    section = "PROPERTY" if asked in tlc_config.parse(text).names("PROPERTY") else "INVARIANT"
+    checked = tlc_config.parse(text).properties[0]
+    section = "PROPERTY" if checked in tlc_config.parse(text).names("PROPERTY") else "INVARIANT"
     job = Job(
         made.module,
-        made.config.asking(asked, section).text(),
+        made.config.asking(checked, section).text(),
         (folder, TLA),
         {made.module: made.source},
         seconds_max=seconds_max,
@@ -83,9 +83,9 @@ def counterexample(model: str, name: str, *, seconds_max: float = 300) -> tuple[
     )
     outcome = run(job)
     if outcome.trace is None or outcome.violated is None:
-        raise CounterexampleError(f"{name}: the model's own actions do not violate {asked}")
+        raise CounterexampleError(f"{name}: the model's own actions do not violate {checked}")
     if outcome.trace.stutters or outcome.trace.back_to is not None:
-        raise CounterexampleError(f"{name}: {asked} is violated by what never happens: no step shows it")
+        raise CounterexampleError(f"{name}: {checked} is a liveness property: no single step violates it")
     parsed = {(op, tuple(map(values.parse, arguments))): label for (op, arguments), label in labels.items()}
     try:
         states = [
@@ -100,7 +100,7 @@ def counterexample(model: str, name: str, *, seconds_max: float = 300) -> tuple[
             taken.append(label)
             states.append(state)
     except ValueError:
-        raise CounterexampleError(f"{name}: it ends where {model} cannot recover from") from None
+        raise CounterexampleError(f"{name}: it ends in a state from which {model} cannot recover") from None
     return _script(taken, states, f"{folder.name}/{name}"), outcome.violated
 
 
@@ -127,7 +127,7 @@ def _script(taken: Sequence[tuple[str, Parameters]], states: Sequence[Any], conf
     return Script(shown[0], tuple(rows), configuration=configuration)
 
 
-def ask(model: str, name: str, make: Callable[[], BehaviourTarget]) -> Answer:
+def replay_counterexample(model: str, name: str, make: Callable[[], BehaviourTarget]) -> Answer:
     """Replay the counterexample of a variant on a target. Raises the errors of `counterexample`."""
     script, violated = counterexample(model, name)
     seen = replay(make, [script])

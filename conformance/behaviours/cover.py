@@ -66,7 +66,7 @@ def graph(model: Model[ConfigT, StateT], config: ConfigT) -> Steps[StateT]:
                 number[after] = len(states)
                 states.append(after)
         out.append(tuple(Step(label, number[after]) for _, label, after in steps))
-    assert len(states) == len(found.parents), f"{model.name}: a state that no step leads to"
+    assert len(states) == len(found.parents), f"{model.name}: a state cannot be reached by any step"
     return Steps(tuple(states), tuple(range(len(initial))), tuple(out), found.edges)
 
 

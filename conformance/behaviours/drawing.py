@@ -140,7 +140,7 @@ def _places(groups: Mapping[str, _Group]) -> tuple[dict[str, tuple[int, int]], i
 def _edge(places: Mapping[str, tuple[int, int]], ends: tuple[str, str], bundle: _Bundle) -> str:
     (x1, y1), (x2, y2) = places[ends[0]], places[ends[1]]
     colour = _colour(bundle.reached, bundle.steps)
-    told = escape(f"{', '.join(sorted(bundle.actions))}: {bundle.reached} of {bundle.steps} steps")
+    title = escape(f"{', '.join(sorted(bundle.actions))}: {bundle.reached} of {bundle.steps} steps")
     bend = (x1 + x2) / 2
     # Forward edges take the shortest way; edges back or within a column are curved.
     curve = (
@@ -148,17 +148,17 @@ def _edge(places: Mapping[str, tuple[int, int]], ends: tuple[str, str], bundle: 
     )
     return (
         f'<path d="M{x1} {y1} {curve}" fill="none" stroke="{colour}" stroke-opacity="0.55" '
-        f'stroke-width="{1 + min(2, bundle.steps / 400):.1f}"><title>{told}</title></path>'
+        f'stroke-width="{1 + min(2, bundle.steps / 400):.1f}"><title>{title}</title></path>'
     )
 
 
 def _node(place: tuple[int, int], name: str, group: _Group) -> str:
     colour = _colour(group.reached, group.states)
     radius = 4 + min(6, group.states**0.5 / 8)
-    told = escape(f"{name}: {group.reached} of {group.states} states")
+    title = escape(f"{name}: {group.reached} of {group.states} states")
     return (
         f'<circle cx="{place[0]}" cy="{place[1]}" r="{radius:.1f}" fill="{colour}" stroke="white">'
-        f"<title>{told}</title></circle>"
+        f"<title>{title}</title></circle>"
     )
 
 

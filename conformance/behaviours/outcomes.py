@@ -206,9 +206,9 @@ def write_files(model: str, folder: Path = FOLDER, states_max: int | None = None
     """Write the current files, and remove the old ones."""
     for old in files(model, folder):
         old.unlink()
-    for name, told in lines(model, states_max):
+    for name, text_lines in lines(model, states_max):
         path = folder / f"{name}.jsonl.xz"
-        write_lines(told, path)
+        write_lines(text_lines, path)
         yield path
 
 

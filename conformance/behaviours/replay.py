@@ -107,7 +107,7 @@ def _tried(target: BehaviourTarget, step: Stimulus, before: Variables) -> bool:
     except ImpossibleError:
         return False
     if target.look() != before:
-        raise DeviationError(f"{step.action}{step.parameters} is disabled, and changed something")
+        raise DeviationError(f"{step.action}{step.parameters} is disabled, but it changed the state")
     return True
 
 

@@ -110,10 +110,10 @@ class OurBroker:
 
     def start(self) -> float:
         began = time.perf_counter()
-        told = self._log.stat().st_size if self._log.exists() else 0
+        skipped = self._log.stat().st_size if self._log.exists() else 0
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(self._command, stdout=log, stderr=log)
-        while not (ready := re.search(rb"ready namesrv=(\S+) ", self._log.read_bytes()[told:])):
+        while not (ready := re.search(rb"ready namesrv=(\S+) ", self._log.read_bytes()[skipped:])):
             code = self._process.poll()
             if code is not None or time.perf_counter() - began > _READY_SECONDS_MAX:
                 last = _last_line(self._log)
@@ -213,14 +213,14 @@ def measure(
             {
                 "row": row,
                 "part": part_of[row],
-                "sides": {side: _told(values) for side, values in by_side.items()},
+                "sides": {side: _summary(values) for side, values in by_side.items()},
             }
             for row, by_side in found.items()
         ],
     }
 
 
-def _told(values: list[float]) -> dict[str, Any]:
+def _summary(values: list[float]) -> dict[str, Any]:
     return {"median": statistics.median(values), "rounds": values}
 
 
@@ -348,7 +348,7 @@ def table(result: dict[str, Any]) -> str:
             line += f"{row['sides'][side]['median']:>14,.1f}{_ratio(row, first, side):>8.2f}"
         lines.append(line)
     if others:
-        lines += ["", f"A ratio above 1 says that {first} is the better one. It is not:"]
+        lines += ["", f"A ratio above 1 means that {first} is better. Rows in which it is not:"]
         named = [f"  {row['row']} ({', '.join(sides)})" for row, sides in behind(result)]
         lines += named or ["  nowhere"]
     return "\n".join(lines)

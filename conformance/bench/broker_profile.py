@@ -25,7 +25,8 @@ def profiles(result: dict[str, Any], amount: Amount, directory: Path, progress: 
     for row, _ in behind(result):
         parts.setdefault(row["part"], []).append(row["row"])
     rounds: Rounds = {
-        row["row"]: {side: told["rounds"] for side, told in row["sides"].items()} for row in result["rows"]
+        row["row"]: {side: figures["rounds"] for side, figures in row["sides"].items()}
+        for row in result["rows"]
     }
     texts = []
     for part, rows in parts.items():

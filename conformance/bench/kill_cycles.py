@@ -66,16 +66,16 @@ def _violations(messages: Messages, sent: Sent, queues: list[list[tuple[int, byt
     for queue, entries in enumerate(queues):
         offsets = [offset for offset, _ in entries]
         if offsets != list(range(len(entries))):
-            yield f"FLUSH-4 QueueOffsetsDense: queue {queue} has not the offsets 0 to {len(entries) - 1}"
+            yield f"FLUSH-4 QueueOffsetsDense: queue {queue} has other offsets than 0 to {len(entries) - 1}"
         numbers = [whole.get(body) for _, body in entries]
         if None in numbers:
             place = numbers.index(None)
-            yield f"FLUSH-5 RecoveredPrefix: queue {queue} has at {place} a body that nobody sent"
+            yield f"FLUSH-5 RecoveredPrefix: queue {queue} has at {place} a body that was never sent"
         known = [number for number in numbers if number is not None]
         if any(number % messages.queues != queue for number in known):
             yield f"FLUSH-3 QueuePointsIntoLog: queue {queue} has a message of another queue"
         if known != sorted(set(known)):
-            yield f"DELIV-4 QueueOrder: queue {queue} is not in the order of its sends"
+            yield f"DELIV-4 QueueOrder: queue {queue} is not in the order of the sends"
         stored.update(known)
     for number in sorted(sent.acked - stored):
         yield f"FLUSH-2 AsyncAckedSurvivesProcessCrash: message {number} was answered SEND_OK and is lost"

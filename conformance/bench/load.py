@@ -84,7 +84,7 @@ class _Wire(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         if not self.lost.done():
-            self.lost.set_exception(BrokenConnectionError(f"the broker hung up: {exc}"))
+            self.lost.set_exception(BrokenConnectionError(f"the broker closed the connection: {exc}"))
 
     def send(self, frame: bytes) -> None:
         self._out.append(frame)
@@ -105,13 +105,13 @@ class _Wire(asyncio.Protocol):
                 body = at + 8 + int.from_bytes(view[at + 5 : at + 8], "big")
                 answer = msgspec.json.decode(view[at + 8 : body], type=_Answer)
                 with view[body:end] as content:
-                    self._tell(answer, content)
+                    self._dispatch(answer, content)
                 at = end
         del self._received[:at]
         if self._out:
             self.flush()
 
-    def _tell(self, answer: _Answer, body: memoryview) -> None:
+    def _dispatch(self, answer: _Answer, body: memoryview) -> None:
         try:
             self.on_answer(answer, body)
         except LoadError as error:
@@ -139,14 +139,14 @@ def _frame(header: bytes, body: bytes = b"") -> bytes:
 
 def _sends(messages: Messages, first: int = 0) -> Iterator[tuple[int, bytes, bytes]]:
     """Yield (opaque, frame bytes before the body, body) endlessly, from message number `first` on."""
-    pieces = [_pieces(messages, topic, q) for q in range(messages.queues) for topic in messages.topics]
+    templates = [_template(messages, topic, q) for q in range(messages.queues) for topic in messages.topics]
     body = bytes(messages.size)
     for number in count(first):
         opaque = _FIRST_OPAQUE + number
-        yield opaque, str(opaque).encode().join(pieces[number % len(pieces)]), body
+        yield opaque, str(opaque).encode().join(templates[number % len(templates)]), body
 
 
-def _pieces(messages: Messages, topic: str, queue: int) -> list[bytes]:
+def _template(messages: Messages, topic: str, queue: int) -> list[bytes]:
     """Return the bytes of a send before its body, split where its number is inserted.
 
     The number is part of the unique key and the opaque.
@@ -181,7 +181,7 @@ async def _until(done: "asyncio.Future[None]", *wires: _Wire) -> None:
             wire.lost.result()
 
 
-async def ask(address: Address, code: int, fields: dict[str, Any]) -> None:
+async def send_request(address: Address, code: int, fields: dict[str, Any]) -> None:
     """Send one request. Raises LoadError if the answer is not SUCCESS, OSError if there is no server."""
     done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -203,7 +203,7 @@ async def create_topics(address: Address, messages: Messages) -> None:
             "writeQueueNums": messages.queues, "perm": 6, "topicFilterType": "SINGLE_TAG", "topicSysFlag": 0,
             "order": "false",
         }  # fmt: skip
-        await ask(address, _CREATE_TOPIC, fields)
+        await send_request(address, _CREATE_TOPIC, fields)
 
 
 def _expect(answer: _Answer) -> None:
@@ -400,11 +400,11 @@ async def _pulling(
     address: Address, messages: Messages, on_body: Callable[[memoryview], None]
 ) -> AsyncIterator[_Wire]:
     """Read all queues from their beginning; the next pull of a queue follows the answer to the last one."""
-    asked: dict[int, tuple[str, int, int]] = {}
+    open_pulls: dict[int, tuple[str, int, int]] = {}
     opaques = count(_FIRST_OPAQUE)
 
     def on_answer(answer: _Answer, body: memoryview) -> None:
-        topic, queue, offset = asked.pop(answer.opaque)
+        topic, queue, offset = open_pulls.pop(answer.opaque)
         if answer.code not in (_FOUND, *_RETRYABLE):
             _expect(answer)
         if answer.code == _FOUND:
@@ -413,7 +413,7 @@ async def _pulling(
 
     def pull(topic: str, queue: int, offset: int) -> None:
         opaque = next(opaques)
-        asked[opaque] = topic, queue, offset
+        open_pulls[opaque] = topic, queue, offset
         wire.send(_pull(opaque, topic, queue, offset, _HELD_MS))
 
     async with _connected(address, on_answer) as wire:
@@ -434,7 +434,7 @@ def _pull(opaque: int, topic: str, queue: int, offset: int, held_ms: int) -> byt
     return _frame(_header(_PULL, fields).replace(_HOLE, str(opaque)).encode())
 
 
-def percentile(values: list[float], share: float) -> float:
+def percentile(values: list[float], fraction: float) -> float:
     """Return the value that this fraction of the values does not exceed."""
     ordered = sorted(values)
-    return ordered[min(int(share * len(ordered)), len(ordered) - 1)]
+    return ordered[min(int(fraction * len(ordered)), len(ordered) - 1)]

@@ -81,7 +81,7 @@ class Site:
                     continue
                 return node
             time.sleep(_POLL_S)
-        raise ClusterError(f"nobody took a message within {_SECONDS_MAX:.0f} s")
+        raise ClusterError(f"no broker accepted a message within {_SECONDS_MAX:.0f} s")
 
 
 Side = Callable[[Path], AbstractContextManager[Site]]
@@ -96,14 +96,14 @@ def _site(folder: Path) -> Iterator[Site]:
 
 
 @contextmanager
-def alone(folder: Path) -> Iterator[Site]:
+def single_broker(folder: Path) -> Iterator[Site]:
     with _site(folder) as site:
         site.add("alone", "--flush", "ASYNC_FLUSH")
         yield site
 
 
 @contextmanager
-def alone_synced(folder: Path) -> Iterator[Site]:
+def single_broker_synced(folder: Path) -> Iterator[Site]:
     with _site(folder) as site:
         site.add("alone", "--flush", "SYNC_FLUSH")
         yield site
@@ -129,8 +129,8 @@ def group(folder: Path) -> Iterator[Site]:
 
 
 SIDES: Final[Mapping[str, Side]] = {
-    "alone, ASYNC_FLUSH": alone,
-    "alone, SYNC_FLUSH": alone_synced,
+    "alone, ASYNC_FLUSH": single_broker,
+    "alone, SYNC_FLUSH": single_broker_synced,
     "SYNC_MASTER and a slave": pair,
     "a group of three": group,
 }
@@ -206,7 +206,7 @@ def _wait_for_slave(site: Site, messages: Messages) -> None:
             time.sleep(_POLL_S)
         else:
             return
-    raise ClusterError("the slave does not follow")
+    raise ClusterError("the slave did not follow")
 
 
 def _throughput(side: Side, folder: Path, amount: Amount) -> float:
@@ -222,8 +222,8 @@ def _latency(side: Side, folder: Path, rate: float, amount: Amount) -> dict[str,
             messages = Messages((topic,))
             asyncio.run(load.create_topics(master, messages))
             measured = asyncio.run(load.latencies(master, messages, rate, seconds))
-    shares = {"median": 0.5, "p99": 0.99}
-    return {name: load.percentile(measured.answered, share) * 1000 for name, share in shares.items()}
+    fractions = {"median": 0.5, "p99": 0.99}
+    return {name: load.percentile(measured.answered, fraction) * 1000 for name, fraction in fractions.items()}
 
 
 def _changes(folder: Path, amount: Amount, progress: Progress) -> tuple[list[float], list[float]]:
@@ -246,10 +246,10 @@ def _changes(folder: Path, amount: Amount, progress: Progress) -> tuple[list[flo
             master = site.master(messages)
             began = time.perf_counter()
             site.kill(master)
-            told = pool.submit(client.send_until_stored)
+            sent = pool.submit(client.send_until_stored)
             site.master(messages)
             found.append(time.perf_counter() - began)
-            clients.append(told.result() - began)
+            clients.append(sent.result() - began)
             progress(f"changes of masters, {number + 1}/{amount.kills}")
             site.start(master)
     return found, clients
@@ -301,7 +301,7 @@ def _until_copied(log: Path, size: int) -> None:
         if sum(file.stat().st_blocks * 512 for file in files) >= size:
             return
         time.sleep(_POLL_S)
-    raise ClusterError(f"the slave has not copied {size} bytes within {_SECONDS_MAX:.0f} s")
+    raise ClusterError(f"the slave did not copy {size} bytes within {_SECONDS_MAX:.0f} s")
 
 
 def table(result: dict[str, Any]) -> str:
@@ -323,19 +323,22 @@ def table(result: dict[str, Any]) -> str:
     if changes:
         floor = result["change_floor_seconds"]
         lines += [
-            f"{len(changes)} masters killed, seconds to the next acknowledged send: {_shares(changes)}; the"
-            f" configured waits sum up to {floor:.1f}.",
-            f"To that of a client: {_shares(result['clients_change_seconds'])}.",
+            f"{len(changes)} masters killed, seconds to the next acknowledged send: {_percentiles(changes)};"
+            f" the configured waits sum up to {floor:.1f}.",
+            "Seconds to the next acknowledged send of a client:"
+            f" {_percentiles(result['clients_change_seconds'])}.",
         ]
     mib = copy["bytes"] / (1 << 20)
     lines.append(
-        f"A slave's first copy of {mib:.0f} MiB: {mib / copy['slave_seconds']:.0f} MiB/s, its start included;"
-        f" a plain copy {mib / copy['plain_seconds']:.0f} MiB/s."
+        f"A slave's first copy of {mib:.0f} MiB: {mib / copy['slave_seconds']:.0f} MiB/s, including its"
+        f" start; a plain copy {mib / copy['plain_seconds']:.0f} MiB/s."
     )
     return "\n".join(lines)
 
 
-def _shares(seconds: Sequence[float]) -> str:
+def _percentiles(seconds: Sequence[float]) -> str:
     ordered = sorted(seconds)
-    shown = ", ".join(f"{share:.0%} {load.percentile(ordered, share):.1f}" for share in (0.5, 0.9, 0.99))
-    return f"{shown}, most {ordered[-1]:.1f}"
+    shown = ", ".join(
+        f"{fraction:.0%} {load.percentile(ordered, fraction):.1f}" for fraction in (0.5, 0.9, 0.99)
+    )
+    return f"{shown}, maximum {ordered[-1]:.1f}"

@@ -1,4 +1,4 @@
-"""The commands of `mqproof` that this part provides: conform, trace-check, workload, behaviours, bench ...
+"""The commands of `mqproof` in this part: conform, trace-check, workload, behaviours, bench ...
 
-They are the top of the part: each joins what the folders below offer. Start with `conform.py`.
+The command modules combine the folders of this part. Start with `conform.py`.
 """

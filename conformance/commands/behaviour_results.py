@@ -25,7 +25,7 @@ _WITNESSES_MAX: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class ModelReplay:
-    """What the replay of one model's behaviours found."""
+    """The result of replaying one model's behaviours."""
 
     result: Result
     tables: tuple[Table, ...] = ()
@@ -34,18 +34,18 @@ class ModelReplay:
 
 @dataclass(frozen=True, slots=True)
 class _Coverage:
-    """The scripts of one model, and what their replay reached."""
+    """The scripts of one model, and the states and steps that their replay reached."""
 
     model: str
     states: int
-    """Of the model's graph."""
+    """States of the model's graph."""
     steps: int
     seen: Replayed
-    """By the scripts that cover the graph."""
+    """The replay of the scripts that cover the graph."""
     ended: Replayed
-    """By the scripts that lead to the outcomes of conditions."""
+    """The replay of the scripts that lead to outcomes of conditions."""
     outcomes: frozenset[Outcome]
-    """Those that a script leads to."""
+    """The outcomes to which a script leads."""
 
     def counts(self) -> dict[str, int]:
         seen, ended = self.seen, self.ended
@@ -81,7 +81,7 @@ class _Coverage:
             )
             for action in MODELS[model].actions
         )
-        columns = ("action", "taken", "refused", "impossible", "outcomes", "of", "not to be asked")
+        columns = ("action", "taken", "refused", "impossible", "outcomes", "of", "not available")
         return (
             Table(f"{model}: actions", columns, rows),
             _outcomes_table(model, "not reached", self.outcomes - ended.outcomes - ended.unasked),
@@ -90,17 +90,16 @@ class _Coverage:
 
 
 def replayed(model: str, target: str, folder: Path, every: int, *, images: bool) -> ModelReplay:
-    """Replay every so many-th behaviour of the model, and those that lead to outcomes.
+    """Replay every N-th behaviour of the model, and those that lead to outcomes.
 
-    Raises:
-        CorpusError: a file of the folder is no corpus. OSError: it cannot be read.
+    Raises CorpusError for an invalid file, OSError if one cannot be read.
     """
     began = time.perf_counter()
-    name = f"Behaviours {model}"
+    name = f"Behaviours of {model}"
     make = resolve(target, model)
     if make is None:
         detail = (
-            f"{target} has no steps of it; brokers of ours live through Guarantee: mqproof matrix --on impl"
+            f"{target} does not support this model; mqproof matrix --on impl runs Guarantee on our brokers"
         )
         return ModelReplay(Result("SPEC-1", name, "behaviours", Verdict.NOT_TESTED, detail=detail))
     path = file_of(model, folder)
@@ -135,7 +134,7 @@ def replayed(model: str, target: str, folder: Path, every: int, *, images: bool)
 def _recovered(
     model: str, scripts: Sequence[Script], ends: Sequence[Script], steps: Steps[Any]
 ) -> store_images.Recovered | None:
-    """What starts make of the images of crashes; None for a model without any on our disks."""
+    """Return the results of recoveries from crash images; None for a model without such images."""
     found = store_images.Recovered()
     match model:
         case "Flush":
@@ -146,7 +145,7 @@ def _recovered(
             for script in scripts:
                 pair_images.expand(script, found)
         case "Election":
-            # Members crash in the larger configurations alone.
+            # Members crash only in the larger configurations.
             for script in ends:
                 member_images.expand(script, bounded(model, script.configuration).nodes, found)
         case _:
@@ -166,5 +165,5 @@ def _outcomes_table(model: str, which: str, outcomes: Iterable[Outcome]) -> Tabl
 def witness(failure: Failure) -> Witness:
     """Return the failure with the steps that led to it."""
     steps = failure.script.steps[: failure.at + 1]
-    told = " ".join(f"{step.action}{order(step.parameters)}" for step in steps)
-    return Witness(f"{failure.why}, after {told}", {"step": str(failure.at)})
+    path = " ".join(f"{step.action}{order(step.parameters)}" for step in steps)
+    return Witness(f"{failure.why}, after {path}", {"step": str(failure.at)})

@@ -1,10 +1,10 @@
-"""`mqproof bench`: what a broker does in a second, side by side, with the machine's own limit beside it.
+"""`mqproof bench`: benchmarks of our broker, compared with other systems and with the machine's limit.
 
-`send` measures whole sends as a client sees them: `mqproof serve` in a process of its own, `mqproof send` in
-another, messages of one size over one connection, so many outstanding at once, once under SYNC_FLUSH and once
-under ASYNC_FLUSH, on a new store each. Beside them stands the rate of bare writes with fdatasync on the same
-disk: what a broker that syncs each message alone could reach at most. Rounds alternate; the
-median counts.
+`send` measures complete sends of a client: `mqproof serve` in one process, `mqproof send` in another. It
+sends messages of one size over one connection, with a fixed number of outstanding sends. It runs once under
+SYNC_FLUSH and once under ASYNC_FLUSH, each with a new store. For comparison, it measures the rate of single
+writes with fdatasync on the same disk: the maximum rate of a broker that syncs each message separately.
+Rounds alternate, and the median counts.
 """
 
 import json
@@ -26,7 +26,7 @@ from mqproof.conformance.bench.broker import BenchError
 from mqproof.report.model import Exit
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-bench = typer.Typer(help="Side-by-side benchmarks; each makes its own data.")
+bench = typer.Typer(help="Run side-by-side benchmarks; each one generates its own data.")
 app.add_typer(bench, name="bench")
 
 _MQPROOF: Final = (sys.executable, "-c", "from mqproof.cli import main; main()")
@@ -35,7 +35,7 @@ _MODES: Final = ("SYNC_FLUSH", "ASYNC_FLUSH")
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What is sent in one round."""
+    """The messages of one round."""
 
     count: int
     size: int
@@ -44,21 +44,21 @@ class Load:
 
 @app.callback()
 def main() -> None:
-    """Keeps `bench` a name of its own."""
+    """Run benchmarks (keeps `bench` as a subcommand)."""
 
 
 @bench.command()
 def send(
-    count: Annotated[int, typer.Option(min=1, help="Messages a round.")] = 20_000,
-    size: Annotated[int, typer.Option(min=1, help="Bytes of a body.")] = 1024,
-    outstanding: Annotated[int, typer.Option(min=1, help="Sends at once.")] = 64,
-    rounds: Annotated[int, typer.Option(min=1, help="Rounds of each mode.")] = 3,
-    directory: Annotated[Path, typer.Option(help="Where the stores go: the disk that is measured.")] = Path(
-        "build/bench"
-    ),
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write the result here.")] = None,
+    count: Annotated[int, typer.Option(min=1, help="Messages per round.")] = 20_000,
+    size: Annotated[int, typer.Option(min=1, help="Bytes per message body.")] = 1024,
+    outstanding: Annotated[int, typer.Option(min=1, help="Number of concurrent sends.")] = 64,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds per mode.")] = 3,
+    directory: Annotated[
+        Path, typer.Option(help="Folder for the stores; its disk is the one that is measured.")
+    ] = Path("build/bench"),
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write the result to this file.")] = None,
 ) -> None:
-    """Measure sends per second under SYNC_FLUSH and ASYNC_FLUSH, beside the disk's own fdatasync rate.
+    """Measure sends per second under SYNC_FLUSH and ASYNC_FLUSH, and the disk's fdatasync rate.
 
     Example: mqproof bench send --count 5000 --rounds 1
     """
@@ -76,25 +76,31 @@ def send(
 
 @bench.command()
 def broker(
-    apache: Annotated[str, typer.Option(metavar="RELEASE", help="Apache's release; - for none.")] = "5.5.0",
-    sends: Annotated[int, typer.Option(min=100, help="Sends of a throughput row.")] = 30_000,
-    seconds: Annotated[float, typer.Option(min=0.1, help="Time of a latency row.")] = 5.0,
-    memory_sends: Annotated[int, typer.Option(min=1, help="Sends before memory is looked at.")] = 1_000_000,
-    recovery_mib: Annotated[int, typer.Option(min=1, help="Size of the store that is recovered.")] = 4096,
-    warm_seconds: Annotated[
-        float, typer.Option(min=0.0, help="Load on each new broker before it is measured.")
-    ] = 5.0,
-    rounds: Annotated[int, typer.Option(min=1, help="Rounds; memory and recovery are in the first.")] = 3,
-    profile: Annotated[bool, typer.Option(help="Tell where our time goes on rows that are behind.")] = True,
-    directory: Annotated[Path, typer.Option(help="Where the stores go: the disk that is measured.")] = Path(
-        "build/bench"
-    ),
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write the result here.")] = None,
+    apache: Annotated[
+        str, typer.Option(metavar="RELEASE", help="Apache release to compare with; - for none.")
+    ] = "5.5.0",
+    sends: Annotated[int, typer.Option(min=100, help="Sends per throughput row.")] = 30_000,
+    seconds: Annotated[float, typer.Option(min=0.1, help="Duration of a latency row.")] = 5.0,
+    memory_sends: Annotated[
+        int, typer.Option(min=1, help="Sends before the memory is measured.")
+    ] = 1_000_000,
+    recovery_mib: Annotated[int, typer.Option(min=1, help="Size of the recovered store.")] = 4096,
+    warm_seconds: Annotated[float, typer.Option(min=0.0, help="Warm-up load on each new broker.")] = 5.0,
+    rounds: Annotated[
+        int, typer.Option(min=1, help="Rounds; memory and recovery are measured in the first one.")
+    ] = 3,
+    profile: Annotated[
+        bool, typer.Option(help="Profile our broker on the rows in which it is slower.")
+    ] = True,
+    directory: Annotated[
+        Path, typer.Option(help="Folder for the stores; its disk is the one that is measured.")
+    ] = Path("build/bench"),
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write the result to this file.")] = None,
 ) -> None:
     """Compare our broker with Apache's: throughput, latency, pulls, memory, start-up, recovery.
 
-    Apache's release is fetched by Maven once. On an idle machine of 2 cores with the defaults
-    it should take a quarter of an hour.
+    Maven downloads Apache's release once. On an idle machine with 2 cores, a run with the defaults takes
+    about a quarter of an hour.
 
     Example: mqproof bench broker --rounds 1 --memory-sends 100000 --recovery-mib 512
     """
@@ -112,10 +118,10 @@ def broker(
             jars(apache)
             sides[f"Apache {apache}"] = broker_bench.apache(apache)
         directory.mkdir(parents=True, exist_ok=True)
-        with stages("bench broker") as told:
-            result = broker_bench.measure(sides, amount, rounds, directory.resolve(), told)
+        with stages("bench broker") as on_stage:
+            result = broker_bench.measure(sides, amount, rounds, directory.resolve(), on_stage)
             if profile:
-                profiled = profiles(result, amount, directory.resolve(), told)
+                profiled = profiles(result, amount, directory.resolve(), on_stage)
     except (BenchError, ApacheMissingError, ApacheServerError, LoadError, OSError) as error:
         typer.echo(f"mqproof bench: {error}", err=True)
         raise typer.Exit(Exit.TOOL) from None
@@ -128,19 +134,19 @@ def broker(
 
 @bench.command()
 def replication(
-    sends: Annotated[int, typer.Option(min=100, help="Sends of a throughput row.")] = 10_000,
-    seconds: Annotated[float, typer.Option(min=0.1, help="Time of a latency row.")] = 5.0,
-    kills: Annotated[int, typer.Option(min=1, help="Masters of a group that are killed.")] = 100,
-    copied_mib: Annotated[int, typer.Option(min=1, help="What an empty slave copies.")] = 256,
+    sends: Annotated[int, typer.Option(min=100, help="Sends per throughput row.")] = 10_000,
+    seconds: Annotated[float, typer.Option(min=0.1, help="Duration of a latency row.")] = 5.0,
+    kills: Annotated[int, typer.Option(min=1, help="Number of times the master of a group is killed.")] = 100,
+    copied_mib: Annotated[int, typer.Option(min=1, help="Amount of data that an empty slave copies.")] = 256,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of the throughput rows.")] = 3,
-    directory: Annotated[Path, typer.Option(help="Where the stores go: the disk that is measured.")] = Path(
-        "build/bench"
-    ),
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write the result here.")] = None,
+    directory: Annotated[
+        Path, typer.Option(help="Folder for the stores; its disk is the one that is measured.")
+    ] = Path("build/bench"),
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write the result to this file.")] = None,
 ) -> None:
-    """Measure what SYNC_MASTER and a group cost, and how long a change of masters takes.
+    """Measure the cost of SYNC_MASTER and of a group, and the duration of a change of masters.
 
-    Each kill takes some 8 seconds.
+    Each kill takes about 8 seconds.
 
     Example: mqproof bench replication --rounds 1 --kills 5
     """
@@ -152,8 +158,8 @@ def replication(
     amount = replicas.Amount(sends, seconds, kills, copied_mib)
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        with stages("bench replication") as told:
-            result = replicas.measure(amount, rounds, directory.resolve(), told)
+        with stages("bench replication") as on_stage:
+            result = replicas.measure(amount, rounds, directory.resolve(), on_stage)
     except (ClusterError, LoadError, OSError) as error:
         typer.echo(f"mqproof bench: {error}", err=True)
         raise typer.Exit(Exit.TOOL) from None
@@ -164,9 +170,9 @@ def replication(
 
 @bench.command()
 def history(
-    operations: Annotated[int, typer.Option(min=100, help="Operations of the history.")] = 1_000_000,
-    directory: Annotated[Path, typer.Option(help="Where the history goes meanwhile.")] = Path("build/bench"),
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write the result here.")] = None,
+    operations: Annotated[int, typer.Option(min=100, help="Operations in the history.")] = 1_000_000,
+    directory: Annotated[Path, typer.Option(help="Folder for the temporary history.")] = Path("build/bench"),
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write the result to this file.")] = None,
 ) -> None:
     """Run all anomaly rules on a generated history without anomalies.
 
@@ -180,15 +186,14 @@ def history(
     if json_file is not None:
         json_file.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
     if result["rules_violated"]:
-        typer.echo(f"mqproof bench: the clean history breaks {result['rules_violated']}", err=True)
+        typer.echo(f"mqproof bench: the clean history violates {result['rules_violated']}", err=True)
         raise typer.Exit(Exit.VIOLATED)
 
 
 def measure(load: Load, rounds: int, directory: Path) -> dict[str, Any]:
-    """Every round of every mode, and the medians.
+    """Return the rates of every round and mode, with the medians.
 
-    Raises:
-        BenchError: a server did not start, or a send was not SEND_OK.
+    Raises BenchError if a server did not start, or a send was not SEND_OK.
     """
     rates: dict[str, list[float]] = {mode: [] for mode in _MODES}
     fdatasync: list[float] = []
@@ -207,14 +212,14 @@ def measure(load: Load, rounds: int, directory: Path) -> dict[str, Any]:
 
 
 def send_rate(mode: str, load: Load, store: Path) -> float:
-    """Sends a second against a fresh broker. The topic is made, and the code warm, before time is taken."""
+    """Return the sends per second of a new broker, measured after the topic exists and the code is warm."""
     with broker_bench.ours(store, mode) as broker:
         _send(broker.name_server, Load(min(load.count, 500), load.size, load.outstanding))
         return float(_send(broker.name_server, load)["sends_per_second"])
 
 
 def fdatasync_rate(directory: Path, size: int, seconds: float = 1.0) -> float:
-    """How often a second the disk takes `size` bytes and says that they are durable, one after the other."""
+    """Return how often per second the disk writes `size` bytes durably, one write after the other."""
     with tempfile.TemporaryFile(dir=directory) as file:
         descriptor, data = file.fileno(), bytes(size)
         os.ftruncate(descriptor, 64 << 20)
@@ -228,7 +233,7 @@ def fdatasync_rate(directory: Path, size: int, seconds: float = 1.0) -> float:
 
 
 def table(result: dict[str, Any]) -> str:
-    """The result for people."""
+    """Return the result as a table for people."""
     load, rates, raw = result["load"], result["sends_per_second"], result["fdatasync_per_second"]
     spread = {name: f"{min(all_):.0f} to {max(all_):.0f}" for name, all_ in result["rounds"].items()}
     lines = [
@@ -245,7 +250,7 @@ def table(result: dict[str, Any]) -> str:
     lines.append(f"{'write and fdatasync':24}{raw:>12.0f}  {ratio:>7.2f}  {spread['fdatasync']:>16}")
     lines.append("")
     lines.append(
-        f"SYNC_FLUSH makes {rates['SYNC_FLUSH'] / raw:.1f} sends durable where one at a time makes 1."
+        f"SYNC_FLUSH makes {rates['SYNC_FLUSH'] / raw:.1f} sends durable in the time of one fdatasync."
     )
     return "\n".join(lines)
 

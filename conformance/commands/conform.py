@@ -29,12 +29,12 @@ app.add_typer(conform_app, name="conform")
 
 _PROGRESS_LINES: Final = 10
 _FOR_PEOPLE: Final = (".html", ".md")
-"""Reports that sum up what machines read one by one."""
+"""Report formats that summarize the results for people."""
 
 
 @app.callback()
 def _root() -> None:
-    """Conformance: hold an implementation to the specification."""
+    """Test an implementation for conformance with the specification."""
 
 
 @conform_app.callback()
@@ -45,18 +45,21 @@ def conform(
     files: ResultFiles,
     rules: RunRules,
     templates: CommandTemplates,
-    strict: Annotated[bool, typer.Option("--strict", help="wire: a SHOULD that is not met fails.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="List what would be judged.")] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="wire: a SHOULD that is not met is a failure.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="List the invariants and cases that would be judged.")
+    ] = False,
 ) -> None:
-    """Drive a target with drawn operations, faults and numbered questions, and judge every invariant on what
-    a client saw.
+    """Test a target with drawn operations, faults and numbered requests, and judge every invariant.
 
-    What the target cannot be asked for is reported as not tested. A failure is shrunk to a minimal script.
+    Judgements use only what a client can observe. Invariants that the target cannot show are reported as not
+    tested. A failure is shrunk to a minimal script.
 
-    Examples: mqproof conform --target impl --examples 300;
-    mqproof conform --target remoting://127.0.0.1:9876 --report conform.html;
-    mqproof conform --target apache:5 --suite routing --examples 30;
-    mqproof conform --target remoting://127.0.0.1:9876 --suite wire --since 4.9 --id 'remoting/send*'
+    Examples: mqproof conform --target impl --examples 300; mqproof conform --target remoting://127.0.0.1:9876
+    --report conform.html; mqproof conform --target apache:5 --suite routing --examples 30; mqproof conform
+    --target remoting://127.0.0.1:9876 --suite wire --since 4.9 --id 'remoting/send*'
     """
     if context.invoked_subcommand is not None:
         return
@@ -67,10 +70,10 @@ def conform(
         if name not in SUITES:
             stop(f"--suite {name}: expected {', '.join(SUITES)}", Exit.USAGE)
     options = run_options(selection, rules, templates, strict=strict)
-    # The suites run in the order of SUITES, whatever their order on the command line: it is the same run.
+    # The suites run in the order of SUITES, so their order on the command line does not change the run.
     names = [name for name in SUITES if name in (suite or SUITES) and SUITES[name].listed(options)]
     if not names:
-        stop(f"--id {' '.join(options.ids)}: no invariant and no case has such an id", Exit.USAGE)
+        stop(f"--id {' '.join(options.ids)}: no invariant and no case has this id", Exit.USAGE)
     if dry_run:
         sys.stdout.writelines(f"{line}\n" for name in names for line in SUITES[name].lines(options))
         raise typer.Exit(Exit.HELD)
@@ -81,11 +84,13 @@ def conform(
 @conform_app.command()
 @with_groups
 def diff(
-    before: Annotated[Path, typer.Argument(metavar="A.json", help="A run, as --json wrote it.")],
-    after: Annotated[Path, typer.Argument(metavar="B.json", help="The run to be compared with it.")],
+    before: Annotated[Path, typer.Argument(metavar="A.json", help="A run, written by --json.")],
+    after: Annotated[
+        Path, typer.Argument(metavar="B.json", help="The later run, compared with the first one.")
+    ],
     files: ResultFiles,
 ) -> None:
-    """Compare two runs: exit 1 when something is violated that was not, 3 when it is not seen to hold now.
+    """Compare two runs: exit code 1 for a new violation, 3 if a result that held is now undecided.
 
     Example: mqproof conform diff released.json candidate.json --report diff.md
     """
@@ -108,13 +113,15 @@ def diff(
 
 @conform_app.command()
 def template(
-    file: Annotated[Path, typer.Argument(metavar="FILE.py", help="Where the adapter begins its life.")],
-    suite: Annotated[str, typer.Option(metavar="NAME", help="For which suite.")] = "flush",
+    file: Annotated[Path, typer.Argument(metavar="FILE.py", help="File to write the new adapter to.")],
+    suite: Annotated[str, typer.Option(metavar="NAME", help="Suite of the adapter.")] = "flush",
 ) -> None:
-    """Write an adapter to begin with: for the suite flush a toy broker that passes, to be replaced method by
-    method; for any other what its target has to offer, to be filled in.
+    """Write the skeleton of an adapter.
 
-    Examples: mqproof conform template my_broker.py;  mqproof conform template my_offsets.py --suite offsets
+    For the suite flush, it is a small broker that passes; replace it method by method. For any other suite,
+    it has the methods of the suite's target without an implementation.
+
+    Examples: mqproof conform template my_broker.py; mqproof conform template my_offsets.py --suite offsets
     """
     from mqproof.conformance.adapters import skeleton, template
     from mqproof.conformance.registry.suite_registry import SUITES, Drawn
@@ -132,14 +139,14 @@ def template(
             new.write(text)
     except OSError as error:
         stop(f"{file}: {error.strerror}", Exit.USAGE)
-    print(f"{file}: fill it in; then mqproof conform check-adapter python:{file.stem}:{name}")
+    print(f"{file}: fill in the methods; then run mqproof conform check-adapter python:{file.stem}:{name}")
 
 
 @conform_app.command("check-adapter")
 def check_adapter(
     target: Annotated[str, typer.Argument(metavar="python:MODULE:CLASS", help="The adapter.")],
     json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="The result as JSON.")
+        Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON to this file.")
     ] = None,
 ) -> None:
     """Check what the suite requires of an adapter, and report what to fix first.
@@ -169,7 +176,7 @@ def check_adapter(
     if not fitting:
         nearest = min(drawn, key=lambda name: len(lacking[name]) / len(members(drawn[name].protocol())))
         protocol = drawn[nearest].protocol().__name__
-        stop(f"{target!r} is no {protocol}: it lacks {', '.join(lacking[nearest])}", Exit.USAGE)
+        stop(f"{target!r} is not a {protocol}: it lacks {', '.join(lacking[nearest])}", Exit.USAGE)
     replay = f"mqproof conform check-adapter {target}"
     found: list[Result] = []
     with terminable():
@@ -179,42 +186,45 @@ def check_adapter(
                 check(factory, replay) if name == "flush"
                 else check_for(one.load(), one.protocol(), factory, replay)
             )  # fmt: skip
-    report = Report(f"The adapter {target}", tuple(found))
+    report = Report(f"Adapter {target}", tuple(found))
     terminal.show(report)
     write_files(report, json=json_file)
     raise typer.Exit(exit_code(report.results))
 
 
 def _conducted(options: "RunOptions", names: list[str], *, named: bool) -> "list[Part]":
-    """A part for each suite. Ends the command on wrong use, and where no suite has such a target."""
+    """Run the suites and return their parts.
+
+    Ends the command on wrong use, and if no suite has such a target.
+    """
     from mqproof.conformance.engine.run_options import RunOptionsError
     from mqproof.conformance.engine.targets import MUTANT, UnknownTargetError
     from mqproof.conformance.registry.suite_registry import conduct
 
     parts: list[Part] = []
-    with terminable(), stages(f"conform {options.target}") as told:
+    with terminable(), stages(f"conform {options.target}") as on_stage:
         for name in names:
             try:
-                parts.append(conduct(options, name, _progress(told, name)))
+                parts.append(conduct(options, name, _progress(on_stage, name)))
             except RunOptionsError as error:
                 stop(str(error), Exit.USAGE)
     with_target = [part for part in parts if not isinstance(part.refusal, UnknownTargetError)]
     if not with_target:
         stop(f"--target {_no_target(parts, options.target)}", Exit.USAGE)
-    if options.target.startswith(MUTANT) and not named:  # of one suite, and nothing to the others
+    if options.target.startswith(MUTANT) and not named:  # a mutant of one suite is unknown to the others
         return with_target
     return parts
 
 
 def _no_target(parts: "list[Part]", target: str) -> str:
-    """Why none of the suites has such a target: what one says is enough, but each has its own mutants."""
+    """Return why no suite has such a target: one reason is enough, but each suite has its own mutants."""
     from mqproof.conformance.engine.targets import UnknownMutantError
 
     known = {part.suite: part.refusal.known for part in parts if isinstance(part.refusal, UnknownMutantError)}
     if len(known) < 2:
         return str(parts[0].refusal)
-    told = (f"{suite} ({', '.join(mutants)})" for suite, mutants in known.items())
-    return f"{target!r} is no mutant of any suite; there are those of {'; '.join(told)}"
+    listed = (f"{suite} ({', '.join(mutants)})" for suite, mutants in known.items())
+    return f"{target!r} is not a mutant of any suite, expected one of {'; '.join(listed)}"
 
 
 def _finish(
@@ -224,7 +234,7 @@ def _finish(
     *,
     named: bool,
 ) -> None:
-    """Show and write what there is, before a refusal ends the command: a suite may have run for hours."""
+    """Show and write the available results, then report a refusal: a suite may have run for hours."""
     from mqproof.conformance.engine import scoreboard
     from mqproof.conformance.engine.targets import UnknownTargetError
     from mqproof.report import terminal
@@ -241,15 +251,15 @@ def _finish(
         if named and isinstance(refusal, UnknownTargetError):
             stop(f"--target {refusal}", Exit.USAGE)
     if len(refusals) == len(parts):
-        told = next(one for one in refusals if not isinstance(one, UnknownTargetError))
-        stop(f"{options.target}: {told}", Exit.TOOL)
+        cause = next(one for one in refusals if not isinstance(one, UnknownTargetError))
+        stop(f"{options.target}: {cause}", Exit.TOOL)
     raise typer.Exit(exit_code(whole.results))
 
 
-def _progress(told: Callable[[str], None], name: str) -> Callable[[int, int], None]:
+def _progress(on_stage: Callable[[str], None], name: str) -> Callable[[int, int], None]:
     def progress(done: int, to_do: int) -> None:
         if done % max(1, to_do // _PROGRESS_LINES) == 0:
-            told(f"{name}: {done} of {to_do}")
+            on_stage(f"{name}: {done} of {to_do}")
 
     return progress
 
@@ -259,30 +269,34 @@ def trace_check(
     logs: Annotated[
         list[Path],
         typer.Argument(
-            metavar="FILE...", help="Event logs, NDJSON: brokers, pairs, name servers, DLedger groups."
+            metavar="FILE...", help="Event logs (NDJSON) of brokers, pairs, name servers or DLedger groups."
         ),
     ],
     window: Annotated[
         int | None,
-        typer.Option(min=1, help="Messages in one trace, 100 by default; a log is cut into many traces."),
+        typer.Option(min=1, help="Messages per trace (default 100); a log is cut into many traces."),
     ] = None,
     json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON.")
+        Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON to this file.")
     ] = None,
     models_file: Annotated[
         Path | None,
-        typer.Option("--models", metavar="FILE", help="Check logs of your own system: a models.toml."),
+        typer.Option(
+            "--models",
+            metavar="FILE",
+            help="Check logs of your own system against the models of this models.toml.",
+        ),
     ] = None,
     model: Annotated[str | None, typer.Option(metavar="MODEL", help="Check against this model only.")] = None,
 ) -> None:
-    """Decide with TLC whether event logs are behaviours of models: Flush, Replication, Routing, Election.
+    """Check with TLC whether event logs are behaviours of models: Flush, Replication, Routing, Election.
 
-    A log that is not is shown with its longest accepted prefix, the event that no action explains, and the
-    actions that came closest. With --models the logs are checked against your own trace module; the actions
-    that came closest are not available there.
+    For a refused log, the command shows the longest accepted prefix, the event that no action explains, and
+    the closest actions. With --models, logs are checked against your own trace module, without closest
+    actions.
 
-    Examples: mqproof trace-check broker.ndjson;
-    mqproof trace-check --models my-models.toml run-1.ndjson run-2.ndjson
+    Examples: mqproof trace-check broker.ndjson; mqproof trace-check --models my-models.toml run-1.ndjson
+    run-2.ndjson
     """
     from mqproof.report import terminal
     from mqproof.report.files import write_files
@@ -290,13 +304,13 @@ def trace_check(
     from mqproof.spec.tlc.errors import TlcError
 
     if models_file is not None and window is not None:
-        stop("trace-check: --window cuts the logs of brokers; it is not available with --models", Exit.USAGE)
-    with stages("trace-check") as told:
+        stop("trace-check: --window cuts logs of brokers and is not available with --models", Exit.USAGE)
+    with stages("trace-check") as on_stage:
         try:
             found = (
                 _own_traces(models_file, model, logs)
                 if models_file
-                else _traces(logs, window or 100, model, told)
+                else _traces(logs, window or 100, model, on_stage)
             )
         except TlcError as error:
             stop(str(error), error.exit_code if models_file else Exit.TOOL)
@@ -307,9 +321,9 @@ def trace_check(
 
 
 def _traces(
-    logs: list[Path], window: int, model: str | None, told: Callable[[str], None]
+    logs: list[Path], window: int, model: str | None, on_stage: Callable[[str], None]
 ) -> "tuple[Result, ...]":
-    """The results for event logs of mqproof's vocabulary."""
+    """Return the results for event logs in mqproof's vocabulary."""
     from mqproof.conformance.traces.check import check_logs, results
     from mqproof.conformance.traces.models import MODELS
     from mqproof.spec.events import EventError
@@ -318,7 +332,7 @@ def _traces(
         stop(f"trace-check: --model {model}: expected one of {', '.join(names)}", Exit.USAGE)
     began = time.perf_counter()
     try:
-        checked = check_logs(logs, records_max=window, models=(model,) if model else (), on_stage=told)
+        checked = check_logs(logs, records_max=window, models=(model,) if model else (), on_stage=on_stage)
     except EventError as error:
         stop(str(error), Exit.USAGE)
     except OSError as error:
@@ -327,7 +341,7 @@ def _traces(
 
 
 def _own_traces(models_file: Path, model: str | None, logs: list[Path]) -> "tuple[Result, ...]":
-    """The results for logs of another system, checked against its own trace module."""
+    """Return the results for logs of another system, checked against its own trace module."""
     from mqproof.spec.model_file import ModelFileError, load
     from mqproof.spec.tlc.trace_check import TraceCheckError
     from mqproof.spec.trace_logs import TraceLogError, check_logs, trace_module

@@ -19,7 +19,7 @@ from mqproof.report.model import Exit
 
 @dataclass(frozen=True)
 class Selection:
-    """What is examined, and on how many examples."""
+    """The target, the suites and the number of examples."""
 
     target: Annotated[
         str,
@@ -30,35 +30,44 @@ class Selection:
     ] = ""
     suite: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Only this suite; once for each. All that the target can do else."),
+        typer.Option(
+            metavar="NAME", help="Run only this suite; may be repeated. Default: all suites of the target."
+        ),
     ] = None
-    seed: Annotated[int, typer.Option(help="The same seed draws the same examples.")] = 0
-    examples: Annotated[int, typer.Option(min=1, help="How many runs to draw, for each suite.")] = 100
+    seed: Annotated[int, typer.Option(help="Seed; the same seed draws the same examples.")] = 0
+    examples: Annotated[int, typer.Option(min=1, help="Number of examples for each suite.")] = 100
     ids: Annotated[
         list[str] | None,
-        typer.Option("--id", metavar="GLOB", help="Only such invariants and wire cases; once for each."),
+        typer.Option(
+            "--id", metavar="GLOB", help="Judge only matching invariants and wire cases; may be repeated."
+        ),
     ] = None
 
 
 @dataclass(frozen=True)
 class ResultFiles:
-    """The files that the result is written to."""
+    """The files for the result."""
 
-    json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="The result as JSON.")] = (
-        None
-    )
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON to this file.")
+    ] = None
     report_file: Annotated[
         Path | None,
-        typer.Option("--report", metavar="FILE", help="The result as .html, .md, .sarif, .xml or .json."),
+        typer.Option(
+            "--report",
+            metavar="FILE",
+            help="Write the result to this .html, .md, .sarif, .xml or .json file.",
+        ),
     ] = None
     junit_file: Annotated[
-        Path | None, typer.Option("--junit", metavar="FILE.xml", help="The result as JUnit XML.")
+        Path | None,
+        typer.Option("--junit", metavar="FILE.xml", help="Write the result as JUnit XML to this file."),
     ] = None
 
 
 @dataclass(frozen=True)
 class RunRules:
-    """What the run keeps, and which release it expects."""
+    """The event logs to keep, and the expected release."""
 
     events: Annotated[
         Path | None,
@@ -66,49 +75,69 @@ class RunRules:
     ] = None
     since: Annotated[
         str,
-        typer.Option(help="Rules that hold since 4.9, or since 5 too: as apache:LINE says, 5 of any other."),
+        typer.Option(
+            help="Judge only rules that hold since 4.9, or since 5. Default: the LINE of apache:LINE, or 5."
+        ),
     ] = ""
 
 
 @dataclass(frozen=True)
 class CommandTemplates:
-    """The shell commands that inject faults, field for field those of FaultCommands."""
+    """The shell commands that inject faults; the fields are those of FaultCommands."""
 
     start: Annotated[
         str,
         typer.Option(
             metavar="COMMAND",
-            help="remoting://: starts the broker; {broker}, {address} and {name_server} stand for it.",
+            help="remoting://: command that starts the broker; fields: {broker}, {address}, {name_server}.",
         ),
     ] = ""
     stop: Annotated[
-        str, typer.Option("--stop", metavar="COMMAND", help="remoting://: a clean exit of the broker.")
+        str,
+        typer.Option("--stop", metavar="COMMAND", help="remoting://: command that stops the broker cleanly."),
     ] = ""
-    kill: Annotated[str, typer.Option(metavar="COMMAND", help="remoting://: SIGKILL to the broker.")] = ""
+    kill: Annotated[
+        str, typer.Option(metavar="COMMAND", help="remoting://: command that kills the broker with SIGKILL.")
+    ] = ""
     isolate: Annotated[
-        str, typer.Option(metavar="COMMAND", help="remoting://: nothing reaches the broker any more.")
+        str,
+        typer.Option(metavar="COMMAND", help="remoting://: command that blocks all traffic to the broker."),
     ] = ""
-    rejoin: Annotated[str, typer.Option(metavar="COMMAND", help="remoting://: undoes --isolate.")] = ""
-    freeze: Annotated[str, typer.Option(metavar="COMMAND", help="remoting://: SIGSTOP to the broker.")] = ""
-    thaw: Annotated[str, typer.Option(metavar="COMMAND", help="remoting://: undoes --freeze.")] = ""
+    rejoin: Annotated[
+        str, typer.Option(metavar="COMMAND", help="remoting://: command that undoes --isolate.")
+    ] = ""
+    freeze: Annotated[
+        str, typer.Option(metavar="COMMAND", help="remoting://: command that sends SIGSTOP to the broker.")
+    ] = ""
+    thaw: Annotated[
+        str, typer.Option(metavar="COMMAND", help="remoting://: command that undoes --freeze.")
+    ] = ""
     namesrv_start: Annotated[
-        str, typer.Option(metavar="COMMAND", help="remoting://: starts the name server, {name_server}.")
+        str,
+        typer.Option(
+            metavar="COMMAND", help="remoting://: command that starts the name server, {name_server}."
+        ),
     ] = ""
     namesrv_kill: Annotated[
-        str, typer.Option(metavar="COMMAND", help="remoting://: SIGKILL to the name server.")
+        str,
+        typer.Option(metavar="COMMAND", help="remoting://: command that kills the name server with SIGKILL."),
     ] = ""
     namesrv_isolate: Annotated[
-        str, typer.Option(metavar="COMMAND", help="remoting://: nothing reaches the name server; or SIGSTOP.")
+        str,
+        typer.Option(
+            metavar="COMMAND",
+            help="remoting://: command that blocks all traffic to the name server, or sends SIGSTOP.",
+        ),
     ] = ""
     namesrv_rejoin: Annotated[
-        str, typer.Option(metavar="COMMAND", help="remoting://: undoes --namesrv-isolate.")
+        str, typer.Option(metavar="COMMAND", help="remoting://: command that undoes --namesrv-isolate.")
     ] = ""
 
 
 def run_options(
     selection: Selection, rules: RunRules, templates: CommandTemplates, *, strict: bool
 ) -> RunOptions:
-    """Check the options and put them together. Ends the command when one is wrong."""
+    """Check and combine the options. Ends the command if one is wrong."""
     target, since = selection.target, rules.since
     if not target:
         stop("conform: --target is missing; see mqproof conform --help", Exit.USAGE)
@@ -132,5 +161,5 @@ def _fault_commands(target: str, templates: CommandTemplates) -> FaultCommands:
     except FaultCommandError as error:
         stop(str(error), Exit.USAGE)
     if commands != NO_COMMANDS and not target.startswith(REMOTING):
-        stop(f"--{next(commands.given())[0]}: only targets remoting:// take commands", Exit.USAGE)
+        stop(f"--{next(commands.given())[0]}: only remoting:// targets accept commands", Exit.USAGE)
     return commands

@@ -18,35 +18,38 @@ app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_
 
 @app.callback()
 def _root() -> None:
-    """The guarantee matrix on the running broker."""
+    """The guarantee matrix on running brokers."""
 
 
 @app.command()
 def matrix(
-    on: Annotated[str, typer.Option(help="impl: brokers of ours; model: TLC alone.")] = "impl",
+    on: Annotated[str, typer.Option(help="impl: run our brokers; model: run only TLC.")] = "impl",
     runs: Annotated[
         int | None,
-        typer.Option(min=1, help="Random lives of each cell that loses nothing; 50, of processes 1."),
+        typer.Option(min=1, help="Random runs of each cell without a loss (default 50, or 1 with --real)."),
     ] = None,
     workers: Annotated[int, typer.Option(min=1, max=64, help="Processes.")] = 1,
     real: Annotated[
-        bool, typer.Option("--real", help="Brokers as processes on real sockets and files; one fault each.")
+        bool,
+        typer.Option(
+            "--real", help="Run brokers as processes on real sockets and files, with one fault each."
+        ),
     ] = False,
     json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON.")
+        Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON to this file.")
     ] = None,
     fault: options.Fault = None,
     flush: options.Flush = None,
     replication: options.Replication = None,
     producer: options.Producer = None,
-    record: Annotated[bool, typer.Option("--record", help="Write both tables into docs/.")] = False,
+    record: Annotated[bool, typer.Option("--record", help="Write both tables to docs/.")] = False,
 ) -> None:
-    """Live through every cell of the guarantee matrix with brokers of ours, on simulated machines.
+    """Run every cell of the guarantee matrix on our brokers, on simulated machines.
 
-    Where the model says that nothing acknowledged is lost, nothing may be in so many random lives; where it
-    has a counterexample, its steps are replayed and must end alike. With --real every cell is lived through
-    at random, and none may end worse than the recorded verdict; machines cannot lose power there. Exit code 1
-    where they differ.
+    If the model loses no acknowledged message, random runs of the cell must not lose one either. If the model
+    has a counterexample, its steps are replayed and must end in the same way. With --real, every cell has
+    random runs, and none may end worse than the recorded verdict; machines cannot lose power there. Exit code
+    1 means that a cell differs.
 
     Example: mqproof matrix --on impl --flush SYNC_FLUSH --producer sync --fault process --runs 10
     """
@@ -74,8 +77,8 @@ def matrix(
     differing = live.differing(lived)
     for each in differing:
         print(f"✗ {each.entry}: {each.failure}")
-    told = show.summary(lived)
-    print(f"✗ {len(differing)} cells differ: {told}" if differing else f"✓ as the model has it: {told}")
+    text = show.summary(lived)
+    print(f"✗ {len(differing)} cells differ: {text}" if differing else f"✓ equal to the model: {text}")
     raise typer.Exit(Exit.VIOLATED if differing else Exit.HELD)
 
 

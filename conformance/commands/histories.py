@@ -14,7 +14,7 @@ app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_
 
 @app.callback()
 def _root() -> None:
-    """Histories of what clients saw, and the anomalies in them."""
+    """Histories of client observations, and their anomalies."""
 
 
 @app.command("check-history")
@@ -24,21 +24,27 @@ def check_history(
         typer.Argument(metavar="FILE...", help="Histories, JSON Lines (docs/explanation/histories.md)."),
     ],
     json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="The result as JSON.")
+        Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON to this file.")
     ] = None,
     report_file: Annotated[
-        Path | None, typer.Option("--report", metavar="FILE", help="As .html, .xml (JUnit), .sarif or .md.")
+        Path | None,
+        typer.Option(
+            "--report",
+            metavar="FILE",
+            help="Write the result to this .html, .xml (JUnit), .sarif or .md file.",
+        ),
     ] = None,
     orders: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="The order of each queue's operations, step by step, or which allow none."
+            metavar="FILE",
+            help="Write the order of each queue's operations, or the operations that have no order.",
         ),
     ] = None,
 ) -> None:
-    """Find anomalies in what clients saw: lost, duplicated, reordered, phantom messages, and thirty more.
+    """Find anomalies in client histories: lost, duplicated, reordered, phantom messages, and thirty more.
 
-    A rule of which a history shows nothing is reported as not tested. With lines missing nothing is held.
+    A rule without relevant operations is reported as not tested. If lines are missing, no rule is held.
 
     Examples: mqproof workload --target impl --out h.jsonl; mqproof check-history h.jsonl --json h.json
     """
@@ -61,12 +67,16 @@ def check_history(
 
 @app.command("convert-history")
 def convert_history(
-    source: Annotated[Path, typer.Argument(metavar="FILE", help="What to read.")],
-    target: Annotated[Path, typer.Argument(metavar="OUT", help="What to write.")],
-    read: Annotated[str, typer.Option("--from", help="jsonl, jepsen or openchaos.")] = "jsonl",
-    written: Annotated[str, typer.Option("--to", help="jsonl, jepsen or elle.")] = "jepsen",
+    source: Annotated[Path, typer.Argument(metavar="FILE", help="File to read.")],
+    target: Annotated[Path, typer.Argument(metavar="OUT", help="File to write.")],
+    read: Annotated[
+        str, typer.Option("--from", help="Format to read: Format to read: jsonl, jepsen or openchaos.")
+    ] = "jsonl",
+    written: Annotated[
+        str, typer.Option("--to", help="Format to write: Format to write: jsonl, jepsen or elle.")
+    ] = "jepsen",
 ) -> None:
-    """Convert a history: from OpenChaos, to the input of Jepsen's kafka checker or of elle-cli.
+    """Convert a history: from OpenChaos, or to the input of Jepsen's kafka checker or of elle-cli.
 
     Examples: mqproof convert-history h.jsonl history.edn; mqproof convert-history h.jsonl h.edn --to elle;
     mqproof convert-history history-file h.jsonl --from openchaos --to jsonl
@@ -95,13 +105,15 @@ def workload(
         str,
         typer.Option(help="impl (simulated), remoting://HOST:PORT of a name server, or apache:LINE."),
     ],
-    out: Annotated[Path, typer.Option(metavar="FILE", help="The history, JSON Lines.")],
-    seed: Annotated[int, typer.Option(help="Of impl, the same seed gives the same history.")] = 0,
-    messages: Annotated[int, typer.Option(min=1, help="Sends of each producer.")] = 100,
-    producers: Annotated[int, typer.Option(min=1, help="How many send at once.")] = 3,
-    faults: Annotated[int, typer.Option(min=0, help="impl: how often the broker is killed or cut off.")] = 3,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="Write the history (JSON Lines) to this file.")],
+    seed: Annotated[int, typer.Option(help="Seed; on impl, the same seed gives the same history.")] = 0,
+    messages: Annotated[int, typer.Option(min=1, help="Sends per producer.")] = 100,
+    producers: Annotated[int, typer.Option(min=1, help="Number of concurrent producers.")] = 3,
+    faults: Annotated[
+        int, typer.Option(min=0, help="impl: number of faults (the broker is killed or isolated).")
+    ] = 3,
 ) -> None:
-    """Run concurrent producers and consumer groups of all kinds, and write what they saw as a history.
+    """Run concurrent producers and consumer groups of all kinds, and write their history.
 
     Example: mqproof workload --target impl --seed 7 --out h.jsonl && mqproof check-history h.jsonl
     """
@@ -113,9 +125,9 @@ def workload(
 
     expect_writable(out=out)
     try:
-        with terminable(), stages(f"workload {target}") as told:
+        with terminable(), stages(f"workload {target}") as on_stage:
             lines = run(
-                target, Workload(messages=messages, producers=producers, faults=faults, seed=seed), told
+                target, Workload(messages=messages, producers=producers, faults=faults, seed=seed), on_stage
             )
     except ValueError as error:
         stop(f"--target {error}", Exit.USAGE)

@@ -1,4 +1,4 @@
-"""`mqproof behaviours`: the models' behaviours on a target, and how much of each model they covered."""
+"""`mqproof behaviours`: replays the models' behaviours on a target and reports the coverage."""
 
 import time
 from collections.abc import Sequence
@@ -27,38 +27,44 @@ def _root() -> None:
 
 @dataclass(frozen=True)
 class Replays:
-    """What is replayed, and on what."""
+    """The replayed behaviours and their target."""
 
     target: Annotated[
         str,
-        typer.Option(help="reference, or impl: ours."),
+        typer.Option(help="reference, or impl (our code)."),
     ] = "impl"
-    every: Annotated[int, typer.Option(min=1, help="Replay every so many-th behaviour only.")] = 1
+    every: Annotated[int, typer.Option(min=1, help="Replay only every N-th behaviour.")] = 1
     corpus: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Behaviours from there; default: those of this release."),
+        typer.Option(metavar="DIR", help="Read behaviours from this folder; default: those of this release."),
     ] = None
     write: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Write the behaviours there; replay nothing.")
+        Path | None,
+        typer.Option("--out", metavar="DIR", help="Write the behaviours to this folder; replay nothing."),
     ] = None
     outcomes: Annotated[
-        bool, typer.Option("--outcomes", help="With --out: write those of outcomes too, which takes minutes.")
+        bool,
+        typer.Option(
+            "--outcomes", help="With --out: also write the behaviours of outcomes, which takes minutes."
+        ),
     ] = False
     images: Annotated[
-        bool, typer.Option("--images", help="On impl: each disk image that a crash may leave, too.")
+        bool, typer.Option("--images", help="On impl: also test each disk image that a crash may leave.")
     ] = False
 
 
 @dataclass(frozen=True)
 class ResultFiles:
-    """The files that the result is written to, and the counterexample that is replayed instead."""
+    """The files for the result, and the counterexample that is replayed instead."""
 
-    json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="The result as JSON.")] = (
-        None
-    )
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON to this file.")
+    ] = None
     report_file: Annotated[
         Path | None,
-        typer.Option("--report", metavar="FILE.html", help="The result as a page, with the graphs."),
+        typer.Option(
+            "--report", metavar="FILE.html", help="Write the result as a page with the graphs to this file."
+        ),
     ] = None
 
 
@@ -67,23 +73,26 @@ class ResultFiles:
 def behaviours(
     replays: Replays,
     files: ResultFiles,
-    models: Annotated[list[str] | None, typer.Argument(metavar="[MODEL]...", help="Default: all.")] = None,
+    models: Annotated[
+        list[str] | None, typer.Argument(metavar="[MODEL]...", help="Models; default: all.")
+    ] = None,
     variant: Annotated[
         str | None,
         typer.Option(
             "--counterexample",
             metavar="NAME",
-            help="Replay TLC's counterexample of a mutant instead.",
+            help="Replay TLC's counterexample of this model mutant instead.",
         ),
     ] = None,
     draw: Annotated[
-        Path | None, typer.Option(metavar="FILE.svg", help="The coloured state graph of one model.")
+        Path | None,
+        typer.Option(metavar="FILE.svg", help="Write the coloured state graph of one model to this file."),
     ] = None,
 ) -> None:
-    """Take every step of the models' state graphs on a target; try what is disabled in a sample of states.
+    """Take every step of the models' state graphs on a target; try disabled actions in a sample of states.
 
-    Examples: mqproof behaviours Flush --draw flush.svg; mqproof behaviours --target reference;
-    mqproof behaviours --out build/corpus
+    Examples: mqproof behaviours Flush --draw flush.svg; mqproof behaviours --target reference; mqproof
+    behaviours --out build/corpus
     """
     from mqproof.reference.models import MODELS, expect_models
 
@@ -93,7 +102,7 @@ def behaviours(
     chosen = models or list(MODELS)
     for option, given in (("--draw", draw), ("--counterexample", variant)):
         if given is not None and len(chosen) != 1:
-            stop(f"{option}: name one model", Exit.USAGE)
+            stop(f"{option}: expected exactly one model", Exit.USAGE)
     if variant is not None:
         answered = _answered(chosen[0], replays.target, variant)
         _show(Report("mqproof behaviours", (answered,)), files, None)
@@ -112,15 +121,15 @@ def _written_or_replayed(models: Sequence[str], replays: Replays) -> "list[Model
     from mqproof.conformance.commands.behaviour_results import replayed
 
     found = []
-    with stages("behaviours") as told:
+    with stages("behaviours") as on_stage:
         try:
             for model in models:
                 if (folder := replays.write) is not None:
-                    told(f"{write_file(model, folder)}")
+                    on_stage(f"{write_file(model, folder)}")
                     for path in write_files(model, folder / FOLDER.name) if replays.outcomes else ():
-                        told(f"{path}")
+                        on_stage(f"{path}")
                 else:
-                    told(f"{model} on {replays.target}")
+                    on_stage(f"{model} on {replays.target}")
                     corpus = replays.corpus or CORPUS
                     found.append(
                         replayed(model, replays.target, corpus, replays.every, images=replays.images)
@@ -143,9 +152,12 @@ def _report(found: "Sequence[ModelReplay]", replays: Replays) -> Report:
 
 
 def _answered(model: str, target: str, variant: str) -> Result:
-    """Held when the target leaves the counterexample: it has not got the defect. Unknown when it cannot be
-    brought to take a step that is not the point."""
-    from mqproof.conformance.behaviours.counterexample import CounterexampleError, ask
+    """Return the result of a counterexample on the target.
+
+    It is held if the target deviates from the counterexample, because it does not have the defect. It is
+    unknown if the target cannot be made to take a step that does not show the defect.
+    """
+    from mqproof.conformance.behaviours.counterexample import CounterexampleError, replay_counterexample
     from mqproof.conformance.behaviours.replay import Failure
     from mqproof.conformance.commands.behaviour_results import witness
     from mqproof.conformance.subjects.stepped_targets import resolve
@@ -153,10 +165,10 @@ def _answered(model: str, target: str, variant: str) -> Result:
 
     make = resolve(target, model)
     if make is None:
-        stop(f"--target {target}: it has no steps of {model}", Exit.USAGE)
+        stop(f"--target {target}: it does not support the model {model}", Exit.USAGE)
     began = time.perf_counter()
     try:
-        answer = ask(model, variant, make)
+        answer = replay_counterexample(model, variant, make)
     except CounterexampleError as error:
         stop(f"--counterexample {error}", Exit.USAGE)
     except TlcError as error:
@@ -168,16 +180,16 @@ def _answered(model: str, target: str, variant: str) -> Result:
         verdict = Verdict.HELD
     elif answer.stuck_at is not None:
         verdict = Verdict.UNKNOWN
-        what = Failure(answer.script, answer.stuck_at, "the target cannot be brought to take this step")
-    told = witness(what)
+        what = Failure(answer.script, answer.stuck_at, "the target cannot be made to take this step")
+    shown = witness(what)
     return Result(
         "SPEC-1",
         f"Counterexample {variant}",
         "behaviours",
         verdict,
         {"steps": steps, "taken": steps if verdict is Verdict.VIOLATED else what.at},
-        witnesses=() if answer.left else (told,),
-        detail=f"{answer.violated}: {told.text}",
+        witnesses=() if answer.left else (shown,),
+        detail=f"{answer.violated}: {shown.text}",
         replay=f"mqproof behaviours {model} --target {target} --counterexample {variant}",
         seconds=time.perf_counter() - began,
     )

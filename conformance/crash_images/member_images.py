@@ -63,9 +63,9 @@ class _Files:
         """Return the number of entries that a start finds in the image."""
         ballot, log = self._started_from(image)
         if ballot != self._ballot:
-            raise DeviationError(f"a start finds {ballot}, {self._ballot} expected")
+            raise DeviationError(f"a start recovers {ballot}, {self._ballot} expected")
         if list(self._log[: len(log)]) != log:
-            raise DeviationError(f"a start finds {log}, a beginning of {self._log} expected")
+            raise DeviationError(f"a start recovers {log}, a prefix of {self._log} expected")
         return len(log)
 
     def _in_between(self, step: Step, ballot: Ballot) -> None:
@@ -74,18 +74,18 @@ class _Files:
             self._found.images += 1
             found, _ = self._started_from(image)
             if found not in (self._ballot, ballot):
-                raise DeviationError(f"a start finds {found}, {self._ballot} or {ballot} expected")
+                raise DeviationError(f"a start recovers {found}, {self._ballot} or {ballot} expected")
 
     def _started_from(self, image: Image) -> tuple[Ballot | None, list[Mapping[str, Any]]]:
         disk = self.disk.copy()
         disk.crash_os(image)
         ledger = Ledger(disk, _LEDGER, _CONFIG)
         entries = [ledger.read(index) for index in range(ledger.load().end + 1)]
-        told: list[Mapping[str, Any]] = [
+        shown: list[Mapping[str, Any]] = [
             {"term": one.term, "message": "noop" if one.magic == NO_OP else one.body.decode()}
             for one in entries
         ]
-        return ballot_file.load(disk, _BALLOT), told
+        return ballot_file.load(disk, _BALLOT), shown
 
 
 def expand(script: Script, nodes: Sequence[str], found: Recovered, every: int = 1) -> None:

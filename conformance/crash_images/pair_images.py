@@ -47,7 +47,7 @@ def _recover(node: Node, image: Image) -> tuple[str, ...]:
     after.start()
     found = [message for message, _ in after.records()]
     if after.durable() != len(found):
-        raise DeviationError(f"{after.durable()} of {found} are durable after a start")
+        raise DeviationError(f"after a start, only {after.durable()} of {found} are durable")
     if (shown := _shown(after)) != found:
         raise DeviationError(f"a start shows {shown} of {found}")
     return tuple(found)

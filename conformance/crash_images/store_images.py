@@ -120,7 +120,9 @@ def recover_each(
     found.outcomes += len(landed)
     found.allowed += len(allowed)
     for wrong in sorted(map(str, landed.difference(allowed)))[:1]:
-        found.failures.append(Failure(script, at, f"recovery lands in {wrong}, where the model does not"))
+        found.failures.append(
+            Failure(script, at, f"recovery reaches {wrong}, which the model does not allow")
+        )
 
 
 def _recover(target: SteppedStore, script: Script, image: Image) -> str:

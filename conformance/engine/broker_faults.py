@@ -30,17 +30,17 @@ FAULTS_MAX: Final = 2
 The faults are drawn at the beginning of the example and injected at its end at the latest. A rule that draws
 a fault would be chosen too rarely, because it would be only one of about ten rules.
 """
-_TOLD: Final = {
-    BrokerFault.KILL: "the broker is killed, and starts again",
-    BrokerFault.RESTART: "the broker is stopped, and starts again",
-    BrokerFault.POWER_LOSS: "the broker's machine loses its power, and the broker starts again",
+_DESCRIPTIONS: Final = {
+    BrokerFault.KILL: "the broker is killed and restarted",
+    BrokerFault.RESTART: "the broker is stopped and restarted",
+    BrokerFault.POWER_LOSS: "the broker's machine loses its power, and the broker is restarted",
     BrokerFault.FREEZE: "the broker is frozen for a while",
     BrokerFault.CUT: "all connections to the broker break",
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Befall:
+class InjectFault:
     """The step of a run in which a fault is injected."""
 
     fault: BrokerFault
@@ -48,7 +48,7 @@ class Befall:
     """The time at which the fault had ended, for suites that check times."""
 
     def __str__(self) -> str:
-        return _TOLD[self.fault]
+        return _DESCRIPTIONS[self.fault]
 
 
 def found_after(fault: BrokerFault, now: T, written: frozenset[T]) -> frozenset[T]:

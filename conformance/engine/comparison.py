@@ -34,7 +34,7 @@ def compare(before: Report, after: Report) -> Report:
     }
     tables = (_changes(changed, first, then), _evidence(before, after))
     return Report(
-        "Two runs compared: held means no worse", tuple(results), facts, tuple(t for t in tables if t.rows)
+        "Comparison of two runs (held: not worse)", tuple(results), facts, tuple(t for t in tables if t.rows)
     )
 
 

@@ -16,7 +16,7 @@ from mqproof.conformance.engine.targets import TargetError
 
 FIELDS: Final = {
     "broker": "the broker's name",
-    "address": "where it listens, HOST:PORT",
+    "address": "the broker's address, HOST:PORT",
     "name_server": "the name server's address, HOST:PORT",
 }
 """The fields that a template may contain, with their meanings."""
@@ -27,7 +27,7 @@ _PAIRS: Final = (
     ("namesrv_isolate", "namesrv_rejoin"),
 )
 SECONDS_MAX: Final = 120.0
-_SAID_MAX: Final = 200
+_OUTPUT_MAX: Final = 200
 
 
 class FaultCommandError(ValueError):
@@ -69,12 +69,10 @@ class FaultCommands:
         for name, template in self.given():
             _check(name, template)
         if (self.stop or self.kill) and not self.start:
-            raise FaultCommandError("--stop, --kill: of no use without --start")
+            raise FaultCommandError("--stop, --kill: --start is required as well")
         for one, other in _PAIRS:
             if bool(getattr(self, one)) != bool(getattr(self, other)):
-                raise FaultCommandError(
-                    f"--{_option(one)}, --{_option(other)}: each is of no use without the other"
-                )
+                raise FaultCommandError(f"--{_option(one)}, --{_option(other)}: both are required")
 
     def given(self) -> Iterator[tuple[str, str]]:
         """Yield (option, template) for each template that is not empty."""
@@ -97,17 +95,17 @@ def run(option: str, template: str, values: Mapping[str, str]) -> None:
         # The command needs no process group of its own: a process that it leaves running is the broker, which
         # must stay. The output goes to a file: with a pipe that the broker keeps open, reading would never
         # reach the end.
-        with tempfile.TemporaryFile() as said:
+        with tempfile.TemporaryFile() as output:
             done = subprocess.run(
-                command, shell=True, stdin=subprocess.DEVNULL, stdout=said, stderr=said,
+                command, shell=True, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
                 timeout=SECONDS_MAX, check=False,
             )  # fmt: skip
-            said.seek(0)
-            told = said.read().decode(errors="replace").strip().splitlines()
+            output.seek(0)
+            output_lines = output.read().decode(errors="replace").strip().splitlines()
     except subprocess.TimeoutExpired:
-        raise TargetError(f"--{option} {command!r}: does not end within {SECONDS_MAX:.0f} s") from None
+        raise TargetError(f"--{option} {command!r}: did not end within {SECONDS_MAX:.0f} s") from None
     if done.returncode != 0:
-        why = f": {told[-1][:_SAID_MAX]}" if told else ""
+        why = f": {output_lines[-1][:_OUTPUT_MAX]}" if output_lines else ""
         raise TargetError(f"--{option} {command!r}: ended with code {done.returncode}{why}")
 
 
@@ -119,7 +117,7 @@ def _check(option: str, template: str) -> None:
     try:
         named = [name for _, name, _, _ in Formatter().parse(template) if name is not None]
     except ValueError as error:
-        raise FaultCommandError(f"--{option} {template!r}: {error}; a brace is written twice") from None
+        raise FaultCommandError(f"--{option} {template!r}: {error}; write a brace as {{{{ or }}}}") from None
     fields_known = ("name_server",) if option.startswith("namesrv-") else tuple(FIELDS)
     for name in named:
         if name not in fields_known:

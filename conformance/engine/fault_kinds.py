@@ -24,7 +24,7 @@ class FaultKind(StrEnum):
     NAME_SERVER_AWAY = "name server cut off"
     CLIENT = "client died"
     SILENCE = "silence"  # a peer sends nothing for a long time
-    UNHEARD = "answer not heard"  # no client waits for the answer
+    UNHEARD = "answer not received"  # no client waits for the answer
     REFUSAL = "refusal"
 
 

@@ -41,12 +41,12 @@ class Tally:
 
     def finding(self, looked_at: str, **counts: int) -> Finding:
         """Return the finding; `looked_at` names the things that `looked` counts."""
-        told = {looked_at: self.looked, **counts, "wrong": self.wrong}
+        all_counts = {looked_at: self.looked, **counts, "wrong": self.wrong}
         if self.explained:
-            told["explained"] = self.explained
+            all_counts["explained"] = self.explained
         if self.wrong:
-            return Finding(Verdict.VIOLATED, told, tuple(self.witnesses))
-        return Finding(Verdict.HELD if self.looked else Verdict.UNKNOWN, told)
+            return Finding(Verdict.VIOLATED, all_counts, tuple(self.witnesses))
+        return Finding(Verdict.HELD if self.looked else Verdict.UNKNOWN, all_counts)
 
 
 def with_explanation(

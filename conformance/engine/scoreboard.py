@@ -67,7 +67,7 @@ def _untried(parts: Sequence[Part]) -> Iterator[Table]:
     held = [one for part in parts for one in part.results if one.verdict is Verdict.HELD and one.detail]
     if held:
         rows = tuple((f"{one.id} {one.name}", one.layer, one.detail) for one in held)
-        yield Table("Held, and not tried in every way", ("invariant", "suite", "why"), rows)
+        yield Table("Held, but not tested in every way", ("invariant", "suite", "why"), rows)
 
 
 def _minimal_scripts(parts: Sequence[Part]) -> Iterator[Table]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
-from mqproof.conformance.engine.broker_faults import Befall
+from mqproof.conformance.engine.broker_faults import InjectFault
 from mqproof.conformance.engine.fault_kinds import KINDS, FaultKind
 from mqproof.conformance.engine.finding import Finding, unexplained_step, with_explanation
 from mqproof.report.model import Witness
@@ -30,7 +30,7 @@ class Explanation(Generic[StateT, OperationT]):
     initial: Iterable[StateT]
     after: Callable[[StateT, OperationT], Iterable[StateT]]
     """Returns the states that may follow; none if the operation cannot be observed in this state."""
-    tell: Callable[[StateT], str]
+    describe: Callable[[StateT], str]
     """Returns a description of a state for people."""
     action: Callable[[OperationT], str]
     """Returns the action of the model that explains the operation."""
@@ -80,7 +80,8 @@ class Stepped(Generic[StateT, OperationT]):
     def run(self) -> Run[OperationT]:
         return Run(self._opened, tuple(self._operations))
 
-    def saw(self, operation: OperationT) -> None:
+    def observe(self, operation: OperationT) -> None:
+        """Record an operation, and replace the possible states by those after it."""
         self._operations.append(operation)
         if self._unexplained or self._lost_track:
             return
@@ -109,13 +110,13 @@ class Stepped(Generic[StateT, OperationT]):
 
     def faults_in(self, operation: OperationT) -> Iterable[FaultKind]:
         """Return the faults in the operation; a suite adds its own."""
-        return (KINDS[operation.fault],) if isinstance(operation, Befall) else ()
+        return (KINDS[operation.fault],) if isinstance(operation, InjectFault) else ()
 
     def script(self) -> list[str]:
         """Return the run as steps for people; the first step opens the target."""
         return [self._opened, *map(str, self._operations)]
 
     def _shown(self) -> str:
-        shown = [self._explanation.tell(state) for state in sorted(self.states, key=repr)[:_SHOWN_MAX]]
+        shown = [self._explanation.describe(state) for state in sorted(self.states, key=repr)[:_SHOWN_MAX]]
         more = len(self.states) - len(shown)
         return " or ".join(shown) + (f" (and {more} more states)" if more else "")

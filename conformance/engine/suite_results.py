@@ -45,9 +45,10 @@ def results(
 def with_time(found: Iterable[Result], seconds: float) -> tuple[Result, ...]:
     """Return results that were found together; each tested one gets an equal part of the total time."""
     results = tuple(found)
-    share = seconds / max(1, sum(each.verdict is not Verdict.NOT_TESTED for each in results))
+    seconds_each = seconds / max(1, sum(each.verdict is not Verdict.NOT_TESTED for each in results))
     return tuple(
-        each if each.verdict is Verdict.NOT_TESTED else replace(each, seconds=share) for each in results
+        each if each.verdict is Verdict.NOT_TESTED else replace(each, seconds=seconds_each)
+        for each in results
     )
 
 
@@ -68,13 +69,13 @@ def _result(examination: Examination, capabilities: frozenset[str], invariant: s
     need = examination.suite.needs.get(invariant, Need())
     if missing := _missing(need, capabilities):
         return Result(
-            invariant, name, layer, Verdict.NOT_TESTED, detail=f"the target cannot be asked for {missing}"
+            invariant, name, layer, Verdict.NOT_TESTED, detail=f"the target does not support {missing}"
         )
     if not examination.held_in[invariant]:
-        detail = "no example showed anything about it"
+        detail = "no example had a relevant observation"
         return Result(invariant, name, layer, Verdict.UNKNOWN, counts, detail=detail)
     lacking = ", ".join(sorted(need.ways - capabilities))
-    detail = f"the target cannot be asked for {lacking}" if lacking else ""
+    detail = f"the target does not support {lacking}" if lacking else ""
     return Result(invariant, name, layer, Verdict.HELD, counts, detail=detail)
 
 

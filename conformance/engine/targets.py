@@ -29,7 +29,7 @@ class UnknownMutantError(UnknownTargetError):
 
     def __init__(self, name: str, known: Iterable[str]) -> None:
         self.known = tuple(known)
-        super().__init__(f"{name!r} is no mutant of this suite, expected one of {', '.join(self.known)}")
+        super().__init__(f"{name!r} is not a mutant of this suite, expected one of {', '.join(self.known)}")
 
 
 class Examined(Protocol):

@@ -69,8 +69,8 @@ class Relay:
     def _pass(self, source: socket.socket, sink: socket.socket, way: Way) -> None:
         with suppress(OSError, FrameError):  # one side closed its connection, so the other side is closed too
             while received := source.recv(_CHUNK_BYTES):
-                for piece in way(received):
-                    sink.sendall(piece)
+                for chunk in way(received):
+                    sink.sendall(chunk)
         _close(source)
         _close(sink)
 

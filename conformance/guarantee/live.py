@@ -51,13 +51,13 @@ def live_through(
         else:
             worst = replayed.became
             if worst is not expected:
-                failure = f"the replay ends in {tell(replayed)}, the model's in {expected}"
+                failure = f"the replay ends in {describe(replayed)}, the model in {expected}"
     lives = runs if keeps_acknowledged(expected) else 0
     for number in range(seed, seed + lives):
         played = live(entry, number)
         worst = max(worst, played.became, key=lambda outcome: outcome.badness)
         if played.became.badness > expected.badness and not failure:
-            failure = f"seed {number} ends in {tell(played)}, {expected} is the model's worst"
+            failure = f"seed {number} ends in {describe(played)}, worse than {expected} in the model"
     return Lived(entry, expected, worst, lives, replayed, failure)
 
 
@@ -89,6 +89,6 @@ def _live_through(each: tuple[Cell, Outcome, Trace | None, int]) -> Lived:
     return live_through(*each)
 
 
-def tell(played: Played) -> str:
+def describe(played: Played) -> str:
     """Describe the outcome, and the message that shows it."""
-    return f"{played.became} ({played.message}, whose sender was told {played.told})"
+    return f"{played.became} ({played.message}, whose sender received {played.send_result})"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from mqproof.conformance.guarantee.live import Lived, tell
+from mqproof.conformance.guarantee.live import Lived, describe
 from mqproof.conformance.subjects.guarantee_entry_processes import FAULTS, live
 from mqproof.spec.guarantee.matrix import Cell, Outcome, Verdicts
 
@@ -34,7 +34,7 @@ def live_through(entry: Cell, expected: Outcome, runs: int, folder: Path) -> Liv
         played = live(entry, seed, expected, folder)
         worst = max(worst, played.became, key=lambda outcome: outcome.badness)
         if played.became.badness > expected.badness and not failure:
-            failure = f"seed {seed} ends in {tell(played)}, {expected} is the model's worst"
+            failure = f"seed {seed} ends in {describe(played)}, worse than {expected} in the model"
     return Lived(entry, expected, worst, runs, None, failure)
 
 

@@ -40,32 +40,35 @@ def summary(lived: Sequence[Lived]) -> str:
 
 
 def _markdown(lived: Sequence[Lived]) -> Iterator[str]:
-    by_cell = {each.entry: each for each in lived}
+    by_entry = {each.entry: each for each in lived}
     setups = list(dict.fromkeys(each.entry.setup for each in lived))
-    alone = [faults for faults in columns() if len(faults) == 1]
+    single = [faults for faults in columns() if len(faults) == 1]
     pairs = [faults for faults in columns() if len(faults) == 2]
     yield f"{summary(lived)}. A cell is *model : broker*.".replace("; ", ";\n", 1)
     yield ""
-    names = [f"{FAULTS.index(fault) + 1} {fault}" for (fault,) in alone]
-    yield from _table(setups, names, alone, by_cell, _words)
+    names = [f"{FAULTS.index(fault) + 1} {fault}" for (fault,) in single]
+    yield from _table(setups, names, single, by_entry, _words)
     yield ""
     names = ["".join(str(FAULTS.index(fault) + 1) for fault in pair) for pair in pairs]
-    yield from _table(setups, names, pairs, by_cell, _letters)
+    yield from _table(setups, names, pairs, by_entry, _letters)
 
 
 def _table(
     setups: Iterable[Setup],
     names: Sequence[str],
     faults: Sequence[tuple[str, ...]],
-    by_cell: Mapping[Cell, Lived],
-    tell: Callable[[Lived], str],
+    by_entry: Mapping[Cell, Lived],
+    describe: Callable[[Lived], str],
 ) -> Iterator[str]:
     yield _line("flush", "replication", "producer", *names)
     yield "|" + "---|" * (3 + len(names))
     for setup in setups:
-        entries = [by_cell.get(Cell(setup, each)) for each in faults]
+        entries = [by_entry.get(Cell(setup, each)) for each in faults]
         yield _line(
-            setup.flush, setup.replication, setup.producer, *(tell(each) if each else "–" for each in entries)
+            setup.flush,
+            setup.replication,
+            setup.producer,
+            *(describe(each) if each else "–" for each in entries),
         )
 
 
@@ -94,7 +97,7 @@ def as_json(lived: Sequence[Lived]) -> str:
             "broker": str(each.worst),
             "runs": each.runs,
             "replayed": str(each.replayed.became) if each.replayed else None,
-            "told": each.replayed.told if each.replayed else None,
+            "told": each.replayed.send_result if each.replayed else None,
             "failure": each.failure or None,
         }
         for each in lived

@@ -51,17 +51,17 @@ def read(text: str) -> Any:
     """
     tokens = _TOKEN.findall(text)
     if "".join(tokens) != re.sub(r'"(?:\\.|[^"\\])*"|[\s,]+', lambda m: m[0] if m[0][0] == '"' else "", text):
-        raise ValueError(f"{text[:40]!r} is no EDN")
+        raise ValueError(f"{text[:40]!r} is not EDN")
     tokens.reverse()
     value = _value(tokens)
     if tokens:
-        raise ValueError(f"{tokens[-1]!r} comes after the value")
+        raise ValueError(f"{tokens[-1]!r} follows the value")
     return value
 
 
 def _value(tokens: list[str]) -> Any:
     if not tokens:
-        raise ValueError("the value ends too early")
+        raise ValueError("the value is incomplete")
     token = tokens.pop()
     if token == "[":
         return _until("]", tokens)

@@ -40,8 +40,8 @@ def _read_jsonl(path: Path) -> list[Line]:
         return list(decode_lines(file, str(path)))
 
 
-def _write_jsonl(told: Iterable[Line]) -> bytes:
-    return b"".join(map(encode, told))
+def _write_jsonl(history: Iterable[Line]) -> bytes:
+    return b"".join(map(encode, history))
 
 
 # Jepsen's kafka workload: operations are lists of micro-operations on keys, values are numbers.
@@ -57,7 +57,7 @@ class _Numbers:
         return self.names.setdefault(name, len(self.names))
 
 
-def write_jepsen(told: Iterable[Line]) -> bytes:
+def write_jepsen(history: Iterable[Line]) -> bytes:
     """Return EDN in the form of jepsen.tests.kafka, one operation per line.
 
     The operations are sends and polls of application queues. Queues and message ids become numbers. A process
@@ -66,33 +66,33 @@ def write_jepsen(told: Iterable[Line]) -> bytes:
     """
     queues, ids, processes = _Numbers(), _Numbers(), _Numbers()
     crashed: dict[str | int, int] = defaultdict(int)
-    asked: dict[str | int, Line] = {}
+    open_requests: dict[str | int, Line] = {}
     out: list[str] = []
 
     def say(line: Line, f: str, value: Any) -> None:
         nemesis = line.process == NEMESIS
-        who = processes[f"{line.process} {crashed[line.process]}"]
+        process = processes[f"{line.process} {crashed[line.process]}"]
         out.append(
             edn.write(
                 {
                     Keyword("type"): Keyword(line.type),
                     Keyword("f"): Keyword(f),
                     Keyword("value"): value,
-                    Keyword("process"): Keyword(NEMESIS) if nemesis else who,
+                    Keyword("process"): Keyword(NEMESIS) if nemesis else process,
                     Keyword("time"): line.time,
                     Keyword("index"): len(out),
                 }
             )
         )
 
-    told = list(told)
-    filtered = {name for line in told if isinstance(line, lines.Setup)
+    history = list(history)
+    filtered = {name for line in history if isinstance(line, lines.Setup)
                 for name, group in line.value.groups.items() if group.tags}  # fmt: skip
-    homes = _homes(told)
-    for line in told:
-        invoke = asked.pop(line.process, None) if line.type is not Type.INVOKE else None
+    homes = _homes(history)
+    for line in history:
+        invoke = open_requests.pop(line.process, None) if line.type is not Type.INVOKE else None
         if line.type is Type.INVOKE:
-            asked[line.process] = line
+            open_requests[line.process] = line
         match line:
             case lines.Fault():
                 say(line, line.value.kind, line.value.node)
@@ -112,38 +112,38 @@ def write_jepsen(told: Iterable[Line]) -> bytes:
     return "".join(f"{each}\n" for each in out).encode()
 
 
-def _homes(told: Iterable[Line]) -> dict[str, str]:
+def _homes(history: Iterable[Line]) -> dict[str, str]:
     """Return the queue of each message, from an answer or a consumer.
 
     Jepsen's producers know it in advance.
     """
-    sorted_out = record(told)
+    sorted_out = record(history)
     homes = {sent.message.id: sent.queue for sent in sorted_out.sends}
     homes.update((message.id, read.queue) for read, message in sorted_out.sights if is_own(read.queue))
     return homes
 
 
 def _send_of(
-    asked: lines.Send, line: Line, homes: dict[str, str], queues: _Numbers, ids: _Numbers
+    request: lines.Send, line: Line, homes: dict[str, str], queues: _Numbers, ids: _Numbers
 ) -> list[Any] | None:
     assert isinstance(line, lines.Send)
-    told = line.value if line.type is Type.OK else None
+    response = line.value if line.type is Type.OK else None
     operations: list[Any] = []
-    for place, message in enumerate(asked.value.messages):
+    for place, message in enumerate(request.value.messages):
         value: Any = ids[message.id]
-        if told is not None:  # an answer without a queue has no offset
-            value = [told.offset + place if told.queue else None, value]
-        operations.append([Keyword("send"), queues[homes[message.id] or asked.value.topic], value])
+        if response is not None:  # an answer without a queue has no offset
+            value = [response.offset + place if response.queue else None, value]
+        operations.append([Keyword("send"), queues[homes[message.id] or request.value.topic], value])
     return operations
 
 
-def _poll_of(asked: lines.Poll, line: lines.Poll, queues: _Numbers, ids: _Numbers) -> list[Any] | None:
-    if not is_own(asked.value.queue):
+def _poll_of(request: lines.Poll, line: lines.Poll, queues: _Numbers, ids: _Numbers) -> list[Any] | None:
+    if not is_own(request.value.queue):
         return None
     if line.type is not Type.OK:
         return [[Keyword("poll")]]
     pairs = [[message.offset, ids[message.id]] for message in line.value.messages]
-    return [[Keyword("poll"), {queues[asked.value.queue]: pairs} if pairs else {}]]
+    return [[Keyword("poll"), {queues[request.value.queue]: pairs} if pairs else {}]]
 
 
 def read_jepsen(path: Path) -> list[Line]:
@@ -155,30 +155,32 @@ def read_jepsen(path: Path) -> list[Line]:
     Raises:
         HistoryError: it is not EDN, or not of that workload.
     """
-    told: list[_Told] = []
+    operations: list[_Operation] = []
     for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
         try:
-            told.append(_Told.of(edn.read(text), number))
+            operations.append(_Operation.of(edn.read(text), number))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise HistoryError(f"{path}:{number}: not an operation of Jepsen's: {error}") from None
+            raise HistoryError(f"{path}:{number}: not a Jepsen operation: {error}") from None
     out: list[Line] = [lines.Setup(0, 0, NEMESIS, Type.INFO, SetupValue(name=path.name))]
-    ends: dict[Any, _Told] = {}
-    for each in reversed(told):
+    ends: dict[Any, _Operation] = {}
+    for each in reversed(operations):
         # The queues of a poll are known only at its end, but its invoke line needs them.
         each.end = ends.pop(each.process, None) if each.type is Type.INVOKE else each
         if each.type is not Type.INVOKE:
             ends[each.process] = each
-    for each in told:
+    for each in operations:
         try:
             for line in _of_jepsen(each):
                 out.append(replace(line, index=len(out), time=each.time))
         except (ValueError, TypeError, IndexError) as error:
-            raise HistoryError(f"{path}:{each.number}: not of the kafka workload: {error}") from None
+            raise HistoryError(
+                f"{path}:{each.number}: not an operation of Jepsen's kafka workload: {error}"
+            ) from None
     return out
 
 
 @dataclass(slots=True)
-class _Told:
+class _Operation:
     """One operation as it is in Jepsen's history."""
 
     f: str
@@ -187,13 +189,13 @@ class _Told:
     time: int
     value: Any
     number: int
-    end: "_Told | None" = None
+    end: "_Operation | None" = None
 
     @classmethod
-    def of(cls, told: dict[Any, Any], number: int) -> "_Told":
-        f, type_ = str(told[Keyword("f")]), Type(str(told[Keyword("type")]))
-        time = int(told.get(Keyword("time"), number))
-        return cls(f, type_, told[Keyword("process")], time, told.get(Keyword("value")), number)
+    def of(cls, fields: dict[Any, Any], number: int) -> "_Operation":
+        f, type_ = str(fields[Keyword("f")]), Type(str(fields[Keyword("type")]))
+        time = int(fields.get(Keyword("time"), number))
+        return cls(f, type_, fields[Keyword("process")], time, fields.get(Keyword("value")), number)
 
     def polled(self) -> list[tuple[Any, list[Any]]]:
         """Return (key, pairs of offset and value) for every queue in which the poll found messages."""
@@ -202,46 +204,46 @@ class _Told:
         return [pair for micro in self.end.value if len(micro) > 1 for pair in micro[1].items()]
 
 
-def _of_jepsen(told: _Told) -> Iterator[Line]:
-    if told.process == Keyword(NEMESIS):
-        if told.type is Type.INFO and told.value is not None:
-            yield lines.Fault(0, 0, NEMESIS, Type.INFO, FaultValue(told.f, str(told.value)))
-    elif told.f == "send":
+def _of_jepsen(operation: _Operation) -> Iterator[Line]:
+    if operation.process == Keyword(NEMESIS):
+        if operation.type is Type.INFO and operation.value is not None:
+            yield lines.Fault(0, 0, NEMESIS, Type.INFO, FaultValue(operation.f, str(operation.value)))
+    elif operation.f == "send":
         by_key: dict[str, list[Any]] = defaultdict(list)
-        for micro in told.value:
+        for micro in operation.value:
             by_key[str(micro[1])].append(micro[2])
         for key, sent in by_key.items():
             pairs = [each if isinstance(each, list) else [None, each] for each in sent]
             placed = pairs[0][0] is not None
             queue, offset = (f"{key}/jepsen/0", int(pairs[0][0])) if placed else ("", -1)
             messages = tuple(Message(str(value)) for _, value in pairs)
-            status = SEND_OK if told.type is Type.OK else ""
-            asked = SendValue(key, messages, status, queue, offset)
-            yield lines.Send(0, 0, f"{told.process} {key}", told.type, asked)
-    elif told.f == "poll":
-        for key, pairs in told.polled():
+            status = SEND_OK if operation.type is Type.OK else ""
+            sends = SendValue(key, messages, status, queue, offset)
+            yield lines.Send(0, 0, f"{operation.process} {key}", operation.type, sends)
+    elif operation.f == "poll":
+        for key, pairs in operation.polled():
             queue, first, after = f"{key}/jepsen/0", int(pairs[0][0]), int(pairs[-1][0]) + 1
-            value = PollValue(f"jepsen {told.process}", queue, first)
-            if told.type is Type.OK:
+            value = PollValue(f"jepsen {operation.process}", queue, first)
+            if operation.type is Type.OK:
                 found = tuple(Delivered(str(id_), int(offset)) for offset, id_ in pairs)
                 value = PollValue(messages=found, next=after)
-            yield lines.Poll(0, 0, f"{told.process} {key}", told.type, value)
-    elif told.f in ("assign", "subscribe"):
-        queues = tuple(f"{key}/jepsen/0" for key in told.value)
-        assigned = AssignValue(f"jepsen {told.process}", queues=queues)
-        yield lines.Assign(0, 0, told.process, told.type, assigned)
+            yield lines.Poll(0, 0, f"{operation.process} {key}", operation.type, value)
+    elif operation.f in ("assign", "subscribe"):
+        queues = tuple(f"{key}/jepsen/0" for key in operation.value)
+        assigned = AssignValue(f"jepsen {operation.process}", queues=queues)
+        yield lines.Assign(0, 0, operation.process, operation.type, assigned)
 
 
 # elle's list-append: every queue is a list, a send appends, and each consumer reads it once.
 
 
-def write_elle(told: Iterable[Line]) -> bytes:
+def write_elle(history: Iterable[Line]) -> bytes:
     """Return EDN for `elle-cli --model list-append`: a send appends to the list of its queue.
 
     A consumer that polled a queue from its beginning without a gap has read that prefix of the list, at its
     last poll.
     """
-    sorted_out = record(told)
+    sorted_out = record(history)
     queues, ids, processes = _Numbers(), _Numbers(), _Numbers()
     read_by: dict[tuple[str, str, str], list[Read]] = defaultdict(list)
     for read in sorted_out.reads:
@@ -264,9 +266,9 @@ def write_elle(told: Iterable[Line]) -> bytes:
         got = [message for poll in polls for message in poll.messages]
         if got and [message.offset for message in got] == list(range(len(got))):
             last = polls[-1].span
-            asked = [[Keyword("r"), queues[queue], None]]
+            invoked = [[Keyword("r"), queues[queue], None]]
             value = [[Keyword("r"), queues[queue], [ids[message.id] for message in got]]]
-            events.append((last.start, last.began, f"r{number}", Type.INVOKE, asked))
+            events.append((last.start, last.began, f"r{number}", Type.INVOKE, invoked))
             events.append((last.end, last.ended, f"r{number}", Type.OK, value))
     events.sort(key=lambda event: event[:3])
     out = [
@@ -316,29 +318,29 @@ class _Chaos:
 
     @classmethod
     def of(cls, columns: Sequence[str]) -> "_Chaos":
-        told = dict(zip(OPENCHAOS, columns, strict=True))
-        told = {name: "" if text in _NOTHING else text for name, text in told.items()}
-        request = {"REQUEST": True, "RESPONSE": False}[told["kind"]]
+        fields = dict(zip(OPENCHAOS, columns, strict=True))
+        fields = {name: "" if text in _NOTHING else text for name, text in fields.items()}
+        request = {"REQUEST": True, "RESPONSE": False}[fields["kind"]]
         return cls(
-            told["process"],
+            fields["process"],
             request,
-            {"enqueue": "enqueue", "dequeue": "dequeue"}[told["f"]],
-            Type.INVOKE if request else _RESULTS[told["result"]],
-            told["value"],
-            int(told["time"]),
-            told["key"],
-            f"openchaos/b/{int(told['queue'] or 0)}",
-            int(told["offset"] or -1),
-            int(told["latency"] or 0),
+            {"enqueue": "enqueue", "dequeue": "dequeue"}[fields["f"]],
+            Type.INVOKE if request else _RESULTS[fields["result"]],
+            fields["value"],
+            int(fields["time"]),
+            fields["key"],
+            f"openchaos/b/{int(fields['queue'] or 0)}",
+            int(fields["offset"] or -1),
+            int(fields["latency"] or 0),
         )
 
     def line(self, index: int) -> Line:
         time = self.time_ms * _NS
         if self.f == "enqueue":
             status = SEND_OK if self.type is Type.OK else ""
-            asked = SendValue("openchaos", (Message(self.value, key=self.key),))
+            value = SendValue("openchaos", (Message(self.value, key=self.key),))
             answer = SendValue(status=status, queue=self.queue, offset=self.offset)
-            return lines.Send(index, time, self.process, self.type, asked if self.request else answer)
+            return lines.Send(index, time, self.process, self.type, value if self.request else answer)
         found = (Delivered(self.value, self.offset, key=self.key),)
         taken = found if self.value and self.type is Type.OK else ()
         popped = PopValue("openchaos", self.queue) if self.request else PopValue(messages=taken)
@@ -356,16 +358,16 @@ def read_openchaos(path: Path) -> list[Line]:
         HistoryError: a line has another form.
     """
     out: list[Line] = [lines.Setup(0, 0, NEMESIS, Type.INFO, SetupValue(name=path.name))]
-    asked: dict[str, _Chaos] = {}
+    open_requests: dict[str, _Chaos] = {}
     for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
         columns = text.split("\t")
         try:
             if columns[0] == _FAULT:
                 out.append(_chaos_fault(columns, len(out)))
             else:
-                told = _Chaos.of(columns)
-                _check_answer(told, asked)
-                out.append(told.line(len(out)))
+                message = _Chaos.of(columns)
+                _check_answer(message, open_requests)
+                out.append(message.line(len(out)))
         except (ValueError, KeyError) as error:
             known = f"whose columns are {', '.join(OPENCHAOS)}"
             raise HistoryError(f"{path}:{number}: not a line of OpenChaos, {known}: {error!r}") from None
@@ -377,24 +379,26 @@ def _chaos_fault(columns: Sequence[str], index: int) -> Line:
     return lines.Fault(index, int(moment) * _NS, NEMESIS, Type.INFO, FaultValue(_FAULTS[phase], name))
 
 
-def _check_answer(told: _Chaos, asked: dict[str, _Chaos]) -> None:
+def _check_answer(operation: _Chaos, open_requests: dict[str, _Chaos]) -> None:
     """Check a request or response, and update the open requests.
 
     Raises:
         ValueError: a request while another one is open, or a response that matches no request.
     """
-    request = asked.pop(told.process, None)
-    if told.request:
+    request = open_requests.pop(operation.process, None)
+    if operation.request:
         if request is not None:
-            raise ValueError(f"process {told.process} waits already")
-        asked[told.process] = told
+            raise ValueError(f"process {operation.process} has an open request already")
+        open_requests[operation.process] = operation
         return
-    if request is None or request.f != told.f:
-        raise ValueError(f"process {told.process} did not ask for {told.f}")
-    if told.f == "enqueue" and told.value != request.value:
-        raise ValueError(f"{told.value[:40]!r} is answered, {request.value[:40]!r} was asked")
-    if told.time_ms < request.time_ms or told.latency_ms < 0:
-        raise ValueError(f"{told.latency_ms} ms from {request.time_ms} to {told.time_ms}")
+    if request is None or request.f != operation.f:
+        raise ValueError(f"process {operation.process} has no open request {operation.f}")
+    if operation.f == "enqueue" and operation.value != request.value:
+        raise ValueError(f"the response has {operation.value[:40]!r}, the request has {request.value[:40]!r}")
+    if operation.time_ms < request.time_ms or operation.latency_ms < 0:
+        raise ValueError(
+            f"{operation.latency_ms} ms of latency between {request.time_ms} and {operation.time_ms}"
+        )
 
 
 READERS: Final[dict[str, Callable[[Path], list[Line]]]] = {

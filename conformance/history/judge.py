@@ -28,9 +28,9 @@ class Judged:
     seconds: float
 
 
-def judge(told: Iterable[Line] | Record) -> list[Judged]:
+def judge(history: Iterable[Line] | Record) -> list[Judged]:
     """Apply every rule. If lines are missing, nothing is `held`, and rules based on absence are `unknown`."""
-    sorted_out = told if isinstance(told, Record) else record(told)
+    sorted_out = history if isinstance(history, Record) else record(history)
     judged = []
     for rule in RULES:
         began = time.perf_counter()
@@ -68,11 +68,11 @@ def check_files(paths: Sequence[Path], order_file: BinaryIO | None = None) -> Re
     )
 
 
-def check(told: Iterable[Line], name: str, order_file: BinaryIO | None = None) -> Report:
+def check(history: Iterable[Line], name: str, order_file: BinaryIO | None = None) -> Report:
     """Check a history; `name` is its source, which is used in the command that repeats the check."""
     began = time.perf_counter()
     with _no_collection():
-        sorted_out = record(told)
+        sorted_out = record(history)
         read_seconds = time.perf_counter() - began
         found = results(sorted_out, LAYER, f"mqproof check-history {name}")
         tables = tuple(_tables(sorted_out, name, order_file))
@@ -90,11 +90,11 @@ def check(told: Iterable[Line], name: str, order_file: BinaryIO | None = None) -
     )
 
 
-def _tables(told: Record, name: str, order_file: BinaryIO | None) -> Iterator[Table]:
-    if told.gaps:
-        yield Table(f"Gaps in {name}", ("gap",), tuple((gap,) for gap in told.gaps))
+def _tables(history: Record, name: str, order_file: BinaryIO | None) -> Iterator[Table]:
+    if history.gaps:
+        yield Table(f"Gaps in {name}", ("gap",), tuple((gap,) for gap in history.gaps))
     if order_file is not None:
-        found = list(linearizations.orders(told))
+        found = list(linearizations.orders(history))
         order_file.writelines(map(linearizations.written, found))
         yield linearizations.table(found)
 
@@ -114,23 +114,23 @@ def _no_collection() -> Iterator[None]:
             gc.enable()
 
 
-def results(told: Record, layer: str, replay: str) -> tuple[Result, ...]:
+def results(history: Record, layer: str, replay: str) -> tuple[Result, ...]:
     """Return the results of all rules; `replay` is the command that repeats the check."""
-    return tuple(_result(each, told, layer, replay) for each in judge(told))
+    return tuple(_result(each, history, layer, replay) for each in judge(history))
 
 
-def _result(judged: Judged, told: Record, layer: str, replay: str) -> Result:
+def _result(judged: Judged, history: Record, layer: str, replay: str) -> Result:
     rule, finding = judged.rule, judged.finding
     invariant = catalogue()[rule.invariant]
     promise = f"{rule.invariant} {invariant.name}"
     if finding.verdict is Verdict.NOT_TESTED:
-        detail = f"{promise}: the setup sets no bound, or nothing of the kind was done"
+        detail = f"{promise}: the setup has no bound, or there was no such operation"
         return Result(rule.id, rule.name, layer, Verdict.NOT_TESTED, finding.counts, detail=detail)
     if finding.verdict is Verdict.UNKNOWN and not any(finding.counts.values()):
-        detail = f"{promise}: the history shows nothing of it"
+        detail = f"{promise}: the history has no relevant operation"
         return Result(rule.id, rule.name, layer, Verdict.NOT_TESTED, finding.counts, detail=detail)
     if finding.verdict is Verdict.UNKNOWN:
-        why = "lines are missing" if told.gap_count else "the history does not decide it"
+        why = "lines are missing" if history.gap_count else "the history is not sufficient to decide"
         return Result(rule.id, rule.name, layer, Verdict.UNKNOWN, finding.counts, finding.witnesses,
                       f"{promise}: {why}")  # fmt: skip
     violated = finding.verdict is Verdict.VIOLATED

@@ -13,7 +13,7 @@ from mqproof.conformance.history.record import Record
 from mqproof.conformance.history.rules.linear import INSTANTS, Seen, queues, words
 from mqproof.report.model import Table
 
-_TOLD_MAX: Final = 6
+_SHOWN_MAX: Final = 6
 
 
 class Order(NamedTuple):
@@ -29,18 +29,20 @@ class Order(NamedTuple):
     """The operations that allow no order; empty if there is one."""
 
 
-def orders(told: Record) -> Iterator[Order]:
+def orders(history: Record) -> Iterator[Order]:
     """Yield the order of each queue for each group that polls it.
 
     Raises:
         AssertionError: the order that was found is not valid.
     """
-    for seen in queues(told):
+    for seen in queues(history):
         found = linearize(seen.elements, seen.empties)
         if isinstance(found, Violation):
-            yield Order(seen, (), words(told, seen, found))
+            yield Order(seen, (), words(history, seen, found))
             continue
-        assert certified(found, seen.elements, seen.empties), f"{seen.queue}: the order is no queue's"
+        assert certified(found, seen.elements, seen.empties), (
+            f"{seen.queue}: the order is not valid for a queue"
+        )
         ids = {Kind.PUT: seen.elements, Kind.TAKE: seen.elements}
         steps = (
             (kind.value, ids[kind][number].value if kind in ids else "", instant // INSTANTS)
@@ -51,9 +53,9 @@ def orders(told: Record) -> Iterator[Order]:
 
 def written(order: Order) -> bytes:
     """Return a line of JSON: group, queue, and `order` with its steps, or `violation`."""
-    told: dict[str, Any] = {"group": order.seen.group, "queue": order.seen.queue}
-    told |= {"violation": order.why} if order.why else {"order": order.steps}
-    return msgspec.json.encode(told) + b"\n"
+    summary: dict[str, Any] = {"group": order.seen.group, "queue": order.seen.queue}
+    summary |= {"violation": order.why} if order.why else {"order": order.steps}
+    return msgspec.json.encode(summary) + b"\n"
 
 
 def table(found: list[Order]) -> Table:
@@ -65,5 +67,5 @@ def table(found: list[Order]) -> Table:
 def _begin(order: Order) -> str:
     if order.why:
         return f"none: {order.why}"
-    told = [f"{kind} {id_}".strip() for kind, id_, _ in order.steps[:_TOLD_MAX]]
-    return ", ".join(told) + (", …" if len(order.steps) > _TOLD_MAX else "")
+    shown = [f"{kind} {id_}".strip() for kind, id_, _ in order.steps[:_SHOWN_MAX]]
+    return ", ".join(shown) + (", …" if len(order.steps) > _SHOWN_MAX else "")

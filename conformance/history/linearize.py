@@ -174,7 +174,7 @@ class _Cover:
                 if best is None or self._surely[place].take_start > best.take_start:
                     best = self._surely[place]
                 place += 1
-            assert best is not None, "the answer is covered"
+            assert best is not None, "no element covers the interval of the empty answer"
             chain.append(best)
             reached = best.take_start
         return tuple(chain)

@@ -172,7 +172,7 @@ class Record:
         return self._made[make]  # type: ignore[no-any-return]
 
     def group(self, name: str) -> Group:
-        return self.setup.groups.get(name, _UNTOLD)
+        return self.setup.groups.get(name, _UNNAMED)
 
     @cached_property
     def tags(self) -> dict[str, tuple[str, ...]]:
@@ -280,7 +280,7 @@ class Record:
         return Events([fault.index for fault in found], [fault.time for fault in found])
 
 
-_UNTOLD: Final = Group()
+_UNNAMED: Final = Group()
 
 
 def is_own(queue: str) -> bool:
@@ -288,10 +288,10 @@ def is_own(queue: str) -> bool:
     return not queue.startswith((RETRY, DEAD))
 
 
-def record(told: Iterable[Line]) -> Record:
+def record(history: Iterable[Line]) -> Record:
     """Sort the operations of the lines into a Record."""
     builder = _Builder()
-    for line in told:
+    for line in history:
         builder.add(line)
     return builder.done()
 
@@ -308,7 +308,7 @@ class _Builder:
 
     def add(self, line: Line) -> None:
         if line.index != self._index:
-            self._gap(f"line {self._index} is missing: {line.index} comes instead")
+            self._gap(f"line {self._index} is missing: line {line.index} follows")
         if line.time < self._time:
             self._gap(f"line {line.index} is older than the one before it")
         self._index, self._time = line.index + 1, line.time
@@ -319,7 +319,9 @@ class _Builder:
             self.record.faults.append(line)  # type: ignore[arg-type]
         elif line.type is Type.INVOKE:
             if (before := self._open.pop(line.process, None)) is not None:
-                self._gap(f"line {line.index}: {line.process} has not ended its operation of {before.index}")
+                self._gap(
+                    f"line {line.index}: {line.process} has not ended its operation of line {before.index}"
+                )
                 self._end(before, None)
             self._open[line.process] = line
             if isinstance(line, lines.Consume):
@@ -358,40 +360,40 @@ class _Builder:
             span, invoke.value, None if end is None else end.value
         )
 
-    def _send(self, span: Span, asked: lines.SendValue, told: lines.SendValue | None) -> None:
-        self.record.spans.append(("send", asked.topic, span))
+    def _send(self, span: Span, request: lines.SendValue, response: lines.SendValue | None) -> None:
+        self.record.spans.append(("send", request.topic, span))
         # A client that received no response may have retried several times.
-        attempts = told.attempts if told is not None else _UNTOLD_ATTEMPTS
-        told = told if told is not None and span.outcome is Outcome.OK else _NO_ANSWER
-        batch, placed = len(asked.messages), bool(told.queue) and told.offset >= 0
-        queue = told.queue or asked.queue
-        for place, message in enumerate(asked.messages):
-            offset = told.offset + place if placed else -1
+        attempts = response.attempts if response is not None else _ATTEMPTS_WITHOUT_RESPONSE
+        response = response if response is not None and span.outcome is Outcome.OK else _NO_RESPONSE
+        batch, placed = len(request.messages), bool(response.queue) and response.offset >= 0
+        queue = response.queue or request.queue
+        for place, message in enumerate(request.messages):
+            offset = response.offset + place if placed else -1
             self.record.sends.append(
                 Sent(
-                    message, asked.topic, span, told.status, queue, offset, place, batch,
-                    attempts, told.offset_id if place == 0 else "",
+                    message, request.topic, span, response.status, queue, offset, place, batch,
+                    attempts, response.offset_id if place == 0 else "",
                 )
             )  # fmt: skip
 
-    def _poll(self, span: Span, asked: lines.PollValue, told: lines.PollValue | None) -> None:
-        self.record.spans.append(("poll", topic_of(asked.queue), span))
-        if told is not None and span.outcome is Outcome.OK:
+    def _poll(self, span: Span, request: lines.PollValue, response: lines.PollValue | None) -> None:
+        self.record.spans.append(("poll", topic_of(request.queue), span))
+        if response is not None and span.outcome is Outcome.OK:
             read = Read(
-                "poll", asked.group, asked.queue, asked.client or str(span.process), span, (), span.end
+                "poll", request.group, request.queue, request.client or str(span.process), span, (), span.end
             )
-            read.offset, read.next, read.max = asked.offset, told.next, told.max
-            read.node, read.seek = told.node, asked.seek
-            self._hand(read, told.messages)
+            read.offset, read.next, read.max = request.offset, response.next, response.max
+            read.node, read.seek = response.node, request.seek
+            self._deliver(read, response.messages)
 
-    def _pop(self, span: Span, asked: lines.PopValue, told: lines.PopValue | None) -> None:
-        self.record.spans.append(("pop", topic_of(asked.queue), span))
-        if told is not None and span.outcome is Outcome.OK:
+    def _pop(self, span: Span, request: lines.PopValue, response: lines.PopValue | None) -> None:
+        self.record.spans.append(("pop", topic_of(request.queue), span))
+        if response is not None and span.outcome is Outcome.OK:
             read = Read(
-                "pop", asked.group, asked.queue, asked.client or str(span.process), span, (), span.end
+                "pop", request.group, request.queue, request.client or str(span.process), span, (), span.end
             )
-            read.invisible_ms = asked.invisible_ms
-            self._hand(read, told.messages)
+            read.invisible_ms = request.invisible_ms
+            self._deliver(read, response.messages)
 
     def _call(self, line: lines.Consume) -> None:
         """Record a call of a listener, which has its messages from the start; its end is filled in later."""
@@ -400,13 +402,13 @@ class _Builder:
         self._calls[line.process] = span
         client = value.client or str(line.process)
         read = Read("consume", value.group, value.queue, client, span, (), span.start)
-        self._hand(read, value.messages)
+        self._deliver(read, value.messages)
 
     def _consume(self, span: Span, _: lines.ConsumeValue, __: lines.ConsumeValue | None) -> None:
         call = self._calls.pop(span.process)
         call.end, call.ended, call.outcome, call.error = span.end, span.ended, span.outcome, span.error
 
-    def _hand(self, read: Read, messages: tuple[Delivered, ...]) -> None:
+    def _deliver(self, read: Read, messages: tuple[Delivered, ...]) -> None:
         self.record.reads.append(read)
         if not messages:
             return
@@ -423,34 +425,34 @@ class _Builder:
             same.append(message)
         read.messages = tuple(same)
 
-    def _query(self, span: Span, asked: lines.QueryValue, told: lines.QueryValue | None) -> None:
-        if told is not None and span.outcome is Outcome.OK:
-            value = lines.QueryValue(asked.group, asked.queue, told.offset, asked.client)
+    def _query(self, span: Span, request: lines.QueryValue, response: lines.QueryValue | None) -> None:
+        if response is not None and span.outcome is Outcome.OK:
+            value = lines.QueryValue(request.group, request.queue, response.offset, request.client)
             self.record.queries.append(Step(span, value))
 
-    def _bounds(self, span: Span, asked: lines.BoundsValue, told: lines.BoundsValue | None) -> None:
-        if told is not None and span.outcome is Outcome.OK:
-            value = lines.BoundsValue(asked.queue, told.min, told.max, told.node)
+    def _bounds(self, span: Span, request: lines.BoundsValue, response: lines.BoundsValue | None) -> None:
+        if response is not None and span.outcome is Outcome.OK:
+            value = lines.BoundsValue(request.queue, response.min, response.max, response.node)
             self.record.bounds.append(Step(span, value))
 
-    def _ack(self, span: Span, asked: Any, _: Any) -> None:
-        self.record.acks.append(Step(span, asked))
+    def _ack(self, span: Span, request: Any, _: Any) -> None:
+        self.record.acks.append(Step(span, request))
 
-    def _commit(self, span: Span, asked: Any, _: Any) -> None:
-        self.record.commits.append(Step(span, asked))
+    def _commit(self, span: Span, request: Any, _: Any) -> None:
+        self.record.commits.append(Step(span, request))
 
-    def _assign(self, span: Span, asked: Any, _: Any) -> None:
-        self.record.assigns.append(Step(span, asked))
+    def _assign(self, span: Span, request: Any, _: Any) -> None:
+        self.record.assigns.append(Step(span, request))
 
-    def _recall(self, span: Span, asked: Any, _: Any) -> None:
-        self.record.recalls.append(Step(span, asked))
+    def _recall(self, span: Span, request: Any, _: Any) -> None:
+        self.record.recalls.append(Step(span, request))
 
-    def _deletetopic(self, span: Span, asked: Any, _: Any) -> None:
-        self.record.deletions.append(Step(span, asked))
+    def _deletetopic(self, span: Span, request: Any, _: Any) -> None:
+        self.record.deletions.append(Step(span, request))
 
-    def _drain(self, span: Span, asked: Any, _: Any) -> None:
-        self.record.drains.append(Step(span, asked))
+    def _drain(self, span: Span, request: Any, _: Any) -> None:
+        self.record.drains.append(Step(span, request))
 
 
-_UNTOLD_ATTEMPTS: Final = 2
-_NO_ANSWER: Final = lines.SendValue()
+_ATTEMPTS_WITHOUT_RESPONSE: Final = 2
+_NO_RESPONSE: Final = lines.SendValue()

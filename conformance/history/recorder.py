@@ -44,10 +44,12 @@ class Historian:
         kind = _KINDS[type(value)]
         self.lines.append(kind(len(self.lines), self.now(), process, how, value, error))
 
-    def did(self, process: str, asked: Any, told: Any = None, how: Type = Type.OK, error: str = "") -> None:
+    def did(
+        self, process: str, request: Any, response: Any = None, how: Type = Type.OK, error: str = ""
+    ) -> None:
         """Record a whole operation without lines in between."""
-        self.begin(process, asked)
-        self.end(process, asked if told is None else told, how, error)
+        self.begin(process, request)
+        self.end(process, request if response is None else response, how, error)
 
     def fault(self, kind: str, node: str = "b", failure: str = "") -> None:
         value = FaultValue(kind, node, failure)

@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 _NEW_NET: Final = 0x40000000  # CLONE_NEWNET
 _SUBNET: Final = "10.77.0"
-_NOBODY: Final = "02:00:00:00:00:fe"
+_UNUSED_ADDRESS: Final = "02:00:00:00:00:fe"
 """A link-layer address that no machine has."""
 _ENDS_IN_S: Final = 10.0
 
@@ -66,7 +66,9 @@ class Machines:
     def part(self, one: str, other: str) -> None:
         """Cut the connection between these two machines only."""
         for here, there in ((one, other), (other, one)):
-            self._neighbour(here, "replace", self.address(there), "lladdr", _NOBODY, "nud", "permanent")
+            self._neighbour(
+                here, "replace", self.address(there), "lladdr", _UNUSED_ADDRESS, "nud", "permanent"
+            )
 
     def join(self, one: str, other: str) -> None:
         for here, there in ((one, other), (other, one)):

@@ -95,7 +95,7 @@ class Cluster:
             code = self.processes[name].wait(seconds_max)
         except subprocess.TimeoutExpired:
             raise ClusterError(
-                f"{name} does not end within {seconds_max:.0f} s; see {self._log(name)}"
+                f"{name} did not end within {seconds_max:.0f} s; see {self._log(name)}"
             ) from None
         if code != 0:
             raise ClusterError(f"{name} ended with code {code}; see {self._log(name)}")
@@ -120,7 +120,7 @@ class Cluster:
                 if line.startswith("ready "):
                     return dict(part.split("=", 1) for part in line.split()[1:])
             time.sleep(0.02)
-        raise ClusterError(f"{name} is not ready within {READY_SECONDS_MAX:.0f} s; see {log}")
+        raise ClusterError(f"{name} was not ready within {READY_SECONDS_MAX:.0f} s; see {log}")
 
     def _start(self, name: str, *arguments: str) -> subprocess.Popen[bytes]:
         events = ("--events", str(self.events / f"{name}.ndjson")) if self.keeps_events else ()
@@ -153,7 +153,7 @@ def free_port(below: int = 0) -> int:
     for port in random.sample(_PORTS, 64):
         if all(map(_is_free, range(port - below, port + 1))):
             return port
-    raise ClusterError(f"64 ports between {_PORTS.start} and {_PORTS.stop} are all taken")
+    raise ClusterError(f"64 ports between {_PORTS.start} and {_PORTS.stop} are all in use")
 
 
 def free_ports(count: int) -> list[int]:

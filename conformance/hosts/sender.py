@@ -27,7 +27,7 @@ class Sender:
             if isinstance(self._client.send(new_message("bench", b"x")), Sent):
                 return time.perf_counter()
             time.sleep(_POLL_S)
-        raise ClusterError(f"the client could send nothing within {_SECONDS_MAX:.0f} s")
+        raise ClusterError(f"the client could not send a message within {_SECONDS_MAX:.0f} s")
 
 
 @contextmanager

@@ -99,7 +99,7 @@ class Fsync:
     def __call__(self, function: Callable[[], T]) -> Awaitable[T]:
         done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
 
-        def tell(result: T) -> None:
+        def deliver(result: T) -> None:
             if not done.done():
                 done.set_result(result)
 
@@ -112,7 +112,7 @@ class Fsync:
                 except BaseException as error:  # also a simulated crash: the caller handles it
                     done.set_exception(error)
                 else:
-                    self._later(tell, result)
+                    self._later(deliver, result)
 
         self._later(call)
         return done
@@ -247,11 +247,11 @@ class Cluster:
             await self._while_it_lives(node, server.start())
             return
 
-        def told(event: Event) -> None:
+        def forward(event: Event) -> None:
             if self.brokers.get(node) is broker:
-                self._saw(event)
+                self._record(event)
 
-        events = EventLog(told, node, machine.clock, self._seqs.get(node, 0))
+        events = EventLog(forward, node, machine.clock, self._seqs.get(node, 0))
         broker = self.brokers[node] = Broker(self.config(node), machine.runtime(), events)
         if error := await self._while_it_lives(node, self._starting(node, broker)):
             raise error
@@ -385,7 +385,7 @@ class Cluster:
             replication=replication if node != OTHER else ReplicationConfig(),
         )
 
-    def _saw(self, event: Event) -> None:
+    def _record(self, event: Event) -> None:
         self._seqs[event.node] = event.seq + 1
         self.events.append(event)
         if event.kind is Kind.BECOME_LEADER and event.term:
@@ -427,7 +427,7 @@ class Cluster:
 
     def _store(self, node: str) -> MessageStore:
         store = self.brokers[node].store
-        assert isinstance(store, MessageStore), "its log is its own"
+        assert isinstance(store, MessageStore), "a member has its own log"
         return store
 
     def _committed(self, node: str) -> Sequence[StoredMessage]:

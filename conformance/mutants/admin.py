@@ -27,17 +27,17 @@ def _one_key_only(message: Message) -> tuple[str, ...]:
     return tuple(key for key in keys if key)
 
 
-def _any_topic(store: MessageStore, _topic: str, *told: Any, **options: Any) -> list[bytes]:
-    return [data for topic in store.topics() for data in _find(store, topic, *told, **options)]
+def _any_topic(store: MessageStore, _topic: str, *args: Any, **options: Any) -> list[bytes]:
+    return [data for topic in store.topics() for data in _find(store, topic, *args, **options)]
 
 
-def _oldest_left_out(store: MessageStore, *told: Any, **options: Any) -> list[bytes]:
-    found = _find(store, *told, **options)
+def _oldest_left_out(store: MessageStore, *args: Any, **options: Any) -> list[bytes]:
+    found = _find(store, *args, **options)
     return found[1:] if len(found) > 1 else found
 
 
-def _newest_first(store: MessageStore, *told: Any, **options: Any) -> list[bytes]:
-    return _find(store, *told, **options)[::-1]
+def _newest_first(store: MessageStore, *args: Any, **options: Any) -> list[bytes]:
+    return _find(store, *args, **options)[::-1]
 
 
 def _always_the_first(store: MessageStore, _commit_offset: int) -> bytes | None:
@@ -134,7 +134,7 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
             f"{_TOPICS}.put_all", _counts_stay,
         ),
         _mutant(
-            "topic-not-deleted", "a topic is not deleted at the broker", "SPEC-1", f"{_TOPICS}.delete",
+            "topic-not-deleted", "a topic is not deleted on the broker", "SPEC-1", f"{_TOPICS}.delete",
             _nothing_is_deleted,
         ),
         _mutant(

@@ -12,7 +12,7 @@ from mqproof.impl.client.model import MessageQueue
 _load = Offsets.load
 
 
-def _nobody(*_told: Any) -> None:
+def _no_effect(*_args: Any) -> None:
     pass
 
 
@@ -31,14 +31,14 @@ MUTANTS: Final[dict[str, Mutant]] = {
     for each in (
         Mutant(
             "reset-told-to-nobody", "members are not notified that their offsets were reset", "SPEC-1",
-            "mqproof.impl.broker.processors.offset_admin:_notify_members", _nobody,
+            "mqproof.impl.broker.processors.offset_admin:_notify_members", _no_effect,
         ),
         Mutant(
             "reset-not-obeyed", "a push consumer ignores a reset and continues at its position", "SPEC-1",
-            "mqproof.impl.client.consuming.push_consumer:PushConsumer.reset_offsets", _nobody,
+            "mqproof.impl.client.consuming.push_consumer:PushConsumer.reset_offsets", _no_effect,
         ),
         Mutant(
-            "taken-over-too-low", "a push consumer that takes a queue over reads its last message again",
+            "taken-over-too-low", "a push consumer that takes over a queue reads its last message again",
             "SPEC-1", "mqproof.impl.client.consuming.offset_store:Offsets.load", _one_behind,
         ),
         Mutant(

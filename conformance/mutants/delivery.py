@@ -28,15 +28,15 @@ def _newest_id_missing(table: ClientTable, group: str) -> list[str]:
     return ids[:-1] if len(ids) > 1 else ids
 
 
-def _nobody_is_silent(_table: ClientTable, _before_ms: int) -> list[Channel]:
+def _no_silent_clients(_table: ClientTable, _before_ms: int) -> list[Channel]:
     return []
 
 
-def _nobody_is_told(_services: Services, _groups: Iterable[str]) -> None:
+def _no_notification(_services: Services, _groups: Iterable[str]) -> None:
     pass
 
 
-def _told_of_new_groups_only(
+def _notified_of_new_groups_only(
     table: ClientTable, channel: Channel, heartbeat: Heartbeat, member: Any
 ) -> set[str]:
     known = {data.group_name for data in heartbeat.consumer_data_set if table.consumer_group(data.group_name)}
@@ -57,16 +57,16 @@ def _of_another_queue(table: OffsetTable, group: str, topic: str, queue_id: int,
     _commit(table, group, topic, max(0, queue_id - 1), offset)
 
 
-def _second_left_out(*told: Any) -> GetResult:
-    found = _read_messages(*told)
+def _second_left_out(*args: Any) -> GetResult:
+    found = _read_messages(*args)
     return replace(found, records=found.records[:1] + found.records[2:])
 
 
 def _queue_of_the_neighbour(
-    store: MessageStore, topic: str, queue_id: int, *told: Any, **options: Any
+    store: MessageStore, topic: str, queue_id: int, *args: Any, **options: Any
 ) -> GetResult:
     other = queue_id ^ 1
-    return _get(store, topic, other if store.max_offset(topic, other) else queue_id, *told, **options)
+    return _get(store, topic, other if store.max_offset(topic, other) else queue_id, *args, **options)
 
 
 def _empty(_table: OffsetTable) -> None:
@@ -113,15 +113,15 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
         ),
         _mutant(
             "silent-member-stays", "a member that is silent for a long time is kept", "SPEC-1",
-            f"{_CLIENTS}.silent_since", _nobody_is_silent,
+            f"{_CLIENTS}.silent_since", _no_silent_clients,
         ),
         _mutant(
             "nobody-notified", "members are not notified that others joined or left", "SPEC-1",
-            "mqproof.impl.broker.processors.groups:notify", _nobody_is_told,
+            "mqproof.impl.broker.processors.groups:notify", _no_notification,
         ),
         _mutant(
             "joining-not-told", "members are notified when a member leaves, not when it joins", "SPEC-1",
-            f"{_CLIENTS}.heartbeat", _told_of_new_groups_only,
+            f"{_CLIENTS}.heartbeat", _notified_of_new_groups_only,
         ),
         _mutant(
             "offsets-not-read-at-start", "a broker that starts does not read the offsets of groups",

@@ -19,14 +19,14 @@ _vote_result, _round_result = rules.vote_result, rules.round_result
 _append = State.append
 
 
-def _whoever_asks(
+def _vote_for_any_candidate(
     candidate: str, term: int, end: Any, mine: Any, voter_state: tuple[int, str | None, str | None]
 ) -> Vote:
     my_term, _, leader = voter_state
     return _vote_result(candidate, term, end, mine, (my_term, None, leader))
 
 
-def _of_those_heard(results: Collection[Vote], _members: int) -> RoundResult:
+def _majority_of_answers(results: Collection[Vote], _members: int) -> RoundResult:
     return _round_result(results, len(results))
 
 
@@ -62,11 +62,11 @@ MUTANTS: Final = {
     for mutant in (
         Mutant(
             "votes-again", "a voter accepts every candidate", "SPEC-1",
-            f"{_RULES}:vote_result", _whoever_asks,
+            f"{_RULES}:vote_result", _vote_for_any_candidate,
         ),
         Mutant(
             "majority-of-those-heard", "a majority of the received answers is enough to lead", "SPEC-1",
-            f"{_RULES}:round_result", _of_those_heard,
+            f"{_RULES}:round_result", _majority_of_answers,
         ),
         Mutant(
             "leader-not-waited-for", "a candidate that hears from a leader requests the next term", "SPEC-1",

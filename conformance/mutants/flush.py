@@ -138,7 +138,7 @@ MUTANTS: Final[dict[str, Mutant]] = {
         ),
         Mutant(
             "ack-of-the-next-flush",
-            "an fsync counts for what was appended while it ran",
+            "an fsync counts for records appended while it ran",
             "FLUSH-1",
             f"{_FLUSH}.round_done",
             _round_covers_all,
@@ -194,7 +194,7 @@ MUTANTS: Final[dict[str, Mutant]] = {
         ),
         Mutant(
             "torn-text-accepted",
-            "a record whose properties are torn counts as whole",
+            "a record with torn properties counts as complete",
             "FLUSH-5",
             "mqproof.impl.store.record:text_is_whole",
             _any_text,
@@ -243,7 +243,7 @@ MUTANTS: Final[dict[str, Mutant]] = {
         ),
         Mutant(
             "offsets-not-persisted",
-            "consumer offsets are not written, not even by a clean exit",
+            "consumer offsets are never written, not even at a clean exit",
             "SPEC-1",
             "mqproof.impl.broker.broker:Broker._persist_offsets",
             _persist_nothing,

@@ -36,13 +36,13 @@ def _beyond_goes_to_zero(offset: int, begin: int, end: int) -> tuple[GetStatus, 
     return _refusal(offset, begin, end)
 
 
-def _other_queue(store: MessageStore, topic: str, queue_id: int, *told: Any, **options: Any) -> GetResult:
+def _other_queue(store: MessageStore, topic: str, queue_id: int, *args: Any, **options: Any) -> GetResult:
     other = queue_id ^ 1
-    return _get(store, topic, other if store.max_offset(topic, other) else queue_id, *told, **options)
+    return _get(store, topic, other if store.max_offset(topic, other) else queue_id, *args, **options)
 
 
-def _newest_first(*told: Any) -> GetResult:
-    found = _read_messages(*told)
+def _newest_first(*args: Any) -> GetResult:
+    found = _read_messages(*args)
     return replace(found, records=found.records[::-1])
 
 
@@ -52,20 +52,20 @@ def _one_too_many(
     return _read_messages(log, queue, offset, max_count + 1, max_bytes, tags)
 
 
-def _unmatched_stays(*told: Any) -> GetResult:
-    found = _read_messages(*told)
+def _unmatched_stays(*args: Any) -> GetResult:
+    found = _read_messages(*args)
     if found.status is GetStatus.NO_MATCHED_MESSAGE:
-        return replace(found, next_offset=told[2])
+        return replace(found, next_offset=args[2])
     return found
 
 
-def _tail_is_passed_over(*told: Any) -> GetResult:
+def _tail_is_passed_over(*args: Any) -> GetResult:
     """Skips the messages that did not fit into a full answer."""
-    found = _read_messages(*told)
+    found = _read_messages(*args)
     return replace(found, next_offset=found.max_offset) if found.records else found
 
 
-def _every_tag(*_told: Any) -> Collection[int]:
+def _every_tag(*_args: Any) -> Collection[int]:
     return frozenset()
 
 
@@ -73,7 +73,7 @@ def _first_tag_only(kind: str | None, expression: str | None, is_class_filter: b
     return _tags(kind, expression.split("||")[0] if expression else expression, is_class_filter)
 
 
-def _nobody_is_woken(*_told: Any) -> None:
+def _no_wake_up(*_args: Any) -> None:
     pass
 
 
@@ -108,9 +108,9 @@ async def _offsets_stay_unwritten(broker: Broker) -> None:
     await _stop(broker)
 
 
-def _all_but_offsets(broker: Broker, seconds: float, work: Callable[[], Any], *told: Any) -> None:
+def _all_but_offsets(broker: Broker, seconds: float, work: Callable[[], Any], *args: Any) -> None:
     if work != broker._persist_offsets:
-        _every(broker, seconds, work, *told)
+        _every(broker, seconds, work, *args)
 
 
 def _expired_is_back(parts: Parts, start: int) -> tuple[int, int]:
@@ -173,7 +173,7 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
                 _one_too_many),
         _mutant(
             "held-pull-not-woken", "a new message does not complete the pull that waits for it", "SPEC-1",
-            "mqproof.impl.broker.long_polling:PullHolds.arrived", _nobody_is_woken,
+            "mqproof.impl.broker.long_polling:PullHolds.arrived", _no_wake_up,
         ),
         _mutant(
             "reset-ignored", "a commit that goes back is answered with success and not stored", "SPEC-1",
@@ -188,7 +188,7 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
             "mqproof.impl.broker.processors.queries:offset_at_time", _one_later,
         ),
         _mutant(
-            "offsets-not-written-at-exit", "a broker that is stopped does not write the latest offsets",
+            "offsets-not-written-at-exit", "a stopping broker does not write the latest offsets",
             "DELIV-5", "mqproof.impl.broker.broker:Broker.stop", _offsets_stay_unwritten,
         ),
         _mutant(

@@ -71,7 +71,7 @@ MUTANTS: Final = {
     mutant.name: mutant
     for mutant in (
         Mutant(
-            "lock-trusted-for-ever", "a lock that was granted once is trusted until it is refused", "SPEC-1",
+            "lock-trusted-for-ever", "a consumer trusts a granted lock until it is refused", "SPEC-1",
             f"{_LOCKS}.holds", _ever_confirmed,
         ),
         Mutant(

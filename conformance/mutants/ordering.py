@@ -46,7 +46,7 @@ def _not_renewed(
     return granted
 
 
-def _by_anybody(table: QueueLockTable, group: str, _client_id: str, queues: Queues) -> None:
+def _by_any_member(table: QueueLockTable, group: str, _client_id: str, queues: Queues) -> None:
     for queue in queues:
         table._leases.get(group, {}).pop(queue, None)
 
@@ -102,7 +102,7 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
             "renewal-not-noted", "the renewal of a lock does not extend its lease",
             "DELIV-13", "lock", _not_renewed
         ),
-        _mutant("unlocked-by-others", "any member may unlock a queue", "DELIV-13", "unlock", _by_anybody),
+        _mutant("unlocked-by-others", "any member may unlock a queue", "DELIV-13", "unlock", _by_any_member),
         _mutant("lease-never-over", "a lock that is not renewed is kept", "SPEC-1", "lock", _never_over),
         _mutant(
             "one-table-for-all-groups", "a lock of one group blocks other groups", "SPEC-1", "lock",

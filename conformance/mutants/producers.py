@@ -87,14 +87,14 @@ def _rested_longer(choice: QueueChoice, broker: str, took_s: float, now_s: float
 
 
 async def _chosen_in_turn(
-    producer: Producer, topic: str, last: str | None, asked: MessageQueue | None, *more: Any
+    producer: Producer, topic: str, last: str | None, queue: MessageQueue | None, *more: Any
 ) -> MessageQueue:
-    if asked is not None:
+    if queue is not None:
         producer._choice._turn += 1
-    return await _target(producer, topic, last, asked, *more)
+    return await _target(producer, topic, last, queue, *more)
 
 
-def _latest_alone(choice: QueueChoice, broker: str, took_s: float, now_s: float) -> None:
+def _latest_rest_only(choice: QueueChoice, broker: str, took_s: float, now_s: float) -> None:
     """Forgets the rests of other brokers at the end of each attempt, as if attempts never overlapped."""
     choice._rested_until_s.clear()
     _answered(choice, broker, took_s, now_s)
@@ -156,7 +156,7 @@ STEPPED: Final = {
         ),
         Mutant(
             "latest-rest-alone", "the end of an attempt ends the unavailability of other brokers", "SPEC-1",
-            "mqproof.impl.client.producing.queue_choice:QueueChoice.answered", _latest_alone,
+            "mqproof.impl.client.producing.queue_choice:QueueChoice.answered", _latest_rest_only,
         ),
     )
 }  # fmt: skip

@@ -46,15 +46,15 @@ def _level_stays_one(services: Services, original: StoredMessage, topic: TopicCo
     return _again(services, original, topic, 1 if level else 0)
 
 
-def _one_too_few(times: int, asked_max: int | None, group: SubscriptionGroup) -> bool:
-    return _is_given_up(times + 1, asked_max, group)
+def _one_too_few(times: int, request_max: int | None, group: SubscriptionGroup) -> bool:
+    return _is_given_up(times + 1, request_max, group)
 
 
-def _one_too_many(times: int, asked_max: int | None, group: SubscriptionGroup) -> bool:
-    return times > 0 and _is_given_up(times - 1, asked_max, group)
+def _one_too_many(times: int, request_max: int | None, group: SubscriptionGroup) -> bool:
+    return times > 0 and _is_given_up(times - 1, request_max, group)
 
 
-def _request_not_asked(times: int, _asked_max: int | None, group: SubscriptionGroup) -> bool:
+def _request_ignored(times: int, _request_max: int | None, group: SubscriptionGroup) -> bool:
     return _is_given_up(times, None, group)
 
 
@@ -83,7 +83,7 @@ def _nearest_message(services: Services, commit_offset: int) -> StoredMessage:
 def _first_copies_only(services: Services, commit_offset: int) -> StoredMessage:
     found = _find(services, commit_offset)
     if found.message.reconsume_times:
-        raise RefusedError(ResponseCode.SYSTEM_ERROR, "a copy")
+        raise RefusedError(ResponseCode.SYSTEM_ERROR, "it is a copy")
     return found
 
 
@@ -97,7 +97,7 @@ async def _what_waits_is_passed_over(delivery: DelayedDelivery, level: int, addr
     await _run_level(delivery, level, address)
 
 
-async def _told_by_message(delivery: DelayedDelivery, unit: Unit, address: Any) -> bool:
+async def _recorded_by_message(delivery: DelayedDelivery, unit: Unit, address: Any) -> bool:
     """Treats a later copy of a message as already delivered.
 
     Messages that arrive late, as all repeated ones do after a crash, are recorded by message instead of by
@@ -152,7 +152,7 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
         _mutant(
             "asked-retries-ignored", "the maximum number of retries in the request is ignored",
             "DELIV-7", _GIVEN_UP,
-            _request_not_asked,
+            _request_ignored,
         ),
         _mutant(
             "delayed-passed-over", "some delayed messages count as delivered", "DELIV-7",
@@ -186,7 +186,7 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
         _mutant(
             "copy-told-by-message",
             "after a crash, a repeated message makes its next copy count as delivered",
-            "DELIV-7", "mqproof.impl.broker.delayed:DelayedDelivery._put", _told_by_message,
+            "DELIV-7", "mqproof.impl.broker.delayed:DelayedDelivery._put", _recorded_by_message,
         ),
         _mutant(
             "delay-offsets-not-written", "the progress of delayed messages is not written: all are delivered"

@@ -19,7 +19,7 @@ _register, _forget, _expire = RouteTable.register, RouteTable._forget, RouteTabl
 _connection_closed, _record_queues = RouteTable.connection_closed, RouteTable._record_queues
 
 
-def _hears_no_hang_up(_table: RouteTable, _connection: int) -> list[LiveBroker]:
+def _ignores_hang_up(_table: RouteTable, _connection: int) -> list[LiveBroker]:
     return []
 
 
@@ -47,11 +47,11 @@ def _expires_at_half_time(table: RouteTable, now_ms: int) -> list[LiveBroker]:
     return silent
 
 
-def _unchanged_is_not_news(
-    table: RouteTable, key: BrokerKey, body: RegisterBrokerBody | None, **told: Any
+def _unchanged_is_no_contact(
+    table: RouteTable, key: BrokerKey, body: RegisterBrokerBody | None, **args: Any
 ) -> LiveBroker | None:
     before = table._live.get((key.cluster, key.address))
-    after = _register(table, key, body, **told)
+    after = _register(table, key, body, **args)
     now = table._live[key.cluster, key.address]
     if before is not None and before.data_version == now.data_version:
         table._live[key.cluster, key.address] = replace(now, last_update_ms=before.last_update_ms)
@@ -102,7 +102,7 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
     [
         _mutant(
             "hang-up-unheard", "a broker whose connection closed is kept until it expires", "ROUTE-1",
-            f"{_TABLE}.connection_closed", _hears_no_hang_up,
+            f"{_TABLE}.connection_closed", _ignores_hang_up,
         ),
         _mutant(
             "only-live-record-removed", "the address and queues of a broker whose connection closed are kept",
@@ -119,7 +119,7 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
         ),
         _mutant(
             "unchanged-not-refreshed", "a registration without changes does not extend the expiry time",
-            "ROUTE-2", f"{_TABLE}.register", _unchanged_is_not_news,
+            "ROUTE-2", f"{_TABLE}.register", _unchanged_is_no_contact,
         ),
         _mutant(
             "slave-unregisters-master", "a slave that unregisters also removes its master", "ROUTE-2",
@@ -134,7 +134,7 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
             "mqproof.conformance.adapters.routing.player:publish_queues", _permission_ignored,
         ),
         _mutant(
-            "slave-written", "a client sends to a broker name that has no master", "ROUTE-4",
+            "slave-written", "a client sends to a broker name without a master", "ROUTE-4",
             "mqproof.conformance.adapters.routing.player:publish_queues", _slave_is_written,
         ),
         _mutant(

@@ -126,9 +126,9 @@ def _long_key(name: str, value: str) -> bytes:
 _read, _write = headers.read, headers.write
 
 
-def _known_alone(kind: type[H], fields: dict[str, str]) -> H:
+def _known_fields_only(kind: type[H], fields: dict[str, str]) -> H:
     if unknown := fields.keys() - set(kind.__struct_encode_fields__):
-        raise HeaderError(f"{kind.__name__}: nobody knows {', '.join(sorted(unknown))}")
+        raise HeaderError(f"{kind.__name__}: unknown fields {', '.join(sorted(unknown))}")
     return _read(kind, fields)
 
 
@@ -149,7 +149,7 @@ def _unknown_fails(processors: Mapping[int, Handler]) -> Handler:
     def handle(request: Command, channel: Channel) -> Reply | Awaitable[Reply]:
         if request.code in processors:
             return known(request, channel)
-        return request.answer(ResponseCode.SYSTEM_ERROR, remark="what is that?")
+        return request.answer(ResponseCode.SYSTEM_ERROR, remark="unknown request")
 
     return handle
 
@@ -204,7 +204,7 @@ MUTANTS: Final = {
         ),
         Mutant(
             "unknown-field-refused", "a request with an unknown field is refused",
-            "remoting/max-offset/3", f"{_HEADERS}:read", _known_alone,
+            "remoting/max-offset/3", f"{_HEADERS}:read", _known_fields_only,
         ),
         Mutant(
             "unknown-code-fails", "an unknown request code is answered with SYSTEM_ERROR",

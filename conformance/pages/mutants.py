@@ -1,7 +1,7 @@
 """Writes docs/reference/conformance/mutants.md: the result for each mutant of the implementation, by suite.
 
-`python -m mqproof.conformance.pages.mutants [NAME...]` runs all mutants, or the named ones, and
-writes the page and its data, mutants.json. Seconds are those of that machine.
+`python -m mqproof.conformance.pages.mutants [NAME...]` runs all mutants, or the named ones. It writes the
+page and its data, mutants.json. Seconds are measured on that machine.
 """
 
 import sys
@@ -48,7 +48,7 @@ The number of examples is the same on every machine. The seconds are those of on
 machine.
 """
 _COLUMNS: Final = """\
-| mutant | what is wrong | caught by | examples | seconds |
+| mutant | defect | detected by | examples | seconds |
 |---|---|---|---|---|
 """
 

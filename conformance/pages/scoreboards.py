@@ -1,9 +1,9 @@
 """The tables of docs/explanation/conformance/suites.md and workload.md: how brokers fared, a column each.
 
-    python -m mqproof.conformance.pages.scoreboards "4.9.5=4.9.json,retry.json" "5.5.0=5.json" ours=ours.json
+python -m mqproof.conformance.pages.scoreboards "4.9.5=4.9.json,retry.json" "5.5.0=5.json" ours=ours.json
 
-reads reports of `mqproof conform --json` and writes what they tell into the two pages. What they do not tell
-stays as it is: a report of one suite changes one row, and none another broker's column.
+Reads reports of `mqproof conform --json` and updates both pages. Entries without a report stay unchanged: a
+report of one suite changes one row, in the column of its broker.
 """
 
 import sys
@@ -26,7 +26,7 @@ _NOT_RUN: Final = "not run"
 _EVIDENCE: Final = ("examples", "operations")
 
 Table = list[list[str]]
-"""Rows of cells; the first one names the brokers."""
+"""Rows of cells; the first row names the brokers."""
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def table_of(text: str) -> Table:
-    """The page's first table whose columns are brokers."""
+    """Return the page's first table whose columns are brokers."""
     lines = text.splitlines()
     first = _first(lines)
     last = next((at for at in range(first, len(lines)) if not lines[at].startswith("|")), len(lines))
@@ -49,7 +49,7 @@ def table_of(text: str) -> Table:
 
 
 def replaced(text: str, table: Table) -> str:
-    """The page with that table."""
+    """Return the page with that table."""
     lines = text.splitlines(keepends=True)
     first = _first(lines)
     last = next((at for at in range(first, len(lines)) if not lines[at].startswith("|")), len(lines))
@@ -58,7 +58,7 @@ def replaced(text: str, table: Table) -> str:
 
 
 def with_suites(table: Table, broker: str, report: Report) -> Table:
-    """A row is a suite: its verdict, and what it rests on."""
+    """Update the rows of suites: verdict and amount of evidence."""
     column = _column(table[0], broker)
     for row in table[1:]:
         row += [_NOT_RUN] * (column + 1 - len(row))
@@ -68,7 +68,7 @@ def with_suites(table: Table, broker: str, report: Report) -> Table:
 
 
 def with_workload(table: Table, broker: str, report: Report) -> Table:
-    """A row is a rule of histories: what was looked at."""
+    """Update the rows of history rules: the number of examined operations."""
     rules = {f"{each.id} {each.name}": each for each in report.results if each.layer == workload.NAME}
     if not rules:
         return table
@@ -88,16 +88,16 @@ def _verdict(results: Sequence[Result], rests_on: str) -> str:
         return "not tested"
     ids = {each: [one.id for one in results if one.verdict is each] for each in Verdict}
     decided = not ids[Verdict.VIOLATED] and not ids[Verdict.UNKNOWN]
-    told = [f"held: {rests_on}"] if decided else []
-    told += [f"{each} {', '.join(of)}" for each, of in ids.items() if of and each is not Verdict.HELD]
-    return "; ".join(told)
+    parts = [f"held: {rests_on}"] if decided else []
+    parts += [f"{each} {', '.join(of)}" for each, of in ids.items() if of and each is not Verdict.HELD]
+    return "; ".join(parts)
 
 
 def _rests_on(report: Report, suite: str) -> str:
-    """The suite's row of the table Evidence, and how many faults it met."""
+    """Return the suite's row of the table Evidence, and the number of its faults."""
     evidence, met = _table(report, EVIDENCE), _table(report, FAULTS)
-    told = next((zip(evidence.columns, row, strict=True) for row in evidence.rows if row[0] == suite), ())
-    entries = [f"{entry} {what}" for what, entry in told if what in _EVIDENCE and entry]
+    own_row = next((zip(evidence.columns, row, strict=True) for row in evidence.rows if row[0] == suite), ())
+    entries = [f"{entry} {what}" for what, entry in own_row if what in _EVIDENCE and entry]
     if suite in met.columns:
         at = met.columns.index(suite)
         entries.append(f"{sum(int(row[at].replace(',', '')) for row in met.rows):,} faults")
@@ -123,7 +123,7 @@ def _operations(report: Report) -> str:
 
 
 def _column(head: list[str], broker: str) -> int:
-    """Where it is; a new one is the last."""
+    """Return the index of the broker's column; a new column becomes the last one."""
     names = [entry.partition(" (")[0] for entry in head]
     if broker not in names:
         head.append(broker)

@@ -1,6 +1,6 @@
 """Writes the compatibility matrix: the verdicts of several servers, as data and as a page.
 
-    python -m mqproof.conformance.pages.wire_answers "Apache 4.9.5=a.json" mqproof=c.json
+python -m mqproof.conformance.pages.wire_answers "Apache 4.9.5=a.json" mqproof=c.json
 
 reads reports of `mqproof conform --suite wire --json` and writes wire.json and wire.md into
 docs/reference/conformance/.
@@ -24,7 +24,7 @@ from mqproof.report.write import write_text
 from mqproof.spec.checkout import expect_checkout
 
 FOLDER: Final = Path(__file__).resolve().parents[2] / "docs" / "reference" / "conformance"
-NOT_ASKED: Final = "-"
+NOT_REQUESTED: Final = "-"
 """Of a rule that holds since a later release only."""
 _DETAIL_MAX: Final = 160
 
@@ -85,13 +85,13 @@ has the wrong type, and the server does not refuse the request. `--dry-run` prin
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """What is kept in wire.json."""
+    """The content of wire.json."""
 
     servers: tuple[str, ...]
     verdicts: dict[str, tuple[str, ...]]
     """Case id to the verdict at each server."""
     failures: dict[str, dict[str, str]]
-    """Server to case id to what was seen."""
+    """Server to case id to the observed failure."""
 
 
 def read(path: Path = FOLDER / "wire.json") -> Matrix:
@@ -99,7 +99,7 @@ def read(path: Path = FOLDER / "wire.json") -> Matrix:
 
 
 def gather(reports: dict[str, Path]) -> Matrix:
-    """Raises ReportFileError, OSError."""
+    """Read the reports and return their matrix. Raises ReportFileError, OSError."""
     seen = {}
     failures: dict[str, dict[str, str]] = {}
     for server, path in reports.items():
@@ -110,13 +110,13 @@ def gather(reports: dict[str, Path]) -> Matrix:
             result.id: result.detail.removeprefix("FAILED: ")[:_DETAIL_MAX] for result in failed
         }
     verdicts = {
-        case.id: tuple(of.get(case.id, NOT_ASKED) for of in seen.values()) for case in CASES
+        case.id: tuple(of.get(case.id, NOT_REQUESTED) for of in seen.values()) for case in CASES
     }  # fmt: skip
     return Matrix(tuple(reports), verdicts, failures)
 
 
 def data(matrix: Matrix) -> str:
-    """What `read` reads, a case a line."""
+    """Return the text that `read` parses, with one case per line."""
     lines = (f"{json.dumps(one)}:{json.dumps(verdicts)}" for one, verdicts in matrix.verdicts.items())
     servers, failures = json.dumps(matrix.servers), json.dumps(matrix.failures, indent=1)
     separated = ",\n".join(lines)
@@ -124,7 +124,7 @@ def data(matrix: Matrix) -> str:
 
 
 def page(matrix: Matrix) -> str:
-    """The page in Markdown; a function of the data."""
+    """Return the page in Markdown, generated only from the data."""
     return "\n".join(_lines(matrix)) + "\n"
 
 
@@ -164,7 +164,7 @@ def _by_operation(matrix: Matrix) -> dict[str, list[str]]:
 
 
 def _loose(matrix: Matrix) -> Iterator[tuple[str, ...]]:
-    """Numbers of the cases that are NON-STRICT."""
+    """Yield the numbers of the NON-STRICT cases."""
     for operation, ids in _by_operation(matrix).items():
         cells = tuple(
             ", ".join(

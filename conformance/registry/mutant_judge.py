@@ -1,4 +1,4 @@
-"""Judges the suite by what it catches: every planted defect must be noticed by the invariant named for it.
+"""Judges the suites by their mutants: the named invariant must detect each injected defect.
 
 `HUNTS` has a line for each suite: its mutants, and who looks for them. `mqproof mutants --layer impl` runs
 all; `python -m mqproof.conformance.pages.mutants` writes the results into
@@ -47,45 +47,45 @@ LAYER: Final = "impl"
 EXAMPLES_MAX: Final = 600
 
 Progress = Callable[[str, int, int], None]
-"""Told (mutant, examples so far, examples in all)."""
+"""Called with (mutant, examples so far, maximum number of examples)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """How long is looked for a mutant, and from where on."""
+    """The first seed and the maximum number of examples of a search."""
 
     seed: int = 0
     examples_max: int = EXAMPLES_MAX
     on_progress: Progress | None = None
 
-    def told(self, mutant: Mutant, examples: int) -> None:
+    def report_progress(self, mutant: Mutant, examples: int) -> None:
         if self.on_progress:
             self.on_progress(mutant.name, examples, self.examples_max)
 
 
 @dataclass(frozen=True, slots=True)
 class Hunt:
-    """The mutants that one suite has to catch."""
+    """The mutants that one suite must detect."""
 
     suite: str
     mutants: Mapping[str, Mutant]
-    """By name; no other suite's mutant has the same one."""
+    """By name; mutant names are unique over all suites."""
     judge: Callable[[Mutant, Search], Result]
-    """HELD when it was caught, VIOLATED when it survived."""
+    """Returns HELD if the mutant was detected, VIOLATED if it survived."""
 
 
-# How it is looked for a mutant
+# The searches
 
 
 def by_suite(suite: Suite, target: Callable[[Mutant], Any]) -> Callable[[Mutant, Search], Result]:
-    """Examples of a suite, each on a target made of the mutant."""
+    """Search with examples of a suite, each on a target with the mutant."""
 
     def judge(mutant: Mutant, search: Search) -> Result:
         examination = examine(
             partial(target, mutant),
             search.examples_max,
             search.seed,
-            lambda done, _: search.told(mutant, done),
+            lambda done, _: search.report_progress(mutant, done),
             suite=suite,
             wanted=frozenset({mutant.breaks}),
             shrink=False,
@@ -102,7 +102,7 @@ def by_suite(suite: Suite, target: Callable[[Mutant], Any]) -> Callable[[Mutant,
 
 
 def by_seed(look: Callable[[Mutant, int], tuple[Witness, ...]]) -> Callable[[Mutant, Search], Result]:
-    """One seed after the other, with the defect in place, until there is something to be seen."""
+    """Search with one seed after the other, with the defect injected, until there is a witness."""
 
     def judge(mutant: Mutant, search: Search) -> Result:
         began = time.monotonic()
@@ -112,7 +112,7 @@ def by_seed(look: Callable[[Mutant, int], tuple[Witness, ...]]) -> Callable[[Mut
             while not witnesses and examples < search.examples_max:
                 witnesses = look(mutant, search.seed + examples)
                 examples += 1
-                search.told(mutant, examples)
+                search.report_progress(mutant, examples)
         replay = f"mqproof mutants --layer {LAYER} --name {mutant.name}"
         return _result(mutant, search, witnesses, examples, time.monotonic() - began, replay)
 
@@ -141,12 +141,12 @@ def _result(
 
 
 def _of_a_pair(mutant: Mutant, seed: int) -> tuple[Witness, ...]:
-    """What the mutant's invariant says of a life of master and slave."""
+    """Return the violations of the mutant's invariant in a random run of a master and a slave."""
     return checkers.CHECKERS[mutant.breaks](live(seed)).witnesses
 
 
 def _of_a_workload(mutant: Mutant, seed: int) -> tuple[Witness, ...]:
-    """What rules of the mutant's invariant find in the history of clients of all kinds."""
+    """Return the violations of the mutant's invariant in the history of a workload."""
     judged = judge_history(clusters.run(IMPL, Workload(messages=30, faults=1, seed=seed)))
     return tuple(
         witness
@@ -157,17 +157,17 @@ def _of_a_workload(mutant: Mutant, seed: int) -> tuple[Witness, ...]:
 
 
 def _of_a_group(mutant: Mutant, seed: int) -> tuple[Witness, ...]:
-    """What the mutant's invariant says of push consumers that come and go."""
+    """Return the violations of the mutant's invariant in a run of our push consumers."""
     finding = push_members.live(seed).findings()[mutant.breaks]
     return finding.witnesses if finding.verdict is Verdict.VIOLATED else ()
 
 
 def by_case(mutant: Mutant, search: Search) -> Result:
-    """The one wire case, asked of servers that run with the defect."""
+    """Run the wire case named by the mutant on servers with the defect."""
     began = time.monotonic()
     with injected(mutant), wire.serving() as address:
         judged = examine_wire([Address.parse(address)], choose([mutant.breaks]), lambda *_: None)
-    search.told(mutant, len(judged))
+    search.report_progress(mutant, len(judged))
     witnesses = tuple(
         Witness(one.detail) for one in judged if isinstance(one, Judged) and one.verdict is CaseVerdict.FAILED
     )
@@ -176,8 +176,11 @@ def by_case(mutant: Mutant, search: Search) -> Result:
 
 
 def _of_a_behaviour(model: str) -> Callable[[Mutant, int], tuple[Witness, ...]]:
-    """Where our own leaves a behaviour of the model, one of the corpus each; first those in which what the
-    model forbids is tried, and of these those that end with it: there everything can be."""
+    """Replay one behaviour per seed and return the step at which our code deviates.
+
+    Behaviours that try disabled actions come first. Of these, the first ones end with the disabled actions,
+    because every disabled action can be tried there.
+    """
 
     @cache
     def scripts() -> tuple[Script, ...]:
@@ -212,7 +215,7 @@ HUNTS: Final = (
 
 
 def names() -> tuple[str, ...]:
-    """The mutants, in order."""
+    """Return the names of all mutants, in order."""
     return tuple(name for hunt in HUNTS for name in hunt.mutants)
 
 
@@ -223,8 +226,10 @@ def run(
     seed: int = 0,
     examples_max: int = EXAMPLES_MAX,
 ) -> Iterator[Result]:
-    """A result for each mutant, or each that is named, as soon as it is judged: HELD when caught, VIOLATED
-    when it survived. Its layer names the suite."""
+    """Yield the result of each mutant, or of each named one, as soon as it is known.
+
+    It is HELD if the mutant was detected and VIOLATED if it survived. The layer is the suite.
+    """
     search = Search(seed, examples_max, on_progress)
     for name in chosen or names():
         hunt = next(hunt for hunt in HUNTS if name in hunt.mutants)

@@ -1,4 +1,4 @@
-"""All suites, and how each is run at a target: `mqproof conform` finds every suite here.
+"""All suites and the way to run each one on a target; `mqproof conform` finds every suite here.
 
 A suite and its targets are imported when the suite runs, so that a run loads only what it needs.
 """
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
     from mqproof.conformance.traces.round_trip import Class
 
 Progress = Callable[[int, int], None]
-"""Told (done, to do), of examples or cases."""
+"""Called with (done, total), of examples or cases."""
 Targets = AbstractContextManager[TargetFactory]
 
 
 class Registered(Protocol):
-    """A suite, as `conform` knows it."""
+    """A suite as seen by the command `conform`."""
 
     @property
     def about(self) -> str:
-        """For people, in a few words."""
+        """Return a short description for people."""
         ...
 
     def listed(self, options: RunOptions) -> tuple[Result, ...]:
-        """What of it is asked for, nothing of which is tested yet."""
+        """Return the selected invariants or cases as results that are not tested yet."""
         ...
 
     def lines(self, options: RunOptions) -> Iterable[str]:
@@ -45,7 +45,7 @@ class Registered(Protocol):
         ...
 
     def in_short(self, results: tuple[Result, ...]) -> tuple[Result, ...] | None:
-        """In fewer rows, for people; None: as they are."""
+        """Return fewer rows for people; None if the results are shown unchanged."""
         ...
 
     def run(self, options: RunOptions, progress: Progress) -> Part:
@@ -63,9 +63,9 @@ class Drawn:
     about: str
     load: Callable[[], Suite]
     protocol: Callable[[], type[Any]]
-    """What a target of it must offer."""
+    """Returns the protocol of the suite's targets."""
     targets: Callable[[RunOptions], Targets]
-    """The targets of the options' name, which run within the block. Raises as `run`."""
+    """Returns the targets of the name in the options, which run within the block. Raises as `run`."""
 
     def listed(self, options: RunOptions) -> tuple[Result, ...]:
         suite = self.load()
@@ -117,7 +117,7 @@ class Drawn:
 
 
 def _kept(options: RunOptions, suite: str) -> OnExample:
-    """Writes the event logs of targets that keep one, if that is wanted."""
+    """Return a function that writes the event logs of targets, if they are requested."""
     if (folder := options.events) is None:
         return lambda *_: None
     try:
@@ -133,7 +133,7 @@ def _kept(options: RunOptions, suite: str) -> OnExample:
 
 
 def _actions(examination: Examination) -> Iterator[Table]:
-    """Nothing for a run that explained nothing."""
+    """Yield a table of the actions; nothing for a run that explained nothing."""
     if actions := examination.actions.most_common():
         rows = tuple((name, str(count)) for name, count in actions)
         title = f"Actions of {examination.suite.model} that explain what was seen"
@@ -141,19 +141,20 @@ def _actions(examination: Examination) -> Iterator[Table]:
 
 
 def conduct(options: RunOptions, name: str, progress: Progress) -> Part:
-    """One suite's part of the scoreboard. Where the suite has no such target the part says "not tested", and
-    where the target could not be driven "unknown", for as long as nobody has seen more.
+    """Run one suite and return its part of the scoreboard.
 
-    Raises:
-        RunOptionsError.
+    If the suite has no such target, its results are not tested. If the target could not be driven, they are
+    unknown.
+
+    Raises RunOptionsError.
     """
     suite = SUITES[name]
     try:
         return suite.run(options, progress)
     except (UnknownTargetError, TargetError) as error:
         verdict = Verdict.NOT_TESTED if isinstance(error, UnknownTargetError) else Verdict.UNKNOWN
-        told = tuple(replace(one, verdict=verdict, detail=str(error)) for one in suite.listed(options))
-        return Part(name, told, {}, 0.0, summary=suite.in_short(told), refusal=error)
+        results = tuple(replace(one, verdict=verdict, detail=str(error)) for one in suite.listed(options))
+        return Part(name, results, {}, 0.0, summary=suite.in_short(results), refusal=error)
 
 
 # -- the suites, each with what it needs, imported when it is used
@@ -206,7 +207,7 @@ def _name_server() -> type[Any]:
 
 
 def _of_one_broker(name: str, about: str) -> Drawn:
-    """A suite that sends requests to one broker, of those in conformance/adapters/brokers."""
+    """Return a suite that sends requests to one broker, one of those in conformance/adapters/brokers."""
 
     def examinee() -> "Examinee":
         from mqproof.conformance.adapters.brokers.factories import EXAMINEES
@@ -262,13 +263,13 @@ def _run_wire(options: RunOptions, progress: Progress) -> Part:
 
 @dataclass(frozen=True, slots=True)
 class Undrawn:
-    """A suite that draws no examples of steps: a module with its functions."""
+    """A suite without drawn examples: a module with its functions."""
 
     about: str
     module: str
     play: Callable[[RunOptions, Progress], Part]
     is_long: bool = False
-    """The module has a function `in_short`."""
+    """True if the module has a function `in_short`."""
 
     def listed(self, options: RunOptions) -> tuple[Result, ...]:
         found: tuple[Result, ...] = import_module(self.module).listed(options)
@@ -323,4 +324,4 @@ SUITES: Final[dict[str, Registered]] = {
         is_long=True,
     ),
 }
-"""By the name given to `--suite`, in the order in which they run."""
+"""Maps the name given to `--suite` to the suite, in the order in which suites run."""

@@ -33,7 +33,7 @@ class Held:
 
     def lose(self) -> None:
         """Break the connection: whether the request arrived is unknown."""
-        self._answer.set_exception(ConnectionLostError(f"{self.address} does not answer"))
+        self._answer.set_exception(ConnectionLostError(f"{self.address} did not answer"))
 
 
 class HeldRequests:
@@ -82,7 +82,7 @@ async def at_rest() -> None:
         await asyncio.sleep(0)
         if not loop._ready:
             return
-    raise DeviationError("a client that never rests")
+    raise DeviationError("the client did not become idle")
 
 
 async def all_ended() -> None:

@@ -64,7 +64,7 @@ class Played:
     """The worst fate of a message."""
     message: str
     """The message with this fate."""
-    told: str
+    send_result: str
     """The result that its sender received: a status, silence for a oneway send, or an error."""
 
 
@@ -82,13 +82,13 @@ def live(cell: Cell, seed: int) -> Played:
     return _play(cell, seed, lambda stage: stage.live())
 
 
-def _play(cell: Cell, seed: int, scene: Callable[["_Stage"], Coroutine[Any, Any, Played]]) -> Played:
+def _play(cell: Cell, seed: int, scenario: Callable[["_Stage"], Coroutine[Any, Any, Played]]) -> Played:
     loop = SimulatedLoop()
 
     async def main() -> Played:
         stage = _Stage(loop, cell, seed)
         await stage.begin()
-        return await scene(stage)
+        return await scenario(stage)
 
     with expected_warnings("mqproof.impl", "asyncio"):
         return run_simulated(main(), loop)
@@ -107,7 +107,7 @@ class _Stage:
         self._is_sync = setup.producer == "sync"
         self._is_oneway = setup.producer == "oneway"
         self._gone: set[str] = set()
-        self._told: dict[str, str] = {}
+        self._send_results: dict[str, str] = {}
         """Message to the result that its sender received."""
 
     async def begin(self) -> None:
@@ -137,7 +137,7 @@ class _Stage:
             self._hold(SLAVE, MASTER)
         for step in trace.steps[1:]:
             await self._STEPS[step.action.removeprefix("MC")](self, step)
-        await self._until(lambda: "m1" in self._told, "the sender is told anything")
+        await self._until(lambda: "m1" in self._send_results, "the sender receives a result")
         return await self._settle()
 
     async def _connect(self) -> None:
@@ -147,7 +147,7 @@ class _Stage:
         for node in self._pair:
             await self._flushed(node)
         if SLAVE in self._pair:
-            await self._until(self._has_reported, "the slave has all")
+            await self._until(self._has_reported, "the slave has all records")
 
     async def _send(self, _: Step) -> None:
         self._sending = asyncio.create_task(self._send_one("m1", BROKER_NAMES[MASTER]))
@@ -175,11 +175,11 @@ class _Stage:
 
     async def _transfer(self, _: Step) -> None:
         with self._let(MASTER, SLAVE):
-            await self._until(self.cluster.has_caught_up, "the slave has what its master has")
+            await self._until(self.cluster.has_caught_up, "the slave has its master's records")
 
     async def _report(self, _: Step) -> None:
         with self._let(SLAVE, MASTER):
-            await self._until(self._has_reported, "the master hears of it")
+            await self._until(self._has_reported, "the master receives the report")
 
     def _has_reported(self) -> bool:
         server = self.cluster.brokers[MASTER].replicas.server
@@ -188,14 +188,14 @@ class _Stage:
     async def _answered(self, step: Step) -> None:
         state: Any = step.state
         wanted = state["answer"]["m1"]
-        await self._until(lambda: "m1" in self._told, f"the send is answered {wanted}")
-        told = self._told["m1"]
+        await self._until(lambda: "m1" in self._send_results, f"the send is answered {wanted}")
+        send_result = self._send_results["m1"]
         # If disk and slave are both late, either timeout may be returned.
-        if (told == "SEND_OK") != (wanted == "SEND_OK") or told == "error":
-            raise ReplayError(f"the send is answered {told}, {wanted} expected")
+        if (send_result == "SEND_OK") != (wanted == "SEND_OK") or send_result == "error":
+            raise ReplayError(f"the send was answered {send_result}, {wanted} expected")
 
     async def _gave_up(self, _: Step) -> None:
-        await self._until(lambda: "m1" in self._told, "the sender is told of an error")
+        await self._until(lambda: "m1" in self._send_results, "the sender receives an error")
 
     async def _fault(self, step: Step) -> None:
         state: Any = step.state
@@ -302,13 +302,13 @@ class _Stage:
         """
         message = Message(TOPIC, name.encode(), {UNIQUE_KEY: name})
         if self._is_oneway:
-            self._told[name] = await self._send_oneway(message, _queue(broker))
+            self._send_results[name] = await self._send_oneway(message, _queue(broker))
             return
         outcome = await self._attempt(message, _queue(broker))
         while self._is_sync and not isinstance(outcome, Sent):
             await asyncio.sleep(0.1)
             outcome = await self._attempt(message, _queue(BROKER_NAMES[OTHER]))
-        self._told[name] = outcome.status if isinstance(outcome, Sent) else "error"
+        self._send_results[name] = outcome.status if isinstance(outcome, Sent) else "error"
 
     async def _attempt(self, message: Message, queue: MessageQueue) -> Outcome:
         return await self.producer.send(message, queue, timeout_ms=_SEND_MS)
@@ -336,7 +336,8 @@ class _Stage:
         read = await self._read()
         kept = {stored.message_id for node in cluster.brokers for stored in cluster.log(node)}
         fates = [
-            Played(fate(told, name in read, name in kept), name, told) for name, told in self._told.items()
+            Played(fate(send_result, name in read, name in kept), name, send_result)
+            for name, send_result in self._send_results.items()
         ]
         return max(fates, key=lambda played: played.became.badness)
 
@@ -368,7 +369,7 @@ class _Stage:
         end_s = asyncio.get_running_loop().time() + _STEP_S_MAX
         while not condition():
             if asyncio.get_running_loop().time() > end_s:
-                raise ReplayError(f"{self._cell}: it does not happen that {what}")
+                raise ReplayError(f"{self._cell}: not reached: {what}")
             await asyncio.sleep(every_s)
 
 
@@ -376,7 +377,7 @@ def _queue(broker: str) -> MessageQueue:
     return MessageQueue(TOPIC, broker, 0)
 
 
-def fate(told: str, is_read: bool, is_kept: bool) -> Became:
+def fate(send_result: str, is_read: bool, is_kept: bool) -> Became:
     """Return the fate of a message.
 
     It depends on the result that its sender received, on whether consumers can read it, and on whether a log
@@ -384,8 +385,8 @@ def fate(told: str, is_read: bool, is_kept: bool) -> Became:
     """
     if is_read:
         return Became.SAFE
-    if told == "error":
+    if send_result == "error":
         return Became.TOLD
-    if told != "SEND_OK":
+    if send_result != "SEND_OK":
         return Became.SILENT
     return Became.SLAVE if is_kept else Became.GONE

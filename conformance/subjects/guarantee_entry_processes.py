@@ -74,7 +74,7 @@ class _Life:
         nodes = (*self._pair, _OTHER) if cell.setup.producer == "sync" else self._pair
         self._ports = {node: free_port(below=3) for node in nodes}
         self._gone: set[str] = set()
-        self._told: dict[str, str] = {}
+        self._send_results: dict[str, str] = {}
 
     async def play(self) -> Played:
         await asyncio.to_thread(self._start_all)
@@ -87,7 +87,7 @@ class _Life:
             sending = asyncio.create_task(self._send_all())
             for fault in self._chance.sample(self._cell.faults, len(self._cell.faults)):
                 after = self._chance.randint(1, _MESSAGES // 2)
-                while len(self._told) < after and not sending.done():
+                while len(self._send_results) < after and not sending.done():
                     await asyncio.sleep(_POLL_S / 10)
                 await asyncio.to_thread(self._strike, fault)
             await sending
@@ -143,7 +143,7 @@ class _Life:
     async def _send_all(self) -> None:
         for number in range(_MESSAGES):
             name = f"m{number}"
-            self._told[name] = await self._send(name)
+            self._send_results[name] = await self._send(name)
             await asyncio.sleep(0.02 * self._chance.random())
 
     async def _send(self, name: str) -> str:
@@ -173,8 +173,8 @@ class _Life:
         while True:
             read = await self._read(session)
             fates = [
-                Played(fate(told, name in read, self._is_kept(name)), name, told)
-                for name, told in self._told.items()
+                Played(fate(send_result, name in read, self._is_kept(name)), name, send_result)
+                for name, send_result in self._send_results.items()
             ]
             worst = max(fates, key=lambda played: played.became.badness)
             if worst.became.badness <= self._expected.badness or time.monotonic() > deadline:

@@ -67,7 +67,7 @@ class Pair(Cluster):
 
     async def followed(self) -> None:
         """Wait until the slave follows and has every record."""
-        assert await self.until(self.has_caught_up), "the slave does not follow"
+        assert await self.until(self.has_caught_up), "the slave did not follow"
 
     async def send(self, name: str, *, wait: bool = True) -> str:
         """Send one message with that name; return its status, `unknown`, or the refusal."""
@@ -84,12 +84,12 @@ class Pair(Cluster):
         return [stored.message_id for stored in self.log(node)]
 
 
-def play(scene: Callable[[Pair], Awaitable[T]], seed: int = 0, **options: Any) -> T:
+def play(scenario: Callable[[Pair], Awaitable[T]], seed: int = 0, **options: Any) -> T:
     """Run a scenario with its own pair; the options are those of Pair."""
     loop = SimulatedLoop()
 
     async def main() -> T:
         async with Pair(loop, seed, **options) as pair:
-            return await scene(pair)
+            return await scenario(pair)
 
     return run_simulated(main(), loop)

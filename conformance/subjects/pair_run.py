@@ -37,11 +37,11 @@ def _play(seed: int) -> tuple[Life, list[Event]]:
     flush = FlushMode.SYNC_FLUSH if seed % 4 == 1 else FlushMode.ASYNC_FLUSH
     role = Role.ASYNC_MASTER if seed % 5 == 4 else Role.SYNC_MASTER
 
-    async def scene(pair: Pair) -> tuple[Life, list[Event]]:
+    async def scenario(pair: Pair) -> tuple[Life, list[Event]]:
         return await _Witness(pair, role).watch(), pair.events
 
     with expected_warnings("mqproof.impl"):  # every fault is intended, and each would cause a warning
-        return play(scene, seed, flush=flush, role=role, log_check=log_check())
+        return play(scenario, seed, flush=flush, role=role, log_check=log_check())
 
 
 @dataclass(slots=True)

@@ -38,11 +38,11 @@ class _Member(SteppedMember):
     """A consumer with the messages delivered to it."""
 
     def __init__(self, name: str, everybody: Sequence[str], runtime: Runtime) -> None:
-        self.handed: list[ReceivedMessage] = []
+        self.delivered: list[ReceivedMessage] = []
         super().__init__(name, everybody, runtime, self._listen, _CONFIG)
 
     async def _listen(self, messages: Sequence[ReceivedMessage]) -> None:
-        self.handed += messages
+        self.delivered += messages
 
     @property
     def position(self) -> int:
@@ -109,11 +109,11 @@ class SteppedConsumers:
     def _start(self, _: int, name: str, queue: str) -> None:
         del queue
         member = self._members[name]
-        member.share = [QUEUE]
+        member.assigned_queues = [QUEUE]
         self._run(member.rebalance())
         self._serve(member)
         if not member.is_reading:
-            raise DeviationError(f"{name} does not read the queue that it has")
+            raise DeviationError(f"{name} does not read its queue")
 
     def _deliver(self, _: int, name: str, queue: str) -> None:
         del queue
@@ -122,7 +122,7 @@ class SteppedConsumers:
         self._service.ready(place)
         if not self._pulled(member):
             raise DeviationError(f"there is nothing to read at {place}")
-        received = member.handed.pop()
+        received = member.delivered.pop()
         self._seen += [PASSED] * (received.queue_offset - len(self._seen))
         self._seen[received.queue_offset : received.queue_offset + 1] = [received.message_id]
 
@@ -130,14 +130,14 @@ class SteppedConsumers:
         del queue
         member = self._members[name]
         if (member.consumer._offsets.get(QUEUE) or 0) < member.position:
-            raise ImpossibleError(f"{name} tells what it has consumed, not where it began")
+            raise ImpossibleError(f"{name} commits the consumed offset, not the start offset")
         self._saved(member)
         self._service.noted(at)
 
     def _release(self, _: int, name: str, queue: str) -> None:
         del queue
         member = self._members[name]
-        member.share = []
+        member.assigned_queues = []
         self._run(member.rebalance())
         self._lose_offsets(member)
 
@@ -149,11 +149,11 @@ class SteppedConsumers:
 
     def _reset(self, at: int, queue: str, offset: int) -> None:
         if any(IDLE < member.position < offset for member in self._members.values()):
-            raise ImpossibleError("a member that is behind goes on there, too")
+            raise ImpossibleError("a member behind the reset offset continues at it as well")
         self._service.reset(at, queue, offset)
         for member in self._members.values():
             if member.is_reading:
-                self._run(self._told(member, offset))
+                self._run(self._reset_member(member, offset))
                 self._serve(member)
         del self._seen[offset:]
         self._service.noted(at)
@@ -165,7 +165,7 @@ class SteppedConsumers:
         for name, member in self._members.items():
             if member.position > end:
                 if self._pulled(member):
-                    raise DeviationError(f"{name} is handed what is not there")
+                    raise DeviationError(f"{name} received a message that does not exist")
                 self._serve(member)
         del self._seen[end:]
         self._service.noted(at)
@@ -180,9 +180,11 @@ class SteppedConsumers:
             return False
         self._service.ready(member.position)
         pull = member.under_way(RequestCode.PULL_MESSAGE)
-        assert pull is not None, "it has a position"
-        if (answer := self._service.ask(pull.request)) is not None and answer.code == ResponseCode.SUCCESS:
-            raise DeviationError(f"{name} is handed what is not there")
+        assert pull is not None, "a member with a position has a pull in progress"
+        if (
+            answer := self._service.request(pull.request)
+        ) is not None and answer.code == ResponseCode.SUCCESS:
+            raise DeviationError(f"{name} received a message that does not exist")
         return True
 
     def _refuses_start(self, name: str, queue: str) -> bool:
@@ -191,7 +193,7 @@ class SteppedConsumers:
         member = self._members[name]
         if member.is_reading is not (self._assigned == name):
             return False
-        member.share = [QUEUE] if member.is_reading else []
+        member.assigned_queues = [QUEUE] if member.is_reading else []
         self._run(member.rebalance())
         return True
 
@@ -214,35 +216,39 @@ class SteppedConsumers:
     def _pulled(self, member: _Member) -> bool:
         """Answer the member's pull; return whether that delivers a message."""
         pull = member.under_way(RequestCode.PULL_MESSAGE)
-        assert pull is not None, "who reads pulls"
-        before = len(member.handed)
+        assert pull is not None, "a reading member has a pull in progress"
+        before = len(member.delivered)
         self._answer(pull)
-        return len(member.handed) > before
+        return len(member.delivered) > before
 
     def _saved(self, member: _Member) -> None:
         saving = self._loop.create_task(member.consumer._offsets.save())
         self._run(at_rest())
         self._serve(member)
-        assert saving.done(), "it waits for nothing else"
+        assert saving.done(), "the save waits for nothing else"
 
     def _serve(self, member: _Member) -> None:
         """Answer the member's offset requests until there are no more."""
-        while asked := next((held for held in member.requests.held if held.request.code in _OFFSETS), None):
-            self._answer(asked)
+        while unanswered := next(
+            (held for held in member.requests.held if held.request.code in _OFFSETS), None
+        ):
+            self._answer(unanswered)
 
     def _lose_offsets(self, member: _Member) -> None:
-        while asked := next((held for held in member.requests.held if held.request.code in _OFFSETS), None):
-            asked.lose()
+        while unanswered := next(
+            (held for held in member.requests.held if held.request.code in _OFFSETS), None
+        ):
+            unanswered.lose()
             self._run(at_rest())
 
     def _answer(self, held: Held) -> None:
-        answer = self._service.ask(held.request)
+        answer = self._service.request(held.request)
         if answer is None:
             return  # it stays held
         held.answer(answer)
         self._run(at_rest())
 
-    async def _told(self, member: _Member, offset: int) -> None:
+    async def _reset_member(self, member: _Member, offset: int) -> None:
         member.consumer.reset_offsets(QUEUE.topic, {QUEUE: offset})
         await at_rest()
 

@@ -61,7 +61,7 @@ class _Member:
         self.is_down = False
         self.synced = 0
         """The number of durable entries; the core may not know of all of them yet."""
-        self.asked: list[Request] = []
+        self.requests: list[Request] = []
         self.answered: list[tuple[Request, Response]] = []
         """Answers to other members that are in transit."""
 
@@ -92,12 +92,12 @@ class _Member:
         if not self.is_ahead:
             self.voted_for = self.core.state.voted_for
         requests, answers = self.core.take_messages(self.entries.__getitem__, self.now)
-        self.asked += requests
+        self.requests += requests
         self.answered += answers
 
-    def last_asked(self, kind: type[R], member: str) -> R | None:
+    def last_request(self, kind: type[R], member: str) -> R | None:
         """Return its last request of this kind to a member; None if there is none."""
-        found = (one for one in reversed(self.asked) if isinstance(one, kind) and one.remote_id == member)
+        found = (one for one in reversed(self.requests) if isinstance(one, kind) and one.remote_id == member)
         return next(found, None)
 
     @property
@@ -131,7 +131,7 @@ class SteppedGroup:
     def take(self, at: int) -> None:
         step = self._steps[at]
         if step.action not in _ACTIONS:
-            raise ImpossibleError(f"there is no {step.action} here")
+            raise ImpossibleError(f"the action {step.action} is not supported")
         _ACTIONS[step.action](self, *step.parameters)
 
     def refuses(self, step: Stimulus) -> bool:
@@ -179,15 +179,17 @@ class SteppedGroup:
         if not member.is_ahead:
             self._tick(member)
         if not member.is_ahead:
-            raise ImpossibleError(f"{node} knows of no term to enter")
+            raise ImpossibleError(f"{node} does not know a later term")
         member.term, member.voted_for = member.core.state.term, member.core.state.voted_for
 
     def _handle_vote(self, source: str, target: str, term: int) -> None:
         """Deliver the vote request. A member that receives a later term ends its round immediately."""
         self._deliver(self._last(VoteRequest, source, target, term))
-        self._tell_all(source, lambda request, response: _is_vote(response) and response.term > request.term)
+        self._deliver_answers(
+            source, lambda request, response: _is_vote(response) and response.term > request.term
+        )
 
-    def _end_round(self, node: str, heard: Sequence[str]) -> None:
+    def _end_round(self, node: str, answering: Sequence[str]) -> None:
         """Deliver the answers and end the round.
 
         Rejections are delivered first, because a majority of acceptances ends the round. Of two answers from
@@ -197,10 +199,10 @@ class SteppedGroup:
         votes = {
             response.local_id: (request, response)
             for request, response in self._under_way(node)
-            if isinstance(response, VoteResponse) and response.local_id in heard
+            if isinstance(response, VoteResponse) and response.local_id in answering
         }
-        for request, response in sorted(votes.values(), key=lambda vote: _says_yes(vote[1])):
-            self._tell(member, request, response)
+        for request, response in sorted(votes.values(), key=lambda vote: _is_accepted(vote[1])):
+            self._deliver_answer(member, request, response)
         if going_on is not None and member.core._election._round is going_on:
             member.now = member.core.deadline()
             member.does(lambda: member.core.tick(member.now))
@@ -222,7 +224,7 @@ class SteppedGroup:
 
     def _handle_heart_beat(self, source: str, target: str, term: int) -> None:
         self._deliver(self._last(HeartBeatRequest, source, target, term))
-        self._tell_all(source, lambda request, _: isinstance(request, HeartBeatRequest))
+        self._deliver_answers(source, lambda request, _: isinstance(request, HeartBeatRequest))
 
     def _handle_push(self, source: str, target: str, term: int, index: int) -> None:
         """Deliver the follower's answer if there is one; otherwise deliver the push as it was first sent.
@@ -233,9 +235,13 @@ class SteppedGroup:
             if _keeps(response, target, index - 1) and response not in self._arrived:
                 self._arrived.append(response)
                 return
-        asked = self._members[source].last_asked(PushRequest, target)
+        compare_request = self._members[source].last_request(PushRequest, target)
         compared = (PushType.COMPARE, term, index - 2)
-        if asked is None or (asked.type, asked.term, asked.pre_log_index) != compared or self._agrees(asked):
+        if (
+            compare_request is None
+            or (compare_request.type, compare_request.term, compare_request.pre_log_index) != compared
+            or self._agrees(compare_request)
+        ):
             self._deliver(self._push(source, target, term, index - 1))
 
     def _agrees(self, compare: PushRequest) -> bool:
@@ -247,11 +253,11 @@ class SteppedGroup:
         leader, follower = self._members[compare.local_id], self._members[compare.remote_id]
         self._deliver(compare)
         response = next(response for request, response in follower.answered if request is compare)
-        self._tell(leader, compare, response)
+        self._deliver_answer(leader, compare, response)
         return response.code == ResponseCode.SUCCESS
 
     def _push(self, source: str, target: str, term: int, index: int) -> PushRequest:
-        pushes = (one for one in self._members[source].asked if isinstance(one, PushRequest))
+        pushes = (one for one in self._members[source].requests if isinstance(one, PushRequest))
         request = next(
             (one for one in pushes if one.remote_id == target and _carries(one, term, index)), None
         )
@@ -269,9 +275,9 @@ class SteppedGroup:
     def _advance_commit(self, node: str) -> None:
         member = self._members[node]
         if member.core.state.role is not Role.LEADER:
-            raise ImpossibleError(f"{node} does not lead")
+            raise ImpossibleError(f"{node} is not the leader")
         member.does(lambda: member.core.flushed(member.synced - 1))
-        self._tell_all(node, lambda _, response: response in self._arrived)
+        self._deliver_answers(node, lambda _, response: response in self._arrived)
 
     def _handle_commit(self, source: str, target: str, term: int, index: int) -> None:
         """Deliver the commit index.
@@ -286,31 +292,31 @@ class SteppedGroup:
         request = self._last(PushRequest, source, target, term)
         has = {(entry.index, entry.term) for entry in self._members[target].entries}
         if not has.issuperset((entry.index, entry.term) for entry in request.batch_entry):
-            raise ImpossibleError(f"{source} tells {target} of an entry with it")
+            raise ImpossibleError(f"{source} also sends an entry to {target}")
         self._deliver(request)
 
     # Messages
 
     def _append_entry(self, node: str, message: str) -> None:
         member = self._members[node]
-        told: list[tuple[ResponseCode, int]] = []
-        member.does(lambda: told.append(member.core.append(message.encode(), member.now)))
-        code, index = told[0]
+        appended: list[tuple[ResponseCode, int]] = []
+        member.does(lambda: appended.append(member.core.append(message.encode(), member.now)))
+        code, index = appended[0]
         if code is not ResponseCode.SUCCESS:
-            raise DeviationError(f"{node} answers {code}")
+            raise DeviationError(f"{node} answered {code}")
         self._taken[message] = (index, member.core.state.term)
         self._answer[self._number(message)] = "waiting"
 
     def _refuse(self, node: str, message: str) -> None:
         member = self._members[node]
         if member.core.append(message.encode(), member.now)[0] is not ResponseCode.NOT_LEADER:
-            raise DeviationError(f"{node} takes a message and does not lead")
+            raise DeviationError(f"{node} accepted a message although it is not the leader")
         self._answer[self._number(message)] = "NOT_LEADER"
 
     def _acknowledge(self, node: str, message: str) -> None:
         state, (index, term) = self._members[node].core.state, self._taken[message]
         if (state.role, state.term) != (Role.LEADER, term) or state.commit < index:
-            raise DeviationError(f"{message} is not committed by the leader that took it")
+            raise DeviationError(f"{message} is not committed by the leader that accepted it")
         self._answer[self._number(message)] = "SUCCESS"
 
     def _fail(self, message: str) -> None:
@@ -323,7 +329,7 @@ class SteppedGroup:
         if member.is_down or member.core.state.role is Role.LEADER:
             return False
         if member.core.append(b".", member.now)[0] is not ResponseCode.NOT_LEADER:
-            raise DeviationError(f"{node} takes a message and does not lead")
+            raise DeviationError(f"{node} accepted a message although it is not the leader")
         return True
 
     def _refuses_acknowledging(self, node: str, message: str) -> bool:
@@ -334,7 +340,7 @@ class SteppedGroup:
             self._acknowledge(node, message)
         except DeviationError:
             return True
-        raise DeviationError(f"{message} is acknowledged by {node}")
+        raise DeviationError(f"{message} was acknowledged by {node}")
 
     def _number(self, message: str) -> int:
         return int(message.removeprefix("m")) - 1
@@ -362,9 +368,9 @@ class SteppedGroup:
     # Helper methods
 
     def _last(self, kind: type[R], source: str, target: str, term: int) -> R:
-        found = self._members[source].last_asked(kind, target)
+        found = self._members[source].last_request(kind, target)
         if found is None or found.term != term:
-            raise ImpossibleError(f"{source} has not asked {target} in term {term}")
+            raise ImpossibleError(f"{source} has not sent a request to {target} in term {term}")
         return found
 
     def _deliver(self, request: Request) -> None:
@@ -373,14 +379,14 @@ class SteppedGroup:
             raise ImpossibleError(f"{request.remote_id} is down, or has entered another term")
         member.does(lambda: member.core.handle(request, member.now))
 
-    def _tell(self, member: _Member, request: Request, response: Response) -> None:
+    def _deliver_answer(self, member: _Member, request: Request, response: Response) -> None:
         self._members[response.local_id].answered.remove((request, response))
         member.does(lambda: member.core.answered(request, response, member.now))
 
-    def _tell_all(self, node: str, which: Callable[[Request, Response], bool]) -> None:
+    def _deliver_answers(self, node: str, which: Callable[[Request, Response], bool]) -> None:
         for request, response in self._under_way(node):
             if which(request, response):
-                self._tell(self._members[node], request, response)
+                self._deliver_answer(self._members[node], request, response)
 
     def _under_way(self, node: str) -> list[tuple[Request, Response]]:
         """Return the answers in transit to a member, in the order in which they were given."""
@@ -393,12 +399,12 @@ class SteppedGroup:
 
     def _answers(self, member: _Member) -> list[str]:
         """Return a candidate's own vote, and the answers of its round that are in transit to it."""
-        asked = member.round
-        if asked is None or member.is_down:
+        round_requests = member.round
+        if round_requests is None or member.is_down:
             return [_NONE] * len(self._members)
         votes = {member.core.config.self_id: str(Vote.ACCEPT)}
         for request, response in self._under_way(member.core.config.self_id):
-            if isinstance(response, VoteResponse) and asked.get(response.local_id) is request:
+            if isinstance(response, VoteResponse) and round_requests.get(response.local_id) is request:
                 votes[response.local_id] = str(response.vote_result)
         return [votes.get(name, _NONE) for name in self._members]
 
@@ -455,7 +461,7 @@ def _is_vote(response: Response) -> bool:
     return isinstance(response, VoteResponse)
 
 
-def _says_yes(response: VoteResponse) -> bool:
+def _is_accepted(response: VoteResponse) -> bool:
     return response.vote_result is Vote.ACCEPT
 
 

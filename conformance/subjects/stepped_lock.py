@@ -90,7 +90,7 @@ class _Locks(QueueLocks):
         self._member = member
 
     async def unlock(self, queues: Any) -> None:
-        if not self._member.share:
+        if not self._member.assigned_queues:
             self._member.unlocks = asyncio.get_running_loop().create_future()
             await self._member.unlocks
         await super().unlock(queues)
@@ -109,7 +109,7 @@ class _Member(SteppedMember):
         self.calls: list[asyncio.Future[None]] = []
         self._renewal: asyncio.Task[None] | None = None
 
-    async def ask(self) -> None:
+    async def request_lock(self) -> None:
         if self.is_reading:
             self._renewal = asyncio.create_task(self.consumer._renew_locks())
             await at_rest()
@@ -119,10 +119,10 @@ class _Member(SteppedMember):
     async def settle(self) -> None:
         """Rebalance again if the queue was dropped during a round; the next round drops it."""
         await at_rest()
-        if self.is_reading and not self.share:
+        if self.is_reading and not self.assigned_queues:
             await self.rebalance()
 
-    async def hand(self) -> bool:
+    async def deliver(self) -> bool:
         """Answer the waiting pull with its next message. Return False if there is no pull."""
         held = self.under_way(RequestCode.PULL_MESSAGE)
         if held is None:
@@ -139,7 +139,7 @@ class _Member(SteppedMember):
             held.remove(held.first(2)[len(self.calls) :])
 
     async def _listen(self, messages: Sequence[ReceivedMessage]) -> None:
-        assert len(messages) == 1, "one message is handed out at a time"
+        assert len(messages) == 1, "one message is delivered at a time"
         call: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.calls.append(call)
         try:
@@ -213,32 +213,32 @@ class SteppedLock:
     # Rebalancing
 
     async def _gain(self, name: str) -> None:
-        self._members[name].share = [QUEUE]
+        self._members[name].assigned_queues = [QUEUE]
 
     async def _drop(self, name: str) -> None:
         member = self._members[name]
-        member.share = []
+        member.assigned_queues = []
         await member.settle()
 
     # The lock
 
-    async def _ask(self, name: str) -> None:
+    async def _request_lock(self, name: str) -> None:
         """Request the lock: by rebalancing for the first time or again, by the renewal task to renew it."""
         member = self._members[name]
         if member.is_leaving:
-            raise ImpossibleError(f"{name} is not done with the queue that it had")
-        await member.ask()
+            raise ImpossibleError(f"{name} has not finished its former queue")
+        await member.request_lock()
         if member.under_way(RequestCode.LOCK_BATCH_MQ) is None:
-            raise DeviationError(f"{name} does not ask for the lock")
+            raise DeviationError(f"{name} did not request the lock")
 
     async def _lock_queue(self, name: str) -> None:
         member = self._members[name]
         member.judged = self._broker.lock(self._request(member).request)
 
-    async def _hear(self, name: str) -> None:
+    async def _receive_answer(self, name: str) -> None:
         member = self._members[name]
         judged, member.judged = member.judged, None
-        assert judged is not None, "the broker has not answered"
+        assert judged is not None, "the broker has not answered yet"
         self._request(member).answer(judged)
         await member.settle()
 
@@ -260,9 +260,9 @@ class SteppedLock:
             held.answer(self._broker.unlock(held.request))
             await at_rest()
         elif believed:
-            raise DeviationError(f"{name} leaves the queue locked")
+            raise DeviationError(f"{name} did not unlock the queue")
         elif self._holder() == name:
-            raise ImpossibleError(f"{name} never heard that it has the lock")
+            raise ImpossibleError(f"{name} never received the grant of its lock")
 
     async def _lose_unlock(self, name: str) -> None:
         held = await self._unlocks(name)
@@ -278,15 +278,15 @@ class SteppedLock:
             unlocks.set_result(None)
             await at_rest()
         elif member.is_leaving:
-            raise DeviationError(f"{name} has not settled what it had of the queue")
+            raise DeviationError(f"{name} has not settled its messages of the queue")
         return member.under_way(RequestCode.UNLOCK_BATCH_MQ)
 
     # Consuming
 
     async def _begin(self, name: str) -> None:
         member = self._members[name]
-        if not await member.hand():
-            raise DeviationError(f"{name} does not pull")
+        if not await member.deliver():
+            raise DeviationError(f"{name} has no pull in progress")
         if not member.calls:
             await asyncio.sleep(_UNLOCKED_PAUSE_S)
             await at_rest()
@@ -318,15 +318,15 @@ class SteppedLock:
         member = self._members[name]
         if member.is_rebalancing or not (member.is_reading or member.is_leaving):
             return False
-        had, member.share = member.share, [QUEUE]
+        before, member.assigned_queues = member.assigned_queues, [QUEUE]
         await member.rebalance()
-        member.share = had
+        member.assigned_queues = before
         return True
 
-    async def _refuses_without_share(self, name: str) -> bool:
+    async def _refuses_unassigned(self, name: str) -> bool:
         """Rebalance a member without assigning the queue to it."""
         member = self._members[name]
-        if member.is_rebalancing or member.share:
+        if member.is_rebalancing or member.assigned_queues:
             return False
         await member.rebalance()
         return True
@@ -337,25 +337,25 @@ class SteppedLock:
         The unlock that starts here continues later.
         """
         member = self._members[name]
-        if not self._is_last or member.share or not (member.calls or self._asking(member) != "no"):
+        if not self._is_last or member.assigned_queues or not (member.calls or self._asking(member) != "no"):
             return False
         if member.unlocks is not None and not member.unlocks.done():
             member.unlocks.set_result(None)
         await at_rest()
         if member.under_way(RequestCode.UNLOCK_BATCH_MQ) is not None:
-            raise DeviationError(f"{name} unlocks a queue that it is not done with")
+            raise DeviationError(f"{name} unlocked a queue that it has not finished")
         return True
 
     async def _refuses_begin(self, name: str) -> bool:
         """Deliver a message to a member that does not trust its lock, or still consumes another message."""
         member = self._members[name]
-        if not await member.hand():
+        if not await member.deliver():
             return True  # it does not even pull without the lock
         calls = len(member.calls)
         await asyncio.sleep(_UNLOCKED_PAUSE_S)
         await at_rest()
         if len(member.calls) != calls:
-            raise DeviationError(f"Begin({name}) is disabled, and was done")
+            raise DeviationError(f"Begin({name}) is disabled, but was executed")
         member.take_back()
         return True
 
@@ -390,7 +390,7 @@ class SteppedLock:
 
     def _request(self, member: _Member) -> Held:
         held = member.under_way(RequestCode.LOCK_BATCH_MQ)
-        assert held is not None, "nothing was asked"
+        assert held is not None, "no lock request is in progress"
         return held
 
     def _asking(self, member: _Member) -> str:
@@ -415,9 +415,9 @@ class SteppedLock:
 _ACTIONS: Final[Mapping[str, Any]] = {
     "Gain": SteppedLock._gain,
     "Drop": SteppedLock._drop,
-    "Ask": SteppedLock._ask,
+    "Ask": SteppedLock._request_lock,
     "LockQueue": SteppedLock._lock_queue,
-    "Hear": SteppedLock._hear,
+    "Hear": SteppedLock._receive_answer,
     "Lose": SteppedLock._lose,
     "UnlockQueue": SteppedLock._unlock_queue,
     "LoseUnlock": SteppedLock._lose_unlock,
@@ -429,8 +429,8 @@ _ACTIONS: Final[Mapping[str, Any]] = {
 }
 _REFUSALS: Final[Mapping[str, Any]] = {
     "Gain": SteppedLock._refuses_gain,
-    "Drop": SteppedLock._refuses_without_share,
-    "Ask": SteppedLock._refuses_without_share,
+    "Drop": SteppedLock._refuses_unassigned,
+    "Ask": SteppedLock._refuses_unassigned,
     "UnlockQueue": SteppedLock._refuses_unlocking,
     "LoseUnlock": SteppedLock._refuses_unlocking,
     "Begin": SteppedLock._refuses_begin,

@@ -41,10 +41,10 @@ class SteppedMember:
         config: PushConsumerConfig,
     ) -> None:
         self._everybody = list(everybody)
-        self.share: list[MessageQueue] = []
+        self.assigned_queues: list[MessageQueue] = []
         """The queues that its next rebalance assigns to it."""
         self.requests = HeldRequests(self.at_once)
-        config = replace(config, strategy=lambda *_: self.share)
+        config = replace(config, strategy=lambda *_: self.assigned_queues)
         self.consumer = _Consumer(session(self.requests, runtime, name), GROUP, listener, config)
         self._round: asyncio.Task[bool] | None = None
 
@@ -70,7 +70,7 @@ class SteppedMember:
         return next((held for held in reversed(self.requests.held) if held.request.code == code), None)
 
     async def rebalance(self) -> None:
-        """Apply the assignment `share`: immediately, or after the current round has ended."""
+        """Apply the assignment `assigned_queues`: immediately, or after the current round has ended."""
         if not self.is_rebalancing:
             self._round = asyncio.create_task(self.consumer._rebalancer.once())
         await at_rest()

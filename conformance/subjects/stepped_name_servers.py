@@ -58,7 +58,7 @@ class _NameServer:
         """
         reply = self._handle(request, cast(Channel, channel))
         answer = await reply if isinstance(reply, Awaitable) else reply
-        assert answer is not None, f"request {request.code} is not answered"
+        assert answer is not None, f"request {request.code} was not answered"
         return answer
 
 
@@ -67,19 +67,19 @@ class _Wire:
 
     def __init__(self) -> None:
         self.connected: set[Address] = set()
-        self.asked: tuple[Address, Command, asyncio.Future[Command]] | None = None
+        self.open_request: tuple[Address, Command, asyncio.Future[Command]] | None = None
 
     async def invoke(self, address: Address, request: Command, timeout_s: float) -> Command:
         del timeout_s  # the script decides how long it takes
         answer: asyncio.Future[Command] = asyncio.get_running_loop().create_future()
-        self.asked = (address, request, answer)
+        self.open_request = (address, request, answer)
         return await answer
 
     def take(self) -> "tuple[Address, Command, asyncio.Future[Command]]":
         """Return the request in progress and the future for its answer."""
-        assert self.asked is not None
-        asked, self.asked = self.asked, None
-        return asked
+        assert self.open_request is not None
+        open_request, self.open_request = self.open_request, None
+        return open_request
 
     def is_connected(self, address: Address) -> bool:
         return address in self.connected
@@ -104,7 +104,7 @@ class SteppedNameServers:
 
     def open(self, script: Script) -> None:
         self._steps = script.steps
-        self._servers_asked = [state["server"] for state in script.states()]
+        self._servers_over_time = [state["server"] for state in script.states()]
         self._loop = SimulatedLoop()
         self._runtime = simulated(self._loop, SimulatedNetwork())
         self._config: Config = bounded("Routing", script.configuration)
@@ -125,9 +125,9 @@ class SteppedNameServers:
     def take(self, at: int) -> None:
         step = self._steps[at]
         parameters = [tuple(each) if isinstance(each, list) else each for each in step.parameters]
-        self._asked = dict(zip(self._clients, self._servers_asked[at], strict=True))
+        self._server_of = dict(zip(self._clients, self._servers_over_time[at], strict=True))
         if step.action not in _ACTIONS:
-            raise ImpossibleError(f"there is no {step.action} here")
+            raise ImpossibleError(f"the action {step.action} is not supported")
         self._run(_ACTIONS[step.action](self, *parameters))
 
     def look(self) -> Variables:
@@ -170,10 +170,10 @@ class SteppedNameServers:
 
     async def _poll(self, client: str) -> None:
         state = self._clients[client]
-        n = await self._asks(client)
+        n = await self._polled_server(client)
         server = self._servers[n]
-        if n != self._asked[client] or server is None:
-            raise ImpossibleError(f"{client} turned to {n} when its connection closed")
+        if n != self._server_of[client] or server is None:
+            raise ImpossibleError(f"{client} switched to {n} when its connection closed")
         state.source, state.route = "topic", await self._answered(state, server)
         if state.route is None:
             # A producer without a route uses the queues of the default topic for a new topic.
@@ -198,25 +198,25 @@ class SteppedNameServers:
         """
         state = self._clients[client]
         state.answered = False
-        n = await self._asks(client)
-        if n == following != self._asked[client]:
+        n = await self._polled_server(client)
+        if n == following != self._server_of[client]:
             return  # its connection was closed, so it did not even try
         address, _, answer = state.wire.take()
         state.wire.connected.discard(address)
-        answer.set_exception(ConnectionLostError(f"{n} does not answer"))
+        answer.set_exception(ConnectionLostError(f"{n} did not answer"))
         await _until_it_rests(state)
         if state.polling is not None and state.polling.done():
             assert isinstance(state.polling.exception(), RemotingError)
             state.polling = None
 
-    async def _asks(self, client: str) -> str:
+    async def _polled_server(self, client: str) -> str:
         """Return the name server of the client's request in progress; start a poll if there is none."""
         state = self._clients[client]
         if state.polling is None:
             state.polling = asyncio.ensure_future(Routes(state.choice).refresh(TOPICS[0]))
             await _until_it_rests(state)
-        assert state.wire.asked is not None, f"{client} asks nobody"
-        return self._name_of(state.wire.asked[0])
+        assert state.wire.open_request is not None, f"{client} sent no request"
+        return self._name_of(state.wire.open_request[0])
 
     # Time passes
 
@@ -289,11 +289,11 @@ class SteppedNameServers:
             )
             if (await choice.known())[0] == first:
                 return _Client(wire, choice)
-        raise AssertionError(f"no client asks {server} first")
+        raise AssertionError(f"no client polls {server} first")
 
     def _serving(self, n: str) -> _NameServer:
         server = self._servers[n]
-        assert server is not None, f"{n} is not there"
+        assert server is not None, f"{n} does not run"
         return server
 
     def _name_of(self, address: Address) -> str:
@@ -327,10 +327,10 @@ _ACTIONS: Final[Mapping[str, Any]] = {
 async def _until_it_rests(client: _Client) -> None:
     """Wait until the client's request is in progress, or its poll has ended."""
     for _ in range(_TURNS_MAX):
-        if client.wire.asked is not None or (client.polling is not None and client.polling.done()):
+        if client.wire.open_request is not None or (client.polling is not None and client.polling.done()):
             return
         await asyncio.sleep(0)
-    raise DeviationError("a client that polls asks nobody")
+    raise DeviationError("a polling client sent no request")
 
 
 async def _ended(clients: Iterable[_Client]) -> None:
@@ -374,9 +374,9 @@ def _tables(config: Config, table: RouteTable | None) -> dict[str, Any]:
 
 
 def _permissions(config: Config, route: TopicRoute | None) -> list[str]:
-    told = {data.broker_name: data.perm for data in route.queue_datas} if route else {}
+    permissions = {data.broker_name: data.perm for data in route.queue_datas} if route else {}
     return [
-        "none" if name not in told else "write" if told[name] & PERM_WRITE else "read"
+        "none" if name not in permissions else "write" if permissions[name] & PERM_WRITE else "read"
         for name in config.names
     ]
 

@@ -48,7 +48,7 @@ _BODY: Final = b"."
 _NEVER_MS: Final = 10**12
 _FALL_BEHIND_MAX: Final = 2
 """The limit in records, the same in all configurations of the model."""
-_NOBODY: Final = {"flush": "waiting", "replica": "waiting"}
+_NOT_SENT: Final = {"flush": "waiting", "replica": "waiting"}
 _MOVED: Final = frozenset(
     {GetStatus.OFFSET_OVERFLOW_BADLY, GetStatus.NO_MATCHED_LOGIC_QUEUE, GetStatus.NO_MESSAGE_IN_QUEUE}
 )
@@ -178,7 +178,7 @@ class SteppedPair:
         self._feed: Feed | None = None
         self._follow: Follow | None = None
         self._report = b""
-        self._is_heard_early = False
+        self._is_reported_early = False
         self._is_cut = True
         self._commits = bounded("Replication", script.configuration).commits
         self._transfers: dict[int, bytes] = {}
@@ -191,7 +191,7 @@ class SteppedPair:
     def take(self, at: int) -> None:
         step = self._steps[at]
         if step.action not in _ACTIONS:
-            raise ImpossibleError(f"there is no {step.action} here")
+            raise ImpossibleError(f"the action {step.action} is not supported")
         _ACTIONS[step.action](self, *step.parameters)
 
     def refuses(self, step: Stimulus) -> bool:
@@ -229,8 +229,8 @@ class SteppedPair:
 
     def _append_record(self, m: int) -> None:
         if self._feed is not None and self._feed.sent is None:
-            self._hear_report()
-            self._is_heard_early = True
+            self._receive_report()
+            self._is_reported_early = True
         store = self._nodes[MASTER].running()
         message = Message(TOPIC, _BODY, {UNIQUE_KEY: self._messages[m]}, 0)
         self._appended[m] = store.append(message)
@@ -270,14 +270,14 @@ class SteppedPair:
         self._feed = Feed(_RecordByRecord(master), self._acks, LogCheck.COMPARED)
         self._follow = Follow(slave, _SEGMENT_BYTES, LogCheck.COMPARED)
         self._report, self._transfers, self._acknowledged = self._follow.report(), {}, {}
-        self._is_heard_early = self._is_cut = False
+        self._is_reported_early = self._is_cut = False
 
     def _accept_report(self, _frame: Any) -> None:
-        if not self._is_heard_early:
-            self._hear_report()
-        self._is_heard_early = False
+        if not self._is_reported_early:
+            self._receive_report()
+        self._is_reported_early = False
 
-    def _hear_report(self) -> None:
+    def _receive_report(self) -> None:
         """Deliver the slave's first report to the master.
 
         In the model a slave counts from its connection on; here it counts from its first report on. If it
@@ -287,11 +287,11 @@ class SteppedPair:
         try:
             self._feed.received(self._report)
         except StreamError:
-            raise ImpossibleError("a first record is asked for from its second byte on") from None
+            raise ImpossibleError("the first record of a log is requested from its second byte on") from None
 
     def _sent(self) -> int:
         assert self._feed is not None
-        if self._feed.sent is None or self._is_heard_early:
+        if self._feed.sent is None or self._is_reported_early:
             return -1
         return self._count(self._feed.sent)
 
@@ -302,7 +302,7 @@ class SteppedPair:
         except StreamError:
             self._hang_up(MASTER)
         else:
-            raise DeviationError("a report beyond the master's end is accepted")
+            raise DeviationError("a report beyond the master's end was accepted")
 
     def _transfer_record(self) -> None:
         assert self._feed is not None
@@ -315,7 +315,7 @@ class SteppedPair:
         try:
             answer = self._follow.received(self._transfers[frame["position"]])
         except (DivergedError, StreamError) as error:
-            raise DeviationError(f"a transfer is refused: {error}") from None
+            raise DeviationError(f"a transfer was refused: {error}") from None
         self._acknowledged[len(self._records(SLAVE))] = answer
 
     def _refuse_transfer(self, frame: Mapping[str, Any]) -> None:
@@ -326,7 +326,7 @@ class SteppedPair:
             self._hang_up(SLAVE)
             self._refused = True
         else:
-            raise DeviationError("a transfer that differs is taken")
+            raise DeviationError("a different transfer was accepted")
 
     def _receive_ack(self, frame: Mapping[str, Any]) -> None:
         assert self._feed is not None
@@ -356,7 +356,7 @@ class SteppedPair:
     def _correct_offset(self) -> None:
         found = self._nodes[MASTER].running().get(TOPIC, 0, len(self._seen), 1)
         if found.status not in _MOVED:
-            raise DeviationError(f"a pull behind the end is answered {found.status}")
+            raise DeviationError(f"a pull beyond the end was answered {found.status}")
         del self._seen[found.next_offset :]
         if self._commits:
             for n in (MASTER, SLAVE):
@@ -365,13 +365,13 @@ class SteppedPair:
     def _commit_offset(self, n: int) -> None:
         """Commit and write the offset immediately: in the model a crash does not lose offsets."""
         if self._nodes[n].store is None:
-            raise ImpossibleError("a broker that is down hears of no offset")
+            raise ImpossibleError("a stopped broker receives no offset")
         self._nodes[n].offsets.commit(_GROUP, TOPIC, 0, len(self._seen))
         self._run(self._nodes[n].offsets.persist())
 
     def _sync_offsets(self) -> None:
-        told = read(ConsumerOffsets, self._nodes[MASTER].offsets.answer())
-        self._nodes[SLAVE].offsets.merge(told.offset_table)
+        answer = read(ConsumerOffsets, self._nodes[MASTER].offsets.answer())
+        self._nodes[SLAVE].offsets.merge(answer.offset_table)
         self._run(self._nodes[SLAVE].offsets.persist())
 
     def _committed(self, n: int) -> int:
@@ -471,9 +471,9 @@ class SteppedPair:
         replica = self._replica.get(m)
         if self._answer[m] != "waiting" or replica is None:
             return False
-        told = replica.done() and replica.result()
+        result = replica.done() and replica.result()
         self._slave_timeout(m)
-        return _refused(replica.result() is told, "SlaveTimeout")
+        return _refused(replica.result() is result, "SlaveTimeout")
 
     def _refuses_answer(self, m: int) -> bool:
         """Check that the send still waits for a flush or a slave."""
@@ -485,7 +485,7 @@ class SteppedPair:
 
     def _refuses_transfer(self) -> bool:
         """Check that there is nothing more to transfer."""
-        if self._feed is None or self._feed.sent is None or self._is_cut or self._is_heard_early:
+        if self._feed is None or self._feed.sent is None or self._is_cut or self._is_reported_early:
             return False
         return _refused(self._feed.next_frame() == b"", "TransferRecord")
 
@@ -494,7 +494,7 @@ class SteppedPair:
     def _request(self, m: int) -> dict[str, str]:
         """Return the waits that timed out, as long as the producer waits."""
         if self._answer[m] != "waiting":
-            return dict(_NOBODY)
+            return dict(_NOT_SENT)
         replica = self._replica.get(m)
         given_up = replica is not None and replica.done() and replica.result() is not PutStatus.PUT_OK
         return {
@@ -564,5 +564,5 @@ _REFUSALS: Final[Mapping[str, Any]] = {
 
 def _refused(is_refused: bool, action: str) -> bool:
     if not is_refused:
-        raise DeviationError(f"{action} is disabled, and was done")
+        raise DeviationError(f"{action} is disabled, but was executed")
     return True

@@ -66,14 +66,14 @@ class _Producer(Producer):
         self,
         topic: str,
         last_broker: str | None,
-        asked: MessageQueue | None,
+        queue: MessageQueue | None,
         select: Selector | None,
         deadline_s: float | None = None,
     ) -> MessageQueue:
-        if asked is None:
+        if queue is None:
             self.begins = asyncio.get_running_loop().create_future()
             await self.begins
-        return await super()._target(topic, last_broker, asked, select, deadline_s)
+        return await super()._target(topic, last_broker, queue, select, deadline_s)
 
 
 class SteppedProducer:
@@ -149,7 +149,7 @@ class SteppedProducer:
         await at_rest()
         made = [held for held in self._requests.held if held not in others]
         if len(made) != 1:
-            raise DeviationError(f"{len(made)} attempts are made")
+            raise DeviationError(f"{len(made)} attempts were made")
         self._attempt = made[0]
         self._tried.append(self._broker_of(made[0]))
 
@@ -157,26 +157,26 @@ class SteppedProducer:
         await asyncio.sleep(ticks * _SLOW_S)
         await self._end(made_it=True)
         if not isinstance(self._outcome(), Sent):
-            raise DeviationError("a message that was stored is not told so")
+            raise DeviationError("a stored message was not reported as stored")
 
     async def _failed(self, at: int) -> None:
         await self._end(made_it=False, busy=at % 2 == 0)
         if len(self._tried) == self._config.attempts_max and isinstance(self._outcome(), Sent):
-            raise DeviationError("a message that nobody took is told to be stored")
+            raise DeviationError("a message that no broker stored was reported as stored")
         if self._sending is not None and self._sending.done():
-            raise DeviationError(f"the send ends after {len(self._tried)} attempts")
+            raise DeviationError(f"the send ended after {len(self._tried)} attempts")
 
     async def _end(self, *, made_it: bool, busy: bool = False) -> None:
         attempt, self._attempt = self._attempt, None
-        assert attempt is not None, "no attempt goes on"
+        assert attempt is not None, "no attempt is in progress"
         _end(attempt, made_it=made_it, busy=busy)
         await at_rest()
 
     def _outcome(self) -> Outcome:
         """Return the outcome of the send that has ended."""
-        assert self._sending is not None, "nobody sends"
+        assert self._sending is not None, "no send is in progress"
         if not self._sending.done():
-            raise DeviationError("the send goes on")
+            raise DeviationError("the send is still in progress")
         sending, self._sending = self._sending, None
         self._tried.clear()
         return sending.result()
@@ -231,7 +231,7 @@ class SteppedProducer:
         self._producer.begins.set_result(None)
         await at_rest()
         if not sending.done() or isinstance(sending.result(), Sent):
-            raise DeviationError("Attempt is disabled, and was made")
+            raise DeviationError("Attempt is disabled, but was executed")
         return True
 
     async def _refuses_elsewhere(self, broker: str, ticks: int) -> bool:

@@ -68,7 +68,7 @@ class Service:
     def __init__(
         self, config: Config, steps: Sequence[Stimulus], states: Sequence[Variables], loop: SimulatedLoop
     ) -> None:
-        assert len(config.queues) == 1, "one queue's end is the log's"
+        assert len(config.queues) == 1, "the model has one queue"
         self._config = config
         self._steps = steps
         self._states = states
@@ -92,15 +92,15 @@ class Service:
 
     def shown(self) -> dict[str, Any]:
         """Return the service's part of Delivery's variables."""
-        told = {"answer": list(self._answer.values()), "sends": list(self._sends.values())}
+        variables = {"answer": list(self._answer.values()), "sends": list(self._sends.values())}
         if not self.is_up:
-            return told
-        return {**told, "queue": [self._queue()], "committed": [self._committed()]}
+            return variables
+        return {**variables, "queue": [self._queue()], "committed": [self._committed()]}
 
-    def ask(self, request: Command) -> Command | None:
+    def request(self, request: Command) -> Command | None:
         """Return the answer of the request processors; None if it would come later."""
 
-        async def asked() -> Command | None:
+        async def process() -> Command | None:
             reply = self._handle(request, cast(Channel, None))
             if reply is None or isinstance(reply, Command):
                 return reply
@@ -110,7 +110,7 @@ class Service:
             await asyncio.gather(held, return_exceptions=True)
             return None
 
-        return self.run(asked())
+        return self.run(process())
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         return self._loop.run_until_complete(work)
@@ -132,7 +132,7 @@ class Service:
             self.send(at, message)
         under_way = [request for request in self._under_way if request[0] == message]
         if not under_way:
-            raise ImpossibleError(f"no attempt of {message} is left")
+            raise ImpossibleError(f"no attempt of {message} remains")
         if len(self._queue()) <= self._left_next(at):
             self._flush()
         latest = max(under_way)
@@ -146,7 +146,7 @@ class Service:
         if appended is None:
             raise ImpossibleError(f"no attempt of {message} is being answered")
         if self.run(self._settled(appended)) is not PutStatus.PUT_OK:
-            raise DeviationError(f"{message} is durable, and not acknowledged")
+            raise DeviationError(f"{message} is durable, but was not acknowledged")
         self._answer[message] = "acked"
 
     def fail(self, _: int, message: str) -> None:
@@ -164,7 +164,7 @@ class Service:
         """Reset the group's offset, as an operator that names the queue and the offset."""
         del queue
         if offset > len(self._queue()):
-            raise ImpossibleError("nobody is reset to behind the end")
+            raise ImpossibleError("no group is reset beyond the end")
         self.ready(offset)
         header = ResetOffsetRequest(TOPIC, GROUP, timestamp=0, is_force=True, queue_id=0, offset=offset)
         request = new_request(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, headers.write(header))
@@ -177,9 +177,9 @@ class Service:
         self.noted(at)
 
     def _succeeds(self, request: Command) -> None:
-        answer = self.ask(request)
+        answer = self.request(request)
         if answer is None or answer.code != ResponseCode.SUCCESS:
-            raise DeviationError(f"request {request.code} is answered {answer and answer.remark}")
+            raise DeviationError(f"request {request.code} was answered {answer and answer.remark}")
 
     # Reading
 
@@ -189,15 +189,15 @@ class Service:
         store.dispatch()
         if place > self._node.durable():
             if store.max_offset(TOPIC, 0) >= place:
-                raise DeviationError(f"the message at {place} is shown before it is durable")
+                raise DeviationError(f"the message at {place} was readable before it was durable")
             self._flush()
             store.dispatch()
 
     def pull(self, offset: int) -> tuple[list[str], PullResponse, int]:
         """Return at most one message from the offset on, the other fields of the answer, and its code."""
         header = PullRequest(GROUP, TOPIC, 0, offset, 1, PULL_HAS_SUBSCRIPTION, 0, 0, 0, "*", "TAG")
-        answer = self.ask(new_request(RequestCode.PULL_MESSAGE, headers.write(header)))
-        assert answer is not None, "it may not be held"
+        answer = self.request(new_request(RequestCode.PULL_MESSAGE, headers.write(header)))
+        assert answer is not None, "the pull must not be held"
         messages = [stored.message_id for stored in read_records(answer.body)]
         return messages, headers.read(PullResponse, answer.fields), answer.code
 
@@ -235,13 +235,13 @@ class Service:
         elif left >= self._node.durable():
             self._disk.crash_os(self._node.image(left))
         elif self._states[at]["promise"]:
-            raise ImpossibleError(f"what is durable is not lost: {left} of {len(there)} messages are left")
+            raise ImpossibleError(f"durable messages are not lost: {left} of {len(there)} messages remain")
         else:
             begin = there[left - 1] if left else 0
             self._disk.open(LOG).write(begin, bytes(there[-1] - begin))
             self._disk.crash_process()
         if self._states[at + 1]["committed"] != [self._committed_on_disk]:
-            raise ImpossibleError("the offset that is left was never written")
+            raise ImpossibleError("the remaining offset was never written")
         self._start()
 
     # Helper methods
@@ -268,7 +268,7 @@ class Service:
         settling = asyncio.ensure_future(store.settle(appended, True))
         await asyncio.sleep(0)
         if settling.done() and not is_durable:
-            raise DeviationError("it is answered before it is durable")
+            raise DeviationError("the message was answered before it was durable")
         await store.flush_log()
         return await settling
 
@@ -352,7 +352,7 @@ class SteppedDelivery:
     def _commit_offset(self, at: int, queue: str, offset: int) -> None:
         del queue
         if offset > len(self._seen):
-            raise ImpossibleError("nobody is done with what was not handed out")
+            raise ImpossibleError("a message that was not delivered cannot be finished")
         self._service.commit(at, offset)
 
     def _reset(self, at: int, queue: str, offset: int) -> None:
@@ -367,17 +367,17 @@ class SteppedDelivery:
         del queue
         corrected, end = self._corrected(), len(self._service._queue())
         if corrected not in (None, end):
-            raise DeviationError(f"a reader is sent to {corrected}, and the end is {end}")
+            raise DeviationError(f"a reader was moved to {corrected}, the end is {end}")
         if corrected != offset:
-            raise ImpossibleError(f"a reader behind {len(self._seen)} messages is not sent to {offset}")
+            raise ImpossibleError(f"a reader after {len(self._seen)} messages was not moved to {offset}")
         del self._seen[offset:]
         self._service.commit(at, offset)
 
     def _corrected(self) -> int | None:
         """Return the offset to which the broker moves a reader after its last message; None if it stays."""
         self._service.ready(len(self._service._queue()))
-        _, told, code = self._service.pull(len(self._seen))
-        return told.next_begin_offset if code == ResponseCode.PULL_OFFSET_MOVED else None
+        _, response, code = self._service.pull(len(self._seen))
+        return response.next_begin_offset if code == ResponseCode.PULL_OFFSET_MOVED else None
 
     # Disabled actions
 
@@ -387,7 +387,7 @@ class SteppedDelivery:
         if place <= len(self._service._queue()):
             return False
         if self._service.pull(place - 1)[0]:
-            raise DeviationError("Deliver is disabled, and was done")
+            raise DeviationError("Deliver is disabled, but was executed")
         return True
 
     def _refuses_commit(self, queue: str, offset: int) -> bool:
@@ -414,7 +414,7 @@ class SteppedDelivery:
         if len(self._seen) > len(self._service._queue()):
             return False
         if self._corrected() is not None:
-            raise DeviationError("CorrectOffset is disabled, and was done")
+            raise DeviationError("CorrectOffset is disabled, but was executed")
         return True
 
 

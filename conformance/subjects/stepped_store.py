@@ -154,7 +154,7 @@ class SteppedStore:
         number = self._names.index(queue)
         found = self._store.get(_TOPIC, number, len(self._seen[number]), 1)
         if found.status not in _MOVED:
-            raise DeviationError(f"a pull behind the end of {queue} is answered {found.status}")
+            raise DeviationError(f"a pull beyond the end of {queue} was answered {found.status}")
         del self._seen[number][found.next_offset :]
         self._offsets.commit(_GROUP, _TOPIC, number, found.next_offset)
 
@@ -310,20 +310,20 @@ class SteppedStore:
             _Store(_DIRECTORY, self._store.config, self._store_runtime()).load()
         except StoreError:
             return True
-        raise DeviationError("Start is disabled, and was done")
+        raise DeviationError("Start is disabled, but was executed")
 
     def _store_runtime(self) -> Runtime:
         return Runtime(self._clock, self.disk, SimulatedNetwork(), random.Random(0), self._fsync)
 
     # Helper methods.
 
-    def _answer(self, message: str, status: PutStatus, told: str) -> None:
+    def _answer(self, message: str, status: PutStatus, description: str) -> None:
         if self._answers[message] != "waiting":
             raise DeviationError(f"{message} was answered {self._answers[message]} before")
         found = self._status(message)
         if found is not status:
-            raise DeviationError(f"{message} is answered {found}, {status} expected")
-        self._answers[message] = told
+            raise DeviationError(f"{message} was answered {found}, {status} expected")
+        self._answers[message] = description
 
     def _status(self, message: str) -> PutStatus:
         """Return the status that the producer receives if it is answered now.
@@ -354,15 +354,17 @@ class SteppedStore:
                 return
             grown = grown or step.action == growth
 
-    def _end_flush(self, flush: str, anew: Callable[[], Coroutine[Any, Any, None]], *, is_new: bool) -> None:
+    def _end_flush(
+        self, flush: str, flush_again: Callable[[], Coroutine[Any, Any, None]], *, is_new: bool
+    ) -> None:
         begun = self._pending.pop(flush, None)
         if begun is not None:
             self._pending_return.set_result(None)
             self._loop.run_until_complete(begun)
         elif is_new:
-            self._run(anew())
+            self._run(flush_again())
         else:
-            raise ImpossibleError(f"{flush} of less than there is, begun in no life")
+            raise ImpossibleError(f"{flush} of a part of the data, which no earlier step started")
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         return self._loop.run_until_complete(work)
@@ -413,7 +415,7 @@ class SteppedStore:
 
 def _refused(is_refused: bool, action: str) -> bool:
     if not is_refused:
-        raise DeviationError(f"{action} is disabled, and was done")
+        raise DeviationError(f"{action} is disabled, but was executed")
     return True
 
 

@@ -90,7 +90,7 @@ def _check(
     closest: dict[int, tuple[Obstacles, ...]] = {}
     if flat:
         events = sum(len(window.events) for window in flat)
-        on_stage(f"TLC holds {events} events in {len(flat)} traces against {model.name}")
+        on_stage(f"TLC checks {events} events in {len(flat)} traces against {model.name}")
         outcome = check_traces(
             model.module,
             model.config_text(size, flat),
@@ -103,10 +103,10 @@ def _check(
         closest = _closest(model, size, flat, outcome.verdicts, refused, on_stage)
     at = 0
     for path, part in parts:
-        told = outcome.verdicts[at : at + len(part.windows)] if part.windows else ()
-        near = {number: closest[at + number] for number in range(len(told)) if at + number in closest}
-        yield LogVerdict(path, part.node, part.windows, told, model.name, near)
-        at += len(told)
+        verdicts = outcome.verdicts[at : at + len(part.windows)] if part.windows else ()
+        near = {number: closest[at + number] for number in range(len(verdicts)) if at + number in closest}
+        yield LogVerdict(path, part.node, part.windows, verdicts, model.name, near)
+        at += len(verdicts)
 
 
 def _chosen(counts: Sequence[int], verdicts: Sequence[TraceVerdict]) -> list[int]:
@@ -134,7 +134,7 @@ def _closest(
     """Return the closest actions by the number of a refused trace."""
     if not refused:
         return {}
-    on_stage(f"TLC looks for the actions of {model.name} that came closest")
+    on_stage(f"TLC searches for the closest actions of {model.name}")
     prefixes = [flat[n].events[: verdicts[n].explained + 1] for n in refused]
     found = nearest(model.module, model.config_text(size, flat), prefixes, (TLA,))
     return dict(zip(refused, found, strict=True))
@@ -153,16 +153,16 @@ def check(paths: Sequence[Path], *, records_max: int = RECORDS_MAX) -> tuple[Res
 
 def _result(log: LogVerdict, seconds: float) -> Result:
     counts = {"traces": len(log.windows), "accepted": log.accepted, "events": log.events}
-    refused = [number for number, told in enumerate(log.verdicts) if not told.accepted]
+    refused = [number for number, verdict in enumerate(log.verdicts) if not verdict.accepted]
     if refused:
         verdict, detail = (
             Verdict.VIOLATED,
-            f"{len(refused)} of {len(log.windows)} traces are no behaviour of {log.model}",
+            f"{len(refused)} of {len(log.windows)} traces are not behaviours of {log.model}",
         )
     elif log.events:
         verdict, detail = Verdict.HELD, ""
     else:
-        verdict, detail = Verdict.UNKNOWN, f"the log holds nothing that {log.model} could be asked about"
+        verdict, detail = Verdict.UNKNOWN, f"the log has no events of {log.model}"
     about = " ".join(filter(None, (log.path.name, log.node, "" if log.model == "Flush" else log.model)))
     return Result(
         id="SPEC-1",

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
+from mqproof.conformance.traces.event_sequence import check_dense
 from mqproof.conformance.traces.raft_events import (
-    check_dense,
     index_of,
     number_of,
     term_of,
@@ -183,7 +183,7 @@ def _recover(group: _Group, event: Event) -> None:
         group.began.add(node)
         if index or term_of(event, group.where) != 1:
             raise EventError(
-                f"{group.where}: {node} begins with {index} entries: the log of its start is missing"
+                f"{group.where}: {node} begins with {index} entries: the events of its start are missing"
             )
         return
     if node not in group.down:  # killed without a crash event

@@ -11,8 +11,8 @@ before it voted for this leader.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from mqproof.conformance.traces.event_sequence import check_dense
 from mqproof.conformance.traces.raft_events import (
-    check_dense,
     index_of,
     number_of,
     term_of,
@@ -71,10 +71,10 @@ def traces(events: Iterable[Event], where: str) -> Iterator[Window]:
         EventError: events are missing (a member's `seq` is not dense), an event names a leader without a
             leadership in the log, or lacks a field that the trace needs.
     """
-    told = list(events)
-    check_dense(told, where)
-    log = _Log(where, {event.node: _Member() for event in told}, unrecorded(told, where))
-    for event in told:
+    log_events = list(events)
+    check_dense(log_events, where)
+    log = _Log(where, {event.node: _Member() for event in log_events}, unrecorded(log_events, where))
+    for event in log_events:
         _infer(log, event)
         _take(log, event)
     for leadership in log.leaderships:
@@ -98,12 +98,12 @@ def _take(log: _Log, event: Event) -> None:
             _append(member, event, where)
         case Kind.FLUSH:
             member.durable = index_of(event, where)
-            _tell(member, event, "flush", member.durable)
+            _emit_index(member, event, "flush", member.durable)
         case Kind.HA_ACK:
-            _tell(member, event, "keep", index_of(event, where))
+            _emit_index(member, event, "keep", index_of(event, where))
         case Kind.RAFT_COMMIT:
             index = index_of(event, where)
-            _tell(member, event, "commit", index)
+            _emit_index(member, event, "commit", index)
             if member.leadership is not None and member.leadership.leader == event.node:
                 member.leadership.committed = tuple(member.records[:index])
         case Kind.SEND_ACK:
@@ -129,8 +129,8 @@ def _infer(log: _Log, event: Event) -> None:
                 _follow(member, leadership, event)
         case Kind.SEND_ACK if Kind.RAFT_COMMIT in log.unrecorded:
             leadership = _led(log, event.node, term_of(event, where), event)
-            told = tuple(member.records[: index_of(event, where)])
-            leadership.committed = max(leadership.committed, told, key=len)
+            committed = tuple(member.records[: index_of(event, where)])
+            leadership.committed = max(leadership.committed, committed, key=len)
         case _:
             pass
     if event.kind is Kind.HA_ACK and Kind.FLUSH in log.unrecorded:
@@ -210,7 +210,7 @@ def _append(member: _Member, event: Event, where: str) -> None:
         leadership.emit(event, name, index=index - leadership.front, message=leadership.name(record))
 
 
-def _tell(member: _Member, event: Event, name: str, index: int) -> None:
+def _emit_index(member: _Member, event: Event, name: str, index: int) -> None:
     if (leadership := member.leadership) is not None:
         leadership.emit(event, name, index=index - leadership.front)
 

@@ -167,9 +167,9 @@ def _leadership_injected(size: Size) -> Sequence[TraceEvent]:
 
 
 def _route_parts(log: Log, where: str, records_max: int) -> Iterator[Part]:
-    told = [event for event in log if name_server.is_name_servers(event)]
-    if any(event.kind is not Kind.RECOVER for event in told):
-        size = tuple(map(str, name_server.periods_s(told)))
+    own_events = [event for event in log if name_server.is_name_servers(event)]
+    if any(event.kind is not Kind.RECOVER for event in own_events):
+        size = tuple(map(str, name_server.periods_s(own_events)))
         yield Part("", tuple(name_server.traces(log, where, records_max)), size)
 
 

@@ -19,7 +19,7 @@ TOPICS_MAX: Final = 8
 EXPIRY_S: Final = 120
 SCAN_S: Final = 10
 _EVENTS_IN_RECORD: Final = 5
-_TOLD: Final = frozenset({Kind.REGISTER, Kind.UNREGISTER, Kind.HEARTBEAT, Kind.EXPIRE})
+_ABOUT_BROKERS: Final = frozenset({Kind.REGISTER, Kind.UNREGISTER, Kind.HEARTBEAT, Kind.EXPIRE})
 
 Broker = tuple[str, int]
 """A broker's name and id, as named in the trace."""
@@ -31,7 +31,7 @@ def is_name_servers(event: Event) -> bool:
         return "brokers" in event.attrs
     if event.kind is Kind.RECOVER:
         return "expiry_ms" in event.attrs
-    return event.kind in _TOLD and "address" in event.attrs
+    return event.kind in _ABOUT_BROKERS and "address" in event.attrs
 
 
 def periods_s(events: Iterable[Event]) -> tuple[int, int]:
@@ -54,7 +54,7 @@ class _Servers:
     """Maps name server and address to the broker that registered there last."""
     versions: dict[tuple[str, Broker], str] = field(default_factory=dict)
     """Maps name server and broker to the version of its last topic list."""
-    heard: dict[tuple[str, Broker], int] = field(default_factory=dict)
+    last_heard: dict[tuple[str, Broker], int] = field(default_factory=dict)
     """Maps name server and known broker to the second in which it was last heard from."""
     started: set[str] = field(default_factory=set)
     now_s: int = 0
@@ -82,8 +82,8 @@ def traces(events: Iterable[Event], where: str, records_max: int = RECORDS_MAX) 
     nodes = {event.node for event in log if is_name_servers(event)}
     mine = [event for event in log if event.node in nodes]
     _check_dense(mine, where)
-    asked = dict.fromkeys(e.topic for e in mine if e.kind is Kind.ROUTE and e.topic)
-    topics = [topic for topic in asked if topic != DEFAULT_TOPIC][:TOPICS_MAX] or [DEFAULT_TOPIC]
+    requested = dict.fromkeys(e.topic for e in mine if e.kind is Kind.ROUTE and e.topic)
+    topics = [topic for topic in requested if topic != DEFAULT_TOPIC][:TOPICS_MAX] or [DEFAULT_TOPIC]
     for topic in topics:
         yield from _about(topic, mine, where, records_max * _EVENTS_IN_RECORD)
 
@@ -124,15 +124,15 @@ def _take(known: _Servers, event: Event) -> None:
         case Kind.REGISTER:
             broker = (_name(known, _text(known, event, "broker")), _id(known, event))
             known.addresses[server, _text(known, event, "address")] = broker
-            known.heard[server, broker] = known.now_s
+            known.last_heard[server, broker] = known.now_s
             _register(known, event, server, broker)
         case Kind.HEARTBEAT:
             broker = _broker(known, event, server)
-            known.heard[server, broker] = known.now_s
+            known.last_heard[server, broker] = known.now_s
             known.emit(event.seq, "refresh", server, broker=broker)
         case Kind.UNREGISTER | Kind.EXPIRE:
             broker = _broker(known, event, server)
-            known.heard.pop((server, broker), None)
+            known.last_heard.pop((server, broker), None)
             silent = event.kind is Kind.EXPIRE and event.attrs.get("reason") == "silent"
             known.emit(event.seq, "expire" if silent else "leave", server, broker=broker)
         case _:
@@ -143,7 +143,7 @@ def _start(known: _Servers, event: Event, server: str) -> None:
     if server in known.started:
         for _ in ("it dies", "it starts"):
             known.emit(event.seq, "restart", server)
-        known.heard = {place: second for place, second in known.heard.items() if place[0] != server}
+        known.last_heard = {place: second for place, second in known.last_heard.items() if place[0] != server}
     known.started.add(server)
 
 
@@ -170,9 +170,9 @@ def _route(known: _Servers, event: Event, server: str) -> None:
 
 def _begin_again(known: _Servers, seq: int) -> None:
     known.out, known.seqs = [], []
-    heard = sorted(known.heard.items(), key=lambda item: item[1])
-    seconds = [*(second for _, second in heard), known.now_s]
-    for ((server, broker), _), (before, after) in zip(heard, pairwise(seconds), strict=True):
+    last_heard = sorted(known.last_heard.items(), key=lambda item: item[1])
+    seconds = [*(second for _, second in last_heard), known.now_s]
+    for ((server, broker), _), (before, after) in zip(last_heard, pairwise(seconds), strict=True):
         known.emit(seq, "register", server, broker=broker)
         if after > before:
             known.emit(seq, "tick", "", by=after - before)

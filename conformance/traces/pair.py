@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from mqproof.conformance.traces.event_sequence import check_dense
 from mqproof.conformance.traces.store import RECORDS_MAX, TraceEvent, Window
 from mqproof.spec.events import Event, EventError, Kind
 
@@ -100,7 +101,7 @@ def traces(events: Iterable[Event], where: str, records_max: int = RECORDS_MAX) 
     if names is None:
         return
     log = [event for event in log if event.node in names]
-    _check_dense(log, where)
+    check_dense(log, where)
     opening = _opening(log, names)
     pair = _Pair(where, opening, {node: _Node(name) for node, name in names.items()}, _fates(log, names))
     pair.emit(0, "open", **opening)
@@ -123,25 +124,14 @@ def _names(log: Sequence[Event]) -> dict[str, str] | None:
     return dict.fromkeys(masters, MASTER) | dict.fromkeys(slaves, SLAVE)
 
 
-def _check_dense(log: Sequence[Event], where: str) -> None:
-    expected: dict[str, int] = {}
-    for event in log:
-        missing = expected.get(event.node, 0)
-        if event.seq != missing:
-            raise EventError(
-                f"{where}: {event.node}: seq {event.seq}, {missing} expected: events are missing"
-            )
-        expected[event.node] = event.seq + 1
-
-
 def _opening(log: Sequence[Event], names: dict[str, str]) -> TraceEvent:
-    told = next((e.attrs["role"] for e in log if e.kind is Kind.HA_TRANSFER and "role" in e.attrs), UNKNOWN)
+    role = next((e.attrs["role"] for e in log if e.kind is Kind.HA_TRANSFER and "role" in e.attrs), UNKNOWN)
     mode = next(
         e.attrs.get("flush_disk_type", "")
         for e in log
         if e.kind is Kind.RECOVER and names.get(e.node) == MASTER
     )
-    return {"mode": mode, "role": told, "slave": SLAVE in names.values()}
+    return {"mode": mode, "role": role, "slave": SLAVE in names.values()}
 
 
 def _fates(log: Sequence[Event], names: dict[str, str]) -> dict[int, str]:
@@ -228,8 +218,8 @@ def _record(pair: _Pair, event: Event, name: str) -> _Record:
 def _answer(pair: _Pair, node: _Node, event: Event) -> None:
     if event.status not in _STATUSES or event.attrs.get("wait") == "false":
         return  # the model's messages wait
-    told = [record.name for record in node.records if record.start == event.commit_offset]
-    name = told[0] if told else UNKNOWN
+    names = [record.name for record in node.records if record.start == event.commit_offset]
+    name = names[0] if names else UNKNOWN
     pair.waiting.discard(name)
     pair.emit(event.seq, "answer", message=name, status=event.status)
 

@@ -21,31 +21,15 @@ def unrecorded(events: Iterable[Event], where: str) -> frozenset[str]:
     named = {kind for event in starts for kind in event.attrs.get("unrecorded", "").split(",") if kind}
     if unknown := sorted(named - OPTIONAL):
         raise EventError(
-            f"{where}: {unknown[0][:40]!r} is not recorded, which only {_listed(OPTIONAL)} may be"
+            f"{where}: {unknown[0][:40]!r} is omitted, but only {_listed(OPTIONAL)} may be omitted"
         )
     if {Kind.VOTE, Kind.STEP_DOWN} <= named:
-        raise EventError(f"{where}: neither vote nor step_down is recorded: nothing tells of terms")
+        raise EventError(f"{where}: neither vote nor step_down is recorded: the terms are unknown")
     return frozenset(named)
 
 
 def _listed(kinds: Iterable[str]) -> str:
     return ", ".join(sorted(kinds))
-
-
-def check_dense(log: Iterable[Event], where: str) -> None:
-    """Check that no events are missing.
-
-    Raises:
-        EventError: a member's `seq` is not dense.
-    """
-    expected: dict[str, int] = {}
-    for event in log:
-        missing = expected.get(event.node, 0)
-        if event.seq != missing:
-            raise EventError(
-                f"{where}: {event.node}: seq {event.seq}, {missing} expected: events are missing"
-            )
-        expected[event.node] = event.seq + 1
 
 
 def index_of(event: Event, where: str) -> int:

@@ -37,8 +37,8 @@ class Wrong(StrEnum):
     """Where the defect is, and why."""
 
     CODE = "code wrong: TLC does not explain the event log either"
-    MODEL = "model wrong, or code: no promise is broken, but TLC does not explain the event log either"
-    MAPPING = "mapping wrong, or code of which no event tells: TLC explains the event log"
+    MODEL = "model or code wrong: no invariant is violated, but TLC does not explain the event log either"
+    MAPPING = "mapping wrong, or code without events: TLC explains the event log"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Class:
     """The first event that TLC does not explain."""
 
     def __str__(self) -> str:
-        return self.wrong or f"not classed: {self.why}"
+        return self.wrong or f"not classified: {self.why}"
 
 
 def classes(examination: Examination, folder: Path | None = None) -> dict[str, Class]:
@@ -67,7 +67,7 @@ def classes(examination: Examination, folder: Path | None = None) -> dict[str, C
     """
     failures, model = examination.failures, examination.suite.model.removesuffix(".tla")
     if not any(known.name == model for known in MODELS):
-        return _unclassed(failures, f"no event log is held against {model}")
+        return _unclassed(failures, f"event logs of {model} are not checked")
     logged = {invariant: failure for invariant, failure in failures.items() if failure.events}
     if not logged:
         return _unclassed(failures, "the target keeps no event log")
@@ -81,7 +81,7 @@ def classes(examination: Examination, folder: Path | None = None) -> dict[str, C
         except (TlcError, EventError) as error:
             return _unclassed(failures, str(error))
         return {
-            invariant: _class(invariant, [told for told in checked if told.path == log])
+            invariant: _class(invariant, [verdict for verdict in checked if verdict.path == log])
             for invariant, log in logs.items()
         }
 
@@ -91,8 +91,12 @@ def with_classes(found: Iterable[Result], known: Mapping[str, Class]) -> tuple[R
     return tuple(_with(result, known[result.id]) if result.id in known else result for result in found)
 
 
-def _with(result: Result, told: Class) -> Result:
-    return replace(result, detail=f"{result.detail}; {told}", witnesses=(*result.witnesses, *told.witnesses))
+def _with(result: Result, classification: Class) -> Result:
+    return replace(
+        result,
+        detail=f"{result.detail}; {classification}",
+        witnesses=(*result.witnesses, *classification.witnesses),
+    )
 
 
 def _unclassed(failures: Mapping[str, Failure], why: str) -> dict[str, Class]:
@@ -102,8 +106,8 @@ def _unclassed(failures: Mapping[str, Failure], why: str) -> dict[str, Class]:
 def _class(invariant: str, verdicts: Sequence[LogVerdict]) -> Class:
     traces = sum(len(log.windows) for log in verdicts)
     if not traces:
-        return Class(None, "the event log holds nothing that TLC could be asked about")
-    refused = tuple(witness for told in results(verdicts) for witness in told.witnesses)
+        return Class(None, "the event log has no events of the model")
+    refused = tuple(witness for result in results(verdicts) for witness in result.witnesses)
     if not refused:
         return Class(Wrong.MAPPING, traces=traces)
     wrong = Wrong.MODEL if invariant == SPEC_1 else Wrong.CODE

@@ -41,7 +41,7 @@ def run(options: RunOptions, progress: Progress, servers: Servers) -> Part:
     Raises:
         RunOptionsError, UnknownTargetError, TargetError.
     """
-    asked = Run(options.target, Since(options.since), options.strict)
+    settings = Run(options.target, Since(options.since), options.strict)
     cases = _cases(options)
     began = time.perf_counter()
     try:
@@ -49,7 +49,7 @@ def run(options: RunOptions, progress: Progress, servers: Servers) -> Part:
             judged = examine(addresses, cases, progress)
     except (UnreachableError, FixturesError) as error:
         raise TargetError(str(error)) from None
-    found = tuple(results(judged, asked))
+    found = tuple(results(judged, settings))
     looked_at = {"cases": len(found), "exchanges": sum(one.counts.get("exchanges", 0) for one in found)}
     return Part(LAYER, found, looked_at, time.perf_counter() - began, (table(judged),), in_short(found))
 

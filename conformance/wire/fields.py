@@ -23,7 +23,7 @@ def fields(table: str) -> tuple[Field, ...]:
 
 def _field(line: str) -> Field:
     if (match := _LINE.fullmatch(line)) is None:
-        raise ValueError(f"{line!r} is no field, expected `name TYPE value`")
+        raise ValueError(f"{line!r} is not a field, expected `name TYPE value`")
     name, kind, need, five, value = match.groups()
     if need == "!" and value is None:
         raise ValueError(f"{line!r}: a mandatory field without a value")

@@ -87,39 +87,39 @@ class Fixtures:
     def _register(self) -> None:
         assert self._registered is not None
         request = valid(name_server.REGISTER, brokerName="$ns_broker", brokerAddr="$ns_address")
-        _ask(self._registered, request, self.names)
+        _call(self._registered, request, self.names)
         self._kept_at = time.monotonic()
 
     def _prepare_name_server(self, seconds_max: float) -> None:
         self._registered = Connection(self.servers[Server.NAME_SERVER], seconds_max)
         self._register()
         kept = valid(name_server.PUT_KV, namespace="$kv_namespace", value="kept")
-        _ask(self._registered, kept, self.names)
+        _call(self._registered, kept, self.names)
 
     def _prepare_broker(self, seconds_max: float) -> None:
         with connected(self.servers[Server.BROKER], seconds_max) as connection:
             self._fill_broker(connection)
 
     def _fill_broker(self, connection: Connection) -> None:
-        text = _ask(connection, valid(administration.BROKER_CONFIG), self.names).body.decode()
+        text = _call(connection, valid(administration.BROKER_CONFIG), self.names).body.decode()
         for name, key in (("broker", "brokerName"), ("cluster", "brokerClusterName")):
             found = re.search(rf"^{key}=(.*)$", text, re.MULTILINE)
             self.names[name] = found[1] if found else ""
         for topic in ("$topic", "$other", "$sink"):
             create = valid(administration.CREATE_TOPIC, topic=topic, readQueueNums="4", writeQueueNums="4")
-            _ask(connection, create, self.names)
+            _call(connection, create, self.names)
         body = administration.CREATE_GROUP.body
         assert isinstance(body, str)
         for group in ("$group", "$reader"):
             create = valid(administration.CREATE_GROUP, body.replace("$scratch", group))
-            _ask(connection, create, self.names)
+            _call(connection, create, self.names)
         for number in range(MESSAGES):
             properties = f"UNIQ_KEY\x01${{key}}{number}\x02KEYS\x01$key\x02TAGS\x01TagA\x02"
-            sent = _ask(connection, valid(messages.SEND_V2, b="$topic", e="0", i=properties), self.names)
+            sent = _call(connection, valid(messages.SEND_V2, b="$topic", e="0", i=properties), self.names)
             if number == 0:
                 self.names["msg_id"] = sent.fields["msgId"]
                 self.names["offset"] = kept(sent, COMMIT_OFFSET)
-        _ask(connection, valid(offsets.UPDATE_OFFSET, consumerGroup="$reader", topic="$topic"), self.names)
+        _call(connection, valid(offsets.UPDATE_OFFSET, consumerGroup="$reader", topic="$topic"), self.names)
         self._prepare_half(connection)
 
     def _prepare_half(self, connection: Connection) -> None:
@@ -194,14 +194,14 @@ def _servers(addresses: list[Address], seconds_max: float) -> dict[Server, Addre
     return found
 
 
-def _ask(connection: Connection, request: Request, names: dict[str, str]) -> Frame:
+def _call(connection: Connection, request: Request, names: dict[str, str]) -> Frame:
     """Return the answer, which must be a success.
 
     Raises FixturesError, and the errors of `Connection.answer`.
     """
     answer = _answer(connection, request, names)
     if answer.code != 0:
-        raise FixturesError(f"request {request.code} is answered with code {answer.code}: {answer.remark}")
+        raise FixturesError(f"request {request.code} was answered with code {answer.code}: {answer.remark}")
     return answer
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from mqproof.conformance.wire import chapters
 from mqproof.conformance.wire.frames import LANGUAGE, VERSION, Header, entry, framed
-from mqproof.conformance.wire.model import ANY, Ask, Case, Expect, Request, Server, Step, Strength, Written
+from mqproof.conformance.wire.model import ANY, Call, Case, Expect, Request, Server, Step, Strength, Written
 
 _ROUTE: Final = 105
 _OPAQUE: Final = 77
@@ -53,7 +53,7 @@ def _broken_frames(server: Server) -> Iterator[_Row]:
         ("a length of zero", struct.pack(">i", 0) + bytes(64)),
         ("a length of three, less than the header word", struct.pack(">i", 3) + bytes(64)),
         ("a negative length", struct.pack(">i", -1) + bytes(64)),
-        ("the least length", struct.pack(">i", -(2**31)) + bytes(64)),
+        ("the smallest length", struct.pack(">i", -(2**31)) + bytes(64)),
         ("a frame of 16 MiB and a byte", struct.pack(">i", (1 << 24) - 3) + bytes(1 << 16)),
         ("the greatest length", struct.pack(">i", 2**31 - 1) + bytes(1 << 16)),
         ("a header longer than its frame", struct.pack(">iI", 4 + len(header), len(header) + 1) + header),
@@ -62,19 +62,19 @@ def _broken_frames(server: Server) -> Iterator[_Row]:
         ("header serialization 255", framed(header, serialization=255)),
         ("text instead of a frame", b"GET / HTTP/1.1\r\nHost: example.com\r\n\r\n"),
     ):
-        steps = (Written(data, closes=True), _ask(server))
-        yield f"{title} closes the connection, and only that", _FRAME, Strength.SHOULD, steps
+        steps = (Written(data, closes=True), _call(server))
+        yield f"{title} closes the connection, and no other one", _FRAME, Strength.SHOULD, steps
 
 
 def _json_headers(server: Server) -> Iterator[_Row]:
     for title, header in (
         ("an empty JSON header", b""),
-        ("a JSON header that is no JSON", b"{code:"),
+        ("a header that is not JSON", b"{code:"),
         ("a JSON header that is an array", b"[]"),
         ("a JSON header whose code is a text", _json(code="x")),
     ):
-        steps: tuple[Step, ...] = (Written(framed(header)), _ask(server, "b"))
-        yield f"{title} harms nobody else's connection", _COMMAND, Strength.MUST, steps
+        steps: tuple[Step, ...] = (Written(framed(header)), _call(server, "b"))
+        yield f"{title} does not affect other connections", _COMMAND, Strength.MUST, steps
     changes: tuple[tuple[str, dict[str, Any]], ...] = (
         ("a header without extFields", {"extFields": None}),
         ("a header without remark and serializeTypeCurrentRPC", {"serializeTypeCurrentRPC": None}),
@@ -86,7 +86,7 @@ def _json_headers(server: Server) -> Iterator[_Row]:
         ("the version of Go clients", {"version": 317}),
         ("the language CPP", {"language": "CPP"}),
         ("the language OTHER", {"language": "OTHER"}),
-        ("a flag with bits that mean nothing", {"flag": 16}),
+        ("a flag with undefined bits", {"flag": 16}),
         ("a negative opaque", {"opaque": -5}),
     )
     for title, members in changes:
@@ -114,7 +114,7 @@ def _binary_headers(server: Server) -> Iterator[_Row]:
         ("a binary header with a remark", _binary(topic, remark=b"wire")),
         ("a binary header with an unknown field", _binary(topic + entry("wire", "1"))),
         ("a binary header with an empty value", _binary(topic + entry("wire", ""))),
-        ("a binary header whose field comes twice", _binary(entry("topic", "other") + topic)),
+        ("a binary header with a repeated field", _binary(entry("topic", "other") + topic)),
     ):
         steps: tuple[Step, ...] = (Written(_as_binary(header), answers=_OPAQUE, expect=_ANSWERED[server]),)
         yield f"{title} is answered", _COMMAND, Strength.MUST, steps
@@ -129,8 +129,8 @@ def _binary_headers(server: Server) -> Iterator[_Row]:
             _binary(struct.pack(">h", 1) + b"k" + struct.pack(">i", 99) + b"v"),
         ),
     ):
-        steps = (Written(_as_binary(header)), _ask(server, "b"))
-        yield f"{title} harms nobody else's connection", _COMMAND, Strength.MUST, steps
+        steps = (Written(_as_binary(header)), _call(server, "b"))
+        yield f"{title} does not affect other connections", _COMMAND, Strength.MUST, steps
 
 
 def _whole_frames(server: Server) -> Iterator[_Row]:
@@ -142,11 +142,11 @@ def _whole_frames(server: Server) -> Iterator[_Row]:
         (Written(framed(_json(), b"wire"), answers=_OPAQUE, expect=answered),),
     )  # fmt: skip
     yield (
-        "a body of 1 MiB is taken", _FRAME, Strength.MUST,
-        (Written(large, answers=_OPAQUE, expect=answered), _ask(server)),
+        "a body of 1 MiB is accepted", _FRAME, Strength.MUST,
+        (Written(large, answers=_OPAQUE, expect=answered), _call(server)),
     )  # fmt: skip
     yield (
-        "the next frame is read behind one of the other serialization", _COMMAND, Strength.MUST,
+        "the next frame is read after one of the other serialization", _COMMAND, Strength.MUST,
         (
             Written(_as_binary(_binary(entry("topic", "wire_nobody"))) + framed(_json(opaque=78)),
                     answers=_OPAQUE, expect=answered),
@@ -154,17 +154,17 @@ def _whole_frames(server: Server) -> Iterator[_Row]:
         ),
     )  # fmt: skip
     yield (
-        "an answer that nobody asked for is passed over", _COMMAND, Strength.MUST,
-        (Written(framed(_json(flag=1, opaque=12345, code=0))), _ask(server)),
+        "an answer without a request is ignored", _COMMAND, Strength.MUST,
+        (Written(framed(_json(flag=1, opaque=12345, code=0))), _call(server)),
     )  # fmt: skip
     yield (
-        "a connection that is closed in the middle of a frame harms nobody else's", _FRAME, Strength.MUST,
-        (Written(plain[:30]), _ask(server, "b")),
+        "a connection closed in the middle of a frame does not affect others", _FRAME, Strength.MUST,
+        (Written(plain[:30]), _call(server, "b")),
     )  # fmt: skip
 
 
-def _ask(server: Server, connection: str = "a") -> Ask:
-    return Ask(Request(_ROUTE, {"topic": "wire_nobody"}), _ANSWERED[server], connection=connection)
+def _call(server: Server, connection: str = "a") -> Call:
+    return Call(Request(_ROUTE, {"topic": "wire_nobody"}), _ANSWERED[server], connection=connection)
 
 
 def _json(**changed: Any) -> bytes:

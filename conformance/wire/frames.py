@@ -104,7 +104,7 @@ def take(buffer: bytearray) -> Frame | None:
         return None
     end = 4 + int.from_bytes(buffer[:4], "big", signed=True)
     if not 8 <= end <= 1 << 28:
-        raise MalformedError(f"a frame that says {end} bytes")
+        raise MalformedError(f"a frame with a length of {end} bytes")
     if len(buffer) < end:
         return None
     payload = bytes(buffer[4:end])
@@ -124,7 +124,7 @@ def _decode(payload: bytes) -> Frame:
             case Header.BINARY:
                 return _read_binary(header, body)
     except (ValueError, LookupError, TypeError, AttributeError, struct.error) as error:
-        raise MalformedError(f"a header that does not hold together: {error!r}") from None
+        raise MalformedError(f"an inconsistent header: {error!r}") from None
     raise MalformedError(f"header serialization {payload[0]}")
 
 
@@ -132,7 +132,7 @@ def _read_json(header: bytes, body: bytes) -> Frame:
     members = json.loads(header)
     fields = members.get("extFields") or {}
     if wrong := [name for name, value in fields.items() if not isinstance(value, str)]:
-        raise MalformedError(f"extFields {wrong[0]!r} is no string")
+        raise MalformedError(f"extFields {wrong[0]!r} is not a string")
     return Frame(
         code=int(members["code"]),
         opaque=int(members["opaque"]),
@@ -150,7 +150,7 @@ def _read_binary(header: bytes, body: bytes) -> Frame:
     remark, at = _sized(header, _FIXED.size, 4)
     entries, end = _sized(header, at, 4)
     if end != len(header):
-        raise MalformedError(f"{len(header) - end} bytes behind the fields of a binary header")
+        raise MalformedError(f"{len(header) - end} bytes after the fields of a binary header")
     fields, at = {}, 0
     while at < len(entries):
         name, at = _sized(entries, at, 2)

@@ -14,7 +14,7 @@ NOT_SUPPORTED: Final = 3
 """The response code of a server that does not know the request code."""
 
 COMMIT_OFFSET: Final = "commit offset of msgId"
-"""A value that `Ask.keep` may name in addition to the answer's fields."""
+"""A value that `Call.keep` may name in addition to the answer's fields."""
 
 
 class Verdict(StrEnum):
@@ -116,7 +116,7 @@ class Manner(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class Call:
     """A request and its required answer."""
 
     request: Request
@@ -175,7 +175,7 @@ class Hangup:
     connection: str = "a"
 
 
-Step = Ask | Put | Awaited | Pushed | Written | Hangup
+Step = Call | Put | Awaited | Pushed | Written | Hangup
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from mqproof.conformance.wire.frames import ONEWAY, RESPONSE, Frame, MalformedEr
 from mqproof.conformance.wire.model import (
     COMMIT_OFFSET,
     NOT_SUPPORTED,
-    Ask,
     Awaited,
+    Call,
     Case,
     Expect,
     Hangup,
@@ -73,14 +73,14 @@ class _UnimplementedError(Exception):
     pass
 
 
-def run(case: Case, address: Address, scene: Mapping[str, str], seconds_max: float) -> Judged:
+def run(case: Case, address: Address, environment: Mapping[str, str], seconds_max: float) -> Judged:
     """Judge a case on its own connections; each answer is awaited for at most `seconds_max`.
 
     A server that does not accept connections fails the case: the previous case may have crashed it.
     """
     began = time.perf_counter()
     with ExitStack() as stack:
-        play = _Play(lambda: stack.enter_context(connected(address, seconds_max)), dict(scene))
+        play = _Play(lambda: stack.enter_context(connected(address, seconds_max)), dict(environment))
         verdict, detail = _judge(case, play)
     return Judged(case, verdict, detail, play.exchanges, time.perf_counter() - began)
 
@@ -115,8 +115,8 @@ class _Play:
 
     def step(self, step: Step) -> None:
         match step:
-            case Ask():
-                self._ask(step)
+            case Call():
+                self._call(step)
             case Put():
                 connection, frame = self._connection(step.connection), self._frame(step.request)
                 connection.write(encode(frame))
@@ -131,31 +131,31 @@ class _Play:
             case Hangup():
                 self._connections.pop(step.connection).close()
 
-    def _ask(self, ask: Ask) -> None:
-        connection = self._connection(ask.connection)
-        frame = self._frame(ask.request)
-        match ask.manner:
+    def _call(self, step: Call) -> None:
+        connection = self._connection(step.connection)
+        frame = self._frame(step.request)
+        match step.manner:
             case Manner.ONCE:
-                self._keep(ask, self._once(connection, frame, ask.expect))
+                self._keep(step, self._once(connection, frame, step.expect))
             case Manner.EVENTUALLY:
-                self._keep(ask, self._eventually(connection, frame, ask.expect))
+                self._keep(step, self._eventually(connection, frame, step.expect))
             case Manner.ONEWAY:
-                self._oneway(connection, frame, ask.expect)
+                self._oneway(connection, frame, step.expect)
             case Manner.OPAQUE_REUSED:
                 connection.write(encode(frame) * 2)
                 for _ in range(2):
-                    self._answered(connection, frame.opaque, ask.expect)
-                self._once(connection, frame, ask.expect)
+                    self._answered(connection, frame.opaque, step.expect)
+                self._once(connection, frame, step.expect)
             case Manner.BATCH:
                 frames = [replace(frame, opaque=next(_OPAQUES)) for _ in range(_BATCH)]
                 connection.write(b"".join(map(encode, frames)))
                 for one in frames:
-                    self._answered(connection, one.opaque, ask.expect)
+                    self._answered(connection, one.opaque, step.expect)
             case Manner.CUTS:
-                self._cuts(connection, frame, ask.expect, ask.cut_step)
+                self._cuts(connection, frame, step.expect, step.cut_step)
 
-    def _keep(self, ask: Ask, answer: Frame) -> None:
-        self.names.update({name: kept(answer, what) for name, what in ask.keep.items()})
+    def _keep(self, step: Call, answer: Frame) -> None:
+        self.names.update({name: kept(answer, what) for name, what in step.keep.items()})
 
     def _once(self, connection: Connection, frame: Frame, expect: Expect) -> Frame:
         at = time.monotonic()
@@ -179,7 +179,7 @@ class _Play:
         for _ in range(2):
             self._once(connection, replace(frame, opaque=next(_OPAQUES)), expect)
         if connection.has_answer(silent.opaque):
-            raise _NotMetError("the one-way request is answered")
+            raise _NotMetError("the one-way request was answered")
 
     def _cuts(self, connection: Connection, frame: Frame, expect: Expect, step: int) -> None:
         """Send frames split at every position, without needing pauses.
@@ -226,7 +226,7 @@ class _Play:
     def _answered(
         self, connection: Connection, opaque: int, expect: Expect, at: float = 0.0, cut: int | None = None
     ) -> Frame:
-        where = "" if cut is None else f"cut behind byte {cut}: "
+        where = "" if cut is None else f"split after byte {cut}:  "
         try:
             answer = connection.answer(opaque)
             took = time.monotonic() - at
@@ -239,10 +239,10 @@ class _Play:
         return answer
 
     def _check(self, answer: Frame, expect: Expect) -> None:
-        told = f"code {answer.code}" + (f", {answer.remark[:80]!r}" if answer.remark else "")
-        self.last = f"answered with {told}"
+        text = f"code {answer.code}" + (f", {answer.remark[:80]!r}" if answer.remark else "")
+        self.last = f"answered with {text}"
         if answer.code in {NOT_SUPPORTED, *expect.lacking}.difference(expect.codes):
-            raise _UnimplementedError(told)
+            raise _UnimplementedError(text)
         if expect.codes and answer.code not in expect.codes:
             codes = " or ".join(map(str, expect.codes))
             raise _NotMetError(f"{self.last}; {codes} expected")
@@ -301,7 +301,7 @@ def kept(answer: Frame, what: str) -> str:
     try:
         return str(int(answer.fields.get("msgId", "")[-16:], 16))
     except ValueError:
-        raise MalformedError(f"msgId {answer.fields.get('msgId')!r} is no offset message id") from None
+        raise MalformedError(f"msgId {answer.fields.get('msgId')!r} is not an offset message id") from None
 
 
 def records(body: bytes) -> int:

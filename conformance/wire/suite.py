@@ -94,9 +94,9 @@ def _summed(members: list[Result]) -> Result:
 
 def _result(one: Judged | Case, run: Run) -> Result:
     if isinstance(one, Case):
-        told = Witness(f"there is no {one.server} to ask", {"verdict": "-"})
+        witness = Witness(f"there is no {one.server} to test", {"verdict": "-"})
         return Result(
-            one.id, one.title, LAYER, model.Verdict.NOT_TESTED, witnesses=(told,), detail=told.text
+            one.id, one.title, LAYER, model.Verdict.NOT_TESTED, witnesses=(witness,), detail=witness.text
         )  # fmt: skip
     case = one.case
     verdict = _VERDICTS[one.verdict]

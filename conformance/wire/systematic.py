@@ -12,7 +12,7 @@ from mqproof.conformance.wire import chapters
 from mqproof.conformance.wire.frames import Header
 from mqproof.conformance.wire.model import (
     ANY,
-    Ask,
+    Call,
     Case,
     Expect,
     Field,
@@ -49,24 +49,30 @@ def systematic(operation: Operation) -> Iterator[Case]:
 
 def _frame_cases(operation: Operation) -> Iterator[Case]:
     request, expect = valid(operation), operation.expect
-    yield _case(operation, 1, "is answered as described", Ask(request, expect))
+    yield _case(operation, 1, "is answered as described", Call(request, expect))
     if operation.code <= _BINARY_CODE_MAX:
         binary = replace(request, header=Header.BINARY)
         yield _case(
-            operation, 2, "is answered alike with a binary header", Ask(binary, expect), source=_FRAME
+            operation,
+            2,
+            "is answered in the same way with a binary header",
+            Call(binary, expect),
+            source=_FRAME,
         )
     extra = replace(request, fields={**request.fields, "wireUnknownField": "1"})
-    yield _case(operation, 3, "ignores a field that it does not know", Ask(extra, expect), source=_HEADERS)
+    yield _case(operation, 3, "ignores an unknown field", Call(extra, expect), source=_HEADERS)
     for number, manner, title in (
         (4, Manner.OPAQUE_REUSED, "answers each of three requests with one opaque"),
         (5, Manner.ONEWAY, "is never answered when it is one-way"),
         (6, Manner.BATCH, "answers each of five frames in one write"),
-        (7, Manner.CUTS, "is answered wherever its frame is cut"),
+        (7, Manner.CUTS, "is answered wherever its frame is split"),
     ):
-        yield _case(operation, number, title, Ask(request, expect, manner, operation.cut_step), source=_FRAME)
-    lowest = Ask(replace(request, opaque=-(2**31)), expect)
-    highest = Ask(replace(request, opaque=2**31 - 1), expect)
-    yield _case(operation, 8, "repeats the least and the greatest opaque", lowest, highest, source=_FRAME)
+        yield _case(
+            operation, number, title, Call(request, expect, manner, operation.cut_step), source=_FRAME
+        )
+    lowest = Call(replace(request, opaque=-(2**31)), expect)
+    highest = Call(replace(request, opaque=2**31 - 1), expect)
+    yield _case(operation, 8, "repeats the smallest and the largest opaque", lowest, highest, source=_FRAME)
 
 
 def _field_cases(operation: Operation, field: Field, number: int) -> Iterator[Case]:
@@ -75,9 +81,9 @@ def _field_cases(operation: Operation, field: Field, number: int) -> Iterator[Ca
     def case(at: int, title: str, value: str | None, expect: Expect, strength: Strength) -> Case:
         others = {name: text for name, text in request.fields.items() if name != field.name}
         given = others if value is None else {**others, field.name: value}
-        ask = Ask(replace(request, fields=given), expect)
+        step = Call(replace(request, fields=given), expect)
         since = max(operation.since, field.since)
-        made = _case(operation, number + at, f"{field.name} {title}", ask, source=_HEADERS)
+        made = _case(operation, number + at, f"{field.name} {title}", step, source=_HEADERS)
         return replace(made, since=since, strength=_weaker(operation.strength, strength))
 
     if field.required:
@@ -104,15 +110,15 @@ def _body_cases(operation: Operation) -> Iterator[Case]:
     unknown = '{"wireUnknownMember":[1],' + operation.body[1:]
     for number, title, body, expect in (
         (_BODY, "without its body is answered", "", ANY),
-        (_BODY + 1, "with a body that lacks its end is answered", operation.body[:-1], ANY),
+        (_BODY + 1, "with an incomplete body is answered", operation.body[:-1], ANY),
         (_BODY + 2, "with a body that is an array is answered", "[1]", ANY),
-        (_BODY + 3, "ignores a member of the body that it does not know", unknown, operation.expect),
+        (_BODY + 3, "ignores an unknown member of the body", unknown, operation.expect),
     ):
-        ask = Ask(replace(request, body=body), expect)
-        yield _case(operation, number, title, ask, source=chapters.JSON_BODIES)
+        step = Call(replace(request, body=body), expect)
+        yield _case(operation, number, title, step, source=chapters.JSON_BODIES)
 
 
-def _case(operation: Operation, number: int, title: str, *asks: Ask, source: str | None = None) -> Case:
+def _case(operation: Operation, number: int, title: str, *asks: Call, source: str | None = None) -> Case:
     return Case(
         id=f"remoting/{operation.slug}/{number}",
         title=f"{operation.name} {title}",

@@ -94,7 +94,7 @@ class Connection:
             while self._requests:
                 if (frame := self._requests.popleft()).code == code:
                     return frame
-        raise SilentError(f"the server does not ask with code {code} within {self.seconds_max:g} s")
+        raise SilentError(f"the server did not send a request with code {code} within {self.seconds_max:g} s")
 
     def until_closed(self) -> None:
         """Wait until the server closes the connection. Raises SilentError if it does not do so in time."""

@@ -16,7 +16,7 @@ from mqproof.conformance.adapters.apache import servers
 from mqproof.conformance.adapters.apache.artifacts import releases
 from mqproof.conformance.adapters.apache.clients import java_client, mqadmin
 from mqproof.conformance.adapters.apache.servers import ApacheServer, ApacheServerError, running
-from mqproof.conformance.adapters.apache.single_request import ask
+from mqproof.conformance.adapters.apache.single_request import send_request
 from mqproof.conformance.adapters.apache.tap import Passed, Tap
 from mqproof.impl.remoting import java_json
 from mqproof.impl.remoting.bodies import ConsumerIds
@@ -152,7 +152,9 @@ def administer(release: str, scratch: Path, folder: Path) -> None:
 
 def client_id(broker: Address, group: str) -> str:
     """Return the only member of the group."""
-    answer = ask(broker, new_request(RequestCode.GET_CONSUMER_LIST_BY_GROUP, {"consumerGroup": group}), 10.0)
+    answer = send_request(
+        broker, new_request(RequestCode.GET_CONSUMER_LIST_BY_GROUP, {"consumerGroup": group}), 10.0
+    )
     assert answer is not None
     (found,) = java_json.read(ConsumerIds, answer.body).consumer_id_list
     return found

@@ -17,7 +17,7 @@ import pytest
 
 from mqproof.conformance.adapters.apache import servers
 from mqproof.conformance.adapters.apache.servers import ApacheServer
-from mqproof.conformance.adapters.apache.single_request import ask
+from mqproof.conformance.adapters.apache.single_request import send_request
 from mqproof.conformance.hosts.processes import Cluster, cluster
 from mqproof.impl.client.blocking import BlockingClient
 from mqproof.impl.client.messages.compose import new_message
@@ -142,7 +142,7 @@ def _ask(
     broker: Address, code: RequestCode, fields: dict[str, str] | None = None, body: bytes = b""
 ) -> bytes:
     """Return the body of a successful answer."""
-    answer = ask(broker, new_request(code, fields or {}, body), 30.0)
+    answer = send_request(broker, new_request(code, fields or {}, body), 30.0)
     assert answer is not None, f"no answer to {code.name}"
     assert answer.code == ResponseCode.SUCCESS, answer.remark
     return answer.body
@@ -151,7 +151,7 @@ def _ask(
 def _is_found_by_key(broker: Address, message_id: str) -> bool:
     header = QueryMessageRequest(TOPIC, message_id, 32, 0, 2**62)
     fields = {**headers.write(header), UNIQUE_KEY_QUERY: "true"}
-    answer = ask(broker, new_request(RequestCode.QUERY_MESSAGE, fields), 10.0)
+    answer = send_request(broker, new_request(RequestCode.QUERY_MESSAGE, fields), 10.0)
     return answer is not None and answer.code == ResponseCode.SUCCESS and message_id.encode() in answer.body
 
 
@@ -201,7 +201,7 @@ def start(site: Site, owner: str) -> Address:
 def put(broker: Address, body: bytes) -> str:
     """Send to queue 0 of topic Again. Returns the queue offset."""
     header = SendRequest("PG", "Again", "TBW102", 4, 0, 0, 0, 0)
-    answer = ask(broker, new_request(RequestCode.SEND_MESSAGE, headers.write(header), body), 30.0)
+    answer = send_request(broker, new_request(RequestCode.SEND_MESSAGE, headers.write(header), body), 30.0)
     assert answer is not None
     return answer.fields["queueOffset"]
 
@@ -231,7 +231,7 @@ def test_a_recreated_topic_has_only_its_own_messages(site: Site, first: str, end
 
 def max_offset(broker: Address) -> str:
     request = new_request(RequestCode.GET_MAX_OFFSET, {"topic": "Again", "queueId": "0"})
-    answer = ask(broker, request, 30.0)
+    answer = send_request(broker, request, 30.0)
     return answer.fields["offset"] if answer else ""
 
 

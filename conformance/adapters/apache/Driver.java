@@ -30,10 +30,10 @@ import org.apache.rocketmq.common.message.MessageQueue;
  * A command is a line of words, an event a line of JSON. Every command ends with the event "done" or "error".
  *
  *   send MODE TOPIC COUNT BYTES TAG   MODE is sync, async, oneway, batch or delay-LEVEL; bodies are "0", "1", ...
- *                                     filled up with dots to BYTES; keys are "key-0", "key-1", ...
+ *                                     padded with dots to BYTES; keys are "key-0", "key-1", ...
  *   subscribe NAME MODE GROUP TOPIC EXPRESSION   MODE is concurrent, orderly, broadcast or lite
- *   pull GROUP TOPIC                  everything that is in the topic's queues
- *   close NAME                        end the consumer of that name
+ *   pull GROUP TOPIC                  all messages of the topic's queues
+ *   close NAME                        close the consumer with that name
  *
  * A consumer fails each message whose tag is "fail" at its first delivery.
  */
@@ -47,13 +47,13 @@ public class Driver {
     public static void main(String[] args) throws Exception {
         Driver driver = new Driver(args[0]);
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        tell("ready");
+        emit("ready");
         for (String line = in.readLine(); line != null; line = in.readLine()) {
             try {
                 driver.obey(line.split(" "));
-                tell("done");
+                emit("done");
             } catch (Throwable error) {
-                tell("error", "message", error.toString());
+                emit("error", "message", error.toString());
             }
         }
         driver.close();
@@ -139,7 +139,7 @@ public class Driver {
 
                 @Override
                 public void onException(Throwable error) {
-                    tell("not-sent", "message", error.toString());
+                    emit("not-sent", "message", error.toString());
                     open.countDown();
                 }
             });
@@ -148,7 +148,7 @@ public class Driver {
     }
 
     private static void sent(SendResult result) {
-        tell("sent", "status", result.getSendStatus().name(), "msgId", result.getMsgId(),
+        emit("sent", "status", result.getSendStatus().name(), "msgId", result.getMsgId(),
             "offsetMsgId", result.getOffsetMsgId(), "queueId", result.getMessageQueue().getQueueId(),
             "queueOffset", result.getQueueOffset());
     }
@@ -183,7 +183,7 @@ public class Driver {
         return consumer::shutdown;
     }
 
-    /** The enum lives in one package in 4.9 and in another in 5.x. */
+    /** The enum is in different packages in 4.9 and in 5.x. */
     @SuppressWarnings({"unchecked", "rawtypes"})
     private static void setMessageModel(DefaultMQPushConsumer consumer, String model) throws Exception {
         for (java.lang.reflect.Method method : DefaultMQPushConsumer.class.getMethods()) {
@@ -224,7 +224,7 @@ public class Driver {
                     result = consumer.pull(queue, "*", result.getNextBeginOffset(), 32);
                 }
                 consumer.updateConsumeOffset(queue, result.getNextBeginOffset());
-                tell("queue-end", "queueId", queue.getQueueId(), "next", result.getNextBeginOffset(),
+                emit("queue-end", "queueId", queue.getQueueId(), "next", result.getNextBeginOffset(),
                     "max", consumer.maxOffset(queue), "min", consumer.minOffset(queue));
             }
         } finally {
@@ -235,7 +235,7 @@ public class Driver {
     private static boolean consumed(String consumer, List<MessageExt> messages) {
         boolean ok = true;
         for (MessageExt message : messages) {
-            tell("message", "consumer", consumer, "topic", message.getTopic(), "msgId", message.getMsgId(),
+            emit("message", "consumer", consumer, "topic", message.getTopic(), "msgId", message.getMsgId(),
                 "body", new String(message.getBody(), StandardCharsets.UTF_8), "tag", message.getTags(),
                 "keys", message.getKeys(), "queueId", message.getQueueId(), "queueOffset", message.getQueueOffset(),
                 "reconsumeTimes", message.getReconsumeTimes(), "bornTimestamp", message.getBornTimestamp(),
@@ -247,7 +247,7 @@ public class Driver {
 
     // Events.
 
-    private static synchronized void tell(String event, Object... members) {
+    private static synchronized void emit(String event, Object... members) {
         StringBuilder line = new StringBuilder("{\"event\":").append(quoted(event));
         for (int i = 0; i < members.length; i += 2) {
             line.append(',').append(quoted((String) members[i])).append(':');

@@ -97,7 +97,7 @@ def _cache() -> Path:
 
 
 def _fetch(release: str, scratch: Path) -> Path:
-    maven = program("mvn", "install Maven, or fill the cache on a machine that has it")
+    maven = program("mvn", "install Maven, or copy the cache from a machine that has it")
     pom, target = scratch / "pom.xml", scratch / "jars"
     dependencies = "".join(_DEPENDENCY.format(module=module, release=release) for module in _MODULES)
     pom.write_text(_POM.format(dependencies=dependencies), encoding="utf-8")
@@ -106,7 +106,7 @@ def _fetch(release: str, scratch: Path) -> Path:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS_MAX, check=False)
     except subprocess.TimeoutExpired:
         raise ApacheMissingError(
-            f"Apache RocketMQ {release}: Maven did not fetch it within {_SECONDS_MAX:.0f} s: try again"
+            f"Apache RocketMQ {release}: Maven did not download it within {_SECONDS_MAX:.0f} s; try again"
         ) from None
     if done.returncode != 0 or not any(target.glob(f"rocketmq-broker-{release}.jar")):
         raise ApacheMissingError(
@@ -118,4 +118,4 @@ def _fetch(release: str, scratch: Path) -> Path:
 def _complaint(output: str) -> str:
     """Return Maven's first error in one line of limited length."""
     errors = (line.removeprefix("[ERROR]").strip() for line in output.splitlines() if "ERROR" in line)
-    return next(errors, "it does not say why")[:300]
+    return next(errors, "Maven gave no reason")[:300]

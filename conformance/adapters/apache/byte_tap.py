@@ -16,9 +16,9 @@ class ByteTap(Relay):
         """The bytes from the client and from the server, by connection, in the order of the connections."""
 
     def _record(self) -> tuple[Way, Way]:
-        said = (bytearray(), bytearray())
-        self.connections.append(said)
-        return _kept_in(said[0]), _kept_in(said[1])
+        received = (bytearray(), bytearray())
+        self.connections.append(received)
+        return _kept_in(received[0]), _kept_in(received[1])
 
 
 def _kept_in(record: bytearray) -> Way:

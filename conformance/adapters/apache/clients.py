@@ -88,7 +88,7 @@ class JavaClient:
         deadline = time.monotonic() + seconds_max
         while len(got := self.of(consumer)) < count:
             if (event := self._next(deadline)) is None:
-                raise DriverError(f"{consumer} got {len(got)} of {count} messages; see {self._log}")
+                raise DriverError(f"{consumer} received {len(got)} of {count} messages; see {self._log}")
             self._note(event)
         return got
 
@@ -169,7 +169,7 @@ def java_client(
     client = JavaClient(process, log)
     try:
         if client._next(time.monotonic() + _SECONDS_MAX) != {"event": "ready"}:
-            raise DriverError(f"the Java client does not start; see {log}")
+            raise DriverError(f"the Java client did not start; see {log}")
         yield client
     finally:
         client.end()
@@ -193,7 +193,7 @@ def mqadmin(
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise DriverError(f"mqadmin {' '.join(arguments)} does not end") from None
+        raise DriverError(f"mqadmin {' '.join(arguments)} did not finish") from None
     return done.stdout + done.stderr
 
 
@@ -228,7 +228,7 @@ def _compiled(release: str) -> Path:
                 command, capture_output=True, text=True, timeout=_COMPILE_SECONDS_MAX, check=False
             )
             if done.returncode != 0:
-                raise DriverError(f"{_SOURCE.name} does not compile against {release}: {done.stderr}")
+                raise DriverError(f"{_SOURCE.name} cannot be compiled against {release}: {done.stderr}")
             if not folder.is_dir():
                 Path(scratch).rename(folder)
                 Path(scratch).mkdir()  # for the context manager to remove

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from mqproof.conformance.adapters.apache.artifacts import class_path, java
-from mqproof.conformance.adapters.apache.single_request import ask
+from mqproof.conformance.adapters.apache.single_request import send_request
 from mqproof.conformance.hosts.processes import free_port
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import new_request
@@ -22,7 +22,7 @@ from mqproof.impl.runtime.network import Address
 
 READY_SECONDS_MAX: Final = 120.0
 STOP_SECONDS_MAX: Final = 60.0
-_ASK_SECONDS_MAX: Final = 2.0
+_REQUEST_SECONDS_MAX: Final = 2.0
 _POLL_SECONDS: Final = 0.1
 
 SMALL_JVM: Final = ("-Xms64m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
@@ -100,12 +100,12 @@ class ApacheServer:
 
     @property
     def pid(self) -> int:
-        assert self._process is not None, f"{self.name} does not run"
+        assert self._process is not None, f"{self.name} is not running"
         return self._process.pid
 
     def start(self) -> None:
         """Start the server and return when it answers. Raises ApacheServerError."""
-        assert self._process is None, f"{self.name} runs already"
+        assert self._process is None, f"{self.name} is already running"
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 self._command,
@@ -120,7 +120,7 @@ class ApacheServer:
         while not self._is_ready():
             if self._process.poll() is not None or time.monotonic() > deadline:
                 self.kill()
-                raise ApacheServerError(f"{self.name} does not come up; see {self.log}")
+                raise ApacheServerError(f"{self.name} did not start; see {self.log}")
             time.sleep(_POLL_SECONDS)
 
     def stop(self) -> None:
@@ -136,7 +136,7 @@ class ApacheServer:
         except subprocess.TimeoutExpired:
             self.kill()
             raise ApacheServerError(
-                f"{self.name} does not end within {STOP_SECONDS_MAX:.0f} s; see {self.log}"
+                f"{self.name} did not stop within {STOP_SECONDS_MAX:.0f} s; see {self.log}"
             ) from None
         self._process = None
 
@@ -247,11 +247,14 @@ def _answers(address: Address) -> bool:
 
     A broker answers that it does not support this request, which is sufficient.
     """
-    return ask(address, new_request(RequestCode.GET_BROKER_CLUSTER_INFO), _ASK_SECONDS_MAX) is not None
+    return (
+        send_request(address, new_request(RequestCode.GET_BROKER_CLUSTER_INFO), _REQUEST_SECONDS_MAX)
+        is not None
+    )
 
 
 def _is_known(address: Address, name_server: Address) -> bool:
-    answer = ask(name_server, new_request(RequestCode.GET_BROKER_CLUSTER_INFO), _ASK_SECONDS_MAX)
+    answer = send_request(name_server, new_request(RequestCode.GET_BROKER_CLUSTER_INFO), _REQUEST_SECONDS_MAX)
     return (
         answer is not None and answer.code == ResponseCode.SUCCESS and f'"{address}"'.encode() in answer.body
     )

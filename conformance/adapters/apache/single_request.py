@@ -7,7 +7,7 @@ from mqproof.impl.remoting.frame import FRAME_BYTES_MAX, FrameError, read_frame
 from mqproof.impl.runtime.network import Address
 
 
-def ask(address: Address, request: Command, seconds_max: float) -> Command | None:
+def send_request(address: Address, request: Command, seconds_max: float) -> Command | None:
     """Return the answer, or None if the connection is refused, no answer comes, or it is not a frame.
 
     Anything else that the peer sends on the connection is ignored.
@@ -24,6 +24,6 @@ def _frame(connection: socket.socket) -> bytes:
     buffer = bytearray()
     while (frame := read_frame(buffer, FRAME_BYTES_MAX)) is None:
         if not (received := connection.recv(1 << 16)):
-            raise FrameError("the peer closed the connection before its answer")
+            raise FrameError("the peer closed the connection before it answered")
         buffer += received
     return frame

@@ -29,7 +29,9 @@ class Tap(Relay):
         super().__init__(server, lambda: (self._frames(False, {}), self._frames(True, self._replace)))
         self.passed: list[Passed] = []
         self._replace = dict(replace or {})
-        assert all(len(old) == len(new) for old, new in self._replace.items()), "frames keep their length"
+        assert all(len(old) == len(new) for old, new in self._replace.items()), (
+            "a changed frame must keep its length"
+        )
 
     def _frames(self, from_server: bool, replace: Mapping[bytes, bytes]) -> Way:
         buffer = bytearray()

@@ -45,9 +45,9 @@ class BrokerAdmin(OnEnvironment):
     def open(self) -> None:
         self._arrive()
 
-    def befall(self, fault: BrokerFault) -> None:
+    def inject(self, fault: BrokerFault) -> None:
         before = {topic: self.route(topic) for topic in TOPICS}
-        super().befall(fault)
+        super().inject(fault)
         for topic, settings in before.items():
             self._environment.run(self._until_routed(topic, settings))
 
@@ -73,10 +73,10 @@ class BrokerAdmin(OnEnvironment):
 
     def delete_group(self, group: str) -> None:
         fields = {"groupName": self._named(group), "removeOffset": "true", "cleanOffset": "true"}
-        self._environment.run(self._caller.ask_fields(RequestCode.DELETE_SUBSCRIPTIONGROUP, fields))
+        self._environment.run(self._caller.request_fields(RequestCode.DELETE_SUBSCRIPTIONGROUP, fields))
 
     def show_group(self, group: str) -> Group | None:
-        answer = self._environment.run(self._caller.ask(RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG))
+        answer = self._environment.run(self._caller.request(RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG))
         table = java_json.read(SubscriptionGroups, answer.body).subscription_group_table
         found = table.get(self._named(group))
         return Group(found.consume_enable, found.retry_max_times) if found else None
@@ -96,7 +96,7 @@ class BrokerAdmin(OnEnvironment):
     def commit(self, group: str, topic: str, queue_id: int, offset: int) -> bool:
         header = UpdateOffsetRequest(self._named(group), self._named(topic), queue_id, offset)
         answer = self._environment.run(
-            self._caller.ask(RequestCode.UPDATE_CONSUMER_OFFSET, header, accepts=())
+            self._caller.request(RequestCode.UPDATE_CONSUMER_OFFSET, header, accepts=())
         )
         return answer.code == ResponseCode.SUCCESS
 
@@ -105,7 +105,7 @@ class BrokerAdmin(OnEnvironment):
 
     def clone_offsets(self, source: str, destination: str, topic: str) -> None:
         header = CloneOffsetRequest(self._named(source), self._named(destination), self._named(topic))
-        self._environment.run(self._caller.ask(RequestCode.CLONE_GROUP_OFFSET, header))
+        self._environment.run(self._caller.request(RequestCode.CLONE_GROUP_OFFSET, header))
 
     async def _leave(self) -> None:
         await self._caller.forget(list(map(self._named, TOPICS)), list(map(self._named, GROUPS)))
@@ -117,27 +117,27 @@ class BrokerAdmin(OnEnvironment):
         header = UpdateTopicRequest(
             self._named(topic), "TBW102", settings.reads, settings.writes, settings.perm
         )
-        await self._caller.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, header)
+        await self._caller.request(RequestCode.UPDATE_AND_CREATE_TOPIC, header)
         await self._until_routed(topic, settings)
 
     async def _delete_topic(self, topic: str) -> None:
         header = TopicRequest(self._named(topic))
-        await self._caller.ask(RequestCode.DELETE_TOPIC_IN_BROKER, header)
+        await self._caller.request(RequestCode.DELETE_TOPIC_IN_BROKER, header)
         for _ in range(_LOOKS):
             # A registration that was in progress may add the topic again.
             name_server = self._caller.name_server
-            await self._caller.ask(RequestCode.DELETE_TOPIC_IN_NAMESRV, header, to=name_server)
+            await self._caller.request(RequestCode.DELETE_TOPIC_IN_NAMESRV, header, to=name_server)
             await asyncio.sleep(_LOOK_S)
             if await self._route(topic) is None:
                 return
 
     async def _show_topic(self, topic: str) -> Topic | None:
-        answer = await self._caller.ask(RequestCode.GET_ALL_TOPIC_CONFIG)
+        answer = await self._caller.request(RequestCode.GET_ALL_TOPIC_CONFIG)
         found = java_json.read(TopicConfigs, answer.body).topic_config_table.get(self._named(topic))
         return Topic(found.read_queue_nums, found.write_queue_nums, found.perm) if found else None
 
     async def _route(self, topic: str) -> Topic | None:
-        answer = await self._caller.ask(
+        answer = await self._caller.request(
             RequestCode.GET_ROUTEINFO_BY_TOPIC,
             RouteRequest(self._named(topic)),
             accepts=(ResponseCode.SUCCESS, ResponseCode.TOPIC_NOT_EXIST),
@@ -145,9 +145,9 @@ class BrokerAdmin(OnEnvironment):
         )
         if answer.code != ResponseCode.SUCCESS:
             return None
-        told = java_json.read(TopicRoute, answer.body).queue_datas
-        here = [each for each in told if each.broker_name == self._caller.broker_name]
-        return next((Topic(each.read_queue_nums, each.write_queue_nums, each.perm) for each in here), None)
+        queues = java_json.read(TopicRoute, answer.body).queue_datas
+        own = [each for each in queues if each.broker_name == self._caller.broker_name]
+        return next((Topic(each.read_queue_nums, each.write_queue_nums, each.perm) for each in own), None)
 
     async def _until_routed(self, topic: str, settings: Topic | None) -> None:
         for _ in range(_LOOKS):
@@ -179,7 +179,7 @@ class BrokerAdmin(OnEnvironment):
                 queue_offset=len(found), max_msg_nums=_COUNT, sys_flag=PULL_HAS_SUBSCRIPTION, commit_offset=0,
                 suspend_timeout_millis=0, sub_version=0, subscription="*", expression_type="TAG",
             )  # fmt: skip
-            answer = await self._caller.ask(RequestCode.PULL_MESSAGE, header, accepts=())
+            answer = await self._caller.request(RequestCode.PULL_MESSAGE, header, accepts=())
             if answer.code in _EMPTY:
                 return tuple(found)
             if answer.code != ResponseCode.SUCCESS:
@@ -193,13 +193,13 @@ class BrokerAdmin(OnEnvironment):
         )
         fields = {**headers.write(header), **({"_UNIQUE_KEY_QUERY": "true"} if unique else {})}
         codes = (ResponseCode.SUCCESS, ResponseCode.QUERY_NOT_FOUND)
-        answer = await self._caller.ask_fields(RequestCode.QUERY_MESSAGE, fields, accepts=codes)
+        answer = await self._caller.request_fields(RequestCode.QUERY_MESSAGE, fields, accepts=codes)
         # Released brokers return a message twice if two of its keys have the same hash.
         return tuple(dict.fromkeys(self._ids(answer.body))) if answer.code == ResponseCode.SUCCESS else ()
 
     async def _by_id(self, offset_message_id: str) -> str | None:
         _, offset = parse_offset_message_id(offset_message_id)
-        answer = await self._caller.ask(
+        answer = await self._caller.request(
             RequestCode.VIEW_MESSAGE_BY_ID, ViewMessageRequest(offset), accepts=()
         )
         found = self._ids(answer.body) if answer.code == ResponseCode.SUCCESS else ()
@@ -242,7 +242,7 @@ class ReferenceAdmin:
         if self._chance.random() < 0.5:
             self._offsets = {key: at for key, at in self._offsets.items() if key[1] != topic}
 
-    def befall(self, fault: BrokerFault) -> None:
+    def inject(self, fault: BrokerFault) -> None:
         if fault in CRASHES:
             self._offsets = dict(self._written)
         elif fault in ENDS:

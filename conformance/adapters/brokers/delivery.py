@@ -88,15 +88,15 @@ class BrokerDelivery(OnEnvironment):
     def commit(self, member: str, queue_id: int, offset: int) -> None:
         header = UpdateOffsetRequest(self._group, self._topic, queue_id, offset)
         request = new_request(RequestCode.UPDATE_CONSUMER_OFFSET, headers.write(header))
-        self._environment.run(self._ask(member, request))
+        self._environment.run(self._request(member, request))
 
     def commit_oneway(self, member: str, queue_id: int, offset: int) -> None:
         header = UpdateOffsetRequest(self._group, self._topic, queue_id, offset)
         request = new_request(RequestCode.UPDATE_CONSUMER_OFFSET, headers.write(header), oneway=True)
         self._environment.run(self._lines[member].remoting.send_oneway(self._caller.broker, request))
 
-    def befall(self, fault: BrokerFault) -> None:
-        super().befall(fault)
+    def inject(self, fault: BrokerFault) -> None:
+        super().inject(fault)
         if fault is not BrokerFault.FREEZE:
             self._environment.run(self._hang_up())
 
@@ -125,21 +125,23 @@ class BrokerDelivery(OnEnvironment):
     # Members
 
     async def _join(self, member: str) -> None:
-        def told(request: Command, channel: Channel) -> Reply:  # noqa: ARG001  # a handler's signature
+        def on_notification(request: Command, channel: Channel) -> Reply:  # noqa: ARG001  # a handler's signature
             line.notified |= request.code == RequestCode.NOTIFY_CONSUMER_IDS_CHANGED
             return request.answer(ResponseCode.SUCCESS)
 
-        line = self._lines[member] = _Line(RemotingClient(self._environment.runtime.remoting, told))
+        line = self._lines[member] = _Line(
+            RemotingClient(self._environment.runtime.remoting, on_notification)
+        )
         await self._beat(member)
 
     async def _beat(self, member: str) -> None:
         data = ConsumerData(self._group, subscription_data_set=[Subscription(self._topic, sub_version=1)])
         body = java_json.write(Heartbeat(self._client(member), [data]), standard=True)
-        await self._ask(member, new_request(RequestCode.HEART_BEAT, body=body))
+        await self._request(member, new_request(RequestCode.HEART_BEAT, body=body))
 
     async def _quit(self, member: str) -> None:
         header = UnregisterClientRequest(self._client(member), consumer_group=self._group)
-        await self._ask(member, new_request(RequestCode.UNREGISTER_CLIENT, headers.write(header)))
+        await self._request(member, new_request(RequestCode.UNREGISTER_CLIENT, headers.write(header)))
         await self._lines.pop(member).remoting.close()
 
     async def _die(self, member: str) -> None:
@@ -162,14 +164,14 @@ class BrokerDelivery(OnEnvironment):
         """Return when the broker has noticed that the member is gone, or should have."""
         for _ in range(round(_NOTICED_S / _LOOK_S)):
             header = ConsumerGroupRequest(self._group)
-            answer = await self._caller.ask(RequestCode.GET_CONSUMER_LIST_BY_GROUP, header, accepts=())
+            answer = await self._caller.request(RequestCode.GET_CONSUMER_LIST_BY_GROUP, header, accepts=())
             if member not in self._known(answer):
                 return
             await asyncio.sleep(_LOOK_S)
 
     async def _members(self, asker: str) -> frozenset[str]:
         request = new_request(RequestCode.GET_CONSUMER_LIST_BY_GROUP, self._group_header())
-        answer = await self._ask(asker, request, ())
+        answer = await self._request(asker, request, ())
         return self._known(answer)
 
     def _group_header(self) -> dict[str, str]:
@@ -189,10 +191,10 @@ class BrokerDelivery(OnEnvironment):
             if all(self._lines[member].notified for member in expected):
                 break
             await asyncio.sleep(_LOOK_S)
-        told = frozenset(member for member, line in self._lines.items() if line.notified)
+        notified = frozenset(member for member, line in self._lines.items() if line.notified)
         for line in self._lines.values():
             line.notified = False
-        return told
+        return notified
 
     def _client(self, member: str) -> str:
         return f"127.0.0.1@{self._caller.prefix}_{member}"
@@ -206,12 +208,12 @@ class BrokerDelivery(OnEnvironment):
             sub_version=1, subscription="*", expression_type="TAG",
         )  # fmt: skip
         request = new_request(RequestCode.PULL_MESSAGE, headers.write(header))
-        answer = await self._ask(member, request, _PULLED)
+        answer = await self._request(member, request, _PULLED)
         return tuple(
             Message(stored.message.body.decode(), stored.queue_offset) for stored in read_records(answer.body)
         )
 
-    async def _ask(
+    async def _request(
         self, member: str, request: Command, accepts: tuple[int, ...] = (ResponseCode.SUCCESS,)
     ) -> Command:
         try:
@@ -254,10 +256,10 @@ class ReferenceDelivery:
     die = leave
     fall_silent = leave
 
-    def befall(self, fault: BrokerFault) -> None:
+    def inject(self, fault: BrokerFault) -> None:
         if fault is not BrokerFault.FREEZE:
             self._live.clear()
-        self._commits.befall(fault)
+        self._commits.inject(fault)
 
     def members(self, asker: str) -> frozenset[str]:  # noqa: ARG002
         return frozenset(self._live)
@@ -277,8 +279,8 @@ class ReferenceDelivery:
 
     def query(self, queue_id: int) -> int | None:
         self._commits.arrive()
-        told = self._commits[queue_id]
-        return 0 if told is None and self._queues[queue_id] else told
+        committed = self._commits[queue_id]
+        return 0 if committed is None and self._queues[queue_id] else committed
 
     def close(self) -> None:
         pass

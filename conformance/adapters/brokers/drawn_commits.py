@@ -44,7 +44,7 @@ class DrawnCommits:
         self.arrive()
         self._write()
 
-    def befall(self, fault: BrokerFault) -> None:
+    def inject(self, fault: BrokerFault) -> None:
         """Apply the fault: after a crash the written offsets remain; a clean stop writes the current ones."""
         self.arrive()
         if fault in ENDS:

@@ -53,7 +53,7 @@ _FROZEN_S: Final = 4.0
 """Longer than a lease, and longer than some delays."""
 _REAL_FROZEN_S: Final = 1.0
 _DOWN_S: Final = 1.0
-_LEVERS: Final = {
+_FAULT_CONTROLS: Final = {
     BrokerFault.KILL: (FaultControl.KILL, FaultControl.START),
     BrokerFault.RESTART: (FaultControl.STOP, FaultControl.START),
     BrokerFault.FREEZE: (FaultControl.FREEZE, FaultControl.THAW),
@@ -111,7 +111,7 @@ class Environment(Protocol):
 
     @property
     def faults(self) -> frozenset[BrokerFault]:
-        """The faults that `befall` can inject."""
+        """The faults that `inject` accepts."""
         ...
 
     @property
@@ -128,7 +128,7 @@ class Environment(Protocol):
         """Receive the place of the broker under test, before any client connects to it."""
         ...
 
-    def befall(self, fault: BrokerFault) -> None:
+    def inject(self, fault: BrokerFault) -> None:
         """Inject the fault and return at its end; the broker may need more time to serve.
 
         Raises TargetError.
@@ -168,14 +168,14 @@ class SimulatedEnvironment:
         self.run(self._cluster.start_all())
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        assert self._loop is not None, "open comes first"
+        assert self._loop is not None, "call open first"
         return self._loop.run_until_complete(work)
 
     def found(self, place: Place) -> None:
         pass
 
-    def befall(self, fault: BrokerFault) -> None:
-        self.run(self._befall(fault))
+    def inject(self, fault: BrokerFault) -> None:
+        self.run(self._inject(fault))
 
     def machine(self, name: str) -> Runtime:
         """Add another machine, for a client of its own."""
@@ -192,7 +192,7 @@ class SimulatedEnvironment:
         with self._held:
             simulated_loops.end(loop)
 
-    async def _befall(self, fault: BrokerFault) -> None:
+    async def _inject(self, fault: BrokerFault) -> None:
         cluster = self._cluster
         match fault:
             case BrokerFault.CUT:
@@ -223,19 +223,21 @@ class RunningEnvironment:
         name: str,
         name_server: Address,
         config: BrokerConfig,
-        levers: FaultControls = MappingProxyType({}),
+        fault_controls: FaultControls = MappingProxyType({}),
     ) -> None:
         """`config`: the relevant part of its configuration.
 
-        `levers`: the fault controls that are available.
+        `fault_controls`: the fault controls that are available.
         """
         self.name = name
         self.name_server = name_server
         self.delay_levels_s = tuple(ms / 1000 for ms in config.store.delay_levels_ms)
         self.lock_lease_s = config.queue_lock_ms / 1000
-        able = (fault for fault, (begin, end) in _LEVERS.items() if levers.keys() >= {begin, end})
+        able = (
+            fault for fault, (begin, end) in _FAULT_CONTROLS.items() if fault_controls.keys() >= {begin, end}
+        )
         self.faults = frozenset({BrokerFault.CUT, *able})
-        self._levers = levers
+        self._fault_controls = fault_controls
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def open(self) -> None:
@@ -244,24 +246,24 @@ class RunningEnvironment:
         self.runtime = production(self._network)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        assert self._loop is not None, "open comes first"
+        assert self._loop is not None, "call open first"
         return self._loop.run_until_complete(work)
 
     def found(self, place: Place) -> None:
         self._place = place
         self._link = self._network.link(Address.parse(place.address))
 
-    def befall(self, fault: BrokerFault) -> None:
+    def inject(self, fault: BrokerFault) -> None:
         if fault is BrokerFault.CUT:
             self._link.hang_up()
             return
-        begin, end = _LEVERS[fault]
+        begin, end = _FAULT_CONTROLS[fault]
         try:
-            self._levers[begin](self._place)
+            self._fault_controls[begin](self._place)
             if fault is BrokerFault.FREEZE:
                 time.sleep(_REAL_FROZEN_S)
         finally:  # restore the broker's state
-            self._levers[end](self._place)
+            self._fault_controls[end](self._place)
 
     def close(self) -> None:
         if self._loop is None:
@@ -282,8 +284,8 @@ class OnEnvironment:
         self._environment = environment
         self._is_open = False
 
-    def befall(self, fault: BrokerFault) -> None:
-        self._environment.befall(fault)
+    def inject(self, fault: BrokerFault) -> None:
+        self._environment.inject(fault)
         self._environment.run(self._caller.until_it_serves())
 
     def close(self) -> None:
@@ -340,11 +342,11 @@ def environments(
             raise UnknownTargetError(f"{name!r}: remoting://HOST:PORT of a name server expected") from None
         yield lambda: RunningEnvironment(name, address, BrokerConfig(), by_shell(controls))
     elif name.startswith(APACHE):
-        with _apache(name.removeprefix(APACHE)) as (address, levers):
-            yield lambda: RunningEnvironment(name, address, CONFIG, levers)
+        with _apache(name.removeprefix(APACHE)) as (address, fault_controls):
+            yield lambda: RunningEnvironment(name, address, CONFIG, fault_controls)
     else:
         raise UnknownTargetError(
-            f"{name!r} is no target of this suite, expected reference, impl, remoting://HOST:PORT,"
+            f"{name!r} is not a target of this suite, expected reference, impl, remoting://HOST:PORT,"
             " apache:LINE, mutant:NAME or python:MODULE:CLASS"
         )
 

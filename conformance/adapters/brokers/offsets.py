@@ -72,11 +72,11 @@ class BrokerOffsets(OnEnvironment):
 
     def commit(self, queue_id: int, offset: int) -> None:
         header = self._update(queue_id, offset)
-        self._environment.run(self._caller.ask(RequestCode.UPDATE_CONSUMER_OFFSET, header))
+        self._environment.run(self._caller.request(RequestCode.UPDATE_CONSUMER_OFFSET, header))
 
     def commit_oneway(self, queue_id: int, offset: int) -> None:
         header = self._update(queue_id, offset)
-        self._environment.run(self._caller.tell(RequestCode.UPDATE_CONSUMER_OFFSET, header))
+        self._environment.run(self._caller.request_oneway(RequestCode.UPDATE_CONSUMER_OFFSET, header))
 
     def query(self, queue_id: int) -> int | None:
         return self._environment.run(self._caller.committed(self._group, self._topic, queue_id))
@@ -118,12 +118,12 @@ class BrokerOffsets(OnEnvironment):
             offset = times[-1][0] + 1
         of = times[place % len(times)][1] if times else round(time.time() * 1000)
         header = SearchOffsetRequest(self._topic, queue_id, of + shift_ms)
-        answer = await self._caller.ask(RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, header)
-        told = headers.read(headers.OffsetResponse, answer.fields).offset
-        return Searched(tuple(times), of + shift_ms, told)
+        answer = await self._caller.request(RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, header)
+        offset = headers.read(headers.OffsetResponse, answer.fields).offset
+        return Searched(tuple(times), of + shift_ms, offset)
 
     async def _stored(self, queue_id: int, offset: int) -> list[StoredMessage]:
-        answer = await self._caller.ask(
+        answer = await self._caller.request(
             RequestCode.PULL_MESSAGE, self._request(queue_id, offset, _ALL, "*"), accepts=_STATUSES
         )
         return list(read_records(answer.body))
@@ -133,15 +133,15 @@ class BrokerOffsets(OnEnvironment):
     ) -> Pulled:
         header = self._request(queue_id, offset, count, expression, commit, hold_ms)
         timeout_s = TIMEOUT_S + hold_ms / 1000
-        answer = await self._caller.ask(
+        answer = await self._caller.request(
             RequestCode.PULL_MESSAGE, header, accepts=_STATUSES, timeout_s=timeout_s
         )
-        told = headers.read(PullResponse, answer.fields)
+        response = headers.read(PullResponse, answer.fields)
         return Pulled(
             _STATUSES[answer.code],
-            told.next_begin_offset,
-            told.min_offset,
-            told.max_offset,
+            response.next_begin_offset,
+            response.min_offset,
+            response.max_offset,
             tuple(map(_message, read_records(answer.body))),
         )
 
@@ -167,7 +167,7 @@ class BrokerOffsets(OnEnvironment):
 
     async def _expire(self) -> None:
         await asyncio.sleep(_OLD_S)
-        await self._caller.ask(RequestCode.DELETE_EXPIRED_COMMITLOG)
+        await self._caller.request(RequestCode.DELETE_EXPIRED_COMMITLOG)
 
     def _request(
         self, queue_id: int, offset: int, count: int, expression: str, commit: int | None = None,
@@ -223,7 +223,7 @@ class ReferenceOffsets:
         self._commits.arrive()
         if commit is not None:
             self.commit(queue_id, commit)
-        return self._told(queue_id, pulling.pulled(self._queues[queue_id], offset, count, expression))
+        return self._pulled_from(queue_id, pulling.pulled(self._queues[queue_id], offset, count, expression))
 
     def hold(
         self, queue_id: int, offset: int, count: int, expression: str, then: tuple[tuple[str, str], ...]
@@ -245,15 +245,15 @@ class ReferenceOffsets:
 
     def query(self, queue_id: int) -> int | None:
         self._commits.arrive()
-        told = pulling.begins(self._queues[queue_id], self._commits[queue_id])
-        return self._chance.choice(sorted(told, key=str))
+        offsets = pulling.begins(self._queues[queue_id], self._commits[queue_id])
+        return self._chance.choice(sorted(offsets, key=str))
 
     def search(self, queue_id: int, place: int, shift_ms: int) -> Searched:
         queue = self._queues[queue_id]
         times = tuple((at, self._times[queue_id][at]) for at in range(queue.first, queue.end))
-        asked_ms = (times[place % len(times)][1] if times else self._now_ms) + shift_ms
-        told = self._chance.choice(sorted(pulling.found_by_time(times, asked_ms)))
-        return Searched(times, asked_ms, told)
+        requested_ms = (times[place % len(times)][1] if times else self._now_ms) + shift_ms
+        found = self._chance.choice(sorted(pulling.found_by_time(times, requested_ms)))
+        return Searched(times, requested_ms, found)
 
     def min_offset(self, queue_id: int) -> int:
         return self._queues[queue_id].first
@@ -267,13 +267,13 @@ class ReferenceOffsets:
     def write(self) -> None:
         self._commits.write()
 
-    def befall(self, fault: BrokerFault) -> None:
-        self._commits.befall(fault)
+    def inject(self, fault: BrokerFault) -> None:
+        self._commits.inject(fault)
 
     def close(self) -> None:
         pass
 
-    def _told(self, queue_id: int, answer: pulling.Answer) -> Pulled:
+    def _pulled_from(self, queue_id: int, answer: pulling.Answer) -> Pulled:
         queue, ids = self._queues[queue_id], self._ids[queue_id]
         messages = tuple(Message(ids[at], queue.tags[at], at) for at in answer.offsets)
         return Pulled(answer.status, answer.next_offset, queue.first, queue.end, messages)

@@ -58,18 +58,20 @@ class BrokerOrdering(OnEnvironment):
 
     async def _lock(self, group: str, member: str, queues: Set[int]) -> tuple[frozenset[int], Span]:
         begin_s = await _now_s()
-        answer = await self._caller.ask(RequestCode.LOCK_BATCH_MQ, body=self._locks(group, member, queues))
+        answer = await self._caller.request(
+            RequestCode.LOCK_BATCH_MQ, body=self._locks(group, member, queues)
+        )
         granted = java_json.read(LockedQueues, answer.body).lock_ok_mq_set
         return frozenset(queue.queue_id for queue in granted), Span(begin_s, await _now_s())
 
     async def _lock_unheard(self, group: str, member: str, queues: Set[int]) -> Span:
         begin_s = await _now_s()
-        await self._caller.tell(RequestCode.LOCK_BATCH_MQ, body=self._locks(group, member, queues))
+        await self._caller.request_oneway(RequestCode.LOCK_BATCH_MQ, body=self._locks(group, member, queues))
         return Span(begin_s, await _now_s())
 
     async def _unlock(self, group: str, member: str, queues: Set[int]) -> Span:
         begin_s = await _now_s()
-        await self._caller.ask(RequestCode.UNLOCK_BATCH_MQ, body=self._locks(group, member, queues))
+        await self._caller.request(RequestCode.UNLOCK_BATCH_MQ, body=self._locks(group, member, queues))
         return Span(begin_s, await _now_s())
 
     def _locks(self, group: str, member: str, queues: Set[int]) -> bytes:
@@ -104,7 +106,7 @@ class ReferenceOrdering:
         self._unheard: list[tuple[str, str, Set[int]]] = []
 
     def lock(self, group: str, member: str, queues: Set[int]) -> tuple[frozenset[int], Span]:
-        self._hear()
+        self._receive_late()
         return self._take(group, member, queues), self._span()
 
     def lock_unheard(self, group: str, member: str, queues: Set[int]) -> Span:
@@ -112,7 +114,7 @@ class ReferenceOrdering:
         return self._span()
 
     def unlock(self, group: str, member: str, queues: Set[int]) -> Span:
-        self._hear()
+        self._receive_late()
         for queue_id in queues:
             if self._held.get((group, queue_id), (NO_MEMBER, 0.0))[0] == member:
                 del self._held[group, queue_id]
@@ -124,7 +126,7 @@ class ReferenceOrdering:
     def wait(self, seconds: float) -> None:
         self._now_s += seconds
 
-    def befall(self, fault: BrokerFault) -> None:
+    def inject(self, fault: BrokerFault) -> None:
         self._now_s += self._chance.uniform(0, 4)
         if fault in ENDS:
             self._held.clear()
@@ -133,7 +135,7 @@ class ReferenceOrdering:
     def close(self) -> None:
         pass
 
-    def _hear(self) -> None:
+    def _receive_late(self) -> None:
         """Let some of the requests whose answers were not awaited arrive, in any order."""
         self._chance.shuffle(self._unheard)
         while self._unheard and self._chance.random() < 0.5:

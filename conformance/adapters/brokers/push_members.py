@@ -14,7 +14,7 @@ from typing import Any, Final
 from mqproof.conformance.adapters.brokers.environments import SimulatedEnvironment
 from mqproof.conformance.adapters.caller import Caller
 from mqproof.conformance.engine.fault_kinds import FaultKind
-from mqproof.conformance.engine.offset_query import Query
+from mqproof.conformance.engine.shared_steps import Query
 from mqproof.conformance.engine.stepped_run import Stepped
 from mqproof.conformance.suites.consumers.suite import CHANGES
 from mqproof.conformance.suites.delivery.checkers import CHECKERS
@@ -54,7 +54,7 @@ _CONFIG: Final = PushConsumerConfig(consume_from=ConsumeFrom.FIRST_OFFSET)
 @dataclass(slots=True)
 class _Member:
     session: Session
-    consumer: "_Told"
+    consumer: "_NotifiedConsumer"
     machine: str
     """A machine that has failed is not used again."""
     gone: bool = False
@@ -66,13 +66,13 @@ class _Member:
     """During a rebalance: the new queues with the offsets that the broker returned for them."""
 
 
-class _Told(PushConsumer):
+class _NotifiedConsumer(PushConsumer):
     """A push consumer that records notifications of membership changes."""
 
-    heard = False
+    notified = False
 
     def members_changed(self) -> None:
-        self.heard = True
+        self.notified = True
         super().members_changed()
 
 
@@ -140,7 +140,7 @@ class PushMembers(Stepped[State, Operation]):
         """Reset the group's offsets to the beginnings of the queues, as an administrator."""
         header = ResetOffsetRequest(self._topic, self._group, timestamp=0, is_force=True)
         self._now.append(Reset(tuple((queue_id, 0) for queue_id in range(QUEUES))))
-        self._environment.run(self._caller.ask(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, header))
+        self._environment.run(self._caller.request(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, header))
         self._environment.run(asyncio.sleep(_SETTLES_S))
         self._flush()
 
@@ -149,9 +149,9 @@ class PushMembers(Stepped[State, Operation]):
         self._environment.run(asyncio.sleep(_SETTLES_S))
         self._flush()
         for queue_id in range(QUEUES):
-            told = self._environment.run(self._caller.committed(self._group, self._topic, queue_id))
-            self.saw(Query(queue_id, told))
-        self.saw(Settled())
+            offset = self._environment.run(self._caller.committed(self._group, self._topic, queue_id))
+            self.observe(Query(queue_id, offset))
+        self.observe(Settled())
 
     def faults_in(self, operation: Operation) -> tuple[FaultKind, ...]:
         return faults_of_members(operation)
@@ -179,15 +179,15 @@ class PushMembers(Stepped[State, Operation]):
 
         async def watched(address: Any, request: Command, timeout_s: float) -> Command:
             if member.gone:
-                raise ConnectError(f"{name} is gone")
-            self._asks(name, request)
+                raise ConnectError(f"{name} has failed")
+            self._before_request(name, request)
             answer = await invoke(address, request, timeout_s)
-            self._is_told(name, request, answer)
+            self._after_answer(name, request, answer)
             return answer
 
         session.remoting.invoke = watched  # type: ignore[method-assign]
         await session.start()
-        consumer = _Told(session, self._group, _consumed, _CONFIG)
+        consumer = _NotifiedConsumer(session, self._group, _consumed, _CONFIG)
         member = self._members[name] = _Member(session, consumer, machine)
         await consumer.subscribe(self._topic)
         await consumer.start()
@@ -196,30 +196,30 @@ class PushMembers(Stepped[State, Operation]):
         """Wait until the others are notified and all members have rebalanced."""
         self._environment.run(asyncio.sleep(_SETTLES_S))
         others = {name: each for name, each in self._members.items() if name != member}
-        heard = frozenset(name for name, each in others.items() if each.consumer.heard)
+        notified = frozenset(name for name, each in others.items() if each.consumer.notified)
         for each in self._members.values():
-            each.consumer.heard = False
+            each.consumer.notified = False
         # The member joins or leaves when its first or last request is answered.
         mine = [n for n, step in enumerate(self._now) if step == Membership(member, change, frozenset())]
         for n in mine:
-            self._now[n] = Membership(member, change, heard)
+            self._now[n] = Membership(member, change, notified)
         self._flush()
 
     def _flush(self) -> None:
         for operation in self._now:
-            self.saw(operation)
+            self.observe(operation)
         self._now.clear()
 
     # Requests of members, and the answers
 
-    def _asks(self, name: str, request: Command) -> None:
+    def _before_request(self, name: str, request: Command) -> None:
         """Record the effects of a request that do not depend on its answer."""
         fields = request.fields
         commits = request.code == RequestCode.PULL_MESSAGE and int(fields["sysFlag"]) & PULL_COMMITS_OFFSET
         if commits and fields["topic"] == self._topic:
             self._now.append(Commit(name, int(fields["queueId"]), int(fields["commitOffset"]), oneway=False))
 
-    def _is_told(self, name: str, request: Command, answer: Command) -> None:
+    def _after_answer(self, name: str, request: Command, answer: Command) -> None:
         fields = request.fields
         if request.code == RequestCode.HEART_BEAT:
             came = Membership(name, Change.JOINS, frozenset())

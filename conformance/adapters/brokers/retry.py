@@ -85,7 +85,7 @@ class BrokerRetry(OnEnvironment):
 
     async def _send_back(self, handle: int, level: int, times_max: int | None) -> tuple[Answer, Span]:
         begin_s = await _now_s()
-        answer = await self._caller.ask(
+        answer = await self._caller.request(
             RequestCode.CONSUMER_SEND_MSG_BACK, self._back(handle, level, times_max), accepts=()
         )
         done = Answer.OK if answer.code == ResponseCode.SUCCESS else Answer.REFUSED
@@ -93,7 +93,9 @@ class BrokerRetry(OnEnvironment):
 
     async def _send_back_oneway(self, handle: int, level: int, times_max: int | None) -> Span:
         begin_s = await _now_s()
-        await self._caller.tell(RequestCode.CONSUMER_SEND_MSG_BACK, self._back(handle, level, times_max))
+        await self._caller.request_oneway(
+            RequestCode.CONSUMER_SEND_MSG_BACK, self._back(handle, level, times_max)
+        )
         # When a later request is answered, this one has been processed, though other requests may have come
         # first.
         return Span(begin_s, await _now_s() + _SLACK_S)
@@ -126,7 +128,7 @@ class BrokerRetry(OnEnvironment):
                 sub_version=0, subscription="*", expression_type="TAG",
             )  # fmt: skip
             codes = (ResponseCode.SUCCESS, ResponseCode.PULL_NOT_FOUND, ResponseCode.TOPIC_NOT_EXIST)
-            answer = await self._caller.ask(RequestCode.PULL_MESSAGE, header, accepts=codes)
+            answer = await self._caller.request(RequestCode.PULL_MESSAGE, header, accepts=codes)
             if answer.code != ResponseCode.SUCCESS:
                 break
             self._next[topic, queue_id] = headers.read(PullResponse, answer.fields).next_begin_offset
@@ -211,7 +213,7 @@ class ReferenceRetry:
     def wait(self, seconds: float) -> None:
         self._now_s += seconds
 
-    def befall(self, fault: BrokerFault) -> None:
+    def inject(self, fault: BrokerFault) -> None:
         """Apply the fault: after a crash, delayed messages that had arrived may arrive once more."""
         self._now_s += self._chance.uniform(0, 3)
         if fault in CRASHES:

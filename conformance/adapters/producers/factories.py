@@ -63,7 +63,7 @@ def targets(name: str) -> Iterator[Callable[[], ProducerTarget]]:
         yield lambda: ImplProducer(mutant)
     else:
         raise UnknownTargetError(
-            f"{name!r} is no producer, expected reference, impl, mutant:NAME or python:MODULE:CLASS"
+            f"{name!r} is not a producer, expected reference, impl, mutant:NAME or python:MODULE:CLASS"
         )
 
 
@@ -120,7 +120,7 @@ class ImplProducer:
         await self._session.routes.refresh(_TOPIC)
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        assert self._loop is not None, "open comes first"
+        assert self._loop is not None, "call open first"
         return self._loop.run_until_complete(work)
 
 

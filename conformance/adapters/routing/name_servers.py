@@ -80,19 +80,23 @@ def targets(
             address = Address.parse(name.removeprefix(REMOTING))
         except ValueError:
             raise UnknownTargetError(f"{name!r}: remoting://HOST:PORT of a name server expected") from None
-        levers = by_shell(controls)
-        yield lambda: RunningNameServer(name, address, slave_speaks=slave_speaks, levers=levers)
+        fault_controls = by_shell(controls)
+        yield lambda: RunningNameServer(
+            name, address, slave_speaks=slave_speaks, fault_controls=fault_controls
+        )
     elif name.startswith(PYTHON):
         yield adapter(name, NameServerTarget)
     elif name.startswith(APACHE):
         with _apache(name.removeprefix(APACHE)) as (release, server):
             slave_speaks, address = not release.startswith("4."), Address(*server.address)
-            levers = of_name_server(server)
-            yield lambda: RunningNameServer(name, address, slave_speaks=slave_speaks, levers=levers)
+            fault_controls = of_name_server(server)
+            yield lambda: RunningNameServer(
+                name, address, slave_speaks=slave_speaks, fault_controls=fault_controls
+            )
     else:
         raise UnknownTargetError(
-            f"{name!r} is no target of the suite routing, expected impl, remoting://HOST:PORT, apache:LINE,"
-            " mutant:NAME or python:MODULE:CLASS"
+            f"{name!r} is not a target of the suite routing, expected impl, remoting://HOST:PORT,"
+            " apache:LINE, mutant:NAME or python:MODULE:CLASS"
         )
 
 
@@ -167,7 +171,7 @@ class _Played:
         await self._player.stop()
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        assert self._loop is not None, "open comes first"
+        assert self._loop is not None, "call open first"
         return self._loop.run_until_complete(work)
 
 
@@ -222,28 +226,33 @@ class MutantNameServer(ImplNameServer):
     def __init__(self, mutant: Mutant) -> None:
         super().__init__(f"{MUTANT}{mutant.name}")
         self._mutant = mutant
-        self._planted = ExitStack()
+        self._injected = ExitStack()
 
     def open(self) -> None:
-        self._planted.enter_context(injected(self._mutant))
+        self._injected.enter_context(injected(self._mutant))
         super().open()
 
     def close(self) -> None:
-        with self._planted:
+        with self._injected:
             super().close()
 
 
 class RunningNameServer(_Played):
-    """A name server that was already running, and keeps running; `levers` are its fault controls."""
+    """A name server that was already running, and keeps running; `fault_controls` stop or isolate it."""
 
     def __init__(
-        self, name: str, address: Address, *, slave_speaks: bool, levers: FaultControls = MappingProxyType({})
+        self,
+        name: str,
+        address: Address,
+        *,
+        slave_speaks: bool,
+        fault_controls: FaultControls = MappingProxyType({}),
     ) -> None:
         super().__init__(name)
-        can = {capability for capability, needed in _NEEDS.items() if levers.keys() >= set(needed)}
+        can = {capability for capability, needed in _NEEDS.items() if fault_controls.keys() >= set(needed)}
         self.capabilities = frozenset(can | ({Capability.SLAVE_SPEAKS} if slave_speaks else set()))
         self._address = address
-        self._levers = levers
+        self._fault_controls = fault_controls
         self._undo: FaultControl | None = None
 
     def open(self) -> None:
@@ -253,14 +262,14 @@ class RunningNameServer(_Played):
 
     def restart(self) -> None:
         self._undo = FaultControl.NAMESRV_START
-        self._pull(FaultControl.NAMESRV_KILL)
+        self._apply(FaultControl.NAMESRV_KILL)
         self._put_back()
         self._run(self._player.again())
         self._run(self._player.answers())
 
     def register_isolated(self, broker: Broker, topics: Sequence[str]) -> None:
         self._undo = FaultControl.NAMESRV_REJOIN
-        self._pull(FaultControl.NAMESRV_ISOLATE)
+        self._apply(FaultControl.NAMESRV_ISOLATE)
         self._run(self._player.register_unheard(broker, topics, _UNHEARD_S))
         self._put_back()
         self._run(self._player.answers())
@@ -275,7 +284,7 @@ class RunningNameServer(_Played):
         """Undo the current fault: an example may have been interrupted at any point."""
         undo, self._undo = self._undo, None
         if undo is not None:
-            self._pull(undo)
+            self._apply(undo)
 
-    def _pull(self, lever: FaultControl) -> None:
-        self._levers[lever](Place("", "", str(self._address)))
+    def _apply(self, control: FaultControl) -> None:
+        self._fault_controls[control](Place("", "", str(self._address)))

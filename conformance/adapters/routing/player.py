@@ -79,7 +79,7 @@ class Player:
         request = registration(
             self._prefix + broker.name, broker.broker_id, self._address(broker), own, version=len(topics)
         )
-        await self._asked(self._lines.setdefault(broker, RemotingClient(self._runtime.remoting)), request)
+        await self._request(self._lines.setdefault(broker, RemotingClient(self._runtime.remoting)), request)
 
     async def register_unheard(self, broker: Broker, topics: Sequence[str], timeout_s: float) -> None:
         """Register over the existing connection; the answer is missing or comes too late."""
@@ -98,7 +98,7 @@ class Player:
                 await self._asker.invoke(self._name_server, request, _TIMEOUT_S)
                 return
             await asyncio.sleep(_ANSWERS_LOOK_S)
-        raise TargetError(f"name server {self._name_server} does not answer")
+        raise TargetError(f"name server {self._name_server} did not answer")
 
     async def unregister(self, broker: Broker) -> None:
         header = headers.UnregisterBrokerRequest(
@@ -108,7 +108,7 @@ class Player:
             broker_id=broker.broker_id,
         )
         line = self._lines.setdefault(broker, RemotingClient(self._runtime.remoting))
-        await self._asked(line, new_request(RequestCode.UNREGISTER_BROKER, headers.write(header)))
+        await self._request(line, new_request(RequestCode.UNREGISTER_BROKER, headers.write(header)))
         await self._until_forgotten(broker)
 
     async def hang_up(self, broker: Broker) -> None:
@@ -121,7 +121,7 @@ class Player:
 
     async def wipe_write(self, name: str) -> None:
         fields = {"brokerName": self._prefix + name}
-        await self._asked(self._asker, new_request(RequestCode.WIPE_WRITE_PERM_OF_BROKER, fields))
+        await self._request(self._asker, new_request(RequestCode.WIPE_WRITE_PERM_OF_BROKER, fields))
 
     async def route(self, topic: str) -> Route | None:
         request = new_request(
@@ -132,22 +132,22 @@ class Player:
             return None
         if answer.code != ResponseCode.SUCCESS:
             raise TargetError(f"the route of {topic}: code {answer.code}, {answer.remark}")
-        told = java_json.read(TopicRoute, answer.body)
+        route = java_json.read(TopicRoute, answer.body)
         return Route(
             {
                 self._own(queue.broker_name): "write" if queue.perm & PERM_WRITE else "read"
-                for queue in told.queue_datas
+                for queue in route.queue_datas
             },
-            {self._own(data.broker_name): frozenset(data.broker_addrs) for data in told.broker_datas},
+            {self._own(data.broker_name): frozenset(data.broker_addrs) for data in route.broker_datas},
         )
 
     async def cluster(self) -> dict[str, frozenset[int]]:
-        answer = await self._asked(self._asker, new_request(RequestCode.GET_BROKER_CLUSTER_INFO))
-        told = java_json.read(ClusterInfo, answer.body)
-        in_cluster = set(told.cluster_addr_table.get(CLUSTER, ()))
+        answer = await self._request(self._asker, new_request(RequestCode.GET_BROKER_CLUSTER_INFO))
+        info = java_json.read(ClusterInfo, answer.body)
+        in_cluster = set(info.cluster_addr_table.get(CLUSTER, ()))
         return {
             self._own(name): frozenset(data.broker_addrs)
-            for name, data in told.broker_addr_table.items()
+            for name, data in info.broker_addr_table.items()
             if name.startswith(self._prefix) and name in in_cluster
         }
 
@@ -173,7 +173,7 @@ class Player:
         while (left := end - loop.time()) > 0:
             await asyncio.sleep(min(left, _TALK_S))
             for line in self._lines.values():
-                await self._asked(line, new_request(RequestCode.GET_BROKER_CLUSTER_INFO))
+                await self._request(line, new_request(RequestCode.GET_BROKER_CLUSTER_INFO))
 
     async def again(self) -> None:
         """Reconnect after a restart of the name server: connections to the old process are closed."""
@@ -207,7 +207,7 @@ class Player:
         for line in (*self._lines.values(), self._asker, self._client.remoting):
             await line.close()
 
-    async def _asked(self, line: RemotingClient, request: Command) -> Command:
+    async def _request(self, line: RemotingClient, request: Command) -> Command:
         answer = await self._answer(line, request)
         if answer.code != ResponseCode.SUCCESS:
             raise TargetError(f"request {request.code} is refused: code {answer.code}, {answer.remark}")

@@ -36,7 +36,7 @@ from mqproof.conformance.history.lines import (
     SendValue,
     Type,
 )
-from mqproof.conformance.history.lines import Message as Told
+from mqproof.conformance.history.lines import Message as LineMessage
 from mqproof.conformance.history.recorder import Historian
 from mqproof.conformance.history.workload import Workload
 from mqproof.impl.client.connection.session import Session
@@ -107,7 +107,7 @@ class Clients:
         self._sessions: list[Session] = []
         self._pushed: list[PushConsumer] = []
 
-    async def run(self, nemesis: Nemesis | None, told: Callable[[str], None]) -> None:
+    async def run(self, nemesis: Nemesis | None, progress: Callable[[str], None]) -> None:
         """Run the workload.
 
         Raises:
@@ -119,7 +119,7 @@ class Clients:
             await self._first(first, topic)
         pulling = [asyncio.create_task(each) for each in await self._pulling()]
         changing = await self._push()
-        told("sending")
+        progress("sending")
         self._striking = nemesis is not None and workload.faults > 0
         names = [f"p{number}" for number in range(1, workload.producers + 1)]
         sending = [asyncio.create_task(self._produce(name, await self._producer(name))) for name in names]
@@ -128,17 +128,17 @@ class Clients:
             chance = random.Random(f"{workload.seed} faults")
             for number in range(workload.faults):
                 await asyncio.sleep(chance.uniform(0.5, 4))
-                told(f"fault {number + 1} of {workload.faults}")
+                progress(f"fault {number + 1} of {workload.faults}")
                 await nemesis.strike(self._historian, chance)
         self._striking = False
         await asyncio.gather(*sending)
-        told("settling")
+        progress("settling")
         await asyncio.sleep(workload.settle_s)
         self._sending = False
         await asyncio.gather(*pulling)
         for consumer in self._pushed:
             await consumer.stop()
-        told("reading everything")
+        progress("reading everything")
         await self._drain()
         for session in self._sessions:
             await session.stop()
@@ -165,7 +165,7 @@ class Clients:
             if isinstance(outcome, Sent):
                 return
             await asyncio.sleep(_AGAIN_S)
-        raise TargetError(f"no message of {topic} was taken")
+        raise TargetError(f"no message of {topic} was stored")
 
     async def _produce(self, name: str, producer: Producer) -> None:
         chance = random.Random(f"{self._workload.seed} {name}")
@@ -189,8 +189,8 @@ class Clients:
 
     async def _send(self, producer: Producer, name: str, topic: str, batch: list[Message]) -> SendOutcome:
         now = self._historian.now()
-        told = tuple(_told(message, now) for message in batch)
-        self._historian.begin(name, SendValue(self._name(topic), told))
+        messages = tuple(_line_message(message, now) for message in batch)
+        self._historian.begin(name, SendValue(self._name(topic), messages))
         if topic == "orders":
             place = int(batch[0].properties[KEYS][1:])
             outcome = await producer.send(batch[0], select=lambda queues: queues[place % len(queues)])
@@ -381,9 +381,9 @@ class Clients:
             offset = after
 
     def _polled(self, queue: MessageQueue, stored: StoredMessage) -> Delivered:
-        handed = self._delivered(stored)
+        delivered = self._delivered(stored)
         named = MessageQueue(stored.message.topic, queue.broker_name, stored.message.queue_id)
-        return handed if named == queue else replace(handed, queue=queue_name(named))
+        return delivered if named == queue else replace(delivered, queue=queue_name(named))
 
     def _delivered(self, stored: StoredMessage) -> Delivered:
         message = stored.message
@@ -401,9 +401,14 @@ class Clients:
         )
 
     def received(self, message: ReceivedMessage) -> Delivered:
-        handed = self._delivered(message.stored)
+        delivered = self._delivered(message.stored)
         return Delivered(
-            handed.id, handed.offset, handed.body, handed.tag, handed.key, message.reconsume_times
+            delivered.id,
+            delivered.offset,
+            delivered.body,
+            delivered.tag,
+            delivered.key,
+            message.reconsume_times,
         )
 
     @property
@@ -436,8 +441,8 @@ class _Listener:
         slot = self._free.pop()
         process = f"{self._client}#{slot}"
         historian = self._clients.historian
-        handed = tuple(map(self._clients.received, messages))
-        value = ConsumeValue(self._group, queue_name(messages[0].queue), self._client, handed)
+        delivered = tuple(map(self._clients.received, messages))
+        value = ConsumeValue(self._group, queue_name(messages[0].queue), self._client, delivered)
         historian.begin(process, value)
         try:
             await asyncio.sleep(self._chance.uniform(0, _PAUSE_S))
@@ -459,13 +464,13 @@ async def _until_known(session: Session, group: str, topic: str) -> list[Message
         with suppress(ClientError):
             return await consumer.queues(topic)
         await asyncio.sleep(_AGAIN_S)
-    raise TargetError(f"nobody knows the route of {topic}")
+    raise TargetError(f"no name server has a route of {topic}")
 
 
-def _told(message: Message, now: int) -> Told:
+def _line_message(message: Message, now: int) -> LineMessage:
     properties = message.properties
     level = int(properties.get(DELAY, "0"))
-    return Told(
+    return LineMessage(
         properties[UNIQUE_KEY],
         _digest(message.body),
         properties.get(TAGS, ""),

@@ -44,7 +44,10 @@ NO_CONTROLS: Final = FaultCommands()
 
 
 def run(
-    target: str, workload: Workload, told: Progress = lambda _: None, controls: FaultCommands = NO_CONTROLS
+    target: str,
+    workload: Workload,
+    progress: Progress = lambda _: None,
+    controls: FaultCommands = NO_CONTROLS,
 ) -> list[Line]:
     """Return the history of a workload on the target.
 
@@ -55,15 +58,15 @@ def run(
         ValueError: no such target. TargetError: the cluster cannot be used.
     """
     if target == IMPL:
-        return _simulated(workload, told)
+        return _simulated(workload, progress)
     if target.startswith(MUTANT):
         from mqproof.conformance.mutants.workload import MUTANTS  # imports this module
 
         with injected(mutant_named(target, MUTANTS)):
-            return _simulated(workload, told)
+            return _simulated(workload, progress)
     if target.startswith(APACHE):
-        with _apache(target.removeprefix(APACHE)) as (address, levers):
-            return asyncio.run(_remote(address, levers, workload, told))
+        with _apache(target.removeprefix(APACHE)) as (address, fault_controls):
+            return asyncio.run(_remote(address, fault_controls, workload, progress))
     if not target.startswith(REMOTING):
         expected = f"impl, {MUTANT}NAME, {REMOTING}HOST:PORT of a name server, or {APACHE}LINE"
         raise ValueError(f"{target!r}: {expected} expected")
@@ -71,13 +74,15 @@ def run(
         address = Address.parse(target.removeprefix(REMOTING))
     except ValueError as error:
         raise ValueError(f"{target!r}: {error}") from None
-    return asyncio.run(_remote(address, by_shell(controls), workload, told))
+    return asyncio.run(_remote(address, by_shell(controls), workload, progress))
 
 
 # A running cluster.
 
 
-async def _remote(address: Address, levers: FaultControls, workload: Workload, told: Progress) -> list[Line]:
+async def _remote(
+    address: Address, fault_controls: FaultControls, workload: Workload, progress: Progress
+) -> list[Line]:
     """Run the workload on new topics and groups, which are not deleted."""
     prefix = f"w{time.time_ns():x}"
     began = time.time_ns() - time.monotonic_ns()
@@ -96,27 +101,29 @@ async def _remote(address: Address, levers: FaultControls, workload: Workload, t
         place = Place(caller.broker_name, str(caller.broker), str(address))
         with tempfile.TemporaryDirectory() as directory, expected_warnings("mqproof.impl"):
             clients = Clients(address, runtime, historian, workload, prefix, directory, same_clock=False)
-            await clients.run(_Hand(network, levers, place), told)
+            await clients.run(_FaultInjector(network, fault_controls, place), progress)
     finally:
         network.close()
     return historian.lines
 
 
-class _Hand:
+class _FaultInjector:
     """Injects into one broker the faults of links and fault controls."""
 
-    _LEVERS: Final = MappingProxyType({
+    _PAIRS: Final = MappingProxyType({
         "kill": (FaultControl.KILL, FaultControl.START, "start"),
         "shutdown": (FaultControl.STOP, FaultControl.START, "start"),
         "isolate": (FaultControl.ISOLATE, FaultControl.REJOIN, "heal"),
         "pause": (FaultControl.FREEZE, FaultControl.THAW, "resume"),
     })  # fmt: skip
 
-    def __init__(self, network: LinkedNetwork, levers: FaultControls, place: Place) -> None:
+    def __init__(self, network: LinkedNetwork, fault_controls: FaultControls, place: Place) -> None:
         self._link = network.link(Address.parse(place.address))
-        self._levers = levers
+        self._fault_controls = fault_controls
         self._place = place
-        able = [kind for kind, (begin, end, _) in self._LEVERS.items() if {begin, end} <= levers.keys()]
+        able = [
+            kind for kind, (begin, end, _) in self._PAIRS.items() if {begin, end} <= fault_controls.keys()
+        ]
         self._kinds = [*able, *sorted(FAULTS)]
 
     async def strike(self, historian: Historian, chance: random.Random) -> None:
@@ -128,12 +135,12 @@ class _Hand:
             self._link.calm()
             historian.fault("heal", self._place.broker)
             return
-        begin, end, closer = self._LEVERS[kind]
-        await asyncio.to_thread(self._levers[begin], self._place)
+        begin, end, closer = self._PAIRS[kind]
+        await asyncio.to_thread(self._fault_controls[begin], self._place)
         try:
             await asyncio.sleep(chance.uniform(0.5, 3))
         finally:
-            await asyncio.to_thread(self._levers[end], self._place)
+            await asyncio.to_thread(self._fault_controls[end], self._place)
         historian.fault(closer, self._place.broker)
 
 
@@ -270,7 +277,7 @@ def _refuse_file(step: Step) -> None:
         raise OSError(errno.ENOSPC, "the disk is full", step.path)
 
 
-def _simulated(workload: Workload, told: Progress) -> list[Line]:
+def _simulated(workload: Workload, progress: Progress) -> list[Line]:
     loop = SimulatedLoop()
     prefix = "w"
     setup = SetupValue(
@@ -285,7 +292,7 @@ def _simulated(workload: Workload, told: Progress) -> list[Line]:
         clock = world.runtime.clock
         historian = Historian(lambda: clock.now_us() * 1000, setup)
         clients = Clients(address, world.runtime, historian, workload, prefix, "/offsets", same_clock=True)
-        await clients.run(world, told)
+        await clients.run(world, progress)
         await world.stop()
         return historian.lines
 

@@ -54,13 +54,13 @@ class RecordingPushConsumer(PushConsumer):
     """
 
     def __init__(self, historian: Historian, client: str, *arguments: Any) -> None:
-        self._told = historian, client
+        self._recording = historian, client
         super().__init__(*arguments)
 
     def _offset_store(self) -> BrokerOffsets | FileOffsets:
         if not self._is_cluster:
             return super()._offset_store()
-        return BrokerOffsets(_RecordingCalls(*self._told, self._session, self._group), self._events)
+        return BrokerOffsets(_RecordingCalls(*self._recording, self._session, self._group), self._events)
 
 
 class _RecordingCalls(GroupRequests):

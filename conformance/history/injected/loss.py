@@ -48,7 +48,7 @@ def _flickers(world: ExactDelivery) -> None:
 def _not_visible(world: ExactDelivery) -> None:
     last = send(world)
     world.wait(2000)
-    read(world, asked=last.offset, end=last.offset)
+    read(world, offset=last.offset, end=last.offset)
     read(world, last, process="x5")
 
 

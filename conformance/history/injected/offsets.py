@@ -54,14 +54,14 @@ def _commits_unread(world: ExactDelivery) -> None:
     world.did("x3", CommitValue("group of x3", QUEUE, 7))
 
 
-def _takes_over(world: ExactDelivery, told: int, first: int) -> None:
+def _takes_over(world: ExactDelivery, committed: int, first: int) -> None:
     """Inject a takeover: a new group's second member gets one offset, and its listener starts at another."""
     stored = world.queue(QUEUE)
     world.did("x3", AssignValue("new", "x3", (QUEUE,)))
-    consumed(world, "new", QUEUE, "x3", *stored[:told])
-    world.did("x3", CommitValue("new", QUEUE, told, "x3"))
+    consumed(world, "new", QUEUE, "x3", *stored[:committed])
+    world.did("x3", CommitValue("new", QUEUE, committed, "x3"))
     world.did("x3", AssignValue("new", "x3", (), left=True))
-    world.did("x4", QueryValue("new", QUEUE, client="x4"), QueryValue(offset=told))
+    world.did("x4", QueryValue("new", QUEUE, client="x4"), QueryValue(offset=committed))
     world.did("x4", AssignValue("new", "x4", (QUEUE,)))
     consumed(world, "new", QUEUE, "x4", *stored[first:])
 

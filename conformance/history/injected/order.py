@@ -101,7 +101,7 @@ def _withheld(world: ExactDelivery) -> None:
 
 
 INJECTED: Final = (
-    Injected("A07", "handed-twice", _again_for_nothing),
+    Injected("A07", "delivered-twice", _again_for_nothing),
     Injected("A09", "offset-skipped-in-poll", _skips),
     Injected("A09", "offset-skipped-between-polls", _skips_between),
     Injected("A10", "poll-goes-back", _goes_back),

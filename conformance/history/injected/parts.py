@@ -23,21 +23,21 @@ OTHER: Final = f"{TOPIC}/b/1"
 
 
 class Injected(NamedTuple):
-    """One anomaly; `plant` injects it into a history of `exact_delivery.clean`."""
+    """One anomaly; `inject` adds it into a history of `exact_delivery.clean`."""
 
     rule: str
     name: str
-    plant: Callable[[ExactDelivery], None]
+    inject: Callable[[ExactDelivery], None]
     also: frozenset[str] = frozenset()
 
 
 def send(
-    world: ExactDelivery, queue: str = QUEUE, process: str = "x1", key: str = "", **told: str
+    world: ExactDelivery, queue: str = QUEUE, process: str = "x1", key: str = "", **fields: str
 ) -> Delivered:
     """Append an acknowledged message to the queue."""
     message = world.message(key=key)
     offset = world.append(queue, message)
-    answer = SendValue(status=told.get("status", "SEND_OK"), queue=queue, offset=offset)
+    answer = SendValue(status=fields.get("status", "SEND_OK"), queue=queue, offset=offset)
     world.did(process, SendValue(queue.partition("/")[0], (message,)), answer)
     return world.queue(queue)[offset]
 
@@ -55,10 +55,10 @@ def placed(message: Message | Delivered, offset: int) -> Delivered:
 
 def read(
     world: ExactDelivery, *messages: Delivered, queue: str = QUEUE, process: str = "x3",
-    asked: int | None = None, end: int | None = None, node: str = "",
+    offset: int | None = None, end: int | None = None, node: str = "",
 ) -> None:  # fmt: skip
     """Add a poll by a separate group that returns these messages."""
-    first = messages[0].offset if asked is None else asked
+    first = messages[0].offset if offset is None else offset
     after = messages[-1].offset + 1 if messages else first
     end = max(after, len(world.queue(queue))) if end is None else end
     answer = PollValue(messages=messages, next=after, min=0, max=end, node=node)
@@ -95,7 +95,7 @@ def answered_with(world: ExactDelivery, offset: int, status: str) -> None:
 
 def single(world: ExactDelivery, queue: str = QUEUE) -> Delivered:
     """Return a message in the middle of the queue that was not sent in a batch and was acknowledged."""
-    alone = {
+    unbatched = {
         line.value.messages[0].id: line.process
         for line in world.lines
         if isinstance(line, lines.Send) and len(line.value.messages) == 1
@@ -105,7 +105,7 @@ def single(world: ExactDelivery, queue: str = QUEUE) -> Delivered:
         for line in world.lines
         if isinstance(line, lines.Send) and line.type is Type.OK and line.value.queue == queue
     }
-    able = [m for m in world.queue(queue)[1:-1] if m.id in alone and m.offset in answered]
+    able = [m for m in world.queue(queue)[1:-1] if m.id in unbatched and m.offset in answered]
     return able[world.chance.randrange(len(able))]
 
 

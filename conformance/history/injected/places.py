@@ -64,7 +64,7 @@ def _two_answers_one_place(world: ExactDelivery) -> None:
 
 def _hole(world: ExactDelivery) -> None:
     end = len(world.queue(QUEUE))
-    read(world, placed(unknown(world), end + 1), asked=end)
+    read(world, placed(unknown(world), end + 1), offset=end)
 
 
 def _from_elsewhere(world: ExactDelivery) -> None:
@@ -107,7 +107,7 @@ def _born_too_late(world: ExactDelivery) -> None:
 
 
 INJECTED: Final = (
-    Injected("A04", "message-of-nobody", _phantom),
+    Injected("A04", "unsent-message", _phantom),
     Injected("A04", "refused-message", _refused),
     Injected("A04", "message-of-another-topic", _of_another_topic),
     Injected("A06", "message-at-two-places", _at_two_places),

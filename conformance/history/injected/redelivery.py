@@ -60,7 +60,7 @@ def _never_comes(world: ExactDelivery) -> None:
     message = world.message(deliver_in_ms=10)
     world.did("x1", SendValue(LATER, (message,)), SendValue(status="SEND_OK"))
     world.wait(100_000)
-    read(world, asked=len(world.queue(f"{LATER}/b/0")), queue=f"{LATER}/b/0")
+    read(world, offset=len(world.queue(f"{LATER}/b/0")), queue=f"{LATER}/b/0")
 
 
 def _comes_all_the_same(world: ExactDelivery) -> None:

@@ -84,26 +84,26 @@ ELSEWHERE: Final = {
     "A05": "recovered: legal; A04 counts it",
     "A16": "Unique is A07, Ordered A10, Filter C14, Resumable A09; RocketMQ has no bookmarks, no atomic"
     " groups of events, no previous values",
-    "A17": "two observers whose prefixes differ have an offset that A08 or C05 names; a hash would only say"
-    " that there is one",
-    "C22": "every rule: lines that are missing or make no sense turn held into unknown, and violated as well"
-    " where the rule rests on absence",
+    "A17": "two observers with different prefixes differ at an offset that A08 or C05 reports; a hash would"
+    " only show that it exists",
+    "C22": "every rule: if lines are missing or invalid, held becomes unknown, and so does violated"
+    " if the rule depends on absence",
     "B01": "an aborted read of a send that failed is A04; of a half message, see B05",
-    "B02": "a half message that is handed over before its commit: see B05",
+    "B02": "a half message that is delivered before its commit: see B05",
     "B03": "dependency cycles need transactions of several reads and writes; RocketMQ's have writes only, and"
     " L01 decides whether one queue's operations have an order",
-    "B04": "a batch of which a part is there is A12; transactions of several messages there are none",
-    "B05": "histories have no operation for half messages, which the broker of ours refuses",
-    "B06": "nobody reads before he writes, so that no update is lost; topics and offsets are C20, C06 to C08",
+    "B04": "a partially stored batch is A12; there are no transactions of several messages",
+    "B05": "histories have no operation for half messages, and our broker refuses them",
+    "B06": "clients do not read before they write, so no update is lost; topics and offsets: C20, C06 to C08",
 }
 """Rows of the catalogue of anomalies that have no rule of their own."""
 
 NOT_SEEN: Final = {
-    "C04": "that a record was never dispatched shows in the store: mqproof audit run --store",
-    "C05": "bytes, epochs and confirmed offsets of replicas: mqproof trace-check and conform see them",
-    "C09": "consumption by a member that does not own the queue: no client knows what others own",
-    "C14": "SQL92 expressions: histories have no properties but the tag",
-    "C17": "store to store, sysFlag and compression: a client sees the body that comes out",
+    "C04": "a record that was never dispatched is visible only in the store: mqproof audit run --store",
+    "C05": "bytes, epochs and confirmed offsets of replicas: mqproof trace-check and conform check them",
+    "C09": "consumption by a member that does not own the queue: no client knows the queues of others",
+    "C14": "SQL92 expressions: histories have no properties except the tag",
+    "C17": "store to store, sysFlag and compression: a client sees only the resulting body",
 }
 """Parts of rows that a client cannot observe."""
 

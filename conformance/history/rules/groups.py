@@ -21,28 +21,28 @@ class _Ownership:
     orphan_since: dict[str, int] = field(default_factory=dict)
 
 
-def double_owned(told: Record) -> Finding:
+def double_owned(history: Record) -> Finding:
     """C09: a queue of a clustering group has exactly one owner, if the group has members.
 
     Deviations of up to `rebalance_within_ms` after a change are allowed.
     """
-    within = told.setup.rebalance_within_ms
+    within = history.setup.rebalance_within_ms
     if within is None:
-        return not_judged({"assignments": len(told.assigns)})
+        return not_judged({"assignments": len(history.assigns)})
     tally = Tally()
     groups: dict[str, _Ownership] = defaultdict(_Ownership)
-    for step in told.assigns:
+    for step in history.assigns:
         name = step.value.group
-        if not told.group(name).broadcast:
+        if not history.group(name).broadcast:
             tally.looked += 1
             client = step.value.client or str(step.span.process)
             queues = frozenset() if step.value.left else frozenset(step.value.queues)
             _assign(groups[name], client, queues, step.value.left, step.span.began, name, within, tally)
     for name, group in groups.items():
         for queue, since in group.double_since.items():
-            _judge(tally, name, queue, "two owners", told.last_time - since, within)
+            _judge(tally, name, queue, "two owners", history.last_time - since, within)
         for queue, since in group.orphan_since.items():
-            _judge(tally, name, queue, "no owner", told.last_time - since, within)
+            _judge(tally, name, queue, "no owner", history.last_time - since, within)
     return tally.finding("assignments")
 
 
@@ -76,7 +76,7 @@ def _judge(tally: Tally, group: str, queue: str, what: str, length: int, within:
         tally.found(text, queue=queue, group=group)
 
 
-def overlapping(told: Record) -> Finding:
+def overlapping(history: Record) -> Finding:
     """C10 (orderly-lock breach): a queue of an orderly group is consumed one batch at a time.
 
     A consumer may lose its lock if its listener runs longer than the lock lasts, or if a broker's life ends.
@@ -85,8 +85,8 @@ def overlapping(told: Record) -> Finding:
     """
     tally = Tally()
     working: dict[tuple[str, str], Read] = {}
-    for read in told.reads:
-        group = told.group(read.group)
+    for read in history.reads:
+        group = history.group(read.group)
         if read.kind != "consume" or not group.orderly or group.broadcast:
             continue
         tally.looked += 1
@@ -95,52 +95,54 @@ def overlapping(told: Record) -> Finding:
         if before is None or before.span.end < read.span.start:
             working[at] = read
             continue
-        expired = read.span.began - before.span.began > told.setup.lock_expires_ms * _MS
+        expired = read.span.began - before.span.began > history.setup.lock_expires_ms * _MS
         # A call that never ended may be of a crashed process: its lock was lost, or the queue was reassigned.
         other = before.client != read.client
         died = before.span.end == NEVER and other
-        granted = before.span.began - told.setup.lock_trusted_ms * _MS
-        ended = told.ends.last_time(read.span.start)
+        granted = before.span.began - history.setup.lock_trusted_ms * _MS
+        ended = history.ends.last_time(read.span.start)
         forgotten = other and ended is not None and ended >= granted
         if expired or died or forgotten:
             tally.explained += 1
         else:
             text = f"{read.client} began with {read.queue} at index {read.span.start}, while {before.client}"
-            tally.found(f"{text} was at work on it", queue=read.queue, group=read.group)
+            tally.found(f"{text} was consuming it", queue=read.queue, group=read.group)
         if read.span.end > before.span.end or before.span.end == NEVER:
             working[at] = read
     return tally.finding("calls")
 
 
-def head_block(told: Record) -> Finding:
+def head_block(history: Record) -> Finding:
     """C10 (head-block): an orderly queue with messages and an owner progresses within `stall_within_ms`."""
-    within = told.setup.stall_within_ms
+    within = history.setup.stall_within_ms
     if within is None:
         return not_judged()
     tally = Tally()
-    lost = gone(told)
+    lost = gone(history)
     last: dict[tuple[str, str], Read] = {}
     furthest: dict[tuple[str, str], int] = {}
     """The furthest offset, not the last one: after a rebalance a member may repeat earlier messages."""
-    for read in told.reads:
-        if read.kind == "consume" and told.group(read.group).orderly:
+    for read in history.reads:
+        if read.kind == "consume" and history.group(read.group).orderly:
             at = (read.group, read.queue)
             last[at] = read
             furthest[at] = max(furthest.get(at, -1), read.messages[-1].offset if read.messages else -1)
     live: dict[tuple[str, str], bool] = {}
-    for step in told.assigns:
+    for step in history.assigns:
         live[step.value.group, step.value.client or str(step.span.process)] = not step.value.left
     for (group, queue), read in last.items():
         tally.looked += 1
         done = furthest[group, queue]
-        acked = told.acked.get(queue, {}).values()
+        acked = history.acked.get(queue, {}).values()
         waiting = [sent for sent in acked if sent.offset > done and id(sent) not in lost]
         if not waiting or not live.get((group, read.client)):
             continue
-        since = max(min(sent.span.ended for sent in waiting), min(read.span.ended, told.last_time))
+        since = max(min(sent.span.ended for sent in waiting), min(read.span.ended, history.last_time))
         if read.span.end == NEVER:
             since = max(min(sent.span.ended for sent in waiting), read.span.began)
-        if told.last_time - since > within * _MS:
-            text = f"{queue} of {group} stands still at {done} for {(told.last_time - since) // _MS} ms"
+        if history.last_time - since > within * _MS:
+            text = (
+                f"{queue} of {group} makes no progress at {done} for {(history.last_time - since) // _MS} ms"
+            )
             tally.found(text, queue=queue, group=group, offset=done)
     return tally.finding("queues")

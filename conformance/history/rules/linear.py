@@ -22,7 +22,7 @@ class Seen(NamedTuple):
     empties: list[Empty]
 
 
-def linearizable(told: Record) -> Finding:
+def linearizable(history: Record) -> Finding:
     """L01: the sends to a queue and a group's first polls of the messages are linearizable.
 
     The order must respect which operations ended before others began. Messages that were never polled are
@@ -30,33 +30,33 @@ def linearizable(told: Record) -> Finding:
     (`visible_within_ms` 0).
     """
     tally = Tally()
-    for seen in queues(told):
+    for seen in queues(history):
         tally.looked += len(seen.elements) + len(seen.empties)
         found = violation(seen.elements, seen.empties)
         if found is not None:
             values = [element.value for element in found.elements]
-            tally.found(words(told, seen, found), queue=seen.queue, group=seen.group, ids=" ".join(values))
+            tally.found(words(history, seen, found), queue=seen.queue, group=seen.group, ids=" ".join(values))
     return tally.finding("operations")
 
 
-def queues(told: Record) -> Iterator[Seen]:
+def queues(history: Record) -> Iterator[Seen]:
     """Yield the operations that must have an order, separately for each queue of each group."""
-    immediate = told.setup.visible_within_ms == 0
+    immediate = history.setup.visible_within_ms == 0
     polls: dict[tuple[str, str], list[Read]] = defaultdict(list)
-    for read in told.reads:
-        group = told.group(read.group)
+    for read in history.reads:
+        group = history.group(read.group)
         if read.kind == "poll" and is_own(read.queue) and not (group.tags or group.broadcast):
             polls[read.group, read.queue].append(read)
     for (name, queue), mine in polls.items():
-        yield Seen(name, queue, *_operations(told, mine, immediate=immediate))
+        yield Seen(name, queue, *_operations(history, mine, immediate=immediate))
 
 
-def _operations(told: Record, polls: list[Read], *, immediate: bool) -> tuple[list[Element], list[Empty]]:
+def _operations(history: Record, polls: list[Read], *, immediate: bool) -> tuple[list[Element], list[Empty]]:
     elements, empties = [], []
     taken: set[str] = set()
     for read in polls:
         for message in read.messages:
-            sent = told.by_id.get(message.id)
+            sent = history.by_id.get(message.id)
             # With several attempts, the one that was stored is unknown; a phantom has none.
             if message.id in taken or sent is None or sent.attempts > 1 or sent.message.deliver_at:
                 continue
@@ -77,23 +77,23 @@ def _operations(told: Record, polls: list[Read], *, immediate: bool) -> tuple[li
     return elements, empties
 
 
-def words(told: Record, seen: Seen, found: Violation) -> str:
+def words(history: Record, seen: Seen, found: Violation) -> str:
     """Return a text with the operations that allow no order, each with the indexes of its two lines."""
     group, first = seen.group, found.elements[0]
     if found.kind == "order":
         second = found.elements[1]
-        sent = f"{_put(told, first)} to {seen.queue} before {_put(told, second)}"
+        sent = f"{_put(history, first)} to {seen.queue} before {_put(history, second)}"
         return f"{sent}, and {group} polled {_take(second)} before {_take(first)}"
     if found.empty is not None:
         lived = (f"{each.value} (sent by {_index(each.put_end)}, polled from {_index(each.take_start)})"
                  for each in found.elements)  # fmt: skip
         nothing = f"{group} found nothing in {seen.queue} {_lines(found.empty.start, found.empty.end)}"
-        return f"{nothing}, where {', then '.join(lived)} was all the time"
-    return f"{group} polled {_take(first)} of {seen.queue} before {_put(told, first)}"
+        return f"{nothing}, where {', then '.join(lived)} was not empty at any time"
+    return f"{group} polled {_take(first)} of {seen.queue} before {_put(history, first)}"
 
 
-def _put(told: Record, element: Element) -> str:
-    process = told.by_id[element.value].span.process
+def _put(history: Record, element: Element) -> str:
+    process = history.by_id[element.value].span.process
     return f"{process} sent {element.value} {_lines(element.put_start, element.put_end)}"
 
 

@@ -13,158 +13,160 @@ from mqproof.report.model import Verdict, Witness
 _MS: Final = 1_000_000
 
 
-def lost_write(told: Record) -> Finding:
+def lost_write(history: Record) -> Finding:
     """A01: a message answered SEND_OK whose place a reader has passed was delivered to some client."""
     tally = Tally()
-    for sent, lost in _passed(told):
+    for sent, lost in _passed(history):
         if sent.status == SEND_OK:
             tally.looked += 1
-            if lost and told.excuse(sent):
+            if lost and history.excuse(sent):
                 tally.explained += 1
             elif lost:
-                _lose(tally, sent, "a reader went past it")
+                _lose(tally, sent, "a reader passed its offset")
     return tally.finding("acknowledged")
 
 
-def acknowledgement_class(told: Record) -> Finding:
+def acknowledgement_class(history: Record) -> Finding:
     """C19: a message stored with a weaker status is lost only after a failure that the status warns of."""
     tally = Tally()
-    lost = gone(told)
-    for sent in told.placed:
+    lost = gone(history)
+    for sent in history.placed:
         if sent.status != SEND_OK:
             tally.looked += 1
             if id(sent) in lost:
-                if told.excuse(sent):
+                if history.excuse(sent):
                     tally.explained += 1
                 else:
-                    _lose(tally, sent, "nothing happened that this status warns of")
+                    _lose(tally, sent, "no failure that this status warns of happened")
     return tally.finding("stored")
 
 
-def acked_then_truncated(told: Record) -> Finding:
+def acked_then_truncated(history: Record) -> Finding:
     """C02: a queue never permanently ends before an acknowledged message."""
     tally = Tally()
-    vanished = _vanished(told)
+    vanished = _vanished(history)
     tally.looked = vanished.looked
     for sent in vanished.cut:
         if sent.status == SEND_OK:
-            if told.excuse(sent):
+            if history.excuse(sent):
                 tally.explained += 1
             else:
                 _lose(tally, sent, "its queue ends before it")
     return tally.finding("ends")
 
 
-def stale(told: Record) -> Finding:
+def stale(history: Record) -> Finding:
     """A14: readable messages stay readable, and acknowledged ones become so within `visible_within_ms`."""
     tally = Tally()
-    vanished = _vanished(told)
+    vanished = _vanished(history)
     tally.looked = vanished.looked
     for text, queue, offset in vanished.flickered:
         tally.found(text, queue=queue, offset=offset)
     return tally.finding("ends", late=vanished.late)
 
 
-def resurrected(told: Record) -> Finding:
+def resurrected(history: Record) -> Finding:
     """C03: messages that a restart removed do not reappear."""
     tally = Tally()
-    vanished = _vanished(told)
-    tally.looked = vanished.looked if told.starts.at else 0
+    vanished = _vanished(history)
+    tally.looked = vanished.looked if history.starts.at else 0
     for text, queue, offset in vanished.back:
         tally.found(text, queue=queue, offset=offset)
     return tally.finding("ends")
 
 
-def unseen(told: Record) -> Finding:
+def unseen(history: Record) -> Finding:
     """A02: acknowledged messages that were not delivered by the end: lost or late, which is unknown."""
-    lost = gone(told) | {id(sent) for sent, _ in _left_out(told)[0]}
-    acked = [sent for sent in told.stored if sent.status == SEND_OK]
-    missing = [s for s in acked if s.message.id not in told.seen and id(s) not in lost and is_own(s.topic)]
+    lost = gone(history) | {id(sent) for sent, _ in _left_out(history)[0]}
+    acked = [sent for sent in history.stored if sent.status == SEND_OK]
+    missing = [s for s in acked if s.message.id not in history.seen and id(s) not in lost and is_own(s.topic)]
     counts = {"acknowledged": len(acked), "unseen": len(missing)}
     if missing or not acked:
         return Finding(Verdict.UNKNOWN, counts, tuple(_unseen(sent) for sent in missing[:4]))
     return Finding(Verdict.HELD, counts)
 
 
-def lost_after_drain(told: Record) -> Finding:
+def lost_after_drain(history: Record) -> Finding:
     """A03: a group that drained its topics received every message acknowledged before the drain began.
 
     Delayed messages count if they were due before it by `deliver_within_ms`.
     """
     tally = Tally()
-    missing, tally.looked = _left_out(told)
+    missing, tally.looked = _left_out(history)
     for sent, group in missing:
-        if told.excuse(sent):
+        if history.excuse(sent):
             tally.explained += 1
         else:
             _lose(tally, sent, f"{group} read everything without it")
     return tally.finding("acknowledged")
 
 
-def _left_out(told: Record) -> tuple[list[tuple[Sent, str]], int]:
+def _left_out(history: Record) -> tuple[list[tuple[Sent, str]], int]:
     """Return messages that draining groups did not receive, and the number examined.
 
     Messages that other rules report as lost are not included.
     """
-    return told.once(_judge_drains)
+    return history.once(_judge_drains)
 
 
-def _judge_drains(told: Record) -> tuple[list[tuple[Sent, str]], int]:
+def _judge_drains(history: Record) -> tuple[list[tuple[Sent, str]], int]:
     drained: dict[tuple[str, str], Span] = {}
-    for step in told.drains:
+    for step in history.drains:
         if step.span.end < NEVER:
             for topic in step.value.topics:
                 drained[step.value.group, topic] = step.span
     if not drained:
         return [], 0
-    handed: dict[str, set[str]] = {group: set() for group, _ in drained}
-    for read in told.reads:
-        if read.group in handed:
-            handed[read.group].update([message.id for message in read.messages])
-    missing, looked, lost, expired = [], 0, gone(told), told.once(_expired)
-    within = told.setup.deliver_within_ms
+    delivered: dict[str, set[str]] = {group: set() for group, _ in drained}
+    for read in history.reads:
+        if read.group in delivered:
+            delivered[read.group].update([message.id for message in read.messages])
+    missing, looked, lost, expired = [], 0, gone(history), history.once(_expired)
+    within = history.setup.deliver_within_ms
     for (group, topic), drain in drained.items():
-        tags = told.tags.get(group, ())
+        tags = history.tags.get(group, ())
         due = -1 if within is None else drain.began - within * _MS
-        for sent in told.stored:
+        for sent in history.stored:
             if sent.message.deliver_at and sent.message.deliver_at > due:
                 continue
             selected = not tags or sent.message.tag in tags
             if sent.topic == topic and sent.span.end < drain.start and selected:
                 looked += 1
                 left = sent.offset < 0 or sent.offset >= expired.get(sent.queue, 0)
-                if left and sent.message.id not in handed[group] and id(sent) not in lost:
+                if left and sent.message.id not in delivered[group] and id(sent) not in lost:
                     missing.append((sent, group))
     return missing, looked
 
 
-def gone(told: Record) -> set[int]:
+def gone(history: Record) -> set[int]:
     """Return the sends (`id`) whose message is lost.
 
     A reader passed them, or an observed queue end is before them.
     """
-    return told.once(_judge_gone)
+    return history.once(_judge_gone)
 
 
-def _judge_gone(told: Record) -> set[int]:
-    return {id(sent) for sent, lost in _passed(told) if lost} | {id(sent) for sent in _vanished(told).cut}
+def _judge_gone(history: Record) -> set[int]:
+    return {id(sent) for sent, lost in _passed(history) if lost} | {
+        id(sent) for sent in _vanished(history).cut
+    }
 
 
-def realtime_lag(told: Record) -> Finding:
+def realtime_lag(history: Record) -> Finding:
     """A15: the age of a poll's newest message, at least, while newer messages are acknowledged.
 
     Groups that drain at the end may lag, and lost messages are not waited for.
     """
     tally = Tally()
-    lost = gone(told)
+    lost = gone(history)
     earliest: dict[str, tuple[list[int], list[int]]] = {}
-    for queue, places in told.acked.items():
+    for queue, places in history.acked.items():
         offsets = sorted(offset for offset, sent in places.items() if id(sent) not in lost)
         ended = [places[offset].span.ended for offset in offsets]
         earliest[queue] = offsets, list(accumulate(reversed(ended), min))[::-1]
     worst, newest = 0, dict[tuple[str, str, str], int]()
-    bound, draining = told.setup.lag_max_ms, {step.value.group for step in told.drains}
-    for read in told.reads:
+    bound, draining = history.setup.lag_max_ms, {step.value.group for step in history.drains}
+    for read in history.reads:
         acked = earliest.get(read.queue)
         if read.kind != "poll" or read.group in draining or acked is None:
             continue
@@ -192,52 +194,52 @@ def _lose(tally: Tally, sent: Sent, why: str) -> None:
 
 def _unseen(sent: Sent) -> Witness:
     where = f"at {sent.offset} of {sent.queue}" if sent.offset >= 0 else f"in {sent.topic}"
-    return Witness(f"{sent.message.id} was answered {sent.status} {where}; nobody was handed it")
+    return Witness(f"{sent.message.id} was answered {sent.status} {where}; no client received it")
 
 
-def _passed(told: Record) -> list[tuple[Sent, bool]]:
+def _passed(history: Record) -> list[tuple[Sent, bool]]:
     """Return each send that was delivered or whose place a reader passed, with whether it is lost.
 
     A reader passes the places between the first and last messages delivered to its group in a queue, if its
     tags select them. Messages that expired at the front or were truncated at the end are not judged.
     """
-    return told.once(_judge_passed)
+    return history.once(_judge_passed)
 
 
-def _judge_passed(told: Record) -> list[tuple[Sent, bool]]:
+def _judge_passed(history: Record) -> list[tuple[Sent, bool]]:
     spans: dict[str, dict[str, list[int]]] = {}
-    expired = told.once(_expired)
-    for read in told.reads:
+    expired = history.once(_expired)
+    for read in history.reads:
         if read.messages:
             low, high = read.messages[0].offset, read.messages[-1].offset
             span = spans.setdefault(read.queue, {}).setdefault(read.group, [low, high])
             span[0], span[1] = min(span[0], low), max(span[1], high)
-    cut = {id(sent) for sent in _vanished(told).cut}
-    tags = told.tags
-    seen, judged = told.seen, []
-    for sent in told.placed:
+    cut = {id(sent) for sent in _vanished(history).cut}
+    tags = history.tags
+    seen, judged = history.seen, []
+    for sent in history.placed:
         if sent.message.id in seen:
             judged.append((sent, False))
         elif id(sent) not in cut and sent.offset >= expired.get(sent.queue, 0):
-            for group, (low, high) in spans.get(sent.queue, _NOBODY).items():
+            for group, (low, high) in spans.get(sent.queue, _NO_READER).items():
                 if low < sent.offset < high and (group not in tags or sent.message.tag in tags[group]):
                     judged.append((sent, True))
                     break
-                if sent.offset < low and told.group(group).from_start and group not in tags:
+                if sent.offset < low and history.group(group).from_start and group not in tags:
                     judged.append((sent, True))
                     break
     return judged
 
 
-def _expired(told: Record) -> dict[str, int]:
+def _expired(history: Record) -> dict[str, int]:
     """Return, for each queue, the largest first offset that any bounds request returned."""
     expired: dict[str, int] = {}
-    for step in told.bounds:
+    for step in history.bounds:
         expired[step.value.queue] = max(expired.get(step.value.queue, 0), step.value.min)
     return expired
 
 
-_NOBODY: Final[dict[str, list[int]]] = {}
+_NO_READER: Final[dict[str, list[int]]] = {}
 
 
 @dataclass(slots=True)
@@ -282,16 +284,16 @@ class _Sightings(NamedTuple):
     last: Read
 
 
-def _vanished(told: Record) -> _Vanished:
-    return told.once(_judge_vanished)
+def _vanished(history: Record) -> _Vanished:
+    return history.once(_judge_vanished)
 
 
-def _judge_vanished(told: Record) -> _Vanished:
+def _judge_vanished(history: Record) -> _Vanished:
     result = _Vanished()
-    ends = _denials(told, result)
+    ends = _denials(history, result)
     # An offset freed by a crash later holds another message: that is not a reappearance of the first one.
     sightings: dict[tuple[str, str], dict[tuple[int, str], _Sightings]] = {view: {} for view in ends}
-    for read in told.reads if ends else ():
+    for read in history.reads if ends else ():
         if (seen := sightings.get((read.queue, read.node))) is not None:
             for message in read.messages:
                 place = message.offset, message.id
@@ -299,20 +301,20 @@ def _judge_vanished(told: Record) -> _Vanished:
                 seen[place] = _Sightings(before.first if before else read, read)
     for (queue, node), observed in ends.items():
         seen = sightings[queue, node]
-        acked = {(sent.offset, sent.message.id): sent for sent in told.acked.get(queue, {}).values()}
+        acked = {(sent.offset, sent.message.id): sent for sent in history.acked.get(queue, {}).values()}
         for place in sorted({*acked, *seen}):
-            _judge_offset(told, result, observed, queue, place[0], acked.get(place), seen.get(place))
+            _judge_offset(history, result, observed, queue, place[0], acked.get(place), seen.get(place))
     return result
 
 
-def _denials(told: Record, result: _Vanished) -> dict[tuple[str, str], _Ends]:
+def _denials(history: Record, result: _Vanished) -> dict[tuple[str, str], _Ends]:
     """Return, by queue and node, the observed ends that are before a message already known at the request."""
     acks: dict[str, tuple[list[int], list[int]]] = {}
-    for sent in told.placed:
+    for sent in history.placed:
         _rise(acks.setdefault(sent.queue, ([], [])), sent.span.end, sent.offset)
     reads: dict[tuple[str, str], tuple[list[int], list[int]]] = {}
-    said: list[tuple[str, str, int, Span]] = []
-    for read in told.reads:
+    reported_ends: list[tuple[str, str, int, Span]] = []
+    for read in history.reads:
         view = read.queue, read.node
         risen = reads.get(view)
         if risen is None:
@@ -325,11 +327,13 @@ def _denials(told: Record, result: _Vanished) -> dict[tuple[str, str], _Ends]:
             acked = acks.get(read.queue, _NOTHING)[1]
             # Most polls contradict nothing: no message beyond the observed end was ever known.
             if (acked and acked[-1] >= end) or (risen[1] and risen[1][-1] >= end):
-                said.append((read.queue, read.node, end, read.span))
-    result.looked += len(told.bounds)
-    said += [(step.value.queue, step.value.node, step.value.max, step.span) for step in told.bounds]
+                reported_ends.append((read.queue, read.node, end, read.span))
+    result.looked += len(history.bounds)
+    reported_ends += [
+        (step.value.queue, step.value.node, step.value.max, step.span) for step in history.bounds
+    ]
     denials: dict[tuple[str, str], _Ends] = {}
-    for queue, node, end, span in said:
+    for queue, node, end, span in reported_ends:
         known = acks.get(queue, _NOTHING), reads.get((queue, node), _NOTHING)
         if end >= 0 and any(_highest(each, span.start) >= end for each in known):
             ends = denials.setdefault((queue, node), _Ends())
@@ -348,25 +352,25 @@ def _denials(told: Record, result: _Vanished) -> dict[tuple[str, str], _Ends]:
 _NOTHING: Final[tuple[list[int], list[int]]] = ([], [])
 
 
-def _due(told: Record, ends: _Ends, sent: Sent) -> int:
+def _due(history: Record, ends: _Ends, sent: Sent) -> int:
     """Return the index of the first observation that should have found the message.
 
     A fault delays it until the fault is over. A message with a weaker status than SEND_OK is never due.
     """
-    within, everything = told.setup.visible_within_ms, len(ends.start)
+    within, everything = history.setup.visible_within_ms, len(ends.start)
     if within is None or sent.status != SEND_OK:
         return everything
     due = sent.span.ended + within * _MS
-    for begin, end in told.once(_disturbed):
+    for begin, end in history.once(_disturbed):
         if begin <= due and end > sent.span.ended:
             due = max(due, end + within * _MS)
     return bisect_right(ends.began, due)
 
 
-def _disturbed(told: Record) -> list[tuple[int, int]]:
+def _disturbed(history: Record) -> list[tuple[int, int]]:
     """Return the intervals in which faults were active, in nanoseconds."""
-    times = {fault.index: fault.time for fault in told.faults}
-    stretches = calm(told)
+    times = {fault.index: fault.time for fault in history.faults}
+    stretches = calm(history)
     over = [*(stretch.since for stretch in stretches[1:]), NEVER]
     return [
         (times[stretch.end], end)
@@ -389,7 +393,7 @@ def _highest(known: tuple[list[int], list[int]], index: int) -> int:
 
 
 def _judge_offset(
-    told: Record, result: _Vanished, ends: _Ends, queue: str, offset: int,
+    history: Record, result: _Vanished, ends: _Ends, queue: str, offset: int,
     sent: Sent | None, seen: _Sightings | None,
 ) -> None:  # fmt: skip
     where, everything = f"offset {offset} of {queue}", len(ends.start)
@@ -400,12 +404,14 @@ def _judge_offset(
         while before > after and ends.stop[before - 1] > seen.last.span.start:
             before -= 1
         if ends.deny(offset, after, before):
-            if told.starts.between(ends.start[after], seen.last.at):
+            if history.starts.between(ends.start[after], seen.last.at):
                 result.back.append(
-                    (f"{where} was there, was gone, and came back by a restart", queue, offset)
+                    (f"{where} was readable, disappeared, and returned after a restart", queue, offset)
                 )
             else:
-                result.flickered.append((f"{where} was there, was gone, and was there again", queue, offset))
+                result.flickered.append(
+                    (f"{where} was readable, disappeared, and was readable again", queue, offset)
+                )
         if sent and ends.deny(offset, bisect_right(ends.start, seen.last.at), everything):
             result.cut.append(sent)
             return
@@ -417,14 +423,18 @@ def _judge_offset(
         return
     # A restarted broker has recovered everything when it serves; before a restart, reads may lag behind
     # appends.
-    restart = bisect_right(told.starts.at, known)
-    since = bisect_right(ends.start, told.starts.at[restart]) if restart < len(told.starts.at) else everything
-    due = _due(told, ends, sent)
+    restart = bisect_right(history.starts.at, known)
+    since = (
+        bisect_right(ends.start, history.starts.at[restart])
+        if restart < len(history.starts.at)
+        else everything
+    )
+    due = _due(history, ends, sent)
     if seen:
         if ends.deny(offset, due, until):
-            result.flickered.append((f"{where} was acknowledged, and not readable in time", queue, offset))
+            result.flickered.append((f"{where} was acknowledged, but not readable in time", queue, offset))
         elif ends.deny(offset, since, until):
-            text = f"{where} was acknowledged, was gone after a restart, and came back"
+            text = f"{where} was acknowledged, disappeared after a restart, and returned"
             result.back.append((text, queue, offset))
         else:
             result.late += 1

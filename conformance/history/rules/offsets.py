@@ -34,7 +34,7 @@ class _Running:
     unanswered: bool
 
 
-def offset_regression(told: Record) -> Finding:
+def offset_regression(history: Record) -> Finding:
     """C06: a group's committed offset in a queue goes back only for a known reason.
 
     Reasons are a reset, a rebalance, and the end of a broker's life. A rebalance counts if it assigned the
@@ -43,22 +43,24 @@ def offset_regression(told: Record) -> Finding:
     the member received.
     """
     tally = Tally()
-    for taken in told.once(_taken_over):
+    for taken in history.once(_taken_over):
         tally.looked += 1
-        if taken.first < taken.told:
-            text = f"{taken.client} was told {taken.told} of {taken.queue}, which it took over"
-            tally.found(f"{text}, and handed {taken.first}", queue=taken.queue, offset=taken.first)
-    offsets = _CommittedOffsets(told, tally)
-    for index, what, step in _timeline(told):
+        if taken.first < taken.queried_offset:
+            text = f"{taken.client} took over {taken.queue} with committed offset {taken.queried_offset}"
+            tally.found(
+                f"{text}, but its listener received {taken.first}", queue=taken.queue, offset=taken.first
+            )
+    offsets = _CommittedOffsets(history, tally)
+    for index, what, step in _timeline(history):
         if what == "assign":
             offsets.assign(index, step)
             continue
         offsets.forget_before_crash(index, step)
         match what:
-            case "ask":
-                offsets.ask(step)
-            case "tell":
-                offsets.tell(index, step)
+            case "query":
+                offsets.begin_query(step)
+            case "query_end":
+                offsets.end_query(index, step)
             case "begin":
                 offsets.begin(index, step)
             case _:
@@ -70,10 +72,10 @@ def offset_regression(told: Record) -> Finding:
 class _CommittedOffsets:
     """Tracks the minimum committed offset of each group in each queue, in history order."""
 
-    told: Record
+    history: Record
     tally: Tally
     floors: dict[_Place, _Floor] = field(default_factory=lambda: defaultdict(_Floor))
-    asked: dict[int, _Floor] = field(default_factory=dict)
+    floors_at_query: dict[int, _Floor] = field(default_factory=dict)
     """By open query: the floor when it was sent."""
     running: dict[_Place, dict[int, _Running]] = field(default_factory=lambda: defaultdict(dict))
     rebalanced: dict[str, int] = field(default_factory=dict)
@@ -88,22 +90,22 @@ class _CommittedOffsets:
     def forget_before_crash(self, index: int, step: Step) -> None:
         """Reset the floor if a broker's life ended since it was set, as the commits may be lost."""
         at = _place(step)
-        if self.floors[at].index >= 0 and self.told.ends.between(self.floors[at].index, index):
+        if self.floors[at].index >= 0 and self.history.ends.between(self.floors[at].index, index):
             self.floors[at] = _Floor()
 
-    def ask(self, step: Step) -> None:
+    def begin_query(self, step: Step) -> None:
         floor = self.floors[_place(step)]
-        self.asked[id(step)] = _Floor(floor.offset, floor.index, floor.client)
+        self.floors_at_query[id(step)] = _Floor(floor.offset, floor.index, floor.client)
 
-    def tell(self, index: int, step: Step) -> None:
+    def end_query(self, index: int, step: Step) -> None:
         value, at = step.value, _place(step)
-        was, floor = self.asked.pop(id(step)), self.floors[at]
+        was, floor = self.floors_at_query.pop(id(step)), self.floors[at]
         self.tally.looked += was.index >= 0
         # The answer may also be an offset that was lowered in the meantime.
         low = min(was.offset, floor.offset)
-        if value.offset < low and not self.told.ends.between(step.span.start, index):
+        if value.offset < low and not self.history.ends.between(step.span.start, index):
             text = f"{value.group} is at {value.offset} of {value.queue} at index {index}"
-            self.tally.found(f"{text}, {low} was committed", queue=value.queue, offset=value.offset)
+            self.tally.found(f"{text}, but {low} was committed", queue=value.queue, offset=value.offset)
         if not self.running[at]:
             self.floors[at] = _Floor(value.offset, index, floor.client)
 
@@ -121,7 +123,9 @@ class _CommittedOffsets:
                 self.tally.explained += 1
             else:
                 text = f"{client} committed {value.offset} of {value.queue} for {value.group}"
-                self.tally.found(f"{text} after {floor.offset}", queue=value.queue, offset=value.offset)
+                self.tally.found(
+                    f"{text} after offset {floor.offset}", queue=value.queue, offset=value.offset
+                )
             self.floors[at] = _Floor(value.offset, index, client)
 
     def end(self, index: int, step: Step) -> None:
@@ -153,14 +157,14 @@ def _answered(running: dict[int, _Running], client: str) -> None:
         del running[key]
 
 
-def _timeline(told: Record) -> Iterator[tuple[int, str, Step]]:
+def _timeline(history: Record) -> Iterator[tuple[int, str, Step]]:
     """Yield the beginnings and ends of commits and queries, and assignments, in order."""
     parts = (
-        [(step.span.start, "begin", step) for step in told.commits],
-        [(step.span.end, "end", step) for step in told.commits if step.span.end < NEVER],
-        [(step.span.start, "ask", step) for step in told.queries],
-        [(step.span.end, "tell", step) for step in told.queries],
-        [(step.span.start, "assign", step) for step in told.assigns],
+        [(step.span.start, "begin", step) for step in history.commits],
+        [(step.span.end, "end", step) for step in history.commits if step.span.end < NEVER],
+        [(step.span.start, "query", step) for step in history.queries],
+        [(step.span.end, "query_end", step) for step in history.queries],
+        [(step.span.start, "assign", step) for step in history.assigns],
     )
     return heapq.merge(*(sorted(part, key=_index) for part in parts), key=_index)
 
@@ -173,19 +177,21 @@ def step_client(step: Step) -> str:
     return step.value.client or str(step.span.process)
 
 
-def offset_to_minimum(told: Record) -> Finding:
+def offset_to_minimum(history: Record) -> Finding:
     """C07: no consumer is sent back from an offset within its queue, and no client commits -1.
 
     A consumer beyond the end of the queue may be sent back only to the end.
     """
     tally = Tally()
-    for read in told.reads:
+    for read in history.reads:
         if read.kind == "poll" and read.offset >= 0 and read.next >= 0:
             tally.looked += 1
             if read.next < min(read.offset, read.max):
-                text = f"{read.client} asked for {read.offset} of {read.queue}, which ends at {read.max}"
-                tally.found(f"{text}, and was sent back to {read.next}", queue=read.queue, offset=read.next)
-    for step in told.commits:
+                text = (
+                    f"{read.client} requested offset {read.offset} of {read.queue}, which ends at {read.max}"
+                )
+                tally.found(f"{text}, and was moved back to {read.next}", queue=read.queue, offset=read.next)
+    for step in history.commits:
         tally.looked += 1
         if step.value.offset < 0:
             text = f"{step_client(step)} committed {step.value.offset} of {step.value.queue}"
@@ -193,23 +199,23 @@ def offset_to_minimum(told: Record) -> Finding:
     return tally.finding("polls_and_commits")
 
 
-def offset_ahead(told: Record) -> Finding:
+def offset_ahead(history: Record) -> Finding:
     """C08: a group commits no offset beyond the messages it received, because a restart would skip them.
 
     After a takeover, a member's listener skips no message that was delivered to others; for groups that
     filter, this is not judged.
     """
     tally = Tally()
-    for taken in told.once(_taken_over):
-        if taken.group in told.tags:
+    for taken in history.once(_taken_over):
+        if taken.group in history.tags:
             continue
         tally.looked += 1
-        if (passed := _passed_over(told, taken)) is not None:
-            text = f"{taken.client} was told {taken.told} of {taken.queue}, which it took over"
-            tally.found(f"{text}, and began at {taken.first}", queue=taken.queue, offset=passed)
+        if (passed := _passed_over(history, taken)) is not None:
+            text = f"{taken.client} took over {taken.queue} with committed offset {taken.queried_offset}"
+            tally.found(f"{text}, but began at {taken.first}", queue=taken.queue, offset=passed)
     reach: dict[tuple[str, str], int] = {}
-    reads = [(read.at, read, None) for read in told.reads if read.messages or read.next >= 0]
-    steps = sorted([(s.span.start, None, s) for s in told.commits], key=lambda event: event[0])
+    reads = [(read.at, read, None) for read in history.reads if read.messages or read.next >= 0]
+    steps = sorted([(s.span.start, None, s) for s in history.commits], key=lambda event: event[0])
     for _, read, step in heapq.merge(reads, steps, key=lambda event: event[0]):
         if read is not None:
             at = (read.group, read.queue)
@@ -222,8 +228,10 @@ def offset_ahead(told: Record) -> Finding:
             if value.reset or at not in reach:
                 reach[at] = max(reach.get(at, -1), value.offset)
             elif value.offset > reach[at]:
-                text = f"{step_client(step)} committed {value.offset} of {value.queue}; {value.group} was"
-                tally.found(f"{text} handed no more than {reach[at]}", queue=value.queue, offset=value.offset)
+                text = (
+                    f"{step_client(step)} committed {value.offset} of {value.queue}; {value.group} received"
+                )
+                tally.found(f"{text} nothing beyond {reach[at]}", queue=value.queue, offset=value.offset)
                 reach[at] = value.offset
     return tally.finding("commits")
 
@@ -235,57 +243,59 @@ class _Taken:
     group: str
     queue: str
     client: str
-    told: int
+    queried_offset: int
     index: int
     first: int = NEVER
     """The lowest offset delivered to its listener."""
 
 
-def _taken_over(told: Record) -> list[_Taken]:
+def _taken_over(history: Record) -> list[_Taken]:
     """Return the takeovers with a listener call.
 
     Calls after a reset or the end of a broker's life do not count.
     """
     found: list[_Taken] = []
     owned: dict[tuple[str, str], frozenset[str]] = {}
-    asked: dict[tuple[str, str, str], _Taken] = {}
+    queries: dict[tuple[str, str, str], _Taken] = {}
     resets: dict[tuple[str, str], int] = {}
-    for index, what, step in heapq.merge(_timeline(told), _calls(told), key=_index):
+    for index, what, step in heapq.merge(_timeline(history), _calls(history), key=_index):
         value = step.value
         if what == "assign":
             member = (value.group, value.client)
             before, now = owned.get(member, frozenset()), frozenset(() if value.left else value.queues)
             for queue in before - now:
-                asked.pop((*member, queue), None)
-            found += [asked[*member, queue] for queue in sorted(now - before) if (*member, queue) in asked]
+                queries.pop((*member, queue), None)
+            found += [
+                queries[*member, queue] for queue in sorted(now - before) if (*member, queue) in queries
+            ]
             owned[member] = now
         elif what == "begin" and value.reset:
             resets[value.group, value.queue] = index
-        elif what == "tell" and value.offset >= 0:
+        elif what == "query_end" and value.offset >= 0:
             # The owner itself also queries the offset, before it gives the queue up.
             if value.queue not in owned.get((value.group, value.client), ()):
                 taken = _Taken(value.group, value.queue, value.client, value.offset, index)
-                asked[value.group, value.client, value.queue] = taken
-        elif what == "call" and (begun := asked.get((value.group, value.client, value.queue))):
+                queries[value.group, value.client, value.queue] = taken
+        elif what == "call" and (begun := queries.get((value.group, value.client, value.queue))):
             moved = resets.get((value.group, value.queue), -1) > begun.index
-            if not moved and not told.ends.between(begun.index, index):
+            if not moved and not history.ends.between(begun.index, index):
                 begun.first = min(begun.first, value.messages[0].offset)
     return [taken for taken in found if taken.first < NEVER]
 
 
-def _calls(told: Record) -> list[tuple[int, str, Step]]:
+def _calls(history: Record) -> list[tuple[int, str, Step]]:
     calls = [
         (read.span.start, "call", Step(read.span, read))
-        for read in told.reads
+        for read in history.reads
         if read.kind == "consume" and read.messages
     ]
     return sorted(calls, key=_index)
 
 
-def _passed_over(told: Record, taken: _Taken) -> int | None:
+def _passed_over(history: Record, taken: _Taken) -> int | None:
     """Return the first offset delivered to others between the expected and the actual start of the member."""
-    known = told.known.get(taken.queue, [])
-    low = max(taken.told, first_readable(told, taken.queue))
-    readable = told.seen_places.get(taken.queue, set())
+    known = history.known.get(taken.queue, [])
+    low = max(taken.queried_offset, first_readable(history, taken.queue))
+    readable = history.seen_places.get(taken.queue, set())
     between = known[bisect_left(known, low) : bisect_left(known, taken.first)]
     return next((offset for offset in between if offset in readable), None)

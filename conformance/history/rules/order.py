@@ -14,50 +14,50 @@ from mqproof.conformance.history.record import NEVER, Events, Outcome, Read, Rec
 class _Polled:
     """Findings from the polls of all consumers; several rules use parts of them."""
 
-    handed: int = 0
+    delivered: int = 0
     back: Tally = field(default_factory=Tally)
     skip: Tally = field(default_factory=Tally)
     hole: Tally = field(default_factory=Tally)
     filtered: Tally = field(default_factory=Tally)
 
 
-def nonmonotonic_poll(told: Record) -> Finding:
+def nonmonotonic_poll(history: Record) -> Finding:
     """A10: a consumer's polls do not go back, between polls or within one, unless something moved it back.
 
     That is an assignment, a reset, a seek or a restart.
     """
-    return told.once(_polled).back.finding("polled")
+    return history.once(_polled).back.finding("polled")
 
 
-def poll_skip(told: Record) -> Finding:
+def poll_skip(history: Record) -> Finding:
     """A09: a consumer's polls do not skip offsets that hold a message, without such a cause."""
-    return told.once(_polled).skip.finding("polled")
+    return history.once(_polled).skip.finding("polled")
 
 
-def queue_hole(told: Record) -> Finding:
+def queue_hole(history: Record) -> Finding:
     """C04 (cq-hole): no poll of an unfiltered group passes an offset without a known message."""
-    return told.once(_polled).hole.finding("polled")
+    return history.once(_polled).hole.finding("polled")
 
 
-def filtered(told: Record) -> Finding:
+def filtered(history: Record) -> Finding:
     """C14: a group that subscribes by tags receives all messages with these tags, and no others.
 
     SQL expressions cannot be judged.
     """
-    return told.once(_polled).filtered.finding("handed")
+    return history.once(_polled).filtered.finding("handed")
 
 
-def _polled(told: Record) -> _Polled:
+def _polled(history: Record) -> _Polled:
     found = _Polled()
-    causes = _causes(told)
+    causes = _causes(history)
     last: dict[tuple[str, str, str], tuple[int, int]] = {}
-    for read in told.reads:
-        tags = told.tags.get(read.group, ())
+    for read in history.reads:
+        tags = history.tags.get(read.group, ())
         if tags:
             for message in read.messages:
                 found.filtered.looked += 1
                 if message.tag not in tags:
-                    text = f"{read.group} subscribes to {' || '.join(tags)} and was handed {message.id}"
+                    text = f"{read.group} subscribes to {' || '.join(tags)} but received {message.id}"
                     found.filtered.found(f"{text} with tag {message.tag!r}", id=message.id, queue=read.queue)
         if read.kind != "poll":
             continue
@@ -68,59 +68,59 @@ def _polled(told: Record) -> _Polled:
             inside = read.offset >= 0
         else:
             inside = True
-        found.handed += len(read.messages)
+        found.delivered += len(read.messages)
         for message in read.messages:
             offset = message.offset
             if offset <= before and inside:
-                text = f"{read.client} got offset {offset} of {read.queue} after {before}"
+                text = f"{read.client} received offset {offset} of {read.queue} after {before}"
                 found.back.found(text, queue=read.queue, offset=offset, index=read.at)
             elif offset > before + 1 and inside:
-                _jumped(told, found, read, before + 1, offset, tags)
+                _jumped(history, found, read, before + 1, offset, tags)
             before, inside = max(offset, before), True
         if read.next - 1 > before and inside:  # the poll states that it passed further offsets
-            _jumped(told, found, read, before + 1, read.next, tags)
+            _jumped(history, found, read, before + 1, read.next, tags)
         moved = read.next < read.offset and not read.messages  # the broker redirects the consumer
         last[at] = (read.next - 1 if moved else max(before, read.next - 1)), read.at
-    found.back.looked = found.skip.looked = found.hole.looked = found.handed
+    found.back.looked = found.skip.looked = found.hole.looked = found.delivered
     return found
 
 
-def _jumped(told: Record, found: _Polled, read: Read, low: int, high: int, tags: tuple[str, ...]) -> None:
+def _jumped(history: Record, found: _Polled, read: Read, low: int, high: int, tags: tuple[str, ...]) -> None:
     """Record the findings of a poll that went from `low` to `high` without the messages between."""
-    known = told.known.get(read.queue, [])
+    known = history.known.get(read.queue, [])
     begin, stop = bisect_left(known, low), bisect_left(known, high)
     # Acknowledged messages that no client received are lost, not skipped.
-    readable, first = told.seen_places.get(read.queue, set()), first_readable(told, read.queue)
+    readable, first = history.seen_places.get(read.queue, set()), first_readable(history, read.queue)
     here = {message.offset for message in read.messages}  # delivered in the wrong order: that is A10
     passed = [o for o in known[begin:stop] if o in readable and o not in here and o >= first]
     if tags:
-        acked = told.acked.get(read.queue, {})
+        acked = history.acked.get(read.queue, {})
         for offset in passed:
             # A place freed by a crash may hold another message.
             sent = acked.get(offset)
-            if sent and sent.message.tag in tags and not told.excuse(sent, read.at):
-                text = f"{read.client} was not handed {sent.message.id}, which it subscribed to"
+            if sent and sent.message.tag in tags and not history.excuse(sent, read.at):
+                text = f"{read.client} did not receive {sent.message.id}, to which it subscribes"
                 found.filtered.found(text, queue=read.queue, offset=offset)
         return
     if passed:
-        text = f"{read.client} went from {low} to {high} of {read.queue}, over {passed[0]}"
+        text = f"{read.client} moved from {low} to {high} of {read.queue}, past {passed[0]}"
         found.skip.found(text, queue=read.queue, offset=passed[0], index=read.at)
     if stop - begin < high - low and is_own(read.queue):
         missing = next((o for o, k in enumerate(known[begin:stop], low) if o != k), low + stop - begin)
         if missing < first:
             return
-        text = f"{read.client} went from {low} to {high} of {read.queue}; nobody ever had {missing}"
+        text = f"{read.client} moved from {low} to {high} of {read.queue}; no client ever received {missing}"
         found.hole.found(text, queue=read.queue, offset=missing, index=read.at)
 
 
-def first_readable(told: Record, queue: str) -> int:
-    return told.once(_expired).get(queue, 0)
+def first_readable(history: Record, queue: str) -> int:
+    return history.once(_expired).get(queue, 0)
 
 
-def _expired(told: Record) -> dict[str, int]:
+def _expired(history: Record) -> dict[str, int]:
     """Return the number of deleted offsets at the front of each queue, as known from bounds requests."""
     first: dict[str, int] = {}
-    for step in told.bounds:
+    for step in history.bounds:
         first[step.value.queue] = max(first.get(step.value.queue, 0), step.value.min)
     return first
 
@@ -137,41 +137,41 @@ class _Causes:
         return self.of_all.between(after, before) or bool(mine and mine.between(after, before))
 
 
-def _causes(told: Record) -> _Causes:
-    return told.once(_find_causes)
+def _causes(history: Record) -> _Causes:
+    return history.once(_find_causes)
 
 
-def _find_causes(told: Record) -> _Causes:
+def _find_causes(history: Record) -> _Causes:
     """Return rebalances, resets and seeks by group, and starts and ends of brokers for all groups."""
-    causes = _Causes(of_all=told.ends)
+    causes = _Causes(of_all=history.ends)
     at: dict[str, list[int]] = defaultdict(list)
-    for step in told.assigns:
+    for step in history.assigns:
         at[step.value.group] += [step.span.start, min(step.span.end, NEVER - 1)]
-    for step in told.commits:
+    for step in history.commits:
         if step.value.reset:
             at[step.value.group].append(step.span.start)
-    for read in told.reads:
+    for read in history.reads:
         if read.seek:
             at[read.group].append(read.span.start)
     causes.of_group = {group: Events(sorted(indexes)) for group, indexes in at.items()}
     return causes
 
 
-def duplicate_delivery(told: Record) -> Finding:
+def duplicate_delivery(history: Record) -> Finding:
     """A07: a place is delivered to a group again only for a cause; to each member, in a broadcast group.
 
     Causes are a failed or unknown consumption, a rebalance, a reset, a seek, the end of a broker's life, or a
     second owner.
     """
     tally = Tally()
-    causes = _causes(told)
-    handed: dict[tuple[str, str], dict[int, Read]] = defaultdict(dict)
-    broadcasts = {name for name, group in told.setup.groups.items() if group.broadcast}
-    for read in told.reads:
+    causes = _causes(history)
+    delivered: dict[tuple[str, str], dict[int, Read]] = defaultdict(dict)
+    broadcasts = {name for name, group in history.setup.groups.items() if group.broadcast}
+    for read in history.reads:
         if read.kind == "pop":
             continue  # invisibility() judges pops
-        whose = f"{read.group} {read.client}" if read.group in broadcasts else read.group
-        places = handed[whose, read.queue]
+        receiver = f"{read.group} {read.client}" if read.group in broadcasts else read.group
+        places = delivered[receiver, read.queue]
         tally.looked += len(read.messages)
         for message in read.messages:
             before = places.get(message.offset)
@@ -181,72 +181,72 @@ def duplicate_delivery(told: Record) -> Finding:
             failed = before.kind == "consume" and before.span.outcome is not Outcome.OK
             moved = failed or read.seek or causes.between(read.group, before.span.start, read.at)
             # With two concurrent owners, which C09 judges, each receives the queue's messages.
-            if moved or (read.client != before.client and _owned(told, read, before.at)):
+            if moved or (read.client != before.client and _owned(history, read, before.at)):
                 tally.explained += 1
             else:
-                text = f"{whose} was handed {message.id} at {message.offset} of {read.queue} twice"
+                text = f"{receiver} received {message.id} at {message.offset} of {read.queue} twice"
                 tally.found(text, id=message.id, queue=read.queue, offset=message.offset)
     return tally.finding("handed")
 
 
-def _owned(told: Record, read: Read, index: int) -> bool:
+def _owned(history: Record, read: Read, index: int) -> bool:
     """Return whether the queue was already assigned to the reader at that index."""
-    steps = told.once(_assignments).get((read.group, read.client), [])
+    steps = history.once(_assignments).get((read.group, read.client), [])
     place = bisect_left(steps, index, key=lambda step: step[0])
     return place > 0 and read.queue in steps[place - 1][1]
 
 
-def _assignments(told: Record) -> dict[tuple[str, str], list[tuple[int, tuple[str, ...]]]]:
+def _assignments(history: Record) -> dict[tuple[str, str], list[tuple[int, tuple[str, ...]]]]:
     """Return, by group and member, the assigned queues and the index of each assignment."""
     members: dict[tuple[str, str], list[tuple[int, tuple[str, ...]]]] = defaultdict(list)
-    for step in told.assigns:
+    for step in history.assigns:
         at = step.value.group, step.value.client or str(step.span.process)
         members[at].append((step.span.start, step.value.queues))
     return members
 
 
-def nonmonotonic_send(told: Record) -> Finding:
+def nonmonotonic_send(history: Record) -> Finding:
     """A11: consecutive sends of one producer to a queue are stored in that order."""
     tally = Tally()
     last: dict[tuple[int | str, str], Sent] = {}
-    for sent in told.placed:
+    for sent in history.placed:
         if sent.place:
             continue
         at = (sent.span.process, sent.queue)
         before = last.get(at)
         tally.looked += 1
         if before is not None and sent.offset < before.offset:
-            if told.excuse(before, sent.span.end):
+            if history.excuse(before, sent.span.end):
                 tally.explained += 1
             else:
-                text = f"{sent.span.process} sent {sent.message.id} after what lies at {before.offset} of"
-                text = f"{text} {sent.queue}, and it lies at {sent.offset}"
+                text = f"{sent.span.process} sent {sent.message.id} after the message at {before.offset} of"
+                text = f"{text} {sent.queue}, but it is at {sent.offset}"
                 tally.found(text, id=sent.message.id, queue=sent.queue, offset=sent.offset)
         last[at] = sent
     return tally.finding("acknowledged")
 
 
-def torn_batch(told: Record) -> Finding:
+def torn_batch(history: Record) -> Finding:
     """A12: the messages of a batch are stored consecutively, whether or not its send was answered.
 
     A crash of the machine may split a batch that was not on disk.
     """
     tally = Tally()
     batches: dict[int, list[Sent]] = defaultdict(list)
-    for sent in told.sends:
+    for sent in history.sends:
         if sent.batch > 1 and sent.span.outcome is not Outcome.FAILED:
             batches[sent.span.start].append(sent)
     members = {sent.message.id: sent for batch in batches.values() for sent in batch}
     held: dict[tuple[str, int], tuple[str, int]] = {}
-    for read, message in told.sights if members else ():
+    for read, message in history.sights if members else ():
         held.setdefault((read.queue, message.offset), (message.id, read.at))
-    for read, message in told.sights if members else ():
+    for read, message in history.sights if members else ():
         member = members.get(message.id)
         if member is None or not is_own(read.queue):
             continue
         tally.looked += 1
         wrong, at = _torn(member, read.queue, message.offset, batches[member.span.start], held)
-        if wrong and _may_be_cut(told, member, max(at, read.at)):
+        if wrong and _may_be_cut(history, member, max(at, read.at)):
             tally.explained += 1
         elif wrong:
             text = f"{message.id}, number {member.place + 1} of a batch, is at {message.offset} of"
@@ -269,22 +269,22 @@ def _torn(
         if 0 <= place < len(batch):
             there, at = held.get((queue, offset + place - member.place), ("", -1))
             if there and there != batch[place].message.id:
-                return f"beside {there} instead of {batch[place].message.id}", at
+                return f"next to {there} instead of {batch[place].message.id}", at
     return "", -1
 
 
-def _may_be_cut(told: Record, member: Sent, before: int) -> bool:
+def _may_be_cut(history: Record, member: Sent, before: int) -> bool:
     if member.span.outcome is Outcome.OK:
-        return bool(told.excuse(member, before))
-    return any(each.between(member.span.start, before) for each in (told.crashes, told.losses))
+        return bool(history.excuse(member, before))
+    return any(each.between(member.span.start, before) for each in (history.crashes, history.losses))
 
 
-def key_order(told: Record) -> Finding:
+def key_order(history: Record) -> Finding:
     """A13: an orderly group starts to consume messages of a sharding key in queue order."""
     tally = Tally()
     last: dict[tuple[str, str, str], tuple[int, str]] = {}
     begun: dict[tuple[str, str], set[int]] = defaultdict(set)
-    for read, first in _orderly(told, begun):
+    for read, first in _orderly(history, begun):
         for message in first:
             if not message.key:
                 continue
@@ -298,24 +298,26 @@ def key_order(told: Record) -> Finding:
     return tally.finding("handed")
 
 
-def _orderly(told: Record, begun: dict[tuple[str, str], set[int]]) -> Iterator[tuple[Read, list[Delivered]]]:
+def _orderly(
+    history: Record, begun: dict[tuple[str, str], set[int]]
+) -> Iterator[tuple[Read, list[Delivered]]]:
     """Yield calls of orderly listeners, with the messages that their group receives for the first time."""
-    for read in told.reads:
-        if read.kind == "consume" and told.group(read.group).orderly:
+    for read in history.reads:
+        if read.kind == "consume" and history.group(read.group).orderly:
             places = begun[read.group, read.queue]
             yield read, [message for message in read.messages if message.offset not in places]
             places.update([message.offset for message in read.messages])
 
 
-def broadcast_gap(told: Record) -> Finding:
+def broadcast_gap(history: Record) -> Finding:
     """C15: a member of a broadcast group receives all messages between its first and its last."""
     tally = Tally()
-    handed: dict[tuple[str, str], set[int]] = defaultdict(set)
-    for read in told.reads:
-        if told.group(read.group).broadcast:
-            handed[read.client, read.queue].update([message.offset for message in read.messages])
-    seen = told.seen_places
-    for (client, queue), mine in handed.items():
+    delivered: dict[tuple[str, str], set[int]] = defaultdict(set)
+    for read in history.reads:
+        if history.group(read.group).broadcast:
+            delivered[read.client, read.queue].update([message.offset for message in read.messages])
+    seen = history.seen_places
+    for (client, queue), mine in delivered.items():
         if not mine:
             continue
         tally.looked += len(mine)

@@ -14,25 +14,25 @@ class _Holder(NamedTuple):
     node: str
 
 
-def inconsistent_offsets(told: Record) -> Finding:
+def inconsistent_offsets(history: Record) -> Finding:
     """A08: one offset holds one value, for all readers and for the producer's answer."""
-    return told.once(_held)[0].finding("places")
+    return history.once(_held)[0].finding("places")
 
 
-def replica_divergence(told: Record) -> Finding:
+def replica_divergence(history: Record) -> Finding:
     """C05: two replicas return the same message at an offset.
 
     Needs polls that name the node that responded.
     """
-    return told.once(_held)[1].finding("places_read_twice")
+    return history.once(_held)[1].finding("places_read_twice")
 
 
-def _held(told: Record) -> tuple[Tally, Tally]:
+def _held(history: Record) -> tuple[Tally, Tally]:
     """Return conflicts with a producer's answer or within a node, and conflicts between two nodes."""
     one, two = Tally(), Tally()
     holders: dict[str, dict[int, _Holder]] = {}
-    two.looked = sum(len(read.messages) for read in told.reads if read.node)
-    for read, message in told.sights:
+    two.looked = sum(len(read.messages) for read in history.reads if read.node)
+    for read, message in history.sights:
         queue, offset = read.queue, message.offset
         held = holders.setdefault(queue, {})
         holder = held.get(offset)
@@ -40,7 +40,7 @@ def _held(told: Record) -> tuple[Tally, Tally]:
             one.looked += 1
         elif holder.id == message.id:
             continue
-        elif told.forgets(holder.at, read.at):
+        elif history.forgets(holder.at, read.at):
             one.explained += 1
         else:
             elsewhere = read.node != holder.node
@@ -49,27 +49,27 @@ def _held(told: Record) -> tuple[Tally, Tally]:
             (two if elsewhere else one).found(text, queue=queue, offset=offset)
             continue
         held[offset] = _Holder(message.id, read.at, read.node)
-        sent = _answered(told, queue, offset, read.at)
+        sent = _answered(history, queue, offset, read.at)
         # The later messages of a batch follow the first: A12 judges that.
         if sent is None or sent.place or sent.message.id == message.id:
             continue
-        if told.excuse(sent, read.at) or told.forgets(read.at, sent.span.end):
+        if history.excuse(sent, read.at) or history.forgets(read.at, sent.span.end):
             one.explained += 1
         else:
-            text = f"{queue} offset {offset} was answered to {sent.message.id}, {read.client} read"
+            text = f"{queue} offset {offset} was acknowledged for {sent.message.id}, but {read.client} read"
             one.found(f"{text} {message.id} there", queue=queue, offset=offset)
     return one, two
 
 
-def _answered(told: Record, queue: str, offset: int, before: int) -> Sent | None:
+def _answered(history: Record, queue: str, offset: int, before: int) -> Sent | None:
     """Return the send whose message is at the place at that index, by the producers' answers.
 
     If two sends were answered with it and nothing in between freed the place, it is the first: C01 judges
     that.
     """
-    sent = told.acked.get(queue, _NOTHING).get(offset)
-    for later in told.answered_again.get(queue, _NEVER_AGAIN).get(offset, ()):
-        if sent and later.span.end < before and told.excuse(sent, later.span.end):
+    sent = history.acked.get(queue, _NOTHING).get(offset)
+    for later in history.answered_again.get(queue, _NEVER_AGAIN).get(offset, ()):
+        if sent and later.span.end < before and history.excuse(sent, later.span.end):
             sent = later
     return sent
 
@@ -78,33 +78,33 @@ _NOTHING: Final[dict[int, Sent]] = {}
 _NEVER_AGAIN: Final[dict[int, list[Sent]]] = {}
 
 
-def offset_collision(told: Record) -> Finding:
+def offset_collision(history: Record) -> Finding:
     """C01: no two sends are answered with the same place."""
     tally = Tally()
-    tally.looked = len(told.placed)
-    for queue, places in told.answered_again.items():
+    tally.looked = len(history.placed)
+    for queue, places in history.answered_again.items():
         for offset, later in places.items():
-            for first, sent in pairwise((told.acked[queue][offset], *later)):
+            for first, sent in pairwise((history.acked[queue][offset], *later)):
                 if first.message.id == sent.message.id:
                     continue
-                if told.excuse(first, sent.span.end):
+                if history.excuse(first, sent.span.end):
                     tally.explained += 1
                 else:
-                    text = f"{queue} offset {offset} was answered to {first.message.id}"
-                    tally.found(f"{text} and to {sent.message.id}", queue=queue, offset=offset)
+                    text = f"{queue} offset {offset} was acknowledged for {first.message.id}"
+                    tally.found(f"{text} and for {sent.message.id}", queue=queue, offset=offset)
     return tally.finding("acknowledged")
 
 
-def duplicate_offset(told: Record) -> Finding:
+def duplicate_offset(history: Record) -> Finding:
     """A06: a message is at one place, unless a retry or an unknown outcome explains a second one.
 
     A broker that crashed may also store a delayed message again.
     """
     tally = Tally()
     places: dict[str, tuple[str, int]] = {}
-    told_twice: set[str] = set()
+    reported: set[str] = set()
     tries: dict[str, int] = {}
-    for sent in told.sends:
+    for sent in history.sends:
         tries[sent.message.id] = tries.get(sent.message.id, 0) + sent.attempts
 
     def at(id_: str, queue: str, offset: int, index: int) -> None:
@@ -112,28 +112,30 @@ def duplicate_offset(told: Record) -> Finding:
         if place is None:
             places[id_] = queue, offset
             return
-        if (place[1] == offset and place[0] == queue) or id_ in told_twice:
+        if (place[1] == offset and place[0] == queue) or id_ in reported:
             return
-        told_twice.add(id_)
-        sent = told.by_id.get(id_)
-        forgotten = sent is not None and sent.message.deliver_at and told.ends.between(sent.span.start, index)
+        reported.add(id_)
+        sent = history.by_id.get(id_)
+        forgotten = (
+            sent is not None and sent.message.deliver_at and history.ends.between(sent.span.start, index)
+        )
         if tries.get(id_, 1) > 1 or forgotten:
             tally.explained += 1
         else:
             text = f"{id_} is at offset {place[1]} of {place[0]} and at offset {offset} of {queue}"
             tally.found(text, id=id_, queue=queue, offset=offset)
 
-    for sent in told.placed:
+    for sent in history.placed:
         if not sent.place:
             at(sent.message.id, sent.queue, sent.offset, sent.span.end)
-    for read, message in told.sights:
+    for read, message in history.sights:
         if is_own(read.queue):
             at(message.id, read.queue, message.offset, read.at)
     tally.looked = len(places)
     return tally.finding("messages")
 
 
-def phantom(told: Record) -> Finding:
+def phantom(history: Record) -> Finding:
     """A04, and A05 `recovered`: a delivered message was sent before, to that topic, and did not surely fail.
 
     A message whose send has an unknown outcome may be delivered: that is counted, and legal.
@@ -142,7 +144,7 @@ def phantom(told: Record) -> Finding:
     first: dict[str, int] = {}
     failed: set[str] = set()
     unknown: set[str] = set()
-    for sent in told.sends:
+    for sent in history.sends:
         id_ = sent.message.id
         if id_ not in first:
             first[id_] = sent.span.start
@@ -151,10 +153,10 @@ def phantom(told: Record) -> Finding:
         elif sent.span.outcome is Outcome.FAILED:
             failed.add(id_)
     if failed:
-        failed -= unknown | {sent.message.id for sent in told.stored}
+        failed -= unknown | {sent.message.id for sent in history.stored}
     recovered: set[str] = set()
-    homes = {queue: topic_of(queue) if is_own(queue) else "" for queue in told.seen_places}
-    for read, message in told.sights:
+    homes = {queue: topic_of(queue) if is_own(queue) else "" for queue in history.seen_places}
+    for read, message in history.sights:
         id_ = message.id
         if id_ in unknown:
             recovered.add(id_)
@@ -165,63 +167,65 @@ def phantom(told: Record) -> Finding:
             why = "was refused"
         elif start >= read.at:
             why = "was sent later"
-        elif (home := homes[read.queue]) and (topic := told.by_id[id_].topic) != home:
+        elif (home := homes[read.queue]) and (topic := history.by_id[id_].topic) != home:
             why = f"was sent to {topic}"
         else:
             continue
-        tally.found(f"{read.client} was handed {id_}, which {why}", id=id_, queue=read.queue)
-    tally.looked = len(told.sights)
+        tally.found(f"{read.client} received {id_}, which {why}", id=id_, queue=read.queue)
+    tally.looked = len(history.sights)
     return tally.finding("messages", recovered=len(recovered))
 
 
-def mutated(told: Record) -> Finding:
+def mutated(history: Record) -> Finding:
     """C17: the body, and the tag and key if both sides record them, are delivered as they were sent."""
     tally = Tally()
     bodies: dict[str, str] = {}
-    for sent in told.sends:
+    for sent in history.sends:
         message = sent.message
         # If two messages share a key, it is unknown which one this is: C16 reports that.
         bodies[message.id] = message.body if bodies.get(message.id, message.body) == message.body else ""
-    for read, handed in told.sights:
-        if handed.body and (body := bodies.get(handed.id)):
+    for read, delivered in history.sights:
+        if delivered.body and (body := bodies.get(delivered.id)):
             tally.looked += 1
-            if body != handed.body:
-                text = f"{handed.id} was sent as {body} and read as {handed.body} by {read.client}"
-                tally.found(text, id=handed.id, queue=read.queue, offset=handed.offset)
-            message = told.by_id[handed.id].message
-            for name, was, is_ in (("tag", message.tag, handed.tag), ("key", message.key, handed.key)):
+            if body != delivered.body:
+                text = f"{delivered.id} was sent as {body} and read as {delivered.body} by {read.client}"
+                tally.found(text, id=delivered.id, queue=read.queue, offset=delivered.offset)
+            message = history.by_id[delivered.id].message
+            for name, was, is_ in (("tag", message.tag, delivered.tag), ("key", message.key, delivered.key)):
                 if was and is_ and was != is_:
-                    text = f"{handed.id} was sent with {name} {was!r} and read with {is_!r}"
-                    tally.found(f"{text} by {read.client}", id=handed.id, queue=read.queue)
+                    text = f"{delivered.id} was sent with {name} {was!r} and read with {is_!r}"
+                    tally.found(f"{text} by {read.client}", id=delivered.id, queue=read.queue)
     return tally.finding("bodies")
 
 
-def message_ids(told: Record) -> Finding:
+def message_ids(history: Record) -> Finding:
     """C16: a unique key belongs to one message, and an offset id to one place.
 
     A crash may free an offset id: its record may then be another message.
     """
     tally = Tally()
     bodies: dict[str, tuple[str, str]] = {}
-    for sent in told.sends:
+    for sent in history.sends:
         tally.looked += 1
         mine = (sent.topic, sent.message.body)
         if bodies.setdefault(sent.message.id, mine) != mine:
             tally.found(f"{sent.message.id} is the key of two messages", id=sent.message.id)
     answered: dict[str, Sent] = {}
-    for sent in told.placed:
+    for sent in history.placed:
         if not sent.offset_id:
             continue
         first = answered.setdefault(sent.offset_id, sent)
         if (first.queue, first.offset) == (sent.queue, sent.offset):
             continue
-        if told.excuse(first, sent.span.end):
+        if history.excuse(first, sent.span.end):
             tally.explained += 1
             answered[sent.offset_id] = sent
         else:
-            tally.found(f"offset id {sent.offset_id} was answered for two places", offset_id=sent.offset_id)
+            tally.found(
+                f"offset id {sent.offset_id} was acknowledged for two places", offset_id=sent.offset_id
+            )
     places: dict[str, tuple[str, int]] = {}
-    for read, message in told.sights:
+    for read, message in history.sights:
         # A replica other than the requested one uses its own address.
         if not message.offset_id or read.node or not is_own(read.queue):
             continue
@@ -229,40 +233,44 @@ def message_ids(told: Record) -> Finding:
         here = (read.queue, message.offset)
         place = places.setdefault(message.offset_id, here)
         sent_there = answered.get(message.offset_id)
-        if place == here and sent_there and not told.excuse(sent_there, read.at):
+        if place == here and sent_there and not history.excuse(sent_there, read.at):
             place = (sent_there.queue, sent_there.offset)
         if place != here:
-            text = f"offset id {message.offset_id} is of {place[0]} {place[1]} and of {read.queue}"
+            text = f"offset id {message.offset_id} belongs to {place[0]} {place[1]} and to {read.queue}"
             tally.found(f"{text} {message.offset}", offset_id=message.offset_id)
     return tally.finding("ids")
 
 
-def misplaced(told: Record) -> Finding:
+def misplaced(history: Record) -> Finding:
     """C04 (cq-order): a poll returns messages of its queue, from the requested offset to its `next`."""
     tally = Tally()
-    for read in told.reads:
+    for read in history.reads:
         if read.kind == "poll" and read.offset >= 0 and read.next >= 0:
             for message in read.messages:
                 tally.looked += 1
                 if message.queue:
-                    text = f"{read.client} asked for {read.queue} and got {message.id} of {message.queue}"
+                    text = (
+                        f"{read.client} requested {read.queue} and received {message.id} of {message.queue}"
+                    )
                     tally.found(text, queue=read.queue, offset=message.offset)
                 elif not read.offset <= message.offset < read.next:
-                    text = f"{read.client} asked for {read.offset} of {read.queue} and got {message.id} of"
+                    text = (
+                        f"{read.client} requested {read.offset} of {read.queue} and received {message.id} of"
+                    )
                     tally.found(
-                        f"{text} offset {message.offset}, to go on at {read.next}",
+                        f"{text} offset {message.offset}, next offset {read.next}",
                         queue=read.queue,
                         offset=message.offset,
                     )
     return tally.finding("polled")
 
 
-def times(told: Record) -> Finding:
+def times(history: Record) -> Finding:
     """C18: along a queue store times do not go back, and no message is stored before it was born."""
     tally = Tally()
-    skew = told.setup.skew_ms * 1_000_000
+    skew = history.setup.skew_ms * 1_000_000
     stored: dict[str, dict[int, Delivered]] = {}
-    for read, message in told.sights:
+    for read, message in history.sights:
         if message.stored:
             stored.setdefault(read.queue, {}).setdefault(message.offset, message)
     for queue, found in stored.items():
@@ -272,9 +280,9 @@ def times(told: Record) -> Finding:
             tally.looked += 1
             if message.stored < latest - skew:
                 text = f"{message.id} at {offset} of {queue} was stored {latest - message.stored} ns before"
-                tally.found(f"{text} one in front of it", id=message.id, queue=queue, offset=offset)
+                tally.found(f"{text} the message before it", id=message.id, queue=queue, offset=offset)
             if message.born and message.born > message.stored + skew:
-                text = f"{message.id} at {offset} of {queue} was born {message.born - message.stored} ns"
+                text = f"{message.id} at {offset} of {queue} was created {message.born - message.stored} ns"
                 tally.found(f"{text} after it was stored", id=message.id, queue=queue, offset=offset)
             latest = max(latest, message.stored)
     return tally.finding("stored")

@@ -13,23 +13,23 @@ from mqproof.conformance.history.rules.service import calm, calm_at
 _MS = 1_000_000
 
 
-def timer(told: Record) -> Finding:
+def timer(history: Record) -> Finding:
     """C12: a delayed message is not delivered before its time, nor after it was recalled.
 
     If the setup states `deliver_within_ms`, it is not delivered later than that; a fault extends the bound.
     """
     tally = Tally()
-    skew = told.setup.skew_ms * _MS
-    within = told.setup.deliver_within_ms
-    due = {sent.message.id: sent for sent in told.sends if sent.message.deliver_at}
-    recalled = {s.value.id: s.span.end for s in told.recalls if s.span.outcome is Outcome.OK}
+    skew = history.setup.skew_ms * _MS
+    within = history.setup.deliver_within_ms
+    due = {sent.message.id: sent for sent in history.sends if sent.message.deliver_at}
+    recalled = {s.value.id: s.span.end for s in history.recalls if s.span.outcome is Outcome.OK}
     if not due and not recalled:
         return not_judged()
-    handed: set[str] = set()
+    delivered: set[str] = set()
     topics = {sent.topic for sent in due.values()} | {
-        told.by_id[i].topic for i in recalled if i in told.by_id
+        history.by_id[i].topic for i in recalled if i in history.by_id
     }
-    for read in told.reads:
+    for read in history.reads:
         if topic_of(read.queue) not in topics:
             continue
         # The latest time at which the messages can have been delivered.
@@ -37,45 +37,45 @@ def timer(told: Record) -> Finding:
         for message in read.messages:
             id_ = message.id
             if id_ in recalled and recalled[id_] < read.span.start:
-                tally.found(f"{id_} was taken back, and {read.client} was handed it", id=id_)
-            if id_ not in due or id_ in handed:
+                tally.found(f"{id_} was recalled, but {read.client} received it", id=id_)
+            if id_ not in due or id_ in delivered:
                 continue
-            handed.add(id_)
+            delivered.add(id_)
             tally.looked += 1
             early = due[id_].message.deliver_at - skew - time
             if early > 0:
-                tally.found(f"{id_} came {early} ns before its time, to {read.client}", id=id_)
-            late = min(read.span.began, time) - _put_off(told, due[id_], read.span.start) - skew
+                tally.found(f"{id_} was delivered {early} ns early, to {read.client}", id=id_)
+            late = min(read.span.began, time) - _put_off(history, due[id_], read.span.start) - skew
             if within is not None and late > within * _MS:
-                tally.found(f"{id_} came {late // _MS} ms after its time, to {read.client}", id=id_)
+                tally.found(f"{id_} was delivered {late // _MS} ms late, to {read.client}", id=id_)
     for id_, sent in due.items():
         if within is None:
             break
-        promised = _put_off(told, sent, NEVER - 1)
-        over = told.last_time - promised - skew
-        if sent.span.outcome is Outcome.OK and id_ not in handed and id_ not in recalled:
+        promised = _put_off(history, sent, NEVER - 1)
+        over = history.last_time - promised - skew
+        if sent.span.outcome is Outcome.OK and id_ not in delivered and id_ not in recalled:
             tally.looked += 1
-            if over > within * _MS and _asked_since(told, sent.topic, promised + within * _MS):
-                if told.excuse(sent):
+            if over > within * _MS and _read_since(history, sent.topic, promised + within * _MS):
+                if history.excuse(sent):
                     tally.explained += 1
                 else:
-                    tally.found(f"{id_} has not come {over // _MS} ms after its time", id=id_)
+                    tally.found(f"{id_} was not delivered within {over // _MS} ms after its time", id=id_)
     return tally.finding("delayed")
 
 
-def _put_off(told: Record, sent: Sent, index: int) -> int:
+def _put_off(history: Record, sent: Sent, index: int) -> int:
     """Return when the message was due, as far as can be judged at the index; not while a fault was active."""
-    window = calm_at(told.once(calm), index)
+    window = calm_at(history.once(calm), index)
     return NEVER if window is None else max(sent.message.deliver_at, window.since)
 
 
-def _asked_since(told: Record, topic: str, time: int) -> bool:
+def _read_since(history: Record, topic: str, time: int) -> bool:
     """Return whether a client read from the topic after that time and was answered."""
-    return told.once(_last_asked).get(topic, -1) > time
+    return history.once(_last_read).get(topic, -1) > time
 
 
-def _last_asked(told: Record) -> dict[str, int]:
-    return {topic_of(read.queue): read.span.began for read in told.reads}
+def _last_read(history: Record) -> dict[str, int]:
+    return {topic_of(read.queue): read.span.began for read in history.reads}
 
 
 @dataclass(slots=True)
@@ -105,7 +105,7 @@ class _Kept(NamedTuple):
     """Number of returns known to the broker."""
 
 
-def retry_and_dead_letter(told: Record) -> Finding:
+def retry_and_dead_letter(history: Record) -> Finding:
     """C13: a failed message is redelivered after its delay, with one more return, up to the maximum.
 
     Then it becomes a dead letter, no sooner, and is not redelivered. If a group's dead letters were drained,
@@ -115,36 +115,36 @@ def retry_and_dead_letter(told: Record) -> Finding:
     """
     tally = Tally()
     returns: dict[tuple[str, str], _Returns] = defaultdict(_Returns)
-    for read in told.reads:
+    for read in history.reads:
         topic = topic_of(read.queue)
         if topic.startswith(DEAD):
             group = topic.removeprefix(DEAD)
             for message in read.messages:
-                _bury(told, tally, group, message.id, returns[group, message.id], read.at)
-        elif read.kind == "consume" and not told.group(read.group).broadcast:
+                _bury(history, tally, group, message.id, returns[group, message.id], read.at)
+        elif read.kind == "consume" and not history.group(read.group).broadcast:
             for message in read.messages:
                 tally.looked += 1
-                _come(told, tally, read, message, returns[read.group, message.id])
-    _missing(told, tally, returns)
+                _come(history, tally, read, message, returns[read.group, message.id])
+    _missing(history, tally, returns)
     dead = sum(each.dead < NEVER for each in returns.values())
     return tally.finding("handed", dead_letters=dead)
 
 
-def _come(told: Record, tally: Tally, read: Read, message: Delivered, was: _Returns) -> None:
-    group, times, place = told.group(read.group), message.times, (read.queue, message.offset)
-    text = f"{message.id} came to {read.group} with {times} returns"
+def _come(history: Record, tally: Tally, read: Read, message: Delivered, was: _Returns) -> None:
+    group, times, place = history.group(read.group), message.times, (read.queue, message.offset)
+    text = f"{message.id} was delivered to {read.group} with {times} returns"
     if was.dead < read.span.start:
-        tally.found(f"{text}, and is a dead letter", id=message.id)
+        tally.found(f"{text}, but is a dead letter", id=message.id)
     elif times > was.most + 1:
-        tally.found(f"{text}, {was.most + 1} are known of", id=message.id)
+        tally.found(f"{text}, {was.most + 1} are known", id=message.id)
     elif times > group.reconsume_max and place in was.kept and was.kept[place].times == times - 1:
         tally.explained += 1  # it could not be returned: its consumer still has it and retries
     elif times > group.reconsume_max:
-        tally.found(f"{text}, at most {group.reconsume_max} were to be", id=message.id)
+        tally.found(f"{text}, at most {group.reconsume_max} expected", id=message.id)
     elif was.failed and times == was.most + 1 and was.most < len(group.retry_delays_ms):
         failed = was.failed.span
         since = failed.ended if failed.ended < NEVER else failed.began
-        due = since + group.retry_delays_ms[was.most] * _MS - told.setup.skew_ms * _MS
+        due = since + group.retry_delays_ms[was.most] * _MS - history.setup.skew_ms * _MS
         if read.span.began < due:
             tally.found(f"{text} {due - read.span.began} ns too early", id=message.id)
     if read.span.outcome is Outcome.OK:
@@ -159,67 +159,67 @@ def _come(told: Record, tally: Tally, read: Read, message: Delivered, was: _Retu
             was.failed, was.most = read, times
 
 
-def _bury(told: Record, tally: Tally, group: str, id_: str, was: _Returns, at: int) -> None:
-    if was.dead == NEVER and was.most < (most := told.group(group).reconsume_max):
+def _bury(history: Record, tally: Tally, group: str, id_: str, was: _Returns, at: int) -> None:
+    if was.dead == NEVER and was.most < (most := history.group(group).reconsume_max):
         text = f"{id_} is a dead letter of {group} after {max(was.most, 0)} returns"
-        tally.found(f"{text}, {most} were to be", id=id_)
+        tally.found(f"{text}, {most} expected", id=id_)
     was.dead = min(was.dead, at)
 
 
-def _missing(told: Record, tally: Tally, returns: dict[tuple[str, str], _Returns]) -> None:
+def _missing(history: Record, tally: Tally, returns: dict[tuple[str, str], _Returns]) -> None:
     drained = {
         topic.removeprefix(DEAD): step.span.start
-        for step in told.drains
+        for step in history.drains
         if step.span.end < NEVER
         for topic in step.value.topics
         if topic.startswith(DEAD)
     }
     for (group, id_), was in returns.items():
-        most = told.group(group).reconsume_max
+        most = history.group(group).reconsume_max
         end = drained.get(group, -1)
         if was.dead < NEVER or end < 0:
             continue
         failed = [
             kept.read
             for place, kept in was.kept.items()
-            if kept.stored >= most and not (place in was.done and _lost_its_queue(told, kept.read))
+            if kept.stored >= most and not (place in was.done and _was_reassigned(history, kept.read))
         ]
         if any(read.span.outcome is Outcome.FAILED and read.span.end < end for read in failed):
-            text = f"{id_} failed {group} after {was.most} returns, and is no dead letter"
+            text = f"{id_} failed in {group} after {was.most} returns, but is not a dead letter"
             tally.found(text, id=id_, group=group)
 
 
-def _lost_its_queue(told: Record, read: Read) -> bool:
+def _was_reassigned(history: Record, read: Read) -> bool:
     """Return whether the member's next known assignment no longer contains this queue."""
-    steps = told.once(_assigned).get((read.group, read.client), [])
+    steps = history.once(_assigned).get((read.group, read.client), [])
     place = bisect_right(steps, read.span.start, key=lambda step: step.span.start)
     return place < len(steps) and (steps[place].value.left or read.queue not in steps[place].value.queues)
 
 
-def _assigned(told: Record) -> dict[tuple[str, str], list[Step]]:
+def _assigned(history: Record) -> dict[tuple[str, str], list[Step]]:
     """Return the assignments by group and member, in order."""
     steps: dict[tuple[str, str], list[Step]] = defaultdict(list)
-    for step in told.assigns:
+    for step in history.assigns:
         steps[step.value.group, step.value.client or str(step.span.process)].append(step)
     return steps
 
 
-def invisibility(told: Record) -> Finding:
+def invisibility(history: Record) -> Finding:
     """C11: a popped message is not delivered to others while it is invisible, or after its acknowledgement.
 
     If it was not acknowledged, it is delivered again, provided its group continues to pop.
     """
     tally = Tally()
-    skew = told.setup.skew_ms * _MS
+    skew = history.setup.skew_ms * _MS
     acked: dict[tuple[str, str, int], int] = {}
-    for step in told.acks:
+    for step in history.acks:
         if step.span.outcome is Outcome.OK:
             value = step.value
             acked.setdefault((value.group, value.queue, value.offset), step.span.end)
-    asked_acks = {(s.value.group, s.value.queue, s.value.offset) for s in told.acks}
+    requested_acks = {(s.value.group, s.value.queue, s.value.offset) for s in history.acks}
     hidden: dict[tuple[str, str, int], Read] = {}
     last: dict[tuple[str, str], int] = defaultdict(lambda: -1)
-    for read in told.reads:
+    for read in history.reads:
         if read.kind != "pop":
             continue
         last[read.group, read.queue] = read.span.began
@@ -232,17 +232,19 @@ def invisibility(told: Record) -> Finding:
                 continue
             if acked.get(at, NEVER) < read.span.start:
                 tally.found(
-                    f"{message.id} was acknowledged, and popped again by {read.client}", id=message.id
+                    f"{message.id} was acknowledged, but popped again by {read.client}", id=message.id
                 )
             elif read.span.ended < before.span.began + before.invisible_ms * _MS - skew:
                 text = f"{message.id} was popped by {before.client}, and by {read.client} while it was"
                 tally.found(f"{text} invisible", id=message.id)
-    within = told.setup.deliver_within_ms
+    within = history.setup.deliver_within_ms
     for at, read in hidden.items():
         if within is None:
             break
         again = read.span.ended + (read.invisible_ms + within) * _MS + skew
-        if at not in asked_acks and last[at[0], at[1]] > again:
-            text = f"offset {at[2]} of {at[1]} was popped by {read.client}, not acknowledged, and never came"
+        if at not in requested_acks and last[at[0], at[1]] > again:
+            text = (
+                f"offset {at[2]} of {at[1]} was popped by {read.client}, not acknowledged, and never popped"
+            )
             tally.found(f"{text} again", queue=at[1], offset=at[2])
     return tally.finding("popped")

@@ -10,12 +10,12 @@ _MS = 1_000_000
 _UNKNOWN_TOPIC = ("TOPIC_NOT_EXIST", "SUBSCRIPTION_NOT_EXIST", "SUBSCRIPTION_GROUP_NOT_EXIST", "NO_ROUTE")
 
 
-def metadata_loss(told: Record) -> Finding:
+def metadata_loss(history: Record) -> Finding:
     """C20: a topic that accepted a message does not become unknown, unless a client deleted it."""
     tally = Tally()
     works: dict[str, int] = {}
-    deleted = {step.value.topic: step.span.start for step in reversed(told.deletions)}
-    for f, topic, span in told.spans:
+    deleted = {step.value.topic: step.span.start for step in reversed(history.deletions)}
+    for f, topic, span in history.spans:
         if span.outcome is Outcome.OK:
             if f == "send":
                 works.setdefault(topic, span.end)
@@ -23,23 +23,23 @@ def metadata_loss(told: Record) -> Finding:
             tally.looked += 1
             missing = next((name for name in _UNKNOWN_TOPIC if name in span.error), "")
             # Without a route, the broker may be unavailable, not the topic.
-            away = missing == "NO_ROUTE" and calm_at(told.once(calm), span.start) is None
+            away = missing == "NO_ROUTE" and calm_at(history.once(calm), span.start) is None
             if missing and not away and deleted.get(topic, NEVER) > span.end:
-                text = f"{topic} was there at index {works[topic]}; at {span.end} it is unknown: {span.error}"
+                text = f"{topic} existed at index {works[topic]}; at {span.end} it is unknown: {span.error}"
                 tally.found(text, topic=topic, index=span.end)
     tally.looked += len(works)
     return tally.finding("topics_and_refusals")
 
 
-def unavailable(told: Record) -> Finding:
+def unavailable(history: Record) -> Finding:
     """C21: outside faults, and from `serve_within_ms` after the last one, sends and polls succeed."""
-    worst = _worst_recovery(told)
-    within = told.setup.serve_within_ms
+    worst = _worst_recovery(history)
+    within = history.setup.serve_within_ms
     if within is None:
         return not_judged({"worst_recovery_ms": worst})
     tally = Tally()
-    stretches = told.once(calm)
-    for f, topic, span in told.spans:
+    stretches = history.once(calm)
+    for f, topic, span in history.spans:
         if f not in ("send", "poll"):
             continue
         tally.looked += 1
@@ -47,7 +47,7 @@ def unavailable(told: Record) -> Finding:
             continue  # C20 judges unknown topics
         window = calm_at(stretches, span.start)
         if window is not None and window.since + within * _MS < span.began and _within(span, window.end):
-            text = f"a {f} of {topic} at index {span.start} did not succeed, and nothing was wrong"
+            text = f"a {f} of {topic} at index {span.start} did not succeed, without a fault"
             tally.found(f"{text}: {span.error or 'no answer'}", index=span.start)
     return tally.finding("asked", worst_recovery_ms=worst)
 
@@ -65,11 +65,11 @@ class Calm(NamedTuple):
     since: int
 
 
-def calm(told: Record) -> list[Calm]:
+def calm(history: Record) -> list[Calm]:
     """Return all fault-free intervals, in order."""
     stretches, begin, since = [], 0, 0
     on: set[tuple[str, str]] = set()
-    for fault in told.faults:
+    for fault in history.faults:
         kind, node = fault.value.kind, fault.value.node
         was = bool(on)
         if kind in CLOSERS:
@@ -91,11 +91,11 @@ def calm_at(stretches: list[Calm], index: int) -> Calm | None:
     return stretches[place] if place >= 0 and index < stretches[place].end else None
 
 
-def _worst_recovery(told: Record) -> int:
+def _worst_recovery(history: Record) -> int:
     """Return the longest time from the end of a fault to the next successful send, in milliseconds."""
-    answered = [span.ended for f, _, span in told.spans if f == "send" and span.outcome is Outcome.OK]
+    answered = [span.ended for f, _, span in history.spans if f == "send" and span.outcome is Outcome.OK]
     worst, place = 0, 0
-    for window in told.once(calm)[1:]:
+    for window in history.once(calm)[1:]:
         while place < len(answered) and answered[place] < window.since:
             place += 1
         if place < len(answered):

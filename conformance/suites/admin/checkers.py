@@ -64,11 +64,11 @@ def no_phantom(run: Run[Operation]) -> Finding:
                     send = sent.get(msg_id)
                     keys = (msg_id, *send.keys.split()) if send else ()
                     if send is None or send.topic != topic or not may_be_found(key, keys):
-                        tally.found(f"step {step}: {msg_id} has not that topic or key: {operation}")
+                        tally.found(f"step {step}: {msg_id} does not have this topic or key: {operation}")
             case ById(msg_id, str() as one):
                 tally.looked += 1
                 if one != msg_id:
-                    tally.found(f"step {step}: another message: {operation}")
+                    tally.found(f"step {step}: wrong message: {operation}")
             case Pull(_, topic, queue_id, tuple() as found):
                 for msg_id in found:
                     tally.looked += 1

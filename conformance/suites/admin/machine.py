@@ -103,15 +103,15 @@ class AdminMachine(Machine[AdminTarget, AdminSession]):
 
     @precondition(lambda machine: bool(machine.ahead))
     @rule(topic=_topics, burst=_bursts)
-    def befall(self, topic: str, burst: list[tuple[int, str]]) -> None:
+    def cause_fault(self, topic: str, burst: list[tuple[int, str]]) -> None:
         """Inject the next fault, send at once, and check that all acknowledged messages are found."""
-        self.session.befall(self.ahead.pop())
+        self.session.inject(self.ahead.pop())
         self.send(topic, burst)
         self._look_everywhere()
 
     def last_look(self) -> None:
         while self.ahead:
-            self.befall(TOPICS[0], [])
+            self.cause_fault(TOPICS[0], [])
         self._look_everywhere()
 
     def _look_everywhere(self) -> None:

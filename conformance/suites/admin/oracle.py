@@ -8,7 +8,7 @@ crash the offsets are those that were written last, which may be any earlier off
 from collections.abc import Iterable
 from typing import Final, NamedTuple, TypeVar
 
-from mqproof.conformance.engine.broker_faults import ENDS, Befall, BrokerFault, found_after
+from mqproof.conformance.engine.broker_faults import ENDS, BrokerFault, InjectFault, found_after
 from mqproof.conformance.engine.stepped_run import Explanation
 from mqproof.conformance.suites.admin.steps import (
     ById,
@@ -70,14 +70,14 @@ class State(NamedTuple):
 
 
 def after(state: State, operation: Operation) -> Iterable[State]:
-    if isinstance(operation, Befall):
-        yield from _befallen(state, operation.fault)
+    if isinstance(operation, InjectFault):
+        yield from _after_fault(state, operation.fault)
         return
     for each in _after(state, operation):
         yield each._replace(written=each.written | {each.offsets})
 
 
-def _befallen(state: State, fault: BrokerFault) -> Iterable[State]:
+def _after_fault(state: State, fault: BrokerFault) -> Iterable[State]:
     """Return the states after the fault: settings and messages are unchanged, offsets may be older."""
     if fault not in ENDS:
         return (state,)
@@ -102,10 +102,10 @@ def _after(state: State, operation: Operation) -> Iterable[State]:
             return (_committed(state, group, topic, queue_id, offset),) if taken else (state,)
         case Clone():
             return _cloned(state, operation)
-    return (state,) if _is_told(state, operation) else ()
+    return (state,) if _is_observable(state, operation) else ()
 
 
-def _is_told(state: State, operation: Operation) -> bool:
+def _is_observable(state: State, operation: Operation) -> bool:
     """Return whether the broker may answer this in the state."""
     match operation:
         case ShowTopic(topic, settings):
@@ -183,7 +183,7 @@ def _cloned(state: State, clone: Clone) -> Iterable[State]:
     return (cloned,) if state.topic(clone.topic) else {cloned, state}
 
 
-def _tell(state: State) -> str:
+def _describe(state: State) -> str:
     topics = ", ".join(f"{name} {tuple(settings)}" for name, settings in sorted(state.topics))
     groups = ", ".join(f"{name} {tuple(settings)}" for name, settings in sorted(state.groups))
     stored = " ".join(f"{m.msg_id}@{m.topic}:{m.queue_id}" for m in state.stored)
@@ -204,4 +204,4 @@ def _action(operation: Operation) -> str:
     return "(administration)"
 
 
-EXPLANATION: Final[Explanation[State, Operation]] = Explanation((State(),), after, _tell, _action)
+EXPLANATION: Final[Explanation[State, Operation]] = Explanation((State(),), after, _describe, _action)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from mqproof.conformance.engine.broker_faults import Befall
+from mqproof.conformance.engine.broker_faults import InjectFault
 from mqproof.reference.administration import READ, WRITE, Group, Topic
 
 
@@ -19,7 +19,7 @@ class MakeTopic:
     settings: Topic
 
     def __str__(self) -> str:
-        return f"make topic {self.topic}: {_topic(self.settings)}"
+        return f"create topic {self.topic}: {_topic(self.settings)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class MakeGroup:
     settings: Group
 
     def __str__(self) -> str:
-        return f"make group {self.group}: {self.settings}"
+        return f"create group {self.group}: {self.settings}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +76,10 @@ class Send:
     offset_id: str | None
 
     def __str__(self) -> str:
-        told = "refused" if self.offset_id is None else "ok"
-        return f"send {self.msg_id} with keys {self.keys!r} to queue {self.queue_id} of {self.topic}: {told}"
+        result = "refused" if self.offset_id is None else "ok"
+        return (
+            f"send {self.msg_id} with keys {self.keys!r} to queue {self.queue_id} of {self.topic}: {result}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +90,8 @@ class Pull:
     found: tuple[str, ...] | None
 
     def __str__(self) -> str:
-        told = "refused" if self.found is None else ", ".join(self.found) or "nothing"
-        return f"{self.group} reads queue {self.queue_id} of {self.topic}: {told}"
+        result = "refused" if self.found is None else ", ".join(self.found) or "nothing"
+        return f"{self.group} reads queue {self.queue_id} of {self.topic}: {result}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +123,8 @@ class Commit:
     taken: bool
 
     def __str__(self) -> str:
-        told = "" if self.taken else ": refused"
-        return f"{self.group} commits {self.offset} of queue {self.queue_id} of {self.topic}{told}"
+        result = "" if self.taken else ": refused"
+        return f"{self.group} commits {self.offset} of queue {self.queue_id} of {self.topic}{result}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,10 +145,10 @@ class Clone:
     topic: str
 
     def __str__(self) -> str:
-        return f"{self.destination} is to go on in {self.topic} where {self.source} is"
+        return f"{self.destination} gets the offsets of {self.source} in {self.topic}"
 
 
 Operation = (
     MakeTopic | DeleteTopic | ShowTopic | MakeGroup | DeleteGroup | ShowGroup
-    | Send | Pull | ByKey | ById | Commit | Query | Clone | Befall
+    | Send | Pull | ByKey | ById | Commit | Query | Clone | InjectFault
 )  # fmt: skip

@@ -84,7 +84,7 @@ class AdminTarget(Protocol):
         """Copy the offsets of the source group in the topic to the destination group."""
         ...
 
-    def befall(self, fault: BrokerFault) -> None:
+    def inject(self, fault: BrokerFault) -> None:
         """Inject a fault that is among the capabilities.
 
         Returns when the broker serves again and the name server knows its topics, or should.

@@ -51,7 +51,7 @@ def run(
     Raises UnknownTargetError: the target is not our own broker.
     """
     if options.target != IMPL:
-        raise UnknownTargetError(f"{options.target!r}: the suite examines our own consumers, on {IMPL}")
+        raise UnknownTargetError(f"{options.target!r}: the suite examines only our own consumers, on {IMPL}")
     began = time.perf_counter()
     found: dict[str, list[Finding]] = {each.id: [] for each in listed(options)}
     scripts: dict[str, tuple[int, list[str]]] = {}
@@ -86,7 +86,7 @@ def _result(
         witnesses = (*first.witnesses, scripted(script))
         return Result(
             id_, catalogue()[id_].name, NAME, Verdict.VIOLATED, dict(counts), witnesses,
-            f"violated by the group of seed {seed}", replay,
+            f"violated in the run with seed {seed}", replay,
         )  # fmt: skip
     held = any(finding.verdict is Verdict.HELD for finding in found)
     verdict = Verdict.HELD if held else Verdict.UNKNOWN

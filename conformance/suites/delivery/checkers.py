@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from mqproof.conformance.engine.broker_faults import CRASHES, Befall, BrokerFault
+from mqproof.conformance.engine.broker_faults import CRASHES, BrokerFault, InjectFault
 from mqproof.conformance.engine.finding import Finding, Tally
-from mqproof.conformance.engine.offset_query import Query
+from mqproof.conformance.engine.shared_steps import Query
 from mqproof.conformance.engine.stepped_run import Checkers, Run
 from mqproof.conformance.suites.delivery.steps import (
     Change,
@@ -32,7 +32,7 @@ class _Facts:
     """The facts that are certain before an operation."""
 
     sent: dict[int, list[Message]] = field(default_factory=lambda: defaultdict(list))
-    handed: set[tuple[int, int]] = field(default_factory=set)
+    delivered: set[tuple[int, int]] = field(default_factory=set)
     """(queue, offset) of the delivered messages."""
     owned: dict[str, frozenset[int]] = field(default_factory=dict)
     """Present member to the queues that it took over in its last rebalance."""
@@ -50,7 +50,7 @@ class _Facts:
             self.committed[queue_id] = min(offset, self.least(queue_id))
             self.written.pop(queue_id, None)
 
-    def befall(self, fault: BrokerFault) -> None:
+    def inject(self, fault: BrokerFault) -> None:
         if fault in CRASHES:
             for queue_id, offset in self.committed.items():
                 self.perhaps[queue_id].add(offset)
@@ -85,10 +85,10 @@ def _followed(run: Run[Operation]) -> Iterator[tuple[int, Operation, _Facts]]:
                 facts.owned[member] = queues
             case Reset(offsets):
                 facts.reset(dict(offsets))
-            case Befall(fault):
-                facts.befall(fault)
+            case InjectFault(fault):
+                facts.inject(fault)
             case Deliver(queue_id=queue_id, messages=messages):
-                facts.handed |= {(queue_id, message.offset) for message in messages}
+                facts.delivered |= {(queue_id, message.offset) for message in messages}
             case Commit(_, queue_id, offset, oneway):
                 if oneway:
                     facts.perhaps[queue_id].add(offset)
@@ -114,8 +114,10 @@ def no_acked_lost(run: Run[Operation]) -> Finding:
                 for queue_id, messages in facts.sent.items():
                     for message in messages:
                         tally.looked += 1
-                        if (queue_id, message.offset) not in facts.handed:
-                            tally.found(f"step {step}: {message} of queue {queue_id} was handed to nobody")
+                        if (queue_id, message.offset) not in facts.delivered:
+                            tally.found(
+                                f"step {step}: {message} of queue {queue_id} was delivered to no member"
+                            )
     return tally.finding("messages")
 
 
@@ -142,8 +144,8 @@ def duplicates_explained(run: Run[Operation]) -> Finding:
             for queue_id, offset in operation.started:
                 tally.looked += 1
                 if facts.goes_back(queue_id, offset):
-                    told = f"{operation.member} begins queue {queue_id} at {offset}"
-                    tally.found(f"step {step}: {told}, {facts.least(queue_id)} is committed")
+                    text = f"{operation.member} begins queue {queue_id} at {offset}"
+                    tally.found(f"step {step}: {text}, {facts.least(queue_id)} is committed")
     return tally.finding("starts")
 
 
@@ -155,7 +157,7 @@ def queue_order(run: Run[Operation]) -> Finding:
             tally.looked += 1
             offsets = [message.offset for message in operation.messages]
             if offsets != list(range(operation.offset, operation.offset + len(offsets))):
-                tally.found(f"step {step}: from {operation.offset} on it is handed {offsets}")
+                tally.found(f"step {step}: from {operation.offset} on, offsets {offsets} were delivered")
     return tally.finding("reads")
 
 
@@ -166,7 +168,7 @@ def offset_monotone(run: Run[Operation]) -> Finding:
         if isinstance(operation, Query):
             tally.looked += 1
             if facts.goes_back(operation.queue_id, operation.offset):
-                tally.found(f"step {step}: {operation}, {facts.least(operation.queue_id)} was")
+                tally.found(f"step {step}: {operation}, {facts.least(operation.queue_id)} expected")
     return tally.finding("queries")
 
 
@@ -179,8 +181,8 @@ def one_owner(run: Run[Operation]) -> Finding:
                 tally.looked += 1
                 owners = sorted(member for member, queues in facts.owned.items() if queue_id in queues)
                 if len(owners) != 1:
-                    told = ", ".join(owners) or "nobody"
-                    tally.found(f"step {step}: queue {queue_id} is read by {told}")
+                    readers = ", ".join(owners) or "no member"
+                    tally.found(f"step {step}: queue {queue_id} is read by {readers}")
     return tally.finding("queues")
 
 

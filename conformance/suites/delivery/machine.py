@@ -69,12 +69,12 @@ class DeliveryMachine(Machine[DeliveryTarget, DeliverySession]):
 
     @precondition(lambda machine: bool(machine.ahead))
     @rule(member=_members)
-    def befall(self, member: str) -> None:
+    def cause_fault(self, member: str) -> None:
         """Inject the next fault, then let a member join or leave.
 
         Other members must then query the committed offsets.
         """
-        self.session.befall(self.ahead.pop())
+        self.session.inject(self.ahead.pop())
         self.come_or_go(member, Change.DIES)
         self.session.settle()
 
@@ -84,5 +84,5 @@ class DeliveryMachine(Machine[DeliveryTarget, DeliverySession]):
 
     def last_look(self) -> None:
         while self.ahead:
-            self.befall(member=MEMBERS[0])
+            self.cause_fault(member=MEMBERS[0])
         self.session.settle()

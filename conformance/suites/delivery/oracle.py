@@ -10,8 +10,8 @@ model leaves it open.
 from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Final, NamedTuple
 
-from mqproof.conformance.engine.broker_faults import ENDS, Befall, BrokerFault, found_after
-from mqproof.conformance.engine.offset_query import Query
+from mqproof.conformance.engine.broker_faults import ENDS, BrokerFault, InjectFault, found_after
+from mqproof.conformance.engine.shared_steps import Query
 from mqproof.conformance.engine.stepped_run import Explanation
 from mqproof.conformance.suites.delivery.steps import (
     Change,
@@ -80,12 +80,12 @@ def _after(state: State, operation: Operation) -> Iterable[State]:
             if oneway:
                 return (state._replace(open_commits=state.open_commits | {(queue_id, offset)}),)
             return (_committed(state, queue_id, offset),)
-        case Query(queue_id, told):
-            return (state,) if _is_committed(state, queue_id, told) else ()
+        case Query(queue_id, offset):
+            return (state,) if _is_committed(state, queue_id, offset) else ()
         case Reset(offsets):
             return _reset(state, dict(offsets))
-        case Befall(fault):
-            return _befallen(state, fault)
+        case InjectFault(fault):
+            return _after_fault(state, fault)
     return (state,)
 
 
@@ -97,7 +97,7 @@ def _reset(state: State, offsets: Mapping[int, int]) -> tuple[State, ...]:
     return (state._replace(inner=replace(inner, service=replace(inner.service, committed=committed))),)
 
 
-def _befallen(state: State, fault: BrokerFault) -> Iterator[State]:
+def _after_fault(state: State, fault: BrokerFault) -> Iterator[State]:
     """Yield the states after the fault.
 
     Except after a freeze, members must join again. After a crash the last written offsets apply.
@@ -108,8 +108,10 @@ def _befallen(state: State, fault: BrokerFault) -> Iterator[State]:
     service, ends = state.inner.service, fault in ENDS
     for found in found_after(fault, service.committed, state.written):
         inner = replace(state.inner, service=replace(service, committed=found))
-        alone = state._replace(inner=inner, live=frozenset())
-        yield alone._replace(open_commits=frozenset(), written=frozenset({found})) if ends else alone
+        no_members = state._replace(inner=inner, live=frozenset())
+        yield (
+            no_members._replace(open_commits=frozenset(), written=frozenset({found})) if ends else no_members
+        )
 
 
 def _stored(state: State, queue_id: int, msg_id: str, offset: int) -> tuple[State, ...]:
@@ -153,14 +155,14 @@ def _rebalanced(state: State, operation: Rebalance) -> tuple[State, ...]:
 def _delivered(state: State, operation: Deliver) -> tuple[State, ...]:
     member, q = operation.member, operation.queue_id
     entries = state.inner.service.queue[q]
-    told = [message.msg_id for message in operation.messages]
+    ids = [message.msg_id for message in operation.messages]
     offsets = [message.offset for message in operation.messages]
-    begin, end = operation.offset, operation.offset + len(told)
-    if _positions(state, member)[q] != begin or (not told and begin < len(entries)):
+    begin, end = operation.offset, operation.offset + len(ids)
+    if _positions(state, member)[q] != begin or (not ids and begin < len(entries)):
         return ()
-    if tuple(told) != entries[begin:end] or offsets != list(range(begin, end)):
+    if tuple(ids) != entries[begin:end] or offsets != list(range(begin, end)):
         return ()
-    return _take(state, *(("Deliver", member, NAMES[q]) for _ in told))
+    return _take(state, *(("Deliver", member, NAMES[q]) for _ in ids))
 
 
 def _committed(state: State, queue_id: int, offset: int) -> State:
@@ -174,10 +176,10 @@ def _committed(state: State, queue_id: int, offset: int) -> State:
     return state._replace(inner=inner, written=state.written | {committed})
 
 
-def _is_committed(state: State, queue_id: int, told: int | None) -> bool:
+def _is_committed(state: State, queue_id: int, offset: int | None) -> bool:
     service = state.inner.service
-    empty = not service.queue[queue_id] and told is None
-    return empty or service.committed[queue_id] == told
+    empty = not service.queue[queue_id] and offset is None
+    return empty or service.committed[queue_id] == offset
 
 
 def _positions(state: State, member: str) -> tuple[int, ...]:
@@ -198,7 +200,7 @@ def _take(state: State, *steps: tuple[str, ...], skip: tuple[str, ...] = ()) -> 
     return (state._replace(inner=inner),)
 
 
-def _tell(state: State) -> str:
+def _describe(state: State) -> str:
     service = state.inner.service
     queues = [
         f"queue {q} has {len(service.queue[q])}, committed {service.committed[q]}" for q in range(QUEUES)
@@ -221,7 +223,7 @@ def _action(operation: Operation) -> str:
             return "CommitOffset"
         case Reset():
             return "Reset"
-    return "(a look)"
+    return "(observation)"
 
 
-EXPLANATION: Final[Explanation[State, Operation]] = Explanation((INITIAL,), after, _tell, _action)
+EXPLANATION: Final[Explanation[State, Operation]] = Explanation((INITIAL,), after, _describe, _action)

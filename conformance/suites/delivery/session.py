@@ -6,9 +6,9 @@ It simulates members that behave as clients do, records observations, and follow
 from collections.abc import Iterable
 from typing import Final
 
-from mqproof.conformance.engine.broker_faults import Befall, BrokerFault
+from mqproof.conformance.engine.broker_faults import BrokerFault, InjectFault
 from mqproof.conformance.engine.fault_kinds import FaultKind
-from mqproof.conformance.engine.offset_query import Query
+from mqproof.conformance.engine.shared_steps import Query
 from mqproof.conformance.engine.stepped_run import Stepped
 from mqproof.conformance.suites.delivery.checkers import CHECKERS
 from mqproof.conformance.suites.delivery.oracle import EXPLANATION, State, assigned_queues
@@ -53,7 +53,7 @@ class DeliverySession(Stepped[State, Operation]):
         self._sent += 1
         msg_id = f"m{self._sent}"
         offset = self.target.send(queue_id, msg_id)
-        self.saw(Send(queue_id, Message(msg_id, offset)))
+        self.observe(Send(queue_id, Message(msg_id, offset)))
 
     def change(self, member: str, change: Change) -> None:
         """Let the member join or leave."""
@@ -72,17 +72,17 @@ class DeliverySession(Stepped[State, Operation]):
         else:
             del self.positions[member]
         others = frozenset(self.positions) - {member}
-        self.saw(Membership(member, change, self.target.notified(others)))
+        self.observe(Membership(member, change, self.target.notified(others)))
 
-    def befall(self, fault: BrokerFault) -> None:
+    def inject(self, fault: BrokerFault) -> None:
         """Inject the fault. Members whose connections broke reconnect one after the other and read on."""
-        self.target.befall(fault)
-        self.saw(Befall(fault))
+        self.target.inject(fault)
+        self.observe(InjectFault(fault))
         if fault is not BrokerFault.FREEZE:
             returned: set[str] = set()
             for member in sorted(self.positions):
                 self.target.join(member)
-                self.saw(Membership(member, Change.RETURNS, self.target.notified(frozenset(returned))))
+                self.observe(Membership(member, Change.RETURNS, self.target.notified(frozenset(returned))))
                 returned.add(member)
 
     def rebalance(self, member: str) -> None:
@@ -98,14 +98,14 @@ class DeliverySession(Stepped[State, Operation]):
             offset = self.target.query(queue_id)
             started.append((queue_id, offset))
             positions[queue_id] = offset or 0
-        self.saw(Rebalance(member, ids, mine, tuple(started)))
+        self.observe(Rebalance(member, ids, mine, tuple(started)))
 
     def read(self, member: str, queue_id: int, count: int = _COUNT) -> bool:
         """Read on at the member's position. Return False if there were no messages."""
         position = self.positions[member][queue_id]
         messages = self.target.pull(member, queue_id, position, count)
         self.positions[member][queue_id] += len(messages)
-        self.saw(Deliver(member, queue_id, position, messages))
+        self.observe(Deliver(member, queue_id, position, messages))
         return bool(messages)
 
     def commit(self, member: str, queue_id: int, *, oneway: bool) -> None:
@@ -113,7 +113,7 @@ class DeliverySession(Stepped[State, Operation]):
 
     def query(self, queue_id: int) -> int:
         offset = self.target.query(queue_id)
-        self.saw(Query(queue_id, offset))
+        self.observe(Query(queue_id, offset))
         return offset or 0
 
     def settle(self) -> None:
@@ -129,7 +129,7 @@ class DeliverySession(Stepped[State, Operation]):
                     if not self.read(member, queue_id):
                         break
                 self._commit(member, queue_id, oneway=False)
-        self.saw(Settled())
+        self.observe(Settled())
 
     def faults_in(self, operation: Operation) -> Iterable[FaultKind]:
         return faults_of_members(operation) or super().faults_in(operation)
@@ -147,4 +147,4 @@ class DeliverySession(Stepped[State, Operation]):
             self.target.commit_oneway(member, queue_id, offset)
         else:
             self.target.commit(member, queue_id, offset)
-        self.saw(Commit(member, queue_id, offset, oneway))
+        self.observe(Commit(member, queue_id, offset, oneway))

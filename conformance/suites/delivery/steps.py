@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from mqproof.conformance.engine.broker_faults import Befall
+from mqproof.conformance.engine.broker_faults import InjectFault
 from mqproof.conformance.engine.fault_kinds import FaultKind
-from mqproof.conformance.engine.offset_query import Query
+from mqproof.conformance.engine.shared_steps import Query
 from mqproof.conformance.suites.delivery.target import Message
 
 
@@ -13,8 +13,8 @@ class Change(StrEnum):
     JOINS = "joins"
     LEAVES = "leaves"
     DIES = "dies"
-    SILENT = "falls silent, and should be forgotten"
-    RETURNS = "connects again, and reads on"
+    SILENT = "falls silent and should be removed"
+    RETURNS = "reconnects and continues to read"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Membership:
     """The members that were notified of the change."""
 
     def __str__(self) -> str:
-        return f"{self.member} {self.change}; told of it: {', '.join(sorted(self.notified)) or 'nobody'}"
+        return f"{self.member} {self.change}; notified: {', '.join(sorted(self.notified)) or 'none'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Rebalance:
 
     def __str__(self) -> str:
         began = "".join(f", begins queue {queue_id} at {offset}" for queue_id, offset in self.started)
-        return f"{self.member} is told of {sorted(self.ids)}: its queues are {sorted(self.queues)}{began}"
+        return f"{self.member} sees members {sorted(self.ids)}: its queues are {sorted(self.queues)}{began}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Commit:
     oneway: bool
 
     def __str__(self) -> str:
-        unknown = ", not waiting for it" if self.oneway else ""
+        unknown = ", without waiting for the answer" if self.oneway else ""
         return f"{self.member} commits {self.offset} of queue {self.queue_id}{unknown}"
 
 
@@ -84,7 +84,7 @@ class Reset:
     """(queue, offset)"""
 
     def __str__(self) -> str:
-        return f"the group is to go on at {dict(self.offsets)}"
+        return f"the group's offsets are reset to {dict(self.offsets)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class Settled:
         return "the group has settled"
 
 
-Operation = Send | Membership | Rebalance | Deliver | Commit | Query | Reset | Settled | Befall
+Operation = Send | Membership | Rebalance | Deliver | Commit | Query | Reset | Settled | InjectFault
 
 
 def faults_of_members(operation: Operation) -> tuple[FaultKind, ...]:

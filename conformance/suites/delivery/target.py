@@ -94,7 +94,7 @@ class DeliveryTarget(Protocol):
         """Return the group's offset; None for "not found"."""
         ...
 
-    def befall(self, fault: BrokerFault) -> None:
+    def inject(self, fault: BrokerFault) -> None:
         """Inject a fault that is among the capabilities.
 
         Returns when the broker serves again. All connections of members are closed then, except after a

@@ -36,63 +36,65 @@ Scope = Callable[[Record, int, int], bool]
 
 def judge(history: History) -> dict[str, Finding]:
     """Judge every named invariant; return the findings by id."""
-    told = record(as_lines(history))
-    return {invariant: checker(told) for invariant, checker in CHECKERS.items()}
+    operations = record(as_lines(history))
+    return {invariant: checker(operations) for invariant, checker in CHECKERS.items()}
 
 
 # Durability
 
 
-def sync_acked_durable(told: Record) -> Finding:
+def sync_acked_durable(history: Record) -> Finding:
     """FLUSH-1 SyncAckedDurable: a message answered SEND_OK exists after every crash.
 
     Not judged: messages whose queue was not read after the crash.
     """
-    if told.setup.flush_mode == ASYNC_FLUSH:
+    if history.setup.flush_mode == ASYNC_FLUSH:
         return Tally().finding("seen")
-    return _survives(told, lambda told, then, now: told.deaths.between(then, now))
+    return _survives(history, lambda history, then, now: history.deaths.between(then, now))
 
 
-def async_acked_survives_process_crash(told: Record) -> Finding:
+def async_acked_survives_process_crash(history: Record) -> Finding:
     """FLUSH-2 AsyncAckedSurvivesProcessCrash: the same under ASYNC_FLUSH, if only processes crashed."""
-    if told.setup.flush_mode != ASYNC_FLUSH:
+    if history.setup.flush_mode != ASYNC_FLUSH:
         return Tally().finding("seen")
     return _survives(
-        told,
-        lambda told, then, now: told.deaths.between(then, now) and not told.crashes.between(then, now),
+        history,
+        lambda history, then, now: (
+            history.deaths.between(then, now) and not history.crashes.between(then, now)
+        ),
     )
 
 
-def no_acked_lost(told: Record) -> Finding:
+def no_acked_lost(history: Record) -> Finding:
     """DELIV-1 NoAckedLost: a message answered SEND_OK exists, and no read has skipped it.
 
     Messages that have not been read yet are not lost; they are counted as `unseen`.
     """
-    return _survives(told, _promised)
+    return _survives(history, _promised)
 
 
-def _promised(told: Record, then: int, now: int) -> bool:
+def _promised(history: Record, then: int, now: int) -> bool:
     """Return whether the flush mode protects the message.
 
     ASYNC_FLUSH does not protect it once the system has crashed.
     """
-    return told.setup.flush_mode != ASYNC_FLUSH or not told.crashes.between(then, now)
+    return history.setup.flush_mode != ASYNC_FLUSH or not history.crashes.between(then, now)
 
 
-def _survives(told: Record, scope: Scope) -> Finding:
+def _survives(history: Record, scope: Scope) -> Finding:
     tally = Tally()
-    acknowledged = [sent for sent in told.stored if sent.status == SEND_OK]
+    acknowledged = [sent for sent in history.stored if sent.status == SEND_OK]
     for sent in acknowledged:
-        seen, lost = _fate(told, sent.message.id, sent.queue, sent.offset, sent.span.end, scope)
+        seen, lost = _fate(history, sent.message.id, sent.queue, sent.offset, sent.span.end, scope)
         tally.looked += seen
         if lost:
             text = f"{sent.message.id} was answered SEND_OK at step {step_at(sent.span.began)}; {lost}"
             tally.found(text, msg_id=sent.message.id, queue=sent.queue)
     unseen = max(0, len(acknowledged) - tally.looked - tally.wrong)
-    return tally.finding("seen", attempted=len(told.sends), acknowledged=len(acknowledged), unseen=unseen)
+    return tally.finding("seen", attempted=len(history.sends), acknowledged=len(acknowledged), unseen=unseen)
 
 
-def _fate(told: Record, id_: str, queue: str, place: int, known: int, scope: Scope) -> tuple[bool, str]:
+def _fate(history: Record, id_: str, queue: str, place: int, known: int, scope: Scope) -> tuple[bool, str]:
     """Return whether a message with a known offset was seen since, and the reason why it is lost, or "".
 
     It is lost if a read passed its offset without returning it. It is also lost if its queue ends before its
@@ -100,15 +102,15 @@ def _fate(told: Record, id_: str, queue: str, place: int, known: int, scope: Sco
     recovered. Before that restart a queue that ends early may only lag behind.
     """
     seen = False
-    for read in told.reads:
-        if read.queue != queue or read.at < known or not scope(told, known, read.at):
+    for read in history.reads:
+        if read.queue != queue or read.at < known or not scope(history, known, read.at):
             continue
         if any(message.id == id_ for message in read.messages):
             seen = True
         elif read.offset <= place < read.next:
             return seen, f"step {_step(read)} read past offset {place} of its queue without it"
-    for index, step, ended, end in told.once(_ends):
-        later = told.starts.between(known, index) and scope(told, known, index)
+    for index, step, ended, end in history.once(_ends):
+        later = history.starts.between(known, index) and scope(history, known, index)
         if later and ended == queue and end <= place:
             return seen, f"step {step} shows that its queue ends at {end}, before its {place}"
     return seen, ""
@@ -123,46 +125,46 @@ class _End(NamedTuple):
     end: int
 
 
-def _ends(told: Record) -> list[_End]:
-    polls = [_End(read.at, _step(read), read.queue, read.max) for read in told.reads]
-    asked = [_End(s.span.end, step_at(s.span.began), s.value.queue, s.value.max) for s in told.bounds]
-    return sorted(polls + asked)
+def _ends(history: Record) -> list[_End]:
+    polls = [_End(read.at, _step(read), read.queue, read.max) for read in history.reads]
+    bounds = [_End(s.span.end, step_at(s.span.began), s.value.queue, s.value.max) for s in history.bounds]
+    return sorted(polls + bounds)
 
 
-def recovery_ends(told: Record) -> Finding:
+def recovery_ends(history: Record) -> Finding:
     """FLUSH-8 RecoveryEnds: a restarted broker serves again.
 
     A slow recovery and one that never ends look the same: when a target gives up waiting, it counts as never.
     """
     tally = Tally()
-    for fault in told.faults:
+    for fault in history.faults:
         if fault.value.kind == "start":
             tally.looked += 1
             if fault.value.failure:
-                tally.found(f"step {step_at(fault.time)}: the broker did not come up: {fault.value.failure}")
+                tally.found(f"step {step_at(fault.time)}: the broker did not start: {fault.value.failure}")
     return tally.finding("restarts")
 
 
 # Queue contents
 
 
-def queue_points_into_log(told: Record) -> Finding:
+def queue_points_into_log(history: Record) -> Finding:
     """FLUSH-3 QueuePointsIntoLog: a pull returns whole records of the requested topic, queue and offsets.
 
     Their bodies are those that were sent. Records of messages that were never sent are left to NoPhantom.
     """
     tally = Tally()
-    for read, message in _delivered(told):
+    for read, message in _delivered(history):
         tally.looked += 1
-        sent = told.by_id.get(message.id)
+        sent = history.by_id.get(message.id)
         if not message.id:
             _found(tally, read, message, "cannot be read as a message")
         elif message.queue:
-            _found(tally, read, message, f"belongs to {message.queue}, {read.queue} was asked for")
+            _found(tally, read, message, f"belongs to {message.queue}, {read.queue} was requested")
         elif not read.offset <= message.offset < read.next:
             _found(tally, read, message, f"has an offset outside {read.offset}..{read.next - 1}")
         elif sent and sent.message.body != message.body:
-            _found(tally, read, message, "has another body than was sent")
+            _found(tally, read, message, "has another body than the sent message")
     return tally.finding("records")
 
 
@@ -175,7 +177,7 @@ class _Given(NamedTuple):
     durable: bool
 
 
-def queue_offsets_dense(told: Record) -> Finding:
+def queue_offsets_dense(history: Record) -> Finding:
     """FLUSH-4 QueueOffsetsDense: no offset is assigned twice, and none is left out.
 
     An omitted offset shows as an offset that is too high for the number of messages that can have been
@@ -184,20 +186,20 @@ def queue_offsets_dense(told: Record) -> Finding:
     """
     tally = Tally()
     given: dict[tuple[str, int], _Given] = {}
-    for place, now in sorted(_given(told), key=lambda each: each[1].at):
+    for place, now in sorted(_given(history), key=lambda each: each[1].at):
         before = given.get(place)
-        alive = before and (before.durable or not told.crashes.between(before.at, now.at))
+        alive = before and (before.durable or not history.crashes.between(before.at, now.at))
         if before and alive and before.id != now.id:
             text = f"offset {place[1]} of {place[0]} is {before.id}'s at step {before.step}"
             tally.found(f"{text} and {now.id}'s at step {now.step}")
         given[place] = now
-    possible = Counter(sent.queue for sent in told.sends if sent.span.outcome is not Outcome.FAILED)
+    possible = Counter(sent.queue for sent in history.sends if sent.span.outcome is not Outcome.FAILED)
     for (queue, offset), holder in given.items():
         if offset >= (count := possible[queue]):
             text = f"{holder.id} has offset {offset} of {queue} at step {holder.step}"
             tally.found(f"{text}, but at most {count} messages can be in it")
     places: dict[str, tuple[str, int]] = {}
-    for read, message in _delivered(told):
+    for read, message in _delivered(history):
         place = read.queue, message.offset
         if message.id and places.setdefault(message.id, place) != place:
             _found(tally, read, message, f"was at offset {places[message.id][1]} before")
@@ -205,18 +207,18 @@ def queue_offsets_dense(told: Record) -> Finding:
     return tally.finding("offsets")
 
 
-def _given(told: Record) -> Iterator[tuple[tuple[str, int], _Given]]:
-    synced = told.setup.flush_mode != ASYNC_FLUSH
-    for sent in told.placed:
+def _given(history: Record) -> Iterator[tuple[tuple[str, int], _Given]]:
+    synced = history.setup.flush_mode != ASYNC_FLUSH
+    for sent in history.placed:
         durable = synced and sent.status == SEND_OK
         step = step_at(sent.span.began)
         yield (sent.queue, sent.offset), _Given(sent.span.end, step, sent.message.id, durable)
-    for read, message in _delivered(told):
+    for read, message in _delivered(history):
         if message.id and not message.queue:
             yield (read.queue, message.offset), _Given(read.at, _step(read), message.id, synced)
 
 
-def recovered_prefix(told: Record) -> Finding:
+def recovered_prefix(history: Record) -> Finding:
     """FLUSH-5 RecoveredPrefix: a recovery leaves the log up to some point, unchanged.
 
     Judges messages that were acknowledged as stored. The client is the only one, so its order is the order of
@@ -224,25 +226,25 @@ def recovered_prefix(told: Record) -> Finding:
     message must not reappear. Not judged: messages that were not read after the recovery.
     """
     tally = Tally()
-    _altered(told, tally)
-    sends = [sent for sent in told.stored if told.deaths.between(sent.span.end, NEVER)]
+    _altered(history, tally)
+    sends = [sent for sent in history.stored if history.deaths.between(sent.span.end, NEVER)]
     gone: set[str] = set()
-    last_known = {sent.message.id: _life(told, sent.span.end) for sent in sends}
+    last_known = {sent.message.id: _life(history, sent.span.end) for sent in sends}
     """Message id to the last broker start after which the message certainly existed."""
-    for life in range(1, len(told.starts.at) + 1):
+    for life in range(1, len(history.starts.at) + 1):
         holes: list[str] = []
         for sent in sends:
-            name, stored_in = sent.message.id, _life(told, sent.span.end)
+            name, stored_in = sent.message.id, _life(history, sent.span.end)
             if stored_in >= life:
                 continue
-            present, absent = _in_life(told, life, sent)
+            present, absent = _in_life(history, life, sent)
             tally.looked += present or absent
             if present:
                 if name in gone:
-                    tally.found(f"{name} was lost and is back in life {life}", msg_id=name)
+                    tally.found(f"{name} was lost and reappeared after start {life}", msg_id=name)
                 for hole in holes:
                     if last_known[hole] >= stored_in:
-                        text = f"{name} survived into life {life}, {hole}, stored before it, did not"
+                        text = f"{name} survived start {life}, but {hole}, stored before it, did not"
                         tally.found(text, msg_id=name)
                 last_known[name] = life
             elif absent and name not in gone:
@@ -251,43 +253,43 @@ def recovered_prefix(told: Record) -> Finding:
     return tally.finding("recovered")
 
 
-def _life(told: Record, index: int) -> int:
-    return bisect_right(told.starts.at, index)
+def _life(history: Record, index: int) -> int:
+    return bisect_right(history.starts.at, index)
 
 
-def _in_life(told: Record, life: int, sent: Sent) -> tuple[bool, bool]:
+def _in_life(history: Record, life: int, sent: Sent) -> tuple[bool, bool]:
     """Return (whether it was read after that start, whether the queue then shows that it does not exist)."""
-    there = told.once(_read_in).get((life, sent.queue), {})
+    there = history.once(_read_in).get((life, sent.queue), {})
     present = sent.message.id in there.values()
     replaced = sent.offset in there and there[sent.offset] != sent.message.id
-    cut = told.once(_least_end).get((life, sent.queue), NEVER) <= sent.offset
+    cut = history.once(_least_end).get((life, sent.queue), NEVER) <= sent.offset
     return present, not present and (replaced or cut)
 
 
-def _read_in(told: Record) -> dict[tuple[int, str], dict[int, str]]:
+def _read_in(history: Record) -> dict[tuple[int, str], dict[int, str]]:
     """Return the id read at each offset, by broker start and queue."""
     there: dict[tuple[int, str], dict[int, str]] = defaultdict(dict)
-    for read, message in _delivered(told):
-        there[_life(told, read.at), read.queue][message.offset] = message.id
+    for read, message in _delivered(history):
+        there[_life(history, read.at), read.queue][message.offset] = message.id
     return there
 
 
-def _least_end(told: Record) -> dict[tuple[int, str], int]:
+def _least_end(history: Record) -> dict[tuple[int, str], int]:
     """Return the lowest end of each queue that was observed, by broker start and queue."""
     least: dict[tuple[int, str], int] = {}
-    for index, _, queue, end in told.once(_ends):
-        at = _life(told, index), queue
+    for index, _, queue, end in history.once(_ends):
+        at = _life(history, index), queue
         least[at] = min(end, least.get(at, end))
     return least
 
 
-def _altered(told: Record, tally: Tally) -> None:
-    known = {sent.message.id: sent for sent in told.stored}
-    for read, message in _delivered(told):
-        if not told.deaths.between(-1, read.at):
+def _altered(history: Record, tally: Tally) -> None:
+    known = {sent.message.id: sent for sent in history.stored}
+    for read, message in _delivered(history):
+        if not history.deaths.between(-1, read.at):
             continue
         sent = known.get(message.id)
-        if message.id not in told.by_id:
+        if message.id not in history.by_id:
             _found(tally, read, message, "was recovered but never sent")
         elif sent and sent.offset != message.offset:
             _found(tally, read, message, f"was stored at offset {sent.offset}")
@@ -298,19 +300,19 @@ def _altered(told: Record, tally: Tally) -> None:
 # Delivery to a consumer
 
 
-def queue_order(told: Record) -> Finding:
+def queue_order(history: Record) -> Finding:
     """DELIV-4 QueueOrder: a pull returns the queue from the requested offset, in order and without gaps.
 
     Messages that one producer sent one after another, each acknowledged, are in the queue in that order. A
     message that was read once stays at its offset, as long as the flush mode protects it.
     """
     tally = Tally()
-    turn = {sent.message.id: number for number, sent in enumerate(told.stored)}
+    turn = {sent.message.id: number for number, sent in enumerate(history.stored)}
     first: dict[str, tuple[Read, Delivered]] = {}
-    for read in told.reads:
+    for read in history.reads:
         tally.looked += 1
         if not read.messages and read.offset < read.max:
-            text = f"step {_step(read)} found nothing at offset {read.offset}, the queue goes on"
+            text = f"step {_step(read)} found nothing at offset {read.offset}, but the queue continues"
             tally.found(f"{text} to {read.max}", queue=read.queue)
         expected = list(range(read.offset, read.next))
         if [message.offset for message in read.messages] != expected:
@@ -324,14 +326,14 @@ def queue_order(told: Record) -> Finding:
         for message in read.messages:
             first.setdefault(message.id, (read, message))
     for read, message in first.values():
-        _, lost = _fate(told, message.id, read.queue, message.offset, read.at, _promised)
+        _, lost = _fate(history, message.id, read.queue, message.offset, read.at, _promised)
         if lost:
-            _found(tally, read, message, f"was there, then {lost}")
+            _found(tally, read, message, f"was readable, then {lost}")
     return tally.finding("pulls")
 
 
-def _delivered(told: Record) -> Iterator[tuple[Read, Delivered]]:
-    return ((read, message) for read in told.reads for message in read.messages)
+def _delivered(history: Record) -> Iterator[tuple[Read, Delivered]]:
+    return ((read, message) for read in history.reads for message in read.messages)
 
 
 def _step(read: Read) -> int:

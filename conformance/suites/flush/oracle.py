@@ -89,9 +89,9 @@ class Oracle:
 
     def explain(self, states: frozenset[flush.State]) -> str:
         """Describe the queues in these states for people; at most three states are shown."""
-        told = [self._tell(state) for state in sorted(states, key=repr)[:3]]
-        more = len(states) - len(told)
-        return " or ".join(dict.fromkeys(told)) + (f" (and {more} more states)" if more > 0 else "")
+        shown = [self._describe(state) for state in sorted(states, key=repr)[:3]]
+        more = len(states) - len(shown)
+        return " or ".join(dict.fromkeys(shown)) + (f" (and {more} more states)" if more > 0 else "")
 
     # -- one method for each kind of observation: returns the states after it, none if the state does not
     # explain it
@@ -143,8 +143,8 @@ class Oracle:
         if len(entries) != len(messages):
             return []
         for offset, (position, message) in enumerate(zip(entries, messages, strict=True), pull.offset):
-            told = (message.msg_id, message.topic, message.queue_id, message.queue_offset)
-            if told != (state.log[position - 1].message, self.setup.topic, pull.queue_id, offset):
+            pulled_message = (message.msg_id, message.topic, message.queue_id, message.queue_offset)
+            if pulled_message != (state.log[position - 1].message, self.setup.topic, pull.queue_id, offset):
                 return []
         if pull.peek:
             return [state]
@@ -269,7 +269,7 @@ class Oracle:
         self.config = replace(self.config, messages=(*self.config.messages, message))
         self.states = frozenset(replace(state, answer=(*state.answer, "unsent")) for state in self.states)
 
-    def _tell(self, state: flush.State) -> str:
+    def _describe(self, state: flush.State) -> str:
         queues = []
         for number, name in enumerate(self.config.queues):
             held = " ".join(record.message for record in flush.queue_records(state, name))

@@ -88,7 +88,7 @@ class Session:
         msg_id, body = self._message(size)
         answer = self.target.send(self.setup.topic, queue_id, msg_id, body)
         self.uncertain += answer.outcome is Outcome.INDETERMINATE
-        self._saw(Send(queue_id, msg_id, body, answer))
+        self._observe(Send(queue_id, msg_id, body, answer))
 
     def abandon(self, queue_id: int, size: int) -> None:
         """Send one message without waiting for the answer."""
@@ -96,7 +96,7 @@ class Session:
         self.target.abandon(self.setup.topic, queue_id, msg_id, body)
         self.uncertain += 1
         answer = Sent(Outcome.INDETERMINATE, "abandoned")
-        self._saw(Send(queue_id, msg_id, body, answer, abandoned=True))
+        self._observe(Send(queue_id, msg_id, body, answer, abandoned=True))
 
     # -- the consumer
 
@@ -116,7 +116,7 @@ class Session:
     def query(self, queue_id: int) -> None:
         offset = self.target.query_offset(self.setup.topic, queue_id)
         self.committed[queue_id] = offset
-        self._saw(Query(queue_id, offset))
+        self._observe(Query(queue_id, offset))
 
     # -- the examiner
 
@@ -127,7 +127,7 @@ class Session:
     def bounds(self, queue_id: int) -> None:
         low = self.target.min_offset(self.setup.topic, queue_id)
         high = self.target.max_offset(self.setup.topic, queue_id)
-        self._saw(Bounds(queue_id, low, high))
+        self._observe(Bounds(queue_id, low, high))
 
     def drain(self) -> None:
         """Read all messages of all queues."""
@@ -152,7 +152,7 @@ class Session:
             case End.SHUTDOWN:
                 self.target.shutdown()
         self.running, self.uncertain = False, 0
-        self._saw(Down(how))
+        self._observe(Down(how))
 
     def restart(self) -> None:
         """Restart the broker and examine what it recovered. Set `dead` if it does not start."""
@@ -160,10 +160,10 @@ class Session:
             self.target.restart()
         except RestartFailedError as error:
             self.dead = True
-            self._saw(Restart(str(error)))
+            self._observe(Restart(str(error)))
             return
         self.running = True
-        self._saw(Restart())
+        self._observe(Restart())
         self.drain()
         if Capability.COMMIT_OFFSET in self.target.capabilities:
             for queue_id in range(self.setup.queues):
@@ -171,15 +171,15 @@ class Session:
 
     def fail_syncs(self) -> None:
         self.target.fail_syncs()
-        self._saw(SyncsFail())
+        self._observe(SyncsFail())
 
     def disturb(self, fault: Fault) -> None:
         self.target.disturb(fault)
-        self._saw(Disturb(fault))
+        self._observe(Disturb(fault))
 
     def calm(self) -> None:
         self.target.calm()
-        self._saw(Calm())
+        self._observe(Calm())
 
     # -- the verdict
 
@@ -212,16 +212,16 @@ class Session:
 
     def _pull(self, queue_id: int, offset: int, max_count: int, *, peek: bool = False) -> Pulled:
         answer = self.target.pull(self.setup.topic, queue_id, offset, max_count)
-        self._saw(Pull(queue_id, offset, max_count, answer, peek))
+        self._observe(Pull(queue_id, offset, max_count, answer, peek))
         return answer
 
     def _commit(self, queue_id: int, offset: int, *, reset: bool) -> None:
         accepted = self.target.commit_offset(self.setup.topic, queue_id, offset)
         if accepted:
             self.committed[queue_id] = offset
-        self._saw(Commit(queue_id, offset, accepted, reset))
+        self._observe(Commit(queue_id, offset, accepted, reset))
 
-    def _saw(self, operation: Operation) -> None:
+    def _observe(self, operation: Operation) -> None:
         self._operations.append(operation)
         if self.unexplained or self.lost_track:
             return

@@ -66,32 +66,32 @@ def step_at(time: int) -> int:
 
 
 def _lines(setup: Setup, operation: Operation, index: int, now: int) -> Iterator[Line]:
-    who, queue = "client", _queue(setup.topic, getattr(operation, "queue_id", 0))
+    process, queue = "client", _queue(setup.topic, getattr(operation, "queue_id", 0))
     match operation:
         case Send(_, msg_id, body, answer):
             sent = SendValue(setup.topic, (Message(msg_id, f"{checksum(body):08x}"),), queue=queue)
-            yield lines.Send(index, now, who, Type.INVOKE, sent)
-            told = SendValue(status=answer.status, queue=queue, offset=answer.queue_offset)
+            yield lines.Send(index, now, process, Type.INVOKE, sent)
+            response = SendValue(status=answer.status, queue=queue, offset=answer.queue_offset)
             how = _OUTCOMES[answer.outcome]
-            yield lines.Send(index + 1, now, who, how, told if how is Type.OK else SendValue())
+            yield lines.Send(index + 1, now, process, how, response if how is Type.OK else SendValue())
         case Pull(_, offset, _, pulled, peek):
             group = EXAMINER if peek else setup.group
-            yield lines.Poll(index, now, who, Type.INVOKE, PollValue(group, queue, offset, seek=peek))
+            yield lines.Poll(index, now, process, Type.INVOKE, PollValue(group, queue, offset, seek=peek))
             found = tuple(_delivered(message, queue) for message in pulled.messages)
             answer_ = PollValue(
                 messages=found, next=pulled.next_offset, min=pulled.min_offset, max=pulled.max_offset
             )
-            yield lines.Poll(index + 1, now, who, Type.OK, answer_)
+            yield lines.Poll(index + 1, now, process, Type.OK, answer_)
         case Commit(_, offset, accepted, reset):
             value = CommitValue(setup.group, queue, offset, reset=reset)
-            yield lines.Commit(index, now, who, Type.INVOKE, value)
-            yield lines.Commit(index + 1, now, who, Type.OK if accepted else Type.FAIL, value)
+            yield lines.Commit(index, now, process, Type.INVOKE, value)
+            yield lines.Commit(index + 1, now, process, Type.OK if accepted else Type.FAIL, value)
         case Query(_, offset):
-            yield lines.Query(index, now, who, Type.INVOKE, QueryValue(setup.group, queue))
-            yield lines.Query(index + 1, now, who, Type.OK, QueryValue(offset=offset))
+            yield lines.Query(index, now, process, Type.INVOKE, QueryValue(setup.group, queue))
+            yield lines.Query(index + 1, now, process, Type.OK, QueryValue(offset=offset))
         case Bounds(_, low, high):
-            yield lines.Bounds(index, now, who, Type.INVOKE, BoundsValue(queue))
-            yield lines.Bounds(index + 1, now, who, Type.OK, BoundsValue(min=low, max=high))
+            yield lines.Bounds(index, now, process, Type.INVOKE, BoundsValue(queue))
+            yield lines.Bounds(index + 1, now, process, Type.OK, BoundsValue(min=low, max=high))
         case Down(how_):
             yield lines.Fault(index, now, NEMESIS, Type.INFO, FaultValue(how_.value, "b"))
         case Restart(failure):

@@ -65,11 +65,11 @@ class Pull:
 
     def __str__(self) -> str:
         answer = self.answer
-        found = ", ".join(_tell(message) for message in answer.messages)
-        told = f"{answer.status} {found}".rstrip()
-        how = "look at" if self.peek else "pull from"
+        found = ", ".join(_describe(message) for message in answer.messages)
+        result = f"{answer.status} {found}".rstrip()
+        how = "examine" if self.peek else "pull from"
         return (
-            f"{how} queue {self.queue_id} at offset {self.offset}, at most {self.max_count}: {told};"
+            f"{how} queue {self.queue_id} at offset {self.offset}, at most {self.max_count}: {result};"
             f" next {answer.next_offset}, min {answer.min_offset}, max {answer.max_offset}"
         )
 
@@ -126,7 +126,7 @@ class Restart:
 @dataclass(frozen=True, slots=True)
 class SyncsFail:
     def __str__(self) -> str:
-        return "from here on every fsync fails"
+        return "every fsync fails from now on"
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ class Disturb:
 @dataclass(frozen=True, slots=True)
 class Calm:
     def __str__(self) -> str:
-        return "calm again"
+        return "end of the disturbance"
 
 
 Operation = Send | Pull | Commit | Query | Bounds | Down | Restart | SyncsFail | Disturb | Calm
@@ -169,7 +169,7 @@ def numbered(history: History) -> str:
     return "\n".join(f"{number:4}. {step}" for number, step in enumerate(script(history), start=1))
 
 
-def _tell(message: PulledMessage) -> str:
+def _describe(message: PulledMessage) -> str:
     return f"{message.msg_id or 'no message'}@{message.queue_offset}"
 
 
@@ -183,7 +183,7 @@ def events(history: History, node: str = "client") -> Iterator[Event]:
     """
     seq = 0
     for ts, operation in enumerate(history.operations):
-        for kind, columns in _told(history.setup, operation):
+        for kind, columns in _events(history.setup, operation):
             attrs = columns.pop("attrs", {})
             if seq == 0:
                 attrs = {**attrs, "schema": str(SCHEMA_VERSION)}
@@ -191,7 +191,7 @@ def events(history: History, node: str = "client") -> Iterator[Event]:
             seq += 1
 
 
-def _told(setup: Setup, operation: Operation) -> Iterator[tuple[Kind, dict[str, Any]]]:
+def _events(setup: Setup, operation: Operation) -> Iterator[tuple[Kind, dict[str, Any]]]:
     match operation:
         case Send(queue_id, msg_id, body, answer):
             place = {"topic": setup.topic, "queue_id": queue_id, "msg_id": msg_id}

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
-from mqproof.conformance.engine.broker_faults import CRASHES, Befall, BrokerFault
+from mqproof.conformance.engine.broker_faults import CRASHES, BrokerFault, InjectFault
 from mqproof.conformance.engine.finding import Finding, Tally
-from mqproof.conformance.engine.offset_query import Query
+from mqproof.conformance.engine.shared_steps import Query
 from mqproof.conformance.engine.stepped_run import Checkers, Run
 from mqproof.conformance.suites.offsets.steps import (
     Bounds,
@@ -85,17 +85,17 @@ def offset_monotone(run: Run[Operation]) -> Finding:
             case Pull(queue_id=queue_id, commit=int(offset)):
                 written.setdefault(queue_id, {0}).add(offset)
                 last[queue_id] = offset
-            case Write() | Befall(BrokerFault.RESTART):
+            case Write() | InjectFault(BrokerFault.RESTART):
                 written = {
                     queue_id: {offset, *unknown.get(queue_id, ())} for queue_id, offset in last.items()
                 }
-            case Befall(fault) if fault in CRASHES:
+            case InjectFault(fault) if fault in CRASHES:
                 last = {queue_id: min(offsets) for queue_id, offsets in written.items()}
-            case Query(queue_id, told) if queue_id in last:
+            case Query(queue_id, offset) if queue_id in last:
                 tally.looked += 1
                 allowed = {last[queue_id], *unknown.get(queue_id, ())}
-                if (told or 0) < min(allowed):
-                    tally.found(f"step {step}: {told} of queue {queue_id}, {last[queue_id]} was committed")
+                if (offset or 0) < min(allowed):
+                    tally.found(f"step {step}: {offset} of queue {queue_id}, {last[queue_id]} was committed")
     return tally.finding("queries")
 
 
@@ -113,9 +113,9 @@ def filter_sound(run: Run[Operation]) -> Finding:
             tally.looked += 1
             selected = selects(pull.expression, message.tag)
             if selected and message not in answer.messages and message.offset >= answer.min_offset:
-                tally.found(f"step {step}: {message} was passed over, {pull.expression} selects it")
+                tally.found(f"step {step}: {message} was skipped, but {pull.expression} selects it")
             if not selected and message in answer.messages:
-                tally.found(f"step {step}: {message} is answered, {pull.expression} does not select it")
+                tally.found(f"step {step}: {message} was returned, but {pull.expression} does not select it")
     return tally.finding("messages")
 
 
@@ -131,7 +131,7 @@ def _reads(run: Run[Operation]) -> Iterator[tuple[int, Pull | Hold, Pulled, dict
             case Hold(queue_id=queue_id, held=held):
                 sent.setdefault(queue_id, []).extend(held.sent)
                 yield step, operation, held.answer, sent
-            case Bounds() | Commit() | Query() | Search() | Expire() | Write() | Befall():
+            case Bounds() | Commit() | Query() | Search() | Expire() | Write() | InjectFault():
                 pass
 
 

@@ -89,14 +89,14 @@ class OffsetsMachine(Machine[OffsetsTarget, OffsetsSession]):
 
     @precondition(lambda machine: bool(machine.ahead))
     @rule(queue=_queues, back=_back, late=st.booleans())
-    def befall(self, queue: int, back: int, late: bool) -> None:
+    def cause_fault(self, queue: int, back: int, late: bool) -> None:
         """Commit, then inject the next fault; the commit may be lost."""
         self.session.commit(queue, self._offset(queue, "end", back))
-        self.session.befall(self.ahead.pop(), late=late)
+        self.session.inject(self.ahead.pop(), late=late)
 
     def last_look(self) -> None:
         while self.ahead:
-            self.befall(queue=0, back=0, late=False)
+            self.cause_fault(queue=0, back=0, late=False)
         self.session.look()
         self.session.drain()
 

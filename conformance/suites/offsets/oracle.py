@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from itertools import product
 from typing import Final, NamedTuple
 
-from mqproof.conformance.engine.broker_faults import ENDS, Befall, BrokerFault, found_after
-from mqproof.conformance.engine.offset_query import Query
+from mqproof.conformance.engine.broker_faults import ENDS, BrokerFault, InjectFault, found_after
+from mqproof.conformance.engine.shared_steps import Query
 from mqproof.conformance.engine.stepped_run import Explanation
 from mqproof.conformance.suites.offsets.steps import (
     Bounds,
@@ -81,14 +81,14 @@ def _after(state: State, operation: Operation) -> Iterable[State]:
             queue = state.queues[queue_id]
             there = tuple(offset for offset, _ in found.times) == tuple(range(queue.first, queue.end))
             # If all messages have expired, releases return one end or the other.
-            told = found.offset in pulling.found_by_time(found.times, found.asked_ms)
-            return (state,) if there and (told or queue.first == queue.end) else ()
+            is_found = found.offset in pulling.found_by_time(found.times, found.requested_ms)
+            return (state,) if there and (is_found or queue.first == queue.end) else ()
         case Expire():
             return _expired(state)
         case Write():
             return (state._replace(written=frozenset({state.committed})),)
-        case Befall(fault):
-            return _befallen(state, fault)
+        case InjectFault(fault):
+            return _after_fault(state, fault)
 
 
 def _committed(state: State, queue_id: int, offset: int) -> State:
@@ -96,7 +96,7 @@ def _committed(state: State, queue_id: int, offset: int) -> State:
     return state._replace(committed=committed, written=state.written | {committed})
 
 
-def _befallen(state: State, fault: BrokerFault) -> Iterator[State]:
+def _after_fault(state: State, fault: BrokerFault) -> Iterator[State]:
     """Yield the states after the fault.
 
     Acknowledged messages stay. Open commits end with the broker process.
@@ -123,11 +123,11 @@ def _held(state: State, operation: Hold) -> tuple[State, ...]:
     It waits for a message that the expression selects, and is answered soon after one arrives.
     """
     queue, sent = state.queues[operation.queue_id], operation.held.sent
-    asked = (operation.offset, operation.count, operation.expression)
+    request = (operation.offset, operation.count, operation.expression)
     wanted = any(pulling.selects(operation.expression, message.tag) for message in sent)
     in_vain = not pulling.held(queue, operation.offset) or not wanted
     looks = [each for each in _growing(queue, sent) if each != queue or in_vain]
-    explained = any(_is(operation.held.answer, each, pulling.pulled(each, *asked)) for each in looks)
+    explained = any(_is(operation.held.answer, each, pulling.pulled(each, *request)) for each in looks)
     return _stored(state, operation.queue_id, sent) if explained and not operation.late else ()
 
 
@@ -143,16 +143,16 @@ def _growing(queue: Queue, sent: Iterable[Message]) -> Iterator[Queue]:
         yield queue
 
 
-def _is(told: Pulled, queue: Queue, answer: Answer) -> bool:
+def _is(pulled: Pulled, queue: Queue, answer: Answer) -> bool:
     """Return whether the target's answer agrees with the model.
 
     The checkers judge the identity of the messages.
     """
-    offsets = tuple(message.offset for message in told.messages)
+    offsets = tuple(message.offset for message in pulled.messages)
     return (
-        (told.status, offsets) == (answer.status, answer.offsets)
-        and answer.goes_on_at(told.next_offset)
-        and (told.min_offset, told.max_offset) == (queue.first, queue.end)
+        (pulled.status, offsets) == (answer.status, answer.offsets)
+        and answer.goes_on_at(pulled.next_offset)
+        and (pulled.min_offset, pulled.max_offset) == (queue.first, queue.end)
     )
 
 
@@ -164,12 +164,12 @@ def _expired(state: State) -> Iterator[State]:
         yield state._replace(queues=tuple(queues))
 
 
-def _tell(state: State) -> str:
-    told = [
+def _describe(state: State) -> str:
+    queues = [
         f"queue {number} has {queue.first}..{queue.end}, committed {committed}"
         for number, (queue, committed) in enumerate(zip(state.queues, state.committed, strict=True))
     ]
-    return ", ".join(told)
+    return ", ".join(queues)
 
 
 def _action(operation: Operation) -> str:
@@ -179,14 +179,14 @@ def _action(operation: Operation) -> str:
             return "Store"
         case Pull(answer=answer) | Hold(held=answer):
             status = answer.status if isinstance(answer, Pulled) else answer.answer.status
-            return {Status.FOUND: "Deliver", Status.MOVED: "CorrectOffset"}.get(status, "(a look)")
+            return {Status.FOUND: "Deliver", Status.MOVED: "CorrectOffset"}.get(status, "(observation)")
         case Commit():
             return "CommitOffset"
         case Expire():
             return "(expiry)"
-        case Befall(fault) if fault in ENDS:
-            return "(an end)"
-    return "(a look)"
+        case InjectFault(fault) if fault in ENDS:
+            return "(stop)"
+    return "(observation)"
 
 
-EXPLANATION: Final[Explanation[State, Operation]] = Explanation((State(),), after, _tell, _action)
+EXPLANATION: Final[Explanation[State, Operation]] = Explanation((State(),), after, _describe, _action)

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from mqproof.conformance.engine.broker_faults import Befall, BrokerFault
+from mqproof.conformance.engine.broker_faults import BrokerFault, InjectFault
 from mqproof.conformance.engine.fault_kinds import FaultKind
-from mqproof.conformance.engine.offset_query import Query
+from mqproof.conformance.engine.shared_steps import Query
 from mqproof.conformance.engine.stepped_run import Stepped
 from mqproof.conformance.suites.offsets.checkers import CHECKERS
 from mqproof.conformance.suites.offsets.oracle import EXPLANATION, State
@@ -51,7 +51,7 @@ class OffsetsSession(Stepped[State, Operation]):
     def send(self, queue_id: int, tag: str) -> None:
         msg_id = self._next_id()
         offset = self.target.send(queue_id, msg_id, tag)
-        self.saw(Send(queue_id, Message(msg_id, tag, offset)))
+        self.observe(Send(queue_id, Message(msg_id, tag, offset)))
         self.ends[queue_id] += 1
 
     def pull(
@@ -64,7 +64,7 @@ class OffsetsSession(Stepped[State, Operation]):
     ) -> Pull:
         answer = self.target.pull(queue_id, offset, count, expression, commit)
         pull = Pull(queue_id, offset, count, expression, commit, answer)
-        self.saw(pull)
+        self.observe(pull)
         return pull
 
     def hold(self, queue_id: int, count: int, expression: str, tags: Sequence[str]) -> None:
@@ -81,7 +81,7 @@ class OffsetsSession(Stepped[State, Operation]):
         held = self.target.hold(queue_id, offset, count, expression, then)
         wanted = any(selects(expression, tag) for tag in tags)
         late = clock and wanted and held.waited_s > PROMPT_S
-        self.saw(Hold(queue_id, offset, count, expression, held, late))
+        self.observe(Hold(queue_id, offset, count, expression, held, late))
         self.ends[queue_id] += len(then)
 
     def commit(self, queue_id: int, offset: int, *, oneway: bool = False) -> None:
@@ -90,31 +90,31 @@ class OffsetsSession(Stepped[State, Operation]):
             self.unknown += 1
         else:
             self.target.commit(queue_id, offset)
-        self.saw(Commit(queue_id, offset, oneway))
+        self.observe(Commit(queue_id, offset, oneway))
 
     def query(self, queue_id: int) -> None:
-        self.saw(Query(queue_id, self.target.query(queue_id)))
+        self.observe(Query(queue_id, self.target.query(queue_id)))
 
     def bounds(self, queue_id: int) -> None:
         low, high = self.target.min_offset(queue_id), self.target.max_offset(queue_id)
-        self.saw(Bounds(queue_id, low, high))
+        self.observe(Bounds(queue_id, low, high))
 
     def search(self, queue_id: int, place: int, shift_ms: int) -> None:
         """Search by the time when a message was stored, shifted by `shift_ms`."""
-        self.saw(Search(queue_id, self.target.search(queue_id, place, shift_ms)))
+        self.observe(Search(queue_id, self.target.search(queue_id, place, shift_ms)))
 
     def expire(self) -> None:
         self.target.expire()
-        self.saw(Expire())
+        self.observe(Expire())
         self.look()
 
-    def befall(self, fault: BrokerFault, *, late: bool) -> None:
+    def inject(self, fault: BrokerFault, *, late: bool) -> None:
         """Inject the fault; if `late`, only after the broker has written its offsets."""
         if late and Capability.WRITE in self.target.capabilities:
             self.target.write()
-            self.saw(Write())
-        self.target.befall(fault)
-        self.saw(Befall(fault))
+            self.observe(Write())
+        self.target.inject(fault)
+        self.observe(InjectFault(fault))
         self.look()
 
     def look(self) -> None:

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from mqproof.conformance.engine.broker_faults import Befall
-from mqproof.conformance.engine.offset_query import Query
+from mqproof.conformance.engine.broker_faults import InjectFault
+from mqproof.conformance.engine.shared_steps import Query
 from mqproof.conformance.suites.offsets.target import Held, Message, Pulled, Searched
 
 
@@ -58,7 +58,7 @@ class Commit:
     oneway: bool
 
     def __str__(self) -> str:
-        unknown = ", not waiting for it" if self.oneway else ""
+        unknown = ", without waiting for the answer" if self.oneway else ""
         return f"commit {self.offset} of queue {self.queue_id}{unknown}"
 
 
@@ -94,7 +94,7 @@ class Write:
     """The broker has written the offsets of the group to disk."""
 
     def __str__(self) -> str:
-        return "time passes, in which offsets are written"
+        return "time passes, and offsets are written"
 
 
-Operation = Send | Pull | Hold | Commit | Query | Bounds | Search | Expire | Write | Befall
+Operation = Send | Pull | Hold | Commit | Query | Bounds | Search | Expire | Write | InjectFault

@@ -64,11 +64,11 @@ class Searched:
 
     times: tuple[tuple[int, int], ...]
     """The offset and storing time, in milliseconds, of all existing messages."""
-    asked_ms: int
+    requested_ms: int
     offset: int
 
     def __str__(self) -> str:
-        stored = ", ".join(f"{offset} at {time - self.asked_ms:+}" for offset, time in self.times)
+        stored = ", ".join(f"{offset} at {time - self.requested_ms:+}" for offset, time in self.times)
         return f"{self.offset} (stored, in ms from then: {stored or 'nothing'})"
 
 
@@ -139,7 +139,7 @@ class OffsetsTarget(Protocol):
         """Let so much time pass that the broker has certainly written its offsets."""
         ...
 
-    def befall(self, fault: BrokerFault) -> None:
+    def inject(self, fault: BrokerFault) -> None:
         """Inject a fault that is among the capabilities. Returns when the broker serves again."""
         ...
 

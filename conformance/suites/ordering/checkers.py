@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from mqproof.conformance.engine.broker_faults import ENDS, Befall
+from mqproof.conformance.engine.broker_faults import ENDS, InjectFault
 from mqproof.conformance.engine.finding import Finding, Tally
 from mqproof.conformance.engine.stepped_run import Checkers, Run
 from mqproof.conformance.suites.ordering.steps import Begin, End, Lock, Operation
@@ -30,9 +30,9 @@ def never_overlaps(lease_s: float, run: Run[Operation]) -> Finding:
                     same_queue = other[:2] == (group, queue_id) and other[2] != member
                     if same_queue and at_s - granted_s[other] <= lease_s:
                         text = f"step {step}: {member} of {group} consumes queue {queue_id}, {other[2]} still"
-                        tally.found(f"{text} does, whose lock was granted at {granted_s[other]:.3f} s")
+                        tally.found(f"{text} consumes it, with a lock granted at {granted_s[other]:.3f} s")
                 calls.add((group, queue_id, member))
-            case Befall(fault) if fault in ENDS:
+            case InjectFault(fault) if fault in ENDS:
                 calls.clear()
             case End(group, member, queue_id):
                 calls.discard((group, queue_id, member))

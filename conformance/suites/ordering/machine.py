@@ -82,14 +82,14 @@ class OrderingMachine(Machine[OrderingTarget, OrderingSession]):
 
     @precondition(lambda machine: bool(machine.ahead))
     @rule(group=_groups, member=_members)
-    def befall(self, group: str, member: str) -> None:
+    def cause_fault(self, group: str, member: str) -> None:
         """Let one member lock, inject the next fault, and let all members request the locks."""
         self.lock(group, member, set(range(QUEUES)), consumes=True)
-        self.session.befall(self.ahead.pop())
+        self.session.inject(self.ahead.pop())
         for each in MEMBERS:
             self.session.lock(group, each, set(range(QUEUES)))
             self.session.begin(group, each, 0)
 
     def last_look(self) -> None:
         while self.ahead:
-            self.befall(group=GROUPS[0], member=MEMBERS[0])
+            self.cause_fault(group=GROUPS[0], member=MEMBERS[0])

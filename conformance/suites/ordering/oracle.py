@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final, NamedTuple
 
-from mqproof.conformance.engine.broker_faults import ENDS, Befall
+from mqproof.conformance.engine.broker_faults import ENDS, InjectFault
 from mqproof.conformance.engine.stepped_run import Explanation
 from mqproof.conformance.suites.ordering.steps import Lock, Operation, Unlock
 from mqproof.conformance.suites.ordering.target import GROUPS, MEMBERS, QUEUES, Span
@@ -37,7 +37,7 @@ class State(NamedTuple):
 
 
 def explanation(lease_s: float) -> Explanation[State, Operation]:
-    return Explanation((State(),), partial(_after, lease_s), _tell, _action)
+    return Explanation((State(),), partial(_after, lease_s), _describe, _action)
 
 
 def _after(lease_s: float, state: State, operation: Operation) -> Iterable[State]:
@@ -50,7 +50,7 @@ def _after(lease_s: float, state: State, operation: Operation) -> Iterable[State
                     yield from _granted(lease_s, taken, operation)
                 else:
                     yield _given_back(taken, operation)
-        case Befall(fault) if fault in ENDS:
+        case InjectFault(fault) if fault in ENDS:
             yield State()
         case _:
             yield state
@@ -73,21 +73,21 @@ def _granted(lease_s: float, state: State, lock: Lock) -> list[State]:
         states = [
             after
             for each in states
-            for granted, after in _asked(lease_s, each, lock, queue_id)
+            for granted, after in _requested(lease_s, each, lock, queue_id)
             if lock.granted is None or granted == (queue_id in lock.granted)
         ]
     return states
 
 
-def _asked(lease_s: float, state: State, lock: Lock, queue_id: int) -> Iterator[tuple[bool, State]]:
+def _requested(lease_s: float, state: State, lock: Lock, queue_id: int) -> Iterator[tuple[bool, State]]:
     """Yield (granted, state afterwards) of LockQueue, for each possible state of the lease."""
     slot, m = SLOTS.index((lock.group, queue_id)), MEMBERS.index(lock.member)
     held = state.table[slot]
     for over in _over(lease_s, held, lock.span):
-        asked = _BLANK._replace(
+        request = _BLANK._replace(
             holder=held.holder, held=int(over), asking=with_item(_BLANK.asking, m, "asked")
         )
-        after = order_lock.lock_queue(_CONFIG, asked, lock.member)
+        after = order_lock.lock_queue(_CONFIG, request, lock.member)
         assert after is not None
         granted = after.asking[m] == "granted"
         now = Held(after.holder, lock.span) if granted else held
@@ -114,7 +114,7 @@ def _given_back(state: State, unlock: Unlock) -> State:
     return state._replace(table=table)
 
 
-def _tell(state: State) -> str:
+def _describe(state: State) -> str:
     held = [
         f"queue {queue_id} of {group}: {held.holder} since {held.granted.begin_s:.3f} s"
         for (group, queue_id), held in zip(SLOTS, state.table, strict=True)
@@ -132,7 +132,7 @@ def _action(operation: Operation) -> str:
             return "LockQueue"
         case Unlock():
             return "UnlockQueue"
-        case Befall(fault):
-            return "(an end)" if fault in ENDS else "(a fault)"
+        case InjectFault(fault):
+            return "(stop)" if fault in ENDS else "(fault)"
         case _:
             return {"Begin": "Begin", "End": "End"}.get(type(operation).__name__, "Tick")

@@ -5,12 +5,13 @@ It simulates members that behave as clients do, records observations, and follow
 
 from collections.abc import Iterable, Set
 
-from mqproof.conformance.engine.broker_faults import ENDS, Befall, BrokerFault
+from mqproof.conformance.engine.broker_faults import ENDS, BrokerFault, InjectFault
 from mqproof.conformance.engine.fault_kinds import FaultKind
+from mqproof.conformance.engine.shared_steps import Wait
 from mqproof.conformance.engine.stepped_run import Stepped
 from mqproof.conformance.suites.ordering.checkers import checkers
 from mqproof.conformance.suites.ordering.oracle import State, explanation
-from mqproof.conformance.suites.ordering.steps import Begin, End, Lock, Operation, Unlock, Wait
+from mqproof.conformance.suites.ordering.steps import Begin, End, Lock, Operation, Unlock
 from mqproof.conformance.suites.ordering.target import OrderingTarget
 
 
@@ -38,7 +39,7 @@ class OrderingSession(Stepped[State, Operation]):
     def lock(self, group: str, member: str, queues: Set[int]) -> None:
         """Request the locks, for the first time or to renew them."""
         granted, span = self.target.lock(group, member, queues)
-        self.saw(Lock(group, member, frozenset(queues), granted, span))
+        self.observe(Lock(group, member, frozenset(queues), granted, span))
         for queue_id in queues:
             if queue_id in granted:
                 self._granted_s[group, queue_id, member] = span.begin_s
@@ -48,7 +49,7 @@ class OrderingSession(Stepped[State, Operation]):
     def lock_unheard(self, group: str, member: str, queues: Set[int]) -> None:
         self.unheard += 1
         span = self.target.lock_unheard(group, member, queues)
-        self.saw(Lock(group, member, frozenset(queues), None, span))
+        self.observe(Lock(group, member, frozenset(queues), None, span))
 
     def unlock(self, group: str, member: str, queues: Set[int]) -> None:
         """Unlock the queues that the member is not consuming, including those of other members."""
@@ -57,7 +58,7 @@ class OrderingSession(Stepped[State, Operation]):
             span = self.target.unlock(group, member, free)
             for queue_id in free:
                 self._granted_s.pop((group, queue_id, member), None)
-            self.saw(Unlock(group, member, frozenset(free), span))
+            self.observe(Unlock(group, member, frozenset(free), span))
 
     def begin(self, group: str, member: str, queue_id: int) -> None:
         """Start to consume a message, under a lock that the member trusts, and only one message at a time."""
@@ -65,25 +66,25 @@ class OrderingSession(Stepped[State, Operation]):
         now_s = self.target.now_s()
         if key not in self._calls and now_s - self._granted_s.get(key, -self.trust_s) < self.trust_s:
             self._calls.add(key)
-            self.saw(Begin(group, member, queue_id, now_s))
+            self.observe(Begin(group, member, queue_id, now_s))
 
     def end(self, group: str, member: str, queue_id: int) -> None:
         key = (group, queue_id, member)
         if key in self._calls:
             self._calls.discard(key)
-            self.saw(End(group, member, queue_id))
+            self.observe(End(group, member, queue_id))
 
     def wait(self, seconds: float) -> None:
         self.target.wait(seconds)
-        self.saw(Wait(seconds))
+        self.observe(Wait(seconds))
 
-    def befall(self, fault: BrokerFault) -> None:
+    def inject(self, fault: BrokerFault) -> None:
         """Inject the fault. If it ends the broker, members no longer trust their locks.
 
         They still trust them if only their connections break.
         """
-        self.target.befall(fault)
-        self.saw(Befall(fault, self.target.now_s()))
+        self.target.inject(fault)
+        self.observe(InjectFault(fault, self.target.now_s()))
         if fault in ENDS:
             self._granted_s.clear()
             self._calls.clear()

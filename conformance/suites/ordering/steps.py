@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from mqproof.conformance.engine.broker_faults import Befall
+from mqproof.conformance.engine.broker_faults import InjectFault
+from mqproof.conformance.engine.shared_steps import Wait
 from mqproof.conformance.suites.ordering.target import Span
 
 
@@ -16,10 +17,9 @@ class Lock:
     span: Span
 
     def __str__(self) -> str:
-        told = "the answer is lost" if self.granted is None else f"granted {sorted(self.granted)}"
-        return (
-            f"at {self.span.begin_s:.3f} s {self.member} of {self.group} locks {sorted(self.queues)}: {told}"
-        )
+        result = "the answer is lost" if self.granted is None else f"granted {sorted(self.granted)}"
+        request = f"at {self.span.begin_s:.3f} s {self.member} of {self.group} locks {sorted(self.queues)}"
+        return f"{request}: {result}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +53,7 @@ class End:
     queue_id: int
 
     def __str__(self) -> str:
-        return f"{self.member} of {self.group} is done with queue {self.queue_id}"
+        return f"{self.member} of {self.group} finishes queue {self.queue_id}"
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
-    seconds: float
-
-    def __str__(self) -> str:
-        return f"{self.seconds:g} s pass"
-
-
-Operation = Lock | Unlock | Begin | End | Wait | Befall
+Operation = Lock | Unlock | Begin | End | Wait | InjectFault

@@ -71,7 +71,7 @@ class OrderingTarget(Protocol):
 
     def wait(self, seconds: float) -> None: ...
 
-    def befall(self, fault: BrokerFault) -> None:
+    def inject(self, fault: BrokerFault) -> None:
         """Inject a fault that is among the capabilities. Returns when the broker serves again."""
         ...
 

@@ -25,7 +25,9 @@ def retry_avoids_last_broker(setup: Setup, run: Run[Operation]) -> Finding:
             if choice - {last.broker}:
                 tally.looked += 1
                 if then.broker == last.broker:
-                    tally.found(f"step {step}: {then.broker} is tried again, {sorted(choice)} may be")
+                    tally.found(
+                        f"step {step}: {then.broker} is tried again, expected one of {sorted(choice)}"
+                    )
     return tally.finding("retries")
 
 
@@ -34,14 +36,16 @@ def faulty_broker_rested(setup: Setup, run: Run[Operation]) -> Finding:
     tally = Tally()
     for step, send, route, rested in _followed(setup, run):
         for number, attempt in enumerate(send.attempts if setup.strategy else ()):
-            until = {**rested, **_told(send, number)}
+            until = {**rested, **_rests(send, number)}
             resting = {b for b, until_s in until.items() if until_s > attempt.at_s + CLOCK_S}
             free = set(route) - {b for b, until_s in until.items() if until_s > attempt.at_s - CLOCK_S}
             if resting and free:
                 tally.looked += 1
                 if attempt.broker in resting:
                     until_s = until[attempt.broker]
-                    tally.found(f"step {step}: {attempt} is rested until {until_s:.3f} s, {sorted(free)} not")
+                    tally.found(
+                        f"step {step}: {attempt} must rest until {until_s:.3f} s, {sorted(free)} need not"
+                    )
     return tally.finding("choices")
 
 
@@ -57,10 +61,10 @@ def _followed(
                 route = brokers
             case Send():
                 yield step, operation, route, dict(rested)
-                rested |= _told(operation, len(operation.attempts))
+                rested |= _rests(operation, len(operation.attempts))
 
 
-def _told(send: Send, number: int) -> dict[str, float]:
+def _rests(send: Send, number: int) -> dict[str, float]:
     """Return the end of the rest of each broker in the first `number` attempts."""
     began_s = send.attempts[0].at_s if send.attempts else 0.0
 
@@ -73,7 +77,7 @@ def _told(send: Send, number: int) -> dict[str, float]:
 def _certainly_not_free(rested: dict[str, float], send: Send, number: int) -> set[str]:
     """Return the brokers that rest, or may rest, when attempt `number` is made."""
     at_s = send.attempts[number].at_s
-    until = {**rested, **_told(send, number)}
+    until = {**rested, **_rests(send, number)}
     return {broker for broker, until_s in until.items() if until_s > at_s - CLOCK_S}
 
 

@@ -37,7 +37,7 @@ def explanation(setup: Setup) -> Explanation[State, Operation]:
     brokers = BROKERS[: setup.brokers]
     counters = range(queue_choice.wrap(setup.brokers, setup.queues))
     initial = [State(brokers, counter, (0.0,) * setup.brokers) for counter in counters]
-    return Explanation(initial, partial(_after, setup), _tell, _action)
+    return Explanation(initial, partial(_after, setup), _describe, _action)
 
 
 def rest_s(fate: Fate) -> float:
@@ -106,18 +106,18 @@ def _attempted(setup: Setup, state: State, attempt: Attempt, last: str | None, s
 
 def _resting(state: State, at_s: float) -> set[frozenset[str]]:
     """Return the brokers that rest at that time; several sets if a rest ends at about that time."""
-    told = list(zip(BROKERS, state.rested_until_s, strict=False))
+    rests_until = list(zip(BROKERS, state.rested_until_s, strict=False))
     return {
-        frozenset(broker for broker, until_s in told if until_s > at_s + shift_s)
+        frozenset(broker for broker, until_s in rests_until if until_s > at_s + shift_s)
         for shift_s in (-CLOCK_S, CLOCK_S)
     }
 
 
-def _tell(state: State) -> str:
+def _describe(state: State) -> str:
     rests = ", ".join(
-        f"{b} is rested until {s:.3f} s" for b, s in zip(BROKERS, state.rested_until_s, strict=False) if s
+        f"{b} is avoided until {s:.3f} s" for b, s in zip(BROKERS, state.rested_until_s, strict=False) if s
     )
-    return f"next is place {state.counter} of {', '.join(state.route)}; {rests or 'nobody is rested'}"
+    return f"next is place {state.counter} of {', '.join(state.route)}; {rests or 'no broker is avoided'}"
 
 
 def _action(operation: Operation) -> str:

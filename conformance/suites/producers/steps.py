@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from mqproof.conformance.engine.shared_steps import Wait
 from mqproof.conformance.suites.producers.target import Attempt
 
 
@@ -12,7 +13,7 @@ class Send:
     """The producer reported that the message is stored."""
 
     def __str__(self) -> str:
-        return f"send to {', then '.join(map(str, self.attempts)) or 'nobody'}"
+        return f"send to {', then '.join(map(str, self.attempts)) or 'no broker'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,15 +21,7 @@ class Route:
     brokers: tuple[str, ...]
 
     def __str__(self) -> str:
-        return f"the topic is at {', '.join(self.brokers)}"
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    seconds: float
-
-    def __str__(self) -> str:
-        return f"{self.seconds:g} s pass"
+        return f"the topic is on {', '.join(self.brokers)}"
 
 
 Operation = Send | Route | Wait

@@ -71,7 +71,7 @@ def sync_acked_on_slave(life: Life) -> Finding:
     """REPL-1 SyncAckedOnSlave: a message that a synchronous master answered SEND_OK is in the slave's log."""
     acked = [send for send in life.sends if life.synchronous and send.waits and send.status == SEND_OK]
     lost = [
-        f"{send.name} was answered SEND_OK and is not on the slave" for send in acked if not send.on_slave
+        f"{send.name} was answered SEND_OK, but is not on the slave" for send in acked if not send.on_slave
     ]
     return _finding("acked", len(acked), lost)
 
@@ -100,7 +100,7 @@ def status_honest(life: Life) -> Finding:
         if send.status not in send.expected
     ]
     wrong += [
-        f"{send.name} was answered {send.status} and is not in the master's log"
+        f"{send.name} was answered {send.status}, but is not in the master's log"
         for send in stored
         if not send.in_master
     ]
@@ -111,7 +111,7 @@ def readable_without_master(life: Life) -> Finding:
     """REPL-4 ReadableWithoutMaster: with the master stopped, all messages of the slave are readable in
     order."""
     wrong = [
-        f"the slave holds {len(seen.log)} messages, {len(seen.read)} were read of it"
+        f"the slave holds {len(seen.log)} messages, but {len(seen.read)} were read from it"
         for seen in life.reads
         if seen.read != seen.log
     ]

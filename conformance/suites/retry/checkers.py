@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import partial
 from operator import le
 
-from mqproof.conformance.engine.broker_faults import CRASHES, Befall
+from mqproof.conformance.engine.broker_faults import CRASHES, InjectFault
 from mqproof.conformance.engine.finding import Finding, Tally
 from mqproof.conformance.engine.stepped_run import Checkers, Run
 from mqproof.conformance.suites.retry.oracle import bound_for, wait_s
@@ -58,7 +58,7 @@ def duplicates_explained(setup: Setup, run: Run[Operation]) -> Finding:
             case SendBack(copy=copy) if copy is not None:
                 causes[copy.msg_id, copy.times + 1] += 1
                 delayed |= {(copy.msg_id, copy.times + 1)} if bound_for(setup, operation)[1] else set()
-            case Befall(fault) if fault in CRASHES:
+            case InjectFault(fault) if fault in CRASHES:
                 again |= delayed
             case Read(copies=copies):
                 for copy in copies:
@@ -67,7 +67,7 @@ def duplicates_explained(setup: Setup, run: Run[Operation]) -> Finding:
                     if copy[:2] in again:
                         continue
                     if causes[copy[:2]] < 0 and any(key[0] == copy.msg_id for key in causes):
-                        tally.found(f"step {step}: {copy} comes once more than it was sent")
+                        tally.found(f"step {step}: {copy} arrived more often than it was sent")
     return tally.finding("copies")
 
 
@@ -98,12 +98,12 @@ def retry_then_dead_letter(setup: Setup, retry_queues: int, run: Run[Operation])
                     tally.looked += 1
                     other = Place.DEAD if place is Place.RETRY else Place.RETRY
                     if not possible[key, place] and possible[key, other]:
-                        tally.found(f"step {step}: {copy} is in the {place}, and belongs in the {other}")
+                        tally.found(f"step {step}: {copy} is in the {place}, but belongs in the {other}")
                     stored_s = span.end_s if copy.stored_s is None else copy.stored_s + ahead_s
                     came_s[key, place].append(min(span.end_s, stored_s))
                 for (key, bound), due in due_s.items():
                     if settled and bound is place and not _all_came(due, came_s[key, place]):
-                        tally.found(f"step {step}: {key[0]} (retry {key[1]}) never came to the {place}")
+                        tally.found(f"step {step}: {key[0]} (retry {key[1]}) never arrived in the {place}")
     return tally.finding("copies")
 
 
@@ -149,10 +149,10 @@ def not_early(setup: Setup, run: Run[Operation]) -> Finding:
                     tally.looked += 1
                     if times and min(times) - setup.clock_s > span.end_s:
                         early_s = min(times) - span.end_s
-                        tally.found(f"step {step}: {copy} comes {early_s:.3f} s before its time")
+                        tally.found(f"step {step}: {copy} arrived {early_s:.3f} s early")
                     elif times:
                         times.remove(min(times))
-            case Befall(fault) if fault in CRASHES:
+            case InjectFault(fault) if fault in CRASHES:
                 again |= due_s.keys()
     return tally.finding("copies")
 

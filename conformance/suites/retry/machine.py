@@ -92,18 +92,18 @@ class RetryMachine(Machine[RetryTarget, RetrySession]):
 
     @precondition(lambda machine: bool(machine.ahead))
     @rule(age=st.integers(0, 5), comes=st.booleans())
-    def befall(self, age: int, comes: bool) -> None:
+    def cause_fault(self, age: int, comes: bool) -> None:
         """Inject the next fault while a copy that was sent back still waits, or has just arrived."""
         if self.session.copies:
             self.session.send_back(self._copy(age), 0, None)
         if comes:
             self.session.settle()
-        self.session.befall(self.ahead.pop())
+        self.session.inject(self.ahead.pop())
         self.session.read()
 
     def last_look(self) -> None:
         while self.ahead:
-            self.befall(age=len(self.ahead), comes=False)
+            self.cause_fault(age=len(self.ahead), comes=False)
         self.session.settle()
 
     def _copy(self, age: int) -> Copy:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import NamedTuple
 
-from mqproof.conformance.engine.broker_faults import CRASHES, Befall, BrokerFault
+from mqproof.conformance.engine.broker_faults import CRASHES, BrokerFault, InjectFault
 from mqproof.conformance.engine.stepped_run import Explanation
 from mqproof.conformance.suites.retry.steps import Operation, Read, Send, SendBack
 from mqproof.conformance.suites.retry.target import RETRIES_MAX, Answer, Place, Setup, Span
@@ -55,7 +55,7 @@ def wait_s(setup: Setup, level: int) -> float:
 
 
 def explanation(setup: Setup, retry_queues: int) -> Explanation[State, Operation]:
-    return Explanation((State(),), partial(_after, setup, retry_queues), _tell, _action)
+    return Explanation((State(),), partial(_after, setup, retry_queues), _describe, _action)
 
 
 def _after(setup: Setup, retry_queues: int, state: State, operation: Operation) -> Iterable[State]:
@@ -73,12 +73,12 @@ def _after(setup: Setup, retry_queues: int, state: State, operation: Operation) 
             return (put,) if answer is Answer.OK else (state, put)
         case Read():
             return _read(setup, state, operation)
-        case Befall(fault, over_s):
-            return (_befallen(setup, state, fault, over_s),)
+        case InjectFault(fault, over_s):
+            return (_after_fault(setup, state, fault, over_s),)
     return (state,)
 
 
-def _befallen(setup: Setup, state: State, fault: BrokerFault, over_s: float) -> State:
+def _after_fault(setup: Setup, state: State, fault: BrokerFault, over_s: float) -> State:
     """Return the state after the fault: no pending copy is lost, and copies may arrive later."""
     late = (way._replace(latest_s=max(way.latest_s, over_s + setup.slack_s)) for way in state.ways)
     again = state.delayed if fault in CRASHES else frozenset[Key]()
@@ -119,12 +119,12 @@ def _read(setup: Setup, state: State, read: Read) -> tuple[State, ...]:
     return () if late else (state._replace(ways=tuple(left)),)
 
 
-def _tell(state: State) -> str:
-    told = [
+def _describe(state: State) -> str:
+    copies = [
         f"{way.msg_id} (retry {way.times}) to the {way.place} from {way.earliest_s:.3f} s on"
         for way in state.ways
     ]
-    return "on their way: " + (", ".join(told) or "nothing")
+    return "pending: " + (", ".join(copies) or "nothing")
 
 
 def _action(operation: Operation) -> str:
@@ -134,4 +134,4 @@ def _action(operation: Operation) -> str:
             return "Store"
         case Read(copies=copies) if copies:
             return "Deliver"
-    return "(a look)"
+    return "(observation)"

@@ -4,12 +4,13 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
-from mqproof.conformance.engine.broker_faults import Befall, BrokerFault
+from mqproof.conformance.engine.broker_faults import BrokerFault, InjectFault
 from mqproof.conformance.engine.fault_kinds import FaultKind
+from mqproof.conformance.engine.shared_steps import Wait
 from mqproof.conformance.engine.stepped_run import Stepped
 from mqproof.conformance.suites.retry.checkers import checkers
 from mqproof.conformance.suites.retry.oracle import State, bound_for, explanation, wait_s
-from mqproof.conformance.suites.retry.steps import Operation, Read, Send, SendBack, Wait
+from mqproof.conformance.suites.retry.steps import Operation, Read, Send, SendBack
 from mqproof.conformance.suites.retry.target import Answer, Copy, Place, RetryTarget, Span
 
 PATIENCE_S: Final = 10.0
@@ -51,7 +52,7 @@ class RetrySession(Stepped[State, Operation]):
         msg_id = f"m{self._sent}"
         origin, span = self.target.send(msg_id, level)
         self._expect((msg_id, 0, Place.TOPIC), span.end_s + wait_s(self.setup, level))
-        self.saw(Send(msg_id, level, origin, span))
+        self.observe(Send(msg_id, level, origin, span))
 
     def send_back(self, copy: Copy, level: int, times_max: int | None, *, oneway: bool = False) -> None:
         span_less = SendBack(copy, level, times_max, Answer.UNKNOWN, _NO_SPAN)
@@ -66,12 +67,12 @@ class RetrySession(Stepped[State, Operation]):
             self._expect((copy.msg_id, copy.times + 1, place), span.end_s + waits_s)
         else:
             self._due_s = max(self._due_s, span.end_s + waits_s)
-        self.saw(SendBack(copy, level, times_max, answer, span))
+        self.observe(SendBack(copy, level, times_max, answer, span))
 
     def send_back_nothing(self) -> None:
         """Send back a message that never existed."""
         answer, span = self.target.send_back(_NOWHERE, 0, None)
-        self.saw(SendBack(None, 0, None, answer, span))
+        self.observe(SendBack(None, 0, None, answer, span))
 
     def wait(self, seconds: float) -> None:
         """Let time pass, up to a limit if waiting takes real time."""
@@ -79,11 +80,11 @@ class RetrySession(Stepped[State, Operation]):
             self._waited_s += seconds
             self._wait(seconds)
 
-    def befall(self, fault: BrokerFault) -> None:
-        self.target.befall(fault)
+    def inject(self, fault: BrokerFault) -> None:
+        self.target.inject(fault)
         over_s = self.target.now_s()
         self._due_s = max(self._due_s, over_s)  # nothing arrived during the fault
-        self.saw(Befall(fault, over_s))
+        self.observe(InjectFault(fault, over_s))
 
     def read(self, *, settled: bool = False) -> None:
         """Read all new copies in all places."""
@@ -93,7 +94,7 @@ class RetrySession(Stepped[State, Operation]):
             # here.
             self._missing -= Counter((copy.msg_id, copy.times, place) for copy in copies)
             self.copies.extend(copies)
-            self.saw(Read(place, copies, span, settled))
+            self.observe(Read(place, copies, span, settled))
 
     def settle(self) -> None:
         """Wait until all pending copies must have arrived, and read them.
@@ -126,4 +127,4 @@ class RetrySession(Stepped[State, Operation]):
 
     def _wait(self, seconds: float) -> None:
         self.target.wait(seconds)
-        self.saw(Wait(seconds))
+        self.observe(Wait(seconds))

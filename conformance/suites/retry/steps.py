@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from mqproof.conformance.engine.broker_faults import Befall
+from mqproof.conformance.engine.broker_faults import InjectFault
+from mqproof.conformance.engine.shared_steps import Wait
 from mqproof.conformance.suites.retry.target import Answer, Copy, Place, Span
 
 
@@ -28,7 +29,7 @@ class SendBack:
 
     def __str__(self) -> str:
         most = "" if self.times_max is None else f", at most {self.times_max} retries"
-        what = self.copy or "a message that never was"
+        what = self.copy or "a message that does not exist"
         return f"send back {what}, delay level {self.level}{most}: {self.answer}"
 
 
@@ -45,12 +46,4 @@ class Read:
         return f"at {self.span.begin_s:.3f} s, {self.place}: {copies}"
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
-    seconds: float
-
-    def __str__(self) -> str:
-        return f"{self.seconds:g} s pass"
-
-
-Operation = Send | SendBack | Read | Wait | Befall
+Operation = Send | SendBack | Read | Wait | InjectFault

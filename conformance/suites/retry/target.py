@@ -118,7 +118,7 @@ class RetryTarget(Protocol):
 
     def wait(self, seconds: float) -> None: ...
 
-    def befall(self, fault: BrokerFault) -> None:
+    def inject(self, fault: BrokerFault) -> None:
         """Inject a fault that is among the capabilities. Returns when the broker serves again."""
         ...
 

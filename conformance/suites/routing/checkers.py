@@ -10,17 +10,17 @@ from itertools import pairwise
 from typing import Final
 
 from mqproof.conformance.engine.finding import Finding, Tally
+from mqproof.conformance.engine.shared_steps import Wait
 from mqproof.conformance.suites.routing.steps import (
-    AskCluster,
-    AskPublish,
-    AskRoute,
     HangUp,
     History,
     Operation,
+    QueryCluster,
+    QueryPublish,
+    QueryRoute,
     Register,
     Restart,
     Unregister,
-    Wait,
 )
 from mqproof.conformance.suites.routing.target import MASTER, Broker
 
@@ -68,10 +68,10 @@ def tables_agree(history: History) -> Finding:
     """
     tally = Tally()
     for step, operation, facts in _followed(history):
-        if not isinstance(operation, AskRoute | AskCluster) or operation.answer is None:
+        if not isinstance(operation, QueryRoute | QueryCluster) or operation.answer is None:
             continue
         tally.looked += 1
-        if isinstance(operation, AskRoute):
+        if isinstance(operation, QueryRoute):
             members = operation.answer.members
             for name in sorted(operation.answer.queues.keys() - members.keys()):
                 tally.found(f"step {step}: {operation.topic} has queues at {name}, which has no broker")
@@ -79,11 +79,13 @@ def tables_agree(history: History) -> Finding:
             members = operation.answer
         for broker in _named(members):
             if broker not in facts.silent_s:
-                tally.found(f"step {step}: {broker} is told, which is gone or never registered")
+                tally.found(f"step {step}: {broker} is listed, but it left or never registered")
     for (step, first, _), (_, then, _) in pairwise(_followed(history)):
-        if isinstance(first, AskRoute) and isinstance(then, AskCluster) and first.answer:
+        if isinstance(first, QueryRoute) and isinstance(then, QueryCluster) and first.answer:
             for name in sorted(first.answer.members.keys() - then.answer.keys()):
-                tally.found(f"step {step}: the route of {first.topic} has broker {name}, the cluster has not")
+                tally.found(
+                    f"step {step}: the route of {first.topic} has broker {name}, but the cluster does not"
+                )
     return tally.finding("answers")
 
 
@@ -91,13 +93,13 @@ def live_broker_kept(history: History) -> Finding:
     """ROUTE-2 LiveBrokerKept: a connected broker that sent a message within the expiry time is known."""
     tally = Tally()
     for step, operation, facts in _followed(history):
-        if isinstance(operation, AskCluster):
+        if isinstance(operation, QueryCluster):
             for broker in sorted(facts.connected):
                 silent_s = facts.silent_s[broker]
                 if silent_s <= history.times.expiry_s:
                     tally.looked += 1
                     if broker.broker_id not in operation.answer.get(broker.name, ()):
-                        tally.found(f"step {step}: {broker} is not known, heard of {silent_s:g} s ago")
+                        tally.found(f"step {step}: {broker} is not listed, last contact {silent_s:g} s ago")
     return tally.finding("live_brokers")
 
 
@@ -105,14 +107,16 @@ def dead_broker_forgotten(history: History) -> Finding:
     """ROUTE-3 DeadBrokerForgotten: a broker that is silent for the expiry time and a scan is not reported."""
     tally = Tally()
     for step, operation, facts in _followed(history):
-        if isinstance(operation, AskRoute | AskCluster):
+        if isinstance(operation, QueryRoute | QueryCluster):
             route = operation.answer
             members = route if isinstance(route, dict) else route.members if route else {}
             most_s = history.times.expiry_s + history.times.scan_s
             for broker in (broker for broker, silent_s in facts.silent_s.items() if silent_s > most_s):
                 tally.looked += 1
                 if broker.broker_id in members.get(broker.name, ()):
-                    tally.found(f"step {step}: {broker} is told, silent for {facts.silent_s[broker]:g} s")
+                    tally.found(
+                        f"step {step}: {broker} is listed, but silent for {facts.silent_s[broker]:g} s"
+                    )
     return tally.finding("silent_brokers")
 
 
@@ -123,13 +127,13 @@ def master_only_writes(history: History) -> Finding:
     """
     tally = Tally()
     for (_, first, _), (step, then, _) in pairwise(_followed(history)):
-        if isinstance(first, AskRoute) and isinstance(then, AskPublish) and first.topic == then.topic:
+        if isinstance(first, QueryRoute) and isinstance(then, QueryPublish) and first.topic == then.topic:
             tally.looked += 1
             queues = first.answer.queues if first.answer else {}
             members = first.answer.members if first.answer else {}
             for name in sorted(then.answer):
                 if queues.get(name) != "write":
-                    tally.found(f"step {step}: a client sends to {name}, which is not to be written")
+                    tally.found(f"step {step}: a client sends to {name}, which has no write permission")
                 elif MASTER not in members.get(name, ()):
                     tally.found(f"step {step}: a client sends to {name}, which has no master")
     return tally.finding("publish_routes")

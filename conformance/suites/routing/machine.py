@@ -68,7 +68,9 @@ class RoutingMachine(Machine[NameServerTarget, RoutingSession]):
         part=st.sampled_from(_PARTS),
         then=_registrations,
     )
-    def befall(self, event: str, name: str, part: float, then: list[tuple[Broker, tuple[str, ...]]]) -> None:
+    def cause_fault(
+        self, event: str, name: str, part: float, then: list[tuple[Broker, tuple[str, ...]]]
+    ) -> None:
         """Let an event happen to the name server; then some brokers register again."""
         times = self.target.times
         match event:

@@ -10,17 +10,17 @@ from collections.abc import Callable, Iterator
 from itertools import chain, combinations
 from typing import Final
 
+from mqproof.conformance.engine.shared_steps import Wait
 from mqproof.conformance.suites.routing.steps import (
-    AskCluster,
-    AskPublish,
-    AskRoute,
     HangUp,
     Operation,
+    QueryCluster,
+    QueryPublish,
+    QueryRoute,
     Register,
     RegisterIsolated,
     Restart,
     Unregister,
-    Wait,
     Wipe,
 )
 from mqproof.conformance.suites.routing.target import MASTER, TOPICS, Broker, Route, Times
@@ -71,22 +71,22 @@ class Oracle:
             case Restart():
                 self._connected.clear()
                 self._each("NameServerDies", lambda _: routing.empty_tables(CONFIG))
-            case AskRoute(topic, answer):
-                self._keep("Poll", lambda tables: _told(tables, topic) == answer)
-            case AskCluster(known):
+            case QueryRoute(topic, answer):
+                self._keep("Poll", lambda tables: _route(tables, topic) == answer)
+            case QueryCluster(known):
                 self._keep("Poll", lambda tables: _members(tables) == known)
-            case AskPublish(topic, names):
+            case QueryPublish(topic, names):
                 self._keep("Poll", lambda tables: _publish(tables, topic) == names)
         return bool(self.tables)
 
     def explain(self, tables: frozenset[Tables]) -> str:
         """Describe these tables for people; at most three are shown."""
-        told = [
+        shown = [
             f"brokers {_members(one)}, "
-            + ", ".join(f"{topic}: {_told(one, topic) or 'none'}" for topic in TOPICS)
+            + ", ".join(f"{topic}: {_route(one, topic) or 'none'}" for topic in TOPICS)
             for one in sorted(tables, key=repr)[:3]
         ]
-        return " or ".join(told) + (f" (and {len(tables) - 3} more)" if len(tables) > 3 else "")
+        return " or ".join(shown) + (f" (and {len(tables) - 3} more)" if len(tables) > 3 else "")
 
     # -- changes of tables
 
@@ -121,7 +121,7 @@ class Oracle:
 # The answers of a name server with such tables
 
 
-def _told(tables: Tables, topic: str) -> Route | None:
+def _route(tables: Tables, topic: str) -> Route | None:
     route = routing.route_of(tables, _MODEL_TOPIC[topic])
     if route is None:
         return None

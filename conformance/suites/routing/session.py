@@ -6,20 +6,20 @@ from typing import Final
 
 from mqproof.conformance.engine.fault_kinds import FaultKind
 from mqproof.conformance.engine.finding import SPEC_1, Finding
+from mqproof.conformance.engine.shared_steps import Wait
 from mqproof.conformance.suites.routing.checkers import CHECKERS
 from mqproof.conformance.suites.routing.oracle import Oracle
 from mqproof.conformance.suites.routing.steps import (
-    AskCluster,
-    AskPublish,
-    AskRoute,
     HangUp,
     History,
     Operation,
+    QueryCluster,
+    QueryPublish,
+    QueryRoute,
     Register,
     RegisterIsolated,
     Restart,
     Unregister,
-    Wait,
     Wipe,
 )
 from mqproof.conformance.suites.routing.target import TOPICS, Broker, Capability, NameServerTarget
@@ -61,27 +61,27 @@ class RoutingSession:
 
     def register(self, broker: Broker, topics: Sequence[str]) -> None:
         self.target.register(broker, topics)
-        self._saw(Register(broker, tuple(topics)))
+        self._observe(Register(broker, tuple(topics)))
 
     def unregister(self, broker: Broker) -> None:
         self.target.unregister(broker)
-        self._saw(Unregister(broker))
+        self._observe(Unregister(broker))
 
     def hang_up(self, broker: Broker) -> None:
         self.target.hang_up(broker)
-        self._saw(HangUp(broker))
+        self._observe(HangUp(broker))
 
     def wipe(self, name: str) -> None:
         self.target.wipe_write(name)
-        self._saw(Wipe(name))
+        self._observe(Wipe(name))
 
     def wait(self, seconds: float) -> None:
         self.target.wait(seconds)
-        self._saw(Wait(seconds))
+        self._observe(Wait(seconds))
 
     def restart(self) -> None:
         self.target.restart()
-        self._saw(Restart())
+        self._observe(Restart())
 
     def register_isolated(self, broker: Broker, topics: Sequence[str]) -> None:
         """Register the broker while the name server is isolated, between two registrations that arrive.
@@ -90,7 +90,7 @@ class RoutingSession:
         """
         self.register(broker, TOPICS)
         self.target.register_isolated(broker, topics)
-        self._saw(RegisterIsolated(broker, tuple(topics)))
+        self._observe(RegisterIsolated(broker, tuple(topics)))
         self.register(broker, topics)
 
     # -- observations
@@ -98,11 +98,11 @@ class RoutingSession:
     def look(self) -> None:
         """Query everything that can be queried."""
         for topic in TOPICS:
-            self._saw(AskRoute(topic, self.target.route(topic)))
+            self._observe(QueryRoute(topic, self.target.route(topic)))
             if Capability.CLIENT in self.target.capabilities:
-                self._saw(AskPublish(topic, self.target.publish(topic)))
-                self._saw(AskRoute(topic, self.target.route(topic)))
-            self._saw(AskCluster(self.target.cluster()))
+                self._observe(QueryPublish(topic, self.target.publish(topic)))
+                self._observe(QueryRoute(topic, self.target.route(topic)))
+            self._observe(QueryCluster(self.target.cluster()))
 
     # -- the verdict
 
@@ -131,7 +131,7 @@ class RoutingSession:
         first = f"a name server; expiry after {times.expiry_s:g} s, a scan every {times.scan_s:g} s"
         return [first, *map(str, self._operations)]
 
-    def _saw(self, operation: Operation) -> None:
+    def _observe(self, operation: Operation) -> None:
         self._operations.append(operation)
         if self.unexplained:
             return

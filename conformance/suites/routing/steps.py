@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from mqproof.conformance.engine.shared_steps import Wait
 from mqproof.conformance.suites.routing.target import Broker, Route, Times
 
 
@@ -35,21 +36,13 @@ class Wipe:
     name: str
 
     def __str__(self) -> str:
-        return f"write permission of {self.name} is wiped"
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    seconds: float
-
-    def __str__(self) -> str:
-        return f"{self.seconds:g} s pass"
+        return f"the write permission of {self.name} is removed"
 
 
 @dataclass(frozen=True, slots=True)
 class Restart:
     def __str__(self) -> str:
-        return "the name server dies and starts again"
+        return "the name server is killed and restarted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +53,11 @@ class RegisterIsolated:
     topics: tuple[str, ...]
 
     def __str__(self) -> str:
-        return f"{self.broker} registers with {', '.join(self.topics)}: the name server is cut off"
+        return f"{self.broker} registers with {', '.join(self.topics)}: the name server is isolated"
 
 
 @dataclass(frozen=True, slots=True)
-class AskRoute:
+class QueryRoute:
     topic: str
     answer: Route | None
 
@@ -73,7 +66,7 @@ class AskRoute:
 
 
 @dataclass(frozen=True, slots=True)
-class AskCluster:
+class QueryCluster:
     answer: dict[str, frozenset[int]]
 
     def __str__(self) -> str:
@@ -82,12 +75,12 @@ class AskCluster:
 
 
 @dataclass(frozen=True, slots=True)
-class AskPublish:
+class QueryPublish:
     topic: str
     answer: frozenset[str]
 
     def __str__(self) -> str:
-        return f"a client sends {self.topic} to: {', '.join(sorted(self.answer)) or 'nobody'}"
+        return f"a client sends {self.topic} to: {', '.join(sorted(self.answer)) or 'no broker'}"
 
 
 Operation = (
@@ -98,9 +91,9 @@ Operation = (
     | Wipe
     | Wait
     | Restart
-    | AskRoute
-    | AskCluster
-    | AskPublish
+    | QueryRoute
+    | QueryCluster
+    | QueryPublish
 )
 
 

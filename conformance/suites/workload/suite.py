@@ -53,10 +53,10 @@ def run(options: RunOptions, progress: Callable[[int, int], None], play: Play) -
         messages=options.examples, faults=1 + options.examples // _EXAMPLES_PER_FAULT, seed=options.seed
     )
     stages = 4 + workload.faults
-    told = iter(range(1, stages))
+    numbers = iter(range(1, stages))
     try:
         history = play(
-            options.name_server, workload, lambda _: progress(next(told, stages), stages), options.controls
+            options.name_server, workload, lambda _: progress(next(numbers, stages), stages), options.controls
         )
     except UnknownTargetError:
         raise

@@ -4,7 +4,7 @@ from typing import Final
 
 from mqproof.conformance.wire import chapters
 from mqproof.conformance.wire.fields import fields
-from mqproof.conformance.wire.model import Ask, Expect, Operation, Request, Server, Since
+from mqproof.conformance.wire.model import Call, Expect, Operation, Request, Server, Since
 
 _SUBSCRIPTION: Final = (
     '{"classFilterMode":false,"codeSet":[],"expressionType":"TAG","subString":"*","subVersion":1,"tagsSet":[],'
@@ -23,7 +23,7 @@ _QUEUES: Final = (
 HEART_BEAT: Final = Operation(
     34, "HEART_BEAT", "heartbeat", Server.BROKER, chapters.CLIENT_REGISTRATION, body=_HEARTBEAT
 )
-BEATEN: Final = (Ask(Request(HEART_BEAT.code, body=_HEARTBEAT)),)
+BEATEN: Final = (Call(Request(HEART_BEAT.code, body=_HEARTBEAT)),)
 """Registers the connection's client as a consumer and a producer of the group `$live`."""
 
 UNREGISTER: Final = Operation(

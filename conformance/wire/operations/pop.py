@@ -4,7 +4,7 @@ from typing import Final
 
 from mqproof.conformance.wire import chapters
 from mqproof.conformance.wire.fields import fields
-from mqproof.conformance.wire.model import Ask, Expect, Kind, Operation, Server, Since
+from mqproof.conformance.wire.model import Call, Expect, Kind, Operation, Server, Since
 from mqproof.conformance.wire.operations.clients import BEATEN
 from mqproof.conformance.wire.requests import valid
 
@@ -46,7 +46,7 @@ POP: Final = Operation(
 )
 POPPED: Final = (
     *BEATEN,
-    Ask(
+    Call(
         valid(POP, consumerGroup="$live", queueId="0", pollTime="60000"),
         Expect(fields={"popTime": Kind.LONG, "reviveQid": Kind.INT}, records=1),
         keep={"pop_time": "popTime", "revive_queue": "reviveQid"},

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from mqproof.conformance.wire.model import Ask, Expect, Since
+from mqproof.conformance.wire.model import Call, Expect, Since
 from mqproof.conformance.wire.operations.administration import (
     ALL_GROUPS,
     ALL_TOPICS,
@@ -26,10 +26,10 @@ from mqproof.conformance.wire.operations.inspection import (
 from mqproof.conformance.wire.operations.messages import PULL, SEND_V2
 from mqproof.conformance.wire.operations.offsets import QUERY_OFFSET
 from mqproof.conformance.wire.requests import valid
-from mqproof.conformance.wire.semantics.rule import Rule, asked, code
+from mqproof.conformance.wire.semantics.rule import Rule, call, code
 
 _REFUSED: Final = code(1, 29)
-_CREATED: Final = asked(CREATE_TOPIC, topic="$gone")
+_CREATED: Final = call(CREATE_TOPIC, topic="$gone")
 
 
 def _group(**changed: str) -> str:
@@ -43,30 +43,30 @@ RULES: Final = (
     Rule(
         CREATE_TOPIC,
         400,
-        "with a name that no topic can have is refused",
-        (asked(CREATE_TOPIC, _REFUSED, topic="a b"),),
+        "with an invalid topic name is refused",
+        (call(CREATE_TOPIC, _REFUSED, topic="a b"),),
     ),
     Rule(
         CREATE_TOPIC,
         401,
         "with a name of 128 characters is refused",
-        (asked(CREATE_TOPIC, _REFUSED, topic="w" * 128),),
+        (call(CREATE_TOPIC, _REFUSED, topic="w" * 128),),
     ),
-    Rule(CREATE_TOPIC, 402, "of TBW102 is refused", (asked(CREATE_TOPIC, _REFUSED, topic="TBW102"),)),
+    Rule(CREATE_TOPIC, 402, "of TBW102 is refused", (call(CREATE_TOPIC, _REFUSED, topic="TBW102"),)),
     Rule(
         CREATE_TOPIC,
         403,
-        "is among all topics then",
-        (_CREATED, asked(ALL_TOPICS, Expect(has=('"topicName":"$gone"',)))),
+        "is then in the list of all topics",
+        (_CREATED, call(ALL_TOPICS, Expect(has=('"topicName":"$gone"',)))),
     ),
     Rule(
         CREATE_TOPIC,
         404,
-        "makes queues that can be sent to",
+        "creates queues that accept sends",
         (
             _CREATED,
-            asked(SEND_V2, SEND_V2.expect, b="$gone", e="1"),
-            asked(SEND_V2, _REFUSED, b="$gone", e="2"),
+            call(SEND_V2, SEND_V2.expect, b="$gone", e="1"),
+            call(SEND_V2, _REFUSED, b="$gone", e="2"),
         ),
     ),
     Rule(
@@ -75,108 +75,106 @@ RULES: Final = (
         "changes a topic that exists",
         (
             _CREATED,
-            asked(CREATE_TOPIC, topic="$gone", writeQueueNums="3", readQueueNums="3"),
-            asked(SEND_V2, SEND_V2.expect, b="$gone", e="2"),
+            call(CREATE_TOPIC, topic="$gone", writeQueueNums="3", readQueueNums="3"),
+            call(SEND_V2, SEND_V2.expect, b="$gone", e="2"),
         ),
     ),
     Rule(
         CREATE_TOPIC,
         406,
-        "without the permission to read is not pulled from",
-        (asked(CREATE_TOPIC, topic="$gone", perm="2"), asked(PULL, code(16), topic="$gone")),
+        "without read permission cannot be pulled",
+        (call(CREATE_TOPIC, topic="$gone", perm="2"), call(PULL, code(16), topic="$gone")),
     ),
-    Rule(DELETE_TOPIC, 400, "of a system topic is refused", (asked(DELETE_TOPIC, _REFUSED, topic="TBW102"),)),
+    Rule(DELETE_TOPIC, 400, "of a system topic is refused", (call(DELETE_TOPIC, _REFUSED, topic="TBW102"),)),
     Rule(
         DELETE_TOPIC,
         401,
-        "is unknown then",
-        (_CREATED, asked(DELETE_TOPIC), asked(PULL, code(17), topic="$gone")),
+        "is then unknown",
+        (_CREATED, call(DELETE_TOPIC), call(PULL, code(17), topic="$gone")),
     ),
     Rule(
         DELETE_TOPIC,
         402,
-        "is not among all topics then",
-        (_CREATED, asked(DELETE_TOPIC), asked(ALL_TOPICS, Expect(lacks=('"topicName":"$gone"',)))),
+        "is then not in the list of all topics",
+        (_CREATED, call(DELETE_TOPIC), call(ALL_TOPICS, Expect(lacks=('"topicName":"$gone"',)))),
     ),
-    Rule(
-        TOPIC_CONFIG, 400, "of an unknown topic is refused", (asked(TOPIC_CONFIG, code(17), topic="$gone"),)
-    ),
+    Rule(TOPIC_CONFIG, 400, "of an unknown topic is refused", (call(TOPIC_CONFIG, code(17), topic="$gone"),)),
     Rule(
         SYSTEM_TOPICS,
         400,
-        "lacks what is no system topic",
-        (asked(SYSTEM_TOPICS, Expect(lacks=('"$topic"',))),),
+        "contains only system topics",
+        (call(SYSTEM_TOPICS, Expect(lacks=('"$topic"',))),),
     ),
     Rule(
         CREATE_GROUP,
         400,
-        "is among all groups then",
-        (Ask(valid(CREATE_GROUP, _group())), asked(ALL_GROUPS, Expect(has=('"groupName":"$gone"',)))),
+        "is then in the list of all groups",
+        (Call(valid(CREATE_GROUP, _group())), call(ALL_GROUPS, Expect(has=('"groupName":"$gone"',)))),
     ),
     Rule(
         CREATE_GROUP,
         401,
-        "that may not consume does not pull",
+        "without permission to consume cannot pull",
         (
-            Ask(valid(CREATE_GROUP, _group(consumeEnable="false"))),
-            asked(PULL, code(16), consumerGroup="$gone"),
+            Call(valid(CREATE_GROUP, _group(consumeEnable="false"))),
+            call(PULL, code(16), consumerGroup="$gone"),
         ),
     ),
     Rule(
         DELETE_GROUP,
         400,
-        "is not among all groups then",
+        "is then not in the list of all groups",
         (
-            Ask(valid(CREATE_GROUP, _group())),
-            asked(DELETE_GROUP),
-            asked(ALL_GROUPS, Expect(lacks=('"groupName":"$gone"',))),
+            Call(valid(CREATE_GROUP, _group())),
+            call(DELETE_GROUP),
+            call(ALL_GROUPS, Expect(lacks=('"groupName":"$gone"',))),
         ),
     ),
     Rule(
         GROUP_CONFIG,
         400,
-        "of an unknown group is told so, or makes it",
-        (asked(GROUP_CONFIG, code(26, 0), group="$gone"),),
+        "of an unknown group is refused, or creates it",
+        (call(GROUP_CONFIG, code(26, 0), group="$gone"),),
     ),
     Rule(
         UPDATE_CONFIG,
         400,
         "of a path of the configuration is not allowed",
-        (Ask(valid(UPDATE_CONFIG, "brokerConfigPath=/nowhere\n"), code(16)),),
+        (Call(valid(UPDATE_CONFIG, "brokerConfigPath=/nowhere\n"), code(16)),),
         Since.V5,
     ),
-    Rule(TOPIC_STATS, 400, "of an unknown topic is refused", (asked(TOPIC_STATS, code(17), topic="$gone"),)),
+    Rule(TOPIC_STATS, 400, "of an unknown topic is refused", (call(TOPIC_STATS, code(17), topic="$gone"),)),
     Rule(
         CONSUME_STATS,
         400,
-        "of a topic tells of each queue",
-        (asked(CONSUME_STATS, Expect(has=('"brokerOffset":8', '"consumerOffset":3')), topic="$topic"),),
+        "of a topic reports each queue",
+        (call(CONSUME_STATS, Expect(has=('"brokerOffset":8', '"consumerOffset":3')), topic="$topic"),),
     ),
     Rule(
         STATS_DATA,
         400,
         "of an unknown item is refused",
-        (asked(STATS_DATA, code(1), statsName="NOTHING", statsKey="$gone"),),
+        (call(STATS_DATA, code(1), statsName="NOTHING", statsKey="$gone"),),
     ),
     Rule(
         WHO_CONSUMES,
         400,
         "of a topic without groups is an empty list",
-        (asked(WHO_CONSUMES, Expect(has=('"groupList":[]',)), topic="$gone"),),
+        (call(WHO_CONSUMES, Expect(has=('"groupList":[]',)), topic="$gone"),),
     ),
     Rule(
         CLONE_OFFSET,
         400,
-        "gives a group another one's offsets",
+        "copies the offsets of another group",
         (
-            asked(CLONE_OFFSET, destGroup="$gone"),
-            asked(QUERY_OFFSET, Expect(values={"offset": "3"}), consumerGroup="$gone"),
+            call(CLONE_OFFSET, destGroup="$gone"),
+            call(QUERY_OFFSET, Expect(values={"offset": "3"}), consumerGroup="$gone"),
         ),
     ),
     Rule(
         CONSUME_QUEUE,
         400,
-        "of a queue tells its extent",
-        (asked(CONSUME_QUEUE, Expect(has=('"maxQueueIndex":8', '"minQueueIndex":0'))),),
+        "of a queue reports its range",
+        (call(CONSUME_QUEUE, Expect(has=('"maxQueueIndex":8', '"minQueueIndex":0'))),),
     ),
 )

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Final
 
-from mqproof.conformance.wire.model import ANY, Ask, Awaited, Expect, Hangup, Pushed, Put, Strength
+from mqproof.conformance.wire.model import ANY, Awaited, Call, Expect, Hangup, Pushed, Put, Strength
 from mqproof.conformance.wire.operations.administration import ALL_TOPICS
 from mqproof.conformance.wire.operations.clients import (
     BEATEN,
@@ -20,39 +20,39 @@ from mqproof.conformance.wire.operations.clients import (
 )
 from mqproof.conformance.wire.operations.messages import SEND_REPLY_V2
 from mqproof.conformance.wire.requests import valid
-from mqproof.conformance.wire.semantics.rule import Rule, asked, code, eventually
+from mqproof.conformance.wire.semantics.rule import Rule, call, code, eventually
 
 _IDS_CHANGED: Final = Pushed(40, {"consumerGroup": "$live"})
 
 
-def _by_other(ask: Ask) -> Ask:
+def _by_other(step: Call) -> Call:
     """Return the same request by a second client, on its own connection."""
-    assert isinstance(ask.request.body, str)
-    request = replace(ask.request, body=ask.request.body.replace("$client", "${client}b"))
-    return replace(ask, request=request, connection="b")
+    assert isinstance(step.request.body, str)
+    request = replace(step.request, body=step.request.body.replace("$client", "${client}b"))
+    return replace(step, request=request, connection="b")
 
 
 _SECOND: Final = _by_other(BEATEN[0])
-_LOCKED: Final = Ask(valid(LOCK), LOCK.expect)
+_LOCKED: Final = Call(valid(LOCK), LOCK.expect)
 _NOT_LOCKED: Final = replace(_LOCKED, expect=Expect(has=('"lockOKMQSet":[]',)))
-_UNLOCKED: Final = Ask(valid(UNLOCK))
+_UNLOCKED: Final = Call(valid(UNLOCK))
 _NO_QUEUES: Final = '{"clientId":"$client","consumerGroup":"$live","mqSet":[]}'
-_LISTED: Final = asked(CONSUMER_LIST, CONSUMER_LIST.expect)
+_LISTED: Final = call(CONSUMER_LIST, CONSUMER_LIST.expect)
 
 
 RULES: Final = (
-    Rule(HEART_BEAT, 400, "of a second member is told to the first", (*BEATEN, _SECOND, _IDS_CHANGED)),
+    Rule(HEART_BEAT, 400, "of a second member notifies the first", (*BEATEN, _SECOND, _IDS_CHANGED)),
     Rule(
         HEART_BEAT,
         401,
-        "makes the group's retry topic",
-        (*BEATEN, asked(ALL_TOPICS, Expect(has=('"%RETRY%$live":{',)))),
+        "creates the group's retry topic",
+        (*BEATEN, call(ALL_TOPICS, Expect(has=('"%RETRY%$live":{',)))),
     ),
     Rule(
         HEART_BEAT,
         402,
         "of two members lists both",
-        (*BEATEN, _SECOND, asked(CONSUMER_LIST, Expect(has=('"$client"', '"${client}b"')))),
+        (*BEATEN, _SECOND, call(CONSUMER_LIST, Expect(has=('"$client"', '"${client}b"')))),
     ),
     Rule(HEART_BEAT, 403, "twice lists a member once", (*BEATEN, *BEATEN, _LISTED)),
     Rule(
@@ -61,52 +61,52 @@ RULES: Final = (
         "ends with the connection",
         (*BEATEN, _SECOND, Hangup("b"), eventually(_LISTED), _IDS_CHANGED),
     ),
-    Rule(UNREGISTER, 400, "ends the membership", (*BEATEN, asked(UNREGISTER), asked(CONSUMER_LIST, code(1)))),
+    Rule(UNREGISTER, 400, "ends the membership", (*BEATEN, call(UNREGISTER), call(CONSUMER_LIST, code(1)))),
     Rule(
         UNREGISTER,
         401,
-        "of a client that nobody knows succeeds",
-        (asked(UNREGISTER, clientID="nobody", producerGroup="$gone", consumerGroup="$gone"),),
+        "of an unknown client succeeds",
+        (call(UNREGISTER, clientID="nobody", producerGroup="$gone", consumerGroup="$gone"),),
     ),
     Rule(
         UNREGISTER,
         402,
-        "of the producer alone leaves the consumer",
-        (*BEATEN, asked(UNREGISTER, consumerGroup=None), _LISTED),
+        "of only the producer keeps the consumer",
+        (*BEATEN, call(UNREGISTER, consumerGroup=None), _LISTED),
     ),
     Rule(
         CONSUMER_LIST,
         400,
         "of a group without members is refused",
-        (asked(CONSUMER_LIST, code(1), consumerGroup="$gone"),),
+        (call(CONSUMER_LIST, code(1), consumerGroup="$gone"),),
     ),
     Rule(
         CONSUMER_CONNECTIONS,
         400,
-        "of a group without members is told so",
-        (asked(CONSUMER_CONNECTIONS, code(206), consumerGroup="$gone"),),
+        "of a group without members is refused",
+        (call(CONSUMER_CONNECTIONS, code(206), consumerGroup="$gone"),),
     ),
     Rule(
         PRODUCER_CONNECTIONS,
         400,
         "of a group without members is refused",
-        (asked(PRODUCER_CONNECTIONS, code(1), producerGroup="$gone"),),
+        (call(PRODUCER_CONNECTIONS, code(1), producerGroup="$gone"),),
     ),
-    Rule(LOCK, 400, "is not given to a second client", (_LOCKED, _by_other(_NOT_LOCKED))),
+    Rule(LOCK, 400, "is not granted to a second client", (_LOCKED, _by_other(_NOT_LOCKED))),
     Rule(LOCK, 401, "is renewed by its holder", (_LOCKED, _LOCKED)),
     Rule(
         LOCK,
         402,
         "of no queues is an empty answer",
-        (Ask(valid(LOCK, _NO_QUEUES), Expect(has=('"lockOKMQSet":[]',))),),
+        (Call(valid(LOCK, _NO_QUEUES), Expect(has=('"lockOKMQSet":[]',))),),
     ),
     Rule(
         LOCK,
         403,
         "of another group is another lock",
-        (_LOCKED, Ask(valid(LOCK, str(LOCK.body).replace("$live", "${live}b")), LOCK.expect)),
+        (_LOCKED, Call(valid(LOCK, str(LOCK.body).replace("$live", "${live}b")), LOCK.expect)),
     ),
-    Rule(UNLOCK, 400, "makes the lock free", (_LOCKED, _UNLOCKED, _by_other(_LOCKED))),
+    Rule(UNLOCK, 400, "releases the lock", (_LOCKED, _UNLOCKED, _by_other(_LOCKED))),
     Rule(
         UNLOCK,
         401,
@@ -116,10 +116,10 @@ RULES: Final = (
     Rule(
         RUNNING_INFO,
         400,
-        "is passed on, and the answer comes back",
+        "is forwarded, and the answer is returned",
         (
             *BEATEN,
-            asked(RUNNING_INFO, ANY),
+            call(RUNNING_INFO, ANY),
             Put("info", valid(RUNNING_INFO, consumerGroup="$live", clientId="$client"), "b"),
             Pushed(307, {"consumerGroup": "$live", "clientId": "$client"}, reply='{"wire":"$case"}'),
             Awaited("info", Expect(has=('{"wire":"$case"}',))),
@@ -128,10 +128,10 @@ RULES: Final = (
     Rule(
         CONSUME_DIRECTLY,
         400,
-        "is passed on with the message, and the answer comes back",
+        "is forwarded with the message, and the answer is returned",
         (
             *BEATEN,
-            asked(CONSUME_DIRECTLY, ANY),
+            call(CONSUME_DIRECTLY, ANY),
             Put(
                 "result",
                 valid(CONSUME_DIRECTLY, consumerGroup="$live", clientId="$client", topic="$topic"),
@@ -146,10 +146,10 @@ RULES: Final = (
     Rule(
         CONSUMER_STATUS,
         400,
-        "asks each member",
+        "queries each member",
         (
             *BEATEN,
-            asked(CONSUMER_STATUS, ANY),
+            call(CONSUMER_STATUS, ANY),
             Put("status", valid(CONSUMER_STATUS, group="$live"), "b"),
             Pushed(221, {"topic": "$topic", "group": "$live"}, reply='{"messageQueueTable":{}}'),
             Awaited("status", Expect(has=('"consumerTable":{', '"$client"'))),
@@ -161,7 +161,7 @@ RULES: Final = (
         "is pushed to the client that waits for it",
         (
             *BEATEN,
-            asked(SEND_REPLY_V2, ANY),
+            call(SEND_REPLY_V2, ANY),
             Put(
                 "reply",
                 valid(
@@ -178,8 +178,8 @@ RULES: Final = (
     Rule(
         SEND_REPLY_V2,
         401,
-        "to a client that is not there is refused",
-        (asked(SEND_REPLY_V2, Expect(codes=(), not_codes=(0,))),),
+        "to an unknown client is refused",
+        (call(SEND_REPLY_V2, Expect(codes=(), not_codes=(0,))),),
         strength=Strength.SHOULD,
     ),
 )

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Final
 
 from mqproof.conformance.wire import chapters
-from mqproof.conformance.wire.model import COMMIT_OFFSET, Ask, Awaited, Expect, Kind, Put, Since, Strength
+from mqproof.conformance.wire.model import COMMIT_OFFSET, Awaited, Call, Expect, Kind, Put, Since, Strength
 from mqproof.conformance.wire.operations.administration import CREATE_TOPIC
 from mqproof.conformance.wire.operations.clients import BEATEN
 from mqproof.conformance.wire.operations.messages import (
@@ -22,28 +22,28 @@ from mqproof.conformance.wire.operations.messages import (
 )
 from mqproof.conformance.wire.operations.offsets import QUERY_OFFSET
 from mqproof.conformance.wire.requests import valid
-from mqproof.conformance.wire.semantics.rule import Rule, asked, code, eventually
+from mqproof.conformance.wire.semantics.rule import Rule, call, code, eventually
 
 _TRACED: Final = {"MSG_REGION": Kind.TEXT, "TRACE_ON": Kind.BOOL}
 _REFUSED: Final = code(1, 29)
 _BODY_MAX: Final = 4 << 20
 _PROPERTIES_MAX: Final = 32_767
-_FRESH: Final = asked(CREATE_TOPIC, topic="$own")
+_FRESH: Final = call(CREATE_TOPIC, topic="$own")
 """Creates a topic of the case's own, whose two queues are empty."""
 _NOTHING: Final = Expect(codes=(19,), values={"nextBeginOffset": "0"})
 _FOUND_ONE: Final = Expect(fields=PULL.expect.fields, records=1, has=("wire-$case",))
 _STORED_FIRST: Final = Expect(values={"queueOffset": "0", "queueId": "1"})
 
 
-def _sent(body: str | bytes = "wire-$case", expect: Expect | None = None, **fields: str | None) -> Ask:
-    return Ask(valid(SEND_V2, body, b="$own", e="1", **fields), expect or Expect())
+def _sent(body: str | bytes = "wire-$case", expect: Expect | None = None, **fields: str | None) -> Call:
+    return Call(valid(SEND_V2, body, b="$own", e="1", **fields), expect or Expect())
 
 
-def _pulled(expect: Expect, **fields: str | None) -> Ask:
-    return asked(PULL, expect, **{"topic": "$own", "queueId": "1", "maxMsgNums": "32", **fields})
+def _pulled(expect: Expect, **fields: str | None) -> Call:
+    return call(PULL, expect, **{"topic": "$own", "queueId": "1", "maxMsgNums": "32", **fields})
 
 
-def _found(expect: Expect, **fields: str | None) -> Ask:
+def _found(expect: Expect, **fields: str | None) -> Call:
     """Pull until the message is found.
 
     Released brokers make it readable shortly after its send is answered.
@@ -51,16 +51,16 @@ def _found(expect: Expect, **fields: str | None) -> Ask:
     return eventually(_pulled(expect, **fields))
 
 
-def _dead_letter() -> Ask:
+def _dead_letter() -> Call:
     topic = {"topic": "%DLQ%$live", "consumerGroup": "$live"}
-    return eventually(asked(PULL, Expect(records=1, has=("$key",)), **topic))
+    return eventually(call(PULL, Expect(records=1, has=("$key",)), **topic))
 
 
-def _batched(body: bytes, expect: Expect | None = None) -> Ask:
-    return Ask(valid(SEND_BATCH, body, b="$own", e="1"), expect or Expect())
+def _batched(body: bytes, expect: Expect | None = None) -> Call:
+    return Call(valid(SEND_BATCH, body, b="$own", e="1"), expect or Expect())
 
 
-def _tagged(tag: str) -> Ask:
+def _tagged(tag: str) -> Call:
     return _sent(f"wire-$case-{tag}", i=f"TAGS\x01{tag}\x02")
 
 
@@ -71,19 +71,19 @@ _HALF: Final = replace(
 )
 
 
-def _ended(expect: Expect | None = None, **fields: str | None) -> Ask:
+def _ended(expect: Expect | None = None, **fields: str | None) -> Call:
     given = {"tranStateTableOffset": "$half_queue", "commitLogOffset": "$half", "msgId": "half-$case"}
-    return asked(END_TRANSACTION, expect, **{**given, **fields})
+    return call(END_TRANSACTION, expect, **{**given, **fields})
 
 
 RULES: Final = (
-    Rule(SEND_V2, 400, "to a queue that the topic has not is refused", (asked(SEND_V2, _REFUSED, e="4"),)),
-    Rule(SEND_V2, 401, "to queue -1 goes to any queue", (asked(SEND_V2, SEND_V2.expect, e="-1"),)),
+    Rule(SEND_V2, 400, "to a missing queue is refused", (call(SEND_V2, _REFUSED, e="4"),)),
+    Rule(SEND_V2, 401, "to queue -1 goes to any queue", (call(SEND_V2, SEND_V2.expect, e="-1"),)),
     Rule(
         SEND_V2,
         402,
-        "to a name that no topic can have is refused",
-        (asked(SEND_V2, _REFUSED, b="a b"),),
+        "to an invalid topic name is refused",
+        (call(SEND_V2, _REFUSED, b="a b"),),
         source=chapters.TOPICS,
     ),
     *(
@@ -91,7 +91,7 @@ RULES: Final = (
             SEND_V2,
             number,
             f"to {topic} is not allowed",
-            (asked(SEND_V2, code(16), b=topic),),
+            (call(SEND_V2, code(16), b=topic),),
             source=chapters.TOPICS,
         )
         for number, topic in enumerate(
@@ -110,30 +110,30 @@ RULES: Final = (
         SEND_V2,
         409,
         "to an unknown topic without a template is refused",
-        (asked(SEND_V2, code(17), b="$gone", c="$gone"),),
+        (call(SEND_V2, code(17), b="$gone", c="$gone"),),
         source=chapters.TOPICS,
     ),
     Rule(
         SEND_V2,
         410,
         "with a body beyond 4 MiB is refused",
-        (Ask(valid(SEND_V2, bytes(_BODY_MAX + 1)), code(13)),),
+        (Call(valid(SEND_V2, bytes(_BODY_MAX + 1)), code(13)),),
     ),
     Rule(
         SEND_V2,
         411,
         "with properties beyond 32767 bytes is refused",
-        (asked(SEND_V2, code(13), i="k\x01" + "v" * _PROPERTIES_MAX + "\x02"),),
+        (call(SEND_V2, code(13), i="k\x01" + "v" * _PROPERTIES_MAX + "\x02"),),
         source=chapters.PROPERTIES,
     ),
-    Rule(SEND_V2, 412, "is answered with region and trace switch", (asked(SEND_V2, Expect(fields=_TRACED)),)),
+    Rule(SEND_V2, 412, "is answered with region and trace switch", (call(SEND_V2, Expect(fields=_TRACED)),)),
     Rule(
         SEND_V2,
         413,
         "is refused with region and trace switch",
-        (asked(SEND_V2, Expect(codes=(16,), fields=_TRACED), b="SELF_TEST_TOPIC"),),
+        (call(SEND_V2, Expect(codes=(16,), fields=_TRACED), b="SELF_TEST_TOPIC"),),
     ),
-    Rule(SEND_V2, 414, "stores what can be pulled", (_FRESH, _sent(), _found(_FOUND_ONE))),
+    Rule(SEND_V2, 414, "stores a message that can be pulled", (_FRESH, _sent(), _found(_FOUND_ONE))),
     Rule(
         SEND_V2,
         415,
@@ -143,7 +143,7 @@ RULES: Final = (
     Rule(
         SEND_V2,
         416,
-        "with a delay is not to be pulled yet",
+        "with a delay cannot be pulled yet",
         (_FRESH, _sent("late", i="DELAY\x0118\x02"), _sent(), _found(replace(_FOUND_ONE, lacks=("late",)))),
         source=chapters.DELAYED_MESSAGES,
     ),
@@ -163,8 +163,8 @@ RULES: Final = (
     Rule(
         SEND,
         400,
-        "stores what can be pulled",
-        (_FRESH, Ask(valid(SEND, "wire-$case", topic="$own", queueId="1")), _found(_FOUND_ONE)),
+        "stores a message that can be pulled",
+        (_FRESH, Call(valid(SEND, "wire-$case", topic="$own", queueId="1")), _found(_FOUND_ONE)),
     ),
     Rule(
         SEND_BATCH,
@@ -185,8 +185,8 @@ RULES: Final = (
     Rule(
         SEND_BATCH,
         402,
-        "of what is no batch is answered",
-        (Ask(valid(SEND_BATCH, b"wire", e="2"), Expect(codes=(), not_codes=(0,))),),
+        "of an invalid batch is answered",
+        (Call(valid(SEND_BATCH, b"wire", e="2"), Expect(codes=(), not_codes=(0,))),),
         strength=Strength.SHOULD,
     ),
     Rule(
@@ -199,32 +199,32 @@ RULES: Final = (
         PULL,
         400,
         "at the end finds nothing, at once",
-        (asked(PULL, Expect(codes=(19,), values={"nextBeginOffset": "8"}), queueOffset="8"),),
+        (call(PULL, Expect(codes=(19,), values={"nextBeginOffset": "8"}), queueOffset="8"),),
     ),
     Rule(
         PULL,
         401,
         "beyond the end is moved to it",
-        (asked(PULL, Expect(codes=(21,), values={"nextBeginOffset": "8"}), queueOffset="99999999"),),
+        (call(PULL, Expect(codes=(21,), values={"nextBeginOffset": "8"}), queueOffset="99999999"),),
     ),
     Rule(
         PULL,
         402,
         "before the beginning is moved to it",
-        (asked(PULL, Expect(codes=(21,), values={"nextBeginOffset": "0"}), queueOffset="-1"),),
+        (call(PULL, Expect(codes=(21,), values={"nextBeginOffset": "0"}), queueOffset="-1"),),
     ),
     Rule(
         PULL,
         403,
         "at 0 of an empty queue finds nothing",
-        (asked(PULL, code(19), consumerGroup="$live", topic="$other", queueId="3"),),
+        (call(PULL, code(19), consumerGroup="$live", topic="$other", queueId="3"),),
     ),
     Rule(
         PULL,
         404,
         "elsewhere in an empty queue is moved to 0",
         (
-            asked(
+            call(
                 PULL,
                 Expect(codes=(21,), values={"nextBeginOffset": "0"}),
                 consumerGroup="$live",
@@ -234,46 +234,46 @@ RULES: Final = (
             ),
         ),
     ),
-    Rule(PULL, 405, "from an unknown topic is refused", (asked(PULL, code(17), topic="$gone"),)),
-    Rule(PULL, 406, "from a queue that the topic has not is refused", (asked(PULL, _REFUSED, queueId="4"),)),
-    Rule(PULL, 407, "from queue -1 is refused", (asked(PULL, _REFUSED, queueId="-1"),)),
+    Rule(PULL, 405, "from an unknown topic is refused", (call(PULL, code(17), topic="$gone"),)),
+    Rule(PULL, 406, "from a missing queue is refused", (call(PULL, _REFUSED, queueId="4"),)),
+    Rule(PULL, 407, "from queue -1 is refused", (call(PULL, _REFUSED, queueId="-1"),)),
     Rule(
         PULL,
         408,
         "without a subscription, and none in a heartbeat, is refused",
-        (asked(PULL, code(24), consumerGroup="$live", sysFlag="0"),),
+        (call(PULL, code(24), consumerGroup="$live", sysFlag="0"),),
     ),
     Rule(
         PULL,
         409,
-        "without a subscription takes that of the heartbeat",
-        (*BEATEN, asked(PULL, PULL.expect, consumerGroup="$live", sysFlag="0", subVersion="1")),
+        "without a subscription uses that of the heartbeat",
+        (*BEATEN, call(PULL, PULL.expect, consumerGroup="$live", sysFlag="0", subVersion="1")),
     ),
     Rule(
         PULL,
         410,
         "of a topic that the heartbeat does not name is refused",
-        (*BEATEN, asked(PULL, code(24), consumerGroup="$live", sysFlag="0", topic="$other")),
+        (*BEATEN, call(PULL, code(24), consumerGroup="$live", sysFlag="0", topic="$other")),
     ),
     Rule(
         PULL,
         411,
         "with a newer subscription than the heartbeat's is refused",
-        (*BEATEN, asked(PULL, code(25), consumerGroup="$live", sysFlag="0", subVersion="2")),
+        (*BEATEN, call(PULL, code(25), consumerGroup="$live", sysFlag="0", subVersion="2")),
         strength=Strength.SHOULD,
     ),
     Rule(
         PULL,
         412,
-        "brings no more than was asked for",
-        (asked(PULL, Expect(records=2, values={"nextBeginOffset": "2"}), maxMsgNums="2"),),
+        "returns no more messages than requested",
+        (call(PULL, Expect(records=2, values={"nextBeginOffset": "2"}), maxMsgNums="2"),),
     ),
     Rule(
         PULL,
         413,
-        "brings at most 32 messages, and goes on from there",
+        "returns at most 32 messages, with the matching next offset",
         (
-            asked(
+            call(
                 PULL, Expect(records=8, values={"nextBeginOffset": "8", "minOffset": "0"}), maxMsgNums="1000"
             ),
         ),
@@ -281,13 +281,13 @@ RULES: Final = (
     Rule(
         PULL,
         414,
-        "tells the end of the queue",
-        (asked(PULL, Expect(codes=(19,), values={"maxOffset": "8", "minOffset": "0"}), queueOffset="8"),),
+        "returns the end of the queue",
+        (call(PULL, Expect(codes=(19,), values={"maxOffset": "8", "minOffset": "0"}), queueOffset="8"),),
     ),
     Rule(
         PULL,
         415,
-        "brings the messages of its tag only",
+        "returns only the messages of its tag",
         (
             _FRESH,
             _tagged("TagA"),
@@ -300,7 +300,7 @@ RULES: Final = (
     Rule(
         PULL,
         416,
-        "brings the messages of either of two tags",
+        "returns the messages of either of two tags",
         (
             _FRESH,
             _tagged("TagA"),
@@ -312,19 +312,19 @@ RULES: Final = (
     Rule(
         PULL,
         417,
-        "where no tag matches is told to go on",
+        "without a matching tag returns a later next offset",
         (_FRESH, _tagged("TagA"), _found(Expect(codes=(20,)), subscription="TagB")),
     ),
     Rule(
         PULL,
         418,
-        "by SQL is refused where that is off",
-        (asked(PULL, code(1, 23), expressionType="SQL92", subscription="a >"),),
+        "by SQL is refused if it is disabled",
+        (call(PULL, code(1, 23), expressionType="SQL92", subscription="a >"),),
     ),
     Rule(
         PULL,
         419,
-        "is held until a message comes",
+        "is held until a message arrives",
         (
             _FRESH,
             Put("held", _pulled(_FOUND_ONE, sysFlag="6", suspendTimeoutMillis="60000").request),
@@ -335,7 +335,7 @@ RULES: Final = (
     Rule(
         PULL,
         420,
-        "is not held for less than it asks",
+        "is not held for less than the requested time",
         (
             _FRESH,
             _pulled(
@@ -348,45 +348,45 @@ RULES: Final = (
     Rule(
         PULL,
         421,
-        "commits the offset that it brings",
+        "commits the offset in the request",
         (
             *BEATEN,
-            asked(PULL, PULL.expect, consumerGroup="$live", sysFlag="5", commitOffset="4"),
-            asked(QUERY_OFFSET, Expect(values={"offset": "4"}), consumerGroup="$live"),
+            call(PULL, PULL.expect, consumerGroup="$live", sysFlag="5", commitOffset="4"),
+            call(QUERY_OFFSET, Expect(values={"offset": "4"}), consumerGroup="$live"),
         ),
     ),
     Rule(
         PULL,
         422,
-        "goes on behind a held one on the same connection",
+        "continues after a held one on the same connection",
         (
             _FRESH,
             Put("held", _pulled(_FOUND_ONE, sysFlag="6", suspendTimeoutMillis="60000").request),
-            asked(PULL, PULL.expect),
+            call(PULL, PULL.expect),
             _sent(),
             Awaited("held", _FOUND_ONE),
         ),
     ),
     Rule(
-        SEND_BACK, 400, "of what is no message is refused", (asked(SEND_BACK, code(1), offset="99999999999"),)
+        SEND_BACK, 400, "of a missing message is refused", (call(SEND_BACK, code(1), offset="99999999999"),)
     ),
     Rule(
         SEND_BACK,
         401,
-        "makes the dead letter at once with level -1",
+        "creates the dead letter at once with level -1",
         (
             *BEATEN,
-            asked(SEND_BACK, group="$live", delayLevel="-1"),
+            call(SEND_BACK, group="$live", delayLevel="-1"),
             _dead_letter(),
         ),
     ),
     Rule(
         SEND_BACK,
         402,
-        "beyond its greatest number of times makes a dead letter",
+        "beyond the maximum number of retries creates a dead letter",
         (
             *BEATEN,
-            asked(SEND_BACK, group="$live", maxReconsumeTimes="0"),
+            call(SEND_BACK, group="$live", maxReconsumeTimes="0"),
             _dead_letter(),
         ),
     ),
@@ -396,40 +396,40 @@ RULES: Final = (
         "with a level waits in the schedule topic",
         (
             *BEATEN,
-            asked(SEND_BACK, group="$live", delayLevel="18"),
-            asked(PULL, code(19), topic="%RETRY%$live", consumerGroup="$live"),
+            call(SEND_BACK, group="$live", delayLevel="18"),
+            call(PULL, code(19), topic="%RETRY%$live", consumerGroup="$live"),
         ),
     ),
     Rule(
         QUERY_MESSAGE,
         400,
         "of an unknown key finds nothing",
-        (asked(QUERY_MESSAGE, code(22), key="none-$case"),),
+        (call(QUERY_MESSAGE, code(22), key="none-$case"),),
     ),
     Rule(
         QUERY_MESSAGE,
         401,
-        "by a unique key finds that one",
-        (asked(QUERY_MESSAGE, Expect(records=1, has=("${key}3",)), key="${key}3", _UNIQUE_KEY_QUERY="true"),),
+        "by a unique key finds that message",
+        (call(QUERY_MESSAGE, Expect(records=1, has=("${key}3",)), key="${key}3", _UNIQUE_KEY_QUERY="true"),),
     ),
-    Rule(QUERY_MESSAGE, 402, "finds all messages of a key", (asked(QUERY_MESSAGE, Expect(records=8)),)),
+    Rule(QUERY_MESSAGE, 402, "finds all messages of a key", (call(QUERY_MESSAGE, Expect(records=8)),)),
     Rule(
         QUERY_MESSAGE,
         403,
-        "finds no more than was asked for",
-        (asked(QUERY_MESSAGE, Expect(records=3), maxNum="3"),),
+        "finds no more messages than requested",
+        (call(QUERY_MESSAGE, Expect(records=3), maxNum="3"),),
     ),
     Rule(
         QUERY_MESSAGE,
         404,
         "in another time finds nothing",
-        (asked(QUERY_MESSAGE, code(22), beginTimestamp="0", endTimestamp="1000"),),
+        (call(QUERY_MESSAGE, code(22), beginTimestamp="0", endTimestamp="1000"),),
     ),
     Rule(
         VIEW_MESSAGE,
         400,
-        "where no message begins is refused",
-        (asked(VIEW_MESSAGE, code(1), offset="99999999999"),),
+        "at an offset without a message is refused",
+        (call(VIEW_MESSAGE, code(1), offset="99999999999"),),
     ),
     Rule(
         END_TRANSACTION,
@@ -458,15 +458,15 @@ RULES: Final = (
     Rule(
         END_TRANSACTION,
         404,
-        "of what is no message is refused",
+        "of a missing message is refused",
         (_FRESH, _HALF, _ended(code(1), commitLogOffset="99999999999")),
     ),
-    Rule(RESUME_CHECK, 400, "of what is no message is refused", (asked(RESUME_CHECK, code(1)),)),
+    Rule(RESUME_CHECK, 400, "of a missing message is refused", (call(RESUME_CHECK, code(1)),)),
     Rule(
         RECALL,
         400,
-        "with a handle that nobody gave is refused",
-        (asked(RECALL, Expect(codes=(), not_codes=(0,))),),
+        "with an unknown handle is refused",
+        (call(RECALL, Expect(codes=(), not_codes=(0,))),),
         since=Since.V5,
     ),
 )

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Final
 
 from mqproof.conformance.wire import chapters
-from mqproof.conformance.wire.model import Ask, Expect, Since, Strength
+from mqproof.conformance.wire.model import Call, Expect, Since, Strength
 from mqproof.conformance.wire.operations.name_server import (
     ADD,
     CLUSTER_INFO,
@@ -24,7 +24,7 @@ from mqproof.conformance.wire.operations.name_server import (
     WIPE,
 )
 from mqproof.conformance.wire.requests import valid
-from mqproof.conformance.wire.semantics.rule import Rule, asked, code, eventually
+from mqproof.conformance.wire.semantics.rule import Rule, call, code, eventually
 
 _BROKER: Final = {
     "brokerName": "${ns_broker}_$case",
@@ -37,39 +37,39 @@ _BODY: Final = str(REGISTER.body).replace("${ns_topic}", _TOPIC)
 _OLD: Final = 317
 
 
-def _registered(**fields: str) -> Ask:
+def _registered(**fields: str) -> Call:
     """Register a broker of the case's own, with its own topics; it disappears with the connection."""
-    return Ask(valid(REGISTER, _BODY, **{**_BROKER, **fields}))
+    return Call(valid(REGISTER, _BODY, **{**_BROKER, **fields}))
 
 
-def _routed(*texts: str) -> Ask:
-    return asked(ROUTE, Expect(has=texts), topic=_TOPIC)
+def _routed(*texts: str) -> Call:
+    return call(ROUTE, Expect(has=texts), topic=_TOPIC)
 
 
-_NO_ROUTE: Final = asked(ROUTE, code(17), topic=_TOPIC)
+_NO_ROUTE: Final = call(ROUTE, code(17), topic=_TOPIC)
 
 RULES: Final = (
-    Rule(ROUTE, 400, "of an unknown topic is told so", (asked(ROUTE, code(17), topic="$gone"),)),
+    Rule(ROUTE, 400, "of an unknown topic is refused", (call(ROUTE, code(17), topic="$gone"),)),
     Rule(
         ROUTE,
         401,
-        "has quoted broker ids for whom asks since 4.9.4",
-        (asked(ROUTE, Expect(has=('"brokerAddrs":{"0":"$ns_address"}',))),),
+        "has quoted broker ids for clients since 4.9.4",
+        (call(ROUTE, Expect(has=('"brokerAddrs":{"0":"$ns_address"}',))),),
         source=chapters.JSON_BODIES,
     ),
     Rule(
         ROUTE,
         402,
-        "has bare broker ids for older ones",
-        (Ask(replace(valid(ROUTE), version=_OLD), Expect(has=('"brokerAddrs":{0:"$ns_address"}',))),),
+        "has unquoted broker ids for older clients",
+        (Call(replace(valid(ROUTE), version=_OLD), Expect(has=('"brokerAddrs":{0:"$ns_address"}',))),),
         source=chapters.JSON_BODIES,
     ),
     Rule(
         ROUTE,
         403,
-        "has quoted broker ids for an older one that asks so",
+        "has quoted broker ids for an older client that requests them",
         (
-            Ask(
+            Call(
                 replace(valid(ROUTE, acceptStandardJsonOnly="true"), version=_OLD),
                 Expect(has=('"brokerAddrs":{"0":"$ns_address"}',)),
             ),
@@ -77,13 +77,16 @@ RULES: Final = (
         source=chapters.JSON_BODIES,
     ),
     Rule(
-        REGISTER, 400, "makes a route", (_registered(), _routed('"${ns_broker}_$case"', '"writeQueueNums":4'))
+        REGISTER,
+        400,
+        "creates a route",
+        (_registered(), _routed('"${ns_broker}_$case"', '"writeQueueNums":4')),
     ),
     Rule(
         REGISTER,
         401,
         "with a wrong CRC is refused",
-        (Ask(valid(REGISTER, _BODY, bodyCrc32="1", **_BROKER), code(1)),),
+        (Call(valid(REGISTER, _BODY, bodyCrc32="1", **_BROKER), code(1)),),
     ),
     Rule(
         REGISTER,
@@ -91,7 +94,7 @@ RULES: Final = (
         "of a slave is answered with its master",
         (
             _registered(),
-            Ask(
+            Call(
                 valid(REGISTER, _BODY, **_SLAVE),
                 Expect(values={"masterAddr": "127.0.0.2:$case", "haServerAddr": "127.0.0.1:1"}),
             ),
@@ -100,7 +103,7 @@ RULES: Final = (
     Rule(
         REGISTER,
         403,
-        "of a slave is in the route beside its master",
+        "of a slave is in the route with its master",
         (
             _registered(),
             _registered(brokerId="1", brokerAddr="127.0.0.3:$case"),
@@ -110,46 +113,48 @@ RULES: Final = (
     Rule(
         REGISTER,
         404,
-        "is in the cluster then",
-        (_registered(), asked(CLUSTER_INFO, Expect(has=('"${ns_cluster}_$case":["${ns_broker}_$case"]',)))),
+        "is then in the cluster",
+        (_registered(), call(CLUSTER_INFO, Expect(has=('"${ns_cluster}_$case":["${ns_broker}_$case"]',)))),
     ),
-    Rule(REGISTER, 405, "without a body makes no topics", (Ask(valid(REGISTER, "", **_BROKER)), _NO_ROUTE)),
+    Rule(
+        REGISTER, 405, "without a body creates no topics", (Call(valid(REGISTER, "", **_BROKER)), _NO_ROUTE)
+    ),
     Rule(
         UNREGISTER,
         400,
         "ends the route",
-        (_registered(), asked(UNREGISTER, None, **_BROKER), eventually(_NO_ROUTE)),
+        (_registered(), call(UNREGISTER, None, **_BROKER), eventually(_NO_ROUTE)),
     ),
     Rule(
         UNREGISTER,
         401,
-        "of the slave leaves the master",
+        "of the slave keeps the master",
         (
             _registered(),
             _registered(brokerId="1", brokerAddr="127.0.0.3:$case"),
-            asked(UNREGISTER, None, **_SLAVE),
+            call(UNREGISTER, None, **_SLAVE),
             _routed('"0":"127.0.0.2:$case"'),
         ),
     ),
     Rule(
         DATA_VERSION,
         400,
-        "of an unknown broker is changed",
-        (asked(DATA_VERSION, Expect(values={"changed": "true"}), **_BROKER),),
+        "of an unknown broker reports a change",
+        (call(DATA_VERSION, Expect(values={"changed": "true"}), **_BROKER),),
     ),
     Rule(
         DATA_VERSION,
         401,
-        "that was registered is not changed",
-        (_registered(), asked(DATA_VERSION, Expect(values={"changed": "false"}), **_BROKER)),
+        "of a registered broker reports no change",
+        (_registered(), call(DATA_VERSION, Expect(values={"changed": "false"}), **_BROKER)),
     ),
     Rule(
         DATA_VERSION,
         402,
-        "with another counter is changed",
+        "with another counter reports a change",
         (
             _registered(),
-            Ask(
+            Call(
                 valid(DATA_VERSION, '{"counter":2,"timestamp":$now}', **_BROKER),
                 Expect(values={"changed": "true"}),
             ),
@@ -158,10 +163,10 @@ RULES: Final = (
     Rule(
         WIPE,
         400,
-        "takes the permission to write",
+        "removes the write permission",
         (
             _registered(),
-            asked(WIPE, Expect(values={"wipeTopicCount": "3"}), brokerName=_BROKER["brokerName"]),
+            call(WIPE, Expect(values={"wipeTopicCount": "3"}), brokerName=_BROKER["brokerName"]),
             _routed('"perm":4'),
         ),
     ),
@@ -169,34 +174,34 @@ RULES: Final = (
         WIPE,
         401,
         "of an unknown broker counts none",
-        (asked(WIPE, Expect(values={"wipeTopicCount": "0"}), brokerName="$gone"),),
+        (call(WIPE, Expect(values={"wipeTopicCount": "0"}), brokerName="$gone"),),
     ),
     Rule(
         ADD,
         400,
-        "gives the permission to write back",
+        "restores the write permission",
         (
             _registered(),
-            asked(WIPE, brokerName=_BROKER["brokerName"]),
-            asked(ADD, Expect(values={"addTopicCount": "3"}), brokerName=_BROKER["brokerName"]),
+            call(WIPE, brokerName=_BROKER["brokerName"]),
+            call(ADD, Expect(values={"addTopicCount": "3"}), brokerName=_BROKER["brokerName"]),
             _routed('"perm":6'),
         ),
     ),
-    Rule(DELETE_TOPIC, 400, "ends the route", (_registered(), asked(DELETE_TOPIC, topic=_TOPIC), _NO_ROUTE)),
+    Rule(DELETE_TOPIC, 400, "ends the route", (_registered(), call(DELETE_TOPIC, topic=_TOPIC), _NO_ROUTE)),
     Rule(
         DELETE_TOPIC,
         401,
-        "in another cluster leaves the route",
-        (_registered(), asked(DELETE_TOPIC, topic=_TOPIC, clusterName="$gone"), _routed('"perm":6')),
+        "in another cluster keeps the route",
+        (_registered(), call(DELETE_TOPIC, topic=_TOPIC, clusterName="$gone"), _routed('"perm":6')),
         strength=Strength.SHOULD,
     ),
     Rule(
         REGISTER_TOPIC,
         400,
-        "makes a route at a known broker",
+        "creates a route at a known broker",
         (
-            asked(REGISTER_TOPIC, topic="$gone"),
-            asked(ROUTE, Expect(has=('"$ns_broker"', '"$ns_address"')), topic="$gone"),
+            call(REGISTER_TOPIC, topic="$gone"),
+            call(ROUTE, Expect(has=('"$ns_broker"', '"$ns_address"')), topic="$gone"),
         ),
         Since.V5,
     ),
@@ -204,22 +209,22 @@ RULES: Final = (
         TOPICS_OF_CLUSTER,
         400,
         "of an unknown cluster is empty",
-        (asked(TOPICS_OF_CLUSTER, Expect(has=('"topicList":[]',)), cluster="$gone"),),
+        (call(TOPICS_OF_CLUSTER, Expect(has=('"topicList":[]',)), cluster="$gone"),),
     ),
     Rule(
         MEMBER_GROUP,
         400,
         "of an unknown broker is answered",
-        (asked(MEMBER_GROUP, Expect(codes=()), brokerName="$gone"),),
+        (call(MEMBER_GROUP, Expect(codes=()), brokerName="$gone"),),
         Since.V5,
     ),
     Rule(
         PUT_KV,
         400,
-        "is read then",
+        "can then be read",
         (
-            asked(PUT_KV, namespace="$gone", value="wire-$case"),
-            asked(GET_KV, Expect(values={"value": "wire-$case"}), namespace="$gone"),
+            call(PUT_KV, namespace="$gone", value="wire-$case"),
+            call(GET_KV, Expect(values={"value": "wire-$case"}), namespace="$gone"),
         ),
     ),
     Rule(
@@ -227,31 +232,29 @@ RULES: Final = (
         401,
         "overwrites",
         (
-            asked(PUT_KV, namespace="$gone", value="1"),
-            asked(PUT_KV, namespace="$gone", value="2"),
-            asked(GET_KV, Expect(values={"value": "2"}), namespace="$gone"),
+            call(PUT_KV, namespace="$gone", value="1"),
+            call(PUT_KV, namespace="$gone", value="2"),
+            call(GET_KV, Expect(values={"value": "2"}), namespace="$gone"),
         ),
     ),
-    Rule(GET_KV, 400, "of an unknown key is not found", (asked(GET_KV, code(22), key="$gone"),)),
-    Rule(GET_KV, 401, "of an unknown namespace is not found", (asked(GET_KV, code(22), namespace="$gone"),)),
+    Rule(GET_KV, 400, "of an unknown key is not found", (call(GET_KV, code(22), key="$gone"),)),
+    Rule(GET_KV, 401, "of an unknown namespace is not found", (call(GET_KV, code(22), namespace="$gone"),)),
     Rule(
         DELETE_KV,
         400,
-        "is not found then",
+        "is then not found",
         (
-            asked(PUT_KV, namespace="$gone"),
-            asked(DELETE_KV, namespace="$gone"),
-            asked(GET_KV, code(22), namespace="$gone"),
+            call(PUT_KV, namespace="$gone"),
+            call(DELETE_KV, namespace="$gone"),
+            call(GET_KV, code(22), namespace="$gone"),
         ),
     ),
-    Rule(
-        KV_LIST, 400, "of an unknown namespace is not found", (asked(KV_LIST, code(22), namespace="$gone"),)
-    ),
+    Rule(KV_LIST, 400, "of an unknown namespace is not found", (call(KV_LIST, code(22), namespace="$gone"),)),
     Rule(
         UPDATE_CONFIG,
         400,
         "of a path of the configuration is not allowed",
-        (Ask(valid(UPDATE_CONFIG, "kvConfigPath=/nowhere\n"), code(16)),),
+        (Call(valid(UPDATE_CONFIG, "kvConfigPath=/nowhere\n"), code(16)),),
         Since.V5,
     ),
 )

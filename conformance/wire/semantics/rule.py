@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from mqproof.conformance.wire.model import Ask, Case, Expect, Manner, Operation, Since, Step, Strength
+from mqproof.conformance.wire.model import Call, Case, Expect, Manner, Operation, Since, Step, Strength
 from mqproof.conformance.wire.requests import valid
 from mqproof.conformance.wire.systematic import HANDWRITTEN
 
@@ -33,15 +33,15 @@ def case(rule: Rule) -> Case:
     )
 
 
-def asked(operation: Operation, expect: Expect | None = None, **fields: str | None) -> Ask:
+def call(operation: Operation, expect: Expect | None = None, **fields: str | None) -> Call:
     """Return the operation's valid request with changed fields, and its required answer (default SUCCESS)."""
-    return Ask(valid(operation, **fields), expect or Expect())
+    return Call(valid(operation, **fields), expect or Expect())
 
 
 def code(*codes: int) -> Expect:
     return Expect(codes=codes)
 
 
-def eventually(ask: Ask) -> Ask:
+def eventually(step: Call) -> Call:
     """Accept other answers for a while."""
-    return replace(ask, manner=Manner.EVENTUALLY)
+    return replace(step, manner=Manner.EVENTUALLY)

@@ -1,8 +1,8 @@
-"""What a person's control commands do, here to a server of ours:
-`control.py FOLDER start|stop|kill|freeze|thaw|isolate|rejoin [...]`.
+"""Executes a user's control commands on one of our servers.
 
-The server's process id lies in the folder, beside its store, and a line for each thing done; what comes after
-`start` is its command. Who is isolated neither hears nor says anything, as who is frozen.
+`control.py FOLDER start|stop|kill|freeze|thaw|isolate|rejoin [...]`. The folder contains the server's process
+id, its store, and a line for each executed command. The arguments after `start` are the server's command
+line. An isolated server neither receives nor sends anything, like a frozen one.
 """
 
 import os
@@ -22,7 +22,7 @@ _SIGNALS = {
 
 
 def gone(pid: int) -> bool:
-    """It ended; whoever is to collect its exit code may not have done so."""
+    """Return whether the process has ended, even if its parent has not collected the exit code."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
     except FileNotFoundError:

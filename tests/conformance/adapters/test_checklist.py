@@ -1,4 +1,4 @@
-"""Adapters that others write: the template passes, and the checklist finds what is wrong with one."""
+"""Adapters of other authors: the template passes, and the checklist finds the defects of a wrong adapter."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -55,7 +55,7 @@ def test_the_template_passes_its_checklist_and_the_suite(
     assert set(of_wire) == {Verdict.NOT_TESTED}
 
 
-def test_a_template_does_not_overwrite(tmp_path: Path) -> None:
+def test_writing_a_template_does_not_overwrite_a_file(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text("mine")
     code, _, err = invoke("template", str(file))
@@ -68,12 +68,12 @@ def failed(adapter: Callable[[], Any]) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("adapter", [MyBroker, ReferenceTarget, ImplTarget])
-def test_what_is_right_passes(adapter: Callable[[], Any]) -> None:
+def test_a_correct_adapter_passes(adapter: Callable[[], Any]) -> None:
     assert failed(adapter) == {}
 
 
-def _truncated(broker: MyBroker, *told: Any) -> Pulled:
-    pulled = MyBroker.pull(broker, *told)
+def _truncated(broker: MyBroker, *args: Any) -> Pulled:
+    pulled = MyBroker.pull(broker, *args)
     return replace(pulled, messages=tuple(replace(m, body=m.body.rstrip(b"\xff")) for m in pulled.messages))
 
 
@@ -81,13 +81,13 @@ def _own_id(broker: MyBroker, topic: str, queue_id: int, _msg_id: str, body: byt
     return MyBroker.send(broker, topic, queue_id, "0A0B", body)
 
 
-def _last_is_max(broker: MyBroker, *told: Any) -> Pulled:
-    pulled = MyBroker.pull(broker, *told)
+def _last_is_max(broker: MyBroker, *args: Any) -> Pulled:
+    pulled = MyBroker.pull(broker, *args)
     return replace(pulled, max_offset=max(0, pulled.max_offset - 1))
 
 
-def _from_one(broker: MyBroker, *told: Any) -> Sent:
-    sent = MyBroker.send(broker, *told)
+def _from_one(broker: MyBroker, *args: Any) -> Sent:
+    sent = MyBroker.send(broker, *args)
     return replace(sent, queue_offset=sent.queue_offset + 1)
 
 
@@ -110,8 +110,8 @@ def _greedy(broker: MyBroker, topic: str, queue_id: int, offset: int, _max_count
     return MyBroker.pull(broker, topic, queue_id, offset, 9)
 
 
-def _silent_beyond(broker: MyBroker, *told: Any) -> Pulled:
-    pulled = MyBroker.pull(broker, *told)
+def _silent_beyond(broker: MyBroker, *args: Any) -> Pulled:
+    pulled = MyBroker.pull(broker, *args)
     moved = pulled.status is PullStatus.OFFSET_MOVED
     return replace(pulled, status=PullStatus.NO_NEW) if moved else pulled
 
@@ -121,29 +121,29 @@ def _silent_beyond(broker: MyBroker, *told: Any) -> Pulled:
     [
         ({"send": _short_of_one}, "members", "send takes 4 arguments"),
         ({"capabilities": ["kill"]}, "capabilities", "a frozenset expected"),
-        ({"capabilities": frozenset({"fly"})}, "capabilities", "'fly' is none of"),
-        ({"capabilities": frozenset({Capability.ABANDON})}, "capabilities", "abandon is WireOnly's"),
+        ({"capabilities": frozenset({"fly"})}, "capabilities", "'fly' is not one of"),
+        ({"capabilities": frozenset({Capability.ABANDON})}, "capabilities", "abandon is that of WireOnly"),
         ({"open": _remembers}, "again", "min and max offset of queue 0 are 0, 2"),
         ({"send": lambda *_: Sent(Outcome.FAILED, "no")}, "send", "message 0 is not stored: failed, no"),
         ({"send": _from_one}, "send", "queue_offset 1, not 0"),
         ({"send": _own_id}, "pull", "msg_id is the unique key"),
-        ({"pull": _truncated}, "pull", "expected, there is PulledMessage"),
+        ({"pull": _truncated}, "pull", "expected, found PulledMessage"),
         ({"pull": _last_is_max}, "pull", "one more than the last"),
-        ({"pull": _greedy}, "pull-few", "at most 1 was asked for, there are 2"),
+        ({"pull": _greedy}, "pull-few", "at most 1 was requested, received 2"),
         ({"pull": _silent_beyond}, "pull-end", "a pull beyond the end: OFFSET_MOVED expected"),
         ({"max_offset": lambda broker, *_: len(broker.queues[0])}, "queues", "its max offset is 2"),
-        ({"commit_offset": lambda *_: None}, "offsets", "commit_offset answers None"),
-        ({"query_offset": lambda *_: 0}, "offsets", "1 was committed, the broker has 0"),
-        ({"restart": _stays_down}, "kill", "does not come up again: no such file"),
+        ({"commit_offset": lambda *_: None}, "offsets", "commit_offset returned None"),
+        ({"query_offset": lambda *_: 0}, "offsets", "1 was committed, but the broker has 0"),
+        ({"restart": _stays_down}, "kill", "does not restart: no such file"),
     ],
 )
-def test_the_checklist_finds(changes: dict[str, Any], check_id: str, said: str) -> None:
+def test_the_checklist_finds_the_defect(changes: dict[str, Any], check_id: str, said: str) -> None:
     _SHARED[:] = [[], []]
     found = failed(type("Wrong", (MyBroker,), changes))
     assert said in found[check_id]
 
 
-def test_where_the_adapter_raises_the_rest_is_not_tested() -> None:
+def test_checks_after_an_exception_are_not_tested() -> None:
     def refuse(*_: Any) -> None:
         raise TargetError("no docker here")
 
@@ -155,7 +155,7 @@ def test_where_the_adapter_raises_the_rest_is_not_tested() -> None:
     assert found["close"].verdict is Verdict.HELD
 
 
-def test_an_adapter_with_an_error_of_its_own_says_which() -> None:
+def test_an_import_error_of_an_adapter_is_reported() -> None:
     def stumble(*_: Any) -> None:
         raise KeyError("port")
 
@@ -175,11 +175,11 @@ def test_an_adapter_with_an_error_of_its_own_says_which() -> None:
         ),
         (
             "python:mqproof.conformance.suites.flush.target:Outcome",
-            "is no Target: it lacks name, capabilities, open, send",
+            "is not a Target: it lacks name, capabilities, open, send",
         ),
     ],
 )
-def test_what_is_no_adapter_says_why(name: str, said: str) -> None:
+def test_a_class_that_is_not_an_adapter_is_refused_with_a_reason(name: str, said: str) -> None:
     with pytest.raises(UnknownTargetError, match=said):
         resolve(name)
     code, _, err = invoke("check-adapter", name)
@@ -200,7 +200,7 @@ BROKERS = "python:mqproof.conformance.adapters.brokers"
         ("producers", "python:mqproof.conformance.adapters.producers.factories:ReferenceProducer"),
     ],
 )
-def test_an_adapter_may_be_for_any_suite(suite: str, name: str, tmp_path: Path) -> None:
+def test_an_adapter_can_be_checked_for_any_suite(suite: str, name: str, tmp_path: Path) -> None:
     code, out, _ = invoke("check-adapter", name)
     assert code == Exit.HELD, out
     assert f"{suite}-example" in out
@@ -214,7 +214,7 @@ def test_an_adapter_may_be_for_any_suite(suite: str, name: str, tmp_path: Path) 
 @pytest.mark.parametrize(
     "suite", ["offsets", "retry", "delivery", "ordering", "admin", "producers", "routing"]
 )
-def test_a_skeleton_has_all_members_and_does_nothing(
+def test_a_skeleton_has_all_members_without_an_implementation(
     suite: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -233,5 +233,5 @@ def test_a_suite_that_takes_no_adapter_has_no_template(tmp_path: Path) -> None:
     assert (code, err) == (Exit.USAGE, f"mqproof: --suite wire: expected {known}\n")
 
 
-def test_a_class_in_this_package_is_a_target_like_any() -> None:
+def test_a_class_of_this_package_can_be_a_target() -> None:
     assert resolve(TEMPLATE) is MyBroker

@@ -1,4 +1,4 @@
-"""A cluster of somebody else, judged over the wire: its links are disturbed, and commands end its broker."""
+"""A foreign cluster judged over the wire: links are disturbed, and shell commands stop its broker."""
 
 import re
 import shlex
@@ -66,7 +66,7 @@ def up(name_server: str) -> None:
 
 @pytest.fixture(scope="module")
 def commanded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, FaultCommands]]:
-    """A name server, and the commands that start, stop and kill its broker, which is up."""
+    """Yield a name server and the commands that start, stop and kill its running broker."""
     tmp_path = tmp_path_factory.mktemp("commanded")
     with cluster(tmp_path / "cluster", "SYNC_FLUSH") as made:
         made.start_name_server()
@@ -88,7 +88,7 @@ def commanded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, F
                 control.main(tmp_path, "kill")
 
 
-def test_commands_end_its_broker_and_bring_it_back(commanded: tuple[str, FaultCommands]) -> None:
+def test_shell_commands_stop_and_restart_the_broker(commanded: tuple[str, FaultCommands]) -> None:
     name_server, controls = commanded
     target = resolve(f"remoting://{name_server}", controls)()
     assert target.capabilities >= {Capability.KILL, Capability.CLEAN_RESTART, Capability.SYNC_FLUSH}
@@ -109,7 +109,7 @@ def test_commands_end_its_broker_and_bring_it_back(commanded: tuple[str, FaultCo
     assert not any(finding.verdict is Verdict.VIOLATED for finding in findings.values())
 
 
-def test_a_suite_that_asks_one_broker_ends_it_freezes_it_and_hangs_up(
+def test_a_single_broker_suite_stops_freezes_and_disconnects_the_broker(
     commanded: tuple[str, FaultCommands],
 ) -> None:
     name_server, controls = commanded
@@ -123,7 +123,7 @@ def test_a_suite_that_asks_one_broker_ends_it_freezes_it_and_hangs_up(
             session.make_topic("t", Topic(1, 1, READ | WRITE))
             session.send("t", 0, "k")
             for fault in sorted(target.capabilities):
-                session.befall(fault)
+                session.inject(fault)
                 session.look()
                 session.by_key("t", "k")
             findings = session.findings()
@@ -132,14 +132,14 @@ def test_a_suite_that_asks_one_broker_ends_it_freezes_it_and_hangs_up(
     assert findings[SPEC_1].verdict is findings["DELIV-1"].verdict is Verdict.HELD
 
 
-def test_each_fault_that_commands_and_links_allow_is_done(commanded: tuple[str, FaultCommands]) -> None:
+def test_each_available_fault_is_injected(commanded: tuple[str, FaultCommands]) -> None:
     name_server, controls = commanded
-    told = {
+    commands = {
         word: controls.kill.removesuffix("kill") + word for word in ("freeze", "thaw", "isolate", "rejoin")
     }
     done = Path(shlex.split(controls.kill)[2]) / "done"
     before = len(done.read_text().split())
-    target = resolve(f"remoting://{name_server}", replace(controls, **told))()
+    target = resolve(f"remoting://{name_server}", replace(controls, **commands))()
     faults = [fault for fault in Fault if Capability(fault.value) in target.capabilities]
     assert set(faults) == {Fault.FREEZE, Fault.ISOLATE, *FAULTS}
     outcomes = {}
@@ -162,7 +162,7 @@ def test_each_fault_that_commands_and_links_allow_is_done(commanded: tuple[str, 
 
 
 class Wired(ReferenceTarget):
-    """Nothing is done to it, but all that can be done to a broker of somebody else."""
+    """Accepts every fault of a foreign broker, and injects none."""
 
     def __init__(self, capabilities: frozenset[Capability]) -> None:
         self.capabilities = capabilities
@@ -174,16 +174,16 @@ class Wired(ReferenceTarget):
         pass
 
 
-def test_each_fault_that_commands_and_links_allow_is_drawn() -> None:
+def test_each_available_fault_is_drawn() -> None:
     controls = FaultCommands("start", "stop", "kill", "isolate", "rejoin", "freeze", "thaw")
-    capabilities = RemotingTarget(Address("h", 1), pulled=by_shell(controls)).capabilities
+    capabilities = RemotingTarget(Address("h", 1), fault_controls=by_shell(controls)).capabilities
     drawn = examine(lambda: Wired(capabilities), 60, 0, suite=FLUSH).faults
     allowed = {KINDS[each] for each in capabilities if each in KINDS}
     assert drawn.keys() == allowed
     assert FaultKind.KILL in allowed
 
 
-def test_commands_kill_a_name_server_and_cut_it_off(tmp_path: Path) -> None:
+def test_shell_commands_kill_and_isolate_a_name_server(tmp_path: Path) -> None:
     address = f"127.0.0.1:{free_port()}"
     command = shlex.join([sys.executable, control.__file__, str(tmp_path)])
     server = [sys.executable, "-m", "mqproof", "namesrv", "--port", address.rpartition(":")[2]]
@@ -227,7 +227,7 @@ def test_commands_kill_a_name_server_and_cut_it_off(tmp_path: Path) -> None:
     assert not any(finding.verdict is Verdict.VIOLATED for finding in findings.values())
 
 
-def test_a_broker_that_an_example_left_down_is_started(commanded: tuple[str, FaultCommands]) -> None:
+def test_a_broker_left_stopped_by_an_example_is_restarted(commanded: tuple[str, FaultCommands]) -> None:
     name_server, controls = commanded
     target = resolve(f"remoting://{name_server}", controls)()
     target.open(Setup(SYNC_FLUSH))
@@ -244,12 +244,12 @@ def test_a_broker_that_an_example_left_down_is_started(commanded: tuple[str, Fau
         ("no-such-command", "ended with code 127: "),
     ],
 )
-def test_a_command_that_fails_says_what_it_said(template: str, said: str) -> None:
+def test_a_failed_command_is_reported_with_its_output(template: str, said: str) -> None:
     with pytest.raises(TargetError, match=said):
         run("kill", template, PLACE)
 
 
-def test_what_a_peer_calls_itself_is_no_command(tmp_path: Path) -> None:
+def test_the_name_of_a_peer_is_not_executed_as_a_command(tmp_path: Path) -> None:
     run("kill", f"touch {tmp_path}/{{broker}}", {**PLACE, "broker": "a; touch pwned"})
     assert [file.name for file in tmp_path.iterdir()] == ["a; touch pwned"]
 
@@ -263,17 +263,17 @@ def test_what_a_peer_calls_itself_is_no_command(tmp_path: Path) -> None:
         ),
         ({"kill": "kill {", "start": "x"}, "--kill 'kill {': "),
         ({"kill": "kill {}", "start": "x"}, "unknown field {}"),
-        ({"kill": "kill"}, "--stop, --kill: of no use without --start"),
-        ({"isolate": "x"}, "--isolate, --rejoin: each is of no use without the other"),
-        ({"thaw": "x"}, "--freeze, --thaw: each is of no use without the other"),
-        ({"namesrv_kill": "x"}, "--namesrv-start, --namesrv-kill: each is of no use without the other"),
+        ({"kill": "kill"}, "--stop, --kill: --start is required as well"),
+        ({"isolate": "x"}, "--isolate, --rejoin: both are required"),
+        ({"thaw": "x"}, "--freeze, --thaw: both are required"),
+        ({"namesrv_kill": "x"}, "--namesrv-start, --namesrv-kill: both are required"),
         (
             {"namesrv_kill": "x {broker}", "namesrv_start": "x"},
             "--namesrv-kill 'x {broker}': unknown field {broker}, expected {name_server}",
         ),
     ],
 )
-def test_a_template_that_cannot_be_used_is_one_line(templates: dict[str, str], said: str) -> None:
+def test_an_unusable_command_template_gives_a_one_line_error(templates: dict[str, str], said: str) -> None:
     with pytest.raises(FaultCommandError, match=re.escape(said)):
         FaultCommands(**templates)
     options = [word for name, text in templates.items() for word in (f"--{name.replace('_', '-')}", text)]
@@ -281,10 +281,10 @@ def test_a_template_that_cannot_be_used_is_one_line(templates: dict[str, str], s
     assert (done.exit_code, done.stderr.count("\n")) == (Exit.USAGE, 1)
 
 
-def test_commands_are_for_running_clusters_only() -> None:
+def test_shell_commands_are_accepted_for_running_clusters_only() -> None:
     done = CliRunner().invoke(app, ["conform", "--target", "impl", "--start", "x", "--kill", "y"])
     assert (done.exit_code, done.stderr) == (
-        Exit.USAGE, "mqproof: --start: only targets remoting:// take commands\n"
+        Exit.USAGE, "mqproof: --start: only remoting:// targets accept commands\n"
     )  # fmt: skip
 
 
@@ -297,7 +297,7 @@ def test_the_replay_command_repeats_the_commands() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "told"),
+    ("fault", "expected"),
     [
         (Fault.FREEZE, {Outcome.INDETERMINATE}),
         (Fault.ISOLATE, {Outcome.INDETERMINATE}),
@@ -309,8 +309,8 @@ def test_the_replay_command_repeats_the_commands() -> None:
         (Fault.DELAY, {"SEND_OK"}),
     ],
 )
-def test_ours_is_disturbed_and_holds(fault: Fault, told: set[str]) -> None:
-    """Each fault shows in the answers to some of the sends."""
+def test_our_broker_holds_while_its_links_are_disturbed(fault: Fault, expected: set[str]) -> None:
+    """Each fault appears in the answers to some of the sends."""
     answers: set[str] = set()
     for seed in range(12):
         target = ImplTarget()
@@ -331,14 +331,16 @@ def test_ours_is_disturbed_and_holds(fault: Fault, told: set[str]) -> None:
             assert session.faults() == {KINDS[fault]: 1}
         finally:
             target.close()
-    assert answers >= told
+    assert answers >= expected
 
 
 @pytest.mark.parametrize(
     ("fault", "stored"),
     [(Fault.FREEZE, True), (Fault.ISOLATE, False), (Fault.LOSE_REQUESTS, False), (Fault.LOSE_ANSWERS, True)],
 )
-def test_what_ours_was_sent_comes_when_it_goes_on_unless_it_was_lost(fault: Fault, stored: bool) -> None:
+def test_a_send_during_a_fault_arrives_afterwards_unless_the_fault_loses_it(
+    fault: Fault, stored: bool
+) -> None:
     target = ImplTarget()
     try:
         session = Session(target, Setup(SYNC_FLUSH))

@@ -1,4 +1,4 @@
-"""Targets are found by name, and a wrong name says which there are."""
+"""Targets are resolved by name, and an unknown name lists the known ones."""
 
 import pytest
 
@@ -26,18 +26,18 @@ def test_a_target_knows_its_name(name: str) -> None:
         ("mutant:nonsense", next(iter(MUTANTS))),
     ],
 )
-def test_a_wrong_name_says_what_was_expected(name: str, expected: str) -> None:
+def test_an_unknown_name_reports_the_expected_ones(name: str, expected: str) -> None:
     with pytest.raises(UnknownTargetError, match=expected):
         resolve(name)
 
 
-def test_who_was_isolated_for_so_long_that_the_broker_hung_up_connects_again() -> None:
+def test_a_client_reconnects_after_an_isolation_that_closed_its_connection() -> None:
     target = ImplTarget()
     target.open(Setup("SYNC_FLUSH"))
     try:
         target.send("T", 0, "m1", b"m1")
         target.disturb(Fault.ISOLATE)
-        for number in range(60):  # each is waited for, for seconds
+        for number in range(60):  # each send waits for seconds
             target.send("T", 0, f"lost {number}", b"lost")
         target.calm()
         assert target.pull("T", 0, 0, 1).status is PullStatus.FOUND

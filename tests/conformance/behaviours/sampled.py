@@ -1,4 +1,4 @@
-"""Behaviours of the corpus, and what ours does when it takes them."""
+"""Behaviours of the corpus, and the results of replaying them on our code."""
 
 import itertools
 from collections.abc import Iterable

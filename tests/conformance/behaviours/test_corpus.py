@@ -1,4 +1,4 @@
-"""The behaviours in the repository are those of the models, and anybody can read them."""
+"""The behaviours in the repository match the models, and other programs can read them."""
 
 import itertools
 import json
@@ -11,7 +11,7 @@ from mqproof.reference.models import MODELS
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_what_is_in_the_repository_is_what_the_model_gives(model: str) -> None:
+def test_the_corpus_in_the_repository_matches_the_model(model: str) -> None:
     kept = read_lines(file_of(model))
     for made, line in itertools.zip_longest(lines(model), kept):
         assert made == line, "mqproof behaviours --out conformance/behaviours/corpus"
@@ -21,7 +21,7 @@ def test_there_is_a_file_for_each_model() -> None:
     assert {file.name.partition(".")[0] for file in CORPUS.glob("*.xz")} == set(MODELS)
 
 
-def test_states_are_told_by_what_each_step_changes() -> None:
+def test_states_are_written_as_the_changes_of_each_step() -> None:
     script = next(read(read_lines(file_of("Delivery")), "Delivery"))
     states = list(script.states())
     assert states[0] == script.initial
@@ -30,8 +30,8 @@ def test_states_are_told_by_what_each_step_changes() -> None:
         assert step.changes.items() <= state.items()
 
 
-def test_the_lines_are_as_their_schema_says() -> None:
-    """As far as a schema's word goes, by hand: the shapes that a reader relies on."""
+def test_the_lines_match_their_schema() -> None:
+    """Checks by hand the part of the schema that a reader depends on."""
     schema = json.loads((CORPUS / "schema.json").read_text(encoding="utf-8"))
     head, *rows = map(json.loads, read_lines(file_of("Election")))
     assert set(head) == {*schema["$defs"]["head"]["required"], "steps"}
@@ -46,8 +46,8 @@ def test_the_lines_are_as_their_schema_says() -> None:
             assert all(isinstance(name, str) and isinstance(values, list) for name, values in actions)
 
 
-def test_the_readme_shows_how_to_read_it() -> None:
-    """The program in the README, as it stands there."""
+def test_the_program_in_the_readme_reads_the_corpus() -> None:
+    """Runs the program of the README unchanged."""
     text = (CORPUS / "README.md").read_text(encoding="utf-8")
     program = text.partition("```python\n")[2].partition("```")[0]
     program = program.replace("Flush.jsonl.xz", str(file_of("Delivery")))
@@ -66,12 +66,12 @@ def test_the_readme_shows_how_to_read_it() -> None:
         ('{"schema":1,"initial":[{}]}\n[]', "log:2: an object expected"),
     ],
 )
-def test_what_is_no_behaviour_is_one_error(text: str, said: str) -> None:
+def test_an_invalid_line_gives_one_error(text: str, said: str) -> None:
     with pytest.raises(CorpusError, match=said):
         list(read(text.splitlines(), "log"))
 
 
-def test_a_damaged_file_is_one_error(tmp_path: Path) -> None:
+def test_a_damaged_file_gives_one_error(tmp_path: Path) -> None:
     path = tmp_path / "Flush.jsonl.xz"
     path.write_bytes(b"nothing of the kind")
     with pytest.raises(CorpusError, match="Flush"):

@@ -1,4 +1,4 @@
-"""Few paths over a state graph: each is one, and together they take every step."""
+"""A small number of paths through a state graph: each one is valid, and together they take every step."""
 
 import pytest
 
@@ -27,26 +27,26 @@ def _taken(steps: Steps[str], paths: tuple[Path, ...]) -> set[tuple[int, Step]]:
     return taken
 
 
-def test_a_cycle_is_one_path() -> None:
+def test_a_cycle_becomes_one_path() -> None:
     steps = _steps((0, 1), (1, 2), (2, 0), states=3)
     paths = cover(steps)
     assert len(paths) == 1
     assert len(_taken(steps, paths)) == 3
 
 
-def test_a_step_that_is_left_near_by_is_taken_on_the_way() -> None:
+def test_a_path_takes_a_remaining_step_near_its_end() -> None:
     steps = _steps((0, 1), (1, 0), (0, 2), (2, 0), (2, 2), states=3)
     assert len(cover(steps)) == 1
 
 
-def test_steps_of_several_beginnings_are_taken_from_there() -> None:
+def test_paths_start_from_every_initial_state() -> None:
     steps = _steps((0, 2), (1, 2), states=3, initial=(0, 1))
     paths = cover(steps)
     assert {path.initial for path in paths} == {0, 1}
 
 
 @pytest.mark.parametrize("model", ["Delivery", "Election", "Routing"])
-def test_every_step_of_a_model_is_taken(model: str) -> None:
+def test_the_paths_take_every_step_of_a_model(model: str) -> None:
     reference = MODELS[model]
     steps = graph(reference, reference.from_constants(constants(configuration(model))))
     assert len(_taken(steps, cover(steps))) == steps.count

@@ -1,4 +1,4 @@
-"""Behaviours of Delivery on our broker: any difference counts, and planted defects differ."""
+"""Behaviours of Delivery on our broker: there is no difference, and injected defects cause one."""
 
 import pytest
 
@@ -15,7 +15,7 @@ def sample() -> list[Script]:
     return scripts("Delivery", EVERY)
 
 
-def test_our_broker_keeps_what_is_promised(sample: list[Script]) -> None:
+def test_our_broker_keeps_promised_messages(sample: list[Script]) -> None:
     seen = on_ours("Delivery", sample)
     assert [failure.why for failure in seen.failures] == []
     assert len(seen.steps) > 600
@@ -24,9 +24,12 @@ def test_our_broker_keeps_what_is_promised(sample: list[Script]) -> None:
 
 
 @pytest.mark.deep
-def test_it_takes_most_steps_of_the_model() -> None:
-    """What is left is what no broker does: it sends readers nowhere but to the end, nor writes offsets that
-    nobody committed."""
+def test_our_broker_takes_most_steps_of_the_model() -> None:
+    """Counts the reached states and steps.
+
+    No broker takes the remaining steps: it corrects a reader's offset to the end only, and it writes no
+    offset that was not committed.
+    """
     seen = on_ours("Delivery", scripts("Delivery"))
     assert not seen.failures
     assert len(seen.states) >= 1880  # of 1,946
@@ -52,7 +55,7 @@ def test_it_takes_most_steps_of_the_model() -> None:
         "offsets-not-read-at-start",
     ],
 )
-def test_a_defect_of_the_broker_is_seen(name: str, sample: list[Script]) -> None:
+def test_a_defect_of_the_broker_is_detected(name: str, sample: list[Script]) -> None:
     known = {**flush.MUTANTS, **offsets.MUTANTS, **delivery.MUTANTS}
     with injected(known[name]):
         assert on_ours("Delivery", sample).failures

@@ -1,4 +1,4 @@
-"""Behaviours of Election on our Raft cores: every step of the smoke model, and planted defects differ."""
+"""Behaviours of Election on our Raft cores: every step of the smoke model; injected defects differ."""
 
 import pytest
 
@@ -17,7 +17,7 @@ from tests.conformance.behaviours.sampled import on_ours, scripts
 STATES, STEPS = 994, 3254
 
 
-def test_our_members_do_what_the_model_does() -> None:
+def test_our_members_follow_the_model() -> None:
     seen = on_ours("Election", scripts("Election", 4))
     assert [failure.why for failure in seen.failures] == []
     assert len(seen.steps) > STEPS // 3
@@ -26,40 +26,40 @@ def test_our_members_do_what_the_model_does() -> None:
 
 
 @pytest.mark.deep
-def test_they_take_every_step_of_the_model() -> None:
+def test_our_members_take_every_step_of_the_model() -> None:
     seen = on_ours("Election", scripts("Election"))
     assert (len(seen.failures), len(seen.impossible)) == (0, 0)
     assert (len(seen.states), len(seen.steps)) == (STATES, STEPS)
 
 
 def expanded() -> Recovered:
-    """The images of the crashes before which a condition is put to the test."""
+    """Return the images of the crashes before which a condition is tested."""
     found = Recovered()
     for script in behaviours("Election"):
         expand(script, bounded("Election", script.configuration).nodes, found)
     return found
 
 
-def test_a_start_from_whatever_a_crash_leaves_has_the_ballot_and_what_was_durable() -> None:
+def test_recovery_from_any_crash_image_has_the_ballot_and_the_durable_entries() -> None:
     found = expanded()
     assert [failure.why for failure in found.failures] == []
     assert found.outcomes == found.allowed > found.edges > 10
     assert found.images > 3000
 
 
-def test_a_ballot_that_is_not_synced_is_found_by_a_disk_image(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_image_detects_a_ballot_that_is_not_synced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ballot_file, "write_durably", _replaced_without_a_sync)
     whys = [failure.why for failure in expanded().failures]
-    assert any("a start finds None" in why or "currTerm is ''" in why for why in whys)
+    assert any("a start recovers None" in why or "currTerm is ''" in why for why in whys)
 
 
-def test_a_ledger_that_is_not_synced_is_found_by_a_disk_image(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_image_detects_a_ledger_that_is_not_synced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Flush, "sync", lambda _: None)
-    assert "recovery lands in 0, where the model does not" in expanded().failures[0].why
+    assert "recovery reaches 0, which the model does not allow" in expanded().failures[0].why
 
 
 def _replaced_without_a_sync(disk: Disk, path: str, data: bytes) -> None:
-    """As released members do it."""
+    """Replace the file without a sync, as released members do."""
     if disk.exists(path):
         disk.remove(path)
     file = disk.create(path, len(data))
@@ -68,6 +68,6 @@ def _replaced_without_a_sync(disk: Disk, path: str, data: bytes) -> None:
 
 
 @pytest.mark.parametrize("name", MUTANTS)
-def test_a_defect_of_a_member_is_seen(name: str) -> None:
+def test_a_defect_of_a_member_is_detected(name: str) -> None:
     (result,) = mutant_judge.run([name])
     assert result.verdict is Verdict.HELD, f"{result.detail}: not noticed in {result.counts}"

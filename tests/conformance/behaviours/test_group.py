@@ -1,4 +1,4 @@
-"""Behaviours of Group on our broker and consumers: any difference counts, and planted defects differ."""
+"""Behaviours of Group on our broker and consumers: no difference, and injected defects cause one."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def sample() -> list[Script]:
     return [*scripts("Group", EVERY), *behaviours("Group")]
 
 
-def test_our_broker_and_consumers_do_what_the_model_does(sample: list[Script]) -> None:
+def test_our_broker_and_consumers_follow_the_model(sample: list[Script]) -> None:
     seen = on_ours("Group", sample)
     assert [failure.why for failure in seen.failures] == []
     assert len(seen.steps) > 1000
@@ -27,8 +27,8 @@ def test_our_broker_and_consumers_do_what_the_model_does(sample: list[Script]) -
 
 @pytest.mark.deep
 @pytest.mark.timeout(900)
-def test_they_take_most_steps_of_the_model() -> None:
-    """What is left begins, for the most part, with an acknowledgement by who has not got the request."""
+def test_our_broker_and_consumers_take_most_steps_of_the_model() -> None:
+    """Most remaining steps start with an acknowledgement by a broker without the request."""
     seen = on_ours("Group", scripts("Group"))
     assert not seen.failures
     assert len(seen.states) >= 6970  # of 7,368
@@ -52,7 +52,7 @@ def test_they_take_most_steps_of_the_model() -> None:
         "cached-messages-dropped",
     ],
 )
-def test_a_defect_of_the_broker_or_a_consumer_is_seen(name: str, sample: list[Script]) -> None:
+def test_a_defect_of_the_broker_or_a_consumer_is_detected(name: str, sample: list[Script]) -> None:
     of_suites = (consumers, delivery, offsets, workload)
     known = {name: mutant for each in of_suites for name, mutant in each.MUTANTS.items()}
     with injected(known[name]):

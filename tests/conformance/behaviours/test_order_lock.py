@@ -1,5 +1,4 @@
-"""Behaviours of OrderLock on our lock table and orderly consumers: any difference counts, and planted defects
-differ."""
+"""Behaviours of OrderLock on our lock table and orderly consumers: no difference; injected defects differ."""
 
 import pytest
 
@@ -23,12 +22,12 @@ def whole() -> list[Script]:
 
 @pytest.fixture(scope="module")
 def sample(whole: list[Script]) -> list[Script]:
-    """With those that end with what is disabled: there everything can be tried."""
+    """Return a sample with all behaviours that end with disabled actions, so that each can be attempted."""
     ends = [script for script in whole if script.disabled_at == len(script.steps)]
     return [*whole[::EVERY], *ends, *behaviours("OrderLock")]
 
 
-def test_our_broker_and_consumers_do_what_the_model_does(sample: list[Script]) -> None:
+def test_our_broker_and_consumers_follow_the_model(sample: list[Script]) -> None:
     seen = on_ours("OrderLock", sample)
     assert [failure.why for failure in seen.failures] == []
     assert len(seen.steps) > 1500
@@ -39,9 +38,12 @@ def test_our_broker_and_consumers_do_what_the_model_does(sample: list[Script]) -
 
 @pytest.mark.deep
 @pytest.mark.timeout(600)
-def test_they_take_nearly_every_step_of_the_model(whole: list[Script]) -> None:
-    """What is left begins with giving back a lock that the member never heard of, or with asking for it while
-    the listener is at work that had it."""
+def test_our_code_takes_nearly_every_step_of_the_model(whole: list[Script]) -> None:
+    """Counts the reached states and steps.
+
+    The remaining steps start with the return of a lock whose grant the member never received, or with a lock
+    request while the listener that held the lock is still active.
+    """
     seen = on_ours("OrderLock", whole)
     assert not seen.failures
     assert len(seen.states) == STATES
@@ -50,6 +52,6 @@ def test_they_take_nearly_every_step_of_the_model(whole: list[Script]) -> None:
 
 
 @pytest.mark.parametrize("name", [*MUTANTS, *sorted(ordering.MUTANTS.keys() - NOT_OF_ONE_QUEUE)])
-def test_a_defect_of_locks_or_members_is_seen(name: str, sample: list[Script]) -> None:
+def test_a_defect_of_locks_or_members_is_detected(name: str, sample: list[Script]) -> None:
     with injected({**ordering.MUTANTS, **MUTANTS}[name]):
         assert on_ours("OrderLock", sample).failures

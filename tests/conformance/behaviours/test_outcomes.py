@@ -1,5 +1,8 @@
-"""Behaviours that end with an outcome of a condition: they do, none of a small model is missing, and on ours
-every one that can be asked for is reached without a difference."""
+"""Behaviours that end with an outcome of a condition.
+
+Each one ends as recorded, and none of a small model is missing. Our code reaches every outcome that can be
+requested from it, without a difference.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,13 +21,13 @@ from mqproof.impl.store.message_store import MessageStore
 from mqproof.reference.models import MODELS
 
 REACHED = {"Flush": 79, "Routing": 104, "Replication": 135, "Election": 226}
-"""On ours, of those that each model has; nobody could ask for the others."""
+"""The number of outcomes that our code reaches, by model; the others cannot be requested."""
 SMALL = ("Replication", "Election")
 SMALL_STATES_MAX = 5_000
 
 
 class Watched(ReferenceTarget):
-    """The reference, and which outcomes its last state has for an action."""
+    """The reference, which also reports the outcomes that an action reaches in the last state."""
 
     def __init__(self, model: str, conditions: Conditions[Any, Any]) -> None:
         super().__init__(model)
@@ -37,7 +40,7 @@ class Watched(ReferenceTarget):
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_each_ends_with_the_outcomes_that_it_tells(model: str) -> None:
+def test_each_behaviour_ends_with_its_recorded_outcomes(model: str) -> None:
     conditions = Conditions(MODELS[model])
     for script in behaviours(model):
         target = Watched(model, conditions)
@@ -50,7 +53,7 @@ def test_each_ends_with_the_outcomes_that_it_tells(model: str) -> None:
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_the_reference_takes_them_to_their_ends(model: str) -> None:
+def test_the_reference_completes_every_behaviour(model: str) -> None:
     scripts = list(behaviours(model))
     seen = replay(lambda: ReferenceTarget(model), scripts)
     assert (seen.failures, seen.impossible, seen.unasked) == ([], {}, set())
@@ -62,7 +65,7 @@ def kept(model: str) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("model", SMALL)
-def test_those_of_small_configurations_are_what_the_model_gives(model: str) -> None:
+def test_outcomes_of_small_configurations_match_the_model(model: str) -> None:
     made = dict(lines(model, SMALL_STATES_MAX))
     assert made
     assert made.items() <= kept(model).items(), "mqproof behaviours --outcomes --write ..."
@@ -71,7 +74,7 @@ def test_those_of_small_configurations_are_what_the_model_gives(model: str) -> N
 @pytest.mark.deep
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("model", MODELS)
-def test_all_are_what_the_model_gives(model: str) -> None:
+def test_all_outcomes_match_the_model(model: str) -> None:
     assert dict(lines(model)) == kept(model)
 
 
@@ -82,7 +85,7 @@ def on_ours(model: str) -> Replayed:
 
 
 @pytest.mark.parametrize("model", REACHED)
-def test_ours_reaches_them_without_a_difference(model: str) -> None:
+def test_our_code_reaches_the_outcomes_without_a_difference(model: str) -> None:
     seen = on_ours(model)
     assert [failure.why for failure in seen.failures] == []
     assert len(seen.outcomes) == REACHED[model]
@@ -97,18 +100,18 @@ def test_ours_reaches_them_without_a_difference(model: str) -> None:
         ("Election", election_rules, "may_commit", lambda *_: True, "AdvanceCommit"),
     ],
 )
-def test_a_guard_that_ours_lacks_is_noticed(
+def test_a_missing_guard_is_detected(
     monkeypatch: pytest.MonkeyPatch, model: str, where: object, name: str, wrong: object, action: str
 ) -> None:
-    """A record that is not durable is dispatched, a slave takes no offsets, an older term's entry counts."""
+    """A record is dispatched before it is durable, a slave takes no offsets, an older term's entry counts."""
     monkeypatch.setattr(where, name, wrong)
     failures = on_ours(model).failures
-    told = [f"{[step.action for step in each.script.steps][each.at :]} {each.why}" for each in failures]
-    assert any(action in each for each in told)
+    failed = [f"{[step.action for step in each.script.steps][each.at :]} {each.why}" for each in failures]
+    assert any(action in each for each in failed)
 
 
 def outcomes_at(model: str, action: str, changes: Mapping[str, Any], *parameters: Any) -> set[Outcome]:
-    """What an action reaches in the smoke model's first state with these changes."""
+    """Return the outcomes that an action reaches in the smoke model's first state with these changes."""
     config = bounded(model)
     conditions = Conditions(MODELS[model])
     wanted = set(conditions.outcomes(action))
@@ -117,8 +120,8 @@ def outcomes_at(model: str, action: str, changes: Mapping[str, Any], *parameters
     return set(conditions.reached(action, config, state, parameters, wanted))
 
 
-def test_a_condition_is_reached_where_it_alone_decides() -> None:
-    """An answer waits for its fsync: that its message is there, and that the broker runs, does not decide."""
+def test_a_condition_is_reached_if_it_decides_the_result() -> None:
+    """The answer waits for its fsync; the stored message and the running broker do not decide."""
     assert outcomes_at("Flush", "AnswerOk", {"log": 1}, "m1") == {
         Outcome("AnswerOk", "may_answer(state, message)", False),
         Outcome("AnswerOk", "may_answer: state.mode != SYNC_FLUSH", False),
@@ -126,6 +129,6 @@ def test_a_condition_is_reached_where_it_alone_decides() -> None:
     }
 
 
-def test_what_has_no_value_decides_nothing() -> None:
-    """Of a message that was never sent nobody can say where it is."""
+def test_a_condition_without_a_value_decides_nothing() -> None:
+    """A message that was never sent has no position."""
     assert outcomes_at("Flush", "AnswerOk", {}, "m1") == set()

@@ -1,4 +1,4 @@
-"""Behaviours of QueueChoice on our producer: any difference counts, and planted defects differ."""
+"""Behaviours of QueueChoice on our producer: there is no difference, and injected defects cause one."""
 
 import pytest
 
@@ -15,11 +15,11 @@ EVERY = 150
 
 @pytest.fixture(scope="module")
 def sample() -> list[Script]:
-    """With the behaviours of outcomes, some of which have two queues of a broker."""
+    """Return a sample with the behaviours of outcomes, some of which have two queues per broker."""
     return [*scripts("QueueChoice", EVERY), *behaviours("QueueChoice")]
 
 
-def test_our_producer_does_what_the_model_does(sample: list[Script]) -> None:
+def test_our_producer_follows_the_model(sample: list[Script]) -> None:
     seen = on_ours("QueueChoice", sample)
     assert [failure.why for failure in seen.failures] == []
     assert len(seen.steps) > 1000
@@ -30,13 +30,13 @@ def test_our_producer_does_what_the_model_does(sample: list[Script]) -> None:
 
 @pytest.mark.deep
 @pytest.mark.timeout(600)
-def test_it_takes_every_step_of_the_model() -> None:
+def test_our_producer_takes_every_step_of_the_model() -> None:
     seen = on_ours("QueueChoice", scripts("QueueChoice"))
     assert (len(seen.failures), len(seen.impossible)) == (0, 0)
     assert (len(seen.states), len(seen.steps)) == (STATES, STEPS)
 
 
 @pytest.mark.parametrize("name", [*MUTANTS, *STEPPED])
-def test_a_defect_of_the_queue_choice_is_seen(name: str, sample: list[Script]) -> None:
+def test_a_defect_of_the_queue_choice_is_detected(name: str, sample: list[Script]) -> None:
     with injected({**MUTANTS, **STEPPED}[name]):
         assert on_ours("QueueChoice", sample).failures

@@ -1,4 +1,4 @@
-"""Behaviours on the reference and on our store: defects are found, what is disabled is refused."""
+"""Behaviours on the reference and on our store: defects are found, and disabled actions are refused."""
 
 import itertools
 from collections.abc import Callable
@@ -38,7 +38,7 @@ def _on_store(scripts: list[Script]) -> Replayed:
 
 
 @pytest.mark.parametrize("model", ["Flush", "Routing", "Replication", "Election", "Delivery", "Guarantee"])
-def test_the_reference_takes_every_step_and_refuses_what_is_disabled(model: str) -> None:
+def test_the_reference_takes_every_step_and_refuses_disabled_actions(model: str) -> None:
     make = resolve("reference", model)
     assert make is not None
     seen = replay(make, _scripts(model, 100))
@@ -47,7 +47,7 @@ def test_the_reference_takes_every_step_and_refuses_what_is_disabled(model: str)
     assert sum(seen.refused.values()) > 0
 
 
-def test_our_store_does_what_the_model_does(flush: list[Script]) -> None:
+def test_our_store_follows_the_model(flush: list[Script]) -> None:
     seen = _on_store(flush)
     assert [failure.why for failure in seen.failures] == []
     assert len(seen.steps) > 1000
@@ -61,8 +61,10 @@ def test_our_store_does_what_the_model_does(flush: list[Script]) -> None:
 def test_our_store_takes_nearly_every_step_of_the_model() -> None:
     seen = _on_store(_scripts("Flush", 1))
     assert not seen.failures
-    assert len(seen.steps) >= 33_700  # of 36,127: the others need a flush that began before the process did
-    # Under SYNC_FLUSH nobody is ever beyond the end of a queue.
+    assert (
+        len(seen.steps) >= 33_700
+    )  # of 36,127: the others need a flush that began before the process started
+    # Under SYNC_FLUSH no reader is ever beyond the end of a queue.
     assert set(MODELS["Flush"].actions) - set(seen.actions) == {"CorrectOffset"}
 
 
@@ -91,11 +93,11 @@ DEFECTS: dict[str, tuple[object, str, object]] = {
     "leaves the abort file": (MessageStore, "_mark_clean", _never_clean),
 }
 NOT_IN_REACH = {"keeps entries that point nowhere"}
-"""Under SYNC_FLUSH, as in the smoke model, no entry is ahead of the log."""
+"""Under SYNC_FLUSH, as in the smoke model, no queue entry is ahead of the log."""
 
 
 @pytest.mark.parametrize("name", DEFECTS)
-def test_a_defect_of_the_store_is_seen(
+def test_a_defect_of_the_store_is_detected(
     name: str, flush: list[Script], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     owner, attribute, wrong = DEFECTS[name]
@@ -103,7 +105,7 @@ def test_a_defect_of_the_store_is_seen(
     failed = False
     try:
         failed = bool(_on_store(flush).failures)
-    except Exception:  # what the defect breaks may be more than what is looked at
+    except Exception:  # the defect may also break code that the replay does not expect to fail
         failed = True
     assert failed is (name not in NOT_IN_REACH)
 
@@ -119,7 +121,7 @@ def states(steps: Steps[Any]) -> States:
     return States(steps)
 
 
-def test_whatever_a_crash_leaves_of_the_files_recovery_lands_where_the_model_does(
+def test_recovery_from_any_crash_image_reaches_a_state_of_the_model(
     flush: list[Script], states: States
 ) -> None:
     found = Recovered()
@@ -130,7 +132,7 @@ def test_whatever_a_crash_leaves_of_the_files_recovery_lands_where_the_model_doe
     assert found.images > 100
 
 
-def test_a_recovery_that_forgets_queue_entries_is_found_by_a_disk_image(
+def test_a_disk_image_detects_a_recovery_that_forgets_queue_entries(
     flush: list[Script], states: States, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recovery, "dispatch_again", _nothing_cut)
@@ -142,7 +144,7 @@ def test_a_recovery_that_forgets_queue_entries_is_found_by_a_disk_image(
 
 @pytest.mark.deep
 @pytest.mark.timeout(900)
-def test_every_image_of_many_crashes_is_recovered_as_the_model_does(
+def test_recovery_from_every_image_of_many_crashes_matches_the_model(
     flush: list[Script], states: States
 ) -> None:
     found = Recovered()
@@ -152,13 +154,13 @@ def test_every_image_of_many_crashes_is_recovered_as_the_model_does(
     assert found.images > 10_000
 
 
-def test_the_graph_shows_what_was_reached(flush: list[Script], steps: Steps[Any]) -> None:
+def test_the_graph_shows_the_reached_steps(flush: list[Script], steps: Steps[Any]) -> None:
     seen = _on_store(flush[:20])
     drawn = draw("Flush", "impl", steps, seen.states, seen.steps)
     assert f"{len(seen.steps):,} of 36,127 steps" in drawn
     assert all(colour in drawn for colour in ("#1a7f37", "#d29922", "#cf222e"))
 
 
-def test_there_is_no_target_of_an_unknown_name() -> None:
-    found: list[Callable[[], Any] | None] = [resolve("impl", "Guarantee"), resolve("nobody", "Flush")]
+def test_an_unknown_target_name_gives_no_target() -> None:
+    found: list[Callable[[], Any] | None] = [resolve("impl", "Guarantee"), resolve("unknown", "Flush")]
     assert found == [None, None]

@@ -1,4 +1,4 @@
-"""Behaviours of Replication on both ends of our replication and their stores; planted defects differ."""
+"""Behaviours of Replication on our master and slave and their stores; injected defects differ."""
 
 import pytest
 
@@ -18,7 +18,7 @@ def sample() -> list[Script]:
     return scripts("Replication", EVERY)
 
 
-def test_our_master_and_slave_do_what_the_model_does(sample: list[Script]) -> None:
+def test_our_master_and_slave_follow_the_model(sample: list[Script]) -> None:
     seen = on_ours("Replication", sample)
     assert [failure.why for failure in seen.failures] == []
     assert len(seen.steps) > 800
@@ -28,9 +28,12 @@ def test_our_master_and_slave_do_what_the_model_does(sample: list[Script]) -> No
 
 @pytest.mark.deep
 @pytest.mark.timeout(600)
-def test_they_take_nearly_every_step_of_the_model() -> None:
-    """What is left begins with a slave that asks for a record that is the log's first: it asks for the second
-    byte of it, which a master that has lost it refuses sooner than the model's."""
+def test_our_code_takes_nearly_every_step_of_the_model() -> None:
+    """Counts the reached states and steps.
+
+    The remaining steps start with a slave that requests the first record of the log from its second byte on.
+    A master that lost this record refuses the request earlier than the model's.
+    """
     seen = on_ours("Replication", scripts("Replication"))
     assert not seen.failures
     assert len(seen.states) >= 3990  # of 4,016
@@ -38,7 +41,7 @@ def test_they_take_nearly_every_step_of_the_model() -> None:
     assert set(seen.impossible) == {"AcceptReport"}
 
 
-def test_a_start_from_whatever_a_crash_leaves_has_what_was_durable(sample: list[Script]) -> None:
+def test_recovery_from_any_crash_image_has_the_durable_records(sample: list[Script]) -> None:
     found = Recovered()
     for script in sample:
         expand(script, found, every=11)
@@ -47,7 +50,7 @@ def test_a_start_from_whatever_a_crash_leaves_has_what_was_durable(sample: list[
     assert found.images > 500
 
 
-def test_a_start_that_forgets_queue_entries_is_found_by_a_disk_image(
+def test_a_disk_image_detects_a_start_that_forgets_queue_entries(
     sample: list[Script], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recovery, "dispatch_again", lambda *_: 0)
@@ -59,7 +62,7 @@ def test_a_start_that_forgets_queue_entries_is_found_by_a_disk_image(
 
 @pytest.mark.deep
 @pytest.mark.timeout(900)
-def test_each_image_of_each_crash_is_recovered() -> None:
+def test_every_image_of_every_crash_is_recovered() -> None:
     found = Recovered()
     for script in scripts("Replication", 4):
         expand(script, found)
@@ -78,6 +81,6 @@ def test_each_image_of_each_crash_is_recovered() -> None:
         *STEPPED,
     ],
 )
-def test_a_defect_of_replication_is_seen(name: str, sample: list[Script]) -> None:
+def test_a_defect_of_replication_is_detected(name: str, sample: list[Script]) -> None:
     with injected({**MUTANTS, **STEPPED}[name]):
         assert on_ours("Replication", sample).failures

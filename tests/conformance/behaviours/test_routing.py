@@ -1,4 +1,4 @@
-"""Behaviours of Routing on our name servers and client: any difference counts, and planted defects differ."""
+"""Behaviours of Routing on our name servers and client: no difference, and injected defects cause one."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def sample() -> list[Script]:
     return scripts("Routing", EVERY)
 
 
-def test_our_name_servers_and_client_do_what_the_model_does(sample: list[Script]) -> None:
+def test_our_name_servers_and_client_follow_the_model(sample: list[Script]) -> None:
     seen = on_ours("Routing", sample)
     assert [failure.why for failure in seen.failures] == []
     assert len(seen.steps) > 1000
@@ -27,8 +27,8 @@ def test_our_name_servers_and_client_do_what_the_model_does(sample: list[Script]
 
 
 @pytest.mark.deep
-def test_they_take_nearly_every_step_of_the_model() -> None:
-    """What is left begins with a poll over a connection that a name server's restart has closed."""
+def test_our_code_takes_nearly_every_step_of_the_model() -> None:
+    """The remaining steps start with a poll over a connection that a name server's restart closed."""
     seen = on_ours("Routing", scripts("Routing"))
     assert not seen.failures
     assert len(seen.states) >= 2540  # of 2,590
@@ -46,6 +46,6 @@ def test_they_take_nearly_every_step_of_the_model() -> None:
         "wipe-undone",
     ],
 )
-def test_a_defect_of_the_name_server_is_seen(name: str, sample: list[Script]) -> None:
+def test_a_defect_of_the_name_server_is_detected(name: str, sample: list[Script]) -> None:
     with injected(MUTANTS[name]):
         assert on_ours("Routing", sample).failures

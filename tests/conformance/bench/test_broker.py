@@ -1,4 +1,4 @@
-"""Goal: every row is measured on a real broker; a broker that refuses or hangs up is told, not measured."""
+"""Each row is measured on a real broker; refused sends and closed connections are reported as errors."""
 
 import asyncio
 import json
@@ -28,7 +28,7 @@ def test_every_row_is_measured_on_our_broker(tmp_path: Path) -> None:
     assert all(row in shown for row in rows)
 
 
-def test_rows_on_which_the_first_side_is_behind_are_named() -> None:
+def test_rows_with_a_slower_first_side_are_named() -> None:
     def row(name: str, mine: float, theirs: float) -> dict[str, object]:
         return {
             "row": name,
@@ -43,15 +43,15 @@ def test_rows_on_which_the_first_side_is_behind_are_named() -> None:
         row("early: ms", 1, 2),
     ]
     shown = table({"machine": "a machine", "rounds": 1, "amount": {}, "rows": rows})
-    behind = shown.split("It is not:\n")[1].split("\n")
+    behind = shown.split("Rows in which it is not:\n")[1].split("\n")
     assert behind == ["  slow: sends/s (Apache)", "  late: ms (Apache)"]
 
 
-def test_rows_that_are_behind_come_with_the_profile_that_shows_why(tmp_path: Path) -> None:
+def test_slower_rows_are_profiled(tmp_path: Path) -> None:
     def row(name: str, part: str, mine: float) -> dict[str, object]:
         sides = {"mqproof": [mine], "Apache": [1.5]}
-        told = {side: {"median": rounds[0], "rounds": rounds} for side, rounds in sides.items()}
-        return {"row": name, "part": part, "sides": told}
+        figures = {side: {"median": rounds[0], "rounds": rounds} for side, rounds in sides.items()}
+        return {"row": name, "part": part, "sides": figures}
 
     rows = [
         row("fast: sends/s", "sends", 2.0),
@@ -66,25 +66,25 @@ def test_rows_that_are_behind_come_with_the_profile_that_shows_why(tmp_path: Pat
     assert "/impl/" in text
 
 
-def test_what_a_broker_refuses_is_no_rate(tmp_path: Path) -> None:
+def test_refused_sends_give_no_rate(tmp_path: Path) -> None:
     with ours(tmp_path, "ASYNC_FLUSH") as broker, pytest.raises(LoadError, match="code 13"):
         asyncio.run(load.send_rate(broker.address, Messages(size=5 << 20), 1, 1))
 
 
-def test_a_broker_that_hangs_up_is_told() -> None:
+def test_a_broker_that_closes_the_connection_is_reported() -> None:
     async def rate() -> None:
         server = await asyncio.start_server(lambda _reader, writer: writer.close(), "127.0.0.1", 0)
         async with server:
             host, port = server.sockets[0].getsockname()
             await load.send_rate(Address(host, port), Messages(size=8), 10, 2)
 
-    with pytest.raises(LoadError, match="hung up"):
+    with pytest.raises(LoadError, match="closed the connection"):
         asyncio.run(rate())
 
 
 @pytest.mark.parametrize("busy_of_three", [1, 3])
-def test_who_is_too_busy_for_a_message_gets_another_but_not_for_ever(busy_of_three: int) -> None:
-    """A broker that answers one in three with SYSTEM_BUSY stores the rest; one that always does, nothing."""
+def test_a_busy_broker_receives_further_sends_up_to_a_limit(busy_of_three: int) -> None:
+    """If every third send is refused with SYSTEM_BUSY, the others are stored; if all are, none is stored."""
     answered: list[int] = []
     gone = asyncio.Event()
 
@@ -118,12 +118,12 @@ def test_who_is_too_busy_for_a_message_gets_another_but_not_for_ever(busy_of_thr
         assert answered.count(0) == 30
 
 
-def test_a_server_that_does_not_start_is_told(tmp_path: Path) -> None:
+def test_a_server_that_does_not_start_is_reported(tmp_path: Path) -> None:
     with pytest.raises(broker.BenchError, match="NO_SUCH_FLUSH"), ours(tmp_path, "NO_SUCH_FLUSH"):
         pass
 
 
-def test_a_percentile_is_a_value_that_was_seen() -> None:
+def test_a_percentile_is_one_of_the_measured_values() -> None:
     assert percentile([3.0, 1.0, 2.0], 0.5) == 2.0
     assert percentile([float(n) for n in range(1, 101)], 0.99) == 100.0
     assert percentile([1.0], 0.99) == 1.0

@@ -1,4 +1,4 @@
-"""Goal: whatever was answered SEND_OK is there after many kills, and the check can tell when it is not."""
+"""Messages answered SEND_OK survive many kills, and the check detects it when one does not."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from mqproof.conformance.bench.load import Messages, Sent
         pytest.param("SYNC_FLUSH", 500, marks=[pytest.mark.deep, pytest.mark.timeout(3600)]),
     ],
 )
-def test_what_was_acked_survives_every_kill(tmp_path: Path, flush: str, cycles: int) -> None:
+def test_acknowledged_messages_survive_every_kill(tmp_path: Path, flush: str, cycles: int) -> None:
     with ours(tmp_path, flush) as broker:
         outcome = kill_cycles.run(broker, cycles, seed=cycles)
     times = sorted(outcome.recovery_seconds)
@@ -38,7 +38,7 @@ def broken(queue: int, *entries: tuple[int, bytes]) -> list[str]:
     return [found.split()[0] for found in kill_cycles._violations(MESSAGES, SENT, queues)]
 
 
-def test_each_kind_of_damage_is_told() -> None:
+def test_each_kind_of_damage_is_reported() -> None:
     zero, one, two = (load.body_of(number, 16) for number in range(3))
     assert broken(1, (0, one)) == []
     assert broken(1) == ["FLUSH-2"]

@@ -1,15 +1,15 @@
-"""Goal: each row is measured on real brokers, and the table says what was measured."""
+"""Each row is measured on real brokers, and the table states what was measured."""
 
 from pathlib import Path
 
 import pytest
 
 from mqproof.conformance.bench import replicas
-from mqproof.conformance.bench.replicas import Amount, alone, measure, table
+from mqproof.conformance.bench.replicas import Amount, measure, single_broker, table
 
 
 def test_rows_are_measured_on_real_brokers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replicas, "SIDES", {"alone, ASYNC_FLUSH": alone})
+    monkeypatch.setattr(replicas, "SIDES", {"alone, ASYNC_FLUSH": single_broker})
     stages: list[str] = []
     result = measure(Amount(sends=100, seconds=0.2, kills=0, copied_mib=1), 1, tmp_path, stages.append)
     (rate,) = result["sends_per_second"]["alone, ASYNC_FLUSH"]
@@ -25,7 +25,7 @@ def test_rows_are_measured_on_real_brokers(tmp_path: Path, monkeypatch: pytest.M
     assert "alone, ASYNC_FLUSH" in table(result)
 
 
-def test_the_table_holds_changes_against_the_configured_waits_and_rates_against_a_broker_alone() -> None:
+def test_the_table_compares_changes_with_configured_waits_and_rates_with_one_broker() -> None:
     shown = table(
         {
             "cores": 2,
@@ -40,7 +40,7 @@ def test_the_table_holds_changes_against_the_configured_waits_and_rates_against_
         }
     )
     assert "3 masters killed, seconds to the next acknowledged send: 50% 6.0, 90% 9.0, 99% 9.0" in shown
-    assert "To that of a client: 50% 6.5, 90% 9.5, 99% 9.5, most 9.5" in shown
+    assert "acknowledged send of a client: 50% 6.5, 90% 9.5, 99% 9.5, maximum 9.5" in shown
     assert "sum up to 7.0" in shown
     assert "0.50" in next(line for line in shown.splitlines() if line.startswith("group"))
-    assert "32 MiB/s, its start included; a plain copy 128 MiB/s" in shown
+    assert "32 MiB/s, including its start; a plain copy 128 MiB/s" in shown

@@ -1,4 +1,4 @@
-"""The send benchmark: it measures whole sends of real processes, and says so when one did not do its part."""
+"""The send benchmark measures complete sends of real processes, and reports a process that failed."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from mqproof.conformance.commands import benchmarks
 from mqproof.conformance.commands.benchmarks import Load, fdatasync_rate, measure, table
 
 
-def test_a_small_round_gives_rates_of_both_modes_beside_the_disks(tmp_path: Path) -> None:
+def test_a_small_round_reports_rates_of_both_modes_and_of_the_disk(tmp_path: Path) -> None:
     result = measure(Load(count=50, size=100, outstanding=8), rounds=1, directory=tmp_path)
     assert all(rate > 0 for rate in result["sends_per_second"].values())
     assert result["fdatasync_per_second"] > 0
@@ -19,11 +19,11 @@ def test_a_small_round_gives_rates_of_both_modes_beside_the_disks(tmp_path: Path
     assert not list(tmp_path.iterdir())
 
 
-def test_a_server_that_does_not_start_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_does_not_start_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(benchmarks, "_MODES", ("NO_SUCH_FLUSH",))
     with pytest.raises(BenchError, match="did not become ready, exit code 2"):
         measure(Load(count=1, size=1, outstanding=1), rounds=1, directory=tmp_path)
 
 
-def test_the_disk_is_measured_in_the_directory_that_is_named(tmp_path: Path) -> None:
+def test_the_disk_is_measured_in_the_given_directory(tmp_path: Path) -> None:
     assert fdatasync_rate(tmp_path, size=10, seconds=0.05) > 0

@@ -1,4 +1,4 @@
-"""`mqproof conform`: exit codes, one clear line for a wrong use, and the files it writes."""
+"""`mqproof conform`: exit codes, a one-line error for wrong use, and the written files."""
 
 from pathlib import Path
 from typing import Any, NoReturn
@@ -23,7 +23,7 @@ def conform(*arguments: str) -> tuple[int, str, str]:
     return result.exit_code, result.stdout, result.stderr
 
 
-def test_what_holds_exits_with_0_and_writes_its_files(tmp_path: Path) -> None:
+def test_a_held_run_exits_with_0_and_writes_its_files(tmp_path: Path) -> None:
     files = {suffix: tmp_path / f"r.{suffix}" for suffix in ("json", "html", "xml")}
     logs = tmp_path / "logs"
     code, out, _ = conform(
@@ -42,7 +42,7 @@ def test_what_holds_exits_with_0_and_writes_its_files(tmp_path: Path) -> None:
     assert cases == pytest.approx(float(report.facts["seconds"]), abs=0.1)
 
 
-def test_all_suites_of_a_target_are_on_one_scoreboard(tmp_path: Path) -> None:
+def test_one_scoreboard_shows_all_suites_of_a_target(tmp_path: Path) -> None:
     file = tmp_path / "r.json"
     globs = [word for glob in ("FLUSH-4", "ROUTE-1", "remoting/max-offset/1") for word in ("--id", glob)]
     code, out, _ = conform("--target", "impl", "--examples", "6", *globs, "--json", str(file))
@@ -65,7 +65,7 @@ def test_all_suites_of_a_target_are_on_one_scoreboard(tmp_path: Path) -> None:
     assert "not tried in every way" not in out
 
 
-def test_what_a_target_is_no_target_of_is_not_tested(tmp_path: Path) -> None:
+def test_a_suite_that_does_not_know_the_target_is_not_tested(tmp_path: Path) -> None:
     file = tmp_path / "r.json"
     conform("--target", "reference", "--examples", "5", "--json", str(file))
     report = json_file.from_json(file.read_text())
@@ -75,7 +75,9 @@ def test_what_a_target_is_no_target_of_is_not_tested(tmp_path: Path) -> None:
     assert {one.layer for one in absent} == {"routing", "wire"}
 
 
-def test_a_suite_that_could_not_be_driven_is_unknown_beside_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_suite_that_could_not_run_is_unknown_and_the_others_are_judged(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def refuse(*_: Any) -> NoReturn:
         raise TargetError("the broker is on fire")
 
@@ -85,7 +87,7 @@ def test_a_suite_that_could_not_be_driven_is_unknown_beside_others(monkeypatch: 
     assert "unknown ROUTE-1 TablesAgree (routing): the broker is on fire" in out
 
 
-def test_of_a_target_that_refuses_each_wire_case_has_its_row_and_people_see_one() -> None:
+def test_unavailable_wire_cases_have_one_row_each_in_files_and_one_row_on_screen() -> None:
     part = conduct(RunOptions("remoting://127.0.0.1:1", ids=("remoting/send/*",)), "wire", lambda *_: None)
     assert len(part.results) > 10
     assert {(one.verdict, "no connection" in one.detail) for one in part.results} == {(Verdict.UNKNOWN, True)}
@@ -111,21 +113,21 @@ def test_a_violation_exits_with_1_and_shows_its_script(monkeypatch: pytest.Monke
     assert str(Wrong.MAPPING) in out
 
 
-def test_a_violation_that_nobody_asked_about_does_not_count() -> None:
+def test_a_violation_of_an_invariant_that_was_not_selected_does_not_count() -> None:
     code, out, _ = conform("--target", "mutant:commit-goes-back", "--examples", "20", "--id", "FLUSH-4")
     assert code == Exit.HELD
-    assert "suites: flush\n" in out  # the one whose mutant it is
+    assert "suites: flush\n" in out  # the suite that owns the mutant
 
 
-def test_too_few_examples_to_show_anything_are_inconclusive() -> None:
+def test_too_few_examples_are_inconclusive() -> None:
     assert conform("--target", "reference", "--examples", "1")[0] == Exit.INCONCLUSIVE
 
 
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["--target", "nothing"], "mqproof: --target 'nothing' is no target"),
-        (["--target", "mutant:nope"], "mqproof: --target 'mutant:nope' is no mutant of any suite"),
+        (["--target", "nothing"], "mqproof: --target 'nothing' is not a target"),
+        (["--target", "mutant:nope"], "mqproof: --target 'mutant:nope' is not a mutant of any suite"),
         ([], "mqproof: conform: --target is missing"),
         (["--target", "impl", "--suite", "nothing"], "mqproof: --suite nothing: expected flush"),
         (["--target", "impl", "--id", "NO-*"], "mqproof: --id NO-*: no invariant and no case"),
@@ -139,14 +141,17 @@ def test_wrong_use_exits_with_2_and_one_line(arguments: list[str], line: str) ->
     assert err.count("\n") == 1
 
 
-def test_of_a_mutant_that_is_none_all_suites_name_theirs() -> None:
+def test_an_unknown_mutant_lists_the_mutants_of_all_suites() -> None:
     err = conform("--target", "mutant:nope")[2]
     for hunt in HUNTS:
-        if hunt.suite in SUITES and hunt.suite not in ("consumers", "wire"):  # they take none by name
+        if hunt.suite in SUITES and hunt.suite not in (
+            "consumers",
+            "wire",
+        ):  # these suites take no target by name
             assert f"{hunt.suite} ({', '.join(hunt.mutants)})" in err
 
 
-def test_a_target_that_dies_on_the_way_exits_with_4_and_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_target_that_dies_during_the_run_exits_with_4_and_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any) -> NoReturn:
         raise TargetError("the broker is on fire")
 
@@ -157,7 +162,7 @@ def test_a_target_that_dies_on_the_way_exits_with_4_and_one_line(monkeypatch: py
     assert "Traceback" not in err
 
 
-def test_a_cluster_that_is_not_there_exits_with_4_and_one_line_and_its_files_say_so(tmp_path: Path) -> None:
+def test_an_unreachable_cluster_exits_with_4_and_is_recorded_in_the_files(tmp_path: Path) -> None:
     file = tmp_path / "r.json"
     chosen = ("--suite", "flush", "--suite", "wire", "--id", "FLUSH-4", "--id", "remoting/send/1")
     code, out, err = conform("--target", "remoting://127.0.0.1:1", *chosen, "--json", str(file))
@@ -171,21 +176,23 @@ def test_a_cluster_that_is_not_there_exits_with_4_and_one_line_and_its_files_say
 
 
 @pytest.mark.parametrize("target", ["reference", "remoting://127.0.0.1:1"])
-def test_a_suite_that_has_no_such_target_takes_nothing_from_the_others(target: str, tmp_path: Path) -> None:
+def test_a_suite_without_such_a_target_does_not_affect_the_others(target: str, tmp_path: Path) -> None:
     file = tmp_path / "r.json"
     chosen = ("--suite", "flush", "--suite", "consumers", "--examples", "5", "--id", "DELIV-4")
     code, out, err = conform("--target", target, *chosen, "--json", str(file))
     assert code == Exit.USAGE
     assert err.splitlines()[-1].startswith(
-        f"mqproof: --target {target!r}: the suite examines our own consumers"
+        f"mqproof: --target {target!r}: the suite examines only our own consumers"
     )
     flush, consumers = json_file.from_json(file.read_text()).results
     assert (flush.verdict is Verdict.HELD) == ("flush" in out) == (target == "reference")
     assert consumers.verdict is Verdict.NOT_TESTED
 
 
-def test_a_line_of_apaches_is_asked_its_own_rules_and_a_replay_asks_the_same() -> None:
-    asked = {line: conform("--target", f"apache:{line}", "--suite", "wire", "--dry-run")[1] for line in SINCE}
-    assert 0 < asked["4.9"].count("\n") < asked["5"].count("\n")
+def test_a_release_line_of_apache_is_tested_by_its_own_rules_and_so_is_a_replay() -> None:
+    listed = {
+        line: conform("--target", f"apache:{line}", "--suite", "wire", "--dry-run")[1] for line in SINCE
+    }
+    assert 0 < listed["4.9"].count("\n") < listed["5"].count("\n")
     assert "--since" not in RunOptions("apache:4.9", since=since_of("apache:4.9")).replay("routing")
     assert RunOptions("remoting://a:1", since="4.9").replay("routing").endswith("--suite routing --since 4.9")

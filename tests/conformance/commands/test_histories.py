@@ -1,4 +1,4 @@
-"""The commands on histories: exit codes, files, and one clear line for what is wrong."""
+"""The commands on histories: exit codes, files, and a one-line error for wrong input."""
 
 import json
 from pathlib import Path
@@ -38,15 +38,15 @@ def test_a_history_without_anomalies_exits_with_0(history: Path, tmp_path: Path)
     assert all(each["layer"] == "history" for each in report["results"])
 
 
-def test_an_anomaly_exits_with_1_and_tells_what_where_and_how_to_see_it_again(tmp_path: Path) -> None:
+def test_an_anomaly_exits_with_1_and_reports_its_place_and_replay_command(tmp_path: Path) -> None:
     world = clean(1)
-    INJECTED["message-of-nobody"].plant(world)
+    INJECTED["unsent-message"].inject(world)
     file, out = written(world, tmp_path / "h.jsonl"), tmp_path / "h.json"
     result = mqproof("check-history", file, "--json", out, "--report", tmp_path / "h.xml")
     assert result.exit_code == 1
     (found,) = [each for each in json.loads(out.read_text())["results"] if each["verdict"] == "violated"]
     assert (found["id"], found["name"], found["counts"]["wrong"]) == ("A04", "phantom", 1)
-    assert found["witnesses"][0]["text"] == "x3 was handed ghost, which was never sent"
+    assert found["witnesses"][0]["text"] == "x3 received ghost, which was never sent"
     assert found["replay"] == f"mqproof check-history {file}"
     assert found["detail"] == "DELIV-2 NoPhantom"
     assert "<failure" in (tmp_path / "h.xml").read_text()
@@ -57,9 +57,9 @@ def test_the_orders_of_the_queues_are_shown_and_written(history: Path, tmp_path:
     result = mqproof("check-history", history, "--orders", out)
     assert result.exit_code == 0, result.output
     assert "Orders of the queues" in result.output
-    told = [json.loads(line) for line in out.read_text().splitlines()]
-    assert {each["queue"] for each in told if each["group"] == "g"} == {"T/b/0", "T/b/1"}
-    assert all(each["order"] for each in told if each["group"] == "g")
+    written = [json.loads(line) for line in out.read_text().splitlines()]
+    assert {each["queue"] for each in written if each["group"] == "g"} == {"T/b/0", "T/b/1"}
+    assert all(each["order"] for each in written if each["group"] == "g")
     assert mqproof("check-history", history, "--orders", tmp_path).exit_code == 2
 
 
@@ -71,15 +71,15 @@ def test_missing_lines_exit_with_3(tmp_path: Path) -> None:
     assert "line 50 is missing" in result.output
 
 
-def test_nothing_seen_is_nothing_held(tmp_path: Path) -> None:
+def test_an_empty_history_holds_nothing(tmp_path: Path) -> None:
     empty = tmp_path / "empty.jsonl"
     empty.write_bytes(b"")
     assert mqproof("check-history", empty).exit_code == 3
 
 
-def test_several_histories_are_judged_each_for_itself(history: Path, tmp_path: Path) -> None:
+def test_several_histories_are_judged_independently(history: Path, tmp_path: Path) -> None:
     world = clean(2)
-    INJECTED["body-changed"].plant(world)
+    INJECTED["body-changed"].inject(world)
     other, out = written(world, tmp_path / "other.jsonl"), tmp_path / "out.json"
     assert mqproof("check-history", history, other, "--json", out).exit_code == 1
     found = [each for each in json.loads(out.read_text())["results"] if each["verdict"] == "violated"]
@@ -97,14 +97,14 @@ def test_several_histories_are_judged_each_for_itself(history: Path, tmp_path: P
         (("workload", "--target", "reference", "--out", "x"), "impl, mutant:NAME, remoting://HOST:PORT"),
     ],
 )
-def test_what_is_wrong_exits_with_2_and_one_line(arguments: tuple[str, ...], message: str) -> None:
+def test_wrong_input_exits_with_2_and_one_line(arguments: tuple[str, ...], message: str) -> None:
     result = mqproof(*arguments)
     assert result.exit_code == 2
     assert message in result.output
     assert "Traceback" not in result.output
 
 
-def test_a_history_is_converted_there_and_back(history: Path, tmp_path: Path) -> None:
+def test_a_history_is_converted_to_another_format_and_back(history: Path, tmp_path: Path) -> None:
     edn, back = tmp_path / "h.edn", tmp_path / "back.jsonl"
     assert mqproof("convert-history", history, edn).exit_code == 0
     assert edn.read_text().startswith("{:type :invoke, :f :")
@@ -119,10 +119,12 @@ def test_a_workload_is_written_and_checked(tmp_path: Path) -> None:
     result = mqproof("workload", "--target", "impl", "--messages", 10, "--faults", 1, "--out", out)
     assert result.exit_code == 0, result.output
     checked = mqproof("check-history", out)
-    assert checked.exit_code in (0, 3), checked.output  # undecided is what a small workload did not do
+    assert checked.exit_code in (0, 3), (
+        checked.output
+    )  # a small workload does not do everything, so some rules stay undecided
 
 
-def test_the_benchmark_makes_its_history_and_finds_nothing(tmp_path: Path) -> None:
+def test_the_benchmark_generates_a_clean_history_and_finds_no_anomaly(tmp_path: Path) -> None:
     result = history_checks.measure(2000, tmp_path)
     assert 1000 < result["operations"] < 4000
     assert result["rules_violated"] == []

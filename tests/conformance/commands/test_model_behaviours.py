@@ -1,4 +1,4 @@
-"""`mqproof behaviours`: what it says, writes and draws."""
+"""`mqproof behaviours`: its output, its files and its drawings."""
 
 import json
 import lzma
@@ -15,8 +15,8 @@ def _run(arguments: list[str]) -> Result:
     return CliRunner().invoke(app, ["behaviours", *arguments])
 
 
-def test_the_coverage_of_a_target_is_told_drawn_and_written(tmp_path: Path) -> None:
-    told, drawn = tmp_path / "told.json", tmp_path / "graph.svg"
+def test_the_coverage_of_a_target_is_printed_drawn_and_written(tmp_path: Path) -> None:
+    result_file, drawn = tmp_path / "result.json", tmp_path / "graph.svg"
     arguments = [
         "Election",
         "--target",
@@ -24,26 +24,26 @@ def test_the_coverage_of_a_target_is_told_drawn_and_written(tmp_path: Path) -> N
         "--every",
         "40",
         "--json",
-        str(told),
+        str(result_file),
         "--draw",
         str(drawn),
     ]
     ended = _run(arguments)
     assert ended.exit_code == 0, ended.output
-    (result,) = json.loads(told.read_text())["results"]
+    (result,) = json.loads(result_file.read_text())["results"]
     assert result["verdict"] == "held"
     assert 0 < result["counts"]["steps"] < result["counts"]["steps_of"] == 3254
     assert ElementTree.fromstring(drawn.read_text()).tag.endswith("svg")
 
 
-def test_a_target_that_cannot_step_is_not_tested_rather_than_held() -> None:
+def test_a_target_without_steps_is_not_tested_instead_of_held() -> None:
     ended = _run(["Guarantee", "--target", "impl"])
     assert ended.exit_code == 3
     assert "not tested" in " ".join(ended.output.split())
 
 
-def test_a_corpus_that_lies_is_violated(tmp_path: Path) -> None:
-    """One step says another outcome than the model has."""
+def test_a_wrong_corpus_is_violated(tmp_path: Path) -> None:
+    """One step has another result than the model."""
     text = read_lines(file_of("Delivery"))
     row = json.loads(text[1])
     row["steps"][0][2] = {"serving": "perhaps"}
@@ -55,12 +55,12 @@ def test_a_corpus_that_lies_is_violated(tmp_path: Path) -> None:
     assert "expected" in ended.output
 
 
-def test_behaviours_are_written_as_they_are_made(tmp_path: Path) -> None:
+def test_written_behaviours_match_the_generated_ones(tmp_path: Path) -> None:
     assert _run(["Election", "--out", str(tmp_path)]).exit_code == 0
     assert read_lines(file_of("Election", tmp_path)) == list(lines("Election"))
 
 
-def test_wrong_use_is_one_line() -> None:
+def test_wrong_use_gives_a_one_line_error() -> None:
     for arguments in (
         ["Nothing"],
         ["--target", "moon"],

@@ -1,12 +1,12 @@
-"""What a fault explains, and what it does not, suite by suite: oracles and checkers on histories by hand."""
+"""The results that a fault explains, suite by suite: oracles and checkers on handwritten histories."""
 
 from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
-from mqproof.conformance.engine.broker_faults import Befall, BrokerFault
-from mqproof.conformance.engine.offset_query import Query
+from mqproof.conformance.engine.broker_faults import BrokerFault, InjectFault
+from mqproof.conformance.engine.shared_steps import Query
 from mqproof.conformance.engine.stepped_run import Explanation, Stepped
 from mqproof.conformance.suites.admin import checkers as admin_checkers
 from mqproof.conformance.suites.admin import oracle as admin_oracle
@@ -31,14 +31,14 @@ from mqproof.conformance.suites.retry.target import Span as When
 from mqproof.reference.administration import READ, WRITE, Topic
 from mqproof.report.model import Verdict
 
-KILLED, STOPPED = Befall(BrokerFault.KILL), Befall(BrokerFault.RESTART)
-CUT, FROZEN = Befall(BrokerFault.CUT), Befall(BrokerFault.FREEZE)
+KILLED, STOPPED = InjectFault(BrokerFault.KILL), InjectFault(BrokerFault.RESTART)
+CUT, FROZEN = InjectFault(BrokerFault.CUT), InjectFault(BrokerFault.FREEZE)
 
 
 def violated(explanation: Explanation[Any, Any], checkers: Any, operations: Iterable[Any]) -> set[str]:
     seen: Stepped[Any, Any] = Stepped("a broker", explanation, checkers)
     for operation in operations:
-        seen.saw(operation)
+        seen.observe(operation)
     return {i for i, finding in seen.findings().items() if finding.verdict is Verdict.VIOLATED}
 
 
@@ -49,7 +49,7 @@ ONE_THEN_TWO = (*TWO_SENT, offsets.Commit(0, 1, oneway=False), offsets.Commit(0,
 @pytest.mark.parametrize(
     ("operations", "broken"),
     [
-        # After a crash an offset may be any since it was written; after a clean exit only the last.
+        # After a crash, any offset since the last write is possible; after a clean exit, only the last one.
         ((*ONE_THEN_TWO, KILLED, Query(0, 1)), set()),
         ((*ONE_THEN_TWO, KILLED, Query(0, 0), Query(0, 1)), {"SPEC-1"}),
         ((*ONE_THEN_TWO, KILLED, Query(0, 3)), {"SPEC-1"}),
@@ -57,13 +57,13 @@ ONE_THEN_TWO = (*TWO_SENT, offsets.Commit(0, 1, oneway=False), offsets.Commit(0,
         ((*ONE_THEN_TWO, STOPPED, Query(0, 1)), {"DELIV-5"}),
         ((*ONE_THEN_TWO, STOPPED, KILLED, Query(0, 1)), {"DELIV-5"}),
         ((*ONE_THEN_TWO, CUT, Query(0, 1)), {"DELIV-5"}),
-        # All queues are written at once.
+        # The offsets of all queues are written together.
         (
             (*TWO_SENT, offsets.Commit(0, 1, oneway=False), offsets.Commit(1, 4, oneway=False), KILLED,
              Query(0, 0), Query(1, 4)),
             {"SPEC-1"},
         ),
-        # What was under way is noted in this life or never.
+        # A commit in progress is stored before the process ends, or never.
         ((*TWO_SENT, offsets.Commit(0, 2, oneway=True), FROZEN, Query(0, 0), Query(0, 2)),
          set()),
         ((*TWO_SENT, offsets.Commit(0, 2, oneway=True), STOPPED, Query(0, 0), Query(0, 2)),
@@ -89,25 +89,25 @@ def read(at_s: float, *copies: Copy, settled: bool = False) -> retry.Read:
     return retry.Read(Place.RETRY, copies, When(at_s, at_s), settled)
 
 
-def over(fault: BrokerFault, at_s: float) -> Befall:
-    return Befall(fault, at_s)
+def over(fault: BrokerFault, at_s: float) -> InjectFault:
+    return InjectFault(fault, at_s)
 
 
 @pytest.mark.parametrize(
     ("operations", "broken"),
     [
-        # It comes late where nobody delivers, and comes again after a crash; never is not late.
+        # The copy arrives late if no broker delivers it, and again after a crash. It must arrive.
         ((over(BrokerFault.KILL, 14), read(15), read(16, AGAIN)), set()),
         ((over(BrokerFault.KILL, 14), read(15), read(17)), {"SPEC-1"}),
         ((over(BrokerFault.KILL, 14), read(99, settled=True)), {"DELIV-7"}),
         ((read(11, AGAIN), over(BrokerFault.KILL, 14), read(16, AGAIN)), set()),
         ((read(11, AGAIN), over(BrokerFault.RESTART, 14), read(16, AGAIN)), {"DELIV-3"}),
         ((read(11, AGAIN), over(BrokerFault.FREEZE, 14), read(16, AGAIN)), {"DELIV-3"}),
-        # What never was delayed does not come again, and nothing comes early.
+        # A message that was never delayed does not arrive again, and no copy arrives early.
         ((over(BrokerFault.KILL, 1), retry.Read(Place.TOPIC, (FIRST,), When(2, 2), settled=False)),
          {"DELIV-3"}),
         ((over(BrokerFault.FREEZE, 1), read(2, AGAIN)), {"DELIV-8"}),
-        # Nobody can tell what a crash brings once more from what is on its way since.
+        # After a crash, a repeated copy cannot be distinguished from a later one that is still pending.
         ((read(11, AGAIN), over(BrokerFault.KILL, 14),
           retry.SendBack(FIRST, 0, None, Answer.OK, When(15, 15)), read(16, AGAIN), read(25, AGAIN)), set()),
     ],
@@ -118,21 +118,21 @@ def test_retries_after_a_fault(operations: tuple[Any, ...], broken: set[str]) ->
 
 
 NONE: frozenset[str] = frozenset()
-ALONE = frozenset({"c1"})
+ONE_MEMBER = frozenset({"c1"})
 READING = (
     delivery.Send(0, Delivered("m1", 0)),
     delivery.Send(0, Delivered("m2", 1)),
     delivery.Membership("c1", delivery.Change.JOINS, NONE),
-    delivery.Rebalance("c1", ALONE, frozenset({0, 1, 2}), ((0, 0), (1, None), (2, None))),
+    delivery.Rebalance("c1", ONE_MEMBER, frozenset({0, 1, 2}), ((0, 0), (1, None), (2, None))),
     delivery.Deliver("c1", 0, 0, (Delivered("m1", 0), Delivered("m2", 1))),
     delivery.Commit("c1", 0, 2, oneway=False),
 )
 RETURNS = delivery.Membership("c1", delivery.Change.RETURNS, NONE)
-JOINS = delivery.Membership("c2", delivery.Change.JOINS, ALONE)
+JOINS = delivery.Membership("c2", delivery.Change.JOINS, ONE_MEMBER)
 
 
 def begins(offset: int) -> tuple[Any, ...]:
-    """Another member takes the queue over."""
+    """Another member takes over the queue."""
     left = delivery.Membership("c1", delivery.Change.DIES, frozenset({"c2"}))
     queues = ((0, offset), (1, None), (2, None))
     return JOINS, left, delivery.Rebalance("c2", frozenset({"c2"}), frozenset({0, 1, 2}), queues)
@@ -147,11 +147,11 @@ def begins(offset: int) -> tuple[Any, ...]:
         ((STOPPED, KILLED, RETURNS, *begins(0)), {"DELIV-3"}),
         ((CUT, RETURNS, *begins(0)), {"DELIV-3"}),
         ((KILLED, RETURNS, *begins(3)), {"DELIV-1"}),
-        # A broker forgets who was there, and is told again; a frozen one does not.
+        # A killed broker forgets its members and is notified again; a frozen one keeps them.
         ((KILLED, RETURNS, delivery.Deliver("c1", 0, 2, ())), set()),
         ((KILLED, JOINS, delivery.Rebalance("c2", frozenset({"c1", "c2"}), frozenset({2}), ((2, None),))),
          {"SPEC-1"}),
-        ((FROZEN, delivery.Rebalance("c1", ALONE, frozenset({0, 1, 2}), ())), set()),
+        ((FROZEN, delivery.Rebalance("c1", ONE_MEMBER, frozenset({0, 1, 2}), ())), set()),
     ],
 )  # fmt: skip
 def test_a_group_after_a_fault(operations: tuple[Any, ...], broken: set[str]) -> None:
@@ -160,8 +160,8 @@ def test_a_group_after_a_fault(operations: tuple[Any, ...], broken: set[str]) ->
 
 
 def lock(member: str, at_s: float, *, granted: bool) -> ordering.Lock:
-    told = frozenset({0} if granted else ())
-    return ordering.Lock("g", member, frozenset({0}), told, Span(at_s, at_s))
+    granted_queues = frozenset({0} if granted else ())
+    return ordering.Lock("g", member, frozenset({0}), granted_queues, Span(at_s, at_s))
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def lock(member: str, at_s: float, *, granted: bool) -> ordering.Lock:
         (FROZEN, True, {"DELIV-13"}),
     ],
 )
-def test_a_lock_after_a_fault(fault: Befall, granted: bool, broken: set[str]) -> None:
+def test_a_lock_after_a_fault(fault: InjectFault, granted: bool, broken: set[str]) -> None:
     begins = [ordering.Begin("g", "c2", 0, 3)] if granted else []
     seen = (
         lock("c1", 0, granted=True), ordering.Begin("g", "c1", 0, 0), fault, lock("c2", 2, granted=granted),

@@ -1,4 +1,4 @@
-"""`mqproof conform diff`: what got worse between two runs."""
+"""`mqproof conform diff`: the results that got worse between two runs."""
 
 from pathlib import Path
 
@@ -40,11 +40,11 @@ def run(examples: int = 10, **verdicts: Verdict) -> Report:
         (run(), run(), Exit.INCONCLUSIVE),
     ],
 )
-def test_it_fails_when_something_got_worse(before: Report, after: Report, code: int) -> None:
+def test_the_comparison_fails_if_a_result_got_worse(before: Report, after: Report, code: int) -> None:
     assert exit_code(compare(before, after).results) == code
 
 
-def test_changes_and_evidence_are_told_side_by_side() -> None:
+def test_changes_and_evidence_are_shown_side_by_side() -> None:
     compared = compare(run(10, A=HELD, B=UNKNOWN, C=HELD), run(1000, A=VIOLATED, B=HELD, C=HELD))
     changes, evidence = compared.tables
     assert changes.rows == (
@@ -56,7 +56,7 @@ def test_changes_and_evidence_are_told_side_by_side() -> None:
     ]  # fmt: skip
 
 
-def test_the_command_reads_what_json_wrote(tmp_path: Path) -> None:
+def test_the_command_reads_the_output_of_json(tmp_path: Path) -> None:
     files = [tmp_path / name for name in ("a.json", "b.json", "diff.md")]
     files[0].write_text(json_file.render(run(A=HELD)))
     files[1].write_text(json_file.render(run(A=VIOLATED)))
@@ -69,7 +69,7 @@ def test_the_command_reads_what_json_wrote(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", [None, "nonsense", "{}"])
-def test_a_file_that_is_no_run_is_one_line(text: str | None, tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_run_gives_a_one_line_error(text: str | None, tmp_path: Path) -> None:
     good, bad = tmp_path / "good.json", tmp_path / "bad.json"
     good.write_text(json_file.render(run(A=HELD)))
     if text is not None:

@@ -1,4 +1,4 @@
-"""Whatever is done to a broker has a kind on the scoreboard."""
+"""Every fault injected into a broker has a kind on the scoreboard."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def test_every_fault_has_a_kind() -> None:
 
 
 @pytest.mark.parametrize("suite", EXAMINEES)
-def test_ours_meets_every_kind_of_a_suite_that_asks_one_broker(suite: str) -> None:
+def test_our_broker_meets_every_fault_kind_of_the_single_broker_suites(suite: str) -> None:
     """But for the power in `retry` (docs/explanation/conformance/suites.md)."""
     examinee = EXAMINEES[suite]
     with examinee.targets("impl") as factory:

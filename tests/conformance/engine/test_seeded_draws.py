@@ -1,4 +1,4 @@
-"""A seed means the same run, whatever else is loaded."""
+"""A seed gives the same run, whatever other modules are loaded."""
 
 import importlib.util
 import sys
@@ -26,10 +26,10 @@ def drawn() -> list[int]:
 
 
 @pytest.mark.parametrize("guarded", [True, False])
-def test_a_module_that_is_loaded_changes_no_draw(
+def test_loading_a_module_changes_no_draw(
     guarded: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And it would, were it not guarded."""
+    """Without the guard, the draws would change."""
     guard = repeatable if guarded else nullcontext
     with guard():
         before = drawn()

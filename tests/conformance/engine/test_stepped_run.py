@@ -1,4 +1,4 @@
-"""A run's possible states: kept until an observation decides, and what becomes of the verdict."""
+"""The possible states of a run are kept until an observation decides, and determine the verdict."""
 
 from collections.abc import Iterable
 
@@ -11,7 +11,7 @@ from mqproof.report.model import Verdict, Witness
 
 
 def after(state: int, operation: str) -> Iterable[int]:
-    """`?` is one more or not; a digit is what is seen."""
+    """`?` adds one or nothing; a digit is an observation."""
     return (state, state + 1) if operation == "?" else (state,) * (str(state) == operation)
 
 
@@ -25,16 +25,16 @@ def never(_run: Run[str]) -> Finding:
 def seen(*operations: str) -> Stepped[int, str]:
     session = Stepped("a counter", EXPLANATION, {})
     for operation in operations:
-        session.saw(operation)
+        session.observe(operation)
     return session
 
 
-def test_what_is_unknown_is_several_states_until_an_observation_decides() -> None:
+def test_an_unknown_result_keeps_several_states_until_an_observation_decides() -> None:
     assert seen("?", "?").states == {0, 1, 2}
     assert seen("?", "?", "1").states == {1}
 
 
-def test_the_model_forbids_what_no_state_explains() -> None:
+def test_an_operation_that_no_state_explains_is_a_violation() -> None:
     session = seen("?", "5", "1")
     finding = session.findings()[SPEC_1]
     assert finding.verdict is Verdict.VIOLATED
@@ -43,19 +43,19 @@ def test_the_model_forbids_what_no_state_explains() -> None:
     assert session.actions() == {"saw ?": 1}
 
 
-def test_a_violation_with_a_name_is_not_told_twice() -> None:
+def test_a_violation_of_a_named_invariant_is_not_reported_twice() -> None:
     session = Stepped("a counter", EXPLANATION, {"DELIV-1": never})
-    session.saw("5")
+    session.observe("5")
     verdicts = {i: finding.verdict for i, finding in session.findings().items()}
     assert verdicts == {"DELIV-1": Verdict.VIOLATED, SPEC_1: Verdict.UNKNOWN}
 
 
-def test_a_run_of_nothing_and_one_that_is_too_uncertain_show_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_empty_run_and_a_run_with_too_many_states_are_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     assert seen().findings()[SPEC_1].verdict is Verdict.UNKNOWN
     assert seen("?", "?").findings()[SPEC_1].verdict is Verdict.HELD
     monkeypatch.setattr(stepped_run, "STATES_MAX", 2)
     assert seen("?", "?", "9").findings()[SPEC_1].verdict is Verdict.UNKNOWN
 
 
-def test_the_script_begins_with_what_was_opened() -> None:
+def test_the_script_begins_with_the_opening_step() -> None:
     assert seen("?", "1").script() == ["a counter", "?", "1"]

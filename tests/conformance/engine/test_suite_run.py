@@ -1,4 +1,4 @@
-"""The suite holds on what is right, says what it did not test, and repeats itself for the same seed."""
+"""A suite holds on a correct target, lists the ways it did not test, and repeats itself for a seed."""
 
 import random
 import subprocess
@@ -24,7 +24,7 @@ from mqproof.reference.flush import SYNC_FLUSH
 from mqproof.report.model import Verdict, overall
 
 
-# So many that each invariant is put to the test, and each fault is met.
+# Enough examples to test each invariant and to meet each fault.
 @pytest.mark.parametrize(
     ("factory", "examples"), [(ReferenceTarget, 150), (ImplTarget, 80)], ids=["reference", "impl"]
 )
@@ -38,7 +38,7 @@ def test_every_invariant_holds(factory: Callable[[], Target], examples: int) -> 
 
 
 def test_examples_are_not_variants_of_one_another() -> None:
-    """Else a run of a hundred would look at twenty."""
+    """Otherwise a run of a hundred examples would test only about twenty."""
     scripts: list[set[str]] = []
     examine(
         ReferenceTarget,
@@ -52,20 +52,20 @@ def test_examples_are_not_variants_of_one_another() -> None:
 
 
 class Killed(ReferenceTarget):
-    """Its mode is known, and its processes die."""
+    """Its flush mode is known, and its processes are killed."""
 
     capabilities = frozenset({Capability.SYNC_FLUSH, Capability.KILL})
 
 
-def test_what_is_held_is_told_with_the_ways_in_which_it_was_not_tested() -> None:
+def test_a_held_result_lists_the_ways_that_were_not_tested() -> None:
     found = {result.id: result for result in run_suite(Killed, 20, seed=1, suite=FLUSH)}
     assert found["FLUSH-1"].verdict is Verdict.HELD
-    assert found["FLUSH-1"].detail == "the target cannot be asked for os_crash, power_loss"
+    assert found["FLUSH-1"].detail == "the target does not support os_crash, power_loss"
     assert found["FLUSH-2"].verdict is Verdict.NOT_TESTED
-    assert found["FLUSH-2"].detail == "the target cannot be asked for async_flush or flush_mode"
+    assert found["FLUSH-2"].detail == "the target does not support async_flush or flush_mode"
 
 
-def test_the_same_seed_is_the_same_run() -> None:
+def test_the_same_seed_gives_the_same_run() -> None:
     def seen(seed: int) -> tuple[dict[str, dict[str, int]], list[bytes]]:
         targets: list[ImplTarget] = []
 
@@ -81,7 +81,7 @@ def test_the_same_seed_is_the_same_run() -> None:
     assert seen(3) != seen(4)
 
 
-def test_a_violation_is_shrunk_to_a_script_and_ends_with_its_replay() -> None:
+def test_a_violation_is_shrunk_to_a_script_with_its_replay_command() -> None:
     def factory() -> MutantTarget:
         return MutantTarget(MUTANTS["pull-skips"])
 
@@ -95,7 +95,7 @@ def test_a_violation_is_shrunk_to_a_script_and_ends_with_its_replay() -> None:
     assert script[0].who.startswith("open a broker")
     assert script[0].at == "1"
     assert len(script) < 30
-    # Only what came of it while it was made smaller shows anything about FLUSH-1.
+    # Only a run made during shrinking shows anything about FLUSH-1.
     violated_too = {i: result for i, result in found.items() if result.verdict is Verdict.VIOLATED}
     assert violated_too.keys() == {"FLUSH-1", "DELIV-1", "DELIV-4"}
     assert all(result.counts["wrong"] for result in violated_too.values())
@@ -103,7 +103,7 @@ def test_a_violation_is_shrunk_to_a_script_and_ends_with_its_replay() -> None:
 
 
 class Mortal(ReferenceTarget):
-    """Dies at a send, counted over all examples, and cannot be reached any more."""
+    """Fails permanently at one send, counted over all examples."""
 
     sends = 0
     sends_max = 0
@@ -125,10 +125,10 @@ class Mortal(ReferenceTarget):
             raise TargetError(f"no {what}")
 
 
-# At the second of them an example dies that begins like one before, which lived on: what Hypothesis complains
-# of is that they differ.
+# With the second value, the failing example begins like an earlier one that did not fail.
+# Hypothesis reports that the two differ.
 @pytest.mark.parametrize("sends", [5, 300])
-def test_a_target_that_dies_is_told_as_it_died(monkeypatch: pytest.MonkeyPatch, sends: int) -> None:
+def test_a_target_that_dies_is_reported_with_the_cause(monkeypatch: pytest.MonkeyPatch, sends: int) -> None:
     monkeypatch.setattr(Mortal, "sends", 0)
     monkeypatch.setattr(Mortal, "sends_max", sends)
     with pytest.raises(TargetError, match="no send"):
@@ -137,7 +137,7 @@ def test_a_target_that_dies_is_told_as_it_died(monkeypatch: pytest.MonkeyPatch, 
 
 
 class Moody(ReferenceTarget):
-    """Sometimes does not answer, whatever was the case in a like example before."""
+    """Sometimes does not answer, independently of earlier examples with the same steps."""
 
     chance = random.Random(1)
 
@@ -147,13 +147,13 @@ class Moody(ReferenceTarget):
         return super().send(topic, queue_id, msg_id, body)
 
 
-def test_a_target_that_does_not_repeat_itself_is_examined_to_the_end() -> None:
+def test_a_nondeterministic_target_is_examined_to_the_end() -> None:
     examination = examine(Moody, 60, 1, suite=FLUSH)
     assert (examination.examples, examination.failures) == (60, {})
 
 
 class DiesOfIt(MutantTarget):
-    """Is wrong, and cannot be brought up any more after a while: in the midst of shrinking."""
+    """Has a defect, and cannot be opened any more after a while, during shrinking."""
 
     opened = 0
 
@@ -167,17 +167,17 @@ class DiesOfIt(MutantTarget):
         super().open(setup)
 
 
-def test_a_violation_stands_when_the_target_dies_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_violation_is_kept_if_the_target_dies_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(DiesOfIt, "opened", 0)
     examination = examine(DiesOfIt, 50, 0, suite=FLUSH)
     assert "DELIV-2" in examination.failures
     assert DiesOfIt.opened == 61
 
 
-def test_progress_is_told_after_every_example() -> None:
-    told: list[tuple[int, int]] = []
-    examine(ReferenceTarget, 5, 0, lambda done, most: told.append((done, most)), suite=FLUSH)
-    assert told == [(n, 5) for n in range(1, 6)]
+def test_progress_is_reported_after_every_example() -> None:
+    reported: list[tuple[int, int]] = []
+    examine(ReferenceTarget, 5, 0, lambda done, most: reported.append((done, most)), suite=FLUSH)
+    assert reported == [(n, 5) for n in range(1, 6)]
 
 
 def test_a_mutant_leaves_nothing_behind() -> None:
@@ -193,7 +193,7 @@ def test_a_mutant_leaves_nothing_behind() -> None:
 
 @pytest.fixture
 def name_server(tmp_path: Path) -> Iterator[str]:
-    """The address of a name server with one broker, in a process of their own."""
+    """Yield the address of a name server with one broker, in a separate process."""
     command = [sys.executable, "-m", "mqproof", "serve", "--namesrv-port", "0", "--broker-port", "0"]
     with subprocess.Popen(
         [*command, "--store", str(tmp_path / "store")], stdout=subprocess.PIPE, text=True
@@ -207,7 +207,7 @@ def name_server(tmp_path: Path) -> Iterator[str]:
             server.wait(timeout=120)
 
 
-def test_a_cluster_is_judged_over_the_wire_and_what_the_wire_cannot_do_is_not_tested(
+def test_a_cluster_is_judged_over_the_wire_and_unavailable_ways_are_not_tested(
     name_server: str,
 ) -> None:
     factory = resolve(f"remoting://{name_server}")

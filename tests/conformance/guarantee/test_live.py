@@ -1,4 +1,4 @@
-"""Cells of the guarantee matrix on brokers of ours: what is lost there is what the model says."""
+"""Entries of the guarantee matrix on our brokers: the losses match those of the model."""
 
 import json
 import re
@@ -21,7 +21,7 @@ NODES = ("master", "slave")
 
 
 def _state(answer: str, **changes: object) -> State:
-    """A state of Guarantee.tla as far as a replay looks at it."""
+    """Return a state of Guarantee.tla with the variables that a replay reads."""
     state = {
         "answer": Function({"m1": answer}),
         "log": Function({"master": (), "slave": ()}),
@@ -44,19 +44,19 @@ def _trace(*steps: tuple[str, State]) -> Trace:
 LOGGED = {"log": Function({"master": ("m1",), "slave": ()})}
 IN_BOTH = {"log": Function({"master": ("m1",), "slave": ("m1",)})}
 
-NOBODY_WAITS_UNTIL_OK = (
+ASYNC_UNTIL_OK = (
     ("Send", _state("sent")),
     ("AppendRecord", _state("waiting", **LOGGED)),
     ("AnswerOk", _state("SEND_OK", **LOGGED)),
 )
-NOBODY_WAITS = _trace(
-    *NOBODY_WAITS_UNTIL_OK,
+ASYNC_LOSS = _trace(
+    *ASYNC_UNTIL_OK,
     ("MCPowerLoss", _state("SEND_OK", struck=_struck("power"))),
     ("Restart", _state("SEND_OK", struck=_struck("power"))),
 )
 """ASYNC_FLUSH: the message was in one page cache."""
 
-SLAVE_ALONE = _trace(
+SLAVE_ONLY = _trace(
     ("Send", _state("sent")),
     ("AppendRecord", _state("waiting", **LOGGED)),
     ("Transfer", _state("waiting", **IN_BOTH)),
@@ -65,7 +65,7 @@ SLAVE_ALONE = _trace(
     ("MCDiskLost", _state("SEND_OK", struck=_struck("disk"))),
     ("Restart", _state("SEND_OK", struck=_struck("disk"))),
 )
-"""SYNC_MASTER: the master comes back empty."""
+"""SYNC_MASTER: the master restarts with an empty disk."""
 
 LATE_FLUSH = _trace(
     ("Send", _state("sent")),
@@ -79,9 +79,9 @@ LATE_FLUSH = _trace(
 @pytest.mark.parametrize(
     ("setup", "fault", "trace"),
     [
-        (Setup("ASYNC_FLUSH", "none", "sync"), "power", NOBODY_WAITS),
-        (Setup("ASYNC_FLUSH", "SYNC_MASTER_5X", "async"), "power", NOBODY_WAITS),
-        (Setup("ASYNC_FLUSH", "SYNC_MASTER", "sync"), "disk", SLAVE_ALONE),
+        (Setup("ASYNC_FLUSH", "none", "sync"), "power", ASYNC_LOSS),
+        (Setup("ASYNC_FLUSH", "SYNC_MASTER_5X", "async"), "power", ASYNC_LOSS),
+        (Setup("ASYNC_FLUSH", "SYNC_MASTER", "sync"), "disk", SLAVE_ONLY),
         (Setup("SYNC_FLUSH", "none", "sync"), "power", LATE_FLUSH),
     ],
 )
@@ -92,37 +92,37 @@ def test_a_counterexample_ends_on_brokers_as_in_the_model(setup: Setup, fault: s
     assert lived.worst is VERDICTS[entry]
 
 
-def test_a_replay_that_does_not_end_as_the_model_is_a_failure() -> None:
+def test_a_replay_that_ends_differently_from_the_model_is_a_failure() -> None:
     entry = Cell(Setup("ASYNC_FLUSH", "none", "sync"), ("process",))
     harmless = _trace(
-        *NOBODY_WAITS_UNTIL_OK,
+        *ASYNC_UNTIL_OK,
         ("MCProcessCrash", _state("SEND_OK", **LOGGED, struck=_struck("process"))),
         ("Restart", _state("SEND_OK", **LOGGED, struck=_struck("process"))),
     )
     assert replay(entry, harmless).became is Outcome.SAFE
     lived = live_through(entry, Outcome.GONE, harmless)
-    assert lived.failure == "the replay ends in safe (m1, whose sender was told SEND_OK), the model's in gone"
+    assert lived.failure == "the replay ends in safe (m1, whose sender received SEND_OK), the model in gone"
     assert differing([lived]) == [lived]
 
 
-def test_a_life_that_ends_worse_than_the_model_is_a_failure() -> None:
+def test_a_random_run_that_ends_worse_than_the_model_is_a_failure() -> None:
     entry = Cell(Setup("ASYNC_FLUSH", "none", "oneway"), ("machine",))
     lived = live_through(entry, Outcome.SAFE, None, runs=5)
-    assert "safe is the model's worst" in lived.failure
+    assert "worse than safe in the model" in lived.failure
 
 
-def test_a_step_that_brokers_do_not_take_is_told() -> None:
+def test_a_step_that_brokers_do_not_take_is_reported() -> None:
     entry = Cell(Setup("SYNC_FLUSH", "none", "sync"), ("process",))
     with pytest.raises(ReplayError, match="answered FLUSH_DISK_TIMEOUT, SEND_OK expected"):
-        replay(entry, _trace(*NOBODY_WAITS_UNTIL_OK))  # nobody lets the fsync go
+        replay(entry, _trace(*ASYNC_UNTIL_OK))  # no step ends the fsync
 
 
 @pytest.mark.parametrize("number", range(0, len(SAFE), 4))
-def test_what_is_safe_in_the_model_is_safe_on_brokers(number: int) -> None:
+def test_a_safe_entry_of_the_model_is_safe_on_brokers(number: int) -> None:
     assert live_through(SAFE[number], Outcome.SAFE, None, runs=2).failure == ""
 
 
-def test_a_life_is_the_same_each_time() -> None:
+def test_the_same_seed_gives_the_same_run() -> None:
     entry = Cell(Setup("SYNC_FLUSH", "SYNC_MASTER", "async"), ("os", "machine"))
     assert live(entry, 5) == live(entry, 5)
 
@@ -145,14 +145,14 @@ def test_the_document_has_both_tables_and_they_agree() -> None:
     assert re.search(r"safe : safe, \d+ runs", ours)
 
 
-def test_cells_are_told_as_json_and_as_tables() -> None:
+def test_cells_are_shown_as_json_and_as_tables() -> None:
     entry = Cell(Setup("ASYNC_FLUSH", "none", "sync"), ("power",))
     never = Cell(entry.setup, ("machine", "machine"))
-    matrix = Matrix({entry: Outcome.GONE, never: Outcome.NEVER}, {entry: NOBODY_WAITS}, 1, 1.0)
+    matrix = Matrix({entry: Outcome.GONE, never: Outcome.NEVER}, {entry: ASYNC_LOSS}, 1, 1.0)
     (lived,) = live_through_all(matrix, {}, runs=1)
     assert list(live_through_all(matrix, {"fault": "disk"})) == []
-    (told,) = json.loads(show.as_json([lived]))["cells"]
-    assert (told["model"], told["broker"], told["replayed"], told["told"]) == (
+    (cell,) = json.loads(show.as_json([lived]))["cells"]
+    assert (cell["model"], cell["broker"], cell["replayed"], cell["told"]) == (
         "gone",
         "gone",
         "gone",

@@ -1,4 +1,4 @@
-"""Cells of the guarantee matrix with brokers as processes: killed, stopped, their disks removed."""
+"""Entries of the guarantee matrix on broker processes, which are killed, stopped or lose their disks."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ def test_a_killed_master_and_its_slave_lose_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "cell").exists()
 
 
-def test_a_lost_disk_loses_messages_and_where_none_may_be_lost_that_is_told(
+def test_a_lost_disk_loses_messages_and_an_unexpected_loss_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(guarantee_entry_processes, "_LOST_S", 0.0)
@@ -30,7 +30,7 @@ def test_a_lost_disk_loses_messages_and_where_none_may_be_lost_that_is_told(
     assert lived.failure.startswith("seed 0 ends in gone")
 
 
-def test_every_setup_is_lived_through_with_each_fault_that_processes_have() -> None:
+def test_every_setup_is_run_with_each_fault_of_processes() -> None:
     chosen = entries(VERDICTS, {})
     assert len(chosen) == 24 * 4
     assert {entry.faults for entry in chosen} == {(fault,) for fault in guarantee_entry_processes.FAULTS}

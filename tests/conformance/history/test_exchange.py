@@ -1,4 +1,4 @@
-"""Other tools' forms: what goes out comes back with the same meaning; what is none of theirs is refused."""
+"""Formats of other tools: a round trip keeps the meaning, and other files are refused."""
 
 from pathlib import Path
 
@@ -28,31 +28,31 @@ VALUES = st.recursive(
 
 
 @given(VALUES)
-def test_edn_comes_back_as_it_was_written(value: object) -> None:
+def test_edn_is_read_back_as_it_was_written(value: object) -> None:
     assert edn.read(edn.write(value)) == value
 
 
 @pytest.mark.parametrize("text", ["", "[1", "{:a}", "1 2", '"open', "[1]]", "{1 2} 3", "abc"])
-def test_what_is_no_edn_is_refused(text: str) -> None:
+def test_text_that_is_not_edn_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r".+"):
         edn.read(text)
 
 
-def violated(told: list[Line]) -> set[str]:
-    return {judged.rule.id for judged in judge(told) if judged.finding.verdict is Verdict.VIOLATED}
+def violated(history: list[Line]) -> set[str]:
+    return {judged.rule.id for judged in judge(history) if judged.finding.verdict is Verdict.VIOLATED}
 
 
-def to_jepsen_and_back(told: list[Line], folder: Path) -> list[Line]:
+def to_jepsen_and_back(history: list[Line], folder: Path) -> list[Line]:
     file = folder / "history.edn"
-    file.write_bytes(write_jepsen(told))
+    file.write_bytes(write_jepsen(history))
     return read_jepsen(file)
 
 
-def sends(told: Record) -> list[tuple[Outcome, int, int]]:
-    return [(sent.span.outcome, sent.batch, sent.offset) for sent in told.sends if sent.topic != "L"]
+def sends(history: Record) -> list[tuple[Outcome, int, int]]:
+    return [(sent.span.outcome, sent.batch, sent.offset) for sent in history.sends if sent.topic != "L"]
 
 
-def test_what_goes_to_jepsen_comes_back_with_the_same_meaning(tmp_path: Path) -> None:
+def test_a_history_converted_to_jepsen_and_back_keeps_its_meaning(tmp_path: Path) -> None:
     world = clean(3)
     before, after = record(world.lines), record(to_jepsen_and_back(world.lines, tmp_path))
     assert after.gap_count == 0
@@ -68,32 +68,35 @@ def test_what_goes_to_jepsen_comes_back_with_the_same_meaning(tmp_path: Path) ->
 @pytest.mark.parametrize(
     "name",
     [
-        "message-of-nobody",
+        "unsent-message",
         "two-messages-at-one-place",
         "sends-reversed",
         "poll-goes-back",
         "two-answers-one-place",
     ],
 )
-def test_an_anomaly_survives_the_way_to_jepsen_and_back(name: str, tmp_path: Path) -> None:
+def test_an_anomaly_survives_the_conversion_to_jepsen_and_back(name: str, tmp_path: Path) -> None:
     world = clean(3)
     assert violated(to_jepsen_and_back(world.lines, tmp_path)) == set()
-    INJECTED[name].plant(world)
+    INJECTED[name].inject(world)
     assert INJECTED[name].rule in violated(to_jepsen_and_back(world.lines, tmp_path))
 
 
-def test_jepsens_operations_are_as_its_kafka_checker_wants_them() -> None:
-    """Every key is a keyword of Jepsen's, micro-operations are [:send k v], answered [:send k [offset v]], or
-    [:poll {k [[offset v] ...]}], indexes are dense, and no process has two operations at a time or one after
-    :info. Where an answer names no place (delayed messages) the offset is nil."""
+def test_written_operations_have_the_form_of_jepsens_kafka_checker() -> None:
+    """Checks the form that jepsen.tests.kafka requires.
+
+    Every key is a keyword of Jepsen's. Micro-operations are [:send k v], answered [:send k [offset v]], or
+    [:poll {k [[offset v] ...]}]. Indexes are dense. No process has two operations at a time, or one after
+    :info. If an answer has no place (delayed messages), the offset is nil.
+    """
     untold = 0
     open_: dict[int, str] = {}
     crashed: set[int] = set()
     for index, text in enumerate(write_jepsen(clean(2).lines).decode().splitlines()):
-        told = edn.read(text)
-        assert set(told) == {Keyword(k) for k in ("type", "f", "value", "process", "time", "index")}
-        assert told[Keyword("index")] == index
-        process, type_ = told[Keyword("process")], str(told[Keyword("type")])
+        history = edn.read(text)
+        assert set(history) == {Keyword(k) for k in ("type", "f", "value", "process", "time", "index")}
+        assert history[Keyword("index")] == index
+        process, type_ = history[Keyword("process")], str(history[Keyword("type")])
         if process == Keyword("nemesis"):
             assert type_ == "info"
             continue
@@ -101,7 +104,7 @@ def test_jepsens_operations_are_as_its_kafka_checker_wants_them() -> None:
         assert (process in open_) is (type_ != "invoke")
         open_.pop(process, None) if type_ != "invoke" else open_.update({process: "open"})
         crashed |= {process} if type_ == "info" else set()
-        for micro in told[Keyword("value")] if told[Keyword("f")] != Keyword("assign") else ():
+        for micro in history[Keyword("value")] if history[Keyword("f")] != Keyword("assign") else ():
             if micro[0] == Keyword("send"):
                 _, key, value = micro
                 assert isinstance(key, int)
@@ -116,11 +119,11 @@ def test_jepsens_operations_are_as_its_kafka_checker_wants_them() -> None:
     assert untold
 
 
-def test_elle_reads_prefixes_of_what_was_appended() -> None:
-    told = [edn.read(text) for text in write_elle(clean(2).lines).decode().splitlines()]
+def test_elle_reads_are_prefixes_of_the_appended_values() -> None:
+    history = [edn.read(text) for text in write_elle(clean(2).lines).decode().splitlines()]
     appended: dict[int, set[int]] = {}
     lists: dict[int, list[list[int]]] = {}
-    for operation in told:
+    for operation in history:
         assert operation[Keyword("f")] == Keyword("txn")
         for f, key, value in operation[Keyword("value")]:
             if f == Keyword("append"):
@@ -137,7 +140,7 @@ def test_elle_reads_prefixes_of_what_was_appended() -> None:
 @pytest.mark.parametrize(
     "text", ["{:type :ok}", "[1 2]", "nonsense", "{:type :ok, :f :send, :process 0, :value 3}"]
 )
-def test_what_is_not_jepsens_is_refused_with_its_line(text: str, tmp_path: Path) -> None:
+def test_a_file_that_is_not_jepsens_is_refused_with_its_line(text: str, tmp_path: Path) -> None:
     file = tmp_path / "history.edn"
     file.write_text("{:type :invoke, :f :poll, :process 1, :value [[:poll]]}\n" + text)
     with pytest.raises(HistoryError, match=r"history\.edn:2"):
@@ -161,15 +164,15 @@ fault\tminor-kill\tend\t1006
 def test_an_openchaos_history_is_read(tmp_path: Path) -> None:
     file = tmp_path / "history-file"
     file.write_text(OPENCHAOS)
-    told = read_openchaos(file)
-    sorted_out = record(told)
+    history = read_openchaos(file)
+    sorted_out = record(history)
     assert sorted_out.gap_count == 0
     assert [(s.message.id, s.span.outcome, s.offset) for s in sorted_out.sends] == [
         ("v1", Outcome.OK, 5),
         ("v2", Outcome.UNKNOWN, -1),
     ]
-    assert [line.value.kind for line in told if isinstance(line, lines.Fault)] == ["kill", "start"]
-    assert violated(told) == {"A04"}  # nobody sent v3
+    assert [line.value.kind for line in history if isinstance(line, lines.Fault)] == ["kill", "start"]
+    assert violated(history) == {"A04"}  # v3 was never sent
 
 
 def _chaos(*columns: str) -> str:
@@ -194,12 +197,12 @@ def _chaos(*columns: str) -> str:
         "fault\tminor-kill\tmiddle\t1005",
     ],
     ids=[
-        "too few columns", "too many", "no kind", "no operation", "no result", "nobody waits",
+        "too few columns", "too many", "no kind", "no operation", "no result", "no open request",
         "another operation", "another message", "before it was asked", "less than no time",
         "asked twice", "columns exchanged", "no phase of a fault",
     ],
 )  # fmt: skip
-def test_what_is_not_openchaos_is_refused_with_its_line(line: str, tmp_path: Path) -> None:
+def test_a_file_that_is_not_openchaos_is_refused_with_its_line(line: str, tmp_path: Path) -> None:
     file = tmp_path / "history-file"
     waiting = _chaos("2", "REQUEST", "enqueue", "-", "v4", "1013")
     file.write_text(f"{OPENCHAOS}{waiting}\n{line}\n")

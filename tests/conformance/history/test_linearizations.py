@@ -1,4 +1,4 @@
-"""The order of a queue is shown with every step; where there is none, the operations that allow none."""
+"""The order of a queue is shown with every step; without an order, the conflicting operations are shown."""
 
 from itertools import groupby
 
@@ -13,30 +13,30 @@ from mqproof.conformance.history.lines import Line
 from mqproof.conformance.history.record import record
 
 
-def polled(told: list[Line], group: str, queue: str) -> list[str]:
-    """What the group was handed of the queue, each message once."""
-    reads = [read for read in record(told).reads if (read.group, read.queue) == (group, queue)]
+def polled(history: list[Line], group: str, queue: str) -> list[str]:
+    """Return the messages of the queue that the group received, each one once."""
+    reads = [read for read in record(history).reads if (read.group, read.queue) == (group, queue)]
     return list(dict.fromkeys(message.id for read in reads for message in read.messages))
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_an_order_takes_what_was_polled_in_the_order_of_its_puts(seed: int) -> None:
-    told = clean(seed).lines
-    found = {(each.seen.group, each.seen.queue): each for each in orders(record(told))}
+def test_an_order_takes_the_polled_messages_in_the_order_of_their_puts(seed: int) -> None:
+    history = clean(seed).lines
+    found = {(each.seen.group, each.seen.queue): each for each in orders(record(history))}
     assert not [each.why for each in found.values() if each.why]
     order = found["g", QUEUE]
     puts, takes = ([id_ for kind, id_, _ in order.steps if kind == what] for what in ("put", "take"))
     assert puts == takes
-    known = [each.message.id for each in record(told).sends if each.attempts == 1]
-    assert sorted(puts) == sorted(set(polled(told, "g", QUEUE)) & set(known))
+    known = [each.message.id for each in record(history).sends if each.attempts == 1]
+    assert sorted(puts) == sorted(set(polled(history, "g", QUEUE)) & set(known))
     assert [index for index, _ in groupby(index for _, _, index in order.steps)] == sorted(
         {index for _, _, index in order.steps}
     )
 
 
-def test_where_there_is_no_order_the_two_that_overtake_each_other_are_told() -> None:
+def test_a_missing_order_is_reported_with_the_two_conflicting_messages() -> None:
     world = clean(3)
-    INJECTED["overtaken"].plant(world)
+    INJECTED["overtaken"].inject(world)
     found = list(orders(record(world.lines)))
     (none,) = [each for each in found if each.why]
     sends = (sent for sent in record(world.lines).sends if sent.span.process in ("x1", "x2"))

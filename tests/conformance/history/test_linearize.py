@@ -1,4 +1,4 @@
-"""Queue linearizability: held against a search through all orders, and against queues that are queues."""
+"""Queue linearizability, compared with a search through all orders, and on real queues."""
 
 import itertools
 import random
@@ -20,7 +20,7 @@ from mqproof.conformance.history.linearize import (
 
 
 def history(seed: int, values: int, empties: int, length: int) -> tuple[list[Element], list[Empty]]:
-    """Random intervals with distinct ends; some values are never taken, some puts end nowhere."""
+    """Return random intervals with distinct ends; some values are never taken, some puts never end."""
     chance = random.Random(seed)
     moments = iter(chance.sample(range(length), 4 * values + 2 * empties))
 
@@ -40,7 +40,7 @@ def history(seed: int, values: int, empties: int, length: int) -> tuple[list[Ele
 
 
 def is_linearizable(elements: list[Element], empties: list[Empty]) -> bool:
-    """By trying: an operation may be next when no other that is left had ended before it began."""
+    """Search all orders: an operation may be next if no other remaining one had ended before it began."""
     operations = [(e.put_start, e.put_end, "put", n) for n, e in enumerate(elements)]
     operations += [
         (e.take_start, e.take_end, "take", n) for n, e in enumerate(elements) if e.take_start < NEVER
@@ -70,7 +70,7 @@ def is_linearizable(elements: list[Element], empties: list[Empty]) -> bool:
 
 
 @given(seed=st.integers(0, 2**32), values=st.integers(0, 4), empties=st.integers(0, 2))
-def test_it_says_what_a_search_through_all_orders_says(seed: int, values: int, empties: int) -> None:
+def test_the_verdict_equals_that_of_a_search_through_all_orders(seed: int, values: int, empties: int) -> None:
     elements, answers = history(seed, values, empties, 40)
     found = linearize(elements, answers)
     if isinstance(found, Violation):
@@ -81,7 +81,7 @@ def test_it_says_what_a_search_through_all_orders_says(seed: int, values: int, e
 
 
 @given(seed=st.integers(0, 2**32), values=st.integers(2, 60))
-def test_what_a_violation_names_cannot_do_without_any_of_it(seed: int, values: int) -> None:
+def test_a_named_violation_is_minimal(seed: int, values: int) -> None:
     elements, answers = history(seed, values, 3, 1000)
     found = linearize(elements, answers)
     if isinstance(found, Violation) and len(found.elements) < 7:
@@ -91,8 +91,8 @@ def test_what_a_violation_names_cannot_do_without_any_of_it(seed: int, values: i
             assert is_linearizable(named[:left_out] + named[left_out + 1 :], empty)
 
 
-def test_a_queue_has_its_certificate() -> None:
-    """Two thousand values through a queue, each operation somewhere in a wide interval around its instant."""
+def test_a_linearizable_queue_has_a_certificate() -> None:
+    """Two thousand values; each operation has a wide interval around its effect."""
     chance = random.Random(7)
     queue: list[int] = []
     put: dict[int, int] = {}

@@ -1,4 +1,4 @@
-"""History files: every line comes back as it was written, and what is no line is refused by its place."""
+"""History files: every line is read back as it was written, and an invalid line is refused with its place."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from mqproof.conformance.history.record import NEVER, Outcome, record
 HISTORY = clean(0)
 
 
-def test_every_line_comes_back_as_it_was_written() -> None:
+def test_every_line_is_read_back_as_it_was_written() -> None:
     texts = [encode(line) for line in HISTORY.lines]
     assert list(decode_lines(texts, "h")) == HISTORY.lines
 
@@ -30,7 +30,7 @@ def test_every_line_comes_back_as_it_was_written() -> None:
         ),
     ],
 )
-def test_what_is_no_line_is_refused_with_its_place(text: bytes, message: str) -> None:
+def test_an_invalid_line_is_refused_with_its_place(text: bytes, message: str) -> None:
     with pytest.raises(HistoryError) as caught:
         list(decode_lines([text], "h"))
     assert message in str(caught.value)
@@ -40,36 +40,36 @@ def test_what_is_no_line_is_refused_with_its_place(text: bytes, message: str) ->
 
 def test_a_torn_last_line_leaves_its_operation_open() -> None:
     texts = [encode(line) for line in HISTORY.lines]
-    told = record(decode_lines([*texts[:-1], texts[-1][:-5]], "h"))
-    assert told.gap_count == 0
-    assert told.drains[-1].span.end == NEVER
-    assert told.drains[-1].span.outcome is Outcome.UNKNOWN
+    history = record(decode_lines([*texts[:-1], texts[-1][:-5]], "h"))
+    assert history.gap_count == 0
+    assert history.drains[-1].span.end == NEVER
+    assert history.drains[-1].span.outcome is Outcome.UNKNOWN
 
 
 @pytest.mark.parametrize(
     ("spoil", "gap"),
     [
-        (lambda lines: lines[:5] + lines[6:], "line 5 is missing: 6 comes instead"),
-        (lambda lines: [*lines[:-1], lines[-3]], "comes instead"),
+        (lambda lines: lines[:5] + lines[6:], "line 5 is missing: line 6 follows"),
+        (lambda lines: [*lines[:-1], lines[-3]], "follows"),
     ],
 )
 def test_gaps_are_named(spoil, gap: str) -> None:  # type: ignore[no-untyped-def]
-    told = record(spoil(HISTORY.lines))
-    assert gap in told.gaps[0]
+    history = record(spoil(HISTORY.lines))
+    assert gap in history.gaps[0]
 
 
-def test_a_listeners_messages_are_handed_over_when_it_is_called() -> None:
-    told = record(HISTORY.lines)
-    calls = [read for read in told.reads if read.kind == "consume"]
+def test_the_messages_of_a_listener_are_delivered_when_it_is_called() -> None:
+    history = record(HISTORY.lines)
+    calls = [read for read in history.reads if read.kind == "consume"]
     assert all(read.at == read.span.start for read in calls)
     assert {read.span.outcome for read in calls} == {Outcome.OK, Outcome.FAILED}
-    assert [read.at for read in told.reads] == sorted(read.at for read in told.reads)
+    assert [read.at for read in history.reads] == sorted(read.at for read in history.reads)
 
 
-def test_a_message_that_many_groups_read_is_one_object() -> None:
-    told = record(HISTORY.lines)
+def test_a_message_read_by_many_groups_is_one_object() -> None:
+    history = record(HISTORY.lines)
     place = ("T/b/0", 0)
-    copies = {id(m) for read in told.reads for m in read.messages if (read.queue, m.offset) == place}
-    readers = {read.group for read in told.reads for m in read.messages if (read.queue, m.offset) == place}
+    copies = {id(m) for read in history.reads for m in read.messages if (read.queue, m.offset) == place}
+    readers = {read.group for read in history.reads for m in read.messages if (read.queue, m.offset) == place}
     assert len(copies) == 1
     assert len(readers) > 4

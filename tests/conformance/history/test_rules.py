@@ -1,4 +1,4 @@
-"""The rules are held against histories without an anomaly, and against the same with one planted in it."""
+"""The rules are applied to clean histories, and to the same histories with one injected anomaly."""
 
 import random
 import re
@@ -30,12 +30,12 @@ SEEDS = st.integers(0, 2**20)
 SLOW = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 
 
-def findings(told: list[Line]) -> dict[str, Finding]:
-    return {judged.rule.id: judged.finding for judged in judge(told)}
+def findings(history: list[Line]) -> dict[str, Finding]:
+    return {judged.rule.id: judged.finding for judged in judge(history)}
 
 
 def noticed(world: ExactDelivery) -> set[str]:
-    """The rules that are not content. A02 says no more than that it does not know."""
+    """Return the violated rules, and A02 if it counts unseen messages; A02 itself is then unknown."""
     found = findings(world.lines)
     wrong = {id_ for id_, finding in found.items() if finding.verdict is Verdict.VIOLATED}
     return wrong | ({"A02"} if found["A02"].counts.get("unseen") else set())
@@ -44,19 +44,19 @@ def noticed(world: ExactDelivery) -> set[str]:
 # The table.
 
 
-def test_every_row_that_a_client_can_see_has_a_rule_or_a_reason() -> None:
+def test_every_anomaly_visible_to_a_client_has_a_rule_or_a_reason() -> None:
     ruled = {rule.id.partition(".")[0] for rule in RULES} - {"L01"}
     assert ruled | set(ELSEWHERE) == ROWS
     assert not ruled & set(ELSEWHERE)
     assert set(NOT_SEEN) <= ruled
 
 
-def test_every_rule_has_a_planted_anomaly_and_an_invariant_of_the_catalogue() -> None:
+def test_every_rule_has_an_injected_anomaly_and_a_catalogue_invariant() -> None:
     assert {each.rule for each in INJECTED.values()} == set(BY_ID)
     assert {rule.invariant for rule in RULES} <= set(catalogue())
 
 
-def test_the_page_lists_every_rule_and_every_row_without_one() -> None:
+def test_the_page_lists_every_rule_and_every_anomaly_without_one() -> None:
     cells = [
         [cell.strip() for cell in line.split("|")[1:-1]] for line in PAGE.splitlines() if line.startswith("|")
     ]
@@ -67,15 +67,15 @@ def test_the_page_lists_every_rule_and_every_row_without_one() -> None:
     assert sorted(ID.findall(parts)) == sorted(NOT_SEEN)
 
 
-def test_names_that_the_catalogue_has_are_the_catalogues() -> None:
-    """Where an invariant's `rules` name an anomaly that is judged here, it is judged for that invariant."""
+def test_rules_named_in_the_catalogue_judge_an_existing_invariant() -> None:
+    """A rule named in an invariant's `rules` judges an invariant of the catalogue."""
     named = {name: i.id for i in catalogue().values() for name in i.rules}
     judged = {rule.name: rule.invariant for rule in RULES if rule.name in named}
     assert len(judged) > 10
     assert all(catalogue()[invariant] for invariant in judged.values())
 
 
-# Clean and planted.
+# Clean histories, and injected anomalies.
 
 
 @SLOW
@@ -83,15 +83,15 @@ def test_names_that_the_catalogue_has_are_the_catalogues() -> None:
 def test_a_clean_history_breaks_no_rule(seed: int) -> None:
     found = findings(clean(seed, 20).lines)
     assert {i for i, f in found.items() if f.verdict is Verdict.VIOLATED} == set()
-    # Undecided is what there was nothing of; the first count says how much was looked at.
+    # A rule without relevant operations is undecided; the first count is the number of operations examined.
     assert not [i for i, f in found.items() if f.verdict is Verdict.UNKNOWN and next(iter(f.counts.values()))]
 
 
 @pytest.mark.parametrize("each", INJECTED.values(), ids=INJECTED)
-def test_a_planted_anomaly_is_found_and_no_other(each: Injected) -> None:
+def test_an_injected_anomaly_is_found_and_no_other(each: Injected) -> None:
     world = clean(3)
     assert noticed(world) == set()
-    each.plant(world)
+    each.inject(world)
     found = noticed(world)
     assert each.rule in found
     assert found <= {each.rule, *each.also}
@@ -99,9 +99,9 @@ def test_a_planted_anomaly_is_found_and_no_other(each: Injected) -> None:
 
 @SLOW
 @given(seed=SEEDS, each=st.sampled_from(sorted(INJECTED.values(), key=lambda p: p.name)))
-def test_so_it_is_in_any_history(seed: int, each: Injected) -> None:
+def test_an_injected_anomaly_is_found_in_any_history(seed: int, each: Injected) -> None:
     world = clean(seed)
-    each.plant(world)
+    each.inject(world)
     found = noticed(world)
     assert each.rule in found
     assert found <= {each.rule, *each.also}
@@ -109,16 +109,16 @@ def test_so_it_is_in_any_history(seed: int, each: Injected) -> None:
 
 @SLOW
 @given(seed=SEEDS, each=st.sampled_from(sorted(INJECTED.values(), key=lambda p: p.name)))
-def test_with_a_line_missing_nothing_is_held_and_absence_proves_nothing(seed: int, each: Injected) -> None:
+def test_a_missing_line_prevents_held_and_proofs_by_absence(seed: int, each: Injected) -> None:
     world = clean(seed, 10)
-    each.plant(world)
+    each.inject(world)
     del world.lines[random.Random(seed).randrange(1, len(world.lines) - 1)]
     for judged in judge(world.lines):
         assert judged.finding.verdict is not Verdict.HELD
         assert judged.finding.verdict is not Verdict.VIOLATED or not judged.rule.by_absence
 
 
-# What has a cause is no anomaly. Each of these is one planted anomaly with what explains it.
+# Events with a known cause. Each function injects one anomaly together with its cause.
 
 
 def setup(world: ExactDelivery, **changes: object) -> None:
@@ -129,13 +129,13 @@ def setup(world: ExactDelivery, **changes: object) -> None:
 
 def lost_with_the_machine(world: ExactDelivery) -> None:
     setup(world, flush_mode="ASYNC_FLUSH")
-    INJECTED["message-lost"].plant(world)
+    INJECTED["message-lost"].inject(world)
     world.fault("crash_os")
     world.fault("start")
 
 
 def lost_with_the_master(world: ExactDelivery) -> None:
-    INJECTED["weak-status-lost"].plant(world)
+    INJECTED["weak-status-lost"].inject(world)
     world.fault("promote")
 
 
@@ -143,11 +143,11 @@ def cut_off_by_a_power_loss(world: ExactDelivery) -> None:
     setup(world, flush_mode="ASYNC_FLUSH")
     world.fault("lose_power")
     world.fault("start")
-    INJECTED["queue-cut-off"].plant(world)
+    INJECTED["queue-cut-off"].inject(world)
 
 
-def nobody_waits_for_a_lost_tail(world: ExactDelivery) -> None:
-    """What a power loss took is no reason to call a group late, nor an orderly queue blocked."""
+def no_client_waits_for_a_lost_tail(world: ExactDelivery) -> None:
+    """After a loss by a power failure, no group is late and no orderly queue is blocked."""
     setup(world, flush_mode="ASYNC_FLUSH")
     for queue in (QUEUE, parts.ORDERED):
         parts.send(world, queue)
@@ -156,7 +156,7 @@ def nobody_waits_for_a_lost_tail(world: ExactDelivery) -> None:
     world.fault("start")
     for _ in range(2):
         for queue in (QUEUE, parts.ORDERED):
-            parts.read(world, queue=queue, asked=len(world.queue(queue)))
+            parts.read(world, queue=queue, offset=len(world.queue(queue)))
         world.wait(120_000)
 
 
@@ -176,7 +176,7 @@ def given_again_after_a_flush_that_timed_out(world: ExactDelivery) -> None:
 
 
 def an_offset_id_of_a_freed_place(world: ExactDelivery) -> None:
-    """The record that was there was never synced, and its producer knew."""
+    """The earlier record was never synced, and its producer was notified of that."""
     message = world.message()
     at = world.append(QUEUE, message)
     answer = lines.SendValue(status="FLUSH_DISK_TIMEOUT", queue=QUEUE, offset=at, offset_id="freed")
@@ -189,8 +189,8 @@ def an_offset_id_of_a_freed_place(world: ExactDelivery) -> None:
 
 
 def another_tag_at_a_freed_place(world: ExactDelivery) -> None:
-    """A group that filters is not handed what is there now."""
-    freed = world.message()  # of the tag that it wants
+    """A group with a filter does not receive the message that is there now."""
+    freed = world.message()  # of the tag to which the group subscribes
     while freed.tag != "A":
         freed = world.message()
     at = world.append(QUEUE, freed)
@@ -239,14 +239,14 @@ def sent_twice(world: ExactDelivery) -> None:
         parts.read(world, world.queue(QUEUE)[offset])
 
 
-def handed_again_after_a_rebalance(world: ExactDelivery) -> None:
+def delivered_again_after_a_rebalance(world: ExactDelivery) -> None:
     message = parts.send(world)
     parts.consumed(world, "r", QUEUE, "x3", message)
     world.did("x5", lines.AssignValue("r", "x5", (QUEUE,)))
     parts.consumed(world, "r", QUEUE, "x5", message)
 
 
-def handed_to_two_owners(world: ExactDelivery) -> None:
+def delivered_to_two_owners(world: ExactDelivery) -> None:
     message = parts.send(world)
     for name in ("x3", "x5"):
         world.did(name, lines.AssignValue("r", name, (QUEUE,)))
@@ -256,7 +256,7 @@ def handed_to_two_owners(world: ExactDelivery) -> None:
 
 
 def kept_by_its_consumer(world: ExactDelivery) -> None:
-    """No broker took it back, so it comes from where it was, as often as that takes."""
+    """No broker accepts the return, so the consumer repeats the message from its first place."""
     message = parts.send(world)
     redelivery.fail(world, message, 3)
     last = replace(message, times=3, offset=10_002)
@@ -264,7 +264,7 @@ def kept_by_its_consumer(world: ExactDelivery) -> None:
 
 
 def kept_by_its_consumer_in_two_copies(world: ExactDelivery) -> None:
-    """A broker's death made a copy of what was returned; the consumer has both."""
+    """A broker crash duplicated a returned message; the consumer has both copies."""
     message = parts.send(world)
     redelivery.fail(world, message, 2)
     world.fault("kill")
@@ -278,7 +278,7 @@ def kept_by_its_consumer_in_two_copies(world: ExactDelivery) -> None:
 
 
 def counted_on_by_a_consumer_that_cannot_give_it_back(world: ExactDelivery) -> None:
-    """Its broker knows of one return, when it takes it back at last."""
+    """The broker knows only the one return that it finally accepts."""
     message = parts.send(world)
     world.fault("kill")
     for times in range(3):
@@ -291,7 +291,7 @@ def counted_on_by_a_consumer_that_cannot_give_it_back(world: ExactDelivery) -> N
 
 
 def failed_where_the_queue_was_taken_away(world: ExactDelivery) -> None:
-    """Another had consumed it already; what came of it where the queue is no more counts for nothing."""
+    """Another member had consumed it; a failure after the queue was reassigned does not count."""
     message = parts.send(world)
     redelivery.fail(world, message, 2)
     queue = "%RETRY%r/b/0"
@@ -307,7 +307,7 @@ def failed_where_the_queue_was_taken_away(world: ExactDelivery) -> None:
 
 
 def delayed_while_its_broker_was_away(world: ExactDelivery) -> None:
-    """A fault puts off what is due."""
+    """A fault postpones the delivery of due messages."""
     message = redelivery.delayed(world, 10)
     world.fault("isolate")
     world.wait(100_000)
@@ -321,7 +321,7 @@ def delayed_and_lost_with_a_flush_that_timed_out(world: ExactDelivery) -> None:
     world.fault("lose_power")
     world.fault("start")
     world.wait(100_000)
-    parts.read(world, asked=0, queue=f"{LATER}/b/0")
+    parts.read(world, offset=0, queue=f"{LATER}/b/0")
 
 
 def delayed_twice_by_a_killed_broker(world: ExactDelivery) -> None:
@@ -350,7 +350,7 @@ def filtered_by_its_tags(world: ExactDelivery) -> None:
 
 
 def committed_by_two_at_a_time(world: ExactDelivery) -> None:
-    """The broker may have heard of the lesser one last."""
+    """The broker may have received the lower offset last."""
     for name in ("x3", "x5"):
         world.did(name, lines.AssignValue("new", name, (QUEUE,)))
     for name, offset in (("x3", 5), ("x5", 4)):
@@ -367,7 +367,7 @@ def committed_less_by_the_next_owner(world: ExactDelivery) -> None:
     world.did("x5", lines.CommitValue("new", QUEUE, 3))
 
 
-def committed_less_beside_one_who_gives_the_queue_back(world: ExactDelivery) -> None:
+def committed_less_while_another_member_returns_the_queue(world: ExactDelivery) -> None:
     world.did("x5", lines.AssignValue("new", "x5", (QUEUE,)))
     world.did("x3", lines.AssignValue("new", "x3", (QUEUE,)))
     world.did("x3", lines.AssignValue("new", "x3", ()))
@@ -376,7 +376,7 @@ def committed_less_beside_one_who_gives_the_queue_back(world: ExactDelivery) -> 
 
 
 def taken_over(world: ExactDelivery, between: Callable[[], None] = lambda: None, first: int = 3) -> None:
-    """The second member is told 3, something happens, and its listener is called for that offset and on."""
+    """The second member receives offset 3, `between` runs, and its listener is called from `first` on."""
     world.did("x5", lines.QueryValue("new", QUEUE, client="x5"), lines.QueryValue(offset=3))
     world.did("x5", lines.AssignValue("new", "x5", (QUEUE,)))
     between()
@@ -399,7 +399,7 @@ def taken_over_and_begun_lower_after_a_restart(world: ExactDelivery) -> None:
 
 
 def read_once_more_behind_what_is_done(world: ExactDelivery) -> None:
-    """An orderly queue does not stand still where its last call was, but where its furthest was."""
+    """The progress of an orderly queue is its furthest call, not its last one."""
     first, second = (parts.send(world, parts.ORDERED) for _ in range(2))
     parts.consumed(world, "o", parts.ORDERED, "o0", first, second)
     world.fault("kill")
@@ -438,7 +438,7 @@ def overlapping_after_a_restart(world: ExactDelivery) -> None:
 
 
 def overlapping_on_a_lock_that_its_broker_forgot(world: ExactDelivery) -> None:
-    """Its holder began before another had it, and goes on with the next message."""
+    """Its holder began before the other member got the lock, and continues with the next message."""
     first, second = (parts.send(world, parts.ORDERED) for _ in range(2))
     world.fault("kill")
     world.fault("start")
@@ -457,26 +457,26 @@ def popped_again_when_visible(world: ExactDelivery) -> None:
 
 def not_visible_yet(world: ExactDelivery) -> None:
     last = parts.send(world)
-    parts.read(world, asked=last.offset, end=last.offset)
+    parts.read(world, offset=last.offset, end=last.offset)
     parts.read(world, last, process="x5")
 
 
 def expired_in_front(world: ExactDelivery) -> None:
-    INJECTED["message-lost"].plant(world)
+    INJECTED["message-lost"].inject(world)
     end = len(world.queue(QUEUE))
     world.did("x4", lines.BoundsValue(QUEUE), lines.BoundsValue(min=end, max=end))
 
 
 def deleted_on_purpose(world: ExactDelivery) -> None:
     world.did("x4", lines.TopicValue("T"))
-    INJECTED["topic-forgotten"].plant(world)
+    INJECTED["topic-forgotten"].inject(world)
 
 
 def unserved_while_down(world: ExactDelivery) -> None:
     world.wait(10_000)
     world.fault("kill")
-    asked = lines.SendValue("T", (world.message(),))
-    world.did("x1", asked, lines.SendValue(), lines.Type.FAIL, "SYSTEM_BUSY")
+    value = lines.SendValue("T", (world.message(),))
+    world.did("x1", value, lines.SendValue(), lines.Type.FAIL, "SYSTEM_BUSY")
     world.fault("start")
 
 
@@ -484,7 +484,7 @@ EXPLAINED = (
     lost_with_the_machine,
     lost_with_the_master,
     cut_off_by_a_power_loss,
-    nobody_waits_for_a_lost_tail,
+    no_client_waits_for_a_lost_tail,
     freed_and_given_again,
     an_offset_id_of_a_freed_place,
     another_tag_at_a_freed_place,
@@ -492,8 +492,8 @@ EXPLAINED = (
     batch_sent_twice,
     batch_cut_by_a_crash,
     sent_twice,
-    handed_again_after_a_rebalance,
-    handed_to_two_owners,
+    delivered_again_after_a_rebalance,
+    delivered_to_two_owners,
     kept_by_its_consumer,
     kept_by_its_consumer_in_two_copies,
     counted_on_by_a_consumer_that_cannot_give_it_back,
@@ -505,7 +505,7 @@ EXPLAINED = (
     filtered_by_its_tags,
     committed_by_two_at_a_time,
     committed_less_by_the_next_owner,
-    committed_less_beside_one_who_gives_the_queue_back,
+    committed_less_while_another_member_returns_the_queue,
     taken_over,
     taken_over_and_begun_lower_after_a_reset,
     taken_over_and_begun_lower_after_a_restart,
@@ -524,13 +524,13 @@ EXPLAINED = (
 
 
 @pytest.mark.parametrize("explained", EXPLAINED, ids=lambda each: each.__name__)
-def test_what_has_a_cause_is_no_anomaly(explained: Callable[[ExactDelivery], None]) -> None:
+def test_an_event_with_a_known_cause_is_no_anomaly(explained: Callable[[ExactDelivery], None]) -> None:
     world = clean(5)
     explained(world)
     assert noticed(world) - {"A02"} == set()
 
 
-# Without a bound nobody can say that something took too long.
+# Without a bound, no delay is too long.
 
 
 @pytest.mark.parametrize(
@@ -544,26 +544,26 @@ def test_what_has_a_cause_is_no_anomaly(explained: Callable[[ExactDelivery], Non
         ("visible_within_ms", "not-visible-in-time", "A14"),
     ],
 )
-def test_a_bound_that_is_not_set_is_not_judged(bound: str, name: str, rule: str) -> None:
+def test_a_rule_without_a_bound_is_not_judged(bound: str, name: str, rule: str) -> None:
     world = clean(2)
     setup(world, **{bound: None})
-    INJECTED[name].plant(world)
+    INJECTED[name].inject(world)
     assert noticed(world) == set()
     assert getattr(SETUP, bound) is not None
     assert findings(world.lines)[rule].verdict is not Verdict.VIOLATED
 
 
-def test_empty_polls_count_where_everything_is_visible_at_once() -> None:
+def test_empty_polls_count_if_messages_are_visible_immediately() -> None:
     world = clean(4)
     setup(world, visible_within_ms=0)
     last = parts.send(world)
-    parts.read(world, asked=last.offset, end=last.offset)
+    parts.read(world, offset=last.offset, end=last.offset)
     parts.read(world, last)
     assert "L01" in noticed(world)
 
 
 def test_a_send_without_an_answer_is_neither_lost_nor_a_phantom() -> None:
-    """Delivered, it counts as recovered (A05); not delivered, as nothing."""
+    """If delivered, it counts as recovered (A05); otherwise it does not count."""
     world = clean(6)
     before = findings(world.lines)
     stored, gone = parts.unknown(world), parts.unknown(world)
@@ -574,7 +574,7 @@ def test_a_send_without_an_answer_is_neither_lost_nor_a_phantom() -> None:
     assert found["A04"].counts["recovered"] == before["A04"].counts["recovered"] + 1
 
 
-def test_witnesses_are_few_and_all_are_counted() -> None:
+def test_few_witnesses_are_kept_and_all_violations_are_counted() -> None:
     world = clean(1)
     for number in range(40):
         parts.read(world, lines.Delivered(f"ghost{number}", len(world.queue(QUEUE)) + 100 + number))

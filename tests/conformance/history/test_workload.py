@@ -1,4 +1,4 @@
-"""Workloads on our broker in simulated time: the same seed is the same history, and it breaks no rule."""
+"""Workloads on our broker in simulated time: a seed gives the same history, and it violates no rule."""
 
 from collections import Counter
 from pathlib import Path
@@ -20,29 +20,29 @@ from mqproof.report.model import Verdict
 SMALL = Workload(messages=30, faults=3, seed=2)
 
 
-def violated(told: list[Line]) -> set[str]:
-    return {judged.rule.id for judged in judge(told) if judged.finding.verdict is Verdict.VIOLATED}
+def violated(history: list[Line]) -> set[str]:
+    return {judged.rule.id for judged in judge(history) if judged.finding.verdict is Verdict.VIOLATED}
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_our_broker_breaks_no_rule_whatever_becomes_of_it(seed: int) -> None:
+def test_our_broker_breaks_no_rule_under_any_fault(seed: int) -> None:
     assert violated(run("impl", Workload(messages=30, faults=3, seed=seed))) == set()
 
 
-def test_the_same_seed_is_the_same_history() -> None:
+def test_the_same_seed_gives_the_same_history() -> None:
     first, again = (b"".join(map(encode, run("impl", SMALL))) for _ in range(2))
     assert first == again
 
 
-def test_a_workload_does_everything_that_the_rules_look_at() -> None:
-    told = run("impl", SMALL)
-    sorted_out = record(told)
+def test_a_workload_performs_every_operation_that_the_rules_judge() -> None:
+    history = run("impl", SMALL)
+    sorted_out = record(history)
     assert sorted_out.gap_count == 0
-    assert [line for line in told if isinstance(line, Fault)]
-    sends = [line for line in told if isinstance(line, Send)]
+    assert [line for line in history if isinstance(line, Fault)]
+    sends = [line for line in history if isinstance(line, Send)]
     assert max(len(line.value.messages) for line in sends) > 1
     assert any(message.deliver_at for line in sends for message in line.value.messages)
-    ends = Counter(line.type for line in told if isinstance(line, Consume))
+    ends = Counter(line.type for line in history if isinstance(line, Consume))
     assert ends[Type.FAIL]
     assert any(message.times for read in sorted_out.reads for message in read.messages)
     members = {step.value.client for step in sorted_out.assigns if step.value.group == "w-orderly"}
@@ -53,7 +53,7 @@ def test_a_workload_does_everything_that_the_rules_look_at() -> None:
     assert len(decided) >= 30
 
 
-# Defects of broker and client, noticed by what the clients saw.
+# Defects of broker and client, detected from the observations of clients.
 
 
 @pytest.mark.parametrize(
@@ -68,34 +68,34 @@ def test_a_workload_does_everything_that_the_rules_look_at() -> None:
         ("taken-over-too-high", "C08", 0),
     ],
 )
-def test_a_defect_of_broker_or_client_is_noticed(mutant: str, rule: str, first: int) -> None:
-    """Within a few histories: which fault comes when follows from the seed. The first is one that had it."""
+def test_a_defect_of_broker_or_client_is_detected(mutant: str, rule: str, first: int) -> None:
+    """Detected within a few histories. The seed determines the faults; the first seed is one that works."""
     with injected({**MUTANTS, **consumers.MUTANTS}[mutant]):
         seeds = range(first, first + 20)
         histories = (run("impl", Workload(messages=30, faults=4, seed=seed)) for seed in seeds)
-        assert any(rule in violated(told) for told in histories)
+        assert any(rule in violated(history) for history in histories)
 
 
 @pytest.mark.parametrize("name", workload.MUTANTS)
-def test_a_defect_that_clients_see_is_caught_by_the_invariant_named_for_it(name: str) -> None:
+def test_the_named_invariant_detects_a_defect_visible_to_clients(name: str) -> None:
     (result,) = mutant_judge.run([name], examples_max=20)
     assert result.verdict is Verdict.HELD, f"{result.detail}: not noticed in {result.counts}"
     assert result.id == workload.MUTANTS[name].breaks
 
 
 def test_a_workload_runs_on_any_cluster(tmp_path: Path) -> None:
-    """Over real sockets, in real time: only what no time decides is asked."""
+    """Uses real sockets and real time, so only rules that do not depend on time are checked."""
     with broker_bench.ours(tmp_path, broker_bench.ASYNC) as broker:
         assert isinstance(broker, broker_bench.OurBroker)
         target = f"remoting://{broker.name_server}"
-        told = run(target, Workload(messages=5, producers=2, faults=1, settle_s=1.0))
-    assert [line.value.kind for line in told if isinstance(line, Fault)][1:] == ["heal"]
-    found = {judged.rule.id: judged.finding.verdict for judged in judge(told)}
+        history = run(target, Workload(messages=5, producers=2, faults=1, settle_s=1.0))
+    assert [line.value.kind for line in history if isinstance(line, Fault)][1:] == ["heal"]
+    found = {judged.rule.id: judged.finding.verdict for judged in judge(history)}
     assert {found[rule] for rule in ("A04", "A08", "C01", "C16", "C17")} == {Verdict.HELD}
     assert Verdict.VIOLATED not in {found[rule] for rule in ("A01", "A03", "A06", "A12", "C02", "C14")}
 
 
 @pytest.mark.parametrize("name", ["nowhere", "remoting://nowhere"])
-def test_a_target_that_is_none_is_refused(name: str) -> None:
+def test_an_unknown_target_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match=r"HOST:PORT"):
         run(name, SMALL)

@@ -1,4 +1,4 @@
-"""A broker's memory under peers that ask for much and read nothing."""
+"""A broker's memory with peers that send many requests and read nothing."""
 
 import resource
 import select
@@ -22,9 +22,9 @@ MIB = 1 << 20
 CONNECTIONS = 1000
 NO_REQUEST, NOT_SUPPORTED = 9999, 3
 HALF = (FRAME_BYTES_MAX - LENGTH_BYTES).to_bytes(LENGTH_BYTES, "big") + bytes(1000)
-"""The beginning of the largest frame there may be."""
+"""The beginning of a frame of the largest allowed size."""
 SECONDS_MAX = 60
-"""For what takes no time: only a broker that hangs takes as long."""
+"""The timeout of operations that take almost no time: only a broker that hangs exceeds it."""
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def connected(made: Cluster) -> socket.socket:
 
 
 def memory_mib(made: Cluster) -> int:
-    """Its own: what lies in the page cache is not, however it is mapped."""
+    """Return the process's anonymous memory; mapped pages of the page cache do not count."""
     status = Path(f"/proc/{made.processes['broker'].pid}/status").read_text(encoding="ascii")
     (line,) = [line for line in status.splitlines() if line.startswith("RssAnon")]
     return int(line.split()[1]) // 1024
@@ -52,16 +52,16 @@ def pulls(offset: int, hold_ms: int, count: int) -> bytes:
 
 
 def send(peer: socket.socket, body: bytes) -> int:
-    return ask(peer, RequestCode.SEND_MESSAGE, SEND, body)
+    return call(peer, RequestCode.SEND_MESSAGE, SEND, body)
 
 
-def ask(peer: socket.socket, code: int, fields: dict[str, str], body: bytes) -> int:
+def call(peer: socket.socket, code: int, fields: dict[str, str], body: bytes) -> int:
     peer.sendall(encode(new_request(code, fields, body)))
     return next(answers(peer))
 
 
 def answers(peer: socket.socket) -> Iterator[int]:
-    """The codes of what comes, until the peer has no more to say."""
+    """Yield the codes of the answers until the peer sends no more."""
     buffer = bytearray()
     while data := peer.recv(1 << 16):
         buffer += data
@@ -70,7 +70,7 @@ def answers(peer: socket.socket) -> Iterator[int]:
 
 
 def highest_mib(made: Cluster, seconds: float) -> int:
-    """Memory at its highest while that time passes."""
+    """Return the highest memory use during that time."""
     found, deadline = 0, time.monotonic() + seconds
     while time.monotonic() < deadline:
         found = max(found, memory_mib(made))
@@ -78,39 +78,39 @@ def highest_mib(made: Cluster, seconds: float) -> int:
     return found
 
 
-def test_pulls_of_a_peer_that_reads_nothing_cost_no_answers(broker: Cluster) -> None:
+def test_pulls_of_a_peer_that_reads_nothing_do_not_accumulate_answers(broker: Cluster) -> None:
     with connected(broker) as producer, connected(broker) as slow, connected(broker) as greedy:
         assert send(producer, b"x") == 0
         slow.sendall(pulls(1, 30_000, 400))
         time.sleep(0.5)
         before = memory_mib(broker)
-        assert send(producer, bytes(MIB)) == 0  # wakes all of them
+        assert send(producer, bytes(MIB)) == 0  # wakes all waiting pulls
         greedy.sendall(pulls(1, 0, 400))
-        # Each answer has a mebibyte, and there would be 800.
+        # Each of the 800 answers would have one MiB.
         assert highest_mib(broker, 1.5) - before < 100
         assert send(producer, b"x") == 0
 
 
-def test_a_producer_that_reads_no_answers_is_not_read_from(broker: Cluster) -> None:
-    """It never stops by itself: only the broker's bounds do."""
+def test_a_broker_stops_reading_from_a_producer_that_reads_no_answers(broker: Cluster) -> None:
+    """The producer never stops; only the broker's limits bound the memory."""
     with connected(broker) as producer, connected(broker) as other:
         assert send(producer, b"x") == 0
         before = memory_mib(broker)
-        # An answer that is much larger than what asks for it fills the buffers of both sockets soon.
+        # An answer that is much larger than its request soon fills the buffers of both sockets.
         question = encode(new_request(RequestCode.GET_BROKER_CONFIG)) * 100
-        highest = asked = 0
+        highest = bytes_sent = 0
         producer.setblocking(False)
-        # Seconds without room: it waits for us. A broker that is merely slow is asked less than it could be.
-        while asked < 1_000_000 and highest < 100 and select.select([], [producer], [], 3)[1]:
-            asked += producer.send(question) * 100 // len(question)
+        # After seconds without room, the broker waits for us. A slow broker only receives fewer requests.
+        while bytes_sent < 1_000_000 and highest < 100 and select.select([], [producer], [], 3)[1]:
+            bytes_sent += producer.send(question) * 100 // len(question)
             highest = max(highest, memory_mib(broker) - before)
         assert highest < 100
-        assert asked < 1_000_000, "a hundred mebibytes of questions were read"
+        assert bytes_sent < 1_000_000, "a hundred mebibytes of questions were read"
         assert send(other, b"x") == 0
 
 
-def test_a_fast_producer_costs_no_more_memory_than_its_bounds(broker: Cluster) -> None:
-    """Hundreds of large messages as fast as they go, and no answer is read before all are sent."""
+def test_memory_of_a_fast_producers_requests_stays_within_the_limit(broker: Cluster) -> None:
+    """Sends hundreds of large messages without pause, before it reads any answer."""
     request = encode(new_request(RequestCode.SEND_MESSAGE, SEND, bytes(MIB)))
     with connected(broker) as producer:
         assert send(producer, b"x") == 0
@@ -121,7 +121,7 @@ def test_a_fast_producer_costs_no_more_memory_than_its_bounds(broker: Cluster) -
         found = [code for _, code in zip(range(300), answers(producer), strict=False)]
         assert len(found) == 300
         assert set(found) <= {ResponseCode.SUCCESS, ResponseCode.SYSTEM_BUSY}
-        assert highest < 150  # at most 64 MiB of requests are worked on at once
+        assert highest < 150  # at most 64 MiB of requests are processed at once
 
 
 @pytest.fixture
@@ -133,11 +133,11 @@ def many_files() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("many_files")
-def test_a_thousand_connections_that_are_idle_or_half_done_cost_little(broker: Cluster) -> None:
+def test_a_thousand_idle_or_incomplete_connections_need_little_memory(broker: Cluster) -> None:
     with ExitStack() as stack:
         before = memory_mib(broker)
         peers = [stack.enter_context(connected(broker)) for _ in range(CONNECTIONS)]
-        assert {ask(peer, NO_REQUEST, {}, b"") for peer in peers} == {NOT_SUPPORTED}
+        assert {call(peer, NO_REQUEST, {}, b"") for peer in peers} == {NOT_SUPPORTED}
         idle = memory_mib(broker) - before
         for peer in peers:
             peer.sendall(HALF)

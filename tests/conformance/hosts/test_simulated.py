@@ -1,4 +1,4 @@
-"""Simulated machines: their processes start and stop in turn, and what cannot be read is not looked at."""
+"""Simulated machines: their processes start and stop one after the other."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -11,19 +11,19 @@ from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 from mqproof.impl.store.errors import StoreError
 
 
-def _play(scene: Callable[[Cluster], Awaitable[None]]) -> None:
+def _play(scenario: Callable[[Cluster], Awaitable[None]]) -> None:
     loop = SimulatedLoop()
 
     async def main() -> None:
         cluster = Cluster(loop, 1, Setup())
         await cluster.start_all()
-        await scene(cluster)
+        await scenario(cluster)
 
     run_simulated(main(), loop)
 
 
 def test_a_broker_whose_disk_fails_between_recovery_and_start_does_not_serve() -> None:
-    async def scene(cluster: Cluster) -> None:
+    async def scenario(cluster: Cluster) -> None:
         cluster.kill(SLAVE)
         recovered: list[str] = []
         cluster.on_recovered = recovered.append
@@ -42,11 +42,11 @@ def test_a_broker_whose_disk_fails_between_recovery_and_start_does_not_serve() -
         assert recovered == [SLAVE]
         assert cluster.is_serving(SLAVE)
 
-    _play(scene)
+    _play(scenario)
 
 
-def test_a_broker_is_stopped_once_it_has_started() -> None:
-    async def scene(cluster: Cluster) -> None:
+def test_stopping_a_broker_waits_until_it_has_started() -> None:
+    async def scenario(cluster: Cluster) -> None:
         cluster.kill(MASTER)
         cluster.internet.cut(link for node in ("names-1", "names-2") for link in cluster.links(MASTER, node))
         starting = asyncio.create_task(cluster.start(MASTER))  # its name servers do not answer
@@ -56,11 +56,11 @@ def test_a_broker_is_stopped_once_it_has_started() -> None:
         assert starting.done()
         assert MASTER not in cluster.brokers
 
-    _play(scene)
+    _play(scenario)
 
 
-def test_a_broker_that_is_being_stopped_is_started_again_afterwards() -> None:
-    async def scene(cluster: Cluster) -> None:
+def test_starting_a_broker_waits_until_it_has_stopped() -> None:
+    async def scenario(cluster: Cluster) -> None:
         before = cluster.brokers[MASTER]
         stopping = asyncio.create_task(cluster.stop(MASTER))
         await asyncio.sleep(0)
@@ -69,20 +69,20 @@ def test_a_broker_that_is_being_stopped_is_started_again_afterwards() -> None:
         assert cluster.brokers[MASTER] is not before
         assert cluster.is_serving(MASTER)
 
-    _play(scene)
+    _play(scenario)
 
 
 def test_a_paused_broker_is_silent_and_killed_at_once() -> None:
-    async def scene(cluster: Cluster) -> None:
+    async def scenario(cluster: Cluster) -> None:
         broker = cluster.brokers[MASTER]
         cluster.pause(MASTER)
-        told = len(cluster.events)
+        count = len(cluster.events)
         await asyncio.sleep(60)
-        assert len([event for event in cluster.events[told:] if event.node == MASTER]) == 0
+        assert len([event for event in cluster.events[count:] if event.node == MASTER]) == 0
         cluster.kill(MASTER)
         assert not cluster.is_paused(MASTER)
         await cluster.start(MASTER)
         assert cluster.brokers[MASTER] is not broker
         assert await cluster.until(cluster.has_caught_up, 60)
 
-    _play(scene)
+    _play(scenario)

@@ -1,4 +1,4 @@
-"""The tables of how brokers fared: written from reports, and what these do not tell stays."""
+"""The tables of broker results are generated from reports; entries without a report stay unchanged."""
 
 from mqproof.conformance.pages.scoreboards import (
     SUITES,
@@ -15,13 +15,13 @@ from mqproof.report.model import Table as Shown
 HELD, VIOLATED, NOT_TESTED = Verdict.HELD, Verdict.VIOLATED, Verdict.NOT_TESTED
 
 
-def test_the_pages_tables_are_read_and_written_as_they_are() -> None:
+def test_the_tables_of_the_pages_are_read_and_written_unchanged() -> None:
     for page in (SUITES, WORKLOAD):
         text = page.read_text(encoding="utf-8")
         assert replaced(text, table_of(text)) == text
 
 
-def test_a_report_changes_its_brokers_column_and_its_suites_rows() -> None:
+def test_a_report_updates_the_column_of_its_broker_and_the_rows_of_its_suites() -> None:
     table = [["", "4.9.5", "ours"], *([suite, "held", "held"] for suite in ("retry", "admin", "flush"))]
     evidence = Shown(
         "Evidence",
@@ -48,7 +48,7 @@ def test_a_report_changes_its_brokers_column_and_its_suites_rows() -> None:
     ]
 
 
-def test_a_broker_that_is_new_has_a_column() -> None:
+def test_a_new_broker_gets_a_column() -> None:
     results = (Result("SPEC-1", "ObservationExplained", "retry", NOT_TESTED),)
     table = [["", "4.9.5"], ["retry", "held"], ["admin", "held"]]
     assert with_suites(table, "reference", Report("", results)) == [
@@ -58,7 +58,7 @@ def test_a_broker_that_is_new_has_a_column() -> None:
     ]
 
 
-def test_a_rule_that_one_broker_shows_nothing_of_is_not_tested_there() -> None:
+def test_a_rule_without_evidence_on_a_broker_is_not_tested_there() -> None:
     table: Table = [["rule", "4.9.5 (7 operations)"], ["A01 lost-write", "3 acknowledged"]]
     evidence = Shown("Evidence", ("suite", "operations"), (("workload", "1,234"),))
     results = (

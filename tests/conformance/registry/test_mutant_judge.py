@@ -1,6 +1,6 @@
-"""The suite is judged by what it catches: every planted defect, by the invariant named for it.
+"""The suites are judged by the mutants that they detect, each by its named invariant.
 
-Each suite's own tests run its mutants; here are those of flush, and what holds of all of them together.
+Each suite's own tests run its mutants. These tests cover flush, and the properties of all mutants together.
 """
 
 import pytest
@@ -17,13 +17,13 @@ from mqproof.spec.catalogue import catalogue
 
 MUTANTS_MIN = 40
 SLOW = {"ack-of-the-next-flush", "queue-not-cut"}
-"""Seldom seen: they are run in the deep profile."""
+"""Rarely detected, so they run in the deep profile."""
 
 
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.deep] if name in SLOW else []) for name in MUTANTS]
 )
-def test_the_mutant_is_caught_by_the_invariant_named_for_it(name: str) -> None:
+def test_the_named_invariant_detects_the_mutant(name: str) -> None:
     (result,) = mutant_judge.run([name])
     assert result.verdict is Verdict.HELD, f"{result.detail}: not noticed in {result.counts}"
     assert result.id == MUTANTS[name].breaks
@@ -33,13 +33,13 @@ def test_every_invariant_that_the_suite_checks_has_a_mutant() -> None:
     assert {mutant.breaks for mutant in MUTANTS.values()} == {*CHECKERS, SPEC_1}
 
 
-def test_a_mutant_that_nobody_looks_for_long_enough_survives() -> None:
+def test_a_mutant_survives_a_search_that_is_too_short() -> None:
     (result,) = mutant_judge.run(["torn-text-accepted"], examples_max=1)
     assert result.verdict is Verdict.VIOLATED
     assert result.counts == {"examples": 1, "examples_max": 1}
 
 
-def test_there_are_forty_mutants_over_the_suites_and_no_two_of_one_name() -> None:
+def test_the_suites_have_at_least_forty_mutants_with_unique_names() -> None:
     names = mutant_judge.names()
     assert len(names) == len(set(names)) >= MUTANTS_MIN
     noticing = {*catalogue(), *(case.id for case in CASES)}
@@ -50,15 +50,15 @@ def test_there_are_forty_mutants_over_the_suites_and_no_two_of_one_name() -> Non
     )
 
 
-def test_the_page_tells_what_became_of_every_mutant() -> None:
-    """`python -m mqproof.conformance.pages.mutants NAME...` adds what is missing."""
+def test_the_page_reports_the_result_of_every_mutant() -> None:
+    """`python -m mqproof.conformance.pages.mutants NAME...` adds missing results."""
     kept = recorded()
     assert [result.name for result in kept] == list(mutant_judge.names())
     assert {result.verdict for result in kept} == {Verdict.HELD}
     assert PAGE.read_text(encoding="utf-8") == page(kept)
 
 
-def test_a_mutant_that_survives_stands_out_on_the_page() -> None:
+def test_the_page_marks_a_surviving_mutant() -> None:
     told = {"examples": 600, "examples_max": 600}
     survivor = Result("FLUSH-1", "ack-before-flush", "impl", Verdict.VIOLATED, told, detail="too early")
     assert "0 of 1 mutants are caught" in page([survivor])
@@ -67,5 +67,5 @@ def test_a_mutant_that_survives_stands_out_on_the_page() -> None:
 
 @pytest.mark.deep
 @pytest.mark.timeout(1800)
-def test_every_mutant_of_every_suite_is_caught() -> None:
+def test_every_mutant_of_every_suite_is_detected() -> None:
     assert [result.name for result in mutant_judge.run() if result.verdict is not Verdict.HELD] == []

@@ -1,4 +1,4 @@
-"""Writes the event log of an imaginary broker, for tests of what reads such logs."""
+"""Writes the event log of a simulated broker, for tests of programs that read such logs."""
 
 from dataclasses import dataclass, field
 
@@ -9,7 +9,7 @@ RECORD_BYTES = 100
 
 @dataclass(slots=True)
 class BrokerLog:
-    """Each method is one thing that the broker did; it logs what a real one logs."""
+    """Each method is one action of the broker, and logs the events of a real one."""
 
     mode: str = "SYNC_FLUSH"
     events: list[Event] = field(default_factory=list)
@@ -44,7 +44,7 @@ class BrokerLog:
         self._about(Kind.SEND_ACK, queue_id, offset, status=status)
 
     def message(self, queue_id: int = 0) -> None:
-        """One message from append to answer, as it should be."""
+        """Log one message from append to answer."""
         start = self.end
         offset = self.append(queue_id)
         self.flush()

@@ -1,4 +1,4 @@
-"""What tests of traces do to event logs: write them, find an event, change one."""
+"""Functions with which trace tests change event logs: write them, find an event, replace one."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +14,7 @@ def write(path: Path, events: Sequence[Event]) -> Path:
 
 
 def renumbered(events: Sequence[Event]) -> list[Event]:
-    """With dense numbers again: the corruption is in what is said, not in how it is counted."""
+    """Return the log with dense numbers again, so that only the content is wrong."""
     numbers: dict[str, int] = {}
     out = []
     for event in events:
@@ -24,7 +24,7 @@ def renumbered(events: Sequence[Event]) -> list[Event]:
 
 
 def first(events: Sequence[Event], kind: Kind, node: str = "", **attrs: str) -> int:
-    """Where the first event is of a kind, of a node if one is named, and with these attributes."""
+    """Return the index of the first event of this kind, node (if given) and attributes."""
     return next(
         n
         for n, e in enumerate(events)
@@ -41,17 +41,17 @@ def without(events: Sequence[Event], at: int) -> list[Event]:
 
 
 def moved(events: Sequence[Event], at: int, to: int) -> list[Event]:
-    """The event at one place stands behind the one at an earlier place."""
+    """Move the event at the first index behind the event at the second, earlier index."""
     return [*events[: to + 1], events[at], *events[to + 1 : at], *events[at + 1 :]]
 
 
 def leaving_out(events: Sequence[Event], *kinds: Kind) -> list[Event]:
-    """As of members who do not record these kinds, and say so."""
-    said = ",".join(sorted(kinds))
+    """Return the log of members that omit these kinds and declare that they do."""
+    omitted = ",".join(sorted(kinds))
     kept = [event for event in events if event.kind not in kinds]
     return renumbered(
         [
-            msgspec.structs.replace(event, attrs={**event.attrs, "unrecorded": said})
+            msgspec.structs.replace(event, attrs={**event.attrs, "unrecorded": omitted})
             if event.kind is Kind.RECOVER
             else event
             for event in kept

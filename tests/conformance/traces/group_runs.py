@@ -1,4 +1,4 @@
-"""Event logs of simulated DLedger groups: each run has a partition, a crash and a clock that jumps."""
+"""Event logs of simulated DLedger groups: each run has a partition, a crash and a clock jump."""
 
 from random import Random
 
@@ -12,7 +12,7 @@ _OTHERS = ("pause", "slow_disk", "transfer")
 
 
 def run(seed: int) -> list[Event]:
-    """Three members in any weather, a message a second."""
+    """Run three members under faults, with one message per second."""
     chance = Random(seed)
     kinds = [chance.choice(_PARTITIONS), chance.choice(_CRASHES), "step_clock"]
     kinds += chance.sample(_OTHERS, chance.randint(0, 2))
@@ -22,11 +22,11 @@ def run(seed: int) -> list[Event]:
 
 
 def _fault(kind: str, chance: Random) -> bytes:
-    # A quarter of its length is how far a clock jumps.
+    # A clock jumps by a quarter of the run's length.
     length = chance.randint(40, 79) if kind == "step_clock" else chance.randrange(12)
     return fault(kind, chance.randrange(256), chance.randint(4, 14), length)
 
 
 def quiet_run() -> list[Event]:
-    """Nothing fails."""
+    """Run without faults."""
     return record(bytes(6))

@@ -1,4 +1,4 @@
-"""Simulated lives under faults of two name servers, a master with its slave, another master, and a client."""
+"""Simulated runs with faults: two name servers, a master with its slave, another master, and a client."""
 
 import asyncio
 import random
@@ -75,8 +75,8 @@ class _Site:
         self.brokers.pop(node).kill()
         self._disks[node].crash_process()
 
-    async def ask(self, address: Address, code: int, header: headers.Header) -> None:
-        """Whatever the answer is, if there is one."""
+    async def request(self, address: Address, code: int, header: headers.Header) -> None:
+        """Send one request; its answer does not matter."""
         with suppress(RemotingError):
             await self.client.invoke(address, new_request(code, headers.write(header)), 3.0)
 
@@ -97,7 +97,7 @@ async def _step(site: _Site) -> None:
         case "topic" if masters:
             address = Address("127.0.0.1", _BROKERS[chance.choice(masters)][2])
             header = UpdateTopicRequest(chance.choice("TU"), "TBW102", 4, 4, 6)
-            await site.ask(address, RequestCode.UPDATE_AND_CREATE_TOPIC, header)
+            await site.request(address, RequestCode.UPDATE_AND_CREATE_TOPIC, header)
         case "sleep":
             await asyncio.sleep(chance.choice((5, 40, 140)))
         case "kill" if site.brokers:
@@ -115,7 +115,7 @@ async def _step(site: _Site) -> None:
             site.silent = chance.choice(sorted(_SERVERS.values()))
             site.network.silence(site.silent)
         case "lost" if site.silent and site.brokers:
-            # Its end is not seen by the name server that is cut off: that one has to notice by itself.
+            # The isolated name server does not see the closed connection, and must detect it itself.
             site.kill(chance.choice(sorted(site.brokers)))
             site.network.heal(site.silent)
             site.silent = None
@@ -130,13 +130,13 @@ async def _live(site: _Site, steps: int) -> None:
         await _step(site)
         for address in _SERVERS.values():
             for topic in ("T", "U", "TBW102"):
-                await site.ask(address, RequestCode.GET_ROUTEINFO_BY_TOPIC, RouteRequest(topic))
+                await site.request(address, RequestCode.GET_ROUTEINFO_BY_TOPIC, RouteRequest(topic))
         await asyncio.sleep(site.chance.choice((0.1, 3, 31)))
     await site.stop()
 
 
 def run(seed: int, steps: int = 16) -> list[Event]:
-    """The name servers' events of one life; all follows from the seed."""
+    """Return the name servers' events of one run; the seed determines everything."""
     loop = SimulatedLoop()
     site = _Site(loop, seed)
     with expected_warnings("mqproof.impl"):

@@ -1,8 +1,8 @@
-"""How much TLC refuses in each run of `make test`; what it accepts is counted in test_runs.py and
-test_group_runs.py.
+"""Counts the logs that TLC refuses in each run of `make test`.
 
-Each corrupted log is judged by the test beside it, which fails where TLC accepts it. Here they are counted,
-so that none is forgotten and none left to a longer run.
+The test of each corrupted log is in the same folder and fails if TLC accepts it. These tests count the logs,
+so that none is forgotten or left to the deep profile. Accepted logs are counted in test_runs.py and
+test_group_runs.py.
 """
 
 from collections.abc import Callable, Collection
@@ -20,7 +20,7 @@ BY_MODEL: dict[str, tuple[Callable[..., None], Collection[Any]]] = {
     "Routing": (test_name_server.test_a_corrupted_log_is_refused, test_name_server.CORRUPTIONS),
     "Election": (test_group.test_a_corrupted_log_is_refused, test_group.CORRUPTIONS),
     "Replication of reigns": (
-        test_leadership.test_a_corrupted_log_is_refused_and_the_event_named,
+        test_leadership.test_a_corrupted_log_is_refused_and_the_event_is_named,
         test_leadership.CORRUPTIONS,
     ),
 }
@@ -30,7 +30,7 @@ def test_more_than_thirty_corrupted_logs_are_refused() -> None:
     assert sum(len(corrupted) for _, corrupted in BY_MODEL.values()) >= CORRUPTED_MIN
 
 
-def test_each_of_them_is_judged_in_every_run() -> None:
+def test_every_corrupted_log_is_judged_in_every_run() -> None:
     for model, (judged, corrupted) in BY_MODEL.items():
         marks = {mark.name: mark for mark in getattr(judged, "pytestmark", ())}
         assert set(marks) == {"parametrize"}, f"{model}: judged under conditions"

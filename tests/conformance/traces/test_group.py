@@ -1,6 +1,6 @@
-"""Event logs of DLedger groups as traces of Election: corrupted ones are refused.
+"""Event logs of DLedger groups as traces of Election: corrupted logs are refused.
 
-TLC runs once for all of them. That simulated runs are accepted is seen in test_group_runs.py.
+TLC runs once for all of them. test_group_runs.py tests that simulated runs are accepted.
 """
 
 from collections.abc import Callable
@@ -18,24 +18,24 @@ from tests.conformance.traces.group_runs import quiet_run, run
 pytestmark = pytest.mark.xdist_group("group-traces")
 
 SEED = 3
-"""Of a run with a crash and a second leader."""
+"""The seed of a run with a crash and a second leader."""
 
 
 @pytest.fixture(scope="module")
 def good() -> list[Event]:
-    """A quiet group."""
+    """Return the log of a group without faults."""
     return quiet_run()
 
 
 def _acknowledged_too_early(events: list[Event]) -> list[Event]:
-    """A client hears of success before the entry is committed."""
+    """A client receives success before the entry is committed."""
     ack = first(events, Kind.SEND_ACK)
     taken = first(events, Kind.RAFT_APPEND, index=events[ack].attrs["index"], role="leader")
     return [*events[: taken + 1], events[ack], *events[taken + 1 : ack], *events[ack + 1 :]]
 
 
 def _kept_before_the_sync(events: list[Event]) -> list[Event]:
-    """A follower answers for what is not durable."""
+    """A follower acknowledges an entry that is not durable."""
     kept = first(events, Kind.HA_ACK)
     node = events[kept].node
     synced = max(n for n, e in enumerate(events[:kept]) if e.kind is Kind.FLUSH and e.node == node)
@@ -43,7 +43,7 @@ def _kept_before_the_sync(events: list[Event]) -> list[Event]:
 
 
 def _committed_without_quorum(events: list[Event]) -> list[Event]:
-    """A leader commits and nobody had told it that the entry is kept."""
+    """A leader commits before a follower has acknowledged the entry."""
     commit = first(events, Kind.RAFT_COMMIT)
     return [e for n, e in enumerate(events) if n > commit or e.kind is not Kind.HA_ACK]
 
@@ -55,20 +55,20 @@ def _leads_without_votes(events: list[Event]) -> list[Event]:
 
 
 def _votes_twice(events: list[Event]) -> list[Event]:
-    """A voter votes for itself too."""
+    """A voter also votes for itself."""
     vote = next(n for n, e in enumerate(events) if e.status == "ACCEPT" and e.attrs["candidate"] != e.node)
     again = msgspec.structs.replace(events[vote], attrs={"candidate": events[vote].node})
     return [*events[: vote + 1], again, *events[vote + 1 :]]
 
 
 def _other_entry_at_a_follower(events: list[Event]) -> list[Event]:
-    """A follower writes an entry of a term that its leader does not have there."""
+    """A follower writes an entry of a term that differs from its leader's entry."""
     written = first(events, Kind.RAFT_APPEND, role="follower")
     return changed(events, written, term=(events[written].term or 0) + 1)
 
 
 def _durable_entry_lost(events: list[Event]) -> list[Event]:
-    """A member comes back without what it had synced."""
+    """A member restarts without an entry that it had synced."""
     last = events[-1]
     node = next(e.node for e in events if e.kind is Kind.HA_ACK)
     attrs = {"index": "-1", "end_term": "0", "voted_for": "", "members": "n0,n1,n2"}
@@ -89,7 +89,7 @@ CORRUPTIONS: tuple[Callable[[list[Event]], list[Event]], ...] = (
 
 
 def _two_lead(events: list[Event]) -> list[Event]:
-    """A member that follows becomes leader of the same term."""
+    """A following member becomes leader of the same term."""
     leads = first(events, Kind.BECOME_LEADER)
     follows = first(events, Kind.HEARTBEAT)
     other = msgspec.structs.replace(events[leads], node=events[follows].node)
@@ -97,7 +97,7 @@ def _two_lead(events: list[Event]) -> list[Event]:
 
 
 def _committed_before_any_sync(events: list[Event]) -> list[Event]:
-    """The leader commits what nobody but itself has synced."""
+    """The leader commits an entry that only the leader itself has synced."""
     commit = first(events, Kind.RAFT_COMMIT)
     leader = events[commit].node
     return [e for n, e in enumerate(events) if n > commit or e.kind is not Kind.FLUSH or e.node == leader]
@@ -111,7 +111,7 @@ STILL_REFUSED: dict[Kind, Callable[[list[Event]], list[Event]]] = {
     Kind.HA_ACK: _committed_before_any_sync,
     Kind.RAFT_COMMIT: _acknowledged_too_early,
 }
-"""What is not recorded, and what is found all the same."""
+"""Maps an omitted kind to a corruption that is found nevertheless."""
 LEFT_OUT: tuple[tuple[Kind, ...], ...] = (
     *((kind,) for kind in STILL_REFUSED),
     (Kind.SEND_ACK,),
@@ -122,7 +122,7 @@ LEFT_OUT: tuple[tuple[Kind, ...], ...] = (
 
 @pytest.fixture(scope="module")
 def checked(good: list[Event], tmp_path_factory: pytest.TempPathFactory) -> dict[str, LogVerdict]:
-    """Verdicts by name, from one run of TLC."""
+    """Return the verdicts by name, from one run of TLC."""
     folder = tmp_path_factory.mktemp("groups")
     logs = {corrupt.__name__: renumbered(corrupt(good)) for corrupt in CORRUPTIONS}
     logs |= {f"partial, {kind}": leaving_out(corrupt(good), kind) for kind, corrupt in STILL_REFUSED.items()}
@@ -141,22 +141,20 @@ def test_a_corrupted_log_is_refused(
 
 
 @pytest.mark.parametrize("kind", STILL_REFUSED)
-def test_a_corrupted_log_is_refused_without_what_is_not_recorded(
-    checked: dict[str, LogVerdict], kind: Kind
-) -> None:
+def test_a_corrupted_log_with_omitted_kinds_is_refused(checked: dict[str, LogVerdict], kind: Kind) -> None:
     (result,) = results([checked[f"partial, {kind}"]])
     assert result.verdict is Verdict.VIOLATED
 
 
 @pytest.mark.parametrize("kinds", LEFT_OUT, ids="+".join)
-def test_a_log_is_accepted_without_what_it_says_is_not_recorded(
+def test_a_log_that_declares_its_omitted_kinds_is_accepted(
     checked: dict[str, LogVerdict], kinds: tuple[Kind, ...]
 ) -> None:
     (result,) = results([checked[f"without {'+'.join(kinds)}"]])
     assert result.verdict is Verdict.HELD, result.witnesses
 
 
-def test_the_run_that_is_told_in_part_had_a_crash_and_two_leaders() -> None:
+def test_the_partially_recorded_run_had_a_crash_and_two_leaders() -> None:
     kinds = [event.kind for event in run(SEED)]
     assert Kind.CRASH in kinds
     assert kinds.count(Kind.BECOME_LEADER) >= 2
@@ -165,11 +163,11 @@ def test_the_run_that_is_told_in_part_had_a_crash_and_two_leaders() -> None:
 @pytest.mark.parametrize(
     ("kinds", "message"),
     [
-        ([Kind.RAFT_APPEND], "'raft_append' is not recorded, which only"),
-        ([Kind.VOTE, Kind.STEP_DOWN], "nothing tells of terms"),
+        ([Kind.RAFT_APPEND], "'raft_append' is omitted, but only"),
+        ([Kind.VOTE, Kind.STEP_DOWN], "the terms are unknown"),
     ],
 )
-def test_what_a_log_must_tell_it_cannot_leave_out(good: list[Event], kinds: list[Kind], message: str) -> None:
+def test_a_log_cannot_omit_a_required_kind(good: list[Event], kinds: list[Kind], message: str) -> None:
     with pytest.raises(EventError, match=message):
         trace(leaving_out(good, *kinds), "log")
 

@@ -1,6 +1,6 @@
-"""Two hundred event logs of DLedger groups are behaviours of Election, and of Replication leader by leader.
+"""Two hundred event logs of DLedger groups are behaviours of Election and, per leader, of Replication.
 
-TLC runs once for each model. That what is wrong is refused is seen in test_group.py and test_reign.py.
+TLC runs once for each model. test_group.py and test_leadership.py test that corrupted logs are refused.
 """
 
 from itertools import pairwise
@@ -41,20 +41,20 @@ def test_every_run_is_a_behaviour_of_election_and_replication(verdicts: tuple[Lo
     assert [(r.name, r.witnesses) for r in judged if r.verdict is not Verdict.HELD] == []
 
 
-def test_each_model_is_asked_about_at_least_two_hundred_traces(verdicts: tuple[LogVerdict, ...]) -> None:
+def test_each_model_checks_at_least_two_hundred_traces(verdicts: tuple[LogVerdict, ...]) -> None:
     of = {model: [log for log in verdicts if log.model == model] for model in ("Election", "Replication")}
     assert sum(log.accepted for log in of["Election"]) >= 200
-    reigns = [window for log in of["Replication"] for window in log.windows]
-    assert sum(map(_commits, reigns)) >= 200
+    leaderships = [window for log in of["Replication"] for window in log.windows]
+    assert sum(map(_commits, leaderships)) >= 200
 
 
 def _steps_us(log: list[Event]) -> list[int]:
-    """How far the clock of each member goes from one of its events to the next."""
+    """Return the clock step of each member from one of its events to the next."""
     nodes = {event.node for event in log}
     return [two.ts - one.ts for n in nodes for one, two in pairwise([e for e in log if e.node == n])]
 
 
-def test_the_runs_lived_through_crashes_partitions_and_clocks_that_jumped(logs: list[list[Event]]) -> None:
+def test_the_runs_include_crashes_partitions_and_clock_jumps(logs: list[list[Event]]) -> None:
     assert sum(any(event.kind is Kind.CRASH for event in log) for log in logs) >= 0.9 * RUNS
     reasons = {event.attrs["reason"] for log in logs for event in log if event.kind is Kind.STEP_DOWN}
     assert {"silence", "no_quorum"} <= reasons

@@ -1,6 +1,6 @@
-"""Event logs of DLedger groups as traces of Replication, leader by leader: corrupted ones are refused.
+"""Event logs of DLedger groups as traces of Replication, leader by leader: corrupted logs are refused.
 
-TLC runs once for all of them. That simulated runs are accepted is seen in test_group_runs.py.
+TLC runs once for all of them. test_group_runs.py tests that simulated runs are accepted.
 """
 
 from collections.abc import Callable
@@ -19,16 +19,16 @@ pytestmark = pytest.mark.xdist_group("group-traces")
 
 Log = list[Event]
 SEED = 3
-"""Of a run with a crash and a second leader."""
+"""The seed of a run with a crash and a second leader."""
 
 
 def _answered(log: Log) -> int:
-    """Where a client is answered, of an entry that the leader's own first one does not stand for."""
+    """Return the index of the first answer to a client."""
     return first(log, Kind.SEND_ACK)
 
 
 def _committed(log: Log) -> int:
-    """Where the leader commits that entry."""
+    """Return the index at which the leader commits that entry."""
     answer = log[_answered(log)]
     return first(log, Kind.RAFT_COMMIT, answer.node, index=answer.attrs["index"])
 
@@ -41,12 +41,12 @@ def _answered_before_the_commit(log: Log) -> Log:
     return moved(log, _answered(log), _committed(log) - 1)
 
 
-def _committed_by_the_leader_alone(log: Log) -> Log:
-    """No follower tells that it keeps anything."""
+def _committed_by_the_leader_only(log: Log) -> Log:
+    """No follower acknowledges an entry."""
     return [event for event in log if event.kind is not Kind.HA_ACK]
 
 
-def _told_before_its_sync(log: Log) -> Log:
+def _acknowledged_before_its_sync(log: Log) -> Log:
     node = _follower(log)
     return [event for event in log if event.node != node or event.kind is not Kind.FLUSH]
 
@@ -67,12 +67,12 @@ def _seen_at_a_follower_before_the_commit(log: Log) -> Log:
     index = log[at].attrs["index"]
     leads = first(log, Kind.RAFT_COMMIT, log[_answered(log)].node, index=index)
     written = first(log, Kind.RAFT_APPEND, log[at].node, index=index)
-    assert written < leads, "it has the entry, and nobody knows yet that it is committed"
+    assert written < leads, "it has the entry before the commit is known"
     return moved(log, at, written)
 
 
 def _answered_after_the_end(log: Log) -> Log:
-    """By somebody who leads no more."""
+    """A former leader answers."""
     at = _answered(log)
     last = log[at]
     end = Event(ts=last.ts, seq=0, node=last.node, kind=Kind.STEP_DOWN, term=9, attrs={"reason": "no_quorum"})
@@ -86,28 +86,28 @@ def _back_without_anything(log: Log, node: str) -> Log:
     return [*log, crash, msgspec.structs.replace(crash, kind=Kind.RECOVER, term=last.term or 1, attrs=attrs)]
 
 
-def _what_was_told_is_lost(log: Log) -> Log:
+def _acknowledged_record_is_lost(log: Log) -> Log:
     follows = log[first(log, Kind.HEARTBEAT, _follower(log))]
     return [*_back_without_anything(log, follows.node), follows]
 
 
-def _who_lacks_what_is_acknowledged_leads(log: Log) -> Log:
+def _leader_lacks_acknowledged_record(log: Log) -> Log:
     lost = _back_without_anything(log, _follower(log))
     return [*lost, msgspec.structs.replace(lost[-1], kind=Kind.BECOME_LEADER, term=9)]
 
 
 CORRUPTIONS: dict[Callable[[Log], Log], str] = {
     _answered_before_the_commit: "answer",
-    _committed_by_the_leader_alone: "commit",
-    _told_before_its_sync: "keep",
+    _committed_by_the_leader_only: "commit",
+    _acknowledged_before_its_sync: "keep",
     _another_entry: "write",
     _an_entry_is_skipped: "write",
     _seen_at_a_follower_before_the_commit: "commit",
     _answered_after_the_end: "answer",
-    _what_was_told_is_lost: "follow",
-    _who_lacks_what_is_acknowledged_leads: "lead",
+    _acknowledged_record_is_lost: "follow",
+    _leader_lacks_acknowledged_record: "lead",
 }
-"""What is done to a log, and the event that no action explains then."""
+"""Maps a corruption to the first event that no action explains."""
 
 
 def _committed_before_any_sync(log: Log) -> Log:
@@ -122,13 +122,13 @@ def _answered_before_any_follower_has_it(log: Log) -> Log:
 
 
 STILL_REFUSED: dict[Kind, tuple[Callable[[Log], Log], str]] = {
-    Kind.STEP_DOWN: (_who_lacks_what_is_acknowledged_leads, "lead"),
+    Kind.STEP_DOWN: (_leader_lacks_acknowledged_record, "lead"),
     Kind.HEARTBEAT: (_another_entry, "write"),
-    Kind.FLUSH: (_what_was_told_is_lost, "follow"),
+    Kind.FLUSH: (_acknowledged_record_is_lost, "follow"),
     Kind.HA_ACK: (_committed_before_any_sync, "commit"),
     Kind.RAFT_COMMIT: (_answered_before_any_follower_has_it, "answer"),
 }
-"""What is not recorded, what is done to the log, and the event that no action explains all the same."""
+"""Maps an omitted kind to a corruption and the first event that no action explains nevertheless."""
 LEFT_OUT: tuple[tuple[Kind, ...], ...] = (
     *((kind,) for kind in STILL_REFUSED),
     (Kind.VOTE,),
@@ -138,7 +138,7 @@ LEFT_OUT: tuple[tuple[Kind, ...], ...] = (
 
 @pytest.fixture(scope="module")
 def checked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, LogVerdict]:
-    """Verdicts by name, from one run of TLC."""
+    """Return the verdicts by name, from one run of TLC."""
     folder = tmp_path_factory.mktemp("reigns")
     logs = {corrupt.__name__: renumbered(corrupt(quiet_run())) for corrupt in CORRUPTIONS}
     logs["good"] = quiet_run()
@@ -152,7 +152,7 @@ def checked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, LogVerdict]:
 
 
 @pytest.mark.parametrize("corrupt", CORRUPTIONS, ids=lambda corrupt: corrupt.__name__.lstrip("_"))
-def test_a_corrupted_log_is_refused_and_the_event_named(
+def test_a_corrupted_log_is_refused_and_the_event_is_named(
     checked: dict[str, LogVerdict], corrupt: Callable[[Log], Log]
 ) -> None:
     (result,) = results([checked[corrupt.__name__]])
@@ -166,16 +166,14 @@ def test_a_quiet_run_is_accepted(checked: dict[str, LogVerdict]) -> None:
 
 
 @pytest.mark.parametrize("kind", STILL_REFUSED)
-def test_a_corrupted_log_is_refused_without_what_is_not_recorded(
-    checked: dict[str, LogVerdict], kind: Kind
-) -> None:
+def test_a_corrupted_log_with_omitted_kinds_is_refused(checked: dict[str, LogVerdict], kind: Kind) -> None:
     (result,) = results([checked[f"partial, {kind}"]])
     assert result.verdict is Verdict.VIOLATED
     assert f"no action of Replication explains {STILL_REFUSED[kind][1]}(" in result.witnesses[0].text
 
 
 @pytest.mark.parametrize("kinds", LEFT_OUT, ids="+".join)
-def test_a_log_is_accepted_without_what_it_says_is_not_recorded(
+def test_a_log_that_declares_its_omitted_kinds_is_accepted(
     checked: dict[str, LogVerdict], kinds: tuple[Kind, ...]
 ) -> None:
     (result,) = results([checked[f"without {'+'.join(kinds)}"]])
@@ -186,7 +184,7 @@ def _leaders(log: Log) -> int:
     return sum(event.kind is Kind.BECOME_LEADER for event in log)
 
 
-def test_each_leader_is_a_trace_and_begins_with_what_was_committed_before() -> None:
+def test_each_leadership_is_a_trace_that_begins_with_the_committed_records() -> None:
     log = next(log for log in map(run, range(100)) if _leaders(log) == 2)
     one, two = traces(log, "log")
     assert one.events[0]["committed"] == ()
@@ -194,7 +192,7 @@ def test_each_leader_is_a_trace_and_begins_with_what_was_committed_before() -> N
     assert any(event["event"] == "end" for event in one.events)
 
 
-def test_whoever_follows_a_leader_that_nobody_saw_is_an_error() -> None:
+def test_following_a_leader_that_is_not_in_the_log_is_an_error() -> None:
     log = [event for event in quiet_run() if event.kind is not Kind.BECOME_LEADER]
     with pytest.raises(EventError, match="did not lead term"):
         list(traces(renumbered(log), "log"))

@@ -1,6 +1,6 @@
-"""Event logs of name servers as traces of Routing: corrupted ones are refused, cut ones accepted.
+"""Event logs of name servers as traces of Routing: corrupted logs are refused, windows accepted.
 
-TLC runs once for all of them. That real lives are accepted is seen in test_traces_of_runs.py.
+TLC runs once for all of them. test_runs.py tests that simulated runs are accepted.
 """
 
 from collections.abc import Callable
@@ -19,24 +19,24 @@ _A, _B = ("b-a", "1.0.0.1:10911"), ("b-b", "1.0.0.2:10911")
 
 
 class _Log:
-    """What a name server would write; `at` is in seconds."""
+    """The events that a name server would write; `at` is in seconds."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
-        self.tell(0, Kind.RECOVER, expiry_ms="120000", scan_interval_ms="10000")
+        self.emit(0, Kind.RECOVER, expiry_ms="120000", scan_interval_ms="10000")
 
-    def tell(self, at: float, kind: Kind, topic: str | None = None, **attrs: str) -> None:
+    def emit(self, at: float, kind: Kind, topic: str | None = None, **attrs: str) -> None:
         self.events.append(Event(int(at * 1e6), len(self.events), "ns", kind, topic=topic, attrs=attrs))
 
     def broker(self, at: float, kind: Kind, broker: tuple[str, str], **attrs: str) -> None:
-        self.tell(at, kind, broker=broker[0], address=broker[1], **attrs)
+        self.emit(at, kind, broker=broker[0], address=broker[1], **attrs)
 
     def route(self, at: float, brokers: str, writable: str, topic: str = "T") -> None:
-        self.tell(at, Kind.ROUTE, topic, brokers=brokers, writable=writable)
+        self.emit(at, Kind.ROUTE, topic, brokers=brokers, writable=writable)
 
 
 def _log() -> list[Event]:
-    """Two masters; one falls silent, the other goes away and comes back."""
+    """Return a log of two masters: one falls silent, the other leaves and returns."""
     log = _Log()
     log.broker(0, Kind.REGISTER, _A, id="0")
     log.broker(1.5, Kind.REGISTER, _B, id="0")
@@ -58,13 +58,13 @@ def _log() -> list[Event]:
 
 
 def _forgotten_too_early(log: list[Event]) -> list[Event]:
-    """A broker that was heard a minute ago."""
+    """A broker is removed one minute after its last message."""
     at = first(log, Kind.EXPIRE)
     return changed(moved(log, at, at - 4), at - 3, ts=log[at - 4].ts)
 
 
 def _never_forgotten(log: list[Event]) -> list[Event]:
-    """Silent for longer than expiry and scan, and still there."""
+    """A broker is silent for longer than expiry and scan, and is still registered."""
     at = first(log, Kind.EXPIRE)
     return without(log, at)
 
@@ -99,7 +99,7 @@ def _memory_outlives_a_restart(log: list[Event]) -> list[Event]:
     return [*log[:at], changed([log[0]], 0, ts=log[at].ts)[0], *log[at:]]
 
 
-def _a_stranger_is_heard(log: list[Event]) -> list[Event]:
+def _unknown_broker_heartbeat(log: list[Event]) -> list[Event]:
     at = first(log, Kind.HEARTBEAT)
     return changed(log, at, attrs={"broker": "b-c", "address": "1.0.0.3:10911"})
 
@@ -118,14 +118,14 @@ CORRUPTIONS: tuple[Callable[[list[Event]], list[Event]], ...] = (
     _a_slave_that_never_came_is_shown,
     _a_name_without_brokers_is_writable,
     _memory_outlives_a_restart,
-    _a_stranger_is_heard,
+    _unknown_broker_heartbeat,
     _left_twice,
 )
 
 
 @pytest.fixture(scope="module")
 def checked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, LogVerdict]:
-    """Verdicts by name, from one run of TLC."""
+    """Return the verdicts by name, from one run of TLC."""
     folder = tmp_path_factory.mktemp("name-servers")
     logs = {corrupt.__name__: renumbered(corrupt(_log())) for corrupt in CORRUPTIONS}
     logs["good"] = _log()
@@ -144,7 +144,7 @@ def test_a_corrupted_log_is_refused(
 
 
 @pytest.mark.parametrize("name", ["good", "partial"])
-def test_a_log_is_accepted_in_pieces_and_without_what_clients_asked(
+def test_a_log_is_accepted_in_windows_and_without_client_requests(
     checked: dict[str, LogVerdict], name: str
 ) -> None:
     (result,) = results([checked[name]])
@@ -152,12 +152,12 @@ def test_a_log_is_accepted_in_pieces_and_without_what_clients_asked(
     assert result.counts["traces"] > 1
 
 
-def test_a_piece_begins_with_the_brokers_that_are_known_and_their_ages() -> None:
+def test_a_window_begins_with_the_known_brokers_and_their_ages() -> None:
     second = list(traces(_log(), "log", records_max=1))[1]
     assert [event["event"] for event in second.events[:4]] == ["register", "tick", "register", "tick"]
 
 
-def test_each_topic_that_was_asked_for_has_its_trace() -> None:
+def test_each_requested_topic_has_a_trace() -> None:
     log = [*_log(), Event(200_000_000, len(_log()), "ns", Kind.ROUTE, topic="U", attrs={"brokers": ""})]
     log = renumbered(log)
     assert len(list(traces(log, "log"))) == 2

@@ -1,6 +1,6 @@
-"""Event logs of a master and its slave as traces of Replication: corrupted ones are refused.
+"""Event logs of a master and its slave as traces of Replication: corrupted logs are refused.
 
-TLC runs once for all of them. That real lives are accepted is seen in test_traces_of_runs.py.
+TLC runs once for all of them. test_runs.py tests that simulated runs are accepted.
 """
 
 from collections.abc import Callable
@@ -33,23 +33,23 @@ def _log() -> list[Event]:
 
 
 def _acked_before_the_slave(log: list[Event]) -> list[Event]:
-    """The producer hears of success before the slave has told that it has the record."""
+    """The producer receives success before the slave has reported the record."""
     return moved(log, first(log, Kind.SEND_ACK), first(log, Kind.APPEND, SLAVE))
 
 
 def _acked_before_the_fsync(log: list[Event]) -> list[Event]:
-    """A synchronous flush that nobody waited for."""
+    """The answer does not wait for a synchronous flush."""
     return [e for e in log if e.node != MASTER or e.kind is not Kind.FLUSH or e.attrs["file"] != "log"]
 
 
 def _acknowledged_unwritten(log: list[Event]) -> list[Event]:
-    """The slave's word comes before its record."""
+    """The slave's report precedes its record."""
     ack = first(log, Kind.HA_ACK)
     return moved(log, ack, first(log, Kind.HA_TRANSFER))
 
 
 def _never_sent(log: list[Event]) -> list[Event]:
-    """The slave has a record that its master did not send yet."""
+    """The slave has a record that its master has not sent yet."""
     return moved(log, first(log, Kind.APPEND, SLAVE), first(log, Kind.APPEND, MASTER))
 
 
@@ -71,7 +71,7 @@ def _answered_twice(log: list[Event]) -> list[Event]:
 
 
 def _answer_about_nothing(log: list[Event]) -> list[Event]:
-    """Of a record that nobody appended."""
+    """The answer is about a record that was never appended."""
     return changed(log, first(log, Kind.SEND_ACK), commit_offset=77)
 
 
@@ -108,7 +108,7 @@ CORRUPTIONS: tuple[Callable[[list[Event]], list[Event]], ...] = (
 
 @pytest.fixture(scope="module")
 def checked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, LogVerdict]:
-    """Replication's verdicts by name, from one run of TLC."""
+    """Return Replication's verdicts by name, from one run of TLC."""
     folder = tmp_path_factory.mktemp("pairs")
     logs = {corrupt.__name__: renumbered(corrupt(_log())) for corrupt in CORRUPTIONS}
     logs["good"] = _log()
@@ -128,7 +128,7 @@ def test_a_corrupted_log_is_refused(
 
 
 @pytest.mark.parametrize("name", ["good", "master alone"])
-def test_a_log_is_accepted_in_pieces_and_without_what_the_slave_tells(
+def test_a_log_is_accepted_in_windows_and_without_the_slaves_reports(
     checked: dict[str, LogVerdict], name: str
 ) -> None:
     (result,) = results([checked[name]])
@@ -136,7 +136,7 @@ def test_a_log_is_accepted_in_pieces_and_without_what_the_slave_tells(
     assert result.counts["traces"] > 1
 
 
-def test_a_piece_begins_with_the_last_record_of_the_one_before() -> None:
+def test_a_window_begins_with_the_last_record_of_the_previous_one() -> None:
     second = list(traces(_log(), "log", records_max=3))[1]
     appends = [event for event in second.events if event["event"] == "append"]
     assert [(event["node"], event["message"]) for event in appends[:2]] == [("master", "m1"), ("slave", "m1")]
@@ -149,7 +149,7 @@ def test_missing_events_are_an_error() -> None:
         list(traces(log, "log"))
 
 
-def test_a_log_that_begins_with_records_nobody_told_of_is_no_trace() -> None:
+def test_a_log_that_begins_with_unrecorded_records_is_no_trace() -> None:
     log = [msgspec.structs.replace(e, commit_offset=400) if e.kind is Kind.RECOVER else e for e in _log()]
     assert list(traces(log, "log")) == []
 

@@ -1,4 +1,4 @@
-"""From TLC to code and back: counterexamples are replayed, failing scripts are held against the model."""
+"""From TLC to code and back: counterexamples are replayed, and failing scripts are checked by TLC."""
 
 from dataclasses import replace
 from functools import partial
@@ -9,7 +9,12 @@ import pytest
 
 from mqproof.conformance.adapters.mutant_broker import MutantTarget
 from mqproof.conformance.adapters.routing.name_servers import MutantNameServer
-from mqproof.conformance.behaviours.counterexample import CounterexampleError, ask, counterexample, variants
+from mqproof.conformance.behaviours.counterexample import (
+    CounterexampleError,
+    counterexample,
+    replay_counterexample,
+    variants,
+)
 from mqproof.conformance.behaviours.subject import ReferenceTarget
 from mqproof.conformance.engine.examination import Examination, Failure
 from mqproof.conformance.engine.finding import SPEC_1, Finding
@@ -36,56 +41,56 @@ async def _always_ok(*_: Any) -> PutStatus:
     return PutStatus.PUT_OK
 
 
-def test_our_store_leaves_a_counterexample_at_the_step_that_is_wrong() -> None:
+def test_our_store_deviates_from_a_counterexample_at_the_wrong_step() -> None:
     make = resolve("impl", "Flush")
     assert make is not None
-    answer = ask("Flush", "FlushAckBeforeFlush", make)
+    answer = replay_counterexample("Flush", "FlushAckBeforeFlush", make)
     assert answer.violated == "SyncAckedDurable"
     assert answer.left is not None
     assert answer.script.steps[answer.left.at].action == "AnswerOk"
 
 
-def test_a_store_with_the_defect_follows_it_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_with_the_defect_completes_the_counterexample(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(MessageStore, "settle", _always_ok)
     make = resolve("impl", "Flush")
     assert make is not None
-    assert ask("Flush", "FlushAckBeforeFlush", make).left is None
+    assert replay_counterexample("Flush", "FlushAckBeforeFlush", make).left is None
 
 
-def test_what_is_left_after_a_crash_is_looked_at() -> None:
+def test_the_state_after_a_crash_is_examined() -> None:
     make = resolve("impl", "Flush")
     assert make is not None
-    answer = ask("Flush", "FlushPoolLostWithProcess", make)
+    answer = replay_counterexample("Flush", "FlushPoolLostWithProcess", make)
     assert answer.left is not None
     assert answer.left.why.startswith("log is ")
 
 
-def test_a_step_that_nobody_could_ask_for_tells_nothing() -> None:
-    """What was seen is lost: ours shows nothing that could be."""
+def test_a_step_that_cannot_be_requested_proves_nothing() -> None:
+    """A visible message is lost: our broker never shows a message that could be lost."""
     make = resolve("impl", "Delivery")
     assert make is not None
-    answer = ask("Delivery", "DeliverySeenBeforeSafe", make)
+    answer = replay_counterexample("Delivery", "DeliverySeenBeforeSafe", make)
     assert answer.left is None
     assert answer.stuck_at is not None
     assert answer.script.steps[answer.stuck_at].action == "Lose"
 
 
-def test_the_reference_takes_no_wrong_step_either() -> None:
-    answer = ask("Flush", "FlushLostOffsetUpdate", lambda: ReferenceTarget("Flush"))
+def test_the_reference_takes_no_wrong_step() -> None:
+    answer = replay_counterexample("Flush", "FlushLostOffsetUpdate", lambda: ReferenceTarget("Flush"))
     assert answer.left is not None
 
 
 @pytest.mark.deep
 @pytest.mark.timeout(900)
-def test_our_store_leaves_every_counterexample_that_can_be_replayed() -> None:
+def test_our_store_deviates_from_every_counterexample_that_can_be_replayed() -> None:
     make = resolve("impl", "Flush")
     assert make is not None
     replayed = 0
     for name in variants("Flush"):
         try:
-            answer = ask("Flush", name, make)
+            answer = replay_counterexample("Flush", name, make)
         except CounterexampleError:
-            continue  # of liveness, or beyond recovery
+            continue  # counterexamples of liveness properties, or without a recovery
         assert answer.left is not None, name
         replayed += 1
     assert replayed >= 14
@@ -95,7 +100,7 @@ def test_our_store_leaves_every_counterexample_that_can_be_replayed() -> None:
     ("name", "said"),
     [("FlushDispatcherDies", "never happens"), ("Flush", "there is no Flush.cfg")],
 )
-def test_what_cannot_be_replayed_is_one_error(name: str, said: str) -> None:
+def test_a_counterexample_that_cannot_be_replayed_gives_one_error(name: str, said: str) -> None:
     with pytest.raises(CounterexampleError, match=said):
         counterexample("Flush", name)
 
@@ -106,23 +111,23 @@ def test_a_failing_script_becomes_a_trace_that_tlc_refuses(tmp_path: Path) -> No
     )
     found = classes(examination, tmp_path)
     assert found.keys() == examination.failures.keys()
-    for invariant, told in found.items():
-        assert told.wrong is Wrong.CODE
-        assert told.traces
-        assert "closest" in told.witnesses[0].values
+    for invariant, found_class in found.items():
+        assert found_class.wrong is Wrong.CODE
+        assert found_class.traces
+        assert "closest" in found_class.witnesses[0].values
         assert next(read_log(tmp_path / f"violates-{invariant}.ndjson")).kind is Kind.RECOVER
 
 
-def test_a_name_servers_failing_script_becomes_one_as_well() -> None:
+def test_a_failing_script_of_a_name_server_becomes_a_trace_that_tlc_refuses() -> None:
     mutant = routing_mutants.MUTANTS["nothing-expires"]
     examination = examine(partial(MutantNameServer, mutant), 50, 0, suite=ROUTING, shrink=False)
-    told = classes(examination)["ROUTE-3"]
-    assert told.wrong is Wrong.CODE
-    assert "tick" in told.witnesses[0].text
+    result_class = classes(examination)["ROUTE-3"]
+    assert result_class.wrong is Wrong.CODE
+    assert "tick" in result_class.witnesses[0].text
 
 
 def _name_servers_log(listed: str) -> bytes:
-    """One broker that lists one topic, and a route of T that names it."""
+    """Return the log of one broker that lists one topic, with a route of T that contains the broker."""
     broker = {"broker": "b-a", "address": "1.0.0.1:10911", "id": "0", "topics": listed, "version": "0.1.1"}
     events = (
         Event(0, 0, "ns", Kind.RECOVER, attrs={"expiry_ms": "120000", "scan_interval_ms": "10000"}),
@@ -132,11 +137,13 @@ def _name_servers_log(listed: str) -> bytes:
     return b"".join(map(encode, events))
 
 
-def test_a_route_names_no_broker_that_does_not_list_the_topic(tmp_path: Path) -> None:
+def test_a_route_with_a_broker_that_does_not_list_the_topic_is_refused(tmp_path: Path) -> None:
     logs = {listed: tmp_path / f"{listed}.ndjson" for listed in ("T", "U")}
     for listed, log in logs.items():
         log.write_bytes(_name_servers_log(listed))
-    accepted = {told.path: told.accepted for told in check_logs(list(logs.values()), models=("Routing",))}
+    accepted = {
+        verdict.path: verdict.accepted for verdict in check_logs(list(logs.values()), models=("Routing",))
+    }
     assert accepted == {logs["T"]: 1, logs["U"]: 0}
 
 
@@ -149,7 +156,7 @@ def test_a_route_names_no_broker_that_does_not_list_the_topic(tmp_path: Path) ->
         ("FLUSH-1", 2, Wrong.MAPPING),
     ],
 )
-def test_who_disagrees_tells_what_is_wrong(
+def test_the_disagreeing_part_determines_the_class(
     invariant: str, explained: int, wrong: Wrong, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def check(paths: list[Path], **_: Any) -> tuple[LogVerdict, ...]:
@@ -169,20 +176,20 @@ def _no_java(*_: Any, **__: Any) -> NoReturn:
     raise TlcError(Reason.TOOL_MISSING, "no Java")
 
 
-def test_what_cannot_be_classed_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert str(classes(_failed("FLUSH-1"))["FLUSH-1"]) == "not classed: the target keeps no event log"
+def test_an_unclassified_failure_states_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert str(classes(_failed("FLUSH-1"))["FLUSH-1"]) == "not classified: the target keeps no event log"
     ordering = classes(_failed("DELIV-13", suite=ORDERING))["DELIV-13"]
-    assert str(ordering) == "not classed: no event log is held against OrderLock"
+    assert str(ordering) == "not classified: event logs of OrderLock are not checked"
     monkeypatch.setattr("mqproof.conformance.traces.round_trip.check_logs", _no_java)
-    told = classes(_failed("FLUSH-1", Event(0, 0, "b0", Kind.RECOVER)))["FLUSH-1"]
-    assert str(told) == "not classed: no Java"
+    result_class = classes(_failed("FLUSH-1", Event(0, 0, "b0", Kind.RECOVER)))["FLUSH-1"]
+    assert str(result_class) == "not classified: no Java"
 
 
-def test_the_class_stands_at_the_failure() -> None:
+def test_the_class_is_shown_with_the_failure() -> None:
     result = Result("FLUSH-1", "SyncAckedDurable", "flush", Verdict.VIOLATED, detail="violated by example 3")
     held = replace(result, id="FLUSH-2", verdict=Verdict.HELD, counts={"examples": 1}, detail="")
-    told = Class(Wrong.CODE, traces=1, witnesses=(Witness("no action explains it"),))
-    first, second = with_classes([result, held], {"FLUSH-1": told})
+    result_class = Class(Wrong.CODE, traces=1, witnesses=(Witness("no action explains it"),))
+    first, second = with_classes([result, held], {"FLUSH-1": result_class})
     assert first.detail == f"violated by example 3; {Wrong.CODE}"
-    assert first.witnesses == told.witnesses
+    assert first.witnesses == result_class.witnesses
     assert second == held

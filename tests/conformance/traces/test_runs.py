@@ -1,7 +1,7 @@
 """Two hundred traces from runs of our brokers and name servers are behaviours of the models.
 
-Simulated lives under faults, and one run on real sockets and files. TLC runs once for each model. That what
-is wrong is refused is seen in the tests beside.
+The logs are from simulated runs with faults, and from one run on real sockets and files. TLC runs once for
+each model. The other tests of this folder test that corrupted logs are refused.
 """
 
 import asyncio
@@ -122,12 +122,12 @@ def test_every_run_is_a_behaviour_of_its_models(verdicts: tuple[LogVerdict, ...]
     assert [(r.name, r.witnesses) for r in judged if r.verdict is not Verdict.HELD] == []
 
 
-def test_there_are_at_least_two_hundred_traces(verdicts: tuple[LogVerdict, ...]) -> None:
+def test_the_runs_give_at_least_two_hundred_traces(verdicts: tuple[LogVerdict, ...]) -> None:
     assert sum(log.accepted for log in verdicts) >= TRACES_MIN
     assert {log.model for log in verdicts} == {"Flush", "Replication", "Routing"}
 
 
-def test_what_went_over_sockets_is_held_against_all_three(verdicts: tuple[LogVerdict, ...]) -> None:
+def test_a_run_over_sockets_is_checked_against_all_three_models(verdicts: tuple[LogVerdict, ...]) -> None:
     of_sockets = [log for log in verdicts if log.path.name == "sockets"]
-    told = sorted((log.model, log.node) for log in of_sockets if log.events)
-    assert told == [("Flush", "master"), ("Flush", "slave"), ("Replication", ""), ("Routing", "")]
+    checked = sorted((log.model, log.node) for log in of_sockets if log.events)
+    assert checked == [("Flush", "master"), ("Flush", "slave"), ("Replication", ""), ("Routing", "")]

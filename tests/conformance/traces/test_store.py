@@ -1,6 +1,6 @@
 """Cutting a broker's event log into traces, and TLC's verdict on them.
 
-TLC runs once for many logs: good ones, and each way of going wrong that the model must refuse.
+TLC runs once for many logs: correct ones, and one log for each corruption that the model must refuse.
 """
 
 from collections.abc import Callable, Iterable
@@ -25,7 +25,7 @@ def test_a_message_becomes_append_flush_dispatch_answer() -> None:
     assert _cut(log) == [["open", "append", "flush", "dispatch", "answer"]]
 
 
-def test_a_full_window_leaves_out_what_is_settled_and_carries_on_what_is_open() -> None:
+def test_a_full_window_omits_settled_records_and_passes_on_open_ones() -> None:
     log = BrokerLog().recovered()
     log.message()
     log.append()
@@ -67,7 +67,7 @@ def test_an_append_without_size_is_an_error() -> None:
         list(windows(log.events, "log"))
 
 
-def test_a_recovery_that_does_not_tell_its_flush_mode_is_an_error() -> None:
+def test_a_recovery_without_a_flush_mode_is_an_error() -> None:
     with pytest.raises(EventError, match="expected SYNC_FLUSH or ASYNC_FLUSH"):
         list(windows([Event(ts=0, seq=0, node="b0", kind=Kind.RECOVER, commit_offset=0)], "log"))
 
@@ -77,7 +77,7 @@ def _good_lives() -> Iterable[Event]:
     for n in range(5):
         log.message(queue_id=n % 2)
     log.append()
-    log.recovered(crashed=True)  # SIGKILL: the unflushed record lives on in the page cache
+    log.recovered(crashed=True)  # SIGKILL: the unflushed record remains in the page cache
     log.message()
     log.flush(file="queues")
     log.recovered()  # a clean exit

@@ -1,4 +1,4 @@
-"""The cases as a whole: enough of them, each with a source that there is, each able to fail."""
+"""The catalogue of cases: there are enough, each one has an existing source, and each one can fail."""
 
 import re
 from collections import Counter
@@ -9,7 +9,7 @@ import pytest
 
 from mqproof.conformance.pages import wire_answers
 from mqproof.conformance.wire.catalogue import CASES, choose
-from mqproof.conformance.wire.model import ANY, Ask, Awaited, Case, Since, Verdict, Written
+from mqproof.conformance.wire.model import ANY, Awaited, Call, Case, Since, Verdict, Written
 from mqproof.conformance.wire.operations import ALL
 from mqproof.conformance.wire.operations.undescribed import EXISTING, OF_CLIENTS, UNKNOWN, WITHOUT_HANDLER
 from mqproof.conformance.wire.runner import run
@@ -23,16 +23,16 @@ NAMES = {
     "live", "client", "own", "gone", "case", "msg_id", "offset", "half_offset", "half_queue_offset",
 }  # fmt: skip
 SECONDS = 0.05
-"""The servers here answer at once or never do; who is judged too early is judged FAILED, as is wanted."""
+"""The servers here answer at once or never, so a timeout that is too short gives FAILED, as expected."""
 
 
-def test_there_are_enough_and_their_ids_are_their_own() -> None:
+def test_the_catalogue_has_enough_cases_with_unique_ids() -> None:
     ids = Counter(case.id for case in CASES)
     assert len(ids) == len(CASES) > 2000
     assert all(re.fullmatch(r"remoting/[a-z0-9-]+/[a-z0-9-]+", one) for one in ids)
 
 
-def test_every_code_that_is_described_has_its_cases() -> None:
+def test_every_described_code_has_cases() -> None:
     described = {operation.code for operation in ALL}
     others = {*EXISTING, *WITHOUT_HANDLER, *OF_CLIENTS}
     assert len(described) == len(ALL)
@@ -41,7 +41,7 @@ def test_every_code_that_is_described_has_its_cases() -> None:
     assert len(described | others) > 140
 
 
-def test_no_case_that_was_released_is_gone() -> None:
+def test_no_released_case_is_missing() -> None:
     assert set(wire_answers.read().verdicts) <= {case.id for case in CASES}
 
 
@@ -49,13 +49,13 @@ def test_every_source_is_a_section_of_the_protocol() -> None:
     assert {case.source for case in CASES} <= sections()
 
 
-def test_what_holds_since_4_9_is_less_than_all() -> None:
+def test_the_rules_since_4_9_are_a_proper_subset() -> None:
     old = choose(since=Since.V4_9)
     assert 1000 < len(old) < len(CASES)
     assert {case.since for case in old} == {Since.V4_9}
 
 
-def test_globs_choose_by_id() -> None:
+def test_globs_select_cases_by_id() -> None:
     chosen = choose(["remoting/send-v2/4??", "remoting/pull/1"])
     assert {case.id.rpartition("/")[0] for case in chosen} == {"remoting/send-v2", "remoting/pull"}
     assert choose(["remoting/none/*"]) == ()
@@ -68,25 +68,25 @@ def verdicts(reply: Reply, cases: list[Case]) -> dict[str, Verdict]:
 
 
 def quick(case: Case) -> Case:
-    """One cut is as good as many at a server that is wrong anyway."""
-    steps = tuple(replace(step, cut_step=97) if isinstance(step, Ask) else step for step in case.steps)
+    """Return the case with one cut: on a wrong server, one cut is enough."""
+    steps = tuple(replace(step, cut_step=97) if isinstance(step, Call) else step for step in case.steps)
     return replace(case, steps=steps)
 
 
 @pytest.mark.parametrize("part", range(2))
-def test_every_case_fails_at_a_server_that_hangs_up(part: int) -> None:
+def test_every_case_fails_on_a_server_that_closes_the_connection(part: int) -> None:
     cases = [quick(case) for case in CASES[part::2]]
     assert set(verdicts(lambda _: None, cases).values()) == {Verdict.FAILED}
 
 
-def asks_for_something(case: Case) -> bool:
-    expected = [step.expect for step in case.steps if isinstance(step, Ask | Awaited)]
+def expects_something(case: Case) -> bool:
+    expected = [step.expect for step in case.steps if isinstance(step, Call | Awaited)]
     expected += [step.expect for step in case.steps if isinstance(step, Written) and step.answers is not None]
     return any(expect != ANY for expect in expected)
 
 
-def test_a_case_that_asks_for_an_answer_fails_at_who_says_the_same_to_everything() -> None:
-    suspects = [quick(case) for case in CASES if asks_for_something(case)]
+def test_a_case_with_an_expected_answer_fails_on_a_server_with_one_constant_answer() -> None:
+    suspects = [quick(case) for case in CASES if expects_something(case)]
     assert len(suspects) > 1000
     for code in (0, 1, 9876):
         found = verdicts(partial(answer, code=code), suspects)
@@ -94,6 +94,6 @@ def test_a_case_that_asks_for_an_answer_fails_at_who_says_the_same_to_everything
     assert [case.id for case in suspects] == []
 
 
-def test_handwritten_cases_are_many() -> None:
+def test_the_catalogue_has_many_handwritten_cases() -> None:
     numbers = [case.id.rpartition("/")[2] for case in CASES]
     assert sum(number.isdigit() and int(number) >= HANDWRITTEN for number in numbers) > 100

@@ -1,4 +1,4 @@
-"""Servers of ours that are wrong in one way each fail the case that is named for it."""
+"""Each mutant of our servers fails the wire case that is named for it."""
 
 import pytest
 
@@ -16,12 +16,12 @@ PATIENT_S = 60.0
 
 
 @pytest.mark.parametrize("name", MUTANTS)
-def test_a_wrong_server_fails_the_case_for_it(name: str) -> None:
+def test_a_wrong_server_fails_its_case(name: str) -> None:
     (result,) = mutant_judge.run([name])
     assert result.verdict is Verdict.HELD, f"{result.detail}: not noticed by {result.id}"
 
 
-def test_the_right_server_fails_none_of_them() -> None:
+def test_a_correct_server_fails_none_of_these_cases() -> None:
     cases = choose([mutant.breaks for mutant in MUTANTS.values()])
     with wire.serving() as address:
         judged = examine([Address.parse(address)], cases, lambda *_: None, PATIENT_S)

@@ -37,7 +37,7 @@ def conform(*arguments: str) -> tuple[int, str, str]:
 
 
 def worse(judged: Iterable[Judged | Case], server: str) -> list[str]:
-    """What was OK and is not, and what fails and did not."""
+    """Return the cases that were OK and are not any more, and the new failures."""
     kept = wire_answers.read()
     place = kept.servers.index(server)
     found = []
@@ -49,13 +49,13 @@ def worse(judged: Iterable[Judged | Case], server: str) -> list[str]:
     return found
 
 
-def test_ours_is_no_worse_than_recorded(ours: list[Address]) -> None:
+def test_our_servers_are_no_worse_than_recorded(ours: list[Address]) -> None:
     cases = [case for case in CASES if not case.id.endswith(CUTS) or case.id in SOME_CUTS]
     assert worse(examine(ours, cases, lambda *_: None, PATIENT_S), OURS) == []
 
 
 @pytest.mark.deep
-def test_ours_takes_frames_that_are_cut_anywhere(ours: list[Address]) -> None:
+def test_our_servers_accept_frames_split_at_any_position(ours: list[Address]) -> None:
     judged = examine(ours, choose([f"*{CUTS}"]), lambda *_: None, PATIENT_S)
     assert worse(judged, OURS) == []
 
@@ -63,7 +63,7 @@ def test_ours_takes_frames_that_are_cut_anywhere(ours: list[Address]) -> None:
 @pytest.mark.apache
 @pytest.mark.parametrize(("line", "since"), [("4.9", Since.V4_9), ("5", Since.V5)])
 def test_apache_answers_as_recorded(line: str, since: Since) -> None:
-    """The first case of each operation, and all by hand. Pops of 5.5.0 are not always answered."""
+    """Tests the first case of each operation and the handwritten ones; 5.5.0 does not answer every pop."""
     server = next(name for name in wire_answers.read().servers if f" {line}." in name)
     globs = ("remoting/*/1", "remoting/*/4??", "remoting/frame*")
     cases = [case for case in choose(globs, since) if case.source != chapters.POP and "/acl-" not in case.id]
@@ -71,19 +71,19 @@ def test_apache_answers_as_recorded(line: str, since: Since) -> None:
         assert worse(examine(addresses, cases, lambda *_: None, PATIENT_S), server) == []
 
 
-def test_the_pages_are_made_of_the_data() -> None:
+def test_the_pages_are_generated_from_the_data() -> None:
     assert (wire_answers.FOLDER / "wire.md").read_text() == wire_answers.page(wire_answers.read())
     assert (wire_answers.FOLDER / "wire.json").read_text() == wire_answers.data(wire_answers.read())
     assert requests.PAGE.read_text() == requests.page()
 
 
-def test_ours_fails_nothing() -> None:
+def test_our_servers_fail_no_case() -> None:
     kept = wire_answers.read()
     place = kept.servers.index(OURS)
     assert [one for one, verdicts in kept.verdicts.items() if verdicts[place] == Verdict.FAILED] == []
 
 
-def test_what_holds_exits_with_0_and_writes_its_files(ours: list[Address], tmp_path: Path) -> None:
+def test_a_held_run_exits_with_0_and_writes_its_files(ours: list[Address], tmp_path: Path) -> None:
     as_json, as_junit = tmp_path / "r.json", tmp_path / "r.xml"
     code, out, _ = conform(
         "--target", f"remoting://{ours[0]}", "--id", "remoting/max-offset/*", "--json", str(as_json),
@@ -95,7 +95,7 @@ def test_what_holds_exits_with_0_and_writes_its_files(ours: list[Address], tmp_p
     assert "remoting/max-offset/1" in as_junit.read_text()
 
 
-def test_a_strict_run_fails_by_a_should_and_tells_how_to_see_it_again(ours: list[Address]) -> None:
+def test_a_strict_run_fails_on_a_should_and_shows_the_replay_command(ours: list[Address]) -> None:
     target = f"remoting://{ours[0]}"
     chosen = ("--target", target, "--id", "remoting/create-topic/60")
     assert conform(*chosen)[0] == Exit.HELD
@@ -107,13 +107,13 @@ def test_a_strict_run_fails_by_a_should_and_tells_how_to_see_it_again(ours: list
     )
 
 
-def test_what_is_not_implemented_is_inconclusive_alone(ours: list[Address]) -> None:
+def test_a_run_with_only_unimplemented_cases_is_inconclusive(ours: list[Address]) -> None:
     code, out, _ = conform("--target", f"remoting://{ours[0]}", "--id", "remoting/recall/1")
     assert code == Exit.INCONCLUSIVE
     assert "UNIMPLEMENTED: code 3" in out
 
 
-def test_a_broker_alone_is_told_from_a_name_server(ours: list[Address]) -> None:
+def test_a_single_broker_is_distinguished_from_a_name_server(ours: list[Address]) -> None:
     judged = examine(ours, choose(["remoting/cluster-info/1"]), lambda *_: None, PATIENT_S)
     assert [one.verdict for one in judged if isinstance(one, Judged)] == [Verdict.OK]
     from mqproof.conformance.wire.fixtures import fixtures
@@ -122,11 +122,11 @@ def test_a_broker_alone_is_told_from_a_name_server(ours: list[Address]) -> None:
     with fixtures(ours, PATIENT_S) as made:
         broker = made.servers[Server.BROKER]
     both = choose(["remoting/cluster-info/1", "remoting/max-offset/1"])
-    alone = examine([broker], both, lambda *_: None, PATIENT_S)
-    assert [type(one) for one in alone] == [Judged, Case]  # there is no name server to ask
+    broker_only = examine([broker], both, lambda *_: None, PATIENT_S)
+    assert [type(one) for one in broker_only] == [Judged, Case]  # there is no name server for these cases
 
 
-def test_a_dry_run_lists_and_asks_nobody() -> None:
+def test_a_dry_run_lists_the_cases_and_sends_no_request() -> None:
     code, out, _ = conform("--target", "remoting://127.0.0.1:1", "--dry-run", "--id", "remoting/pull/4*")
     assert code == Exit.HELD
     assert "remoting/pull/400  broker  since 4.9  MUST  PULL_MESSAGE at the end finds nothing, at once" in out
@@ -145,10 +145,12 @@ def test_a_dry_run_lists_and_asks_nobody() -> None:
 def test_wrong_use_exits_with_2_and_one_line(arguments: list[str], line: str) -> None:
     code, _, err = conform(*arguments)
     assert code == Exit.USAGE
-    assert [said.startswith(line) for said in err.splitlines() if said.startswith("mqproof: ")] == [True]
+    assert [printed.startswith(line) for printed in err.splitlines() if printed.startswith("mqproof: ")] == [
+        True
+    ]
 
 
-def test_servers_that_are_not_there_exit_with_4_and_one_line() -> None:
+def test_unreachable_servers_exit_with_4_and_one_line() -> None:
     code, _, err = conform("--target", "remoting://127.0.0.1:1", "--id", "remoting/pull/1")
     assert code == Exit.TOOL
     assert err.splitlines()[-1].startswith("mqproof: remoting://127.0.0.1:1: 127.0.0.1:1: no connection")

@@ -1,4 +1,4 @@
-"""A tiny server that answers as it is told, rightly or wrongly."""
+"""A small server with configurable correct or wrong answers."""
 
 import socket
 import threading
@@ -10,17 +10,17 @@ from mqproof.conformance.wire.frames import ONEWAY, RESPONSE, Frame, encode, tak
 from mqproof.conformance.wire.talk import Address
 
 Reply = Callable[[Frame], bytes | None]
-"""What is written when a request has come: any bytes, or None for closing the connection."""
+"""Returns the bytes to write after a request, or None to close the connection."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How the server reads: by frames that may come in pieces, unless it is told otherwise."""
+    """How the server reads frames; by default, a frame may arrive in several parts."""
 
     whole_only: bool = False
-    """A frame that does not come in one piece is lost."""
+    """A frame that does not arrive in one part is lost."""
     first_only: bool = False
-    """Of the frames that come in one piece only the first is seen."""
+    """Of several frames that arrive together, only the first is read."""
 
 
 def answer(request: Frame, code: int = 0, body: bytes = b"", **fields: str) -> bytes:
@@ -33,7 +33,7 @@ def is_oneway(request: Frame) -> bool:
 
 @contextmanager
 def serving(reply: Reply, reading: Reading | None = None) -> Iterator[Address]:
-    """The server's address; it ends with the block."""
+    """Yield the server's address; the server ends with the block."""
     how = reading or Reading()
     with socket.create_server(("127.0.0.1", 0), backlog=4096) as listener:
         threading.Thread(target=_accept, args=(listener, reply, how), daemon=True).start()

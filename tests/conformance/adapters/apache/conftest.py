@@ -1,4 +1,4 @@
-"""The releases of Apache's that tests run against."""
+"""The Apache releases that the tests run against."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from mqproof.conformance.adapters.apache.artifacts import ApacheMissingError, ja
 
 @pytest.fixture(scope="session", params=releases())
 def release(request: pytest.FixtureRequest) -> str:
-    """A release that is there; what needs one that is not is not tested."""
+    """Return a release that is available; tests of an unavailable release are skipped."""
     name: str = request.param
     try:
         java()

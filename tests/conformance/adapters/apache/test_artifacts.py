@@ -1,4 +1,4 @@
-"""Fetching Apache's jars, with a Maven of our own in its place: no network, no Java."""
+"""Fetching Apache's jars, with a replacement for Maven: the tests need no network and no Java."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ echo '[INFO] looking'; echo '[ERROR] nothing there'; echo '[ERROR] more words'; 
 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache, and a PATH of which the tests decide what Maven is."""
+    """Provide an empty cache, and a PATH whose `mvn` the test chooses."""
     (tmp_path / "bin").mkdir()
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
     monkeypatch.setenv("COUNT", str(tmp_path / "count"))
@@ -36,7 +36,7 @@ def _maven(site: Path, script: str) -> None:
 def test_a_release_is_fetched_once(site: Path) -> None:
     _maven(site, FETCHES)
     folder = jars("9.9.9")
-    jars.cache_clear()  # as in the next process
+    jars.cache_clear()  # as in a later process
     assert jars("9.9.9") == folder == site / "cache" / "9.9.9"
     assert [path.name for path in folder.iterdir()] == ["rocketmq-broker-9.9.9.jar"]
     assert (site / "count").read_text() == "once\n"
@@ -49,20 +49,20 @@ def test_a_release_that_cannot_be_fetched_is_one_line_and_leaves_nothing(site: P
     assert list((site / "cache").iterdir()) == []
 
 
-def test_what_came_before_maven_failed_does_not_count(site: Path) -> None:
+def test_files_written_before_a_maven_failure_are_discarded(site: Path) -> None:
     _maven(site, FETCHES + "exit 1\n")
-    with pytest.raises(ApacheMissingError, match="does not say why"):
+    with pytest.raises(ApacheMissingError, match="Maven gave no reason"):
         jars("9.9.9")
     assert list((site / "cache").iterdir()) == []
 
 
-def test_a_release_that_comes_incomplete_does_not_count(site: Path) -> None:
+def test_an_incomplete_release_is_not_used(site: Path) -> None:
     _maven(site, FETCHES)
-    with pytest.raises(ApacheMissingError, match="does not say why"):
+    with pytest.raises(ApacheMissingError, match="Maven gave no reason"):
         jars("8.8.8")
 
 
-def test_without_maven_it_is_said_what_to_do(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_maven_reports_how_to_continue(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(site / "bin"))
     with pytest.raises(ApacheMissingError, match="no mvn on the PATH: install Maven"):
         jars("9.9.9")
@@ -70,7 +70,7 @@ def test_without_maven_it_is_said_what_to_do(site: Path, monkeypatch: pytest.Mon
         artifacts.java()
 
 
-def test_the_environment_chooses_the_releases(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_environment_variable_selects_the_releases(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(artifacts.RELEASES_VARIABLE, raising=False)
     assert releases() == artifacts.RELEASES
     monkeypatch.setenv(artifacts.RELEASES_VARIABLE, "4.9.4, 5.3.3")

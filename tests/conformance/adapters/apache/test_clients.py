@@ -1,4 +1,4 @@
-"""How the Java process is talked to, with a stand-in for it that answers by rote."""
+"""Communication with the Java process, replaced here by a program with fixed answers."""
 
 import subprocess
 import sys
@@ -39,18 +39,18 @@ def _client(tmp_path: Path) -> Iterator[JavaClient]:
             client.end()
 
 
-def test_events_are_told_apart(tmp_path: Path) -> None:
+def test_events_are_parsed_by_kind(tmp_path: Path) -> None:
     with _client(tmp_path) as client:
         assert client.send("T", 1) == [{"event": "sent", "status": "SEND_OK"}]
         assert client.pull("T", "G") == [{"event": "queue-end", "next": 1}]
         assert [message["body"] for message in client.wait_for(1, "pull")] == ["0"]
 
 
-def test_what_fails_and_what_does_not_come_is_told(tmp_path: Path) -> None:
+def test_failed_sends_and_missing_messages_are_reported(tmp_path: Path) -> None:
     with _client(tmp_path) as client:
         with pytest.raises(DriverError, match="1 of 2 sends failed: no room"):
             client.send("Full", 2)
         with pytest.raises(DriverError, match="no such consumer"):
-            client.close("nobody")
-        with pytest.raises(DriverError, match=r"nobody got 0 of 1 messages; see .*log"):
-            client.wait_for(1, "nobody", seconds_max=0.05)
+            client.close("unknown")
+        with pytest.raises(DriverError, match=r"unknown received 0 of 1 messages; see .*log"):
+            client.wait_for(1, "unknown", seconds_max=0.05)

@@ -1,4 +1,4 @@
-"""Apache's servers as processes: they come up, end in either way, and come back where they were."""
+"""Apache's servers as processes: they start, stop in either way, and restart with their data."""
 
 import subprocess
 import sys
@@ -18,14 +18,14 @@ def _server(folder: Path, script: str, is_ready: Callable[[], bool]) -> ApacheSe
     )
 
 
-def test_a_server_that_ends_at_once_is_told_with_its_log(tmp_path: Path) -> None:
+def test_a_server_that_exits_at_once_is_reported_with_its_log(tmp_path: Path) -> None:
     server = _server(tmp_path, "print('no such class')", lambda: False)
-    with pytest.raises(ApacheServerError, match=r"stand-in does not come up; see .*stand-in\.log"):
+    with pytest.raises(ApacheServerError, match=r"stand-in did not start; see .*stand-in\.log"):
         server.start()
     assert server.log.read_text() == "no such class\n"
 
 
-def test_servers_are_gone_whatever_happens(tmp_path: Path) -> None:
+def test_servers_are_stopped_even_after_an_error(tmp_path: Path) -> None:
     server = _server(tmp_path, "import time; time.sleep(600)", lambda: True)
     pid = 0
 
@@ -42,7 +42,7 @@ def test_servers_are_gone_whatever_happens(tmp_path: Path) -> None:
 
 
 @pytest.mark.apache
-def test_a_broker_comes_back_after_a_clean_end_and_after_a_kill(release: str, tmp_path: Path) -> None:
+def test_a_broker_restarts_after_a_clean_exit_and_after_a_kill(release: str, tmp_path: Path) -> None:
     names = servers.name_server(release, tmp_path)
     broker = servers.broker(release, tmp_path, names.address)
     with running(names, broker):

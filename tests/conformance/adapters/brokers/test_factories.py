@@ -1,5 +1,4 @@
-"""The suites that ask one broker: ours and the reference are held to the model, mutants are caught, and a
-broker that runs is judged and left as it was."""
+"""Suites that test one broker: models hold, mutants are detected, and a running broker stays unchanged."""
 
 import asyncio
 import threading
@@ -27,7 +26,7 @@ SAMPLE = {
     suite: {mutant.breaks: name for name, mutant in reversed(list(each.mutants.items()))}
     for suite, each in EXAMINEES.items()
 }
-"""Of each suite, the first mutant of each invariant."""
+"""The first mutant of each invariant, for each suite."""
 
 
 @pytest.mark.parametrize("suite", EXAMINEES)
@@ -41,7 +40,7 @@ def test_every_invariant_of_the_suite_holds(suite: str, target: str, examples: i
 
 
 @pytest.mark.parametrize("suite", EXAMINEES)
-def test_the_same_seed_is_the_same_run(suite: str) -> None:
+def test_the_same_seed_gives_the_same_run(suite: str) -> None:
     def seen(seed: int) -> dict[str, dict[str, int]]:
         examinee = EXAMINEES[suite]
         with examinee.targets("impl") as factory:
@@ -55,7 +54,7 @@ def test_the_same_seed_is_the_same_run(suite: str) -> None:
 @pytest.mark.parametrize(
     ("suite", "name"), [(suite, name) for suite, names in SAMPLE.items() for name in names.values()]
 )
-def test_the_mutant_is_caught_by_the_invariant_named_for_it(suite: str, name: str) -> None:
+def test_the_named_invariant_detects_the_mutant(suite: str, name: str) -> None:
     examinee = EXAMINEES[suite]
     mutant = examinee.mutants[name]
     examination = examine(
@@ -78,7 +77,7 @@ def test_every_invariant_of_the_suite_has_a_mutant(suite: str) -> None:
 
 @pytest.fixture
 def running(tmp_path: Path) -> Iterator[str]:
-    """The address of a name server of ours that knows a broker, on real sockets, in a thread of its own."""
+    """Yield the address of our name server with one broker, on real sockets, in a separate thread."""
     loop = asyncio.new_event_loop()
 
     async def started() -> tuple[NameServer, Broker, Address]:
@@ -109,7 +108,7 @@ def running(tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("suite", EXAMINEES)
-def test_a_broker_that_runs_is_judged_and_left_as_it_was(suite: str, running: str) -> None:
+def test_a_running_broker_is_judged_and_left_unchanged(suite: str, running: str) -> None:
     examinee = EXAMINEES[suite]
     before = asyncio.run(_topics(running))
     with examinee.targets(f"remoting://{running}") as factory:
@@ -122,7 +121,7 @@ def test_a_broker_that_runs_is_judged_and_left_as_it_was(suite: str, running: st
 async def _topics(name_server: str) -> bytes:
     caller = Caller(Address.parse(name_server), production(AsyncioNetwork()))
     try:
-        answer = await caller.ask(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER, to=caller.name_server)
+        answer = await caller.request(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER, to=caller.name_server)
         return answer.body
     finally:
         await caller.stop()
@@ -131,12 +130,12 @@ async def _topics(name_server: str) -> bytes:
 @pytest.mark.parametrize(
     ("target", "expected"),
     [
-        ("mutant:none", "'mutant:none' is no mutant of this suite"),
+        ("mutant:none", "'mutant:none' is not a mutant of this suite"),
         ("remoting://nowhere", "remoting://HOST:PORT of a name server expected"),
         ("apache:1", "expected a release of"),
-        ("other", "'other' is no target of this suite"),
+        ("other", "'other' is not a target of this suite"),
     ],
 )
-def test_a_name_that_is_no_target_is_refused(target: str, expected: str) -> None:
+def test_an_unknown_target_name_is_refused(target: str, expected: str) -> None:
     with pytest.raises(UnknownTargetError, match=expected), EXAMINEES["offsets"].targets(target):
         pass

@@ -1,4 +1,4 @@
-"""Our push consumer as the members of a group: the model that judges the suite's own members explains it."""
+"""Our push consumers as members of a group: the suite's model explains their steps."""
 
 import pytest
 
@@ -20,14 +20,14 @@ def violated(group: PushMembers) -> set[str]:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_every_step_of_our_consumers_is_explained(seed: int) -> None:
+def test_the_model_explains_every_step_of_our_consumers(seed: int) -> None:
     group = live(seed)
     findings = group.findings()
     assert {id_: f.verdict for id_, f in findings.items()} == dict.fromkeys((*CHECKERS, SPEC_1), Verdict.HELD)
     assert {"Store", "Rebalance", "Start", "Deliver", "CommitOffset"} <= set(group.actions())
 
 
-def test_members_that_leave_die_and_fall_silent_are_among_what_is_explained() -> None:
+def test_the_model_explains_members_that_leave_die_or_fall_silent() -> None:
     steps = [step for seed in SEEDS for step in live(seed).run.operations if isinstance(step, Membership)]
     assert {step.change for step in steps} == set(Change) - {Change.RETURNS}
     assert all(step.notified for step in steps if step.change in (Change.DIES, Change.SILENT))
@@ -47,6 +47,6 @@ def test_members_that_leave_die_and_fall_silent_are_among_what_is_explained() ->
     ],
     ids=lambda each: each.name if isinstance(each, Mutant) else each,
 )
-def test_a_defect_of_client_or_broker_is_noticed(mutant: Mutant, breaks: str) -> None:
+def test_a_defect_of_the_client_or_the_broker_is_detected(mutant: Mutant, breaks: str) -> None:
     with injected(mutant):
         assert any(breaks in violated(live(seed)) for seed in SEEDS)

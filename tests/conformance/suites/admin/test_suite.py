@@ -1,4 +1,4 @@
-"""What the admin suite may and may not accept: its oracle and checkers on histories written by hand."""
+"""The admin suite's oracle and checkers on handwritten histories."""
 
 import pytest
 
@@ -43,7 +43,7 @@ COMMITTED_WITHOUT_TOPIC: tuple[Operation, ...] = (
 def violated(*operations: Operation) -> set[str]:
     seen = Stepped("a broker", EXPLANATION, CHECKERS)
     for operation in (*MADE, *operations):
-        seen.saw(operation)
+        seen.observe(operation)
     return {i for i, finding in seen.findings().items() if finding.verdict is Verdict.VIOLATED}
 
 
@@ -55,7 +55,7 @@ def violated(*operations: Operation) -> set[str]:
         ((ShowGroup("g", MAY_NOT),), {"SPEC-1"}),
         ((Send("t", 2, "m3", "", "id3"),), {"SPEC-1"}),
         ((Send("t", 1, "m3", "", None),), {"SPEC-1"}),
-        # It has one queue to read.
+        # The topic has one queue to read.
         ((Pull("g", "t", 1, None),), set()),
         ((Pull("g", "t", 1, ("m2",)),), {"SPEC-1"}),
         ((Pull("g", "t", 0, ()),), {"DELIV-1"}),
@@ -70,7 +70,7 @@ def violated(*operations: Operation) -> set[str]:
         ((ByKey("t", "Aa", ()),), {"DELIV-1"}),
         ((ById("m1", "m1"),), set()),
         ((ById("m1", "m2"),), {"DELIV-1", "DELIV-2"}),
-        # Of a deleted topic nothing is read; its messages may be found, and its offsets forgotten.
+        # Messages of a deleted topic cannot be read. Queries may find them; their offsets may be forgotten.
         ((DeleteTopic("t"), MakeTopic("t", TWO), Pull("g", "t", 0, ())), set()),
         ((DeleteTopic("t"), MakeTopic("t", TWO), Pull("g", "t", 0, ("m1",))), {"SPEC-1"}),
         ((DeleteTopic("t"), ByKey("t", "Aa", ()), ById("m1", None)), set()),
@@ -81,15 +81,17 @@ def violated(*operations: Operation) -> set[str]:
         ((DeleteGroup("g"), Query("g", "t", 0, 1)), {"SPEC-1"}),
         ((MakeGroup("h", MAY), Clone("g", "h", "t"), Query("h", "t", 0, 1)), set()),
         ((MakeGroup("h", MAY), Clone("g", "h", "t"), Query("h", "t", 0, 0)), {"SPEC-1"}),
-        # The other group has an offset in queue 0 alone.
+        # The other group has an offset only in queue 0.
         ((Commit("h", "t", 1, 1, taken=True), Clone("g", "h", "t"), Query("h", "t", 1, 0)), set()),
         ((Commit("h", "t", 1, 1, taken=True), Clone("g", "h", "t"), Query("h", "t", 1, 1)), {"SPEC-1"}),
         ((Commit("g", "u", 1, 1, taken=True), Clone("h", "g", "u"), Query("g", "u", 1, 1)), set()),
-        # In a topic that is not there a clone copies offsets, or none.
+        # For a missing topic, a clone copies offsets or none.
         ((*COMMITTED_WITHOUT_TOPIC, Clone("g", "h", "t"), Query("h", "t", 0, 5)), set()),
         ((*COMMITTED_WITHOUT_TOPIC, Clone("g", "h", "t"), Query("h", "t", 0, 7)), set()),
         ((*COMMITTED_WITHOUT_TOPIC, Clone("g", "h", "t"), Query("h", "t", 0, 0)), {"SPEC-1"}),
     ],
 )
-def test_what_the_model_forbids_is_named(operations: tuple[Operation, ...], broken: set[str]) -> None:
+def test_a_run_that_the_model_forbids_names_the_invariant(
+    operations: tuple[Operation, ...], broken: set[str]
+) -> None:
     assert violated(*operations) == broken

@@ -1,4 +1,4 @@
-"""The suite consumers of `conform`: what it says of ours, of a defect, and of what it cannot examine."""
+"""The suite consumers of `conform`: our consumers, a defect, and targets that it cannot examine."""
 
 import pytest
 
@@ -16,7 +16,7 @@ from mqproof.report.model import Verdict
 RUN = SUITES["consumers"].run
 
 
-def test_ours_holds_every_invariant_of_the_group() -> None:
+def test_our_consumers_hold_every_invariant_of_the_group() -> None:
     seen: list[tuple[int, int]] = []
     options = RunOptions("impl", seed=3, examples=10)
     part = RUN(options, lambda done, all_: seen.append((done, all_)))
@@ -26,7 +26,7 @@ def test_ours_holds_every_invariant_of_the_group() -> None:
     assert part.looked_at["operations"] > 100
 
 
-def test_a_defect_comes_with_its_script_and_the_command_that_shows_it_again() -> None:
+def test_a_defect_is_reported_with_its_script_and_replay_command() -> None:
     with injected(MUTANTS["everybody-owns-everything"]):
         part = RUN(RunOptions("impl", seed=3, examples=1, ids=("DELIV-6",)), lambda *_: None)
     (found,) = part.results
@@ -36,7 +36,7 @@ def test_a_defect_comes_with_its_script_and_the_command_that_shows_it_again() ->
     assert found.replay == "mqproof conform --target impl --suite consumers --seed 3 --examples 1"
 
 
-def test_consumers_of_others_are_not_examined() -> None:
+def test_consumers_of_other_targets_are_not_examined() -> None:
     with pytest.raises(UnknownTargetError, match="our own consumers"):
         RUN(RunOptions("apache:5"), lambda *_: None)
     assert [each.id for each in suite.listed(RunOptions("apache:5", ids=("DELIV-[12]",)))] == [

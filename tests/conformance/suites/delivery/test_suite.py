@@ -1,8 +1,8 @@
-"""What the delivery suite may and may not accept: its oracle and checkers on histories written by hand."""
+"""The delivery suite's oracle and checkers on handwritten histories."""
 
 import pytest
 
-from mqproof.conformance.engine.offset_query import Query
+from mqproof.conformance.engine.shared_steps import Query
 from mqproof.conformance.engine.stepped_run import Stepped
 from mqproof.conformance.suites.delivery.checkers import CHECKERS
 from mqproof.conformance.suites.delivery.oracle import EXPLANATION, assigned_queues
@@ -24,7 +24,7 @@ ALL = frozenset({0, 1, 2})
 NONE: frozenset[str] = frozenset()
 
 
-ALONE: tuple[Operation, ...] = (
+ONE_MEMBER: tuple[Operation, ...] = (
     Send(0, M1),
     Send(0, M2),
     Membership("c1", Change.JOINS, NONE),
@@ -38,11 +38,11 @@ C2_JOINS = Membership("c2", Change.JOINS, frozenset({"c1"}))
 def violated(*operations: Operation) -> set[str]:
     seen = Stepped("a group", EXPLANATION, CHECKERS)
     for operation in operations:
-        seen.saw(operation)
+        seen.observe(operation)
     return {i for i, finding in seen.findings().items() if finding.verdict is Verdict.VIOLATED}
 
 
-def test_queues_are_shared_out_as_clients_do() -> None:
+def test_queues_are_assigned_as_clients_assign_them() -> None:
     assert [assigned_queues({"c1", "c2"}, member) for member in ("c1", "c2", "c3")] == [{0, 1}, {2}, set()]
 
 
@@ -59,18 +59,20 @@ def test_queues_are_shared_out_as_clients_do() -> None:
         ((Commit("c1", 0, 2, oneway=True), Query(0, 0), Query(0, 2)), set()),
         ((Commit("c1", 0, 2, oneway=True), Query(0, 1)), {"SPEC-1"}),
         ((Commit("c1", 0, 1, oneway=True), Commit("c1", 0, 2, oneway=False), Query(0, 1)), set()),
-        # The second one to come: whoever is there hears of it, and is told of it.
+        # The second member joins: the present member is notified.
         ((C2_JOINS, Rebalance("c1", frozenset({"c1", "c2"}), frozenset({0, 1}), ())), set()),
         ((Membership("c2", Change.JOINS, NONE),), {"SPEC-1"}),
         ((C2_JOINS, Rebalance("c2", frozenset({"c2"}), ALL, ())), {"SPEC-1"}),
         ((C2_JOINS, Rebalance("c2", frozenset({"c2"}), ALL, ()), Deliver("c1", 0, 0, (M1, M2)), Settled()),
          {"DELIV-6"}),
-        # Who takes over begins where the group is.
+        # A member that takes over a queue begins at the group's offset.
         ((Commit("c1", 0, 1, oneway=False), Membership("c0", Change.JOINS, NONE),
           Rebalance("c0", NONE, frozenset(), ((0, 0),))), {"DELIV-3"}),
         ((Commit("c1", 0, 1, oneway=False), Membership("c0", Change.JOINS, NONE),
           Rebalance("c0", NONE, frozenset(), ((0, 2),))), {"DELIV-1"}),
     ],
 )  # fmt: skip
-def test_what_the_model_forbids_is_named(operations: tuple[Operation, ...], broken: set[str]) -> None:
-    assert violated(*ALONE, *operations) == broken
+def test_a_run_that_the_model_forbids_names_the_invariant(
+    operations: tuple[Operation, ...], broken: set[str]
+) -> None:
+    assert violated(*ONE_MEMBER, *operations) == broken

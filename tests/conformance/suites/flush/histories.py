@@ -1,4 +1,4 @@
-"""Short ways to write down what a client saw."""
+"""Short functions that build a client's observations."""
 
 from mqproof.conformance.suites.flush.steps import Down as Ended
 from mqproof.conformance.suites.flush.steps import End, History, Operation, Pull, Send
@@ -35,7 +35,7 @@ def message(msg_id: str, offset: int, queue: int = 0, topic: str = "conform") ->
 
 
 def found(offset: int, *msg_ids: str, end: int | None = None, peek: bool = True) -> Pull:
-    """A pull at the offset that returns these messages, one by one."""
+    """Return a pull at the offset that returns these messages, one by one."""
     messages = tuple(message(msg_id, offset + n) for n, msg_id in enumerate(msg_ids))
     after = offset + len(messages)
     return Pull(

@@ -1,4 +1,4 @@
-"""Each named invariant on histories of a few steps: held, violated, unknown when nothing could show it."""
+"""Each named invariant on short histories: held, violated, and unknown without relevant operations."""
 
 from dataclasses import replace
 
@@ -77,7 +77,7 @@ VIOLATED = {
     "DELIV-5": [seen(SYNC, Commit(0, 2, True), Query(0, 1)), seen(SYNC, Query(0, 2), Query(0, 1))],
 }
 UNKNOWN = {
-    # under ASYNC_FLUSH an operating system may take back what was acknowledged
+    # under ASYNC_FLUSH, a crash of the operating system may lose acknowledged messages
     "FLUSH-1": seen(ASYNC, stored("m1", 0), OS_CRASHED, UP, nothing(0)),
     "FLUSH-2": seen(ASYNC, stored("m1", 0), OS_CRASHED, UP, nothing(0)),
     "FLUSH-3": seen(SYNC, stored("m1", 0)),
@@ -92,7 +92,7 @@ UNKNOWN = {
 }
 
 
-def test_every_checker_is_of_the_catalogue_and_is_tested_here() -> None:
+def test_every_checker_has_a_catalogue_entry_and_a_test_here() -> None:
     assert set(CHECKERS) <= set(catalogue())
     assert set(HELD) == set(VIOLATED) == set(UNKNOWN) == set(CHECKERS)
 
@@ -114,7 +114,7 @@ def test_the_bad_case_is_violated_and_has_a_witness(invariant: str, history: His
 
 
 @pytest.mark.parametrize("invariant", CHECKERS)
-def test_having_seen_nothing_that_could_show_it_is_unknown(invariant: str) -> None:
+def test_a_run_without_relevant_operations_is_unknown(invariant: str) -> None:
     assert judge(seen(SYNC))[invariant].verdict is Verdict.UNKNOWN
     assert judge(UNKNOWN[invariant])[invariant].verdict is Verdict.UNKNOWN
 
@@ -133,7 +133,7 @@ def test_an_indeterminate_send_is_neither_lost_nor_a_phantom() -> None:
         assert delivered[invariant].verdict is not Verdict.VIOLATED
 
 
-def test_a_message_whose_flush_timed_out_may_be_lost_and_its_offset_given_again() -> None:
+def test_a_message_whose_flush_timed_out_may_be_lost_and_its_offset_reused() -> None:
     history = seen(
         SYNC,
         stored("m1", 0, "FLUSH_DISK_TIMEOUT"),
@@ -146,7 +146,7 @@ def test_a_message_whose_flush_timed_out_may_be_lost_and_its_offset_given_again(
     assert all(finding.verdict is not Verdict.VIOLATED for finding in judge(history).values())
 
 
-def test_what_async_flush_lost_with_the_system_is_no_hole_for_what_was_sent_later() -> None:
+def test_messages_lost_by_async_flush_in_a_power_loss_leave_no_hole_before_later_ones() -> None:
     history = seen(
         ASYNC, stored("m1", 0), OS_CRASHED, UP, nothing(0), stored("m2", 0), KILLED, UP, found(0, "m2")
     )

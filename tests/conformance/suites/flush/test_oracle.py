@@ -1,4 +1,4 @@
-"""Small scripts that the model explains, and small lies that it must not."""
+"""Short scripts that the model explains, and small deviations that it must not explain."""
 
 import pytest
 
@@ -33,7 +33,7 @@ POWER = Down(End.POWER_LOSS)
 
 
 def first_unexplained(setup: Setup, *operations: Operation) -> int | None:
-    """The number of the first operation that the model does not explain, from 0; None when all are."""
+    """Return the index of the first operation that the model does not explain; None if it explains all."""
     oracle = Oracle(setup, (setup.flush_mode,))
     return next((n for n, operation in enumerate(operations) if not oracle.observe(operation)), None)
 
@@ -99,14 +99,14 @@ def test_the_model_does_not_explain(script: str) -> None:
     assert first_unexplained(setup, *operations) == step  # type: ignore[arg-type]  # a table of mixed tuples
 
 
-def test_where_nobody_knows_the_flush_mode_both_are_possible_until_something_tells() -> None:
+def test_an_unknown_flush_mode_keeps_both_modes_possible_until_an_observation_decides() -> None:
     oracle = Oracle(Setup(ASYNC_FLUSH), (SYNC_FLUSH, ASYNC_FLUSH))
     assert {state.mode for state in oracle.states} == {SYNC_FLUSH, ASYNC_FLUSH}
     assert oracle.observe(stored("m1", 0, "FLUSH_DISK_TIMEOUT"))
     assert {state.mode for state in oracle.states} == {SYNC_FLUSH}
 
 
-def test_too_many_possible_states_are_told_and_not_followed() -> None:
+def test_too_many_possible_states_are_reported_and_not_followed() -> None:
     oracle = Oracle(SYNC, (SYNC_FLUSH,))
     operations = [abandoned(f"m{number}") for number in range(12)]
     with pytest.raises(OracleLimitError, match="are possible"):

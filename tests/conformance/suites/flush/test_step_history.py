@@ -1,4 +1,4 @@
-"""The steps of one client as a history: no rule is displeased by what the model explains."""
+"""The steps of one client as a history: a run that the model explains violates no rule."""
 
 import random
 
@@ -21,7 +21,7 @@ def violated(session: Session) -> set[str]:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_a_life_with_crashes_of_our_broker_breaks_no_rule(seed: int) -> None:
+def test_a_run_with_crashes_of_our_broker_breaks_no_rule(seed: int) -> None:
     chance = random.Random(seed)
     mode = chance.choice(("SYNC_FLUSH", "ASYNC_FLUSH"))
     session = Session(ImplTarget(), Setup(mode, queues=2, seed=seed))
@@ -44,11 +44,11 @@ def test_a_life_with_crashes_of_our_broker_breaks_no_rule(seed: int) -> None:
     assert violated(session) == set()
 
 
-def test_every_step_has_its_lines() -> None:
-    told = record(
+def test_every_step_is_written_as_history_lines() -> None:
+    history = record(
         as_lines(seen(SYNC, stored("m1", 0), refused("m2"), abandoned("m3"), found(0, "m1"), KILLED))
     )
-    assert told.gap_count == 0
-    assert [str(sent.span.outcome) for sent in told.sends] == ["ok", "fail", "info"]
-    assert [message.id for _, message in told.sights] == ["m1"]
-    assert [fault.value.kind for fault in told.faults] == ["kill"]
+    assert history.gap_count == 0
+    assert [str(sent.span.outcome) for sent in history.sends] == ["ok", "fail", "info"]
+    assert [message.id for _, message in history.sights] == ["m1"]
+    assert [fault.value.kind for fault in history.faults] == ["kill"]

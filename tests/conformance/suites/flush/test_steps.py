@@ -1,4 +1,4 @@
-"""A history reads as a script and travels as an event log."""
+"""A history is shown as a script and written as an event log."""
 
 from mqproof.conformance.suites.flush.steps import Commit, Restart, events, numbered
 from mqproof.spec.events import Kind, decode, encode
@@ -23,7 +23,7 @@ def test_a_history_reads_as_numbered_steps() -> None:
     assert lines[-2:] == ["7. kill", "8. restart"]
 
 
-def test_a_history_is_an_event_log() -> None:
+def test_a_history_is_written_as_an_event_log() -> None:
     log = list(events(HISTORY))
     assert [event.kind for event in log] == [
         Kind.SEND, Kind.SEND_ACK, Kind.SEND, Kind.SEND_FAIL, Kind.SEND, Kind.SEND_FAIL,

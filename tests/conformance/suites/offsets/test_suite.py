@@ -1,8 +1,8 @@
-"""What the offsets suite may and may not accept: its oracle on histories written by hand."""
+"""The offsets suite's oracle on handwritten histories."""
 
 import pytest
 
-from mqproof.conformance.engine.offset_query import Query
+from mqproof.conformance.engine.shared_steps import Query
 from mqproof.conformance.engine.stepped_run import Stepped
 from mqproof.conformance.suites.offsets.checkers import CHECKERS
 from mqproof.conformance.suites.offsets.oracle import EXPLANATION
@@ -28,30 +28,30 @@ SENT: tuple[Operation, ...] = (Send(0, ONE), Send(0, TWO))
 def judged(*operations: Operation) -> dict[str, Verdict]:
     seen = Stepped("a topic", EXPLANATION, CHECKERS)
     for operation in operations:
-        seen.saw(operation)
+        seen.observe(operation)
     return {i: finding.verdict for i, finding in seen.findings().items()}
 
 
-def test_an_unanswered_commit_may_be_noted_late_and_only_once() -> None:
+def test_an_unanswered_commit_may_be_stored_late_and_only_once() -> None:
     late = (Commit(0, 2, oneway=False), Commit(0, 1, oneway=True), Query(0, 2), Query(0, 1))
     assert judged(*SENT, *late)["SPEC-1"] is Verdict.HELD
     assert judged(*SENT, *late, Query(0, 2))["SPEC-1"] is Verdict.VIOLATED
 
 
-def test_what_expired_is_open_until_the_queue_is_looked_at() -> None:
+def test_the_extent_of_an_expiry_is_unknown_until_the_queue_is_queried() -> None:
     expired = (*SENT, Expire(), Bounds(0, 1, 2))
     assert judged(*expired, Query(0, None))["SPEC-1"] is Verdict.HELD
     assert judged(*expired, Query(0, 0))["SPEC-1"] is Verdict.VIOLATED
     assert judged(*expired, Bounds(0, 0, 2))["SPEC-1"] is Verdict.VIOLATED
 
 
-def test_a_full_answer_may_stop_before_or_behind_what_nobody_wants() -> None:
+def test_a_full_answer_may_end_before_or_after_messages_that_were_not_selected() -> None:
     def answer(next_offset: int) -> Verdict:
         pulled = Pulled(Status.FOUND, next_offset, 0, 2, (ONE,))
         return judged(*SENT, Pull(0, 0, 1, "A", None, pulled))["SPEC-1"]
 
     assert [answer(next_offset) for next_offset in (0, 1, 2, 3)] == [
-        Verdict.UNKNOWN,  # QueueOrder says it already
+        Verdict.UNKNOWN,  # QueueOrder reports it already
         Verdict.HELD,
         Verdict.HELD,
         Verdict.VIOLATED,
@@ -68,7 +68,7 @@ def test_a_full_answer_may_stop_before_or_behind_what_nobody_wants() -> None:
         ("B", Pulled(Status.NO_NEW, 0, 0, 0), False, Verdict.HELD),
     ],
 )
-def test_who_waits_is_answered_soon_and_by_what_it_waits_for(
+def test_a_waiting_pull_is_answered_soon_and_by_a_selected_message(
     expression: str, answer: Pulled, late: bool, verdict: Verdict
 ) -> None:
     held = Hold(0, 0, 1, expression, Held(answer, (ONE,), 0.0), late)
@@ -90,21 +90,21 @@ def test_a_wrong_answer_breaks_the_invariant_named_for_it(invariant: str, operat
 
 
 @pytest.mark.parametrize(
-    ("times", "asked", "offset", "verdict"),
+    ("times", "requested_ms", "offset", "verdict"),
     [
         (((0, 10), (1, 14)), 10, 0, Verdict.HELD),
         (((0, 10), (1, 14)), 11, 1, Verdict.HELD),
         (((0, 10), (1, 14)), 15, 2, Verdict.HELD),
         (((0, 10), (1, 14)), 10, 1, Verdict.VIOLATED),
         (((0, 10), (1, 14)), 13, 0, Verdict.VIOLATED),
-        (((1, 14),), 14, 1, Verdict.VIOLATED),  # the first message is there, too
+        (((1, 14),), 14, 1, Verdict.VIOLATED),  # the first message is found, too
     ],
 )
-def test_a_search_by_time_finds_what_was_stored_then(
-    times: tuple[tuple[int, int], ...], asked: int, offset: int, verdict: Verdict
+def test_a_search_by_time_finds_the_message_stored_then(
+    times: tuple[tuple[int, int], ...], requested_ms: int, offset: int, verdict: Verdict
 ) -> None:
-    assert judged(*SENT, Search(0, Searched(times, asked, offset)))["SPEC-1"] is verdict
+    assert judged(*SENT, Search(0, Searched(times, requested_ms, offset)))["SPEC-1"] is verdict
 
 
-def test_an_offset_that_went_back_by_itself_is_noticed() -> None:
+def test_an_unexplained_decrease_of_an_offset_is_detected() -> None:
     assert judged(*SENT, Commit(0, 2, oneway=False), Query(0, 1))["DELIV-5"] is Verdict.VIOLATED

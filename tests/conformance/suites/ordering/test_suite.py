@@ -1,4 +1,4 @@
-"""What the ordering suite may and may not accept: its oracle and checker on histories written by hand."""
+"""The ordering suite's oracle and checker on handwritten histories."""
 
 import pytest
 
@@ -13,8 +13,8 @@ LEASE_S = 60.0
 
 
 def lock(member: str, at_s: float, granted: bool | None = True, until_s: float | None = None) -> Lock:
-    told = None if granted is None else frozenset({0} if granted else ())
-    return Lock("g", member, frozenset({0}), told, Span(at_s, at_s if until_s is None else until_s))
+    queues = None if granted is None else frozenset({0} if granted else ())
+    return Lock("g", member, frozenset({0}), queues, Span(at_s, at_s if until_s is None else until_s))
 
 
 def unlock(member: str, at_s: float) -> Unlock:
@@ -24,7 +24,7 @@ def unlock(member: str, at_s: float) -> Unlock:
 def violated(*operations: Operation) -> set[str]:
     seen = Stepped("a broker", explanation(LEASE_S), checkers(LEASE_S))
     for operation in operations:
-        seen.saw(operation)
+        seen.observe(operation)
     return {i for i, finding in seen.findings().items() if finding.verdict is Verdict.VIOLATED}
 
 
@@ -35,16 +35,16 @@ def violated(*operations: Operation) -> set[str]:
         (lock("c1", 0), lock("c2", 61)),
         (lock("c1", 0), unlock("c2", 1), lock("c2", 2, granted=False)),
         (lock("c1", 0), unlock("c1", 1), lock("c2", 2)),
-        # Near the end of the lease it is open whether it is over.
+        # Near the end of the lease, it may be over or not.
         (lock("c1", 0, until_s=2), lock("c2", 61)),
         (lock("c1", 0, until_s=2), lock("c2", 61, granted=False)),
-        # A request that nobody heard the answer of takes the lock, or does not, or does so late.
+        # A request with a lost answer takes the lock, does not take it, or takes it late.
         (lock("c1", 0, granted=None), lock("c2", 1, granted=False)),
         (lock("c1", 0, granted=None), lock("c2", 1), lock("c1", 2, granted=False)),
         (lock("c1", 0, granted=None), lock("c2", 1), unlock("c2", 2), lock("c3", 3, granted=False)),
     ],
 )
-def test_what_the_model_allows_is_explained(operations: tuple[Operation, ...]) -> None:
+def test_the_model_explains_an_allowed_run(operations: tuple[Operation, ...]) -> None:
     assert violated(*operations) == set()
 
 
@@ -57,19 +57,19 @@ def test_what_the_model_allows_is_explained(operations: tuple[Operation, ...]) -
         (lock("c1", 0), unlock("c1", 1), lock("c2", 2, granted=False)),
         (lock("c1", 0), lock("c1", 1, granted=False)),
         (lock("c1", 0, granted=None), lock("c2", 1, granted=False), lock("c2", 2)),
-        # It took the lock once, and can take it no more.
+        # It took the lock once, and cannot take it again.
         (lock("c1", 0, None), lock("c2", 1, False), unlock("c1", 2), lock("c2", 3), lock("c3", 99, False)),
     ],
 )
-def test_what_the_model_forbids_is_not(operations: tuple[Operation, ...]) -> None:
+def test_the_model_does_not_explain_a_forbidden_run(operations: tuple[Operation, ...]) -> None:
     assert violated(*operations) == {"SPEC-1"}
 
 
-def test_two_listeners_at_work_on_one_queue_are_an_overlap() -> None:
+def test_two_active_listeners_of_one_queue_are_an_overlap() -> None:
     both = (lock("c1", 0), Begin("g", "c1", 0, 1), lock("c2", 2), Begin("g", "c2", 0, 3))
     assert violated(*both) == {"DELIV-13"}
     assert violated(*both[:2], End("g", "c1", 0), unlock("c1", 1), *both[2:]) == set()
 
 
-def test_a_listener_that_outlived_its_lease_is_no_overlap() -> None:
+def test_a_listener_that_runs_beyond_its_lease_is_no_overlap() -> None:
     assert violated(lock("c1", 0), Begin("g", "c1", 0, 1), lock("c2", 61), Begin("g", "c2", 0, 62)) == set()

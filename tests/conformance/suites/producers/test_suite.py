@@ -1,22 +1,22 @@
-"""The suite of producers: ours and the reference are held to the model, mutants are caught; and what its
-oracle and checkers may and may not accept, on histories written by hand."""
+"""The suite of producers: models hold, mutants are detected; oracle and checkers on handwritten histories."""
 
 import pytest
 
 from mqproof.conformance.adapters.producers.factories import ImplProducer, targets
+from mqproof.conformance.engine.shared_steps import Wait
 from mqproof.conformance.engine.stepped_run import Stepped
 from mqproof.conformance.engine.suite_run import examine, run_suite
 from mqproof.conformance.engine.targets import UnknownTargetError
 from mqproof.conformance.mutants.producers import MUTANTS
 from mqproof.conformance.suites.producers.checkers import checkers
 from mqproof.conformance.suites.producers.oracle import explanation
-from mqproof.conformance.suites.producers.steps import Operation, Route, Send, Wait
+from mqproof.conformance.suites.producers.steps import Operation, Route, Send
 from mqproof.conformance.suites.producers.suite import PRODUCERS
 from mqproof.conformance.suites.producers.target import Attempt, Fate, Setup
 from mqproof.report.model import Verdict
 
 SAMPLE = {mutant.breaks: name for name, mutant in reversed(list(MUTANTS.items()))}.values()
-"""The first mutant of each invariant; `mqproof mutants` has all."""
+"""The first mutant of each invariant; `mqproof mutants` runs all."""
 RESTS = Setup(brokers=3, queues=1, strategy=True)
 
 
@@ -28,7 +28,7 @@ def test_every_invariant_holds(target: str) -> None:
 
 
 @pytest.mark.parametrize("name", SAMPLE)
-def test_the_mutant_is_caught_by_the_invariant_named_for_it(name: str) -> None:
+def test_the_named_invariant_detects_the_mutant(name: str) -> None:
     mutant = MUTANTS[name]
     wanted = frozenset({mutant.breaks})
     with targets(f"mutant:{name}") as factory:
@@ -40,7 +40,7 @@ def test_every_invariant_of_the_suite_has_a_mutant() -> None:
     assert {mutant.breaks for mutant in MUTANTS.values()} == set(PRODUCERS.ids)
 
 
-def test_the_same_seed_is_the_same_run() -> None:
+def test_the_same_seed_gives_the_same_run() -> None:
     def seen(seed: int) -> dict[str, dict[str, int]]:
         examination = examine(ImplProducer, 3, seed, suite=PRODUCERS)
         return {i: dict(counts) for i, counts in examination.counts.items()}
@@ -49,20 +49,20 @@ def test_the_same_seed_is_the_same_run() -> None:
     assert seen(3) != seen(4)
 
 
-def test_a_name_that_is_no_target_is_refused() -> None:
+def test_an_unknown_target_name_is_refused() -> None:
     for name in ("remoting://127.0.0.1:1", "mutant:none", "no-round-robin"):
-        with pytest.raises(UnknownTargetError, match=r"is no producer|is no mutant"), targets(name):
+        with pytest.raises(UnknownTargetError, match=r"is not a producer|is not a mutant"), targets(name):
             pass
 
 
-def sent(*told: tuple[str, float, Fate], done: bool = True) -> Send:
-    return Send(tuple(Attempt(broker, 0, at_s, fate) for broker, at_s, fate in told), done)
+def sent(*attempts: tuple[str, float, Fate], done: bool = True) -> Send:
+    return Send(tuple(Attempt(broker, 0, at_s, fate) for broker, at_s, fate in attempts), done)
 
 
 def violated(setup: Setup, *operations: Operation) -> set[str]:
     seen = Stepped("a producer", explanation(setup), checkers(setup))
     for operation in operations:
-        seen.saw(operation)
+        seen.observe(operation)
     return {i for i, finding in seen.findings().items() if finding.verdict is Verdict.VIOLATED}
 
 
@@ -79,22 +79,24 @@ A_FAILED = (Route(("a", "b")), sent(("a", 0, Fate.BUSY), ("b", 0, Fate.OK)))
         ((sent(("a", 0, Fate.BUSY), done=False),), {"SPEC-1"}),
         ((sent(("a", 0, Fate.OK), ("b", 0, Fate.OK)),), {"SPEC-1"}),
         ((sent(("a", 0, Fate.OK), done=False),), {"SPEC-1"}),
-        # 0.7 s of an answer are 2 s of rest.
+        # An answer after 0.7 s causes a rest of 2 s.
         ((Route(("a", "b")), sent(("a", 0, Fate.SLOW)), sent(("b", 0.7, Fate.OK))), set()),
         ((sent(("a", 0, Fate.SLOW)), sent(("a", 2.6, Fate.OK))), {"ROUTE-6"}),
         ((Route(("a",)), sent(("a", 0, Fate.SLOW)), sent(("a", 0.7, Fate.OK))), set()),
-        # A failure is 10 s of rest, and at its very end both may be.
+        # A failure causes a rest of 10 s; at its exact end, both results are possible.
         ((*A_FAILED, sent(("b", 9, Fate.OK))), set()),
         ((*A_FAILED, sent(("a", 10, Fate.OK))), set()),
         ((*A_FAILED, sent(("b", 10, Fate.OK))), set()),
         ((*A_FAILED, Wait(1), sent(("b", 11, Fate.OK))), {"SPEC-1"}),
     ],
 )  # fmt: skip
-def test_what_the_model_forbids_is_named(operations: tuple[Operation, ...], broken: set[str]) -> None:
+def test_a_run_that_the_model_forbids_names_the_invariant(
+    operations: tuple[Operation, ...], broken: set[str]
+) -> None:
     assert violated(RESTS, *operations) == broken
 
 
-def test_without_the_strategy_nobody_is_rested() -> None:
+def test_no_broker_is_avoided_without_the_strategy() -> None:
     plain = Setup(brokers=2, queues=1, strategy=False)
     assert (
         violated(plain, sent(("a", 0, Fate.SLOW)), sent(("b", 1, Fate.OK)), sent(("a", 1, Fate.OK))) == set()

@@ -1,4 +1,4 @@
-"""Random lives of a master and a slave hold what the catalogue says, and planted defects are noticed."""
+"""Random runs of a master and a slave hold the catalogue's invariants, and injected defects are detected."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from mqproof.report.model import Verdict
 
 LIVES = range(24)
 FIRST = {"last-record-not-compared": 23, "logs-compared-as-shipped": 3, "slave-never-hangs-up": 5}
-"""Where to begin, so that those who are seldom seen are seen soon."""
+"""The first seed for rarely detected mutants, so that they are detected soon."""
 
 
 @pytest.fixture(scope="module")
@@ -20,25 +20,25 @@ def lives() -> list[Life]:
 
 
 @pytest.mark.parametrize("invariant", CHECKERS)
-def test_the_lives_of_a_pair_hold_it(invariant: str, lives: list[Life]) -> None:
+def test_random_runs_of_a_pair_hold_the_invariant(invariant: str, lives: list[Life]) -> None:
     findings = [CHECKERS[invariant](life) for life in lives]
     assert not [finding.witnesses for finding in findings if finding.witnesses]
     assert sum(finding.verdict is Verdict.HELD for finding in findings) >= len(LIVES) // 3
 
 
-def test_the_lives_see_every_status_and_a_fork(lives: list[Life]) -> None:
+def test_the_random_runs_include_every_status_and_a_fork(lives: list[Life]) -> None:
     statuses = {send.status for life in lives for send in life.sends}
     assert statuses >= {"SEND_OK", "SLAVE_NOT_AVAILABLE", "FLUSH_SLAVE_TIMEOUT"}
     assert any(life.logs[-1].forked for life in lives)
     assert any(life.caught_up for life in lives)
 
 
-def test_a_life_is_the_same_each_time(lives: list[Life]) -> None:
+def test_the_same_seed_gives_the_same_run(lives: list[Life]) -> None:
     assert live(3) == lives[3]
 
 
 @pytest.mark.parametrize("name", MUTANTS)
-def test_the_mutant_is_caught_by_the_invariant_named_for_it(name: str) -> None:
+def test_the_named_invariant_detects_the_mutant(name: str) -> None:
     (result,) = mutant_judge.run([name], seed=FIRST.get(name, 0), examples_max=60)
     assert result.verdict is Verdict.HELD, f"{result.detail}: not noticed in {result.counts}"
     assert result.id == MUTANTS[name].breaks
@@ -51,11 +51,11 @@ def test_every_invariant_has_a_mutant() -> None:
 NOTHING = Life(True, (), (), (), None, ())
 
 
-def test_having_seen_nothing_is_unknown() -> None:
+def test_a_run_without_operations_is_unknown() -> None:
     assert {check(NOTHING).verdict for check in CHECKERS.values()} == {Verdict.UNKNOWN}
 
 
-def test_each_checker_tells_what_is_wrong() -> None:
+def test_each_checker_reports_the_violation() -> None:
     ok = frozenset({"SEND_OK"})
     lost = Life(True, (SendSeen("m", "SEND_OK", True, ok, False, True),), (), (), None, ())
     assert checkers.sync_acked_on_slave(lost).witnesses[0].text.startswith("m was answered SEND_OK")

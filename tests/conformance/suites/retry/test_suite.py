@@ -1,10 +1,10 @@
-"""What the retry suite may and may not accept: its oracle and checkers on histories written by hand."""
+"""The retry suite's oracle and checkers on handwritten histories."""
 
 from typing import cast
 
 import pytest
 
-from mqproof.conformance.engine.broker_faults import Befall, BrokerFault
+from mqproof.conformance.engine.broker_faults import BrokerFault, InjectFault
 from mqproof.conformance.engine.stepped_run import Stepped
 from mqproof.conformance.suites.retry.checkers import checkers
 from mqproof.conformance.suites.retry.oracle import explanation
@@ -33,7 +33,7 @@ def read(place: Place, at_s: float, *copies: Copy, settled: bool = False) -> Rea
 def judged(*operations: Operation) -> dict[str, Verdict]:
     seen = Stepped("a group", explanation(SETUP, 1), checkers(SETUP, 1))
     for operation in (*SENT, *operations):
-        seen.saw(operation)
+        seen.observe(operation)
     return {i: finding.verdict for i, finding in seen.findings().items()}
 
 
@@ -41,7 +41,7 @@ def violated(*operations: Operation) -> set[str]:
     return {i for i, verdict in judged(*operations).items() if verdict is Verdict.VIOLATED}
 
 
-def test_the_first_retry_comes_on_level_3_and_in_time() -> None:
+def test_the_first_retry_arrives_on_level_3_in_time() -> None:
     assert judged(back(), read(Place.RETRY, 10, AGAIN, settled=True)) == dict.fromkeys(
         ("DELIV-2", "DELIV-3", "DELIV-7", "DELIV-8", "SPEC-1"), Verdict.HELD
     )
@@ -63,11 +63,11 @@ def test_the_first_retry_comes_on_level_3_and_in_time() -> None:
         ((back(), read(Place.RETRY, 13)), "SPEC-1"),
     ],
 )
-def test_what_must_not_be_is_named(operations: tuple[Operation, ...], broken: str) -> None:
+def test_a_forbidden_run_names_the_invariant(operations: tuple[Operation, ...], broken: str) -> None:
     assert broken in violated(*operations)
 
 
-def test_a_request_that_was_not_waited_for_has_put_a_copy_or_has_not() -> None:
+def test_a_request_without_a_known_result_may_have_stored_a_copy() -> None:
     unknown = back(Answer.UNKNOWN)
     assert violated(unknown, read(Place.RETRY, 10, AGAIN)) == set()
     assert violated(unknown, read(Place.RETRY, 20, settled=True)) == set()
@@ -76,10 +76,13 @@ def test_a_request_that_was_not_waited_for_has_put_a_copy_or_has_not() -> None:
 
 
 def crashed(*read_again_at_s: float) -> list[Operation]:
-    """Sent back at 0 s and at 2 s, to come 10 s later; at 11 s the broker is killed. Who reads then is handed
-    a copy at each of these times."""
+    """Return a run in which the broker is killed at 11 s.
+
+    A message is sent back at 0 s and at 2 s, each time with a delay of 10 s. A reader receives a copy at 10.5
+    s, and one at each of the given times after the kill.
+    """
     second = SendBack(FIRST, 0, None, Answer.OK, Span(2, 2))
-    killed = Befall(BrokerFault.KILL, 11)
+    killed = InjectFault(BrokerFault.KILL, 11)
     again = [read(Place.RETRY, at_s, AGAIN) for at_s in read_again_at_s]
     return [
         back(), second, read(Place.RETRY, 10.5, AGAIN), killed, *again, read(Place.RETRY, 20, settled=True),
@@ -87,27 +90,31 @@ def crashed(*read_again_at_s: float) -> list[Operation]:
 
 
 @pytest.mark.parametrize("times", [(12.5,), (11.5, 12.5), (11.5, 11.5, 12.5, 12.5)])
-def test_after_a_crash_a_copy_may_come_twice_if_each_comes(times: tuple[float, ...]) -> None:
+def test_a_copy_may_arrive_twice_after_a_crash_if_every_copy_arrives(times: tuple[float, ...]) -> None:
     assert violated(*crashed(*times)) == set()
 
 
 @pytest.mark.parametrize(("stored_s", "broken"), [(111.5, {"DELIV-7"}), (112.0, set()), (None, set())])
-def test_a_copy_came_when_its_broker_stored_it(stored_s: float | None, broken: set[str]) -> None:
-    """The broker's clock is 100 s ahead, as the first that is read at once shows; the next is read late."""
+def test_a_copy_arrives_at_the_time_when_its_broker_stored_it(
+    stored_s: float | None, broken: set[str]
+) -> None:
+    """The broker's clock is 100 s ahead, as the first copy shows; the next copy is read late."""
     operations = crashed()
     first, late = AGAIN._replace(stored_s=110.0), AGAIN._replace(stored_s=stored_s)
     operations[2] = read(Place.RETRY, 10, first)
     assert violated(*operations[:-1], read(Place.RETRY, 13, late), operations[-1]) == broken
 
 
-def test_a_copy_that_comes_twice_does_not_stand_for_one_that_was_not_due() -> None:
+def test_a_repeated_copy_does_not_replace_a_copy_that_was_not_due() -> None:
     assert violated(*crashed(11.5)) == {"DELIV-7"}
     assert violated(*crashed()) == {"DELIV-7"}
 
 
 class Late:
-    """A broker in real time that shows a dead letter when its queue is read the second time. One that nobody
-    was promised is there at once."""
+    """A broker in real time that shows a dead letter when its queue is read the second time.
+
+    A copy that was not promised is there at once.
+    """
 
     name = "late"
     is_simulated = False
@@ -139,7 +146,7 @@ class Late:
         return (copy,) if copy else (), Span(self.now, self.now)
 
 
-def test_what_nobody_promised_is_not_taken_for_what_is_waited_for() -> None:
+def test_a_copy_that_was_not_promised_does_not_replace_an_expected_one() -> None:
     target = Late()
     session = RetrySession(cast(RetryTarget, target), 1)
     session.send_back(FIRST, -1, None, oneway=True)

@@ -1,4 +1,4 @@
-"""Apache's name servers, held to the routing model over the wire; one of the examples kills them."""
+"""Apache's name servers are judged by the routing model over the wire; one example kills them."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from mqproof.report.model import Verdict
 
 @pytest.mark.apache
 @pytest.mark.parametrize("release", releases())
-def test_apaches_name_server_does_what_the_model_allows(release: str) -> None:
+def test_the_model_explains_apaches_name_server(release: str) -> None:
     try:
         java()
         jars(release)

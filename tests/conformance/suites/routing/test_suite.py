@@ -1,4 +1,4 @@
-"""The routing suite: ours is held to the model, every mutant is caught, and a running server is judged."""
+"""The routing suite: our name server holds, every mutant is detected, and a running server is judged."""
 
 import asyncio
 import threading
@@ -16,9 +16,9 @@ from mqproof.conformance.registry import mutant_judge
 from mqproof.conformance.suites.routing.checkers import CHECKERS
 from mqproof.conformance.suites.routing.oracle import Oracle
 from mqproof.conformance.suites.routing.steps import (
-    AskCluster,
-    AskRoute,
     Operation,
+    QueryCluster,
+    QueryRoute,
     Register,
     RegisterIsolated,
 )
@@ -31,12 +31,12 @@ from mqproof.impl.runtime.runtime import production
 from mqproof.report.model import Exit, Verdict
 
 
-def test_every_invariant_holds_for_ours() -> None:
+def test_our_name_server_holds_every_invariant() -> None:
     found = {result.id: result for result in run_suite(ImplNameServer, 40, seed=1, suite=ROUTING)}
     assert {i: result.verdict for i, result in found.items()} == dict.fromkeys(ROUTING.ids, Verdict.HELD)
 
 
-def test_the_same_seed_is_the_same_run() -> None:
+def test_the_same_seed_gives_the_same_run() -> None:
     def seen(seed: int) -> dict[str, dict[str, int]]:
         examination = examine(ImplNameServer, 4, seed, suite=ROUTING)
         return {i: dict(counts) for i, counts in examination.counts.items()}
@@ -46,7 +46,7 @@ def test_the_same_seed_is_the_same_run() -> None:
 
 
 @pytest.mark.parametrize("name", MUTANTS)
-def test_the_mutant_is_caught_by_the_invariant_named_for_it(name: str) -> None:
+def test_the_named_invariant_detects_the_mutant(name: str) -> None:
     (result,) = mutant_judge.run([name])
     assert result.verdict is Verdict.HELD, f"{result.detail}: not noticed in {result.counts}"
     assert result.id == MUTANTS[name].breaks
@@ -56,7 +56,7 @@ def test_every_invariant_of_the_suite_has_a_mutant() -> None:
     assert {mutant.breaks for mutant in MUTANTS.values()} == {*CHECKERS, SPEC_1}
 
 
-def test_a_registration_that_nobody_answered_arrived_or_did_not() -> None:
+def test_an_unanswered_registration_may_have_arrived() -> None:
     broker, both, one = Broker("a", 0), TOPICS, TOPICS[1:]
 
     def explained(*seen: Operation) -> bool:
@@ -65,15 +65,15 @@ def test_a_registration_that_nobody_answered_arrived_or_did_not() -> None:
             oracle.observe(each) for each in (Register(broker, one), RegisterIsolated(broker, both), *seen)
         )
 
-    told = AskRoute(TOPICS[0], Route({"a": "write"}, {"a": frozenset({0})}))
-    nothing = AskRoute(TOPICS[0], None)
-    assert explained(told)
+    answered = QueryRoute(TOPICS[0], Route({"a": "write"}, {"a": frozenset({0})}))
+    nothing = QueryRoute(TOPICS[0], None)
+    assert explained(answered)
     assert explained(nothing)
-    assert not explained(told, nothing)
-    assert not explained(AskCluster({}))
+    assert not explained(answered, nothing)
+    assert not explained(QueryCluster({}))
 
 
-def test_ours_is_cut_off_in_some_examples(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_some_examples_isolate_our_name_server(monkeypatch: pytest.MonkeyPatch) -> None:
     cut_off: list[Broker] = []
 
     def register_isolated(target: ImplNameServer, broker: Broker, topics: Sequence[str]) -> None:
@@ -89,7 +89,7 @@ def test_ours_is_cut_off_in_some_examples(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.fixture
 def running() -> Iterator[str]:
-    """The address of a name server of ours on a real socket, in a thread of its own."""
+    """Yield the address of our name server on a real socket, in a separate thread."""
     loop = asyncio.new_event_loop()
     server = loop.run_until_complete(_started())
     thread = threading.Thread(target=loop.run_forever)
@@ -108,7 +108,7 @@ async def _started() -> tuple[NameServer, str]:
     return server, str(await server.start())
 
 
-def test_a_name_server_that_runs_is_judged_and_left_as_it_was(running: str) -> None:
+def test_a_running_name_server_is_judged_and_left_unchanged(running: str) -> None:
     with targets(f"remoting://{running}") as factory:
         verdicts = {result.id: result.verdict for result in run_suite(factory, 3, seed=0, suite=ROUTING)}
         held = {"ROUTE-1", "ROUTE-2", SPEC_1}
@@ -138,8 +138,8 @@ def test_a_violation_is_shown_with_its_minimal_script(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["--target", "reference"], "mqproof: --target 'reference' is no target of the suite routing"),
-        (["--target", "mutant:none"], "mqproof: --target 'mutant:none' is no mutant"),
+        (["--target", "reference"], "mqproof: --target 'reference' is not a target of the suite routing"),
+        (["--target", "mutant:none"], "mqproof: --target 'mutant:none' is not a mutant"),
         (["--target", "impl", "--since", "3"], "mqproof: --since 3: expected 4.9 or 5"),
         (["--target", "apache:1"], "mqproof: --target apache:1: expected a release of"),
     ],
@@ -151,7 +151,7 @@ def test_wrong_use_exits_with_2_and_one_line(arguments: list[str], line: str) ->
     assert err.count("\n") == 1
 
 
-def test_a_name_server_that_is_not_there_is_one_line() -> None:
+def test_an_unreachable_name_server_gives_a_one_line_error() -> None:
     code, _, err = conform("--target", "remoting://127.0.0.1:1", "--examples", "1")
     assert code == Exit.TOOL
     assert err.startswith("mqproof: remoting://127.0.0.1:1: name server 127.0.0.1:1: no connection")

@@ -1,0 +1,24 @@
+"""The steps that several suites share."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """The broker returned this committed offset of the group; None means "not found"."""
+
+    queue_id: int
+    offset: int | None
+
+    def __str__(self) -> str:
+        return f"committed in queue {self.queue_id}: {'nothing' if self.offset is None else self.offset}"
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """The client waited for this time."""
+
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"{self.seconds:g} s pass"
