@@ -32,7 +32,7 @@ class TestsByGroup(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no t
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> TestsByGroup:
-    """The marks of `--dist loadgroup` have no effect with pytest 9.2 and xdist 3.8."""
+    """Return TestsByGroup: with pytest 9.2 and xdist 3.8 the marks of `--dist loadgroup` have no effect."""
     return TestsByGroup(config, log)
 
 

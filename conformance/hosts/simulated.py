@@ -319,7 +319,7 @@ class Cluster:
         self._loop.stop_process(self.machines[node].host)
 
     def go_on(self, node: str) -> None:
-        """Send SIGCONT."""
+        """Send SIGCONT: the paused process of the node continues."""
         self._loop.continue_process(self.machines[node].host)
 
     def is_paused(self, node: str) -> bool:

@@ -1,6 +1,6 @@
 """Judges the suites by their mutants: the named invariant must detect each injected defect.
 
-`HUNTS` has a line for each suite: its mutants, and who looks for them. `mqproof mutants --layer impl` runs
+`HUNTS` has a line for each suite: its mutants, and the search for them. `mqproof mutants --layer impl` runs
 all; `python -m mqproof.conformance.pages.mutants` writes the results into
 docs/reference/conformance/mutants.md.
 """

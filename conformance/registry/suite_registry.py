@@ -41,7 +41,7 @@ class Registered(Protocol):
         ...
 
     def lines(self, options: RunOptions) -> Iterable[str]:
-        """The same for a dry run, with what people want to know of each."""
+        """Return one line for each selected invariant or case, for a dry run."""
         ...
 
     def in_short(self, results: tuple[Result, ...]) -> tuple[Result, ...] | None:

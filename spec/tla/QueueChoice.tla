@@ -200,7 +200,7 @@ RetryAvoidsLastBroker ==
 FaultyBrokerRested ==
     [][waiting' /\ ~waiting /\ strategy /\ Rested(Chosen) => \A b \in route : Rested(b)]_vars
 
-\* Not promises to users, but relations between the variables.
+\* These are relations between the variables, not promises to users.
 Coherent ==
     /\ penalty = owed
     /\ ~strategy => \A b \in Brokers : penalty[b] = 0

@@ -450,7 +450,7 @@ DeadBrokerForgotten ==
 MasterOnlyWrites ==
     \A c \in Clients : \A name \in publish[c] : route[c].queues[name] = "write" /\ <<name, 0>> \in route[c].brokers
 
-\* Not promises to users, but relations between the variables.
+\* These are relations between the variables, not promises to users.
 Coherent ==
     /\ \A n \in NameServers :
         /\ Live(tables[n]) \subseteq connected[n]

@@ -23,7 +23,7 @@ _SLACK_S: Final = 2.0
 _REAL_SLACK_S: Final = 60.0
 """Long, because a machine may be slow."""
 _CLOCK_S: Final = 0.02
-"""Store times are in milliseconds."""
+"""The tolerance of times: store times are whole milliseconds."""
 _READS_MAX: Final = 1000
 
 

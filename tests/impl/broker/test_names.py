@@ -1,8 +1,8 @@
-"""Names that are paths, in every request and every field: none leads out of its place, none is kept.
+"""Tests names that are paths: no request writes outside the intended directories, or stores such a name.
 
-Source: docs/reference/protocol/sending.md, "Topics". Method: each request that the broker knows gets all
-fields that any request has, well-formed, but for one that says a path; then the bodies likewise. Afterwards
-look at the disk.
+Source: docs/reference/protocol/sending.md, "Topics". Method: send each request that the broker knows with all
+fields that any request has. All fields are valid except one, which contains a path. Do the same with the
+names in bodies. Then examine the disk.
 """
 
 import json
@@ -43,7 +43,7 @@ NAMED = (
     *("groupName", "srcGroup", "destGroup", "compareGroup", "filterGroups"),
     *("brokerName", "statsKey", "clientId"),
 )
-"""The letters are those of a send's second version."""
+"""The fields that contain a name; the single letters are fields of SEND_MESSAGE_V2."""
 
 KEPT = re.compile(
     r"/store/(abort|lock|checkpoint|commitlog/\d{20}|index/\d{17}"
