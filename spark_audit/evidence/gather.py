@@ -223,7 +223,7 @@ def _traffic(profiled: DataFrame, brokers: tuple[str, ...]) -> _Traffic:
 
 
 def _in_trouble(rare: DataFrame) -> DataFrame:
-    """Return msg_id of the messages with a failed consumption or a dead letter, as in Evidence.troubled."""
+    """Return msg_id of Evidence.troubled."""
     return rare.where(
         f.col("kind").isin(Kind.CONSUME_FAIL, Kind.DEAD_LETTER) & f.col("msg_id").isNotNull()
     ).select("msg_id")
