@@ -37,7 +37,7 @@ _RESETS_ALL_QUEUES: Final = ("V3", "V4")
 """Versions of brokers that ignore the queue id of a reset, unless they report that they are mqproof."""
 
 END: Final = -1
-"""As the time of a reset: the end of each queue."""
+"""The time of a reset that means the end of each queue."""
 
 
 class NoOffsetsError(ClientError):

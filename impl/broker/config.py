@@ -105,7 +105,7 @@ class BrokerConfig:
     """A client that stays silent for longer is removed."""
     store: StoreConfig = field(default_factory=StoreConfig)
     replication: ReplicationConfig = field(default_factory=ReplicationConfig)
-    """In a group, `role` and `broker_id` change with its leader."""
+    """The settings of replication. In a group, `role` and `broker_id` change with its leader."""
     membership: Membership = field(default_factory=Membership)
 
     @property

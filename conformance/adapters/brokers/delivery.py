@@ -32,7 +32,7 @@ _NOTICED_S: Final = 30.0
 """The maximum time until a broker notices a closed connection, and until members are notified of a change."""
 _LOOK_S: Final = 0.05
 _SILENT_S: Final = 140.0
-"""Longer than the two minutes and the scan after which a silent connection is closed."""
+"""The time without heartbeats: longer than the two minutes and the scan that a broker allows."""
 _BEAT_S: Final = 30.0
 _PULLED: Final = (
     ResponseCode.SUCCESS,
