@@ -168,7 +168,7 @@ class _Flight:
     record: Function
     sent: int
     ends: list[tuple[int, bool]] = field(default_factory=list)
-    """The rows in which it ended, and whether it was lost there."""
+    """The rows in which the message ended, each with whether it was lost there."""
 
 
 class _Drawing:

@@ -269,7 +269,7 @@ class Undrawn:
     module: str
     play: Callable[[RunOptions, Progress], Part]
     is_long: bool = False
-    """True if the module has a function `in_short`."""
+    """Whether the suite has many results, so that its module has `in_short`, which summarizes them."""
 
     def listed(self, options: RunOptions) -> tuple[Result, ...]:
         found: tuple[Result, ...] = import_module(self.module).listed(options)

@@ -216,7 +216,7 @@ def _recover(life: _Life, event: Event, where: str) -> Window:
 
 
 def _answer_oneway(life: _Life, seq: int) -> None:
-    """Answer one-way sends, which the model does: no send may wait at a clean exit."""
+    """Emit answers to one-way sends. The broker sends none, but the model needs them before a clean exit."""
     for position, record in enumerate(life.records, start=1):
         if record.answer is None:
             life.emit(seq, "answer", message=f"m{position}", status="SEND_OK")

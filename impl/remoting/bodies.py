@@ -51,7 +51,7 @@ class AllTopics(TopicConfigs, frozen=True, omit_defaults=True):
     """The response body of GET_ALL_TOPIC_CONFIG."""
 
     deleted_topics: dict[str, int] = {}
-    """Only mqproof has it: for each deleted topic, the commit offset before which its records are."""
+    """For each deleted topic, the commit offset before which its records are. Only mqproof has this field."""
 
 
 class TopicConfigList(_Body, frozen=True):
@@ -106,7 +106,7 @@ class QueueData(_Body, frozen=True):
     perm: int
     read_queue_nums: int
     topic_sys_flag: int = 0
-    """Name servers before 4.9 misspell its name."""
+    """The system flag of the topic. Name servers before 4.9 misspell the name of this field."""
     write_queue_nums: int = 0
 
 
@@ -208,7 +208,7 @@ class ConsumerIds(_Body, frozen=True):
 
 
 class MessageQueue(_Body, frozen=True):
-    """A queue as bodies name it. As the key of a table it is an ObjectKey of this."""
+    """The name of a queue in bodies. Tables keyed by queue have an ObjectKey of it as the key."""
 
     broker_name: str
     queue_id: int

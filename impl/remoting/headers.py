@@ -295,7 +295,7 @@ class UpdateTopicRequest(Header):
 
     topic: str
     default_topic: str
-    """Brokers ignore it."""
+    """A mandatory field, which brokers ignore."""
     read_queue_nums: Int
     write_queue_nums: Int
     perm: Int

@@ -826,7 +826,7 @@ def sync_acked_durable(scope: Scope, s: State) -> Term:
 
 
 def _in_kept(scope: Scope, s: State, body: Callable[[Term], Term]) -> Term:
-    """Return a predicate of the log that Kept is."""
+    """Apply the predicate to the node whose log is Kept: the slave's if the master's is a prefix of it."""
     return choose(_is_prefix(scope, s, MASTER, SLAVE), body(SLAVE), body(MASTER))
 
 
