@@ -286,7 +286,7 @@ class _Drawing:
 
 
 def _plain(text: str) -> str:
-    """Return TLA+ text in readable form: strings without quotes, arrows as arrows."""
+    """Return TLA+ text in readable form: without quotes, `|->` as a colon, `->` as an arrow."""
     return text.replace('"', "").replace(" |-> ", ": ").replace("->", "→")
 
 

@@ -38,9 +38,9 @@ _SEGMENT_BYTES: Final = 1024
 _FLUSH_TIMEOUT_MS: Final = 6
 _CHECKPOINT_MS: Final = 1500
 _FLUSH_QUEUES_MS: Final = 10_000
-"""Checkpoints are frequent, so that recovery has one to start from.
+"""The interval between two flushes of the queues: longer than that between two checkpoints.
 
-Most of them precede the flush of the queues.
+Recovery then has a checkpoint to start from, and most checkpoints precede the flush of the queues.
 """
 _FLUSH_MS_MAX: Final = 4.0
 """The maximum delay before and after an fsync: some flushes exceed _FLUSH_TIMEOUT_MS, most do not."""

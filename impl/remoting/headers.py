@@ -218,7 +218,7 @@ class UpdateOffsetRequest(Header):
     queue_id: Int
     commit_offset: Long
     only_forward: bool | None = None
-    """Only mqproof has it. True means that the offset must not replace a higher one at the master.
+    """True means that the offset must not replace a higher one at the master. Only mqproof has this field.
 
     Slaves set it, and members that commit what they consumed.
     """

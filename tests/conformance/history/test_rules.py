@@ -438,7 +438,7 @@ def overlapping_after_a_restart(world: ExactDelivery) -> None:
 
 
 def overlapping_on_a_lock_that_its_broker_forgot(world: ExactDelivery) -> None:
-    """Its holder began before the other member got the lock, and continues with the next message."""
+    """Inject two overlapping calls. The first began after the broker had restarted and lost all locks."""
     first, second = (parts.send(world, parts.ORDERED) for _ in range(2))
     world.fault("kill")
     world.fault("start")

@@ -109,12 +109,12 @@ MAKING = (
     *(RequestCode.UPDATE_CONSUMER_OFFSET, RequestCode.HEART_BEAT, RequestCode.LOCK_BATCH_MQ),
     *(RequestCode.UPDATE_AND_CREATE_TOPIC, RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP),
 )
-"""What makes something of a name: topics, queues, groups, offsets, members, locks."""
+"""The requests that create something with a name: topics, queues, groups, offsets, members, locks."""
 
 
 @pytest.mark.parametrize("code", MAKING, ids=lambda code: code.name)
 def test_the_same_requests_succeed_with_a_valid_name(code: RequestCode) -> None:
-    """Without this, the test above could pass for another reason."""
+    """Without this control, the test of paths could pass because all its requests are refused anyway."""
 
     async def scenario(world: World) -> set[int]:
         await world.producer.send(Message("T", b"first"))  # at commit offset 0, which the answer contains
