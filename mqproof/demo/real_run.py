@@ -32,7 +32,7 @@ _ORDERED: Final = ("ordered-1", "ordered-2")
 _DELAYED: Final = ("delayed-1", "delayed-2")
 _RETRIED: Final = "retried"
 _SMALL: Final = 100
-"""Messages of each ordered, delayed and retried producer."""
+"""The number of messages of each producer of ordered, delayed or retried messages."""
 _MASTER: Final = "broker-a"
 _SLAVE: Final = "broker-a-1"
 _MEMBERS: Final = ("n0", "n1", "n2")

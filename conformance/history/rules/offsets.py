@@ -30,7 +30,7 @@ class _Running:
     client: str
     offset: int
     least: int
-    """The minimum of its offset and those of concurrent commits: any of them may be the last."""
+    """The minimum of this commit's offset and those of concurrent commits: any of them may be the last."""
     unanswered: bool
 
 
