@@ -24,7 +24,7 @@ EXPECTED: Final = "remoting://HOST:PORT[,HOST:PORT], impl, apache:4.9 or apache:
 
 @contextmanager
 def servers(target: str) -> Iterator[list[Address]]:
-    """Yield the addresses: a name server only, a broker only, or both in any order.
+    """Yield the target's addresses: a name server, a broker, or both in any order. Start it if necessary.
 
     Raises:
         UnknownTargetError, TargetError.

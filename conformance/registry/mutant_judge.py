@@ -69,7 +69,7 @@ class Hunt:
 
     suite: str
     mutants: Mapping[str, Mutant]
-    """By name; mutant names are unique over all suites."""
+    """The mutants by name. Their names are unique over all suites."""
     judge: Callable[[Mutant, Search], Result]
     """Returns HELD if the mutant was detected, VIOLATED if it survived."""
 

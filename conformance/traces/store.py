@@ -49,12 +49,12 @@ class _Life:
 
     mode: str
     begin: int
-    """Commit offset up to which everything is settled."""
+    """The commit offset before which every record is settled: durable and dispatched."""
     records: list[_Record] = field(default_factory=list)
     flushed: int = 0
     dispatched: int = 0
     offset_base: dict[Queue, int] = field(default_factory=dict)
-    """Queue offset of the first record of each queue after the settled ones."""
+    """By queue, the queue offset of the first record that is not settled."""
     out: list[TraceEvent] = field(default_factory=list)
     seqs: list[int] = field(default_factory=list)
     names: dict[Queue, str] = field(default_factory=dict)

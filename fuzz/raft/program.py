@@ -34,7 +34,7 @@ It is long enough for several rounds of timeout and vote.
 """
 _EXPIRY_MS: Final = 700.0
 _LOADS: Final = (1.0, 5.0, 10.0, 30.0)
-"""Messages per second."""
+"""The possible rates of sends, in messages per second."""
 
 
 def random_program(seed: int) -> bytes:

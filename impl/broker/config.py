@@ -34,7 +34,7 @@ class BrokerConfig:
     cluster: str = "DefaultCluster"
     """The name of the broker's cluster."""
     broker_id: int = 0
-    """0 is a master."""
+    """The broker's id; 0 is a master."""
     host: str = "127.0.0.1"
     """The address to listen on."""
     port: int = 10911

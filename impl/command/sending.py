@@ -38,7 +38,7 @@ class SendJob:
     """Receives a line for each message."""
     group: str = "mqproof_producer"
     batch: int = 1
-    """Messages in one request."""
+    """The number of messages in one request."""
     sharding_key: str | None = None
     """Messages of one key go to one queue, and so stay in order."""
     credentials: Credentials | None = None

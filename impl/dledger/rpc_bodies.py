@@ -79,7 +79,7 @@ class PushRequest(Message, frozen=True, kw_only=True):
     total_size: int = 0
     count: int = 0
     kept_by_all: int = NO_INDEX
-    """Every member is known to have the log durably up to this index. Only mqproof uses the field."""
+    """The index up to which every member is known to have the log durably. Only mqproof uses the field."""
 
 
 class PushResponse(Message, frozen=True, kw_only=True):

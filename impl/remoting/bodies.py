@@ -290,7 +290,7 @@ class RunningInfo(_Body, frozen=True):
     """The queues that the client reads, keyed by MessageQueue."""
     properties: dict[str, str] = {}
     status_table: dict[str, TopicPace] = {}
-    """Keyed by topic."""
+    """The rates of consumption by topic."""
     subscription_set: list[Subscription] = []
 
 
@@ -326,7 +326,7 @@ class QueueProgress(_Body, frozen=True):
 class ConsumeStats(_Body, frozen=True):
     consume_tps: float = 0.0
     offset_table: dict[ObjectKey, QueueProgress] = {}
-    """Keyed by MessageQueue."""
+    """The progress in each queue, keyed by MessageQueue."""
 
 
 class ConsumeStatsList(_Body, frozen=True):
@@ -360,7 +360,7 @@ class CorrectionOffsets(_Body, frozen=True):
     """The response body of QUERY_CORRECTION_OFFSET."""
 
     correction_offsets: dict[int, int]
-    """Keyed by queue id."""
+    """The offsets, keyed by queue id."""
 
 
 class QueueEntry(_Body, frozen=True):
@@ -401,14 +401,14 @@ class QueueExtent(_Body, frozen=True):
 
 class TopicStats(_Body, frozen=True):
     offset_table: dict[ObjectKey, QueueExtent] = {}
-    """Keyed by MessageQueue."""
+    """The extent of each queue, keyed by MessageQueue."""
 
 
 class QueueOffsets(_Body, frozen=True):
     """The request body of RESET_CONSUMER_CLIENT_OFFSET, and the response to INVOKE_BROKER_TO_RESET_OFFSET."""
 
     offset_table: dict[ObjectKey, int] = {}
-    """Keyed by MessageQueue."""
+    """The offsets, keyed by MessageQueue."""
 
 
 class ListedOffset(_Body, frozen=True):
@@ -428,9 +428,9 @@ class ConsumerStatus(_Body, frozen=True):
     """The responses to GET_CONSUMER_STATUS_FROM_CLIENT and INVOKE_BROKER_TO_GET_CONSUMER_STATUS."""
 
     consumer_table: dict[str, dict[ObjectKey, int]] = {}
-    """Keyed by client id and MessageQueue."""
+    """The offsets of each client, keyed by client id and then by MessageQueue."""
     message_queue_table: dict[ObjectKey, int] = {}
-    """Keyed by MessageQueue."""
+    """The offsets of the answering client, keyed by MessageQueue."""
 
 
 class TimeSpan(_Body, frozen=True):

@@ -63,7 +63,7 @@ class SendRequest(Header):
     queue_id: Int
     sys_flag: Int
     born_timestamp: Long
-    """Milliseconds of the client's clock."""
+    """When the client created the message, in milliseconds of its own clock."""
     flag: Int
     """The application's flag, stored unchanged."""
     properties: str | None = None
@@ -167,14 +167,14 @@ class PullRequest(Header):
     queue_offset: Long
     max_msg_nums: Int
     sys_flag: Int
-    """PULL_* bits."""
+    """The flags of the request: bits named PULL_*."""
     commit_offset: Long
     suspend_timeout_millis: Long
     sub_version: Long
     subscription: str | None = None
     expression_type: str | None = None
     max_msg_bytes: Int | None = None
-    """5.x"""
+    """Only clients of 5.x send this field."""
 
 
 class PullResponse(Header):
@@ -440,7 +440,7 @@ class AccountRequest(Header):
     default_topic_perm: str | None = None
     default_group_perm: str | None = None
     topic_perms: str | None = None
-    """`T=PUB,U=DENY`"""
+    """The permissions of topics, for example `T=PUB,U=DENY`."""
     group_perms: str | None = None
 
 
@@ -454,7 +454,7 @@ class WhiteAddressesRequest(Header):
     """The request header of UPDATE_GLOBAL_WHITE_ADDRS_CONFIG."""
 
     global_white_addrs: str
-    """Separated by commas."""
+    """The addresses, separated by commas."""
 
 
 class AclVersionResponse(Header):
@@ -477,7 +477,7 @@ class RegisterBrokerRequest(Header):
     cluster_name: str
     ha_server_addr: str
     broker_id: Long
-    """0 is the master."""
+    """The broker's id; 0 is the master."""
     compressed: bool = False
     body_crc32: Int = msgspec.field(name="bodyCrc32", default=0)
     """CRC-32 of the body as sent, without its top bit; 0 means "do not check"."""

@@ -28,7 +28,7 @@ class Contract:
     cases: Callable[[], Iterable[tuple[Any, ...]]]
     """Returns arguments that are all tried, in case CrossHair neither refutes nor confirms the contract."""
     bound: str
-    """The extent of those cases, in words."""
+    """Which arguments `cases` returns, in words."""
 
     @property
     def module_name(self) -> str:

@@ -117,7 +117,7 @@ Attempt ==
     /\ waiting' = TRUE
     /\ UNCHANGED <<strategy, route, penalty, owed>>
 
-\* The table is kept only if the strategy is on.
+\* Penalties are recorded only if the latency fault strategy is on.
 Penalise(b, ticks) ==
     /\ penalty' = IF strategy THEN [penalty EXCEPT ![b] = ticks] ELSE penalty
     /\ owed' = IF strategy THEN [owed EXCEPT ![b] = ticks] ELSE owed

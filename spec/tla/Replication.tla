@@ -531,8 +531,8 @@ SlaveIsPrefix ==
     \/ phase["master"] # "up" /\ IsPrefix(log["master"], log["slave"])
     \/ forked /\ ~Following
 
-\* REPL-3: only a waiting part is given up; an answer confirms every requested part or names the part that was
-\* not reached
+\* REPL-3: a flush or a replication times out only while the send waits for it; an answer confirms everything that
+\* was requested, or its status names what was not reached
 StatusHonest ==
     [][\A m \in Messages :
         LET was == request[m]

@@ -105,7 +105,8 @@ Flushed ==
               /\ flushed' = [flushed EXCEPT ![n] = Event.index]
               /\ UNCHANGED <<modes, phase, log, committed, connection, masterMemory, slaveMemory, clients, history>>
 
-\* A part that is reached now was given up before, and the later answer shows it.
+\* A later answer shows that the send's wait for the flush or for the slave had timed out, even if the message is
+\* flushed or replicated now.
 ShowsTimeout(m) ==
     \E k \in l..Len(Traces[t]) :
         Traces[t][k].event = "answer" /\ Traces[t][k].message = m /\ Traces[t][k].status # "SEND_OK"
