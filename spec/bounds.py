@@ -219,7 +219,7 @@ def _so_far(error: TlcError) -> int:
 
 
 def table(comparisons: Iterable[Comparison]) -> Table:
-    """Return the table with one row per growth."""
+    """Return the table of results, with one row for each constant that was increased."""
     columns = ("model", "run", "constant", "from", "to", "states", "new kinds", "new outcomes", "the first")
     return Table("Bounds grown by one", columns, tuple(map(_row, comparisons)))
 

@@ -13,7 +13,7 @@ NORMAL: int = 1
 NO_OP: int = 2
 """`Entry.magic` of the entry that starts a leader's term.
 
-Later DLedger has it; older versions read only 1.
+Later versions of DLedger write such entries. Older versions accept only entries whose magic is 1.
 """
 
 NO_INDEX: int = -1

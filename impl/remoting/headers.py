@@ -354,7 +354,7 @@ class QueueEntriesRequest(Header):
     topic: str
     queue_id: Int
     index: Long
-    """A queue offset."""
+    """The queue offset of the first entry."""
     count: Int
     consumer_group: str | None = None
 
@@ -379,7 +379,7 @@ class ResetOffsetRequest(Header):
     topic: str
     group: str
     timestamp: Long
-    """Milliseconds; -1 means the end of each queue."""
+    """Where to reset to: a time in milliseconds; -1 means the end of each queue."""
     is_force: bool
     """Whether to move forward too, beyond the offset that the group has consumed."""
     queue_id: Int | None = None

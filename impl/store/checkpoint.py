@@ -61,7 +61,7 @@ class Checkpoint:
 
     @property
     def safe_timestamp_ms(self) -> int:
-        """Everything stored before this time is durable, queue entries included. The margin is RocketMQ's."""
+        """All records and queue entries stored before this time are durable. RocketMQ also subtracts this margin."""
         return max(0, min(self.log_timestamp_ms, self.queues_timestamp_ms) - _MARGIN_MS)
 
     def encode(self) -> bytes:

@@ -182,7 +182,7 @@ def flush_log(_scope: Scope, s: State, n: Term) -> tuple[Term, State]:
 
 
 def _reached(scope: Scope, s: State, m: Term, limit: Term) -> Term:
-    """Position(m) <= limit."""
+    """Every record of the message is within the limit: Position(m) <= limit in the module."""
     return scope.every(
         INDEX,
         lambda i: implies(conjunction(i <= s.log_length(MASTER), s.log(MASTER, i) == m), i <= limit),

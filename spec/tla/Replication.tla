@@ -806,7 +806,7 @@ NeverStuck ==
 \* FLUSH-7
 SendAnswered == \A m \in Messages : answer[m] = "waiting" ~> answer[m] # "waiting"
 
-\* REPL-5: the logs become equal, unless there is no master any more, or the master lost records of the slave
+\* REPL-5: the logs become equal, unless there is no master any more, or the master lost records that the slave has
 SlaveCatchesUp ==
     log["slave"] # log["master"] ~> log["slave"] = log["master"] \/ forked \/ phase["master"] = "gone"
 
