@@ -47,7 +47,7 @@ class Stimulus:
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """One behaviour."""
+    """One behaviour of a model, as steps to replay."""
 
     initial: Variables
     steps: tuple[Stimulus, ...]

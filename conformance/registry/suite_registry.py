@@ -58,7 +58,7 @@ class Registered(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A suite of drawn examples."""
+    """A suite whose examples Hypothesis draws."""
 
     about: str
     load: Callable[[], Suite]

@@ -61,7 +61,7 @@ class Checkpoint:
 
     @property
     def safe_timestamp_ms(self) -> int:
-        """All records and queue entries stored before this time are durable. RocketMQ also subtracts this margin."""
+        """All records and queue entries stored before this time are durable. RocketMQ has the same margin."""
         return max(0, min(self.log_timestamp_ms, self.queues_timestamp_ms) - _MARGIN_MS)
 
     def encode(self) -> bytes:

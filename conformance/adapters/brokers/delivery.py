@@ -51,7 +51,7 @@ class _Line:
 
 
 class BrokerDelivery(OnEnvironment):
-    """A broker in an environment."""
+    """The target of the delivery suite that drives a broker in an environment."""
 
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)

@@ -28,7 +28,7 @@ _READS_MAX: Final = 1000
 
 
 class BrokerRetry(OnEnvironment):
-    """A broker in an environment."""
+    """The target of the retry suite that drives a broker in an environment."""
 
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
