@@ -30,9 +30,9 @@ def _head(shape: int) -> bytes:
 
 ELECTED_PROGRAM = _head(ELECTED) + fault("pause", 1, 16, 60) + fault("crash", 1, 60, 8)
 TESTING_ALL = (0, 5, 10, 15, 20, 32)
-"""Few seeds that together judge by every invariant."""
+"""Few seeds that together test every invariant."""
 FOUND_ONCE = (2932, 3103, 8016, 8771, 9185, 9822)
-"""Of the deep profile: each found something in the broker or in its judge that is mended."""
+"""Seeds of the deep profile. Each one found a defect of the broker or of the judge, since corrected."""
 
 
 def _play(seed: int) -> Counter[str]:
