@@ -23,11 +23,14 @@ COMMANDS: Final = {
     ),
     "check": ("mqproof.spec.cli", "Model-check with TLC."),
     "simulate": ("mqproof.spec.cli", "Print and draw a random behaviour of a model."),
-    "explore": ("mqproof.reference.cli", "Explore the reference's states, in processes or on Spark."),
-    "equiv": ("mqproof.reference.cli", "Show that the reference equals TLC's state graph."),
-    "prove": ("mqproof.reference.cli", "Prove invariants with Z3, and contracts with CrossHair."),
+    "explore": (
+        "mqproof.reference.commands.cli",
+        "Explore the reference's states, in processes or on Spark.",
+    ),
+    "equiv": ("mqproof.reference.commands.cli", "Show that the reference equals TLC's state graph."),
+    "prove": ("mqproof.reference.commands.cli", "Prove invariants with Z3, and contracts with CrossHair."),
     "mutate": (
-        "mqproof.reference.mutate_cli",
+        "mqproof.reference.commands.mutate_cli",
         "Break every action of the models; list what no check notices.",
     ),
     "matrix": ("mqproof.spec.guarantee.cli", "Decide what is lost under each configuration and fault."),

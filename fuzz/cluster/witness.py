@@ -23,7 +23,7 @@ from mqproof.impl.client.model import Sent as Stored
 from mqproof.impl.remoting.message import StoredMessage
 from mqproof.impl.replication.config import Role
 from mqproof.impl.store.config import FlushMode
-from mqproof.impl.store.record import RecordError, decode
+from mqproof.impl.store.files.record import RecordError, decode
 
 GROUP: Final = "G"
 RESERVED_MS: Final = 10_000

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 
 from mqproof.impl.remoting.message import StoredMessage
 from mqproof.impl.runtime.event_log import EventLog
-from mqproof.impl.store import record
-from mqproof.impl.store.checkpoint import Checkpoint, QueueCount
-from mqproof.impl.store.commit_log import CommitLog
 from mqproof.impl.store.config import StoreConfig
-from mqproof.impl.store.consume_queue import ConsumeQueue, ConsumeQueues, QueueGapError, QueueKey, Unit
-from mqproof.impl.store.deleted_topics import DeletedTopics
 from mqproof.impl.store.dispatch import Appended, Dispatcher, appended_record, emit_append
 from mqproof.impl.store.errors import StoreError
-from mqproof.impl.store.index import Index
+from mqproof.impl.store.files import record
+from mqproof.impl.store.files.checkpoint import Checkpoint, QueueCount
+from mqproof.impl.store.files.commit_log import CommitLog
+from mqproof.impl.store.files.consume_queue import ConsumeQueue, ConsumeQueues, QueueGapError, QueueKey, Unit
+from mqproof.impl.store.files.deleted_topics import DeletedTopics
+from mqproof.impl.store.files.index import Index
 from mqproof.impl.store.results import Recovery
 from mqproof.spec.events import Kind
 

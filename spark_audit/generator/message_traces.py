@@ -8,7 +8,7 @@ from typing import Final
 
 from mqproof.impl.client.messages.compression import deflated
 from mqproof.impl.remoting.message import Message
-from mqproof.impl.store import record
+from mqproof.impl.store.files import record
 
 TOPIC: Final = "RMQ_SYS_TRACE_TOPIC"
 GROUP: Final = "readers"

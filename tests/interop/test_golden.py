@@ -47,13 +47,13 @@ from mqproof.impl.runtime.network import SimulatedNetwork
 from mqproof.impl.runtime.runtime import simulated
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop
-from mqproof.impl.store import record
-from mqproof.impl.store.checkpoint import Checkpoint
-from mqproof.impl.store.consume_queue import Unit
 from mqproof.impl.store.dispatch import takes_queue_offset
-from mqproof.impl.store.index import key_hash
-from mqproof.impl.store.index_file import Header as IndexHeader
-from mqproof.impl.store.index_file import IndexFile, IndexShape
+from mqproof.impl.store.files import record
+from mqproof.impl.store.files.checkpoint import Checkpoint
+from mqproof.impl.store.files.consume_queue import Unit
+from mqproof.impl.store.files.index import key_hash
+from mqproof.impl.store.files.index_file import Header as IndexHeader
+from mqproof.impl.store.files.index_file import IndexFile, IndexShape
 
 GOLDEN = Path(__file__).with_name("golden")
 RELEASES = sorted(path.name for path in GOLDEN.iterdir() if path.is_dir())

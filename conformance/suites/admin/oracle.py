@@ -1,4 +1,6 @@
-"""The settings, messages and offsets that explain the answers of a broker (reference/administration.py).
+"""The settings, messages and offsets that explain the answers of a broker.
+
+See reference/rules/administration.py.
 
 Releases differ in whether offsets outlive their topic, and in whether the messages of a deleted topic are
 found. The oracle keeps both possibilities until an answer decides, or the suite does not query them. After a
@@ -26,9 +28,9 @@ from mqproof.conformance.suites.admin.steps import (
     ShowGroup,
     ShowTopic,
 )
-from mqproof.reference import administration
-from mqproof.reference.administration import Group, Topic
-from mqproof.reference.pulling import Queue, begins, tag_hash
+from mqproof.reference.rules import administration
+from mqproof.reference.rules.administration import Group, Topic
+from mqproof.reference.rules.pulling import Queue, begins, tag_hash
 
 T = TypeVar("T")
 

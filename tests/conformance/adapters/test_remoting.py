@@ -40,8 +40,8 @@ from mqproof.conformance.suites.routing.session import RoutingSession
 from mqproof.conformance.suites.routing.target import TOPICS
 from mqproof.conformance.suites.routing.target import Capability as Routing
 from mqproof.impl.runtime.network import Address
-from mqproof.reference.administration import READ, WRITE, Topic
 from mqproof.reference.flush import SYNC_FLUSH
+from mqproof.reference.rules.administration import READ, WRITE, Topic
 from mqproof.report.model import Exit, Verdict
 from tests.conformance.adapters import control
 
