@@ -202,7 +202,7 @@ class Store(ABC):
     def load(self, role: str | None = None) -> Recovery:
         """Lock the directory, recover its content, and make it readable.
 
-        `role` is the value of brokerRole that the event of the recovery reports. A master without slaves reports
+        `role` is the brokerRole that the event of the recovery reports. A master without slaves reports
         its role in no other event.
 
         Raises:
