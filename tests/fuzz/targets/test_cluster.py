@@ -20,7 +20,7 @@ from mqproof.spec.events import Event, Kind, encode
 from tests.fuzz.seeds import UNBEGUN, hold, parts
 
 ROOT = Path(__file__).parents[3]
-ALONE, ASYNC_MASTER, SYNC_MASTER, ELECTED = 0, 1, 2, 192
+ASYNC_MASTER, SYNC_MASTER, ELECTED = 1, 2, 192
 SYNC_FLUSH = 4
 
 
