@@ -64,7 +64,7 @@ def live_through(
 def live_through_all(
     decided: Matrix, faults: Mapping[str, str], runs: int = RUNS, workers: int = 1
 ) -> Iterator[Lived]:
-    """Yield the results of the entries of the guarantee matrix, in its order and as soon as they are available.
+    """Yield the results of the entries of the guarantee matrix, in its order, each as soon as it is known.
 
     If `faults` has the key `fault`, only the entries with this fault are run. Entries that cannot occur are
     left out.
