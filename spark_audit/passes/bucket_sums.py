@@ -132,7 +132,7 @@ def of_partition(partition: Partition, plan: BucketPlan) -> Iterator[pa.RecordBa
 
 
 def cut_ids(batch: pa.RecordBatch, prefix: int) -> tuple[int, Texts]:
-    """Return a byte count and texts: that many first bytes of each text are the row's bucket."""
+    """Return the length of the buckets in bytes, and texts that begin with the bucket of their row."""
     ids = batch["msg_id"]
     if prefix and pc.all(pc.string_is_ascii(ids)).as_py() is not False:
         return prefix, texts(ids)
