@@ -254,7 +254,7 @@ def _summed(most: int, rows: _Rows, of: _Meanings) -> tuple[Ints, Hashes]:
 
 @compiled
 def _is_class_clean(totals: Ints, acks: int, appends: int, expected: int) -> bool:
-    """Return whether each role of a class covers the messages of its sends, each the same number of times."""
+    """Return whether each role of a class has all messages that were sent, each of them equally often."""
     sends, ids = totals[SEND, 0], totals[SEND, 1]
     if sends <= 0:
         return False
