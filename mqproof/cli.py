@@ -83,7 +83,7 @@ RENAMED: Final = {
 """Maps a command name to its old option names, which still work with a warning, and the new ones."""
 
 _TOOL_FAILED: Final = 4
-"""Equal to `mqproof.report.model.Exit`, which is not imported so that a broker starts fast."""
+"""The exit code `Exit.TOOL`. `mqproof.report.model` is not imported, so that a broker starts fast."""
 
 _EPILOG: Final = (
     "Exit codes: 0 held; 1 violated; 2 wrong use or bad input; 3 inconclusive; 4 a tool or mqproof failed; "

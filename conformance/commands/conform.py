@@ -217,7 +217,7 @@ def _conducted(options: "RunOptions", names: list[str], *, named: bool) -> "list
 
 
 def _no_target(parts: "list[Part]", target: str) -> str:
-    """Return why no suite has such a target: one reason is enough, but each suite has its own mutants."""
+    """Return why no suite has the target: the first suite's reason, or the mutants that each suite has."""
     from mqproof.conformance.engine.targets import UnknownMutantError
 
     known = {part.suite: part.refusal.known for part in parts if isinstance(part.refusal, UnknownMutantError)}

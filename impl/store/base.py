@@ -202,7 +202,8 @@ class Store(ABC):
     def load(self, role: str | None = None) -> Recovery:
         """Lock the directory, recover its content, and make it readable.
 
-        `role` is brokerRole for the event log. A master without slaves logs it nowhere else.
+        `role` is the brokerRole that the event of the recovery reports. A master without slaves reports
+        its role in no other event.
 
         Raises:
             StoreError: another process has the directory (nothing was changed), a file that does not belong

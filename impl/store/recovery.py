@@ -304,9 +304,11 @@ def _is_deleted(stored: StoredMessage, deleted: DeletedTopics, births: dict[Queu
 
 
 def _make_room(parts: Parts, appended: Appended, *, is_oldest: bool) -> None:
-    """Prepare a queue for its first record, if its entries do not reach it and none is missing.
+    """Clear a queue whose entries do not adjoin this record, so that it begins with the record.
 
-    The queue then begins with this record. `is_oldest` means that the log no longer has earlier records.
+    This is done if the first files of the queue are missing, and if the log no longer has the records of the
+    entries between. `is_oldest` means that older segments of the log were deleted, so that this is the oldest
+    record of the queue.
     """
     offset = appended.queue_offset
     queue = parts.queues.find_or_make(appended.topic, appended.queue_id)

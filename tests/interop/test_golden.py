@@ -268,7 +268,7 @@ def test_a_record_is_encoded_as_recorded(release: str) -> None:
 
 
 def _parted(data: bytes) -> tuple[bytes, bytes]:
-    """Return a record with IPv4 hosts up to the length of its properties, and its properties."""
+    """Split a record that has IPv4 hosts: return the part before the properties, and the properties."""
     topic_at = 88 + int.from_bytes(data[84:88], "big")
     at = topic_at + 1 + data[topic_at]
     return data[:at], data[at + 2 :]

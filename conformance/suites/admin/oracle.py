@@ -108,7 +108,7 @@ def _after(state: State, operation: Operation) -> Iterable[State]:
 
 
 def _is_observable(state: State, operation: Operation) -> bool:
-    """Return whether the broker may answer this in the state."""
+    """Return whether the answer of the operation is one that the broker may give in the state."""
     match operation:
         case ShowTopic(topic, settings):
             return state.topic(topic) == settings
