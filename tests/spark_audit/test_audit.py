@@ -130,7 +130,7 @@ def test_in_logs_of_clients_alone_a_delayed_message_is_lost_if_it_has_a_place_th
 ) -> None:
     """Our producers tell none; one that does is taken at its word.
 
-    See docs/reference/protocol/event-log.md, "Event log".
+    See docs/reference/protocol/event-log.md, "Event writers and audit inputs".
     """
     story = Story()
     for number, msg_id in enumerate(("m_put", "m_waits")):
