@@ -207,6 +207,6 @@ class _Progress:
         self._stream.flush()
 
     def end(self) -> None:
-        """Leave the terminal's line to what follows."""
+        """Erase the progress line on a terminal, so that the next output replaces it."""
         self._stream.write(self._erase)
         self._stream.flush()

@@ -19,7 +19,7 @@ from mqproof.standard_streams import guarded
 COMMANDS: Final = {
     "demo": (
         "mqproof.demo.cli",
-        "Run the main job: models, equivalence, a run with kills, its audit.",
+        "Run a small part of every layer, and audit real brokers.",
     ),
     "check": ("mqproof.spec.cli", "Model-check with TLC."),
     "simulate": ("mqproof.spec.cli", "Print and draw a random behaviour of a model."),

@@ -18,7 +18,7 @@ class Shell(StrEnum):
 
 @app.callback()
 def _root() -> None:
-    """Keeps `completion` a command of its own."""
+    """Let typer keep `completion` as a named command although the app has only this one."""
 
 
 @app.command()

@@ -180,7 +180,7 @@ def _explored(
 
 @contextmanager
 def _explorer(workers: int, spark: str | None) -> "Iterator[Explore]":
-    """What explores: so many processes, or Spark on that master."""
+    """Yield the explorer: one with this number of processes, or one on Spark if a master is given."""
     from mqproof.reference.explorer import parallel
 
     if spark is None:

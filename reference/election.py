@@ -28,11 +28,11 @@ class Config:
     candidates: tuple[str, ...] = ("n1",)
     """Nodes that may be candidates; the others only vote."""
     terms_max: int = 1
-    """Terms that may begin before the calm."""
+    """The number of terms that may begin before the calm."""
     crashes_max: int = 1
     losses_max: int = 0
     calm_terms: int = 0
-    """Terms that may begin in the calm; with 0 there is no calm."""
+    """The number of terms that may begin in the calm; with 0 there is no calm."""
     refusals: bool = False
     """Whether clients send requests to nodes that do not lead."""
 

@@ -32,7 +32,7 @@ from mqproof.spec.tlc.graph import (
 Label = tuple[str, Parameters]
 Steps = dict[StateT, set[tuple[Label, StateT]]]
 GroundLabels = dict[tuple[str, tuple[str, ...]], Label]
-"""Labels by operator and arguments, as TLA+ text."""
+"""Maps an operator and its arguments, as TLA+ text, to a label of the reference."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ def _arguments_by_operator(labels: GroundLabels) -> dict[str, list[tuple[str, ..
 
 
 def _parsed(labels: GroundLabels) -> dict[tuple[str, tuple[Any, ...]], Label]:
-    """Return the labels by the values of their arguments, as they are in TLC's graph."""
+    """Return the labels with arguments as values instead of TLA+ text, because TLC's graph has values."""
     return {
         (operator, tuple(map(values.parse, arguments))): label
         for (operator, arguments), label in labels.items()

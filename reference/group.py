@@ -52,7 +52,7 @@ def initial(config: Config) -> tuple[State, ...]:
 
 
 def owe(state: State, service: delivery.State) -> State:
-    """Owe: each stored message is owed one delivery."""
+    """Owe: one delivery of each stored message is due."""
     owed = tuple(
         (*owed[: len(queue)], *(1,) * (len(queue) - len(owed)))
         for owed, queue in zip(state.owed, service.queue, strict=True)

@@ -77,7 +77,7 @@ def drop(_config: Config, state: State, member: str) -> State | None:
 
 
 def ask(config: Config, state: State, member: str) -> State | None:
-    """Ask: the first time, and to renew."""
+    """Ask: a member requests the lock for the first time, or requests its renewal."""
     m = config.members.index(member)
     if member not in state.assigned or state.asking[m] != "no" or state.asked[m] != config.renew_every:
         return None
@@ -112,7 +112,10 @@ def lose(config: Config, state: State, member: str) -> State | None:
 
 
 def lose_unlock(config: Config, state: State, member: str) -> State | None:
-    """LoseUnlock: only after the listener has returned, and while no lock request is in progress."""
+    """LoseUnlock: an unlock request is lost.
+
+    A member sends it only after its listener has returned, and while no lock request is in progress.
+    """
     m = config.members.index(member)
     if member not in state.leaving or member in state.calls or state.asking[m] != "no":
         return None
@@ -122,7 +125,7 @@ def lose_unlock(config: Config, state: State, member: str) -> State | None:
 
 
 def unlock_queue(config: Config, state: State, member: str) -> State | None:
-    """UnlockQueue: as LoseUnlock, but the broker receives it."""
+    """UnlockQueue: as LoseUnlock, but the broker receives the request."""
     after = lose_unlock(config, state, member)
     return after._replace(holder=NO_MEMBER, held=0) if after and after.holder == member else after
 
@@ -163,7 +166,7 @@ def tick(config: Config, state: State) -> State | None:
 
 
 def restart(config: Config, state: State) -> State | None:
-    """Restart: the lock table is in memory only."""
+    """Restart: the broker restarts and loses its lock table, which is in memory only."""
     if not config.faults or state.holder == NO_MEMBER:
         return None
     believers = {m for m in config.members if m in state.calls or trusts(config, state, m)}

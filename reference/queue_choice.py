@@ -107,7 +107,7 @@ def wanted(candidates: Set[str], last: str | None) -> frozenset[str]:
 
 
 def passed(route: Sequence[str], queue_count: int, counter: int, brokers: Set[str]) -> int:
-    """Passed: the number of queues, from the round robin's position, before one of these brokers.
+    """Passed: how many queues the round robin skips before it reaches a queue of one of these brokers.
 
     `brokers` contains at least one of the sorted `route`. Raises StopIteration otherwise.
     """
@@ -136,7 +136,7 @@ def attempt(config: Config, state: State) -> State | None:
 
 
 def _penalised(config: Config, state: State, broker: str, ticks: int) -> State:
-    """Penalise: the table is kept only if the strategy is on."""
+    """Penalise: penalties are recorded only if the latency fault strategy is on."""
     if not state.strategy:
         return state
     b = config.brokers.index(broker)

@@ -33,7 +33,7 @@ class Config:
     holders: tuple[str, ...] = ()
     """Broker names whose brokers have the topic from the start."""
     heartbeat_every: int = 1
-    """In ticks, like the next three."""
+    """The period of registrations. This and the next three values are in ticks."""
     scan_every: int = 1
     expiry: int = 2
     poll_every: int = 1

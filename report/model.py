@@ -73,7 +73,7 @@ class Result:
     found: int = 0
     """The total number of violations, if `witnesses` holds only some of them."""
     all_in: str = ""
-    """The file that contains all of them."""
+    """The file that contains all violations."""
 
     def __post_init__(self) -> None:
         if self.verdict is Verdict.HELD and not any(self.counts.values()):

@@ -1,6 +1,6 @@
-"""Runs the checks over an event log and judges what they found.
+"""Runs the checks over an event log and judges their findings.
 
-A verdict rests on the evidence: having seen nothing is unknown, and so is what missing rows could explain.
+The verdict is unknown if there is no evidence, or if missing rows could explain the violations.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 
 from mqproof.spark_audit.checks import EVENT_CHECKS, Check
 from mqproof.spark_audit.evidence.collect import Collected, collected
-from mqproof.spark_audit.evidence.history import ALONE, History
+from mqproof.spark_audit.evidence.history import NO_HISTORY, History
 from mqproof.spark_audit.evidence.options import Options
 from mqproof.spark_audit.evidence.skew import with_skew
 from mqproof.spark_audit.evidence.tables import Evidence
@@ -44,17 +44,18 @@ def audit(
     replay: str = "",
     pictures: bool = True,
     progress: Callable[[str], None] | None = None,
-    history: History = ALONE,
+    history: History = NO_HISTORY,
 ) -> Audit:
     """Judge the log by the checks. Writes all findings below `scratch`, which must exist.
 
-    With the `history` of an incremental run only the findings are reported that no earlier run had.
+    With the `history` of an incremental run, only findings that no earlier run had are reported.
 
     Checks of stores need `store`. `unreadable_rows` were in the input and are not in the log: like missing
-    ones, they weaken the verdicts. So are those of `given_rows`, all that the input has, which are not there.
+    rows, they weaken the verdicts. If `given_rows` (all rows of the input) is given, unreadable rows are
+    derived from it.
 
     Raises:
-        InputError: two nodes go by one name. pyspark's own errors: a file turns out to be damaged.
+        InputError: two nodes have the same name. pyspark's own errors: a file is damaged.
     """
     say = progress or (lambda _: None)
     with collected(log, options, store, history, pictures=pictures, scratch=scratch) as seen:
@@ -67,7 +68,7 @@ def audit(
         judging = Judging(evidence, tallies, overview.rows, missing, scratch, history, replay, say)
         judged = run_checks(checks, judging)
         shown = _pictures(evidence, seen, say) if pictures and overview.rows else {}
-        withdrawn = history.close(evidence, seen.looked, brokers, scratch, judged.ran)
+        withdrawn = history.close(evidence, seen.examined, brokers, scratch, judged.ran)
         return Audit(
             overview=overview,
             tallies=tallies,
@@ -84,8 +85,8 @@ def audit(
 
 
 def _pictures(evidence: Evidence, seen: Collected, say: Callable[[str], None]) -> dict[str, list[Any]]:
-    say("numbers of the plots")
-    return draw(evidence, seen.overview, seen.looked.profile, seen.looked.own)
+    say("computing the plots")
+    return draw(evidence, seen.overview, seen.examined.profile, seen.examined.own)
 
 
 __all__ = [

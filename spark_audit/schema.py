@@ -1,4 +1,4 @@
-"""The two table shapes of the audit: events in, findings out; and the check that a table has its columns."""
+"""The table schemas of the audit: events as input, findings as output; and a check for missing columns."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -16,12 +16,12 @@ _SPARK_TYPES: Final[dict[str, t.DataType]] = {
 }
 
 EVENTS: Final = t.StructType([t.StructField(name, _SPARK_TYPES[kind]) for name, kind in COLUMNS.items()])
-"""An event log as Spark sees it: exactly the columns of spec.events, in that order."""
+"""An event log in Spark: exactly the columns of spec.events, in that order."""
 
 FINDINGS: Final = t.StructType(
     [
         t.StructField("invariant", t.StringType()),  # catalogue id
-        t.StructField("rule", t.StringType()),  # which way it was broken, e.g. lost-write
+        t.StructField("rule", t.StringType()),  # the kind of violation, e.g. lost-write
         t.StructField("severity", t.StringType()),  # critical (data lost or invented) | error
         t.StructField("cause", t.StringType()),  # null: a violation; else why it is legal
         t.StructField("broker", t.StringType()),
@@ -37,7 +37,7 @@ FINDINGS: Final = t.StructType(
         t.StructField("evidence", t.StringType()),
     ]
 )
-"""What every check returns. A finding is a row that needs explaining; one without a cause is a violation."""
+"""The result of every check. A finding without a cause is a violation."""
 
 PASS: Final = t.StructType(
     [
@@ -52,24 +52,24 @@ PASS: Final = t.StructType(
         for name in names.split()
     ]
 )
-"""What the pass over a log yields: of each partition the rows of profile.py, sequences.py and bucket_sums.py,
-told apart by `part`."""
+"""The results of the pass over a log: for each partition, the rows of profile.py, sequences.py and
+bucket_sums.py. The column `part` distinguishes them."""
 
 KEY: Final = ("invariant", "rule", "broker", "topic", "queue_id", "queue_offset", "msg_id", "group")
-"""The columns that tell two findings apart, and by which ground truth is compared."""
+"""The columns that distinguish two findings, and by which the ground truth is compared."""
 
 
 class SchemaError(ValueError):
-    """A table lacks a column that a check rests on. The message says what was asked and what was there."""
+    """A table lacks a required column. The message names the missing and the existing columns."""
 
 
-def require(frame: DataFrame, columns: Iterable[str], who: str) -> None:
-    """Refuse a table without the columns that `who` reads.
+def require(frame: DataFrame, columns: Iterable[str], caller: str) -> None:
+    """Raise an error if the table lacks a column that `caller` reads.
 
     Raises:
-        SchemaError: one is missing.
+        SchemaError: a column is missing.
     """
     if missing := [name for name in columns if name not in frame.columns]:
         raise SchemaError(
-            f"{who} needs column {', '.join(missing)}; the table has {', '.join(sorted(frame.columns))}"
+            f"{caller} needs column {', '.join(missing)}; the table has {', '.join(sorted(frame.columns))}"
         )

@@ -1,9 +1,10 @@
 """Checks whether the bounds are large enough: each constant is grown by one, and new behaviour is reported.
 
-Behaviour is abstracted in two ways. A kind of step is an action, a variable that it changed, and how: up,
-down, grew, emptied, ... A guard outcome is a place in the actions that TLC evaluated, so each condition that
-was true somewhere and each branch that was taken. If a larger model shows nothing new, the bounds hide
-nothing that this abstraction can express. If it shows something new, the difference should be examined.
+Behaviour is abstracted in two ways. A kind of step is an action, a variable that it changed, and how the
+variable changed: up, down, grew, emptied, ... A guard outcome is a place in an action that TLC evaluated. The
+places show which conditions were true somewhere, and which branches were taken. If a larger model shows
+nothing new, the bounds hide nothing that this abstraction can express. If it shows something new, the
+difference should be examined.
 """
 
 import re
@@ -218,7 +219,7 @@ def _so_far(error: TlcError) -> int:
 
 
 def table(comparisons: Iterable[Comparison]) -> Table:
-    """Return the table with one row per growth."""
+    """Return the table of results, with one row for each constant that was increased."""
     columns = ("model", "run", "constant", "from", "to", "states", "new kinds", "new outcomes", "the first")
     return Table("Bounds grown by one", columns, tuple(map(_row, comparisons)))
 

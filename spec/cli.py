@@ -180,7 +180,7 @@ def coverage(
 
 
 def _matching(invariants: "tuple[Invariant, ...]", globs: Sequence[str]) -> "tuple[Invariant, ...]":
-    """Those whose id or name matches one of the patterns; all when there is no pattern."""
+    """Return the invariants whose id or name matches one of the patterns; all if there is no pattern."""
     from fnmatch import fnmatchcase
 
     def fits(invariant: "Invariant", glob: str) -> bool:
@@ -219,7 +219,7 @@ def _write_json(file: Path | None, text: str) -> None:
 
 
 def _to_simulate(models: "Models", name: str, only: str | None) -> "Question":
-    """The run that is named; else the smoke run, or the first one of a model that has none."""
+    """Return the named run; without a name the smoke run, or the model's first run if it has none."""
     if only or any("smoke" in question.profiles for question in models.questions.get(name, ())):
         return _chosen(models, [name], "smoke", only)[0]
     return next(iter(models.questions.get(name, ())), None) or _chosen(models, [name], "smoke", None)[0]
@@ -239,7 +239,7 @@ def _chosen(models: "Models", names: list[str], profile: str, only: str | None) 
 
 
 def _draw_first(file: Path, answers: "tuple[Answer, ...]") -> None:
-    """The first counterexample of an unexpected violation, or else of an expected one."""
+    """Draw the first counterexample of an unexpected violation, or else of an expected one."""
     found = [answer for answer in answers if answer.trace is not None]
     unexpected = [answer for answer in found if overall(answer.results) is Verdict.VIOLATED]
     if not found:

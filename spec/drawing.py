@@ -60,12 +60,15 @@ class Table:
 
     lifelines: tuple[Lifeline, ...] = ()
     nodes: bool = False
-    """Whether the nodes of the states get lifelines after these."""
+    """Whether the nodes that occur in the states get lifelines too, after `lifelines`."""
     actions: Mapping[str, Shown] = field(default_factory=dict)
     vague: frozenset[str] = frozenset({"Next", "Serve", "Receive", "Fault"})
-    """Names of disjunctions. TLC reports no more for a step whose parameters depend on the state."""
+    """Names of disjunctions of actions.
+
+    For a step whose parameters depend on the state, TLC reports only the name of the enclosing disjunction.
+    """
     named: Callable[[State, State], str] = lambda _before, _after: ""
-    """Returns the action of such a step; "" if unknown."""
+    """Returns the action of a step for which TLC reported a name of `vague`; "" if it is unknown."""
     receivers: frozenset[str] = frozenset()
     """Actions that receive a message and are named after its kind."""
     extras: frozenset[str] = frozenset()
@@ -165,7 +168,7 @@ class _Flight:
     record: Function
     sent: int
     ends: list[tuple[int, bool]] = field(default_factory=list)
-    """The rows in which it ended, and whether it was lost there."""
+    """The rows in which the message ended, each with whether it was lost there."""
 
 
 class _Drawing:
@@ -283,7 +286,7 @@ class _Drawing:
 
 
 def _plain(text: str) -> str:
-    """Return TLA+ text in readable form: strings without quotes, arrows as arrows."""
+    """Return TLA+ text in readable form: without quotes, `|->` as a colon, `->` as an arrow."""
     return text.replace('"', "").replace(" |-> ", ": ").replace("->", "→")
 
 

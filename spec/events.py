@@ -86,7 +86,7 @@ class Event(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
     attempt: int | None = None
     keys: str | None = None
     born_ts: Number | None = None
-    """In microseconds, on the producer's clock."""
+    """When the producer created the message, in microseconds on its own clock."""
     attrs: dict[str, str] = {}
 
 

@@ -101,7 +101,7 @@ class Models:
     file: Path
     questions: dict[str, tuple[Question, ...]]
     traces: dict[str, TraceModule] = field(default_factory=dict)
-    """By model; only for models with settings for checking traces."""
+    """The trace modules by model, for the models that have one."""
 
     @property
     def libraries(self) -> tuple[Path, ...]:

@@ -27,7 +27,7 @@ class Plan:
 
     actions: tuple[str, ...]
     claims: tuple[str, ...]
-    """PROPERTY: the antecedent, as written in the module."""
+    """The antecedents of properties, each as `PROPERTY: the text in the module`."""
     job: Job
 
     def seen(self, outcome: Outcome) -> frozenset[str]:

@@ -32,12 +32,12 @@ class TestsByGroup(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no t
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> TestsByGroup:
-    """The marks of `--dist loadgroup` have no effect with pytest 9.2 and xdist 3.8."""
+    """Return TestsByGroup: with pytest 9.2 and xdist 3.8 the marks of `--dist loadgroup` have no effect."""
     return TestsByGroup(config, log)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print one line for each missing thing, however many tests need it."""
+    """Print one line for each reason why tests were skipped as not tested, with the number of tests."""
     skipped = terminalreporter.stats.get("skipped", [])
     reasons = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in skipped)
     for reason, count in reasons.items():

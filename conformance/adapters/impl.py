@@ -34,16 +34,16 @@ T = TypeVar("T")
 NODE: Final = "broker"
 _STORE: Final = "store"
 _SEGMENT_BYTES: Final = 1024
-"""Small, so that a run fills several segments."""
+"""The size of a segment: small, so that a run fills several segments."""
 _FLUSH_TIMEOUT_MS: Final = 6
 _CHECKPOINT_MS: Final = 1500
 _FLUSH_QUEUES_MS: Final = 10_000
-"""Checkpoints are frequent, so that recovery has one to start from.
+"""The interval between two flushes of the queues: longer than that between two checkpoints.
 
-Most of them precede the flush of the queues.
+Recovery then has a checkpoint to start from, and most checkpoints precede the flush of the queues.
 """
 _FLUSH_MS_MAX: Final = 4.0
-"""Before and after the fsync: some flushes take longer than _FLUSH_TIMEOUT_MS, most do not."""
+"""The maximum delay before and after an fsync: some flushes exceed _FLUSH_TIMEOUT_MS, most do not."""
 _PAUSES_S: Final = (0.0, 0.0, 0.0, 0.002, 0.7, 4.0, 12.0)
 """The pauses between two steps.
 

@@ -16,7 +16,7 @@ from mqproof.impl.remoting.command import new_request
 from mqproof.impl.runtime.network import Address as NetworkAddress
 
 _ROOM: Final = ("-Xmx512m", "-XX:MaxDirectMemorySize=1g")
-"""5.5.0 takes 4 MiB outside the heap for each thread; without this memory it leaves pops unanswered."""
+"""JVM options for enough memory: 5.5.0 takes 4 MiB outside the heap per thread, else it answers no pop."""
 _SAMPLE_TRIES: Final = 600
 _SAMPLE_SECONDS_MAX: Final = 10.0
 EXPECTED: Final = "remoting://HOST:PORT[,HOST:PORT], impl, apache:4.9 or apache:5"
@@ -24,7 +24,7 @@ EXPECTED: Final = "remoting://HOST:PORT[,HOST:PORT], impl, apache:4.9 or apache:
 
 @contextmanager
 def servers(target: str) -> Iterator[list[Address]]:
-    """Yield the addresses: a name server only, a broker only, or both in any order.
+    """Yield the target's addresses: a name server, a broker, or both in any order. Start it if necessary.
 
     Raises:
         UnknownTargetError, TargetError.

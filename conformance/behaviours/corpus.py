@@ -26,7 +26,7 @@ SCHEMA: Final = 1
 CORPUS: Final = Path(__file__).parent / "corpus"
 TLA: Final = Path(__file__).parents[2] / "spec" / "tla"
 SAMPLE_EVERY: Final = 16
-"""One in so many behaviours lists the disabled actions of one of its states."""
+"""One in SAMPLE_EVERY behaviours lists the disabled actions of one of its states."""
 _SPREAD: Final = 7919
 
 Variables = Mapping[str, Any]
@@ -47,7 +47,7 @@ class Stimulus:
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """One behaviour."""
+    """One behaviour of a model, as steps to replay."""
 
     initial: Variables
     steps: tuple[Stimulus, ...]

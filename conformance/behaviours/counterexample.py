@@ -39,7 +39,7 @@ class Answer:
     violated: str
     """The property that the counterexample violates."""
     left: Failure | None
-    """Where the target deviates from it."""
+    """Where the target deviates from the counterexample; None if it does not."""
     stuck_at: int | None
     """The step that the target cannot be made to take, which proves nothing.
 

@@ -66,7 +66,7 @@ class Found:
     label: Label
     """The action that is attempted there."""
     after: Any
-    """The state after it; None if it is refused."""
+    """The state after the action; None if the action is refused."""
     outcomes: tuple[Outcome, ...]
 
 

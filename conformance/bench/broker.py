@@ -53,9 +53,9 @@ class Amount:
     """The amount of work that is measured."""
 
     sends: int = 30_000
-    """Sends per throughput row; a tenth of that with one outstanding."""
+    """Number of sends in each measurement of throughput; a tenth of it with one outstanding send."""
     seconds: float = 5.0
-    """Duration of a latency row."""
+    """Duration of each measurement of latency."""
     warm_seconds: float = 5.0
     """Duration of the warm-up load on each new broker."""
     memory_sends: int = 1_000_000

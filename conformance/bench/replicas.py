@@ -26,7 +26,7 @@ IDS: Final = ("n0", "n1", "n2")
 GIVE_UP_S: Final = 6.0
 """Time without a message from the master after which members stop following it."""
 VOTE_WAIT_S: Final = 1.0
-"""Maximum additional time until they start an election."""
+"""Maximum additional time until members start an election."""
 _SECONDS_MAX: Final = 120.0
 _POLL_S: Final = 0.02
 _WARM_SENDS: Final = 500

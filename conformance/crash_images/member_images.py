@@ -40,7 +40,7 @@ class _Files:
         self._durable = 0
 
     def become(self, ballot: Ballot, log: Entries, durable: int) -> None:
-        """Write the next state to the disk."""
+        """Write this state of the member to the disk, in place of the previous one."""
         if ballot != self._ballot:
             self.disk.on_step = lambda step: self._in_between(step, ballot)
             ballot_file.write(self.disk, _BALLOT, ballot)

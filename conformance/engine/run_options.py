@@ -46,7 +46,7 @@ class RunOptions:
     def name_server(self) -> str:
         """The target's name for suites that find a broker through its name server.
 
-        The name server is the first address.
+        If `target` lists several addresses, the first one is the name server's; the others are left out.
         """
         return self.target.partition(",")[0] if self.target.startswith(REMOTING) else self.target
 

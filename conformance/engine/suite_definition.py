@@ -13,7 +13,7 @@ from mqproof.spec.catalogue import catalogue
 
 
 class Session(Protocol):
-    """One run of one target."""
+    """One run of the suite against one target."""
 
     dead: bool
     """True if the target does not start again."""

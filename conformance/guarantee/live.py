@@ -18,7 +18,7 @@ RUNS: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class Lived:
-    """The results of one entry on brokers."""
+    """The results of one entry of the guarantee matrix on brokers."""
 
     entry: Cell
     expected: Outcome
@@ -41,7 +41,7 @@ def keeps_acknowledged(outcome: Outcome) -> bool:
 def live_through(
     entry: Cell, expected: Outcome, counterexample: Trace | None, runs: int = RUNS, seed: int = 0
 ) -> Lived:
-    """Run one entry: its counterexample, if it has one, and `runs` random lives."""
+    """Run one entry of the guarantee matrix: its counterexample, if it has one, and `runs` random lives."""
     worst, failure, replayed = Outcome.NEVER, "", None
     if counterexample is not None:
         try:

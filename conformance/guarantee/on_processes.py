@@ -28,7 +28,7 @@ def entries(verdicts: Verdicts, chosen: Mapping[str, str]) -> list[Cell]:
 
 
 def live_through(entry: Cell, expected: Outcome, runs: int, folder: Path) -> Lived:
-    """Run one entry. Raises ClusterError, TimeoutError, OSError."""
+    """Run one entry of the guarantee matrix. Raises ClusterError, TimeoutError, OSError."""
     worst, failure = Outcome.NEVER, ""
     for seed in range(runs):
         played = live(entry, seed, expected, folder)

@@ -240,8 +240,8 @@ def _of_jepsen(operation: _Operation) -> Iterator[Line]:
 def write_elle(history: Iterable[Line]) -> bytes:
     """Return EDN for `elle-cli --model list-append`: a send appends to the list of its queue.
 
-    A consumer that polled a queue from its beginning without a gap has read that prefix of the list, at its
-    last poll.
+    A consumer that polled a queue from its beginning without a gap becomes one read: of the list's prefix
+    that it received, at the time of its last poll.
     """
     sorted_out = record(history)
     queues, ids, processes = _Numbers(), _Numbers(), _Numbers()

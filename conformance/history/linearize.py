@@ -98,7 +98,10 @@ def violation(elements: Sequence[Element], empties: Sequence[Empty] = ()) -> Vio
 def _judge(
     elements: Sequence[Element], empties: Sequence[Empty]
 ) -> tuple[list[Element], list[int]] | Violation:
-    """Return the elements with only possible instants, and an instant for each empty answer."""
+    """Return the elements with their intervals reduced to possible instants, and an instant for each `empty`.
+
+    If there is no order, return the violation instead.
+    """
     sound = []
     for element in elements:
         value, put_start, put_end, take_start, take_end = element

@@ -56,9 +56,9 @@ class Delivered(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     times: int = 0
     """Number of earlier returns (failed consumptions)."""
     born: int = 0
-    """Nanoseconds, the producer's clock. 0: not recorded."""
+    """When the producer created it: nanoseconds on the producer's clock. 0: not recorded."""
     stored: int = 0
-    """Nanoseconds, the broker's clock. 0: not recorded."""
+    """When the broker stored it: nanoseconds on the broker's clock. 0: not recorded."""
     offset_id: str = ""
     """The broker's id of the record, made of its address and its offset in the log."""
     queue: str = ""

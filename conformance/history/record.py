@@ -58,12 +58,12 @@ class Span(msgspec.Struct, gc=False):
 
     process: int | str
     start: int
-    """Index of its invoke line."""
+    """The index of the operation's invoke line."""
     end: int
     """Index of its last line. NEVER if there is none or it is `info`: the operation may take effect later."""
     began: int
     ended: int
-    """Nanoseconds."""
+    """When the operation ended, in nanoseconds."""
     outcome: Outcome
     error: str
 
@@ -78,9 +78,9 @@ class Sent(msgspec.Struct, gc=False):
     queue: str = ""
     """The queue of the message; without a response, the requested queue. Empty if neither is known."""
     offset: int = -1
-    """-1 if its offset is not known."""
+    """The message's queue offset; -1 if it is not known."""
     place: int = 0
-    """Index within its batch."""
+    """The message's index within its batch."""
     batch: int = 1
     """Number of messages in the batch."""
     attempts: int = 1
@@ -140,7 +140,7 @@ class Record:
     setup: SetupValue = field(default_factory=SetupValue)
     sends: list[Sent] = field(default_factory=list)
     reads: list[Read] = field(default_factory=list)
-    """In the order in which their messages were delivered, including reads that found nothing."""
+    """All reads, also those that found nothing, in the order in which their messages were delivered."""
     sights: "list[tuple[Read, Delivered]]" = field(default_factory=list)
     """Deliveries, without exact repetitions at the same place.
 

@@ -38,9 +38,9 @@ T = TypeVar("T")
 MASTER: Final = "master"
 SLAVE: Final = "slave"
 OTHER: Final = "other"
-"""Another master, with its own broker name."""
+"""The node of another master, which has a broker name of its own."""
 MEMBERS: Final = ("n0", "n1", "n2")
-"""Brokers that elect their master."""
+"""The nodes of brokers that elect their master."""
 NAME_SERVERS: Final = ("names-1", "names-2")
 BROKER_NAMES: Final = {MASTER: "broker-a", SLAVE: "broker-a", OTHER: "broker-b"}
 
@@ -319,7 +319,7 @@ class Cluster:
         self._loop.stop_process(self.machines[node].host)
 
     def go_on(self, node: str) -> None:
-        """Send SIGCONT."""
+        """Send SIGCONT: the paused process of the node continues."""
         self._loop.continue_process(self.machines[node].host)
 
     def is_paused(self, node: str) -> bool:

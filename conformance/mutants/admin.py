@@ -45,7 +45,7 @@ def _always_the_first(store: MessageStore, _commit_offset: int) -> bytes | None:
 
 
 def _counts_stay(table: TopicTable, topics: Iterable[TopicConfig]) -> Any:
-    """Keeps the queue counts of an existing topic."""
+    """Does not change the numbers of queues of an existing topic."""
 
     def kept(topic: TopicConfig) -> TopicConfig:
         known = table.get(topic.topic_name)

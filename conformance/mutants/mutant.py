@@ -19,5 +19,5 @@ class Mutant:
     breaks: str
     """The id of the invariant that must detect it."""
     where: str
-    """module:attribute that is replaced."""
+    """The object that the mutant replaces, as `module:attribute`."""
     wrong: Callable[..., Any]

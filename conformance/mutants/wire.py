@@ -33,7 +33,7 @@ H = TypeVar("H", bound=Header)
 
 _PATIENT_S: Final = 60.0
 _BUSY_MS: Final = 60_000
-"""The broker must not refuse requests because the machine is loaded."""
+"""The broker's limit for waiting sends: so long that it refuses no request because the machine is loaded."""
 
 
 @contextmanager

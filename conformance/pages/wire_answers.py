@@ -25,7 +25,7 @@ from mqproof.spec.checkout import expect_checkout
 
 FOLDER: Final = Path(__file__).resolve().parents[2] / "docs" / "reference" / "conformance"
 NOT_REQUESTED: Final = "-"
-"""Of a rule that holds since a later release only."""
+"""The verdict of a case that was not run, because its rule holds only since a later release."""
 _DETAIL_MAX: Final = 160
 
 _INTRODUCTION: Final = """# Wire cases: responses of brokers and name servers

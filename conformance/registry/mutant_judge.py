@@ -1,6 +1,6 @@
 """Judges the suites by their mutants: the named invariant must detect each injected defect.
 
-`HUNTS` has a line for each suite: its mutants, and who looks for them. `mqproof mutants --layer impl` runs
+`HUNTS` has a line for each suite: its mutants, and the search for them. `mqproof mutants --layer impl` runs
 all; `python -m mqproof.conformance.pages.mutants` writes the results into
 docs/reference/conformance/mutants.md.
 """
@@ -69,7 +69,7 @@ class Hunt:
 
     suite: str
     mutants: Mapping[str, Mutant]
-    """By name; mutant names are unique over all suites."""
+    """The mutants by name. Their names are unique over all suites."""
     judge: Callable[[Mutant, Search], Result]
     """Returns HELD if the mutant was detected, VIOLATED if it survived."""
 

@@ -41,7 +41,7 @@ class Registered(Protocol):
         ...
 
     def lines(self, options: RunOptions) -> Iterable[str]:
-        """The same for a dry run, with what people want to know of each."""
+        """Return one line for each selected invariant or case, for a dry run."""
         ...
 
     def in_short(self, results: tuple[Result, ...]) -> tuple[Result, ...] | None:
@@ -58,7 +58,7 @@ class Registered(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A suite of drawn examples."""
+    """A suite whose examples Hypothesis draws."""
 
     about: str
     load: Callable[[], Suite]
@@ -269,7 +269,7 @@ class Undrawn:
     module: str
     play: Callable[[RunOptions, Progress], Part]
     is_long: bool = False
-    """True if the module has a function `in_short`."""
+    """Whether the suite has many results, so that its module has `in_short`, which summarizes them."""
 
     def listed(self, options: RunOptions) -> tuple[Result, ...]:
         found: tuple[Result, ...] = import_module(self.module).listed(options)

@@ -162,9 +162,9 @@ class _Life:
         return await self._producer.send(_message(name), queue, timeout_ms=5000)
 
     async def _settle(self, session: Session) -> Played:
-        """Restart everything that is left, and return the worst fate.
+        """Restart the nodes that are down but not destroyed, and return the worst outcome of a message.
 
-        Messages that seem lost are read again for a while.
+        If a message seems to be lost, reading is repeated until _LOST_S have passed.
         """
         for node in self._ports:
             if node not in self._gone and node not in self._made.processes:

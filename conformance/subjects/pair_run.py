@@ -19,7 +19,7 @@ CALM_S: Final = 120.0
 
 
 def log_check() -> LogCheck:
-    """Return how the logs are checked for differences; a mutant returns the released method."""
+    """Return how the slave compares logs. A mutant replaces this function by one with the released way."""
     return LogCheck.COMPARED
 
 

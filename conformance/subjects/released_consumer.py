@@ -22,7 +22,7 @@ class ReleasedCommits(GroupRequests):
 
 
 class ReleasedPushConsumer(PushConsumer):
-    """Our push consumer, except for its commits."""
+    """Our push consumer, except that it commits offsets as released consumers do."""
 
     def _offset_store(self) -> BrokerOffsets | FileOffsets:
         if not self._is_cluster:

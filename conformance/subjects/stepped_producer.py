@@ -250,7 +250,7 @@ class SteppedProducer:
         return True
 
     async def _refuses_tick(self) -> bool:
-        """Let a tick pass while no broker rests."""
+        """Let a tick pass while no broker is avoided."""
         await self._tick(0)
         return True
 

@@ -35,7 +35,7 @@ class LogVerdict:
 
     path: Path
     node: str
-    """Empty if the verdict is about all nodes."""
+    """The broker; empty if the verdict is about all nodes."""
     windows: tuple[Window, ...]
     verdicts: tuple[TraceVerdict, ...]
     model: str = "Flush"

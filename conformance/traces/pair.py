@@ -53,7 +53,7 @@ class _Pair:
     where: str
     opening: TraceEvent
     nodes: dict[str, _Node]
-    """By the broker's name in the log."""
+    """The state of each broker, by the broker's name in the log."""
     fates: dict[int, str]
     """Maps the position of a master's append in the log to the status sent to its producer."""
     acked: int = 0

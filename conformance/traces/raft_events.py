@@ -33,7 +33,7 @@ def _listed(kinds: Iterable[str]) -> str:
 
 
 def index_of(event: Event, where: str) -> int:
-    """Return the index, counted from 1."""
+    """Return the index of the event's entry, counted from 1 as in TLA+; the log counts from 0."""
     return number_of(event, "index", where) + 1
 
 

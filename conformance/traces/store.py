@@ -49,12 +49,12 @@ class _Life:
 
     mode: str
     begin: int
-    """Commit offset up to which everything is settled."""
+    """The commit offset before which every record is settled: durable and dispatched."""
     records: list[_Record] = field(default_factory=list)
     flushed: int = 0
     dispatched: int = 0
     offset_base: dict[Queue, int] = field(default_factory=dict)
-    """Queue offset of the first record of each queue after the settled ones."""
+    """By queue, the queue offset of the first record that is not settled."""
     out: list[TraceEvent] = field(default_factory=list)
     seqs: list[int] = field(default_factory=list)
     names: dict[Queue, str] = field(default_factory=dict)
@@ -216,7 +216,7 @@ def _recover(life: _Life, event: Event, where: str) -> Window:
 
 
 def _answer_oneway(life: _Life, seq: int) -> None:
-    """Answer one-way sends, which the model does: no send may wait at a clean exit."""
+    """Emit answers to one-way sends. The broker sends none, but the model needs them before a clean exit."""
     for position, record in enumerate(life.records, start=1):
         if record.answer is None:
             life.emit(seq, "answer", message=f"m{position}", status="SEND_OK")

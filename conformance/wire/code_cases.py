@@ -11,7 +11,7 @@ _SOURCE: Final = chapters.REQUEST_CODES
 _UNSUPPORTED: Final = Expect(codes=(3,))
 _SLUGS: Final = {Server.BROKER: "code", Server.NAME_SERVER: "code-of-name-server"}
 _SINCE: Final = {Server.BROKER: Since.V4_9, Server.NAME_SERVER: Since.V5}
-"""The name server of 4.9 does not answer at all."""
+"""The release since which a server answers unknown codes: the name server of 4.9 does not answer them."""
 
 
 def code_cases() -> Iterator[Case]:

@@ -33,7 +33,7 @@ MESSAGES: Final = 8
 The group `$reader` has consumed three.
 """
 _KEEP_S: Final = 20.0
-"""Servers close a connection that is idle for 120 s."""
+"""The minimum time between two registrations; servers close a connection that is idle for 120 s."""
 
 
 class FixturesError(Exception):

@@ -96,10 +96,10 @@ class Request:
     code: int
     fields: Mapping[str, str] = field(default_factory=dict)
     body: str | bytes = b""
-    """Text is a template; bytes are sent unchanged."""
+    """The body: a text is a template, bytes are sent unchanged."""
     header: Header = Header.JSON
     opaque: int | None = None
-    """None: the runner assigns one."""
+    """The opaque of the frame; None if the runner assigns one."""
     version: int = VERSION
     language: str = LANGUAGE
 
@@ -163,7 +163,7 @@ class Written:
     closes: bool = False
     """The server closes the connection; otherwise it answers the requests of later steps."""
     answers: int | None = None
-    """Opaque of an answer that is required."""
+    """The opaque of an answer that is required; None if none is required."""
     expect: Expect = ANY
     connection: str = "a"
 
@@ -198,7 +198,7 @@ class Operation:
     before: tuple[Step, ...] = ()
     """Steps on the connection that the valid request requires."""
     cut_step: int = 1
-    """Larger for operations that released servers answer slowly."""
+    """As `cut_step` of a call; larger for operations that released servers answer slowly."""
 
 
 @dataclass(frozen=True, slots=True)

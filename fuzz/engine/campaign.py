@@ -42,7 +42,7 @@ class Campaign:
     corpus: Path | None = None
     """The folder of the corpora, with one folder inside for each target; None keeps no corpus."""
     executions: int | None = None
-    """Per worker."""
+    """The maximum number of executions of each worker; None for no maximum."""
 
 
 @dataclass(slots=True)

@@ -34,7 +34,7 @@ It is long enough for several rounds of timeout and vote.
 """
 _EXPIRY_MS: Final = 700.0
 _LOADS: Final = (1.0, 5.0, 10.0, 30.0)
-"""Messages per second."""
+"""The possible rates of sends, in messages per second."""
 
 
 def random_program(seed: int) -> bytes:
@@ -323,7 +323,7 @@ def _expire(run: Run, selector: int, until_ms: float) -> None:
 _TOPPLE: Final = 255
 _EXPIRE: Final = 254
 _OTHERS: Final = {_TOPPLE: _topple, _EXPIRE: _expire}
-"""These faults have fixed numbers, so that the numbers of the other faults do not change."""
+"""Faults with fixed numbers, which were added later: the numbers of the other faults must not change."""
 _FAULTS: Final = (
     _kill,
     _lose_power,

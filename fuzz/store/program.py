@@ -416,7 +416,10 @@ def _stopped(run: Run) -> None:
 
 
 def _portion(choice: int, most: int) -> int:
-    """Return a number from 0 to `most`: low choices divide the range, high ones count back from its end."""
+    """Return a number from 0 to `most` for a byte of the program.
+
+    Bytes below 128 divide the range into equal parts. The others count back from `most`, one by one.
+    """
     return most * choice // 127 if choice < 128 else max(0, most - (choice - 128))
 
 

@@ -36,7 +36,7 @@ class Appended:
     data: bytes
     body: bytes
     key: str
-    """Its key in the index."""
+    """The record's key in the index."""
 
     @property
     def end(self) -> int:

@@ -25,7 +25,9 @@ FRAME_BYTES_MAX: Final = 1 << 20
 
 ALLOCATED_BYTES_MAX: Final = 64 << 10
 ALLOCATED_PER_BYTE_MAX: Final = 256
-"""A header of many short fields becomes a dictionary of many strings. This is the most that is allowed."""
+"""The most memory that decoding may allocate for each byte of the input. A header of many short fields needs
+much, because it becomes a dictionary of many strings.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ class BrokerState:
     id: int
     address: Address
     status: Mapping[str, str] | None
-    """Its runtime information; None when the request failed."""
+    """The broker's runtime information; None when the request failed."""
 
 
 async def cluster_states(admin: Admin, only: str | None = None) -> list[BrokerState]:

@@ -37,7 +37,7 @@ _RESETS_ALL_QUEUES: Final = ("V3", "V4")
 """Versions of brokers that ignore the queue id of a reset, unless they report that they are mqproof."""
 
 END: Final = -1
-"""As the time of a reset: the end of each queue."""
+"""The time of a reset that means the end of each queue."""
 
 
 class NoOffsetsError(ClientError):
@@ -49,7 +49,7 @@ class Progress:
     """The progress of a group."""
 
     queues: dict[MessageQueue, QueueProgress]
-    """Sorted by topic, broker and queue."""
+    """The progress in each queue, sorted by topic, broker and queue."""
     tps: float
     """Messages consumed per second, as the brokers measure it."""
 
@@ -65,9 +65,9 @@ class GroupSummary:
 
     group: str
     connection: ConsumerConnection | None
-    """None when no member is connected."""
+    """The group's connected members; None if no member is connected."""
     progress: Progress | None
-    """None when the group has no offsets at any broker."""
+    """The group's progress; None if it has no offsets at any broker."""
 
 
 async def update_group(admin: Admin, brokers: Sequence[Address], group: SubscriptionGroup) -> None:

@@ -24,7 +24,7 @@ from mqproof.impl.remoting.message import KEYS, TAGS, UNIQUE_KEY, StoredMessage,
 from mqproof.impl.runtime.network import Address
 
 READER_GROUP: Final = "TOOLS_CONSUMER"
-"""Brokers have this group from their first start."""
+"""The group that reads messages for tools; brokers have it from their first start."""
 
 RESENDER_GROUP: Final = "ReSendMsgById"
 
@@ -40,7 +40,7 @@ class KeyKind(Enum):
     KEY = "K"
     """A word of KEYS."""
     TAG = "T"
-    """Its tag. Only brokers of 5.x index tags."""
+    """The message's tag. Only brokers of 5.x index tags."""
     UNIQUE = "U"
     """The producer's unique key."""
 

@@ -21,7 +21,7 @@ from mqproof.impl.terminal import errors
 REFUSED: Final = 1
 WRONG_USE: Final = 2
 NO_ANSWER: Final = 4
-"""Exit codes."""
+"""Exit code: no server responded."""
 
 _WIDTH_MAX: Final = 10_000
 

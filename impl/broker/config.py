@@ -34,7 +34,7 @@ class BrokerConfig:
     cluster: str = "DefaultCluster"
     """The name of the broker's cluster."""
     broker_id: int = 0
-    """0 is a master."""
+    """The broker's id; 0 is a master."""
     host: str = "127.0.0.1"
     """The address to listen on."""
     port: int = 10911
@@ -105,7 +105,7 @@ class BrokerConfig:
     """A client that stays silent for longer is removed."""
     store: StoreConfig = field(default_factory=StoreConfig)
     replication: ReplicationConfig = field(default_factory=ReplicationConfig)
-    """In a group, `role` and `broker_id` change with its leader."""
+    """The settings of replication. In a group, `role` and `broker_id` change with its leader."""
     membership: Membership = field(default_factory=Membership)
 
     @property

@@ -52,7 +52,7 @@ class Services:
     config_version: DataVersion
     config_file: ConfigFile
     acl: AclFile | None
-    """None if access control is off."""
+    """The file of accounts and permissions; None if access control is off."""
     started_s: int
     """The start time by the event loop's clock."""
     booted_ms: int

@@ -30,13 +30,13 @@ from mqproof.impl.runtime.runtime import Runtime
 T = TypeVar("T")
 
 _HOLD_MS: Final = 1000
-"""How long a following consumer's pull is held."""
+"""How long the broker may hold a pull of a consumer with `follow`."""
 _QUIET_MS: Final = 3000
-"""A member that does not follow ends after this time without a message; its queues take a moment to find."""
+"""A member without `follow` ends after this time without a message. Finding its queues takes part of it."""
 _POLL_MAX: Final = 32
 _POLL_MS: Final = 200
 _PAUSE_S: Final = 0.2
-"""Between two tries of a consumer that follows."""
+"""The pause between two attempts of a consumer with `follow`."""
 
 
 class Begin(Enum):
@@ -56,14 +56,14 @@ class ConsumeJob:
     count_max: int | None
     begin: Begin
     begin_ms: int
-    """Since the epoch, for Begin.TIME."""
+    """The start time for Begin.TIME, in milliseconds since the epoch."""
     follow: bool
-    """At the end wait for more, and when a broker is away wait for it."""
+    """Whether to wait for more messages at the end of a queue, and for a broker that is not available."""
     idle_ms_max: int | None
-    """A follower stops when nothing came for so long; None is never."""
+    """With `follow`: stop after this time without a message; None means never."""
     tags: str
     as_json: bool
-    """Lines are JSON objects."""
+    """Whether each line is a JSON object."""
     show: Callable[[str], None]
     """Receives a line for each message."""
     credentials: Credentials | None = None

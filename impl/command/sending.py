@@ -20,7 +20,7 @@ from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.runtime import Runtime
 
 _PAUSE_S: Final = 0.2
-"""Between two tries of `until_stored`."""
+"""The pause between two attempts with `until_stored`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class SendJob:
     """Receives a line for each message."""
     group: str = "mqproof_producer"
     batch: int = 1
-    """Messages in one request."""
+    """The number of messages in one request."""
     sharding_key: str | None = None
     """Messages of one key go to one queue, and so stay in order."""
     credentials: Credentials | None = None
@@ -47,7 +47,7 @@ class SendJob:
 @dataclass(slots=True)
 class SendSummary:
     outcomes: Counter[str] = field(default_factory=Counter)
-    """Send status, response name or UNKNOWN, and how many ended so."""
+    """The number of messages by outcome: a send status, the name of a response code, or UNKNOWN."""
     refused: int = 0
     seconds: float = 0.0
 
@@ -79,7 +79,7 @@ class SendSummary:
 
 
 async def send(job: SendJob, runtime: Runtime, events: EventLog | None) -> SendSummary:
-    """Send `count` messages, `outstanding` at once."""
+    """Send `count` messages, with at most `outstanding` requests in progress."""
     session = Session(job.name_servers, runtime, credentials=job.credentials)
     config = ProducerConfig(group=job.group, send_timeout_ms=job.timeout_ms)
     producer = Producer(session, config, events)

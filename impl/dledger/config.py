@@ -86,13 +86,13 @@ class GroupConfig:
     """The settings of one member. Raises ValueError, naming the field, when a value is invalid."""
 
     group: str
-    """dLegerGroup"""
+    """The setting dLegerGroup: the group's name."""
     self_id: str
-    """dLegerSelfId"""
+    """The setting dLegerSelfId: this member's id."""
     members: tuple[str, ...]
     """The ids of dLegerPeers, including this member's."""
     preferred_leaders: tuple[str, ...] = ()
-    """preferredLeaderIds, the most preferred first"""
+    """The setting preferredLeaderIds: the ids of preferred leaders, the most preferred first."""
     heartbeat_ms: float = 2000
     give_up_ms: float = 6000
     """The timeout for contact: a follower then gives up its leader, and a leader its leadership."""

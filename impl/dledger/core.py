@@ -192,9 +192,9 @@ class Core:
         return at
 
     def leads(self, now: float) -> bool:
-        """Return whether it leads and a quorum confirmed that within `give_up_ms`.
+        """Return whether the member leads and a quorum confirmed that within `give_up_ms`.
 
-        Only then may it answer clients.
+        Only then may the member answer clients.
         """
         return self._election.leads(now)
 

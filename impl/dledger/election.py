@@ -83,7 +83,7 @@ class Election:
                     self._stand(now)
 
     def leads(self, now: float) -> bool:
-        """Return whether it leads and a quorum confirmed that recently.
+        """Return whether the member leads and a quorum confirmed that recently.
 
         A leader that cannot reach a majority must not answer clients.
         """
@@ -186,7 +186,10 @@ class Election:
             self._candidate(request.term, Reason.VOTE, now, request.local_id)
 
     def _is_taking_over(self, request: VoteRequest) -> bool:
-        """Return whether it is a candidate of this term at its leader's request, with an equally good log."""
+        """Return whether this member takes over in the term of the request, with an equally good log.
+
+        It then votes for itself, unless it has already voted.
+        """
         mine = self._takeover is not None and self._takeover.term == request.term
         as_good = self._state.end == (request.ledger_end_term, request.ledger_end_index)
         return mine and as_good and self._state.voted_for is None

@@ -44,7 +44,7 @@ class Flush:
 
     end: int
     cuts: int
-    """The number of cuts before it. After another cut, the result of this flush is void."""
+    """The number of cuts before this flush. After another cut, the result of this flush is void."""
     end_pos: int
     unsynced: tuple[Unsynced, ...]
 

@@ -99,7 +99,7 @@ class LedgerStore(Store):
 
     @property
     def has_all(self) -> bool:
-        """Whether it leads and a quorum confirmed that recently.
+        """Whether the member leads and a quorum confirmed that recently.
 
         A process that was paused for long may not know the next leader yet.
         """

@@ -549,7 +549,7 @@ class Node:
 
     @property
     def leads(self) -> bool:
-        """Whether it leads and reaches a quorum."""
+        """Whether the member leads and reaches a quorum."""
         return self.failure is None and self.member.core.leads(self._now_ms())
 
     @property

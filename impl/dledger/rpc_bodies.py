@@ -13,7 +13,7 @@ NORMAL: int = 1
 NO_OP: int = 2
 """`Entry.magic` of the entry that starts a leader's term.
 
-Later DLedger has it; older versions read only 1.
+Later versions of DLedger write such entries. Older versions accept only entries whose magic is 1.
 """
 
 NO_INDEX: int = -1
@@ -79,7 +79,7 @@ class PushRequest(Message, frozen=True, kw_only=True):
     total_size: int = 0
     count: int = 0
     kept_by_all: int = NO_INDEX
-    """Every member is known to have the log durably up to this index. Only mqproof uses the field."""
+    """The index up to which every member is known to have the log durably. Only mqproof uses the field."""
 
 
 class PushResponse(Message, frozen=True, kw_only=True):

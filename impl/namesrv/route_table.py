@@ -30,7 +30,7 @@ class BrokerKey:
     cluster: str
     broker_name: str
     broker_id: int
-    """0 is the master."""
+    """The broker's id; 0 is the master."""
     address: str
     """IP:port at which clients reach it."""
 

@@ -17,7 +17,7 @@ from mqproof.spec.events import Kind
 @dataclass(slots=True)
 class Services:
     config: NameServerConfig
-    """Replaced as a whole when an administrator changes it."""
+    """The current configuration. A change by an administrator replaces the whole object."""
     table: RouteTable
     kv: KvConfig
     config_file: ConfigFile

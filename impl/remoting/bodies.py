@@ -51,7 +51,7 @@ class AllTopics(TopicConfigs, frozen=True, omit_defaults=True):
     """The response body of GET_ALL_TOPIC_CONFIG."""
 
     deleted_topics: dict[str, int] = {}
-    """Only mqproof has it: for each deleted topic, the commit offset before which its records are."""
+    """For each deleted topic, the commit offset before which its records are. Only mqproof has this field."""
 
 
 class TopicConfigList(_Body, frozen=True):
@@ -106,7 +106,7 @@ class QueueData(_Body, frozen=True):
     perm: int
     read_queue_nums: int
     topic_sys_flag: int = 0
-    """Name servers before 4.9 misspell its name."""
+    """The system flag of the topic. Name servers before 4.9 misspell the name of this field."""
     write_queue_nums: int = 0
 
 
@@ -208,7 +208,7 @@ class ConsumerIds(_Body, frozen=True):
 
 
 class MessageQueue(_Body, frozen=True):
-    """A queue as bodies name it. As the key of a table it is an ObjectKey of this."""
+    """The name of a queue in bodies. Tables keyed by queue have an ObjectKey of it as the key."""
 
     broker_name: str
     queue_id: int
@@ -290,7 +290,7 @@ class RunningInfo(_Body, frozen=True):
     """The queues that the client reads, keyed by MessageQueue."""
     properties: dict[str, str] = {}
     status_table: dict[str, TopicPace] = {}
-    """Keyed by topic."""
+    """The rates of consumption by topic."""
     subscription_set: list[Subscription] = []
 
 
@@ -326,7 +326,7 @@ class QueueProgress(_Body, frozen=True):
 class ConsumeStats(_Body, frozen=True):
     consume_tps: float = 0.0
     offset_table: dict[ObjectKey, QueueProgress] = {}
-    """Keyed by MessageQueue."""
+    """The progress in each queue, keyed by MessageQueue."""
 
 
 class ConsumeStatsList(_Body, frozen=True):
@@ -360,7 +360,7 @@ class CorrectionOffsets(_Body, frozen=True):
     """The response body of QUERY_CORRECTION_OFFSET."""
 
     correction_offsets: dict[int, int]
-    """Keyed by queue id."""
+    """The offsets, keyed by queue id."""
 
 
 class QueueEntry(_Body, frozen=True):
@@ -401,14 +401,14 @@ class QueueExtent(_Body, frozen=True):
 
 class TopicStats(_Body, frozen=True):
     offset_table: dict[ObjectKey, QueueExtent] = {}
-    """Keyed by MessageQueue."""
+    """The extent of each queue, keyed by MessageQueue."""
 
 
 class QueueOffsets(_Body, frozen=True):
     """The request body of RESET_CONSUMER_CLIENT_OFFSET, and the response to INVOKE_BROKER_TO_RESET_OFFSET."""
 
     offset_table: dict[ObjectKey, int] = {}
-    """Keyed by MessageQueue."""
+    """The offsets, keyed by MessageQueue."""
 
 
 class ListedOffset(_Body, frozen=True):
@@ -428,9 +428,9 @@ class ConsumerStatus(_Body, frozen=True):
     """The responses to GET_CONSUMER_STATUS_FROM_CLIENT and INVOKE_BROKER_TO_GET_CONSUMER_STATUS."""
 
     consumer_table: dict[str, dict[ObjectKey, int]] = {}
-    """Keyed by client id and MessageQueue."""
+    """The offsets of each client, keyed by client id and then by MessageQueue."""
     message_queue_table: dict[ObjectKey, int] = {}
-    """Keyed by MessageQueue."""
+    """The offsets of the answering client, keyed by MessageQueue."""
 
 
 class TimeSpan(_Body, frozen=True):

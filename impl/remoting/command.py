@@ -23,7 +23,7 @@ IMPLEMENTATION_KEY: Final = "implementation"
 LANGUAGE: Final = "PYTHON"
 
 HEADER_BYTES_MAX: Final = (1 << 24) - 1
-"""The maximum of its length field."""
+"""The maximum size of a header: the largest number of its length field."""
 
 _RESPONSE: Final = 1
 _ONEWAY: Final = 2

@@ -63,7 +63,7 @@ class SendRequest(Header):
     queue_id: Int
     sys_flag: Int
     born_timestamp: Long
-    """Milliseconds of the client's clock."""
+    """When the client created the message, in milliseconds of its own clock."""
     flag: Int
     """The application's flag, stored unchanged."""
     properties: str | None = None
@@ -167,14 +167,14 @@ class PullRequest(Header):
     queue_offset: Long
     max_msg_nums: Int
     sys_flag: Int
-    """PULL_* bits."""
+    """The flags of the request: bits named PULL_*."""
     commit_offset: Long
     suspend_timeout_millis: Long
     sub_version: Long
     subscription: str | None = None
     expression_type: str | None = None
     max_msg_bytes: Int | None = None
-    """5.x"""
+    """Only clients of 5.x send this field."""
 
 
 class PullResponse(Header):
@@ -218,7 +218,7 @@ class UpdateOffsetRequest(Header):
     queue_id: Int
     commit_offset: Long
     only_forward: bool | None = None
-    """Only mqproof has it. True means that the offset must not replace a higher one at the master.
+    """True means that the offset must not replace a higher one at the master. Only mqproof has this field.
 
     Slaves set it, and members that commit what they consumed.
     """
@@ -295,7 +295,7 @@ class UpdateTopicRequest(Header):
 
     topic: str
     default_topic: str
-    """Brokers ignore it."""
+    """A mandatory field, which brokers ignore."""
     read_queue_nums: Int
     write_queue_nums: Int
     perm: Int
@@ -354,7 +354,7 @@ class QueueEntriesRequest(Header):
     topic: str
     queue_id: Int
     index: Long
-    """A queue offset."""
+    """The queue offset of the first entry."""
     count: Int
     consumer_group: str | None = None
 
@@ -379,7 +379,7 @@ class ResetOffsetRequest(Header):
     topic: str
     group: str
     timestamp: Long
-    """Milliseconds; -1 means the end of each queue."""
+    """Where to reset to: a time in milliseconds; -1 means the end of each queue."""
     is_force: bool
     """Whether to move forward too, beyond the offset that the group has consumed."""
     queue_id: Int | None = None
@@ -440,7 +440,7 @@ class AccountRequest(Header):
     default_topic_perm: str | None = None
     default_group_perm: str | None = None
     topic_perms: str | None = None
-    """`T=PUB,U=DENY`"""
+    """The permissions of topics, for example `T=PUB,U=DENY`."""
     group_perms: str | None = None
 
 
@@ -454,7 +454,7 @@ class WhiteAddressesRequest(Header):
     """The request header of UPDATE_GLOBAL_WHITE_ADDRS_CONFIG."""
 
     global_white_addrs: str
-    """Separated by commas."""
+    """The addresses, separated by commas."""
 
 
 class AclVersionResponse(Header):
@@ -477,7 +477,7 @@ class RegisterBrokerRequest(Header):
     cluster_name: str
     ha_server_addr: str
     broker_id: Long
-    """0 is the master."""
+    """The broker's id; 0 is the master."""
     compressed: bool = False
     body_crc32: Int = msgspec.field(name="bodyCrc32", default=0)
     """CRC-32 of the body as sent, without its top bit; 0 means "do not check"."""

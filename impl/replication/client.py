@@ -178,7 +178,7 @@ class _Receiver:
         """Do nothing: reports are few and small, so they can wait in the buffer."""
 
     def write_resumed(self) -> None:
-        """Do nothing, for the same reason."""
+        """Do nothing, since `write_paused` does nothing either."""
 
     def closed(self) -> None:
         self.ended.set()

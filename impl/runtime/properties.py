@@ -24,7 +24,7 @@ class ProtectedKeyError(Exception):
 class Property:
     value: str
     where: str
-    """FILE:LINE"""
+    """Where the property is defined, as FILE:LINE."""
 
 
 def as_text(value: Any) -> str:

@@ -146,7 +146,7 @@ class SimulatedDisk:
         self._keep(Image())
 
     def unsynced(self) -> Image:
-        """Return the image that keeps everything: all data that a crash of the operating system lose."""
+        """Return the image that keeps everything: all data that a crash of the operating system may lose."""
         contents = {inode.label: cost for inode in self._inodes() if (cost := inode.unsynced_bytes())}
         names = {directory: len(changes) for directory, changes in self._unsynced_names.items() if changes}
         return Image(names, contents)

@@ -22,7 +22,7 @@ from mqproof.impl.store.index_file import HEADER_BYTES, Header
 _FILE_BYTES: Final = 4096
 _TIMES: Final = struct.Struct(">qqq")
 _OWN: Final = struct.Struct(f">qqqqq{HEADER_BYTES}s")
-"""Begin, position and number of queue entries; position, newest file and header of the index."""
+"""QueueCount (begin, position, number of entries), then IndexState (position, newest file, header)."""
 _OWN_AT: Final = 1024
 _NONE: Final = -1
 _CRC: Final = struct.Struct(">I")
@@ -61,7 +61,7 @@ class Checkpoint:
 
     @property
     def safe_timestamp_ms(self) -> int:
-        """Everything stored before this time is durable, queue entries included. The margin is RocketMQ's."""
+        """All records and queue entries stored before this time are durable. RocketMQ has the same margin."""
         return max(0, min(self.log_timestamp_ms, self.queues_timestamp_ms) - _MARGIN_MS)
 
     def encode(self) -> bytes:

@@ -34,11 +34,11 @@ class Appended(msgspec.Struct, frozen=True):
     commit_offset: int
     size: int
     tags_code: int
-    """The third field of its queue entry; for a delayed message, the time when it is due."""
+    """The third field of the record's queue entry; for a delayed message, the time when it is due."""
     store_timestamp_ms: int
     message_id: str
     queued: bool
-    """Whether it takes a queue offset and gets an entry; false for prepared and rolled-back transactions."""
+    """Whether the record takes a queue offset; false for prepared and rolled-back transactions."""
     keys: tuple[str, ...]
     """The keys of the record in the index."""
 

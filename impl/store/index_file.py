@@ -72,7 +72,7 @@ class IndexShape:
 
     slots: int = 5_000_000
     entries: int = 20_000_000
-    """One more than the entries that fit."""
+    """The number that the next entry of a full file would have: one more than the entries that fit."""
 
     @property
     def file_bytes(self) -> int:

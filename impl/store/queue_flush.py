@@ -140,7 +140,7 @@ class CheckpointWriter:
         self._one_write = asyncio.Lock()
 
     def recovered(self, checkpoint: Checkpoint) -> None:
-        """Set the checkpoint that was read at load; more of the queues is not known to be durable."""
+        """Set the checkpoint that was read at load: only the queue entries it covers count as durable."""
         self._written = checkpoint
         # Not later than the count reaches: the counted part and the trusted part must meet.
         self._queue_flusher.store_timestamp_ms = min(

@@ -1,4 +1,4 @@
-"""`mqproof demo`: a small run of the main job. All layers check one catalogue; a real run is audited.
+"""`mqproof demo`: a small run of every layer. All layers check one catalogue; a real run is audited.
 
 Each stage is another command of mqproof, run as a separate process, so that a user can repeat each stage
 by hand: the commands are in the report. Two lanes of stages run at the same time.
@@ -44,7 +44,7 @@ COLUMNS: Final = {
 
 @app.callback()
 def _root() -> None:
-    """The main job."""
+    """A small run of every layer."""
 
 
 _MARK: Final = ".mqproof-demo"
@@ -60,7 +60,9 @@ def demo(
     examples: Annotated[int, typer.Option(min=1, help="Number of examples of the suite flush.")] = 60,
     fuzz_seconds: Annotated[int, typer.Option(min=1, help="Seconds for each fuzz target.")] = 5,
 ) -> None:
-    """Run the main job: models, equivalence, a run with kills, conformance, fuzzing, audit; show verdicts.
+    """Run a small part of every layer: models, equivalence, brokers with kills, suites, fuzzing, audit.
+
+    A table of verdicts is shown at the end.
 
     Example: mqproof demo --out build/demo
     """

@@ -26,13 +26,13 @@ from mqproof.conformance.hosts.processes import (
 Progress = Callable[[str], None]
 
 KILLS: Final = 3
-"""Of the pair's master; the group's leader is killed once."""
+"""The number of kills; one of them hits the group's leader, the others the pair's master."""
 _PRODUCERS: Final = tuple(f"producer-{n}" for n in (1, 2, 3))
 _ORDERED: Final = ("ordered-1", "ordered-2")
 _DELAYED: Final = ("delayed-1", "delayed-2")
 _RETRIED: Final = "retried"
 _SMALL: Final = 100
-"""Messages of each ordered, delayed and retried producer."""
+"""The number of messages of each producer of ordered, delayed or retried messages."""
 _MASTER: Final = "broker-a"
 _SLAVE: Final = "broker-a-1"
 _MEMBERS: Final = ("n0", "n1", "n2")

@@ -33,7 +33,7 @@ class Explored:
 
     question: Question
     summary: Summary[Any] | None
-    """None if the model was too large."""
+    """The result; None if the model was too large."""
     problem: str
     """The reason why there is no summary, in a sentence."""
     seconds: float

@@ -28,7 +28,7 @@ class Contract:
     cases: Callable[[], Iterable[tuple[Any, ...]]]
     """Returns arguments that are all tried, in case CrossHair neither refutes nor confirms the contract."""
     bound: str
-    """The extent of those cases, in words."""
+    """Which arguments `cases` returns, in words."""
 
     @property
     def module_name(self) -> str:
@@ -56,7 +56,8 @@ def _is_balanced(shares: list[list[int]]) -> bool:
 
 
 def averagely_is_a_balanced_partition_into_blocks(queues: int, consumers: int) -> bool:
-    """
+    """Each consumer gets a block of adjacent queues, and the sizes of blocks differ by at most one.
+
     pre: 0 <= queues <= QUEUES_MAX
     pre: 1 <= consumers <= CONSUMERS_MAX
     post: _
@@ -68,7 +69,8 @@ def averagely_is_a_balanced_partition_into_blocks(queues: int, consumers: int) -
 
 
 def averagely_by_circle_is_a_balanced_partition(queues: int, consumers: int) -> bool:
-    """
+    """The queues are dealt to the consumers in turn, like cards.
+
     pre: 0 <= queues <= QUEUES_MAX
     pre: 1 <= consumers <= CONSUMERS_MAX
     post: _
@@ -80,7 +82,8 @@ def averagely_by_circle_is_a_balanced_partition(queues: int, consumers: int) -> 
 
 
 def by_machine_room_is_a_balanced_partition_of_its_rooms(inside: int, outside: int, consumers: int) -> bool:
-    """
+    """Only the queues of the configured room are shared out, and evenly.
+
     pre: 0 <= inside <= QUEUES_MAX
     pre: 0 <= outside <= 1
     pre: 1 <= consumers <= 2
@@ -96,7 +99,8 @@ def by_machine_room_is_a_balanced_partition_of_its_rooms(inside: int, outside: i
 
 
 def by_config_is_what_was_configured(configured: list[int]) -> bool:
-    """
+    """The result is a copy of the configured list.
+
     pre: len(configured) <= 3
     post: _
     """
@@ -105,7 +109,8 @@ def by_config_is_what_was_configured(configured: list[int]) -> bool:
 
 
 def owner_is_the_next_node_of_the_ring(position: int, nodes: list[int]) -> bool:
-    """
+    """A position of the hash ring belongs to the first node at or after it, or else to the first node.
+
     pre: 1 <= len(nodes) <= 3
     pre: all(a < b for a, b in zip(nodes, nodes[1:]))
     post: _
@@ -116,7 +121,8 @@ def owner_is_the_next_node_of_the_ring(position: int, nodes: list[int]) -> bool:
 
 
 def consistent_hash_is_a_partition_and_moves_only_what_must(queues: int, consumers: int, gone: int) -> bool:
-    """
+    """When a consumer leaves, the others keep their queues.
+
     pre: 0 <= queues <= 2
     pre: 2 <= consumers <= 3
     pre: 0 <= gone < consumers
@@ -132,7 +138,8 @@ def consistent_hash_is_a_partition_and_moves_only_what_must(queues: int, consume
 
 
 def no_other_consumer_gets_a_queue(queues: int, consumers: int) -> bool:
-    """
+    """A consumer that is not in the list gets nothing.
+
     pre: 0 <= queues <= QUEUES_MAX
     pre: 0 <= consumers <= CONSUMERS_MAX
     post: _
@@ -151,7 +158,8 @@ def no_other_consumer_gets_a_queue(queues: int, consumers: int) -> bool:
 
 
 def retries_climb_the_ladder_and_end(retries: int) -> bool:
-    """
+    """Each retry waits at least as long as the one before it, until the message becomes a dead letter.
+
     pre: 0 <= retries <= 20
     post: _
     """
@@ -163,7 +171,8 @@ def retries_climb_the_ladder_and_end(retries: int) -> bool:
 
 
 def a_level_that_is_asked_for_is_kept(delay_level: int, retries: int, retries_max: int) -> bool:
-    """
+    """A positive delay level is used as requested, at most 18; a negative one means a dead letter.
+
     pre: retries >= 0
     post: _
     """
@@ -174,7 +183,8 @@ def a_level_that_is_asked_for_is_kept(delay_level: int, retries: int, retries_ma
 
 
 def waits_do_not_shrink(level: int) -> bool:
-    """
+    """A higher delay level never waits less than a lower one.
+
     post: _
     """
     shorter, longer = delay.delay_seconds(level), delay.delay_seconds(level + 1)
@@ -185,7 +195,8 @@ def waits_do_not_shrink(level: int) -> bool:
 
 
 def an_entry_is_found_where_it_was_put(queue_offset: int) -> bool:
-    """
+    """Converting a queue offset to a place in a consume queue and back returns the queue offset.
+
     pre: queue_offset >= 0
     post: _
     """
@@ -195,7 +206,8 @@ def an_entry_is_found_where_it_was_put(queue_offset: int) -> bool:
 
 
 def a_byte_of_the_log_has_one_place(commit_offset: int) -> bool:
-    """
+    """A commit offset is the sum of its segment and its position in the segment.
+
     pre: commit_offset >= 0
     post: _
     """
@@ -204,7 +216,8 @@ def a_byte_of_the_log_has_one_place(commit_offset: int) -> bool:
 
 
 def a_record_and_a_filler_fit_their_segment(log_end: int, record_bytes: int) -> bool:
-    """
+    """A record is appended at the end of the log, or at the next segment if it does not fit.
+
     pre: log_end >= 0
     pre: 91 <= record_bytes <= (1 << 30) - 8
     post: _
@@ -219,7 +232,8 @@ def a_record_and_a_filler_fit_their_segment(log_end: int, record_bytes: int) -> 
 
 
 def two_quorums_meet_and_a_minority_is_not_needed(nodes: int) -> bool:
-    """
+    """Any two quorums share a node, and a quorum exists while a minority is down.
+
     pre: nodes >= 1
     post: _
     """
@@ -228,7 +242,8 @@ def two_quorums_meet_and_a_minority_is_not_needed(nodes: int) -> bool:
 
 
 def the_better_log_has_the_later_end(term: int, index: int, my_term: int, my_index: int) -> bool:
-    """
+    """Logs are compared by the term and then by the index of their last entry.
+
     pre: term >= 0 and index >= 0
     pre: my_term >= 0 and my_index >= 0
     post: _
@@ -238,7 +253,8 @@ def the_better_log_has_the_later_end(term: int, index: int, my_term: int, my_ind
 
 
 def a_quorum_has_as_much_and_none_has_more(a: int, b: int, c: int) -> bool:
-    """
+    """The majority index is the largest one that a quorum of three nodes has reached.
+
     pre: min(a, b, c) >= 0
     post: _
     """
@@ -304,7 +320,8 @@ def a_resting_broker_is_left_out_if_there_is_another(route: int, resting: int, s
 
 
 def a_retry_goes_elsewhere_if_it_can(candidates: int, last: int) -> bool:
-    """
+    """A retry avoids the last broker, unless there is no other.
+
     pre: 0 <= candidates < 8
     pre: 0 <= last < 3
     post: _

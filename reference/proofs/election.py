@@ -454,7 +454,7 @@ def handle_push(
 
 
 def is_what_a_quorum_has(scope: Scope, s: State, n: Term, index: Term) -> Term:
-    """The last index of a leader's log that a quorum keeps; it is new."""
+    """Whether the index is the last one of a leader's log that a quorum keeps, and is not committed yet."""
 
     def held(i: Term) -> Term:
         return most(scope, lambda p: choose(p == n, s.durable(n), s.watermark(n, p)) >= i)

@@ -160,7 +160,7 @@ def flush_log(_scope: Scope, s: State, n: Term) -> tuple[Term, State]:
 
 
 def _covered(scope: Scope, s: State, m: Term) -> Term:
-    """Position(m) <= flushed."""
+    """Every record of the message is flushed: Position(m) <= flushed in the module."""
     return scope.every(
         INDEX, lambda i: implies(conjunction(i <= s.log_length, s.log_message(i) == m), i <= s.flushed)
     )

@@ -136,7 +136,7 @@ def initial(scope: Scope, s: State) -> Term:
 
 
 def _is_prefix(scope: Scope, s: State, shorter: Term, longer: Term) -> Term:
-    """IsPrefix(log[shorter], log[longer])."""
+    """IsPrefix(log[shorter], log[longer]): one node's log is a prefix of the other's."""
     return conjunction(
         s.log_length(shorter) <= s.log_length(longer),
         scope.every(
@@ -150,7 +150,7 @@ def _put_status(flush: Term, replica: Term) -> Term:
 
 
 def _usable(s: State) -> Term:
-    """SlaveUsable, for the next record."""
+    """SlaveUsable: whether a SYNC_MASTER may wait for the slave to have the next record."""
     return conjunction(s.connected(MASTER), s.log_length(MASTER) + 1 - s.acked < s.fall_behind_max)
 
 
@@ -182,7 +182,7 @@ def flush_log(_scope: Scope, s: State, n: Term) -> tuple[Term, State]:
 
 
 def _reached(scope: Scope, s: State, m: Term, limit: Term) -> Term:
-    """Position(m) <= limit."""
+    """Every record of the message is within the limit: Position(m) <= limit in the module."""
     return scope.every(
         INDEX,
         lambda i: implies(conjunction(i <= s.log_length(MASTER), s.log(MASTER, i) == m), i <= limit),
@@ -190,13 +190,13 @@ def _reached(scope: Scope, s: State, m: Term, limit: Term) -> Term:
 
 
 def _flush_decided(scope: Scope, s: State, m: Term) -> Term:
-    """FlushStatus(m) # "waiting" """
+    """Whether the send need not wait for the flush any more: FlushStatus(m) # "waiting" in the module."""
     reached = implies(s.sync_flush, _reached(scope, s, m, s.flushed(MASTER)))
     return disjunction(s.request_flush(m) != WAITING, reached)
 
 
 def _replica_decided(scope: Scope, s: State, m: Term) -> Term:
-    """ReplicaStatus(m) # "waiting" """
+    """Whether the send need not wait for the slave any more: ReplicaStatus(m) # "waiting" in the module."""
     reached = implies(s.sync_master, _reached(scope, s, m, s.acked))
     return disjunction(s.request_replica(m) != WAITING, reached)
 
@@ -296,7 +296,7 @@ def _continues(s: State, position: Term) -> Term:
 
 
 def _forks(scope: Scope, after: State) -> Term:
-    """Forks(log'["slave"])."""
+    """Forks(log'["slave"]): whether the slave has records that its restarted master lacks or replaced."""
     return conjunction(
         negation(after.intact),
         negation(_is_prefix(scope, after, SLAVE, MASTER)),
@@ -826,7 +826,7 @@ def sync_acked_durable(scope: Scope, s: State) -> Term:
 
 
 def _in_kept(scope: Scope, s: State, body: Callable[[Term], Term]) -> Term:
-    """Return a predicate of the log that Kept is."""
+    """Apply the predicate to the node whose log is Kept: the slave's if the master's is a prefix of it."""
     return choose(_is_prefix(scope, s, MASTER, SLAVE), body(SLAVE), body(MASTER))
 
 

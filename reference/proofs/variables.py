@@ -26,9 +26,9 @@ class Variable:
     length: str
     """For a sequence: the variable that has its length, by all arguments except the last; otherwise empty."""
     auxiliary: bool
-    """Whether it is in no guard and no other variable depends on it."""
+    """Whether the variable is auxiliary: in no guard, and no other variable depends on it."""
     grows: bool
-    """Whether it is a flag that stays true here, though in the module it may become false again."""
+    """Whether the variable is a flag that stays true here, though it may become false in the module."""
 
 
 def of(value: Kind, *arguments: Kind, length: str = "", auxiliary: bool = False, grows: bool = False) -> Any:

@@ -23,15 +23,17 @@ RULE: Final = "acked-then-truncated"
 
 
 def async_acked_survives_process_crash(evidence: Evidence) -> DataFrame:
-    gone = cut_off(evidence.messages).where("is_async")
-    at = gone.select("msg_id", f.explode("promised.broker").alias("broker"), "acked_ts").distinct()
+    lost = cut_off(evidence.messages).where("is_async")
+    at = lost.select("msg_id", f.explode("promised.broker").alias("broker"), "acked_ts").distinct()
     # A later crash may lose records that an earlier one left: all crashes after the acknowledgement count.
-    met = at.join(f.broadcast(_crashed_lives(evidence.rare)), "broker").where(
+    crashes = at.join(f.broadcast(_crashed_lives(evidence.rare)), "broker").where(
         f.col("to_ts") >= f.col("acked_ts") - evidence.options.skew_us
     )
-    judged = met.groupBy("msg_id").agg(f.coalesce(f.min("process_only"), f.lit(False)).alias("process_only"))
+    judged = crashes.groupBy("msg_id").agg(
+        f.coalesce(f.min("process_only"), f.lit(False)).alias("process_only")
+    )
     return findings(
-        gone.join(judged, "msg_id", "left").fillna(False, ["process_only"]),
+        lost.join(judged, "msg_id", "left").fillna(False, ["process_only"]),
         INVARIANT,
         "critical",
         rule=f.lit(RULE),
@@ -53,19 +55,19 @@ def _crashed_lives(rare: DataFrame) -> DataFrame:
     before = Window.partitionBy("broker").orderBy("ts", "seq").rowsBetween(Window.unboundedPreceding, -1)
     life = f.coalesce(f.sum(f.when(kind == Kind.RECOVER, 1).otherwise(0)).over(before), f.lit(0))
     how = f.when(kind == Kind.CRASH, f.coalesce(f.col("attrs")["kind"], f.lit("unknown")))
-    lives = rows.withColumn("life", life).groupBy("broker", "life").agg(
+    broker_lives = rows.withColumn("life", life).groupBy("broker", "life").agg(
         f.max("ts").alias("to_ts"),
         # The broker itself reports `unknown`: another node's report decides.
         f.min(how.isin("process", "unknown")).alias("mild"),
-        f.max(how == "process").alias("told"),
+        f.max(how == "process").alias("is_reported"),
     )  # fmt: skip
-    crashed = lives.where("mild IS NOT NULL")
-    return crashed.select("broker", "to_ts", (f.col("mild") & f.col("told")).alias("process_only"))
+    crashed = broker_lives.where("mild IS NOT NULL")
+    return crashed.select("broker", "to_ts", (f.col("mild") & f.col("is_reported")).alias("process_only"))
 
 
-def _blind(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
+def _unknown_reason(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
     if causes.get("system_crash_possible"):
-        return "acknowledged messages were cut off, and no event says that only a process died"
+        return "acknowledged messages were cut off, and no event shows that only a process died"
     return "" if tallies["acked"] else "no message was acknowledged with SEND_OK"
 
 
@@ -74,6 +76,6 @@ CHECK: Final = Check(
     (RULE,),
     async_acked_survives_process_crash,
     counted("acked", "process_crashes"),
-    _blind,
+    _unknown_reason,
     needs=("process_crashes",),
 )

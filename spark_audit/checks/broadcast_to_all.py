@@ -13,7 +13,7 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from mqproof.spark_audit.checks.check import Check, counted, findings, never_blind
+from mqproof.spark_audit.checks.check import Check, counted, findings, never_unknown
 from mqproof.spark_audit.checks.no_acked_lost import LOST, lost_to_groups
 from mqproof.spark_audit.evidence.groups import is_member
 from mqproof.spark_audit.evidence.tables import Evidence
@@ -29,7 +29,7 @@ def broadcast_to_all(evidence: Evidence) -> DataFrame:
         INVARIANT,
         "error",
         rule=f.lit(RULE),
-        evidence=f.lit("acknowledged with SEND_OK; the member was handed later offsets, never this"),
+        evidence=f.lit("acknowledged with SEND_OK; the member received later offsets, but not this one"),
     )
 
 
@@ -38,6 +38,6 @@ CHECK: Final = Check(
     (RULE,),
     broadcast_to_all,
     counted("broadcast_groups", "acked_and_delivered"),
-    never_blind,
+    never_unknown,
     needs=("broadcast_groups",),
 )

@@ -35,9 +35,9 @@ class Check:
 
     The function is pure: it creates no session and runs no action.
     """
-    looked_at: Callable[[Mapping[str, int]], dict[str, int]]
+    examined: Callable[[Mapping[str, int]], dict[str, int]]
     """Selects from all tallies those that show how much this check examined."""
-    blind: Callable[[Mapping[str, int], Mapping[str, int]], str]
+    unknown_reason: Callable[[Mapping[str, int], Mapping[str, int]], str]
     """Returns why nothing can be concluded, or ""; from the tallies and the number of findings by cause."""
     of_events: bool = True
     """The check judges event logs."""
@@ -101,18 +101,18 @@ def sole_place(field: str, places: str = "places") -> Column:
     return f.when(f.size(places) == 1, f.col(places)[0][field])
 
 
-def sees(*kinds: Kind) -> tuple[str, ...]:
+def event_tallies(*kinds: Kind) -> tuple[str, ...]:
     """Return the names of the tallies of these kinds of events."""
     return tuple(f"{kind}_events" for kind in kinds)
 
 
 def counted(*names: str) -> Callable[[Mapping[str, int]], dict[str, int]]:
-    """Return a `looked_at` function that selects these tallies."""
+    """Return a `examined` function that selects these tallies."""
     return lambda tallies: {name: tallies[name] for name in names}
 
 
-def never_blind(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
-    """The `blind` function of a check that runs only if the tallies it `needs` are not 0."""
+def never_unknown(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
+    """The `unknown_reason` function of a check that runs only if the tallies it `needs` are not 0."""
     del tallies, causes
     return ""
 
@@ -137,7 +137,7 @@ __all__ = [
     "counted",
     "explain",
     "findings",
-    "never_blind",
-    "sees",
+    "never_unknown",
+    "event_tallies",
     "sole_place",
 ]

@@ -11,7 +11,7 @@ from typing import Final
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
-from mqproof.spark_audit.checks.check import Check, counted, findings, never_blind, sees
+from mqproof.spark_audit.checks.check import Check, counted, event_tallies, findings, never_unknown
 from mqproof.spark_audit.evidence import ledgers
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spec.events import Kind
@@ -23,7 +23,7 @@ BACK: Final = "commit-goes-back"
 
 
 def committed_stable(evidence: Evidence) -> DataFrame:
-    rows = ledgers.told(evidence.log)
+    rows = ledgers.ledger_events(evidence.log)
     return _changed(rows).unionByName(_backwards(rows))
 
 
@@ -58,7 +58,7 @@ def _backwards(rows: DataFrame) -> DataFrame:
     back = steps.where((f.col("kind") != Kind.RECOVER) & (f.col("index") < f.col("reached")))
     is_cut = f.col("kind") == Kind.TRUNCATE
     return findings(
-        back.withColumn("at", ledgers.where_told()),
+        back.withColumn("at", ledgers.event_reference()),
         INVARIANT,
         "critical",
         rule=f.when(is_cut, f.lit(CUT)).otherwise(f.lit(BACK)),
@@ -67,11 +67,13 @@ def _backwards(rows: DataFrame) -> DataFrame:
         commit_offset=None,
         first_ts="ts",
         last_ts="ts",
-        evidence=f.format_string("goes to entry %d, committed up to %d (%s)", "index", "reached", "at"),
+        evidence=f.format_string(
+            "moves back to entry %d after a commit up to %d (%s)", "index", "reached", "at"
+        ),
     )
 
 
-_SEEN: Final = sees(Kind.RAFT_COMMIT)
+_TALLIES: Final = event_tallies(Kind.RAFT_COMMIT)
 CHECK: Final = Check(
-    INVARIANT, (CHANGED, CUT, BACK), committed_stable, counted(*_SEEN), never_blind, needs=_SEEN
+    INVARIANT, (CHANGED, CUT, BACK), committed_stable, counted(*_TALLIES), never_unknown, needs=_TALLIES
 )

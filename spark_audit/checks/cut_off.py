@@ -26,9 +26,9 @@ def with_outcome(messages: DataFrame) -> DataFrame:
     there are none. `is_gone` is true if each of `own` was truncated. `is_async` is true if all brokers of
     `promised` use ASYNC_FLUSH.
     """
-    fated = messages.withColumn("own", f.expr(_OWN)).withColumn("promised", f.expr(_PROMISED))
+    with_places = messages.withColumn("own", f.expr(_OWN)).withColumn("promised", f.expr(_PROMISED))
     return (
-        fated.withColumn("promised", f.expr("IF(size(promised) > 0, promised, own)"))
+        with_places.withColumn("promised", f.expr("IF(size(promised) > 0, promised, own)"))
         .withColumn("is_gone", f.expr("size(own) > 0 AND forall(own, its -> its.is_cut)"))
         .withColumn(
             "is_async", f.expr("coalesce(forall(promised, its -> its.flush_mode = 'ASYNC_FLUSH'), false)")

@@ -37,13 +37,13 @@ _PLACE: Final = ("broker", "topic", "queue_id", "queue_offset")
 def duplicates_explained(evidence: Evidence) -> DataFrame:
     # If there are as many deliveries as groups, none is repeated. Only the other messages are examined in
     # detail.
-    doubtful = evidence.messages.where(f.col("deliveries") > f.size("groups")).select(
+    ambiguous = evidence.messages.where(f.col("deliveries") > f.size("groups")).select(
         "msg_id", "sends", "attempt_max"
     )
     deliveries = (
-        evidence.doubted.where(f.col("kind") == Kind.DELIVER)
+        evidence.ambiguous_events.where(f.col("kind") == Kind.DELIVER)
         .select("msg_id", "group", "client", "node", "ts", "seq", *_PLACE)
-        .join(doubtful, "msg_id")
+        .join(ambiguous, "msg_id")
     )
     return (
         _same_place(deliveries, evidence)
@@ -64,29 +64,29 @@ def _reused(messages: DataFrame) -> DataFrame:
         rule=f.lit(REUSED),
         first_ts="send_ts",
         last_ts="send_ts",
-        evidence=f.format_string("sent by %d producers: it does not tell one message", "producers"),
+        evidence=f.format_string("sent by %d producers: the id does not identify one message", "producers"),
     )
 
 
 def _same_place(deliveries: DataFrame, evidence: Evidence) -> DataFrame:
     in_order = Window.partitionBy("msg_id", "group", *_PLACE).orderBy("ts", "node", "seq")
     last = {"from_ts": f.lag("ts").over(in_order), "from_node": f.lag("node").over(in_order)}
-    again = deliveries.withColumns(last).where("from_ts IS NOT NULL").withColumn("to_ts", f.col("ts"))
+    repeated = deliveries.withColumns(last).where("from_ts IS NOT NULL").withColumn("to_ts", f.col("ts"))
     window = f.when(f.col("node") != f.col("from_node"), evidence.options.rebalance_us).otherwise(0)
     causes = ("redelivery", "rebalance", "consumer_restart", "broker_crash", "offset_reset")
     return findings(
-        _once(explain(again, evidence, causes, around={"rebalance": window}), _PLACE),
+        _once(explain(repeated, evidence, causes, around={"rebalance": window}), _PLACE),
         INVARIANT,
         "error",
         rule=f.lit(DELIVERY),
-        evidence=f.format_string("handed to the group again (%d more), and nothing explains it", "times"),
+        evidence=f.format_string("delivered to the group again (%d more), and no cause explains it", "times"),
     )
 
 
 def _several_places(deliveries: DataFrame, evidence: Evidence) -> DataFrame:
     spread = deliveries.groupBy("msg_id", "group").agg(
         *[
-            _if_one(f.when(_is_there(in_retry=False), f.col(name))).alias(name)
+            _if_one(f.when(_is_in_topic(in_retry=False), f.col(name))).alias(name)
             for name in ("broker", "topic", "queue_id")
         ],
         f.countDistinct(_place(in_retry=False)).alias("places_own"),
@@ -98,9 +98,9 @@ def _several_places(deliveries: DataFrame, evidence: Evidence) -> DataFrame:
         f.max("ts").alias("to_ts"),
     )
     spread = spread.where("places_own > 1 OR places_retry > 0").withColumn("times", f.col("places_own"))
-    spread = explain(spread, evidence, ("redelivery",)).join(_delayed_again(evidence), "msg_id", "left")
-    tried_again = (f.col("attempt_max") > 1) | (f.col("sends") > 1)
-    copied = f.when(tried_again, f.lit("producer_retry")).otherwise(f.col("copied"))
+    spread = explain(spread, evidence, ("redelivery",)).join(_delayed_copies(evidence), "msg_id", "left")
+    is_retried = (f.col("attempt_max") > 1) | (f.col("sends") > 1)
+    copied = f.when(is_retried, f.lit("producer_retry")).otherwise(f.col("copied"))
     own = f.when(f.col("places_own") > 1, copied).otherwise(f.lit("redelivery"))
     # Copies in the topic come from the producer or broker, copies in the retry topic from the consumer. Each
     # needs its own cause.
@@ -113,20 +113,20 @@ def _several_places(deliveries: DataFrame, evidence: Evidence) -> DataFrame:
         first_ts="from_ts",
         last_ts="to_ts",
         evidence=f.format_string(
-            "at %d offsets of its topic and %d of the retry topic, and nothing explains it",
+            "delivered at %d offsets of its topic and %d of the retry topic, without a cause",
             "places_own",
             "places_retry",
         ),
     )
 
 
-def _delayed_again(evidence: Evidence) -> DataFrame:
+def _delayed_copies(evidence: Evidence) -> DataFrame:
     """Return delayed messages that their broker appended to their topic more than once, with a cause."""
-    appends = evidence.doubted.where(f.col("kind") == Kind.APPEND)
-    ladder = f.array(*[f.lit(delay * 1000).cast("long") for delay in evidence.options.delays_ms])
+    appends = evidence.ambiguous_events.where(f.col("kind") == Kind.APPEND)
+    delays = f.array(*[f.lit(delay * 1000).cast("long") for delay in evidence.options.delays_ms])
     delayed = appends.where(f.col("topic") == SCHEDULE_TOPIC)
     dues = delayed.groupBy("msg_id", "broker").agg(
-        f.min(f.col("ts") + f.get(ladder, "queue_id")).alias("due")
+        f.min(f.col("ts") + f.get(delays, "queue_id")).alias("due")
     )
     copies = appends.where(f.col("topic") != SCHEDULE_TOPIC).join(dues, ["msg_id", "broker"])
     spans = copies.groupBy("msg_id", "broker").agg(
@@ -135,12 +135,14 @@ def _delayed_again(evidence: Evidence) -> DataFrame:
         f.max("ts").alias("to_ts"),
     )
     spans = spans.where("first < to_ts")
-    forgot = explain(spans.withColumnRenamed("first", "from_ts").drop("due"), evidence, ("broker_crash",))
-    unsure = explain(
+    after_crash = explain(
+        spans.withColumnRenamed("first", "from_ts").drop("due"), evidence, ("broker_crash",)
+    )
+    after_retry = explain(
         spans.withColumnRenamed("due", "from_ts").drop("first"), evidence, ("broker_retry", "leader_change")
     )
-    again = forgot.unionByName(unsure).where("cause IS NOT NULL")
-    return again.groupBy("msg_id").agg(f.min("cause").alias("copied"))
+    known = after_crash.unionByName(after_retry).where("cause IS NOT NULL")
+    return known.groupBy("msg_id").agg(f.min("cause").alias("copied"))
 
 
 def _if_one(values: Column) -> Column:
@@ -149,10 +151,10 @@ def _if_one(values: Column) -> Column:
 
 
 def _place(*, in_retry: bool) -> Column:
-    return f.when(_is_there(in_retry=in_retry), f.concat_ws("\x1f", *_PLACE))
+    return f.when(_is_in_topic(in_retry=in_retry), f.concat_ws("\x1f", *_PLACE))
 
 
-def _is_there(*, in_retry: bool) -> Column:
+def _is_in_topic(*, in_retry: bool) -> Column:
     """Return whether a delivery is from the group's retry topic, or from the message's own topic."""
     is_retry = f.col("topic").startswith(RETRY_TOPIC_PREFIX)
     return is_retry if in_retry else ~is_retry
@@ -168,13 +170,13 @@ def _once(repeats: DataFrame, place: tuple[str, ...]) -> DataFrame:
     )
 
 
-def _looked_at(tallies: Mapping[str, int]) -> dict[str, int]:
+def _examined(tallies: Mapping[str, int]) -> dict[str, int]:
     return {name: tallies[name] for name in ("deliveries", "messages_delivered", "groups")}
 
 
-def _blind(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
+def _unknown_reason(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
     del causes
     return "" if tallies["messages_delivered"] else "no delivery is in the log"
 
 
-CHECK: Final = Check(INVARIANT, (DELIVERY, OFFSET, REUSED), duplicates_explained, _looked_at, _blind)
+CHECK: Final = Check(INVARIANT, (DELIVERY, OFFSET, REUSED), duplicates_explained, _examined, _unknown_reason)

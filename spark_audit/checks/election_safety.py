@@ -8,7 +8,7 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from mqproof.spark_audit.checks.check import Check, counted, findings, never_blind, sees
+from mqproof.spark_audit.checks.check import Check, counted, event_tallies, findings, never_unknown
 from mqproof.spark_audit.evidence import ledgers
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spec.events import Kind
@@ -18,11 +18,11 @@ RULE: Final = "two-leaders"
 
 
 def election_safety(evidence: Evidence) -> DataFrame:
-    leads = ledgers.told(evidence.log).where(f.col("kind") == Kind.BECOME_LEADER)
+    leads = ledgers.ledger_events(evidence.log).where(f.col("kind") == Kind.BECOME_LEADER)
     won = leads.groupBy("ledger", "term").agg(
         f.min_by("node", f.struct("ts", "node")).alias("broker"),
         f.countDistinct("node").alias("leaders"),
-        f.concat_ws(", ", f.array_sort(f.collect_set(ledgers.where_told()))).alias("who"),
+        f.concat_ws(", ", f.array_sort(f.collect_set(ledgers.event_reference()))).alias("who"),
         f.min("ts").alias("first_ts"),
         f.max("ts").alias("last_ts"),
     )
@@ -35,5 +35,5 @@ def election_safety(evidence: Evidence) -> DataFrame:
     )
 
 
-_SEEN: Final = sees(Kind.BECOME_LEADER)
-CHECK: Final = Check(INVARIANT, (RULE,), election_safety, counted(*_SEEN), never_blind, needs=_SEEN)
+_TALLIES: Final = event_tallies(Kind.BECOME_LEADER)
+CHECK: Final = Check(INVARIANT, (RULE,), election_safety, counted(*_TALLIES), never_unknown, needs=_TALLIES)

@@ -26,9 +26,9 @@ DAMAGED: Final = "damaged-index"
 def index_rebuildable(evidence: Evidence) -> DataFrame:
     store = evidence.stored
     entries = store.index.where("kind = 'entry'").select("broker", "file", "commit_offset")
-    nowhere = entries.join(store.records, ["broker", "commit_offset"], "left_anti")
+    dangling = entries.join(store.records, ["broker", "commit_offset"], "left_anti")
     dangling = findings(
-        store.explained(nowhere),
+        store.explained(dangling),
         INVARIANT,
         "error",
         rule=f.lit(DANGLING),
@@ -48,11 +48,13 @@ def index_rebuildable(evidence: Evidence) -> DataFrame:
 
 def _undispatched(store: Stored) -> DataFrame:
     entries = store.entries.where("kind = 'entry'")
-    records = store.in_doubt(store.records.where("queued"))
-    lacking = records.join(store.in_doubt(entries), [*QUEUE, "queue_offset"], "left_anti")
-    lacking = lacking.join(f.broadcast(entries.select("broker").distinct()), "broker", "left_semi")
+    records = store.ambiguous_rows(store.records.where("queued"))
+    undispatched = records.join(store.ambiguous_rows(entries), [*QUEUE, "queue_offset"], "left_anti")
+    undispatched = undispatched.join(f.broadcast(entries.select("broker").distinct()), "broker", "left_semi")
     ends = entries.groupBy(*QUEUE).agg(f.max("queue_offset").alias("last_entry"))
-    known = lacking.join(f.broadcast(ends), list(QUEUE), "left").join(f.broadcast(store.bounds), "broker")
+    known = undispatched.join(f.broadcast(ends), list(QUEUE), "left").join(
+        f.broadcast(store.bounds), "broker"
+    )
     is_behind = f.col("queue_offset") > f.coalesce("last_entry", f.lit(-1))
     return findings(
         known,
@@ -62,15 +64,17 @@ def _undispatched(store: Stored) -> DataFrame:
         cause=f.when(is_behind & ~f.col("is_clean"), f.lit("dispatch_lag")),
         first_ts=f.col("stored_ms") * 1000,
         last_ts=f.col("stored_ms") * 1000,
-        evidence=f.format_string("stored at commit offset %d, and no queue entry says so", "commit_offset"),
+        evidence=f.format_string(
+            "stored at commit offset %d, and no queue entry points to it", "commit_offset"
+        ),
     )
 
 
-def _looked_at(tallies: Mapping[str, int]) -> dict[str, int]:
+def _examined(tallies: Mapping[str, int]) -> dict[str, int]:
     return {name: tallies[name] for name in ("stored_records", "queue_entries", "index_entries")}
 
 
-def _blind(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
+def _unknown_reason(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
     del causes
     if not tallies["stored_records"]:
         return "no record is in the stores"
@@ -78,5 +82,5 @@ def _blind(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
 
 
 CHECK: Final = Check(
-    INVARIANT, (UNDISPATCHED, DANGLING, DAMAGED), index_rebuildable, _looked_at, _blind, False, True
+    INVARIANT, (UNDISPATCHED, DANGLING, DAMAGED), index_rebuildable, _examined, _unknown_reason, False, True
 )

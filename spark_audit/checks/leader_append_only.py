@@ -9,7 +9,7 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from mqproof.spark_audit.checks.check import Check, counted, findings, never_blind, sees
+from mqproof.spark_audit.checks.check import Check, counted, event_tallies, findings, never_unknown
 from mqproof.spark_audit.evidence import ledgers
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spec.events import Kind
@@ -19,7 +19,7 @@ RULE: Final = "leader-cuts"
 
 
 def leader_append_only(evidence: Evidence) -> DataFrame:
-    rows = ledgers.told(evidence.log)
+    rows = ledgers.ledger_events(evidence.log)
     leaderships = ledgers.leaderships(rows).select(
         f.col("node").alias("leader"), "term", "from_seq", "to_seq"
     )
@@ -29,9 +29,9 @@ def leader_append_only(evidence: Evidence) -> DataFrame:
         & (f.col("seq") > f.col("from_seq"))
         & (f.col("seq") < f.col("to_seq"))
     )
-    met = cuts.join(f.broadcast(leaderships), while_leading)
+    cut_while_leading = cuts.join(f.broadcast(leaderships), while_leading)
     return findings(
-        met.withColumn("at", ledgers.where_told()),
+        cut_while_leading.withColumn("at", ledgers.event_reference()),
         INVARIANT,
         "critical",
         rule=f.lit(RULE),
@@ -45,12 +45,12 @@ def leader_append_only(evidence: Evidence) -> DataFrame:
     )
 
 
-_SEEN: Final = sees(Kind.BECOME_LEADER)
+_TALLIES: Final = event_tallies(Kind.BECOME_LEADER)
 CHECK: Final = Check(
     INVARIANT,
     (RULE,),
     leader_append_only,
-    counted(*_SEEN, *sees(Kind.TRUNCATE)),
-    never_blind,
-    needs=_SEEN,
+    counted(*_TALLIES, *event_tallies(Kind.TRUNCATE)),
+    never_unknown,
+    needs=_TALLIES,
 )

@@ -11,7 +11,7 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from mqproof.spark_audit.checks.check import Check, counted, findings, sees
+from mqproof.spark_audit.checks.check import Check, counted, event_tallies, findings
 from mqproof.spark_audit.evidence import ledgers
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spec.events import Kind
@@ -21,7 +21,7 @@ RULE: Final = "committed-entry-missing"
 
 
 def leader_completeness(evidence: Evidence) -> DataFrame:
-    rows = ledgers.told(evidence.log)
+    rows = ledgers.ledger_events(evidence.log)
     committed = (
         ledgers.committed(rows)
         .where("by_term IS NOT NULL")
@@ -30,8 +30,8 @@ def leader_completeness(evidence: Evidence) -> DataFrame:
     )
     later = ledgers.leaderships(rows).join(f.broadcast(ledgers.begins(rows)), "node")
     leaders = later.select("ledger", "node", f.col("term").alias("led_term"), "from_seq", "base", "ts")
-    owed = committed.join(f.broadcast(leaders), "ledger").where("by_term < led_term AND index >= base")
-    had = ledgers.entries(rows).select(
+    required = committed.join(f.broadcast(leaders), "ledger").where("by_term < led_term AND index >= base")
+    held = ledgers.entries(rows).select(
         f.col("node").alias("had_node"),
         f.col("index").alias("had_index"),
         f.col("term").alias("had_term"),
@@ -46,7 +46,7 @@ def leader_completeness(evidence: Evidence) -> DataFrame:
         & (f.col("gone_seq") > f.col("from_seq"))
     )
     return findings(
-        owed.join(had, has, "left_anti"),
+        required.join(held, has, "left_anti"),
         INVARIANT,
         "critical",
         rule=f.lit(RULE),
@@ -56,17 +56,17 @@ def leader_completeness(evidence: Evidence) -> DataFrame:
         last_ts="ts",
         evidence=f.format_string(
             "committed in term %d as entry %d of term %d; the leader of term %d began without it (%s)",
-            "by_term", "index", "term", "led_term", ledgers.where_told(seq="from_seq"),
+            "by_term", "index", "term", "led_term", ledgers.event_reference(seq="from_seq"),
         ),
     )  # fmt: skip
 
 
-_SEEN: Final = sees(Kind.RAFT_COMMIT)
+_TALLIES: Final = event_tallies(Kind.RAFT_COMMIT)
 CHECK: Final = Check(
     INVARIANT,
     (RULE,),
     leader_completeness,
-    counted(*_SEEN, *sees(Kind.RAFT_APPEND, Kind.BECOME_LEADER)),
+    counted(*_TALLIES, *event_tallies(Kind.RAFT_APPEND, Kind.BECOME_LEADER)),
     lambda tallies, _: "" if tallies["raft_append_events"] else "no entry of a ledger is in the log",
-    needs=_SEEN,
+    needs=_TALLIES,
 )

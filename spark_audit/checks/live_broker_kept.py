@@ -12,7 +12,7 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from mqproof.spark_audit.checks.check import Check, counted, findings, never_blind, sees
+from mqproof.spark_audit.checks.check import Check, counted, event_tallies, findings, never_unknown
 from mqproof.spark_audit.evidence import routes
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spec.events import Kind
@@ -22,13 +22,13 @@ RULE: Final = "live-broker-evicted"
 
 
 def live_broker_kept(evidence: Evidence) -> DataFrame:
-    told = routes.asked_and_told(evidence.log)
-    silent = told.where((f.col("kind") == Kind.EXPIRE) & (f.col("reason") == "silent"))
-    # Compare the dropped address: a member that moved is heard from at its new address.
+    rows = routes.name_server_events(evidence.log)
+    silent = rows.where((f.col("kind") == Kind.EXPIRE) & (f.col("reason") == "silent"))
+    # Compare the dropped address: a member that moved sends heartbeats from its new address.
     early = silent.where(f.col("address") == f.col("address_now")).where(
         f.col("ts") - f.col("seen_ts") < f.col("expiry_min_us") - evidence.options.skew_us
     )
-    waited = ((f.col("ts") - f.col("seen_ts")) / 1000).cast("long")
+    silence_ms = ((f.col("ts") - f.col("seen_ts")) / 1000).cast("long")
     return findings(
         early.withColumn("at", f.concat_ws("#", "node", "seq")),
         INVARIANT,
@@ -38,18 +38,18 @@ def live_broker_kept(evidence: Evidence) -> DataFrame:
         first_ts="seen_ts",
         last_ts="ts",
         evidence=f.format_string(
-            "dropped as silent %d ms after it was heard of, %d are its due (%s)",
-            waited, (f.col("expiry_min_us") / 1000).cast("long"), "at",
+            "dropped as silent %d ms after its last registration or heartbeat, its expiry is %d ms (%s)",
+            silence_ms, (f.col("expiry_min_us") / 1000).cast("long"), "at",
         ),
     )  # fmt: skip
 
 
-_SEEN: Final = sees(Kind.EXPIRE)
+_TALLIES: Final = event_tallies(Kind.EXPIRE)
 CHECK: Final = Check(
     INVARIANT,
     (RULE,),
     live_broker_kept,
-    counted(*_SEEN, *sees(Kind.REGISTER, Kind.HEARTBEAT)),
-    never_blind,
-    needs=_SEEN,
+    counted(*_TALLIES, *event_tallies(Kind.REGISTER, Kind.HEARTBEAT)),
+    never_unknown,
+    needs=_TALLIES,
 )

@@ -16,7 +16,7 @@ from typing import Final
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
-from mqproof.spark_audit.checks.check import Check, counted, findings, never_blind, sees
+from mqproof.spark_audit.checks.check import Check, counted, event_tallies, findings, never_unknown
 from mqproof.spark_audit.checks.two_logs import compared
 from mqproof.spark_audit.evidence import ledgers
 from mqproof.spark_audit.evidence.tables import Evidence
@@ -35,7 +35,7 @@ def log_matching(evidence: Evidence) -> DataFrame:
 
 
 def _written(evidence: Evidence) -> DataFrame:
-    written = ledgers.told(evidence.log).where(f.col("kind") == Kind.RAFT_APPEND)
+    written = ledgers.ledger_events(evidence.log).where(f.col("kind") == Kind.RAFT_APPEND)
     by_seq = Window.partitionBy("node").orderBy("seq")
     # After a truncation the previous event is about another index, so the term before is unknown.
     follows = f.lag("index").over(by_seq) == f.col("index") - 1
@@ -45,7 +45,7 @@ def _written(evidence: Evidence) -> DataFrame:
         f.min("ts").alias("first_ts"),
         f.max("ts").alias("last_ts"),
         *[f.countDistinct(name).alias(name) for name in _SAME],
-        f.slice(f.array_sort(f.collect_set(ledgers.where_told())), 1, 4).alias("who"),
+        f.slice(f.array_sort(f.collect_set(ledgers.event_reference())), 1, 4).alias("who"),
     )
     return findings(
         each.where(" OR ".join(f"{name} > 1" for name in _SAME)),
@@ -55,35 +55,48 @@ def _written(evidence: Evidence) -> DataFrame:
         commit_offset=None,
         queue_offset="index",
         evidence=f.format_string(
-            "entry %d of term %d is not the same everywhere: %s", "index", "term", f.concat_ws(", ", "who")
+            "entry %d of term %d differs between these events: %s", "index", "term", f.concat_ws(", ", "who")
         ),
     )
 
 
 def _stored(store: Stored) -> DataFrame:
-    told = compared(store, store.members)
+    differences = compared(store, store.members)
 
     def found(rows: DataFrame, text: str) -> DataFrame:
         # Where a member's log has expired, is damaged or not yet written, nothing is claimed.
-        agreed = rows.join(f.broadcast(told.agreed), ["master", "slave"]).where("commit_offset < agreed_end")
+        agreed = rows.join(f.broadcast(differences.agreed), ["master", "slave"]).where(
+            "commit_offset < agreed_end"
+        )
         place = f.format_string(text, "entry_index", "term", "commit_offset", "master")
         return findings(agreed, INVARIANT, "critical", rule=f.lit(RULE), broker="slave", evidence=place)
 
     return (
-        found(told.lacking, "entry %d of term %d, at commit offset %d of %s, is not in its log")
-        .unionByName(found(told.strange, "entry %d of term %d, at commit offset %d, is not in the log of %s"))
-        .unionByName(found(told.differing, "entry %d of term %d, at commit offset %d, is another in %s"))
+        found(
+            differences.missing_on_slave, "entry %d of term %d, at commit offset %d of %s, is not in its log"
+        )
+        .unionByName(
+            found(
+                differences.missing_on_master,
+                "entry %d of term %d, at commit offset %d, is not in the log of %s",
+            )
+        )
+        .unionByName(
+            found(
+                differences.differing, "entry %d of term %d, at commit offset %d, differs from the one in %s"
+            )
+        )
     )
 
 
-_SEEN: Final = (*sees(Kind.RAFT_APPEND), "members")
+_TALLIES: Final = (*event_tallies(Kind.RAFT_APPEND), "members")
 CHECK: Final = Check(
     INVARIANT,
     (RULE,),
     log_matching,
-    counted(*_SEEN),
-    never_blind,
+    counted(*_TALLIES),
+    never_unknown,
     of_stores=True,
-    needs=_SEEN,
+    needs=_TALLIES,
     stores_suffice=True,
 )

@@ -50,7 +50,7 @@ def never_overlaps(evidence: Evidence) -> DataFrame:
         cause=f.coalesce("cause", f.when(too_long, f.lit("lock_expired"))),
         first_ts="call_ts",
         last_ts="ts",
-        evidence=f.format_string("handed out while %s was still at work on this queue", "other"),
+        evidence=f.format_string("delivered while %s was still processing this queue", "other"),
     )
 
 
@@ -63,7 +63,7 @@ def _numbered(evidence: Evidence) -> DataFrame:
         f.col("kind").isin(Kind.DELIVER, *_ENDS) & f.col("queue_offset").isNotNull()
     ).join(f.broadcast(orderly_groups(evidence.rare, evidence.options)), "group", "left_semi")
     in_order = Window.partitionBy(*_MEMBER).orderBy("seq")
-    begins = _is_handed() & f.coalesce(f.lag("kind").over(in_order) != Kind.DELIVER, f.lit(True))
+    begins = _is_delivery() & f.coalesce(f.lag("kind").over(in_order) != Kind.DELIVER, f.lit(True))
     return rows.withColumn("call", f.sum(f.when(begins, 1).otherwise(0)).over(in_order))
 
 
@@ -73,7 +73,7 @@ def _within_a_member(rows: DataFrame) -> DataFrame:
         f.min("ts").alias("from_ts")
     )  # fmt: skip
     first = f.min(f.struct("seq", "ts", "queue_offset", "msg_id", "client")).alias("first")
-    begun = rows.where(_is_handed()).groupBy(*_MEMBER, "call").agg(first).join(late, [*_MEMBER, "call"])
+    begun = rows.where(_is_delivery()).groupBy(*_MEMBER, "call").agg(first).join(late, [*_MEMBER, "call"])
     return begun.select(*_MEMBER, "call", "first.*", "from_ts").select(
         *_SHOWN,
         "from_ts",
@@ -117,16 +117,16 @@ def _at_work(rows: DataFrame) -> DataFrame:
         f.lead("ts").over(of_message).alias("end_ts"),
         f.lead("call").over(of_message).alias("end_call"),
     )
-    return known.where(_is_handed() & f.col("end_kind").isin(*_ENDS))
+    return known.where(_is_delivery() & f.col("end_kind").isin(*_ENDS))
 
 
-def _is_handed() -> Column:
+def _is_delivery() -> Column:
     return f.col("kind") == Kind.DELIVER
 
 
-def _blind(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
+def _unknown_reason(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
     del causes
-    return "" if tallies["orderly_ends"] else "groups that consume in order do not tell when a call ended"
+    return "" if tallies["orderly_ends"] else "groups that consume in order do not report when a call ended"
 
 
 CHECK: Final = Check(
@@ -134,6 +134,6 @@ CHECK: Final = Check(
     (RULE,),
     never_overlaps,
     counted("orderly_groups", "orderly_ends"),
-    _blind,
+    _unknown_reason,
     needs=("orderly_groups",),
 )

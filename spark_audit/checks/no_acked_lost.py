@@ -76,7 +76,9 @@ def lost_to_groups(evidence: Evidence, invariant: str) -> DataFrame:
         evidence=f.when(
             f.col("rule") == TRUNCATED, f.lit("acknowledged with SEND_OK, then cut off by recovery")
         ).otherwise(
-            f.lit("acknowledged with SEND_OK; the group was handed later offsets of the queue, never this")
+            f.lit(
+                "acknowledged with SEND_OK; the group received later offsets of the queue, but not this one"
+            )
         ),
     )
 
@@ -90,12 +92,12 @@ def _missing(evidence: Evidence) -> DataFrame:
     acked = stored.withColumn("weak", weak).join(
         f.broadcast(subscribed(evidence.spans)), f.col("topic") == f.col("subscribed_topic"), "left"
     )
-    lacking = acked.withColumn("lacking", f.array_except("subscribed", "groups"))
+    undelivered = acked.withColumn("lacking", f.array_except("subscribed", "groups"))
     # A truncated record is lost even if no group reads the topic.
     no_group = f.array(f.lit(None).cast("string"))
     unread = f.col("subscribed").isNull() & f.col("is_gone")
-    lacking = lacking.withColumn("lacking", f.when(unread, no_group).otherwise(f.col("lacking")))
-    return lacking.where(f.size("lacking") > 0).withColumn("group", f.explode("lacking"))
+    undelivered = undelivered.withColumn("lacking", f.when(unread, no_group).otherwise(f.col("lacking")))
+    return undelivered.where(f.size("lacking") > 0).withColumn("group", f.explode("lacking"))
 
 
 def _passed_over(missing: DataFrame, evidence: Evidence) -> DataFrame:
@@ -114,7 +116,7 @@ def _passed_over(missing: DataFrame, evidence: Evidence) -> DataFrame:
         "at.queue_offset",
     )
     delivered = evidence.spans.where(f.col("kind") == Kind.DELIVER)
-    at = _as_consumers_call_it(at, delivered, evidence.profile)
+    at = _with_consumers_broker_name(at, delivered, evidence.profile)
     reach = delivered.groupBy("group", "broker", "topic", "queue_id").agg(
         f.min("offset_min").alias("reach_min"), f.max("offset_max").alias("reach_max")
     )
@@ -147,16 +149,16 @@ def _places(column: str) -> list[Column]:
     return [place.alias(name) for name, place in at_sole_place(column).items()]
 
 
-def _as_consumers_call_it(at: DataFrame, delivered: DataFrame, profiled: DataFrame) -> DataFrame:
+def _with_consumers_broker_name(at: DataFrame, delivered: DataFrame, profiled: DataFrame) -> DataFrame:
     """Rename places at slaves and members of groups to the broker name that clients use.
 
     The broker name of a member has no log of its own. A slave has the message at the same place as the broker
     of that name. Otherwise the two are separate brokers with similar names.
     """
     named = f.broadcast(delivered.select(f.col("broker").alias("called")).distinct())
-    theirs = named.withColumnRenamed("called", "theirs")
+    group_names = named.withColumnRenamed("called", "theirs")
     called = at.join(named, f.col("broker") == f.col("called"), "left").join(
-        theirs, group_name(f.col("broker")) == f.col("theirs"), "left"
+        group_names, group_name(f.col("broker")) == f.col("theirs"), "left"
     )
     logs = profiled.where(f.col("kind") == Kind.APPEND).select(f.col("node").alias("its_log")).distinct()
     called = called.join(f.broadcast(logs), f.col("theirs") == f.col("its_log"), "left")
@@ -176,19 +178,24 @@ def _forward_resets(evidence: Evidence) -> DataFrame:
     return chosen.groupBy("group", "broker", "topic", "queue_id").agg(f.collect_list(stretch).alias("resets"))
 
 
-def _looked_at(tallies: Mapping[str, int]) -> dict[str, int]:
+def _examined(tallies: Mapping[str, int]) -> dict[str, int]:
     return {name: tallies[name] for name in ("acked", "acked_and_delivered", "groups")}
 
 
-def _blind(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
+def _unknown_reason(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
     del causes
     if not tallies["acked"]:
         return "no message was acknowledged with SEND_OK"
     if not tallies["acked_and_delivered"]:
-        return "no acknowledged message was delivered to anybody"
+        return "no acknowledged message was delivered"
     return ""
 
 
 CHECK: Final = Check(
-    INVARIANT, (LOST, TRUNCATED, ABSENT, AHEAD, METADATA), no_acked_lost, _looked_at, _blind, of_stores=True
+    INVARIANT,
+    (LOST, TRUNCATED, ABSENT, AHEAD, METADATA),
+    no_acked_lost,
+    _examined,
+    _unknown_reason,
+    of_stores=True,
 )

@@ -32,17 +32,17 @@ def no_phantom(evidence: Evidence) -> DataFrame:
         last_ts="delivered_ts",
         evidence=f.when(
             never_sent,
-            f.format_string("delivered %d times, and no producer ever tried to send it", "deliveries"),
-        ).otherwise(f.lit("its producer never learned the outcome; it was stored and delivered")),
+            f.format_string("delivered %d times, and no producer sent it", "deliveries"),
+        ).otherwise(f.lit("its producer did not receive the outcome; it was stored and delivered")),
         **at_sole_place(),
     )
 
 
-def _looked_at(tallies: Mapping[str, int]) -> dict[str, int]:
+def _examined(tallies: Mapping[str, int]) -> dict[str, int]:
     return {name: tallies[name] for name in ("messages_delivered", "messages_sent")}
 
 
-def _blind(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
+def _unknown_reason(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
     del causes
     if not tallies["messages_delivered"]:
         return "no delivery is in the log"
@@ -51,4 +51,4 @@ def _blind(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
     return ""
 
 
-CHECK: Final = Check(INVARIANT, (RULE,), no_phantom, _looked_at, _blind)
+CHECK: Final = Check(INVARIANT, (RULE,), no_phantom, _examined, _unknown_reason)

@@ -17,7 +17,7 @@ from typing import Final
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
-from mqproof.spark_audit.checks.check import Check, counted, explain, findings, never_blind
+from mqproof.spark_audit.checks.check import Check, counted, explain, findings, never_unknown
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spark_audit.passes.message_columns import RETRY_TOPIC_PREFIX, SCHEDULE_TOPIC
 from mqproof.spec.events import Kind
@@ -46,17 +46,17 @@ def not_early(evidence: Evidence) -> DataFrame:
     is_try = f.col("topic").startswith(RETRY_TOPIC_PREFIX)
     is_dead = f.col("topic").startswith(_DEAD_LETTERS_PREFIX)
     known = of_delayed.withColumn("came", is_try | (is_sent_delayed & ~waits & ~is_dead))
-    ladder = f.array(*[f.lit(delay * 1000).cast("long") for delay in evidence.options.delays_ms])
+    delays = f.array(*[f.lit(delay * 1000).cast("long") for delay in evidence.options.delays_ms])
     stamp = f.coalesce("stamp", f.col("ts") - evidence.options.skew_us)
-    dues = f.array_sort(f.collect_list(f.when(waits, stamp + f.get(ladder, "queue_id"))).over(by_seq))
+    dues = f.array_sort(f.collect_list(f.when(waits, stamp + f.get(delays, "queue_id"))).over(by_seq))
     # Several groups may wait for one message, and a repeated send is delayed twice. So the n-th append needs
     # n due times.
     count = f.sum(f.col("came").cast("int")).over(by_seq)
-    told = known.withColumn("due_ts", f.get(dues, count - 1)).withColumn(
+    timed = known.withColumn("due_ts", f.get(dues, count - 1)).withColumn(
         "from_ts", f.min(f.when(f.col("came"), f.col("ts"))).over(by_seq)
     )
     copies = Window.partitionBy(*_RECORD)
-    came = told.where("came").select(
+    came = timed.where("came").select(
         "*",
         f.min(f.struct("ts", "node")).over(copies)["node"].alias("first_node"),
         f.when(f.min("node").over(copies) < f.max("node").over(copies), evidence.options.skew_us)
@@ -77,7 +77,7 @@ def not_early(evidence: Evidence) -> DataFrame:
         rule=f.lit(RULE),
         first_ts="from_ts",
         last_ts="ts",
-        evidence=f.format_string("its broker let it go %d ms before its time", "early_ms"),
+        evidence=f.format_string("its broker released it %d ms too early", "early_ms"),
     )
 
 
@@ -86,6 +86,6 @@ CHECK: Final = Check(
     (RULE,),
     not_early,
     counted("scheduled_appends"),
-    never_blind,
+    never_unknown,
     needs=("scheduled_appends",),
 )

@@ -61,13 +61,13 @@ def _negative(spans: DataFrame) -> DataFrame:
     )
 
 
-def _looked_at(tallies: Mapping[str, int]) -> dict[str, int]:
+def _examined(tallies: Mapping[str, int]) -> dict[str, int]:
     return {name: tallies[name] for name in ("commit_steps", "committed_queues")}
 
 
-def _blind(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
+def _unknown_reason(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
     del causes
     return "" if tallies["commit_steps"] else "no queue has two committed offsets in the log"
 
 
-CHECK: Final = Check(INVARIANT, (RULE, NEGATIVE), offset_monotone, _looked_at, _blind)
+CHECK: Final = Check(INVARIANT, (RULE, NEGATIVE), offset_monotone, _examined, _unknown_reason)

@@ -19,10 +19,10 @@ def ahead_of_appends(evidence: Evidence, invariant: str) -> DataFrame:
     Both events are from one node, so neither log is newer than the other. A queue without an append in the
     log decides nothing.
     """
-    told = evidence.profile.where("placed AND rare IS NULL").withColumnRenamed("node", "broker")
-    appended = told.where(f.col("kind") == Kind.APPEND)
+    placed = evidence.profile.where("placed AND rare IS NULL").withColumnRenamed("node", "broker")
+    appended = placed.where(f.col("kind") == Kind.APPEND)
     ends = appended.groupBy(*QUEUE).agg((f.max("offset_max") + 1).alias("queue_end"))
-    committed = told.where(f.col("kind") == Kind.OFFSET_COMMIT)
+    committed = placed.where(f.col("kind") == Kind.OFFSET_COMMIT)
     reached = committed.groupBy("group", *QUEUE).agg(
         f.max("offset_max").alias("queue_offset"),
         f.min("first_ts").alias("first_ts"),
@@ -40,8 +40,8 @@ def ahead_of_appends(evidence: Evidence, invariant: str) -> DataFrame:
 def ahead_of_store(store: Stored, invariant: str) -> DataFrame:
     """Return committed offsets beyond the end of their queue: the next stored messages would be skipped."""
     stored = store.records.where("queued").select(*QUEUE, "queue_offset")
-    told = store.entries.where("kind = 'entry'").select(*QUEUE, "queue_offset")
-    ends = stored.unionByName(told).groupBy(*QUEUE).agg((f.max("queue_offset") + 1).alias("queue_end"))
+    entries = store.entries.where("kind = 'entry'").select(*QUEUE, "queue_offset")
+    ends = stored.unionByName(entries).groupBy(*QUEUE).agg((f.max("queue_offset") + 1).alias("queue_end"))
     committed = store.offsets.join(ends, list(QUEUE), "left").join(f.broadcast(store.bounds), "broker")
     ahead = committed.where("queue_offset > coalesce(queue_end, 0)")
     return findings(

@@ -28,13 +28,13 @@ _BY: Final = {"rebalance": "group", "consumer_restart": "node", "broker_crash": 
 """Maps each event that changes owners to the column that is its key."""
 _SPAN: Final = ("rebalances", "span", "calm_from", "calm_until")
 _OF: Final = {name: f"of_{name}" for name in _QUEUE}
-_EVER: Final = (-(1 << 62), 1 << 62)
+_UNBOUNDED: Final = (-(1 << 62), 1 << 62)
 
 
 def one_owner(evidence: Evidence) -> DataFrame:
     # Group by client first: a maximum over a text column would sort all rows.
     by_client = (
-        _handed_in(evidence, _suspects(evidence))
+        _deliveries_in(evidence, _suspects(evidence))
         .groupBy(*_QUEUE, "rebalances", "span", "node", "client")
         .agg(f.min("ts").alias("first_ts"), f.max("ts").alias("last_ts"))
     )
@@ -52,7 +52,7 @@ def one_owner(evidence: Evidence) -> DataFrame:
         "error",
         rule=f.lit(RULE),
         cause=f.when(f.col("rebalances") == 0, f.lit("rebalance_not_told")),
-        evidence=f.format_string("handed to %s, too, which had it before and after", "other.node"),
+        evidence=f.format_string("also delivered to %s, which received it before and after", "other.node"),
     )
 
 
@@ -63,20 +63,22 @@ def turns(evidence: Evidence, watermark: int) -> DataFrame:
     delivery to each node since the owners last changed.
     """
     window = evidence.options.rebalance_us
-    still_open = _calm(evidence).where(f.col("calm_until") + window + 1 >= watermark)
+    still_open = _stable_spans(evidence).where(f.col("calm_until") + window + 1 >= watermark)
     of_shared = shared_queues(evidence).join(f.broadcast(still_open), ["group", "broker"])
     ends = [extreme("seq", "ts") for extreme in (f.min_by, f.max_by)]
-    rows = _handed_in(evidence, of_shared).groupBy(*_QUEUE, "span", "node").agg(f.array(*ends).alias("ends"))
+    rows = (
+        _deliveries_in(evidence, of_shared).groupBy(*_QUEUE, "span", "node").agg(f.array(*ends).alias("ends"))
+    )
     return rows.select("node", f.explode(f.array_distinct("ends")).alias("seq"))
 
 
-def _handed_in(evidence: Evidence, spans: DataFrame) -> DataFrame:
+def _deliveries_in(evidence: Evidence, spans: DataFrame) -> DataFrame:
     """Return the deliveries from some queues in some calm spans."""
-    handed = evidence.events.where(f.col("kind") == Kind.DELIVER)
+    deliveries = evidence.events.where(f.col("kind") == Kind.DELIVER)
     within = f.col("ts").between(f.col("calm_from"), f.col("calm_until"))
     for name in _QUEUE:
         within = within & (f.col(name) == f.col(_OF[name]))
-    return handed.join(f.broadcast(spans.withColumnsRenamed(_OF)), within)
+    return deliveries.join(f.broadcast(spans.withColumnsRenamed(_OF)), within)
 
 
 def _after_another(owned: DataFrame) -> DataFrame:
@@ -94,16 +96,16 @@ def _suspects(evidence: Evidence) -> DataFrame:
     runs = evidence.runs.where(f.col("kind") == Kind.DELIVER)
     of_shared = runs.join(f.broadcast(shared_queues(evidence)), list(_QUEUE), "left_semi")
     within = (f.col("first_ts") <= f.col("calm_until")) & (f.col("last_ts") >= f.col("calm_from"))
-    spanned = of_shared.join(f.broadcast(_calm(evidence)), ["group", "broker"]).where(within)
+    spanned = of_shared.join(f.broadcast(_stable_spans(evidence)), ["group", "broker"]).where(within)
     held = spanned.groupBy(*_QUEUE, "node", *_SPAN).agg(
         f.min(f.greatest("first_ts", "calm_from")).alias("first_ts"),
         f.max(f.least("last_ts", "calm_until")).alias("last_ts"),
     )
     # A node's clock may have gone back within a run.
-    met = _after_another(held).where(
+    overlaps = _after_another(held).where(
         f.col("other.last_ts") >= f.col("first_ts") - 2 * evidence.options.skew_us
     )
-    return met.select(*_QUEUE, *_SPAN).distinct()
+    return overlaps.select(*_QUEUE, *_SPAN).distinct()
 
 
 def shared_queues(evidence: Evidence) -> DataFrame:
@@ -121,22 +123,26 @@ def shared_queues(evidence: Evidence) -> DataFrame:
     )
 
 
-def _calm(evidence: Evidence) -> DataFrame:
+def _stable_spans(evidence: Evidence) -> DataFrame:
     """Return the calm spans of each group and broker: the times between two changes of owners.
 
     Columns: group, broker, the number of `rebalances`, `span`, and calm_from and calm_until (inclusive).
     Rebalance windows are excluded.
     """
     readers = evidence.spans.where(f.col("kind") == Kind.DELIVER).select("group", "broker", "node").distinct()
-    told = []
+    changes_by_cause = []
     for cause, by in _BY.items():
         times = evidence.causes.where(f.col("cause") == cause).select("key", "at")
-        met = readers.join(f.broadcast(times), f.col(by) == f.col("key"))
+        affected = readers.join(f.broadcast(times), f.col(by) == f.col("key"))
         rebalances = f.size("at") if cause == "rebalance" else f.lit(0)
-        told.append(met.select("group", "broker", "at", rebalances.alias("rebalances")).distinct())
-    told.append(readers.select("group", "broker", f.array().cast("array<long>"), f.lit(0)).distinct())
+        changes_by_cause.append(
+            affected.select("group", "broker", "at", rebalances.alias("rebalances")).distinct()
+        )
+    changes_by_cause.append(
+        readers.select("group", "broker", f.array().cast("array<long>"), f.lit(0)).distinct()
+    )
     changes = (
-        reduce(DataFrame.union, told)
+        reduce(DataFrame.union, changes_by_cause)
         .groupBy("group", "broker")
         .agg(
             f.sum("rebalances").alias("rebalances"),
@@ -144,8 +150,8 @@ def _calm(evidence: Evidence) -> DataFrame:
         )
     )
     window = evidence.options.rebalance_us
-    begins = f.concat(f.array(f.lit(_EVER[0])), f.transform("at", lambda at: at + window + 1))
-    ends = f.concat(f.transform("at", lambda at: at - window - 1), f.array(f.lit(_EVER[1])))
+    begins = f.concat(f.array(f.lit(_UNBOUNDED[0])), f.transform("at", lambda at: at + window + 1))
+    ends = f.concat(f.transform("at", lambda at: at - window - 1), f.array(f.lit(_UNBOUNDED[1])))
     spans = changes.select(
         "group", "broker", "rebalances", f.posexplode(f.arrays_zip(begins.alias("a"), ends.alias("b")))
     )
@@ -156,10 +162,10 @@ def _calm(evidence: Evidence) -> DataFrame:
     return each.where("calm_from <= calm_until")
 
 
-def _blind(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
+def _unknown_reason(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
     del tallies
     if causes.get("rebalance_not_told"):
-        return "queues were handed to several nodes at once, in groups that tell of no rebalance"
+        return "queues were delivered to several nodes at once, in groups that report no rebalance"
     return ""
 
 
@@ -168,6 +174,6 @@ CHECK: Final = Check(
     (RULE,),
     one_owner,
     counted("shared_queues", "rebalance_events"),
-    _blind,
+    _unknown_reason,
     needs=("shared_queues",),
 )

@@ -82,13 +82,15 @@ def _holes(jumps: DataFrame, gaps: DataFrame) -> DataFrame:
     )
 
 
-def _looked_at(tallies: Mapping[str, int]) -> dict[str, int]:
+def _examined(tallies: Mapping[str, int]) -> dict[str, int]:
     return {name: tallies[name] for name in ("stored_records", "stored_queues")}
 
 
-def _blind(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
+def _unknown_reason(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
     del causes
     return "" if tallies["stored_records"] else "no record is in the stores"
 
 
-CHECK: Final = Check(INVARIANT, (COLLISION, HOLE), queue_offsets_dense, _looked_at, _blind, False, True)
+CHECK: Final = Check(
+    INVARIANT, (COLLISION, HOLE), queue_offsets_dense, _examined, _unknown_reason, False, True
+)

@@ -36,21 +36,21 @@ _ENDS: Final = (Kind.CONSUME_OK, Kind.CONSUME_FAIL, Kind.RETRY, Kind.DEAD_LETTER
 
 
 def queue_order(evidence: Evidence) -> DataFrame:
-    odd = evidence.steps.where(f.col("kind") == Kind.DELIVER)
-    odd = explain(odd.withColumn("to_ts", f.col("ts")), evidence, _CAUSES)
-    back = _tried_again(odd.where(f.col("queue_offset") < f.col("previous")), evidence)
-    jumps = odd.where((f.col("queue_offset") > f.col("previous")) & f.col("cause").isNull())
+    irregular = evidence.steps.where(f.col("kind") == Kind.DELIVER)
+    irregular = explain(irregular.withColumn("to_ts", f.col("ts")), evidence, _CAUSES)
+    back = _redelivered(irregular.where(f.col("queue_offset") < f.col("previous")), evidence)
+    jumps = irregular.where((f.col("queue_offset") > f.col("previous")) & f.col("cause").isNull())
     return _backwards(back).unionByName(_skipped(jumps, evidence.events.where(f.col("kind") == Kind.DELIVER)))
 
 
-def _tried_again(back: DataFrame, evidence: Evidence) -> DataFrame:
+def _redelivered(back: DataFrame, evidence: Evidence) -> DataFrame:
     """Add the cause `redelivery` to messages that failed and about which the consumer reported nothing more.
 
     The consumer could not send them back and kept them. Reports about another copy of the message do not
     count.
     """
     kind, names = f.col("kind"), ("node", "group", "msg_id", *_QUEUE, "queue_offset")
-    ends = evidence.troubled.where(kind.isin(*_ENDS)).select(
+    ends = evidence.failure_events.where(kind.isin(*_ENDS)).select(
         *names, f.col("seq").alias("end_seq"), (kind == Kind.CONSUME_FAIL).alias("failed")
     )
     last = (
@@ -72,11 +72,11 @@ def _backwards(back: DataFrame) -> DataFrame:
         rule=f.lit(BACK),
         first_ts="from_ts",
         last_ts="to_ts",
-        evidence=f.format_string("handed offset %d after %d", "queue_offset", "previous"),
+        evidence=f.format_string("received offset %d after %d", "queue_offset", "previous"),
     )
 
 
-def _skipped(jumps: DataFrame, handed: DataFrame) -> DataFrame:
+def _skipped(jumps: DataFrame, deliveries: DataFrame) -> DataFrame:
     last = f.least(f.col("queue_offset") - 1, f.col("previous") + GAP_MAX)
     skipped = jumps.select(
         f.col("node").alias("by_node"),
@@ -90,14 +90,14 @@ def _skipped(jumps: DataFrame, handed: DataFrame) -> DataFrame:
     )
     # Join by coarse offsets, so that the few jumps are broadcast to the many deliveries.
     skipped = skipped.withColumn("coarse", f.explode(f.sequence(_coarse("gap_begin"), _coarse("gap_end"))))
-    met_in_gap = handed.withColumn("coarse", _coarse("queue_offset")).join(
+    in_gap = deliveries.withColumn("coarse", _coarse("queue_offset")).join(
         f.broadcast(skipped), [*_QUEUE, "coarse"]
     )
     same_consumer = f.col("node").eqNullSafe(f.col("by_node")) & f.col("group").eqNullSafe(f.col("by_group"))
-    met = met_in_gap.where("queue_offset BETWEEN gap_begin AND gap_end").groupBy(
+    by_offset = in_gap.where("queue_offset BETWEEN gap_begin AND gap_end").groupBy(
         "by_node", "by_group", *_QUEUE, "queue_offset", "from_ts", "to_ts"
     )
-    known = met.agg(
+    known = by_offset.agg(
         f.max("by_client").alias("client"),
         f.max("msg_id").alias("msg_id"),
         # If this consumer got the offset before or after, it did not skip it: that is a step back, found by
@@ -112,7 +112,7 @@ def _skipped(jumps: DataFrame, handed: DataFrame) -> DataFrame:
         group="by_group",
         first_ts="from_ts",
         last_ts="to_ts",
-        evidence=f.lit("jumped over this offset, which others were handed"),
+        evidence=f.lit("skipped this offset, which other consumers received"),
     )
 
 
@@ -120,13 +120,13 @@ def _coarse(name: str) -> Column:
     return f.shiftright(name, 10)
 
 
-def _looked_at(tallies: Mapping[str, int]) -> dict[str, int]:
+def _examined(tallies: Mapping[str, int]) -> dict[str, int]:
     return {name: tallies[name] for name in ("delivery_steps", "consumer_queues")}
 
 
-def _blind(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
+def _unknown_reason(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
     del causes
-    return "" if tallies["delivery_steps"] else "no consumer was handed two messages of one queue"
+    return "" if tallies["delivery_steps"] else "no consumer received two messages of one queue"
 
 
-CHECK: Final = Check(INVARIANT, (BACK, SKIP), queue_order, _looked_at, _blind)
+CHECK: Final = Check(INVARIANT, (BACK, SKIP), queue_order, _examined, _unknown_reason)

@@ -1,6 +1,6 @@
 """FLUSH-3 QueuePointsIntoLog: a consume-queue entry points at a whole record of its own topic and queue.
 
-Only entries in doubtful buckets (store_tables.py) are looked up. An entry whose record expired with its
+Only entries in ambiguous buckets (store_tables.py) are looked up. An entry whose record expired with its
 segment is legal (cause `expired`). So is an entry beyond the end of a log that was not shut down and will be
 recovered (`not_recovered`). An entry into damaged bytes is judged by RecoveredPrefix (`damaged_record`).
 Light queues have entries for records of other topics (`light_queue`).
@@ -26,9 +26,9 @@ LIGHT_QUEUE_PREFIX: Final = "%LMQ%"
 
 def queue_points_into_log(evidence: Evidence) -> DataFrame:
     store = evidence.stored
-    entries = store.in_doubt(store.entries.where("kind = 'entry'")).drop("kind", "units", "detail")
+    entries = store.ambiguous_rows(store.entries.where("kind = 'entry'")).drop("kind", "units", "detail")
     # The record may belong to another queue, whose buckets need no check.
-    meant = store.records.join(
+    records = store.records.join(
         entries.select("broker", "commit_offset"), ["broker", "commit_offset"], "left_semi"
     ).select(
         "broker",
@@ -39,11 +39,11 @@ def queue_points_into_log(evidence: Evidence) -> DataFrame:
         f.col("size").alias("its_size"),
         "msg_id",
     )
-    met = entries.join(meant, ["broker", "commit_offset"], "left")
-    dangling = store.explained(met.where("its_topic IS NULL")).withColumn(
+    matched = entries.join(records, ["broker", "commit_offset"], "left")
+    dangling = store.explained(matched.where("its_topic IS NULL")).withColumn(
         "evidence", f.format_string("points at commit offset %d, where no record begins", "commit_offset")
     )
-    differs = met.where(
+    differs = matched.where(
         "topic <> its_topic OR queue_id <> its_queue_id OR queue_offset <> its_queue_offset"
         " OR size <> its_size"
     )
@@ -52,7 +52,7 @@ def queue_points_into_log(evidence: Evidence) -> DataFrame:
     ).withColumn(
         "evidence",
         f.format_string(
-            "points at the record of %s/%d/%d with %d bytes, and says %d",
+            "points at the record of %s/%d/%d with %d bytes, and states %d",
             "its_topic", "its_queue_id", "its_queue_offset", "its_size", "size",
         ),
     )  # fmt: skip
@@ -65,15 +65,15 @@ def queue_points_into_log(evidence: Evidence) -> DataFrame:
     )
 
 
-def _looked_at(tallies: Mapping[str, int]) -> dict[str, int]:
+def _examined(tallies: Mapping[str, int]) -> dict[str, int]:
     return {name: tallies[name] for name in ("queue_entries", "stored_records")}
 
 
-def _blind(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
+def _unknown_reason(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
     del causes
     return "" if tallies["queue_entries"] else "no consume-queue entry is in the stores"
 
 
 CHECK: Final = Check(
-    INVARIANT, (DANGLING, WRONG, DAMAGED), queue_points_into_log, _looked_at, _blind, False, True
+    INVARIANT, (DANGLING, WRONG, DAMAGED), queue_points_into_log, _examined, _unknown_reason, False, True
 )

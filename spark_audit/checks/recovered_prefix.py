@@ -64,16 +64,16 @@ def _back_in_time(store: Stored, skew_us: int) -> DataFrame:
     previous = f.coalesce(f.lag("stored_ms").over(in_bucket), f.col("bucket_before_ms"))
     timed = records.join(f.broadcast(ends), ["broker", "bucket"]).withColumn("previous_ms", previous)
     allowed_ms = skew_us // 1000
-    odd = timed.where(f"previous_ms - stored_ms > {allowed_ms} OR born_ms - stored_ms > {allowed_ms}")
+    anomalies = timed.where(f"previous_ms - stored_ms > {allowed_ms} OR born_ms - stored_ms > {allowed_ms}")
     return findings(
-        odd,
+        anomalies,
         INVARIANT,
         "error",
         rule=f.lit(TIME),
         first_ts=f.col("stored_ms") * 1000,
         last_ts=f.col("stored_ms") * 1000,
         evidence=f.format_string(
-            "stored at %d ms, behind one of %d, born at %d",
+            "stored at %d ms, after a record of %d ms, born at %d ms",
             "stored_ms", f.coalesce("previous_ms", "stored_ms"), "born_ms",
         ),
     )  # fmt: skip
@@ -81,10 +81,10 @@ def _back_in_time(store: Stored, skew_us: int) -> DataFrame:
 
 def _resurrected(evidence: Evidence) -> DataFrame:
     """Return messages in their broker's log although recovery truncated every reported append of them."""
-    gone = evidence.messages.where("appends > 0 AND cut = appends").select(
+    truncated = evidence.messages.where("appends > 0 AND cut = appends").select(
         "msg_id", "acked_ts", f.explode("places.broker").alias("broker")
     )
-    back = evidence.stored.records.join(f.broadcast(gone.distinct()), ["msg_id", "broker"])
+    back = evidence.stored.records.join(f.broadcast(truncated.distinct()), ["msg_id", "broker"])
     return findings(
         back,
         INVARIANT,
@@ -92,17 +92,19 @@ def _resurrected(evidence: Evidence) -> DataFrame:
         rule=f.lit(RESURRECTED),
         first_ts=f.col("stored_ms") * 1000,
         last_ts=f.col("stored_ms") * 1000,
-        evidence=f.format_string("recovery had cut it off; it is at commit offset %d again", "commit_offset"),
+        evidence=f.format_string("recovery cut it off, but it is at commit offset %d again", "commit_offset"),
     )
 
 
-def _looked_at(tallies: Mapping[str, int]) -> dict[str, int]:
+def _examined(tallies: Mapping[str, int]) -> dict[str, int]:
     return {name: tallies[name] for name in ("stored_records", "stored_bytes")}
 
 
-def _blind(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
+def _unknown_reason(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
     del causes
     return "" if tallies["stored_records"] else "no record is in the stores"
 
 
-CHECK: Final = Check(INVARIANT, (RULE, TIME, RESURRECTED), recovered_prefix, _looked_at, _blind, False, True)
+CHECK: Final = Check(
+    INVARIANT, (RULE, TIME, RESURRECTED), recovered_prefix, _examined, _unknown_reason, False, True
+)

@@ -12,7 +12,7 @@ from typing import Final
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
-from mqproof.spark_audit.checks.check import Check, counted, findings, never_blind
+from mqproof.spark_audit.checks.check import Check, counted, findings, never_unknown
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spark_audit.passes.message_columns import message_key
 from mqproof.spec.events import Kind
@@ -20,13 +20,13 @@ from mqproof.spec.events import Kind
 INVARIANT: Final = "ROUTE-5"
 RULE: Final = "same-broker-again"
 
-_AWAY: Final = (Kind.CRASH, Kind.TRUNCATE, Kind.EXPIRE, Kind.UNREGISTER)
+_OUTAGES: Final = (Kind.CRASH, Kind.TRUNCATE, Kind.EXPIRE, Kind.UNREGISTER)
 
 
 def retry_avoids_last_broker(evidence: Evidence) -> DataFrame:
-    again = evidence.sums.where("sends > 1").select("key")
+    retried = evidence.sums.where("sends > 1").select("key")
     sends = evidence.events.where((f.col("kind") == Kind.SEND) & f.col("broker").isNotNull())
-    sends = sends.join(again, message_key() == f.col("key"), "left_semi")
+    sends = sends.join(retried, message_key() == f.col("key"), "left_semi")
     by_seq = Window.partitionBy("node", "msg_id").orderBy("seq")
     pairs = sends.select(
         "*",
@@ -37,7 +37,7 @@ def retry_avoids_last_broker(evidence: Evidence) -> DataFrame:
         evidence.profile.where(f.col("kind") == Kind.SEND)
         .groupBy(f.col("node").alias("its_node"), f.col("topic").alias("its_topic"), "stated")
         .agg(f.min("seq_min").alias("its_first"), f.max("seq_max").alias("its_last"))
-        .join(f.broadcast(_taken_away(evidence)), f.col("stated") == f.col("away"), "left_anti")
+        .join(f.broadcast(_unavailable(evidence)), f.col("stated") == f.col("away"), "left_anti")
     )
     choice = (
         (f.col("node") == f.col("its_node"))
@@ -57,19 +57,19 @@ def retry_avoids_last_broker(evidence: Evidence) -> DataFrame:
         rule=f.lit(RULE),
         cause=f.when(f.col("other").isNull(), f.lit("no_choice")),
         evidence=f.format_string(
-            "attempt %d went to the broker of the one before; the client used %s, too",
+            "attempt %d went to the broker of the previous attempt; the client also used %s",
             "attempt",
             f.coalesce("other", f.lit("no other")),
         ),
     )
 
 
-def _taken_away(evidence: Evidence) -> DataFrame:
+def _unavailable(evidence: Evidence) -> DataFrame:
     """Return the brokers with an event that may have kept a client from them."""
     # The first start in a log does not follow an outage.
     restarts = (f.col("kind") == Kind.RECOVER) & (f.col("seq") > 0)
-    told = evidence.log.unionByName(evidence.rare).where(f.col("kind").isin(*_AWAY) | restarts)
-    return told.where("broker IS NOT NULL").select(f.col("broker").alias("away")).distinct()
+    outages = evidence.log.unionByName(evidence.rare).where(f.col("kind").isin(*_OUTAGES) | restarts)
+    return outages.where("broker IS NOT NULL").select(f.col("broker").alias("away")).distinct()
 
 
 CHECK: Final = Check(
@@ -77,6 +77,6 @@ CHECK: Final = Check(
     (RULE,),
     retry_avoids_last_broker,
     counted("retries_told"),
-    never_blind,
+    never_unknown,
     needs=("retries_told",),
 )

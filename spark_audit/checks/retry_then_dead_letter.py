@@ -15,21 +15,21 @@ from typing import Final
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
-from mqproof.spark_audit.checks.check import Check, counted, explain, findings, never_blind, sees
+from mqproof.spark_audit.checks.check import Check, counted, event_tallies, explain, findings, never_unknown
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spec.events import Kind
 
 INVARIANT: Final = "DELIV-7"
 DROPPED: Final = "failed-and-dropped"
-AGAIN: Final = "dead-letter-delivered"
+DELIVERED: Final = "dead-letter-delivered"
 
 _PLACE: Final = ("broker", "topic", "queue_id", "queue_offset")
-_SEEN: Final = sees(Kind.CONSUME_FAIL, Kind.DEAD_LETTER)
+_TALLIES: Final = event_tallies(Kind.CONSUME_FAIL, Kind.DEAD_LETTER)
 _CAUSES: Final = ("rebalance", "consumer_restart", "broker_crash", "offset_reset")
 
 
 def retry_then_dead_letter(evidence: Evidence) -> DataFrame:
-    return _dropped(evidence).unionByName(_again(evidence))
+    return _dropped(evidence).unionByName(_delivered(evidence))
 
 
 def _dropped(evidence: Evidence) -> DataFrame:
@@ -38,7 +38,9 @@ def _dropped(evidence: Evidence) -> DataFrame:
         INVARIANT,
         "critical",
         rule=f.lit(DROPPED),
-        evidence=f.lit("consumption failed; it neither went back nor came again, and is committed as done"),
+        evidence=f.lit(
+            "consumption failed; it was neither sent back nor delivered again, and is committed as consumed"
+        ),
     )
 
 
@@ -55,10 +57,10 @@ def _left(evidence: Evidence) -> DataFrame:
     failed = evidence.rare.where(kind == Kind.CONSUME_FAIL).groupBy("msg_id", "group", "node", *_PLACE).agg(
         f.max("seq").alias("fail_seq"), f.max("ts").alias("fail_ts"), f.max("client").alias("client")
     )  # fmt: skip
-    of_failed = evidence.troubled.where(
+    of_failed = evidence.failure_events.where(
         kind.isin(Kind.RETRY, Kind.DEAD_LETTER, Kind.DELIVER, Kind.CONSUME_OK)
     )
-    went_on = of_failed.select(
+    later_events = of_failed.select(
         f.col("msg_id").alias("its_id"),
         f.col("group").alias("its_group"),
         f.col("ts").alias("its_ts"),
@@ -66,13 +68,13 @@ def _left(evidence: Evidence) -> DataFrame:
         f.col("node").alias("its_node"),
         f.col("seq").alias("its_seq"),
     )
-    went_well = f.col("its_kind").isin(Kind.RETRY, Kind.DEAD_LETTER, Kind.CONSUME_OK)
+    is_handled = f.col("its_kind").isin(Kind.RETRY, Kind.DEAD_LETTER, Kind.CONSUME_OK)
     # Sequence numbers order the events of its own node; for other nodes only clocks do.
     later = f.when(f.col("its_node") == f.col("node"), f.col("its_seq") > f.col("fail_seq")).otherwise(
         f.col("its_ts") >= f.col("fail_ts") - evidence.options.skew_us
     )
     same = (f.col("its_id") == f.col("msg_id")) & (f.col("its_group") == f.col("group"))
-    return failed.join(went_on, same & (went_well | later), "left_anti")
+    return failed.join(later_events, same & (is_handled | later), "left_anti")
 
 
 def _passed(left: DataFrame, evidence: Evidence) -> DataFrame:
@@ -96,11 +98,11 @@ def _passed(left: DataFrame, evidence: Evidence) -> DataFrame:
     )  # fmt: skip
 
 
-def _again(evidence: Evidence) -> DataFrame:
-    events, kind = evidence.troubled, f.col("kind")
+def _delivered(evidence: Evidence) -> DataFrame:
+    events, kind = evidence.failure_events, f.col("kind")
     dead = events.where(kind == Kind.DEAD_LETTER).groupBy("msg_id", "group").agg(f.max("ts").alias("from_ts"))
-    handed = events.where(kind == Kind.DELIVER).join(f.broadcast(dead), ["msg_id", "group"])
-    late = handed.where(f.col("ts") > f.col("from_ts") + evidence.options.skew_us)
+    deliveries = events.where(kind == Kind.DELIVER).join(f.broadcast(dead), ["msg_id", "group"])
+    late = deliveries.where(f.col("ts") > f.col("from_ts") + evidence.options.skew_us)
     first = Window.partitionBy("msg_id", "group").orderBy("ts", "node", "seq")
     late = (
         late.withColumn("nth", f.row_number().over(first)).where("nth = 1").withColumn("to_ts", f.col("ts"))
@@ -109,18 +111,18 @@ def _again(evidence: Evidence) -> DataFrame:
         explain(late, evidence, _CAUSES),
         INVARIANT,
         "error",
-        rule=f.lit(AGAIN),
+        rule=f.lit(DELIVERED),
         first_ts="from_ts",
         last_ts="to_ts",
-        evidence=f.lit("delivered to the group that had made a dead letter of it"),
+        evidence=f.lit("delivered to the group after it became a dead letter of that group"),
     )
 
 
 CHECK: Final = Check(
     INVARIANT,
-    (DROPPED, AGAIN),
+    (DROPPED, DELIVERED),
     retry_then_dead_letter,
-    counted(*_SEEN, *sees(Kind.RETRY)),
-    never_blind,
-    needs=_SEEN,
+    counted(*_TALLIES, *event_tallies(Kind.RETRY)),
+    never_unknown,
+    needs=_TALLIES,
 )

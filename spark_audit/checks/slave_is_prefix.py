@@ -12,28 +12,38 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from mqproof.spark_audit.checks.check import Check, counted, findings, never_blind
+from mqproof.spark_audit.checks.check import Check, counted, findings, never_unknown
 from mqproof.spark_audit.checks.two_logs import compared
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spark_audit.sources.store_tables import Stored
 
 INVARIANT: Final = "REPL-2"
 DIVERGES: Final = "replica-divergence"
-LACKS: Final = "missing-on-slave"
-STRANGE: Final = "not-of-the-master"
+MISSING_ON_SLAVE: Final = "missing-on-slave"
+MISSING_ON_MASTER: Final = "not-of-the-master"
 AHEAD: Final = "slave-ahead"
 
 
 def slave_is_prefix(evidence: Evidence) -> DataFrame:
     store = evidence.stored
-    told = compared(store, store.replicas)
+    differences = compared(store, store.replicas)
     return (
-        _found(told.lacking, LACKS, "the master's record at commit offset %d is not in the slave's log")
-        .unionByName(
-            _found(told.strange, STRANGE, "the slave's record at commit offset %d is not in the master's log")
+        _found(
+            differences.missing_on_slave,
+            MISSING_ON_SLAVE,
+            "the master's record at commit offset %d is not in the slave's log",
         )
         .unionByName(
-            _found(told.differing, DIVERGES, "master and slave have different records at commit offset %d")
+            _found(
+                differences.missing_on_master,
+                MISSING_ON_MASTER,
+                "the slave's record at commit offset %d is not in the master's log",
+            )
+        )
+        .unionByName(
+            _found(
+                differences.differing, DIVERGES, "master and slave have different records at commit offset %d"
+            )
         )
         .unionByName(_ahead(store))
     )
@@ -72,10 +82,10 @@ def _ahead(store: Stored) -> DataFrame:
 
 CHECK: Final = Check(
     INVARIANT,
-    (DIVERGES, LACKS, STRANGE, AHEAD),
+    (DIVERGES, MISSING_ON_SLAVE, MISSING_ON_MASTER, AHEAD),
     slave_is_prefix,
     counted("replicas", "stored_records"),
-    never_blind,
+    never_unknown,
     of_events=False,
     of_stores=True,
     needs=("replicas",),

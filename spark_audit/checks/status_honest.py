@@ -15,7 +15,7 @@ from typing import Final
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
-from mqproof.spark_audit.checks.check import Check, counted, findings, sees
+from mqproof.spark_audit.checks.check import Check, counted, event_tallies, findings
 from mqproof.spark_audit.evidence import ledgers
 from mqproof.spark_audit.evidence.broker_cuts import flush_modes
 from mqproof.spark_audit.evidence.tables import Evidence
@@ -37,8 +37,8 @@ def status_honest(evidence: Evidence) -> DataFrame:
 
 def _before_flush(evidence: Evidence) -> DataFrame:
     attrs = f.col("attrs")
-    waited = f.coalesce(attrs["wait"], f.lit("true")) != "false"
-    is_ok = (f.col("kind") == Kind.SEND_ACK) & (f.col("status") == "SEND_OK") & waited
+    waits = f.coalesce(attrs["wait"], f.lit("true")) != "false"
+    is_ok = (f.col("kind") == Kind.SEND_ACK) & (f.col("status") == "SEND_OK") & waits
     is_flush = (f.col("kind") == Kind.FLUSH) & (attrs["file"] == "log")
     rows = evidence.log.where(is_ok | is_flush | (f.col("kind") == Kind.RECOVER))
     rows = rows.where("commit_offset IS NOT NULL").drop("attrs")
@@ -48,8 +48,8 @@ def _before_flush(evidence: Evidence) -> DataFrame:
     so_far = Window.partitionBy("node", "life").orderBy("seq")
     # Everything that a start finds is durable.
     reached = f.max(f.when(f.col("kind") != Kind.SEND_ACK, f.col("commit_offset"))).over(so_far)
-    told = rows.withColumn("life", life).withColumn("reached", reached)
-    early = told.where((f.col("kind") == Kind.SEND_ACK) & (f.col("reached") <= f.col("commit_offset")))
+    numbered = rows.withColumn("life", life).withColumn("reached", reached)
+    early = numbered.where((f.col("kind") == Kind.SEND_ACK) & (f.col("reached") <= f.col("commit_offset")))
     return findings(
         early.withColumn("at", f.concat_ws("#", "node", "seq")),
         INVARIANT,
@@ -58,7 +58,10 @@ def _before_flush(evidence: Evidence) -> DataFrame:
         first_ts="ts",
         last_ts="ts",
         evidence=f.format_string(
-            "answered SEND_OK (%s) at commit offset %d, durable were %d", "at", "commit_offset", "reached"
+            "answered SEND_OK (%s) at commit offset %d, while %d were durable",
+            "at",
+            "commit_offset",
+            "reached",
         ),
     )
 
@@ -82,17 +85,19 @@ def _before_commit(evidence: Evidence) -> DataFrame:
         & (f.col("commit_offset") == f.col("its_place"))
         & (f.col("seq") > f.col("its_seq"))
     )
-    asked = acks.join(entries, is_its, "left").groupBy(*_ACK).agg(
+    acked = acks.join(entries, is_its, "left").groupBy(*_ACK).agg(
         f.coalesce(f.max_by("its_index", "its_seq"), f.max("index")).alias("index")
     )  # fmt: skip
-    told = rows.where(f.col("kind").isin(Kind.RAFT_COMMIT, Kind.RECOVER)).select(*_ACK, "index")
-    told = told.unionByName(asked).where("index IS NOT NULL")
+    events = rows.where(f.col("kind").isin(Kind.RAFT_COMMIT, Kind.RECOVER)).select(*_ACK, "index")
+    events = events.unionByName(acked).where("index IS NOT NULL")
     so_far = Window.partitionBy("node").orderBy("seq")
     reached = f.max(f.when(f.col("kind") == Kind.RAFT_COMMIT, f.col("index"))).over(so_far)
     has_begun = f.max(f.col("kind") == Kind.RECOVER).over(so_far)
-    told = told.withColumn("reached", reached).withColumn("has_begun", has_begun)
+    events = events.withColumn("reached", reached).withColumn("has_begun", has_begun)
     # If the log begins in the middle of a broker life, earlier commits are unknown.
-    known = told.where((f.col("kind") == Kind.SEND_ACK) & (f.col("has_begun") | f.col("reached").isNotNull()))
+    known = events.where(
+        (f.col("kind") == Kind.SEND_ACK) & (f.col("has_begun") | f.col("reached").isNotNull())
+    )
     early = known.where(f.coalesce("reached", f.lit(-1)) < f.col("index"))
     return findings(
         early.withColumn("at", f.concat_ws("#", "node", "seq")),
@@ -102,7 +107,7 @@ def _before_commit(evidence: Evidence) -> DataFrame:
         first_ts="ts",
         last_ts="ts",
         evidence=f.format_string(
-            "answered SEND_OK (%s) for entry %d, committed were those up to %d",
+            "answered SEND_OK (%s) for entry %d, while entries up to %d were committed",
             "at", "index", f.coalesce("reached", f.lit(-1)),
         ),
     )  # fmt: skip
@@ -114,17 +119,17 @@ def flushing(evidence: Evidence) -> DataFrame:
     return modes.select(f.col("mode_node").alias("node"))
 
 
-def _blind(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
+def _unknown_reason(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
     del causes
-    is_told = tallies["flush_events"] or tallies["raft_commit_events"]
-    return "" if is_told else "no broker tells what it flushed"
+    is_reported = tallies["flush_events"] or tallies["raft_commit_events"]
+    return "" if is_reported else "no broker reports its flushes"
 
 
 CHECK: Final = Check(
     INVARIANT,
     (UNFLUSHED, UNCOMMITTED),
     status_honest,
-    counted("acks_under_sync_flush", *sees(Kind.FLUSH, Kind.RAFT_COMMIT)),
-    _blind,
+    counted("acks_under_sync_flush", *event_tallies(Kind.FLUSH, Kind.RAFT_COMMIT)),
+    _unknown_reason,
     needs=("acks_under_sync_flush", "raft_commit_events"),
 )

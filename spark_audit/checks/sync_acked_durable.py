@@ -21,14 +21,14 @@ RULE: Final = "acked-then-truncated"
 
 
 def sync_acked_durable(evidence: Evidence) -> DataFrame:
-    gone = cut_off(evidence.messages)
+    lost = cut_off(evidence.messages)
     cause = (
         f.when(f.array_contains("promised.flush_mode", "SYNC_FLUSH"), f.lit(None))
         .when(f.array_contains("promised.flush_mode", "ASYNC_FLUSH"), f.lit("async_flush"))
         .otherwise(f.lit("flush_mode_unknown"))
     )
     return findings(
-        gone,
+        lost,
         INVARIANT,
         "critical",
         rule=f.lit(RULE),
@@ -42,14 +42,14 @@ def sync_acked_durable(evidence: Evidence) -> DataFrame:
     )
 
 
-def _looked_at(tallies: Mapping[str, int]) -> dict[str, int]:
+def _examined(tallies: Mapping[str, int]) -> dict[str, int]:
     names = ("acked", "acked_sync_at_risk", "broker_crashes")
     return {name: tallies[name] for name in names}
 
 
-def _blind(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
+def _unknown_reason(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
     if causes.get("flush_mode_unknown"):
-        return "acknowledged messages were cut off, and no broker says whether it flushed synchronously"
+        return "acknowledged messages were cut off, and no broker reports whether it flushed synchronously"
     if not tallies["acked_sync_at_risk"]:
         return (
             "no message acknowledged under SYNC_FLUSH was in the log of a broker that crashed and recovered"
@@ -61,8 +61,8 @@ CHECK: Final = Check(
     INVARIANT,
     (RULE,),
     sync_acked_durable,
-    _looked_at,
-    _blind,
+    _examined,
+    _unknown_reason,
     # Most logs have no crash of such a broker.
     needs=("acked_sync_at_risk", "acked_cut"),
 )

@@ -15,16 +15,16 @@ from typing import Final
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
-from mqproof.spark_audit.checks.check import Check, counted, findings, sees
+from mqproof.spark_audit.checks.check import Check, counted, event_tallies, findings
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spec.events import Kind
 
 INVARIANT: Final = "REPL-1"
-UNHEARD: Final = "acked-before-slave"
+UNACKED_BY_SLAVE: Final = "acked-before-slave"
 ABSENT: Final = "acked-not-on-slave"
 
 _OF_SLAVES: Final = (Kind.HA_ACK, Kind.HA_TRANSFER)
-_TOLD_ROLE: Final = (*_OF_SLAVES, Kind.RECOVER)
+_WITH_ROLE: Final = (*_OF_SLAVES, Kind.RECOVER)
 
 
 def sync_acked_on_slave(evidence: Evidence) -> DataFrame:
@@ -32,19 +32,21 @@ def sync_acked_on_slave(evidence: Evidence) -> DataFrame:
     by_seq = Window.partitionBy("node").orderBy("seq")
     life = f.sum(f.when(f.col("kind") == Kind.RECOVER, 1).otherwise(0)).over(by_seq)
     so_far = Window.partitionBy("node", "life").orderBy("seq")
-    heard = f.max(f.when(f.col("kind") == Kind.HA_ACK, f.col("commit_offset"))).over(so_far)
-    told = rows.withColumn("life", life).withColumn("heard", heard)
-    acked = told.where((f.col("kind") == Kind.SEND_ACK) & ((f.col("life") > 0) | f.col("heard").isNotNull()))
+    slave_offset = f.max(f.when(f.col("kind") == Kind.HA_ACK, f.col("commit_offset"))).over(so_far)
+    numbered = rows.withColumn("life", life).withColumn("heard", slave_offset)
+    acked = numbered.where(
+        (f.col("kind") == Kind.SEND_ACK) & ((f.col("life") > 0) | f.col("heard").isNotNull())
+    )
     early = acked.where(f.coalesce("heard", f.lit(-1)) <= f.col("commit_offset"))
     found = findings(
         early.withColumn("at", f.concat_ws("#", "node", "seq")),
         INVARIANT,
         "critical",
-        rule=f.lit(UNHEARD),
+        rule=f.lit(UNACKED_BY_SLAVE),
         first_ts="ts",
         last_ts="ts",
         evidence=f.format_string(
-            "answered SEND_OK (%s) at commit offset %d, slaves had told of %d",
+            "answered SEND_OK (%s) at commit offset %d, slaves had acknowledged %d",
             "at", "commit_offset", f.coalesce("heard", f.lit(0)),
         ),
     )  # fmt: skip
@@ -64,10 +66,10 @@ def _of_masters(log: DataFrame) -> DataFrame:
 def masters(log: DataFrame) -> DataFrame:
     """Return the brokers (column node) that reported the role SYNC_MASTER at every start and slave report."""
     role = f.col("attrs")["role"]
-    told = log.where(f.col("kind").isin(*_TOLD_ROLE)).groupBy("node").agg(
+    roles = log.where(f.col("kind").isin(*_WITH_ROLE)).groupBy("node").agg(
         f.min(role).alias("low"), f.max(role).alias("high")
     )  # fmt: skip
-    return told.where("low = 'SYNC_MASTER' AND high = 'SYNC_MASTER'").select("node")
+    return roles.where("low = 'SYNC_MASTER' AND high = 'SYNC_MASTER'").select("node")
 
 
 def _not_in_slaves_store(rows: DataFrame, evidence: Evidence) -> DataFrame:
@@ -102,18 +104,18 @@ def _not_in_slaves_store(rows: DataFrame, evidence: Evidence) -> DataFrame:
     )
 
 
-def _blind(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
+def _unknown_reason(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
     del causes
-    is_told = tallies["ha_ack_events"] or tallies["recover_events"]
-    return "" if is_told else "no master tells what it heard from a slave"
+    is_reported = tallies["ha_ack_events"] or tallies["recover_events"]
+    return "" if is_reported else "no master reports acknowledgements of slaves"
 
 
 CHECK: Final = Check(
     INVARIANT,
-    (UNHEARD, ABSENT),
+    (UNACKED_BY_SLAVE, ABSENT),
     sync_acked_on_slave,
-    counted("acks_under_sync_master", *sees(*_OF_SLAVES)),
-    _blind,
+    counted("acks_under_sync_master", *event_tallies(*_OF_SLAVES)),
+    _unknown_reason,
     of_stores=True,
     needs=("acks_under_sync_master",),
 )

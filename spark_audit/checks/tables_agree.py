@@ -11,39 +11,39 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from mqproof.spark_audit.checks.check import Check, counted, findings, never_blind, sees
+from mqproof.spark_audit.checks.check import Check, counted, event_tallies, findings, never_unknown
 from mqproof.spark_audit.evidence import routes
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spec.events import Kind
 
 INVARIANT: Final = "ROUTE-1"
 DROPPED: Final = "route-to-dropped-broker"
-STRANGER: Final = "queue-without-broker"
+QUEUE_WITHOUT_BROKER: Final = "queue-without-broker"
 
 
 def tables_agree(evidence: Evidence) -> DataFrame:
-    asked = routes.asked_and_told(evidence.log).where(f.col("kind") == Kind.ROUTE)
-    unknown = asked.where(~f.coalesce("is_known", f.lit(False)))
+    routed = routes.name_server_events(evidence.log).where(f.col("kind") == Kind.ROUTE)
+    unknown = routed.where(~f.coalesce("is_known", f.lit(False)))
     # Several requests report the same broker: that is one finding.
-    told = unknown.groupBy("node", "member", f.col("since_ts").alias("first_ts")).agg(
+    grouped = unknown.groupBy("node", "member", f.col("since_ts").alias("first_ts")).agg(
         f.count(f.lit(1)).alias("times"),
         f.concat_ws("#", "node", f.min("seq")).alias("at"),
         f.max("ts").alias("last_ts"),
     )
     dropped = findings(
-        told,
+        grouped,
         INVARIANT,
         "error",
         rule=f.lit(DROPPED),
         broker="member",
         evidence=f.format_string(
-            "in %d routes, first in %s, though it is dropped or was never known", "times", "at"
+            "in %d routes, first in %s, though it is dropped or was never registered", "times", "at"
         ),
     )
-    return dropped.unionByName(_strangers(evidence.log))
+    return dropped.unionByName(_queues_without_broker(evidence.log))
 
 
-def _strangers(log: DataFrame) -> DataFrame:
+def _queues_without_broker(log: DataFrame) -> DataFrame:
     attrs = f.col("attrs")
     named = f.transform(
         f.split(attrs["brokers"], ","), lambda member: f.regexp_replace(member, ":[^:]*$", "")
@@ -58,12 +58,19 @@ def _strangers(log: DataFrame) -> DataFrame:
         rows,
         INVARIANT,
         "error",
-        rule=f.lit(STRANGER),
+        rule=f.lit(QUEUE_WITHOUT_BROKER),
         first_ts="ts",
         last_ts="ts",
-        evidence=f.format_string("%s gives a route to its queues, and no address of it", "at"),
+        evidence=f.format_string("%s returns a route to its queues, but no address of the broker", "at"),
     )
 
 
-_SEEN: Final = sees(Kind.ROUTE)
-CHECK: Final = Check(INVARIANT, (DROPPED, STRANGER), tables_agree, counted(*_SEEN), never_blind, needs=_SEEN)
+_TALLIES: Final = event_tallies(Kind.ROUTE)
+CHECK: Final = Check(
+    INVARIANT,
+    (DROPPED, QUEUE_WITHOUT_BROKER),
+    tables_agree,
+    counted(*_TALLIES),
+    never_unknown,
+    needs=_TALLIES,
+)

@@ -32,12 +32,12 @@ def topics_unknown(store: Stored, invariant: str) -> DataFrame:
         f.broadcast(store.topics.where("topic IS NULL").select("broker")), "broker", "left_semi"
     )
     known = judged.join(f.broadcast(store.topics.where("topic IS NOT NULL")), ["broker", "topic"], "left")
-    odd = known.where("queues IS NULL OR queue_id_max >= queues")
+    unknown = known.where("queues IS NULL OR queue_id_max >= queues")
     return findings(
-        odd,
+        unknown,
         invariant,
         "critical",
         rule=f.lit(METADATA),
         cause=f.expr("CASE WHEN queues IS NOT NULL THEN 'queues_reduced' END"),
-        evidence=f.format_string("topics.json does not know it; its queues hold %d messages", "entries"),
+        evidence=f.format_string("not in topics.json, but its queues hold %d messages", "entries"),
     )

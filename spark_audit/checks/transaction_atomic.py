@@ -13,7 +13,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from mqproof.spark_audit.checks.check import Check, counted, findings, never_blind, sees
+from mqproof.spark_audit.checks.check import Check, counted, event_tallies, findings, never_unknown
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spec.events import Kind
 
@@ -23,7 +23,7 @@ EARLY: Final = "precommitted-read"
 BOTH: Final = "committed-and-rolled-back"
 
 _OF_HALVES: Final = (Kind.HALF, Kind.COMMIT, Kind.ROLLBACK)
-_SEEN: Final = sees(*_OF_HALVES)
+_TALLIES: Final = event_tallies(*_OF_HALVES)
 
 
 def transaction_atomic(evidence: Evidence) -> DataFrame:
@@ -31,8 +31,8 @@ def transaction_atomic(evidence: Evidence) -> DataFrame:
     halves = events.where(kind.isin(*_OF_HALVES) & f.col("msg_id").isNotNull()).groupBy("msg_id").agg(
         f.max("topic").alias("topic"), _first(Kind.COMMIT, "commit_ts"), _first(Kind.ROLLBACK, "rollback_ts")
     )  # fmt: skip
-    handed = events.where((kind == Kind.DELIVER) & f.col("msg_id").isNotNull())
-    seen = handed.join(halves.drop("topic"), "msg_id").groupBy("msg_id", "group").agg(
+    deliveries = events.where((kind == Kind.DELIVER) & f.col("msg_id").isNotNull())
+    seen = deliveries.join(halves.drop("topic"), "msg_id").groupBy("msg_id", "group").agg(
         f.min("ts").alias("deliver_ts"),
         f.max("topic").alias("topic"),
         f.max("client").alias("client"),
@@ -50,7 +50,7 @@ def transaction_atomic(evidence: Evidence) -> DataFrame:
         first_ts="deliver_ts",
         last_ts="deliver_ts",
         evidence=f.when(aborted, f.lit("delivered, though it was rolled back")).otherwise(
-            f.lit("delivered before anybody committed it")
+            f.lit("delivered before it was committed")
         ),
     )
     both = findings(
@@ -70,5 +70,5 @@ def _first(kind: Kind, name: str) -> Column:
 
 
 CHECK: Final = Check(
-    INVARIANT, (ABORTED, EARLY, BOTH), transaction_atomic, counted(*_SEEN), never_blind, needs=_SEEN
+    INVARIANT, (ABORTED, EARLY, BOTH), transaction_atomic, counted(*_TALLIES), never_unknown, needs=_TALLIES
 )

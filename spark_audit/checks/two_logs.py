@@ -9,7 +9,7 @@ from pyspark.sql import functions as f
 from mqproof.spark_audit.sources.store_tables import Stored
 
 _BUCKET_BITS: Final = 20
-_TOLD: Final = ("size", "hashed", "topic", "queue_id", "queue_offset", "msg_id", "term", "entry_index")
+_COMPARED: Final = ("size", "hashed", "topic", "queue_id", "queue_offset", "msg_id", "term", "entry_index")
 _PAIR: Final = ("master", "slave")
 
 
@@ -17,9 +17,9 @@ _PAIR: Final = ("master", "slave")
 class TwoLogs:
     """Differences between the logs of the requested pairs (master, slave)."""
 
-    lacking: DataFrame
+    missing_on_slave: DataFrame
     """Records that the slave lacks; `broker` is the slave, `cause` says why that is legal, or is null."""
-    strange: DataFrame
+    missing_on_master: DataFrame
     """Records that the master lacks; `broker` is the master."""
     differing: DataFrame
     """The slave's records, where the master has different ones at the same places."""
@@ -34,19 +34,27 @@ def compared(store: Stored, pairs: DataFrame) -> TwoLogs:
     """Compare the range that both logs of each pair span."""
     of_master, of_slave = _sides(store, pairs)
     buckets = _buckets(of_master, of_slave)
-    doubtful = buckets.where(~f.col("is_same"))
-    masters = of_master.join(doubtful, [*_PAIR, "bucket"], "left_semi")
-    slaves = of_slave.join(doubtful, [*_PAIR, "bucket"], "left_semi")
-    its = masters.select(*_PAIR, "commit_offset", *[f.col(name).alias(f"its_{name}") for name in _TOLD])
-    both = its.join(slaves.select(*_PAIR, "commit_offset", *_TOLD), [*_PAIR, "commit_offset"], "full_outer")
-    here, there = f.col("size").isNotNull(), f.col("its_size").isNotNull()
-    lacking = store.explained(both.where(there & ~here).withColumn("broker", f.col("slave"))).drop(*_TOLD)
-    strange = store.explained(both.where(here & ~there).withColumn("broker", f.col("master")))
+    ambiguous = buckets.where(~f.col("is_same"))
+    masters = of_master.join(ambiguous, [*_PAIR, "bucket"], "left_semi")
+    slaves = of_slave.join(ambiguous, [*_PAIR, "bucket"], "left_semi")
+    master_rows = masters.select(
+        *_PAIR, "commit_offset", *[f.col(name).alias(f"its_{name}") for name in _COMPARED]
+    )
+    both = master_rows.join(
+        slaves.select(*_PAIR, "commit_offset", *_COMPARED), [*_PAIR, "commit_offset"], "full_outer"
+    )
+    on_slave, on_master = f.col("size").isNotNull(), f.col("its_size").isNotNull()
+    missing_on_slave = store.explained(
+        both.where(on_master & ~on_slave).withColumn("broker", f.col("slave"))
+    ).drop(*_COMPARED)
+    missing_on_master = store.explained(
+        both.where(on_slave & ~on_master).withColumn("broker", f.col("master"))
+    )
     is_other = _is_other("hashed") | _is_other("size") | _is_other("term") | _is_other("entry_index")
     return TwoLogs(
-        lacking.withColumnsRenamed({f"its_{name}": name for name in _TOLD}),
-        strange,
-        both.where(here & there & is_other),
+        missing_on_slave.withColumnsRenamed({f"its_{name}": name for name in _COMPARED}),
+        missing_on_master,
+        both.where(on_slave & on_master & is_other),
         _agreed(buckets, both),
     )
 
@@ -71,8 +79,8 @@ def _sides(store: Stored, pairs: DataFrame) -> tuple[DataFrame, DataFrame]:
         inside = (f.col("broker") == f.col(which)) & f.col("commit_offset").between(
             f.col("begin"), f.col("end") - 1
         )
-        met = store.records.join(f.broadcast(span), inside)
-        return met.select(*_PAIR, "commit_offset", bucket, *_TOLD)
+        rows = store.records.join(f.broadcast(span), inside)
+        return rows.select(*_PAIR, "commit_offset", bucket, *_COMPARED)
 
     return side("master"), side("slave")
 

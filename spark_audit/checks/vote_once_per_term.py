@@ -10,7 +10,7 @@ from typing import Final
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
-from mqproof.spark_audit.checks.check import Check, counted, findings, never_blind, sees
+from mqproof.spark_audit.checks.check import Check, counted, event_tallies, findings, never_unknown
 from mqproof.spark_audit.evidence import ledgers
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spec.events import Kind
@@ -21,14 +21,14 @@ BACK: Final = "term-goes-back"
 
 
 def vote_once_per_term(evidence: Evidence) -> DataFrame:
-    rows = ledgers.told(evidence.log).where(f.col("kind").isin(Kind.VOTE, Kind.RECOVER))
+    rows = ledgers.ledger_events(evidence.log).where(f.col("kind").isin(Kind.VOTE, Kind.RECOVER))
     durable = rows.where((f.col("kind") == Kind.RECOVER) | (f.col("status") == "DURABLE"))
     votes = rows.where("voted_for IS NOT NULL").groupBy("node", "term").agg(
         f.countDistinct("voted_for").alias("votes"),
         f.array_sort(f.collect_set("voted_for")).alias("who"),
         f.min("ts").alias("first_ts"),
         f.max("ts").alias("last_ts"),
-        f.concat_ws(", ", f.slice(f.array_sort(f.collect_set(ledgers.where_told())), 1, 4)).alias("at"),
+        f.concat_ws(", ", f.slice(f.array_sort(f.collect_set(ledgers.event_reference())), 1, 4)).alias("at"),
     )  # fmt: skip
     twice = findings(
         votes.where("votes > 1"),
@@ -45,7 +45,7 @@ def _backwards(durable: DataFrame) -> DataFrame:
     before = Window.partitionBy("node").orderBy("seq").rowsBetween(Window.unboundedPreceding, -1)
     terms = durable.withColumn("reached", f.max("term").over(before)).where("term < reached")
     return findings(
-        terms.withColumn("at", ledgers.where_told()),
+        terms.withColumn("at", ledgers.event_reference()),
         INVARIANT,
         "critical",
         rule=f.lit(BACK),
@@ -57,5 +57,7 @@ def _backwards(durable: DataFrame) -> DataFrame:
     )
 
 
-_SEEN: Final = sees(Kind.VOTE)
-CHECK: Final = Check(INVARIANT, (TWICE, BACK), vote_once_per_term, counted(*_SEEN), never_blind, needs=_SEEN)
+_TALLIES: Final = event_tallies(Kind.VOTE)
+CHECK: Final = Check(
+    INVARIANT, (TWICE, BACK), vote_once_per_term, counted(*_TALLIES), never_unknown, needs=_TALLIES
+)

@@ -1,1 +1,1 @@
-"""The commands of `mqproof audit`, a module each, and what they have in common. cli.py mounts them."""
+"""The commands of `mqproof audit`, one module each, and their common parts. cli.py mounts them."""

@@ -1,4 +1,4 @@
-"""`mqproof audit explain`: print the whole life of one message."""
+"""`mqproof audit explain`: print all steps of one message."""
 
 from typing import Annotated, Final
 
@@ -18,7 +18,8 @@ EXAMPLES: Final = examples(
 def explain_message(
     *,
     msg_id: Annotated[
-        str, typer.Argument(help="The producer's unique key; of what a --store has, the broker's id will do.")
+        str,
+        typer.Argument(help="Unique key of the message; for a message in a --store, also the broker's id."),
     ],
     events: Annotated[
         list[str] | None, typer.Option(help="Event log, folder or pattern, as for audit run.")
@@ -30,9 +31,9 @@ def explain_message(
     index_slots: IndexSlots = None,
     spark_options: SparkOptions,
 ) -> None:
-    """Print the whole life of one message: what every input says of it, in order of time.
+    """Print all steps of one message from every input, in order of time.
 
-    Exit code: 0 some input knows it, 2 bad input, 3 none does, 4 Spark or Java is missing or failed.
+    Exit code: 0 found, 2 bad input, 3 not found in any input, 4 Spark or Java is missing or failed.
     """
     if not (events or store or trace):
         fail("--events: name at least one event log, folder or pattern, or a --store")
@@ -40,7 +41,7 @@ def explain_message(
     options = spark_options.session()
 
     from mqproof.spark_audit.passes.profile import overview, profile
-    from mqproof.spark_audit.reporting.explain import at_brokers_id, lives
+    from mqproof.spark_audit.reporting.explain import ids_of_broker_id, message_steps
     from mqproof.spark_audit.sources.inputs import InputError, Inputs, find_files
     from mqproof.spark_audit.sources.read import read_files
     from mqproof.spark_audit.sources.store_tables import name_stores, read_stores
@@ -54,18 +55,18 @@ def explain_message(
         with opened_session(options) as (spark, scratch):
             given = {"file": found.files, "store": stores, "trace input": [*traces[0], *traces[1]]}
             say("reading " + ", ".join(counted(len(each), what) for what, each in given.items() if each))
-            told = read_files(spark, found, scratch).told
+            event_log = read_files(spark, found, scratch).event_log
             stored = read_stores(spark, stores, scratch, index_slots or SLOTS) if stores else None
-            traced = read_traces(spark, *traces).told if any(traces) else None
-            brokers = overview(profile(told)).brokers
-            lived = lives(spark, [msg_id], told.rows, brokers, stored, traced)
-            if not lived and stored and (named := at_brokers_id(msg_id, stored)):
-                say(f"what a broker calls {msg_id} is {', '.join(named)}")
-                lived = lives(spark, named, told.rows, brokers, stored, traced)
+            traced = read_traces(spark, *traces).records if any(traces) else None
+            brokers = overview(profile(event_log)).brokers
+            found_steps = message_steps(spark, [msg_id], event_log.rows, brokers, stored, traced)
+            if not found_steps and stored and (named := ids_of_broker_id(msg_id, stored)):
+                say(f"the broker's id {msg_id} is of {', '.join(named)}")
+                found_steps = message_steps(spark, named, event_log.rows, brokers, stored, traced)
     except InputError as error:
         fail(str(error))
-    if not lived:
+    if not found_steps:
         fail(f"{msg_id}: no input knows this message", Exit.INCONCLUSIVE)
-    for steps in lived.values():
+    for steps in found_steps.values():
         for step in steps:
             typer.echo(one_line(step.line()))

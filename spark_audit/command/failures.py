@@ -1,4 +1,4 @@
-"""How a command fails: one line on stderr and an exit code, whatever Spark threw."""
+"""Ends a failed command with one line on stderr and an exit code, for any exception of Spark."""
 
 import errno
 import re
@@ -13,14 +13,14 @@ from mqproof.report.model import Exit
 from mqproof.report.printable import one_line
 
 _DISK_FULL: Final = "No space left on device"
-ELSEWHERE: Final = "TMPDIR=DIR or --conf spark.local.dir=DIR names another folder"
+OTHER_FOLDER_HINT: Final = "TMPDIR=DIR or --conf spark.local.dir=DIR names another folder"
 
 _OF_SPILLS: Final = ("DiskBlockObjectWriter", "SpillWriter", "TimeTrackingOutputStream", "storage.DiskStore")
-"""Who writes what is sorted and spilled, in the stack of an error."""
+"""Classes that write spilled data, as named in the stack trace of an error."""
 
 
 def say(line: str) -> None:
-    # Not through click, which does not know the stream that keeps lines apart from a moving one.
+    # Not through click, which ignores the stream that separates lines from the progress line.
     print(f"audit: {one_line(line)}", file=sys.stderr)
 
 
@@ -29,26 +29,26 @@ def fail(message: str, code: int = Exit.USAGE) -> NoReturn:
 
 
 @contextmanager
-def blamed(scratch: Path) -> Iterator[None]:
-    """What Spark throws ends the command with one line."""
+def failures_reported(scratch: Path) -> Iterator[None]:
+    """End the command with one line if Spark throws an exception."""
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # the wheel ships no types
     from pyspark.errors import PySparkException
 
     try:
         yield
     except (PySparkException, Py4JError, ConnectionError) as error:
-        fail(*blame(error, scratch))
+        fail(*describe_failure(error, scratch))
     except OSError as error:
         if error.errno == errno.ENOSPC and str(error.filename).startswith(str(scratch)):
-            fail(full_of_temporary(scratch), Exit.TOOL)
+            fail(temporary_folder_full(scratch), Exit.TOOL)
         raise
 
 
-def blame(error: Exception, scratch: Path) -> tuple[str, int]:
-    """One line and an exit code for what Spark threw.
+def describe_failure(error: Exception, scratch: Path) -> tuple[str, int]:
+    """Return one line and an exit code for an exception of Spark.
 
     Raises:
-        KeyboardInterrupt: a signal ended it, and Spark reported the job that it cancelled therefore.
+        KeyboardInterrupt: a signal ended the command, and Spark reported the cancelled job.
     """
     from py4j.protocol import Py4JNetworkError
 
@@ -57,34 +57,34 @@ def blame(error: Exception, scratch: Path) -> tuple[str, int]:
         if isinstance(behind, KeyboardInterrupt):
             raise behind
     if isinstance(error, Py4JNetworkError | ConnectionError):
-        return "Spark's JVM is gone: it was killed, or it had no memory left (--memory)", Exit.TOOL
+        return "Spark's JVM ended: it was killed, or it ran out of memory (--memory)", Exit.TOOL
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     for line in lines:
         if damaged := re.search(r"FAILED_READ_FILE.*?reading file (?:file:/*)?(/?\S+)\.\s", line):
-            return f"/{damaged[1].lstrip('/')}: damaged, cannot be read to its end", Exit.USAGE
+            return f"/{damaged[1].lstrip('/')}: damaged, cannot be read to the end", Exit.USAGE
         if _DISK_FULL in line:
             return _full(str(error), scratch), Exit.TOOL
         if unreadable := re.search(r"SplitError: (\S.*)", line):
             return unreadable[1], Exit.USAGE
-    # The innermost cause says most; above it there is only where Spark was at the time.
+    # The innermost cause is the most specific; the outer ones show only the position in Spark.
     causes = (
         [line for line in lines if line.startswith(("Caused by:", ": "))] or lines or [type(error).__name__]
     )
     return f"Spark failed: {causes[-1].removeprefix('Caused by:').removeprefix(':').strip()[:300]}", Exit.TOOL
 
 
-def _full(told: str, scratch: Path) -> str:
-    """Which disk is full: that of an output, or that of what is sorted and spilled meanwhile."""
-    written = re.search(rf"\[Errno \d+\] {_DISK_FULL}: '([^']+)'", told)  # by Python
-    if not any(name in told for name in _OF_SPILLS):
-        by_spark = re.search(r"TASK_WRITE_FAILED\] Task failed while writing rows to file:/*(/\S+)\.\s", told)
+def _full(text: str, scratch: Path) -> str:
+    """Return which disk is full: that of an output, or that of the spilled data."""
+    written = re.search(rf"\[Errno \d+\] {_DISK_FULL}: '([^']+)'", text)  # by Python
+    if not any(name in text for name in _OF_SPILLS):
+        by_spark = re.search(r"TASK_WRITE_FAILED\] Task failed while writing rows to file:/*(/\S+)\.\s", text)
         written = written or by_spark
     if not written or written[1].startswith(str(scratch)):
-        return full_of_temporary(scratch)
-    # Only files in the making have such a name (report/staging.py).
+        return temporary_folder_full(scratch)
+    # Only unfinished files have such a name (report/staging.py).
     place = re.sub(r"/[.]([^/]+)[.]tmp(/.*)?$", r"/\1", written[1])
     return f"{place}: {_DISK_FULL}"
 
 
-def full_of_temporary(scratch: Path) -> str:
-    return f"{scratch.parent}: {_DISK_FULL}, where temporary files are: free some; {ELSEWHERE}"
+def temporary_folder_full(scratch: Path) -> str:
+    return f"{scratch.parent}: {_DISK_FULL}, for temporary files: free some space; {OTHER_FOLDER_HINT}"

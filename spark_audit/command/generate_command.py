@@ -20,18 +20,18 @@ EXAMPLES: Final = examples(
 
 def generate(
     *,
-    events: Annotated[int, typer.Option(help="About so many events.")],
+    events: Annotated[int, typer.Option(help="Approximate number of events.")],
     out: Annotated[Path, typer.Option(help="Folder to fill; must be empty.")],
     anomaly: Annotated[
-        list[str] | None, typer.Option(help="NAME=COUNT, of the names above; once for each.")
+        list[str] | None, typer.Option(help="NAME=COUNT, with a name from the list above; repeatable.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Same seed, same log.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same log.")] = 1,
     file_format: Annotated[str, typer.Option("--format", help="parquet or ndjson")] = "parquet",
     spark_options: SparkOptions,
 ) -> None:
-    """Make an event log with injected anomalies; _truth.parquet lists the violations that an audit must find.
+    """Write an event log with injected anomalies; _truth.parquet lists the violations in it.
 
-    Spark writes it, in parts, of any size; the same seed gives the same log on any number of cores.
+    Spark writes a log of any size in parts; the same seed gives the same log on any number of cores.
 
     Anomalies: lost, duplicate, double_append, phantom, reordered, skipped, overlap, offset_regression,
     flush_lost.
@@ -43,22 +43,22 @@ def generate(
 
     options = spark_options.session()
 
-    from mqproof.spark_audit.generator.generate import Wish, prepare
+    from mqproof.spark_audit.generator.generate import LogRequest, prepare
     from mqproof.spark_audit.generator.generate import generate as write_log
     from mqproof.spark_audit.generator.scenario import ScenarioError
     from mqproof.spark_audit.runtime.staging import staged
 
-    wish = Wish(events, _anomalies(anomaly or []), seed, file_format)
+    request = LogRequest(events, _anomalies(anomaly or []), seed, file_format)
     try_folder("--out", out)
     try:
-        # Before Spark starts, which takes seconds: a wrong wish is told at once.
-        prepare(wish, out)
+        # Before Spark starts, which takes seconds: a wrong request is reported at once.
+        prepare(request, out)
         with (
             opened_session(options) as (spark, _),
             stages("audit") as stage,
             staged(out) as folder,
         ):
-            done = write_log(spark, wish, folder, progress=stage)
+            done = write_log(spark, request, folder, progress=stage)
     except (ScenarioError, FileExistsError) as error:
         fail(str(error))
     except OSError as error:
@@ -69,11 +69,11 @@ def generate(
     )
 
 
-def _anomalies(wishes: list[str]) -> dict[str, int]:
+def _anomalies(arguments: list[str]) -> dict[str, int]:
     counts: dict[str, int] = {}
-    for wish in wishes:
-        name, _, count = wish.partition("=")
+    for argument in arguments:
+        name, _, count = argument.partition("=")
         if not count.isdecimal():
-            fail(f"--anomaly: {wish!r}, expected NAME=COUNT, e.g. lost=3")
+            fail(f"--anomaly: {argument!r}, expected NAME=COUNT, e.g. lost=3")
         counts[name] = counts.get(name, 0) + int(count)
     return counts

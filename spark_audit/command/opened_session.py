@@ -1,4 +1,4 @@
-"""The Spark session of a command: opened with a scratch folder, ended with its jobs when a signal says so."""
+"""Opens the Spark session and the scratch folder of a command, and ends them with its jobs after a signal."""
 
 import logging
 import re
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from mqproof.report.console import terminable
 from mqproof.report.model import Exit
-from mqproof.spark_audit.command.failures import ELSEWHERE, blamed, fail
+from mqproof.spark_audit.command.failures import OTHER_FOLDER_HINT, fail, failures_reported
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 
 @contextmanager
 def opened_session(options: "SessionOptions") -> "Iterator[tuple[SparkSession, Path]]":
-    """Spark, and a folder for what is temporary; both are gone at the end, but for a session that was there
-    before (a notebook's, a test's)."""
+    """Yield a Spark session and a folder for temporary files, and remove both at the end.
+
+    A session that existed before (of a notebook or a test) stays open.
+    """
     from pyspark.sql import SparkSession
 
     from mqproof.spark_audit.runtime.scratch import scratch
@@ -34,14 +36,14 @@ def opened_session(options: "SessionOptions") -> "Iterator[tuple[SparkSession, P
     if not re.fullmatch(r"[1-9]\d*[kmgt]", options.memory, re.IGNORECASE):
         fail(f"--memory: {options.memory!r}, expected a number and a unit, e.g. 2g")
     borrowed = SparkSession.getActiveSession() is not None
-    logging.getLogger().addFilter(_is_news)
+    logging.getLogger().addFilter(_is_unexpected)
     with ExitStack() as opened:
         if not borrowed:
             opened.enter_context(terminable())
         try:
             folder = opened.enter_context(scratch(options.temporary))
         except OSError as error:
-            fail(f"{options.temporary}: {error.strerror}, where temporary files were to be; {ELSEWHERE}")
+            fail(f"{options.temporary}: {error.strerror}, cannot hold temporary files; {OTHER_FOLDER_HINT}")
         try:
             spark = open_session(options if borrowed else options.spilling_in(folder))
         except MasterError as error:
@@ -51,7 +53,7 @@ def opened_session(options: "SessionOptions") -> "Iterator[tuple[SparkSession, P
         if not borrowed:
             opened.enter_context(_stopping(spark))
             opened.enter_context(ending_jobs(spark))
-        with blamed(folder):
+        with failures_reported(folder):
             yield spark, folder
 
 
@@ -62,14 +64,17 @@ def _stopping(spark: "SparkSession") -> Iterator[None]:
     try:
         yield
     finally:
-        # Its JVM may be gone: a signal to all processes of a service ends it, too.
+        # The JVM may have ended: a signal to all processes of a service ends it, too.
         with suppress(Py4JError, ConnectionError):
             spark.stop()
 
 
 @contextmanager
 def ending_jobs(spark: "SparkSession") -> Iterator[None]:
-    """A signal ends Spark's jobs, those too that other threads begin yet: else they would be waited for."""
+    """Cancel Spark's jobs after a signal, also those that other threads start later.
+
+    Otherwise the command would wait for them.
+    """
 
     def cancel() -> None:
         with suppress(Exception):  # Spark is stopped
@@ -77,8 +82,8 @@ def ending_jobs(spark: "SparkSession") -> Iterator[None]:
                 spark.sparkContext.cancelAllJobs()
                 time.sleep(_CANCEL_EVERY_S)
 
-    def told_to_end(number: int, frame: FrameType | None) -> None:
-        # By another thread: this one may be talking to Spark.
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        # In another thread: this one may be in a call to Spark.
         Thread(target=cancel, daemon=True).start()
         ends[number](number, frame)
 
@@ -87,7 +92,7 @@ def ending_jobs(spark: "SparkSession") -> Iterator[None]:
     assert callable(terminate), "terminable's"
     ends = {int(signal.SIGINT): signal.default_int_handler, int(signal.SIGTERM): terminate}
     for number in ends:
-        signal.signal(number, told_to_end)
+        signal.signal(number, on_signal)
     try:
         yield
     finally:
@@ -98,7 +103,7 @@ def ending_jobs(spark: "SparkSession") -> Iterator[None]:
 _CANCEL_EVERY_S: Final = 0.2
 
 
-def _is_news(record: logging.LogRecord) -> bool:
-    """Of a call that a signal interrupts Spark's bridge logs the stack, and that of the call that ends it."""
-    told = str(record.msg)
-    return "KeyboardInterrupt" not in told and not told.startswith("Exception while sending command")
+def _is_unexpected(record: logging.LogRecord) -> bool:
+    """Return False for the stack traces that Spark's bridge logs if a signal interrupts a call."""
+    text = str(record.msg)
+    return "KeyboardInterrupt" not in text and not text.startswith("Exception while sending command")

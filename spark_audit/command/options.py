@@ -1,4 +1,4 @@
-"""The options that several commands have, in groups, and what they mean."""
+"""The groups of options that several commands share."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,19 +17,19 @@ FORGET_DAYS: Final = 30
 DAY_US: Final = 86_400_000_000
 
 IndexSlots = Annotated[
-    int | None, typer.Option(min=1, help="maxHashSlotNum of the brokers, where it is not RocketMQ's own.")
+    int | None, typer.Option(min=1, help="maxHashSlotNum of the brokers, if it is not RocketMQ's default.")
 ]
 Trace = Annotated[
     list[str] | None,
     typer.Option(help="Message traces: exported text, a folder of it, or a store that has their topic."),
 ]
 ForgetDays = Annotated[
-    int, typer.Option(min=1, help="A client or group that told nothing for so long is left behind.")
+    int, typer.Option(min=1, help="Days after which a silent client or group is forgotten.")
 ]
 
 
 def examples(*commands: str) -> str:
-    """The end of a command's help."""
+    """Return the end of a command's help text."""
     return "\n\n".join(("Examples:", *(f"  mqproof audit {command}" for command in commands)))
 
 
@@ -66,30 +66,32 @@ class SparkOptions:
 
 @dataclass(frozen=True, slots=True)
 class ClusterOptions:
-    """What the user says of clocks, brokers and groups."""
+    """The user's statements about clocks, brokers and groups."""
 
     skew_ms: Annotated[
         int | None,
         typer.Option(
-            min=0, help="How far clocks of two nodes may disagree; else 100, or what the log shows."
+            min=0, help="Allowed difference of two nodes' clocks; default: 100, or more if the log shows it."
         ),
     ] = None
     flush: Annotated[
-        str | None, typer.Option(help="SYNC_FLUSH or ASYNC_FLUSH: for brokers whose log does not say.")
+        str | None, typer.Option(help="SYNC_FLUSH or ASYNC_FLUSH: for brokers whose log does not state it.")
     ] = None
     broadcast: Annotated[
-        list[str] | None, typer.Option(help="Group of which every member gets every message.")
+        list[str] | None, typer.Option(help="Group in which every member receives every message.")
     ] = None
     orderly: Annotated[
-        list[str] | None, typer.Option(help="Group that consumes in order, and does not say so itself.")
+        list[str] | None, typer.Option(help="Group that consumes in order but does not report so.")
     ] = None
     delays: Annotated[
         str | None,
-        typer.Option(help="The brokers' messageDelayLevel, where it is not RocketMQ's: '1s 5s 1m'."),
+        typer.Option(help="The brokers' messageDelayLevel, if it is not RocketMQ's default: '1s 5s 1m'."),
     ] = None
     rebalance_s: Annotated[
         int,
-        typer.Option(min=0, help="How long a group may take to agree on owners after a member came or went."),
+        typer.Option(
+            min=0, help="Time that a group may take to agree on owners after a member joined or left."
+        ),
     ] = REBALANCE_S
     broker_config: Annotated[
         Path | None,
@@ -108,7 +110,7 @@ class ClusterOptions:
             fail(str(error))
 
     def allowed(self, config: "BrokerConfig") -> dict[str, Any]:
-        """For evidence.Options; an option comes before what a broker's configuration says."""
+        """Return the values for evidence.Options; options take precedence over the broker's configuration."""
         from mqproof.spark_audit.sources.broker_config import FLUSH_MODES, parse_delays
         from mqproof.spark_audit.sources.inputs import InputError
 
@@ -128,7 +130,7 @@ class ClusterOptions:
         }
 
     def given(self) -> dict[str, Any]:
-        """The options that were given, by their names on the command line."""
+        """Return the given options by their names on the command line."""
         return {
             "--skew-ms": self.skew_ms,
             "--flush": self.flush,

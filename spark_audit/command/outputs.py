@@ -1,4 +1,4 @@
-"""The files that a command writes: their places are tried before the work, and filled after it."""
+"""The files that a command writes: their places are checked before the work, and written after it."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def try_folder(option: str, folder: Path | None) -> None:
-    """Tells before the work, which may take hours, what could not be written after it."""
+    """Fail before the work, which may take hours, if its result could not be written."""
     if folder is None:
         return
     if folder.exists() and not folder.is_dir():
@@ -23,7 +23,7 @@ def try_folder(option: str, folder: Path | None) -> None:
 
 
 def try_file(option: str, file: Path | None) -> None:
-    """As `try_folder`. What is no regular file (a pipe, /dev/stdout) is written to as it is."""
+    """Check a file like `try_folder` does a folder. A pipe or /dev/stdout needs no check."""
     if file is None:
         return
     if file.is_dir():
@@ -42,9 +42,9 @@ def _try_place(option: str, place: Path) -> None:
 
 
 def write_outputs(
-    report: Report, done: "Audit", aside: "DataFrame", out: Path | None, json: Path | None
+    report: Report, done: "Audit", skipped_rows: "DataFrame", out: Path | None, json: Path | None
 ) -> None:
-    """The files that were asked for. Raises OSError; what stood there is unchanged, then."""
+    """Write the requested files. After an OSError, the existing files are unchanged."""
     from mqproof.report import json_file
     from mqproof.report.write import write_report, write_text
     from mqproof.spark_audit.judging.outcome import write_violations
@@ -57,7 +57,7 @@ def write_outputs(
                 write_report(report, folder / name)
             rows = write_violations(done, folder / "violations.parquet")
             if done.unreadable_rows or done.unreadable_traces:
-                aside.coalesce(1).write.json(str(folder / "unreadable"))
+                skipped_rows.coalesce(1).write.json(str(folder / "unreadable"))
         say(f"wrote {out / _FORMS[0]}, {', '.join(_FORMS[1:])} and violations.parquet with {rows} rows")
     if json is not None:
         write_text(json, json_file.render(report))

@@ -45,7 +45,7 @@ EXAMPLES: Final = examples(
 
 @dataclass(frozen=True, slots=True)
 class InputOptions:
-    """What is audited."""
+    """The audited inputs."""
 
     events: Annotated[
         list[str] | None,
@@ -65,24 +65,20 @@ class InputOptions:
 class IncrementalOptions:
     """The state that one run leaves for the next."""
 
-    state: Annotated[
-        Path | None, typer.Option(help="Folder of the state between runs: these events follow earlier ones.")
-    ] = None
-    late_s: Annotated[
-        int, typer.Option(min=0, help="With --state: what belongs together is no further apart.")
-    ] = 3600
+    state: Annotated[Path | None, typer.Option(help="Folder of the state between incremental runs.")] = None
+    late_s: Annotated[int, typer.Option(min=0, help="With --state: maximum time between related events.")] = (
+        3600
+    )
     forget_days: ForgetDays = FORGET_DAYS
 
 
 def run(
     *,
-    paths: Annotated[list[str] | None, typer.Argument(help="More event logs, as after a shell's *.")] = None,
+    paths: Annotated[list[str] | None, typer.Argument(help="More event logs.")] = None,
     inputs: InputOptions,
     out: Annotated[
         Path | None,
-        typer.Option(
-            help="Folder for report.html, .json, .md, .sarif, junit.xml, and violations.parquet with all."
-        ),
+        typer.Option(help="Folder for report.html, .json, .md, .sarif, junit.xml and violations.parquet."),
     ] = None,
     check: Annotated[list[str] | None, typer.Option(help="Only this invariant, e.g. DELIV-1.")] = None,
     json: Annotated[Path | None, typer.Option(help="Write the result as JSON to this file.")] = None,
@@ -91,11 +87,11 @@ def run(
     incremental: IncrementalOptions,
     spark: SparkOptions,
 ) -> None:
-    """Judge event logs, store directories and message traces; docs/explanation/audit-checks.md says by what.
+    """Judge event logs, store directories and message traces; see docs/explanation/audit-checks.md.
 
-    A store should not change meanwhile: audit one of a broker that is shut down, or a copy.
+    A store must not change during the audit: stop its broker first, or audit a copy.
 
-    With --state each run follows the one before: it reports new violations only, and saves what is open.
+    With --state, each run continues the previous one: it reports only new violations and saves its state.
 
     Exit code: 0 all held, 1 a violation, 2 bad input, 3 inconclusive, 4 Spark or Java is missing or failed.
     """
@@ -108,9 +104,11 @@ def run(
     try_file("--json", json)
     config = cluster.config()
     allowed = cluster.allowed(config)
-    spark.settings()  # fails before the inputs are looked at
-    again = _said({**inputs.given(), **cluster.given(), "--index-slots": index_slots})
-    request = _request(inputs, incremental, wanted, allowed, index_slots or config.index_slots, again)
+    spark.settings()  # fails before the inputs are read
+    replay_arguments = _arguments({**inputs.given(), **cluster.given(), "--index-slots": index_slots})
+    request = _request(
+        inputs, incremental, wanted, allowed, index_slots or config.index_slots, replay_arguments
+    )
     sizes = request.sizes()
     options = spark.session(
         input_bytes=sum(sizes.values()),
@@ -127,7 +125,7 @@ def run(
 
 
 def _wanted(check: list[str], inputs: InputOptions) -> list[str]:
-    """The invariants that are judged: those that were named, or all that these inputs allow."""
+    """Return the invariants to judge: the named ones, or all that these inputs allow."""
     from mqproof.spark_audit.checks import CHECKS, EVENT_CHECKS, STORE_CHECKS
     from mqproof.spark_audit.sources.traces import TRACED
 
@@ -141,7 +139,7 @@ def _wanted(check: list[str], inputs: InputOptions) -> list[str]:
         fail(f"--check: no check for {', '.join(unknown)}, expected one of {', '.join(CHECKS)}")
     if idle := [name for name in wanted if name not in possible]:
         judged = "--events" if CHECKS[idle[0]].of_events else "a --store"
-        fail(f"--check {idle[0]}: it judges {judged}, and none is given")
+        fail(f"--check {idle[0]}: it judges {judged}, but none is given")
     return wanted
 
 
@@ -150,23 +148,23 @@ class _Request:
     found: "Inputs"
     stores: dict[str, Path]
     traces: tuple[list[Path], list[Path]]
-    """Stores and text files, as find_traces gives them."""
+    """Stores and text files, as returned by find_traces."""
     index_slots: int
     wanted: list[str]
     allowed: dict[str, Any]
-    """What the user says of clocks, brokers and groups, for Options."""
-    again: str
-    """The options that name the input and say what it is, for the command that replays a finding."""
+    """The user's statements about clocks, brokers and groups, for Options."""
+    replay_arguments: str
+    """The options that describe the input, for the command that replays a finding."""
     state: Path | None
     late_us: int
     forget_us: int
 
     def sizes(self) -> dict[Path, int]:
-        """The size of each file, in bytes."""
+        """Return the size of each file, in bytes."""
         return {file: file.stat().st_size for file in self.found.files}
 
     def checks(self) -> "dict[str, Check]":
-        """Those whose input is there; what only traces show is none's."""
+        """Return the checks whose input is given. Results from traces need no check."""
         from mqproof.spark_audit.checks import CHECKS, EVENT_CHECKS, STORE_CHECKS
 
         given = {*(EVENT_CHECKS if self.found.files else ()), *(STORE_CHECKS if self.stores else ())}
@@ -179,7 +177,7 @@ def _request(
     wanted: list[str],
     allowed: dict[str, Any],
     index_slots: int | None,
-    again: list[str],
+    replay_arguments: list[str],
 ) -> _Request:
     """Find the inputs: before Spark starts, which takes seconds, so that a wrong path is reported at once."""
     from mqproof.spark_audit.sources.inputs import InputError, Inputs, find_files
@@ -195,7 +193,7 @@ def _request(
             index_slots=index_slots or SLOTS,
             wanted=wanted,
             allowed=allowed,
-            again=shlex.join(again),
+            replay_arguments=shlex.join(replay_arguments),
             state=incremental.state,
             late_us=incremental.late_s * 1_000_000,
             forget_us=incremental.forget_days * DAY_US,
@@ -214,11 +212,11 @@ def _audit(
     continued = open_run(spark, request.state, *spans_us) if request.state else None
     # The old state stays until everything is written: an interrupted run is repeated.
     with next_state(continued) if continued else nullcontext() as following:
-        with stages("audit") as told:
-            done, report, aside = _judge(spark, scratch, request, continued, following, told)
-        # Not beside a moving line, which would take it for its own.
+        with stages("audit") as stage:
+            done, report, skipped_rows = _judge(spark, scratch, request, continued, following, stage)
+        # After the progress line has ended, so that it does not overwrite the report.
         terminal.show(report)
-        write_outputs(report, done, aside, out, json)
+        write_outputs(report, done, skipped_rows, out, json)
     return exit_code(report.results)
 
 
@@ -230,9 +228,9 @@ def _judge(
     following: Path | None,
     stage: Callable[[str], None],
 ) -> tuple["Audit", Report, "DataFrame"]:
-    """The audit, its report, and the file and line of each row that is no event and no trace."""
+    """Return the audit, its report, and the file and line of each unreadable row."""
     from mqproof.spark_audit.audit import audit
-    from mqproof.spark_audit.evidence.history import ALONE
+    from mqproof.spark_audit.evidence.history import NO_HISTORY
     from mqproof.spark_audit.evidence.options import Options
     from mqproof.spark_audit.incremental.continuation import Continuation
     from mqproof.spark_audit.incremental.so_far import with_history
@@ -242,43 +240,45 @@ def _judge(
     from mqproof.spark_audit.sources.store_tables import read_stores
 
     started = time.monotonic()
-    for line in request.found.said_of_repeats():
+    for line in request.found.repeat_messages():
         say(line)
     stage(f"reading {counted(len(request.found.files), 'file')} and {counted(len(request.stores), 'store')}")
     log = read_files(spark, request.found, scratch)
     stored = read_stores(spark, request.stores, scratch, request.index_slots) if request.stores else None
     before = f" --state {shlex.quote(str(continued.before))}" if continued and continued.before else ""
     done = audit(
-        log.told,
+        log.event_log,
         scratch,
         options=Options(**request.allowed),
         store=stored,
         checks=request.checks(),
         given_rows=log.rows,
-        replay=f"mqproof audit run {request.again}{before}",
+        replay=f"mqproof audit run {request.replay_arguments}{before}",
         progress=stage,
-        history=Continuation(continued, following) if continued else ALONE,
+        history=Continuation(continued, following) if continued else NO_HISTORY,
     )
-    stage("timelines of what was found")
+    stage("timelines of the findings")
     # The first half of a message's events may be in the carried state.
     events = log.events.unionByName(continued.carried.rows) if continued and continued.carried else log.events
-    told = with_timelines(spark, done.results, events, done.overview.brokers, stored)
-    done = replace(done, results=told)
-    aside = log.corrupt
+    event_log = with_timelines(spark, done.results, events, done.overview.brokers, stored)
+    done = replace(done, results=event_log)
+    skipped_rows = log.corrupt
     if any(request.traces):
         stage("reading message traces")
         done, unreadable = _with_traces(spark, done, request)
-        aside = aside.unionByName(unreadable)
+        skipped_rows = skipped_rows.unionByName(unreadable)
     stage("summing up")
     corrupt_rows = done.unreadable_rows
     corrupt = [(row["file"], row["line"]) for row in log.corrupt.limit(10).collect()] if corrupt_rows else []
     report = summarise(done, log, request.stores, time.monotonic() - started, corrupt, corrupt_rows)
-    return done, with_history(report, done, continued, following) if continued else report, aside
+    return done, with_history(report, done, continued, following) if continued else report, skipped_rows
 
 
 def _with_traces(spark: "SparkSession", done: "Audit", request: _Request) -> tuple["Audit", "DataFrame"]:
-    """The audit with what traces show, judged by them where nothing better was given; and the file and line
-    of the records that cannot be read."""
+    """Return the audit with the results from traces, and the file and line of unreadable records.
+
+    Traces judge only the invariants that no better input judges.
+    """
     from mqproof.spark_audit.sources.traces import judge_traces, read_traces
 
     traces = read_traces(spark, *request.traces)
@@ -289,8 +289,8 @@ def _with_traces(spark: "SparkSession", done: "Audit", request: _Request) -> tup
     return replace(done, results=done.results + kept, unreadable_traces=unreadable), traces.unreadable
 
 
-def _said(options: Mapping[str, Any]) -> list[str]:
-    """The options that were given, as on the command line."""
+def _arguments(options: Mapping[str, Any]) -> list[str]:
+    """Return the given options as arguments of the command line."""
     given = {name: value if isinstance(value, list) else [value] for name, value in options.items()}
     return [
         part

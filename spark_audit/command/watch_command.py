@@ -1,4 +1,4 @@
-"""`mqproof audit watch`: judge event logs as they come."""
+"""`mqproof audit watch`: judge event logs as they arrive."""
 
 import shlex
 from collections import Counter
@@ -12,7 +12,7 @@ import typer
 
 from mqproof.report.model import Exit
 from mqproof.report.printable import counted, one_line
-from mqproof.spark_audit.command.failures import blamed, fail, say
+from mqproof.spark_audit.command.failures import fail, failures_reported, say
 from mqproof.spark_audit.command.opened_session import opened_session
 from mqproof.spark_audit.command.options import (
     DAY_US,
@@ -34,22 +34,22 @@ EXAMPLES: Final = examples(
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """What is watched, and how much of it is one batch."""
+    """The watched inputs, and the size of a batch."""
 
     events: Annotated[
-        list[Path] | None, typer.Option(help="Folder into which event logs are moved, each whole.")
+        list[Path] | None, typer.Option(help="Folder into which complete event logs are moved.")
     ] = None
     topic: Annotated[
         list[str] | None, typer.Option(help="Topic whose messages are lines of NDJSON event logs.")
     ] = None
     namesrv: Annotated[str, typer.Option(help="HOST:PORT of name servers, with --topic.")] = ""
-    every_s: Annotated[float, typer.Option(min=0, help="Seconds from batch to batch.")] = 60.0
-    once: Annotated[bool, typer.Option("--once", help="Judge what is there, and end.")] = False
+    every_s: Annotated[float, typer.Option(min=0, help="Seconds between batches.")] = 60.0
+    once: Annotated[bool, typer.Option("--once", help="Judge the existing input, and end.")] = False
     batch_mib: Annotated[
-        int, typer.Option(min=1, help="A batch takes so much of new files, but at least one.")
+        int, typer.Option(min=1, help="Maximum MiB of new files in a batch; at least one file.")
     ] = 256
     batch_messages: Annotated[
-        int, typer.Option(min=1, help="A batch takes about so many messages of topics.")
+        int, typer.Option(min=1, help="Approximate maximum of topic messages in a batch.")
     ] = 100_000
 
     def check(self) -> None:
@@ -61,21 +61,21 @@ class SourceOptions:
 
 def watch_logs(
     *,
-    state: Annotated[Path, typer.Option(help="Folder of what is carried from batch to batch.")],
+    state: Annotated[Path, typer.Option(help="Folder of the state carried between batches.")],
     source: SourceOptions,
     late_s: Annotated[
-        int, typer.Option(min=0, help="What belongs together is no further apart; then it is told.")
+        int, typer.Option(min=0, help="Maximum time between related events; then a violation is reported.")
     ] = 3600,
     forget_days: ForgetDays = FORGET_DAYS,
     cluster: ClusterOptions,
     spark_options: SparkOptions,
 ) -> None:
-    """Judge event logs as they come; print each violation as it becomes certain; end on Ctrl-C or SIGTERM.
+    """Judge event logs as they arrive; print violations when they are certain; end on Ctrl-C or SIGTERM.
 
     The verdicts are those of `audit run` over the same logs; `audit run --state` reads the same folder.
 
-    Exit code, at the end: 0 no violation so far, 1 some, 2 bad input, 3 no event seen, or rows are missing or
-    unreadable that may explain all of them, 4 Spark failed.
+    Exit code: 0 no violation so far, 1 a violation, 2 bad input, 3 no event was read, or missing rows may
+    explain all violations, 4 Spark or Java is missing or failed.
     """
     source.check()
     allowed = cluster.allowed(cluster.config())
@@ -84,22 +84,22 @@ def watch_logs(
     from mqproof.spark_audit.incremental.watch import watch
     from mqproof.spark_audit.sources.inputs import InputError
 
-    wish = _wish(source, state, late_s, forget_days, allowed)
+    request = _request(source, state, late_s, forget_days, allowed)
     try:
         with (
             opened_session(session) as (spark, scratch),
-            suppress(KeyboardInterrupt),  # a signal ends it, which is no failure
-            blamed(scratch),
+            suppress(KeyboardInterrupt),  # a signal ends the watch; that is not a failure
+            failures_reported(scratch),
         ):
-            watch(spark, wish, scratch, tell, say)
+            watch(spark, request, scratch, report_violation, say)
     except InputError as error:
         fail(str(error))
     except OSError as error:
         fail(f"{error.filename or state}: {error.strerror}")
-    raise typer.Exit(_last_word(state))
+    raise typer.Exit(_report_totals(state))
 
 
-def _wish(
+def _request(
     source: SourceOptions, state: Path, late_s: int, forget_days: int, allowed: dict[str, Any]
 ) -> "Watch":
     from mqproof.spark_audit.evidence.options import Options
@@ -119,8 +119,8 @@ def _wish(
     )
 
 
-def _last_word(state: Path) -> int:
-    """Print the violations so far, by the state that the last batch left. Return the exit code."""
+def _report_totals(state: Path) -> int:
+    """Print the violations so far, from the state of the last batch. Return the exit code."""
     from mqproof.spark_audit.incremental.so_far import events_so_far, rows_missing, violations_so_far
     from mqproof.spark_audit.incremental.state_folder import UNREADABLE, newest
 
@@ -128,13 +128,13 @@ def _last_word(state: Path) -> int:
     if last is None or not events_so_far(last):
         unreadable = rows_missing(last) if last else 0
         rows = "1 unreadable row is" if unreadable == 1 else f"{unreadable} unreadable rows are"
-        aside = f"; {rows} in {state / UNREADABLE}" if unreadable else ""
-        fail(f"no event was seen{aside}", Exit.INCONCLUSIVE)
+        unreadable_note = f"; {rows} in {state / UNREADABLE}" if unreadable else ""
+        fail(f"no event was read{unreadable_note}", Exit.INCONCLUSIVE)
     return so_far(violations_so_far(last), rows_missing(last))
 
 
 def so_far(rows: Sequence[tuple[str, str, int, int, int]], missing: int) -> int:
-    """Print the violations of so_far.py, given how many rows are missing or unreadable. Return the exit code.
+    """Print the violations of so_far.py, with the number of missing or unreadable rows. Return the exit code.
 
     The verdict follows the rule of judging/verdict.py.
     """
@@ -142,10 +142,10 @@ def so_far(rows: Sequence[tuple[str, str, int, int, int]], missing: int) -> int:
     for invariant, _, count, *_ in rows:
         totals[invariant] += count
     holes = f"{missing} rows are missing or unreadable"
-    for invariant, rule, count, _, young in rows:
-        open_ = f", {young} of them younger than --late-s and not told yet" if young else ""
-        doubt = f"; unknown: {holes}, and may explain them" if totals[invariant] <= missing else ""
-        typer.echo(f"{invariant} {rule}: {counted(count, 'violation')}{open_}{doubt}")
+    for invariant, rule, count, _, open_count in rows:
+        open_ = f", {open_count} of them younger than --late-s and not reported yet" if open_count else ""
+        caveat = f"; unknown: {holes}, and may explain them" if totals[invariant] <= missing else ""
+        typer.echo(f"{invariant} {rule}: {counted(count, 'violation')}{open_}{caveat}")
     if not rows:
         typer.echo("no violation so far" + (f"; unknown: {holes}" if missing else ""))
     if any(total > missing for total in totals.values()):
@@ -153,12 +153,12 @@ def so_far(rows: Sequence[tuple[str, str, int, int, int]], missing: int) -> int:
     return Exit.INCONCLUSIVE if missing else Exit.HELD
 
 
-def tell(violation: "Mapping[str, Any]") -> None:
-    """One line: when, invariant and rule in their places, then NAME=VALUE of what is known, evidence last."""
+def report_violation(violation: "Mapping[str, Any]") -> None:
+    """Print one line: time, invariant, rule, then NAME=VALUE of each known field; the evidence is last."""
     from mqproof.spark_audit.reporting.explain import utc
 
     at = "-" if violation["first_ts"] is None else utc(violation["first_ts"])
-    # Quoted, so that no name in a log passes for a field of its own.
+    # Quoted, so that a name in a log cannot look like another field.
     named = [f"{name}={shlex.quote(f'{violation[name]}')}" for name in _PLACE if violation[name] is not None]
     evidence = () if violation["evidence"] is None else (f"evidence={violation['evidence']}",)
     line = "  ".join([at, violation["invariant"], violation["rule"], *named, *evidence])

@@ -51,11 +51,11 @@ def append_outcomes(rare: DataFrame, options: Options) -> DataFrame:
     crashed = rare.where(_is_crash()).groupBy(f.col("broker").alias("mode_node")).agg(
         f.max("ts").alias("crashed_ts")
     )  # fmt: skip
-    met = cuts(rare).join(
+    with_crash = cuts(rare).join(
         f.broadcast(modes.join(crashed, "mode_node")), f.col("cut_node") == f.col("mode_node"), "left"
     )
     is_after = f.coalesce(f.col("crashed_ts") > f.col("after_ts"), f.col("crashed_ts").isNotNull())
-    return met.select("cut_node", "after_seq", "until_seq", "kept_end", is_after.alias("is_at_risk"))
+    return with_crash.select("cut_node", "after_seq", "until_seq", "kept_end", is_after.alias("is_at_risk"))
 
 
 def _is_crash() -> Column:
@@ -71,13 +71,13 @@ def on_broker(rows: DataFrame, rare: DataFrame, options: Options) -> DataFrame:
     The columns are until_seq and kept_end of the first cut that affects them, and flush_mode.
     """
     is_append = f.col("kind") == Kind.APPEND
-    met = (
+    is_within = (
         (f.col("node") == f.col("cut_node"))
         & is_append
         & (f.col("seq") > f.col("after_seq"))
         & (f.col("seq") < f.col("until_seq"))
     )
-    return rows.join(f.broadcast(cuts(rare)), met, "left").join(
+    return rows.join(f.broadcast(cuts(rare)), is_within, "left").join(
         f.broadcast(flush_modes(rare, options.flush)),
         is_append & (f.col("node") == f.col("mode_node")),
         "left",

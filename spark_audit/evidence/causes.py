@@ -19,7 +19,7 @@ def causes_of(rare: DataFrame) -> DataFrame:
     restarted = kind.isin(Kind.CRASH, Kind.UNREGISTER) | (
         (kind == Kind.REGISTER) & f.col("client").isNotNull()
     )
-    broke = (
+    is_broker_failure = (
         kind.isin(Kind.CRASH, Kind.RECOVER, Kind.TRUNCATE, Kind.BECOME_LEADER) & f.col("broker").isNotNull()
     )
     redelivered = kind.isin(Kind.CONSUME_FAIL, Kind.RETRY) & f.col("msg_id").isNotNull()
@@ -29,7 +29,7 @@ def causes_of(rare: DataFrame) -> DataFrame:
     scopes = f.array(
         _scope(kind == Kind.REBALANCE, "rebalance", "group"),
         _scope(restarted, "consumer_restart", victim),
-        _scope(broke, "broker_crash", "broker"),
+        _scope(is_broker_failure, "broker_crash", "broker"),
         _scope(leads, "broker_crash", group_name(f.col("node"))),
         _scope(leads, "leader_change", "broker"),
         _scope(put_again, "broker_retry", "msg_id"),

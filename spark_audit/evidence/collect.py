@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 
 from mqproof.spark_audit.evidence.gather import gather
 from mqproof.spark_audit.evidence.groups import by_member
-from mqproof.spark_audit.evidence.history import ALONE, History, Looked
+from mqproof.spark_audit.evidence.history import NO_HISTORY, ExaminedRows, History
 from mqproof.spark_audit.evidence.log_pass import Keep, Passed, plan_buckets, sum_up
 from mqproof.spark_audit.evidence.options import Options
 from mqproof.spark_audit.evidence.places import name_broker
@@ -27,10 +27,19 @@ from mqproof.spark_audit.sources.event_log import EventLog
 from mqproof.spark_audit.sources.inputs import InputError
 from mqproof.spark_audit.sources.store_tables import Stored
 
-_ABREAST: Final = 2
+_PARALLEL: Final = 2
 """Number of tables built at a time: Spark plans one while it runs the other, and both take about as long."""
 
-_FEW: Final = ("rare", "spans", "causes", "doubted", "messages", "troubled", "steps", "profile")
+_FEW: Final = (
+    "rare",
+    "spans",
+    "causes",
+    "ambiguous_events",
+    "messages",
+    "failure_events",
+    "steps",
+    "profile",
+)
 """Tables of the evidence that are small, unless much of the log needs exact checks."""
 
 _SMALL: Final = 1_000_000
@@ -47,7 +56,7 @@ class Collected:
     overview: Overview
     repeated_rows: int
     """Rows that were given twice and counted once."""
-    looked: Looked
+    examined: ExaminedRows
 
 
 @contextmanager
@@ -55,7 +64,7 @@ def collected(
     log: DataFrame | EventLog,
     options: Options | None = None,
     store: Stored | None = None,
-    history: History = ALONE,
+    history: History = NO_HISTORY,
     *,
     pictures: bool = False,
     scratch: Path | None = None,
@@ -80,8 +89,8 @@ def collected(
         evidence = _gathered(whole, plan, store, keep)
         evidence = history.amend(evidence, own.log.rows, brokers)
         evidence = _kept(evidence, keep)
-        looked = Looked(own.log, own.profile, name_broker(whole.log.rows, brokers))
-        yield Collected(evidence, whole.overview, own.repeated_rows, looked)
+        examined = ExaminedRows(own.log, own.profile, name_broker(whole.log.rows, brokers))
+        yield Collected(evidence, whole.overview, own.repeated_rows, examined)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +154,7 @@ def _profiled(log: EventLog, plan: _Plan, keep: Keep) -> _Profiled:
 
 def _passed(log: EventLog, plan: _Plan, keep: Keep) -> _Profiled:
     passed = sum_up(log, plan.buckets, keep)
-    profiled = keep(summed_up(passed.told))
+    profiled = keep(summed_up(passed.profile_and_runs))
     return _Profiled(log, passed, profiled, overview(profiled))
 
 
@@ -176,18 +185,20 @@ def _with_earlier(own: _Profiled, plan: _Plan, history: History, keep: Keep) -> 
 def _gathered(whole: _Profiled, plan: _Plan, store: Stored | None, keep: Keep) -> Evidence:
     seen = whole.overview
     # In a small log it is cheaper to read all of it again.
-    apart = plan.folder if plan.buckets or seen.rows > _SMALL else None
-    for frame in (store.doubtful, store.bounds) if store else ():
+    exact_folder = plan.folder if plan.buckets or seen.rows > _SMALL else None
+    for frame in (store.ambiguous, store.bounds) if store else ():
         keep(frame)
-    return gather(whole.log, seen.brokers, plan.options, store, whole.passed, whole.profile, apart, keep)
+    return gather(
+        whole.log, seen.brokers, plan.options, store, whole.passed, whole.profile, exact_folder, keep
+    )
 
 
 def _kept(evidence: Evidence, keep: Keep) -> Evidence:
     # The order matters: a table is planned without the caching of later ones.
-    for frame in (evidence.doubted, evidence.messages, evidence.troubled, evidence.steps):
+    for frame in (evidence.ambiguous_events, evidence.messages, evidence.failure_events, evidence.steps):
         keep(frame)
     # After the count, Spark knows that they are few and broadcasts them, so the rows need no sort by message.
-    evidence.doubtful.count()
+    evidence.ambiguous.count()
     return replace(evidence, **_cut_off(evidence))
 
 
@@ -203,5 +214,5 @@ def _cut_off(evidence: Evidence) -> dict[str, Any]:
         kept: DataFrame = getattr(evidence, name).localCheckpoint(eager=False)
         return kept
 
-    with ThreadPoolExecutor(_ABREAST) as pool:
+    with ThreadPoolExecutor(_PARALLEL) as pool:
         return dict(zip(_FEW, pool.map(cut_off, _FEW), strict=True))

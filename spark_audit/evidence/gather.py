@@ -32,7 +32,7 @@ from mqproof.spark_audit.passes.message_columns import (
 )
 from mqproof.spark_audit.passes.over_log import fold
 from mqproof.spark_audit.passes.profile import is_reset, rare_rows
-from mqproof.spark_audit.passes.sequences import numbered, odd_steps, stretches
+from mqproof.spark_audit.passes.sequences import find_irregular_ranges, irregular_steps, numbered
 from mqproof.spark_audit.passes.sql import quoted
 from mqproof.spark_audit.passes.sums import Known
 from mqproof.spark_audit.schema import PASS, require
@@ -66,26 +66,28 @@ def gather(
     require(log.rows, COLUMNS, "the audit")
     options = options or Options()
     passed = passed or sum_up(log, plan_buckets(log, options, store), keep)
-    profiled = profile.summed_up(passed.told) if profiled is None else profiled
+    profiled = profile.summed_up(passed.profile_and_runs) if profiled is None else profiled
     rare = keep(name_broker(rare_rows(profiled), brokers))
     spans = keep(spans_of(profiled, brokers))
     compared = _compared(log, brokers, options, passed, profiled, rare, folder, keep)
-    doubts = _doubts(log, options, store, compared, rare, keep)
-    events = _events(name_broker(doubts.rows.rows, brokers))
+    selected = _select_ambiguous(log, options, store, compared, rare, keep)
+    events = _events(name_broker(selected.rows.rows, brokers))
     of_messages = f"{is_of_message()} OR (msg_id IS NOT NULL AND kind IN ({quoted(*OF_HALVES)}))"
-    doubted = events.where(of_messages).join(doubts.doubtful, message_key() == f.col("key"), "left_semi")
+    ambiguous_events = events.where(of_messages).join(
+        selected.ambiguous, message_key() == f.col("key"), "left_semi"
+    )
     named = name_broker(log.rows, brokers)
     return Evidence(
         events=_events(named),
         rare=rare,
         buckets=compared.buckets,
-        judged=doubts.judged,
-        doubtful=doubts.doubtful,
-        doubted=doubted,
-        messages=messages_of(on_broker(doubted, rare, options)),
-        troubled=events.join(f.broadcast(_in_trouble(rare).distinct()), "msg_id", "left_semi"),
+        judged=selected.judged,
+        ambiguous=selected.ambiguous,
+        ambiguous_events=ambiguous_events,
+        messages=messages_of(on_broker(ambiguous_events, rare, options)),
+        failure_events=events.join(f.broadcast(_failed_messages(rare).distinct()), "msg_id", "left_semi"),
         runs=compared.runs,
-        steps=odd_steps(events, compared.stretched),
+        steps=irregular_steps(events, compared.irregular_ranges),
         spans=spans,
         causes=compared.causes,
         log=named,
@@ -103,7 +105,7 @@ class _Compared:
     buckets: Buckets | None
     passed: Passed
     runs: DataFrame
-    stretched: DataFrame
+    irregular_ranges: DataFrame
     causes: DataFrame
     extraction: Extraction | None
 
@@ -118,52 +120,56 @@ def _compared(
     folder: Path | None,
     keep: Keep,
 ) -> _Compared:
-    runs = passed.told.where("part = 'run'").withColumn("broker", broker_of(f.col("stated"), brokers))
-    with ThreadPoolExecutor(1) as beside:
-        sorts = beside.submit(_traffic, profiled, brokers)
+    runs = passed.profile_and_runs.where("part = 'run'").withColumn(
+        "broker", broker_of(f.col("stated"), brokers)
+    )
+    with ThreadPoolExecutor(1) as pool:
+        sorts = pool.submit(_traffic, profiled, brokers)
         cut = append_outcomes(rare, options).toArrow()
         traffic = sorts.result()
-        known = Known(traffic.owing, cut, traffic.roles)
+        known = Known(traffic.readers_table, cut, traffic.roles)
         # While tasks judge the buckets, the driver plans everything that does not depend on them.
-        judged = beside.submit(_fingerprints, log, passed, known, traffic, brokers, keep)
+        judged = pool.submit(_fingerprints, log, passed, known, traffic, brokers, keep)
         causes = keep(causes_of(rare))
-        stretched = keep(stretches(runs))
-        extraction = Extraction(folder, numbered(stretched), options.id_prefix) if folder else None
+        irregular_ranges = keep(find_irregular_ranges(runs))
+        extraction = Extraction(folder, numbered(irregular_ranges), options.id_prefix) if folder else None
         buckets, passed = judged.result()
-    return _Compared(known, buckets, passed, runs, stretched, causes, extraction)
+    return _Compared(known, buckets, passed, runs, irregular_ranges, causes, extraction)
 
 
 @dataclass(frozen=True, slots=True)
-class _Doubts:
+class _Ambiguous:
     """The messages that are checked exactly."""
 
     judged: DataFrame
-    doubtful: DataFrame
+    ambiguous: DataFrame
     rows: EventLog
     """Their events, possibly with others."""
 
 
-def _doubts(
+def _select_ambiguous(
     log: EventLog,
     options: Options,
     store: Stored | None,
     compared: _Compared,
     rare: DataFrame,
     keep: Keep,
-) -> _Doubts:
+) -> _Ambiguous:
     buckets, extraction, known = compared.buckets, compared.extraction, compared.known
-    among = log
+    selected_log = log
     if buckets and extraction:
-        among = extraction.of_buckets(log, compared.passed.rows, buckets.read)
-    summed = sums.ask(among, known, options.id_prefix, buckets.read if buckets else None)
+        selected_log = extraction.of_buckets(log, compared.passed.rows, buckets.read)
+    summed = sums.aggregate_messages(
+        selected_log, known, options.id_prefix, buckets.read if buckets else None
+    )
     # Acknowledged messages are looked up in the store.
-    judged = sums.judge(summed, known, options.id_prefix, options.sample, all_told=store is not None)
+    judged = sums.judge(summed, known, options.id_prefix, options.sample, return_all=store is not None)
     judged = keep(judged.withColumn("key", message_key()))
-    doubtful = keep(_doubtful(judged, store))
+    ambiguous = keep(_ambiguous(judged, store))
     if extraction:
-        ids = _ids(judged, doubtful, rare)
-        among = extraction.of_messages(log, among if buckets else None, ids)
-    return _Doubts(judged, doubtful, among)
+        ids = _ids(judged, ambiguous, rare)
+        selected_log = extraction.of_messages(log, selected_log if buckets else None, ids)
+    return _Ambiguous(judged, ambiguous, selected_log)
 
 
 def _fingerprints(
@@ -181,13 +187,13 @@ def _fingerprints(
     if not passed.plan:
         return None, passed
     plan, rows = passed.plan, passed.rows
-    owed = fingerprint.owed(plan.guess, traffic.readers, traffic.topics)
-    if owed is None:
+    expected_readers = fingerprint.expected_readers(plan.guess, traffic.readers, traffic.topics)
+    if expected_readers is None:
         plan = replace(plan, guess=replace(plan.guess, readers=traffic.readers))
         rows = keep(fold(log, folds(plan), PASS))
-        owed = fingerprint.owed(plan.guess, traffic.readers, traffic.topics)
-    assert owed is not None, "classes were made of who reads their topics"
-    return fingerprint.buckets(rows, plan, known, owed, brokers), replace(passed, rows=rows)
+        expected_readers = fingerprint.expected_readers(plan.guess, traffic.readers, traffic.topics)
+    assert expected_readers is not None, "classes were made of who reads their topics"
+    return fingerprint.buckets(rows, plan, known, expected_readers, brokers), replace(passed, rows=rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +207,7 @@ class _Traffic:
     """As in sums.Known."""
 
     @property
-    def owing(self) -> pa.Table:
+    def readers_table(self) -> pa.Table:
         """The readers, in the form of sums.Known."""
         pairs = [(topic, group) for topic, groups in self.readers.items() for group in groups]
         topics, groups = (pa.array([pair[at] for pair in pairs], pa.string()) for at in range(2))
@@ -211,19 +217,19 @@ class _Traffic:
 def _traffic(profiled: DataFrame, brokers: tuple[str, ...]) -> _Traffic:
     of_broker = f.coalesce(f.col("node").isin(*brokers), f.lit(False)).alias("of_broker")
     sorts = profiled.select("kind", of_broker, "topic", "group", "placed").distinct().collect()
-    handed = [row.asDict() for row in sorts if row["kind"] == Kind.DELIVER and row["placed"]]
+    deliveries = [row.asDict() for row in sorts if row["kind"] == Kind.DELIVER and row["placed"]]
     # A broker that reports its acknowledgements does so in addition to the producers.
-    told = {
+    sources = {
         (row["kind"], row["of_broker"] and row["kind"] == Kind.SEND_ACK)
         for row in sorts
         if row["kind"] in (Kind.SEND, Kind.SEND_ACK, Kind.APPEND)
     }
     topics = frozenset(row["topic"] for row in sorts)
-    return _Traffic(readers_of(handed), topics, len(told))
+    return _Traffic(readers_of(deliveries), topics, len(sources))
 
 
-def _in_trouble(rare: DataFrame) -> DataFrame:
-    """Return msg_id of Evidence.troubled."""
+def _failed_messages(rare: DataFrame) -> DataFrame:
+    """Return msg_id of Evidence.failure_events."""
     return rare.where(
         f.col("kind").isin(Kind.CONSUME_FAIL, Kind.DEAD_LETTER) & f.col("msg_id").isNotNull()
     ).select("msg_id")
@@ -234,19 +240,19 @@ def _events(named: DataFrame) -> DataFrame:
     return named.select(*TRAFFIC, "broker", is_reset().alias("reset"))
 
 
-def _ids(judged: DataFrame, doubtful: DataFrame, rare: DataFrame) -> DataFrame:
+def _ids(judged: DataFrame, ambiguous: DataFrame, rare: DataFrame) -> DataFrame:
     """Return msg_id of the messages that are checked exactly."""
-    told = judged.where(IS_MESSAGE).join(f.broadcast(doubtful), "key", "left_semi").select("msg_id")
-    return told.unionByName(_in_trouble(rare))
+    ids = judged.where(IS_MESSAGE).join(f.broadcast(ambiguous), "key", "left_semi").select("msg_id")
+    return ids.unionByName(_failed_messages(rare))
 
 
-def _doubtful(judged: DataFrame, store: Stored | None) -> DataFrame:
+def _ambiguous(judged: DataFrame, store: Stored | None) -> DataFrame:
     """Return the keys of the messages that the checks examine."""
     of_messages = judged.where(IS_MESSAGE)
-    doubtful = of_messages.where("NOT clean").select("key")
+    ambiguous = of_messages.where("NOT clean").select("key")
     if store is None:
-        return doubtful
+        return ambiguous
     absent = of_messages.where("acked > 0").join(
         store.records.select(message_key().alias("key")), "key", "left_anti"
     )
-    return doubtful.unionByName(absent.select("key"))
+    return ambiguous.unionByName(absent.select("key"))

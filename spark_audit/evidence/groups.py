@@ -24,8 +24,8 @@ def subscribed(spans: DataFrame) -> DataFrame:
 def _readers(spans: DataFrame) -> DataFrame:
     """Return subscribed_topic and group: the groups that received any message of the topic."""
     delivered = spans.where((f.col("kind") == Kind.DELIVER) & ~f.col("topic").startswith(RETRY_TOPIC_PREFIX))
-    told = delivered.where(f.col("group").isNotNull())
-    return told.select(f.col("topic").alias("subscribed_topic"), "group").distinct()
+    of_groups = delivered.where(f.col("group").isNotNull())
+    return of_groups.select(f.col("topic").alias("subscribed_topic"), "group").distinct()
 
 
 def by_member(log: DataFrame, broadcast: tuple[str, ...]) -> DataFrame:
@@ -42,13 +42,13 @@ def by_member(log: DataFrame, broadcast: tuple[str, ...]) -> DataFrame:
 def is_member(options: Options) -> Column:
     """Return whether `group` is one created by by_member."""
     group = f.col("group")
-    ours = [group.startswith(name + MEMBER) for name in options.broadcast]
-    return f.coalesce(reduce(Column.__or__, ours, f.lit(False)), f.lit(False))
+    is_of_group = [group.startswith(name + MEMBER) for name in options.broadcast]
+    return f.coalesce(reduce(Column.__or__, is_of_group, f.lit(False)), f.lit(False))
 
 
 def orderly_groups(rare: DataFrame, options: Options) -> DataFrame:
     """Return the groups that consume in order, according to the user or to a member's `rebalance` event."""
-    said = rare.where((f.col("kind") == Kind.REBALANCE) & (f.col("attrs")["orderly"] == "true"))
+    reported = rare.where((f.col("kind") == Kind.REBALANCE) & (f.col("attrs")["orderly"] == "true"))
     given = f.array(*map(f.lit, options.orderly)).cast("array<string>")
     named = rare.sparkSession.range(1).select(f.explode(given).alias("group"))
-    return said.select("group").unionByName(named).where("group IS NOT NULL").distinct()
+    return reported.select("group").unionByName(named).where("group IS NOT NULL").distinct()

@@ -16,7 +16,7 @@ from mqproof.spark_audit.sources.event_log import EventLog
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class ExaminedRows:
     """The rows that a run examined."""
 
     own: EventLog
@@ -60,7 +60,7 @@ class History:
     def close(
         self,
         evidence: Evidence,
-        looked: Looked,
+        examined: ExaminedRows,
         brokers: tuple[str, ...],
         scratch: Path,
         ran: Collection[str],
@@ -69,8 +69,8 @@ class History:
 
         Return the number of violations of earlier runs that this run has refuted.
         """
-        del evidence, looked, brokers, scratch, ran
+        del evidence, examined, brokers, scratch, ran
         return 0
 
 
-ALONE = History()
+NO_HISTORY = History()

@@ -30,7 +30,7 @@ _OPEN: Final = (1 << 63) - 1
 """The end of an interval that has not ended."""
 
 
-def told(log: DataFrame) -> DataFrame:
+def ledger_events(log: DataFrame) -> DataFrame:
     """Return all events of ledgers.
 
     The columns are ledger, node, seq, ts, kind, term, status, commit_offset, index, voted_for, magic. A
@@ -82,8 +82,8 @@ def entries(rows: DataFrame) -> DataFrame:
         )
     )
     replaced = f.lead("seq").over(Window.partitionBy("node", "index").orderBy("seq"))
-    gone = f.least(f.coalesce(cut, f.lit(_OPEN)), f.coalesce(replaced, f.lit(_OPEN)))
-    return known.select("ledger", "node", "index", "term", "seq", "ts", gone.alias("gone_seq"))
+    removed_seq = f.least(f.coalesce(cut, f.lit(_OPEN)), f.coalesce(replaced, f.lit(_OPEN)))
+    return known.select("ledger", "node", "index", "term", "seq", "ts", removed_seq.alias("gone_seq"))
 
 
 def committed(rows: DataFrame) -> DataFrame:
@@ -115,8 +115,8 @@ def begins(rows: DataFrame) -> DataFrame:
     """Return node and base: the first index for which the log shows whether the member has it."""
 
     def first(kind: Kind, index: Column) -> Column:
-        told = f.col("kind") == kind
-        return f.min_by(f.when(told, index), f.when(told, f.col("seq")))
+        is_kind = f.col("kind") == kind
+        return f.min_by(f.when(is_kind, index), f.when(is_kind, f.col("seq")))
 
     # A start reports where the log ends, so all entries after that are known to be absent.
     appended, started = first(Kind.RAFT_APPEND, f.col("index")), first(Kind.RECOVER, f.col("index") + 1)
@@ -130,7 +130,7 @@ def carried_rows(log: DataFrame, watermark: int) -> DataFrame:
     For each period between role changes of a member, the furthest commit is kept. All other rows are rare and
     kept.
     """
-    rows = told(log)
+    rows = ledger_events(log)
     is_old = f.col("ts") < watermark
     rare = rows.where(~f.col("kind").isin(*_BULK))
     commits = rows.where(f.col("kind").isin(Kind.RAFT_COMMIT, *_TURNS))
@@ -149,21 +149,21 @@ def carried_rows(log: DataFrame, watermark: int) -> DataFrame:
 
 def _open_from(rows: DataFrame, watermark: int) -> DataFrame:
     """Return ledger and open_from: entries below this index are settled and not compared with others."""
-    heard = rows.select("ledger", "node").distinct().join(begins(rows), "node")
-    bases = heard.groupBy("ledger").agg(f.collect_list("base").alias("bases"))
+    nodes = rows.select("ledger", "node").distinct().join(begins(rows), "node")
+    bases = nodes.groupBy("ledger").agg(f.collect_list("base").alias("bases"))
     reached = (
         rows.where(f.col("kind") == Kind.RAFT_COMMIT).groupBy("ledger").agg(f.max("index").alias("reached"))
     )
-    is_there = f.col("gone_seq") == _OPEN
+    is_present = f.col("gone_seq") == _OPEN
     each = entries(rows).groupBy("ledger", "index").agg(
-        f.countDistinct(f.when(is_there, f.col("node"))).alias("holders"),
-        f.countDistinct(f.when(is_there, f.col("term"))).alias("versions"),
+        f.countDistinct(f.when(is_present, f.col("node"))).alias("holders"),
+        f.countDistinct(f.when(is_present, f.col("term"))).alias("versions"),
         f.max("ts").alias("ts"),
     )  # fmt: skip
     judged = each.join(f.broadcast(bases), "ledger").join(f.broadcast(reached), "ledger", "left")
-    owed = f.size(f.filter("bases", lambda base: base <= f.col("index")))
+    expected_holders = f.size(f.filter("bases", lambda base: base <= f.col("index")))
     is_settled = (
-        (f.col("holders") >= owed)
+        (f.col("holders") >= expected_holders)
         & (f.col("versions") == 1)
         & (f.col("index") <= f.coalesce("reached", f.lit(-1)))
         & (f.col("ts") < watermark)
@@ -173,7 +173,7 @@ def _open_from(rows: DataFrame, watermark: int) -> DataFrame:
     return judged.groupBy("ledger").agg(f.coalesce(first_open, f.max("index")).alias("open_from"))
 
 
-def where_told(node: str = "node", seq: str = "seq") -> Column:
+def event_reference(node: str = "node", seq: str = "seq") -> Column:
     """Return the row of the log that reports it, as NODE#SEQ."""
     return f.concat_ws("#", node, seq)
 

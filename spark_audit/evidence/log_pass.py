@@ -22,14 +22,18 @@ class Passed:
 
     rows: DataFrame
     """All results: schema.PASS."""
-    told: DataFrame
+    profile_and_runs: DataFrame
     """The profile and the runs, partitioned by node."""
     plan: BucketPlan | None
     """How buckets were aggregated; None if they were not."""
 
     def plus(self, other: "Passed") -> "Passed":
         """Add the results for another log."""
-        return Passed(self.rows.unionByName(other.rows), self.told.unionByName(other.told), self.plan)
+        return Passed(
+            self.rows.unionByName(other.rows),
+            self.profile_and_runs.unionByName(other.profile_and_runs),
+            self.plan,
+        )
 
 
 Keep = Callable[[DataFrame], DataFrame]
@@ -42,8 +46,8 @@ def sum_up(log: EventLog, plan: BucketPlan | None = None, keep: Keep = lambda fr
         rows = keep(rows)
     cores = log.rows.sparkSession.sparkContext.defaultParallelism
     # The table is small and read by several jobs, each of which would have one task per split.
-    told = rows.where("part IN ('profile', 'run')").repartition(cores, "node")
-    return Passed(rows, keep(told), plan)
+    profile_and_runs = rows.where("part IN ('profile', 'run')").repartition(cores, "node")
+    return Passed(rows, keep(profile_and_runs), plan)
 
 
 def plan_buckets(

@@ -24,7 +24,7 @@ def messages_of(rows: DataFrame) -> DataFrame:
     stored = kind.isin(Kind.SEND_ACK, Kind.APPEND) & f.col("queue_offset").isNotNull()
     producer_side = ~kind.isin(Kind.DELIVER, *OF_HALVES)
     waits = f.col("topic") == SCHEDULE_TOPIC
-    told = rows.groupBy("msg_id").agg(
+    sums = rows.groupBy("msg_id").agg(
         f.max(f.when(producer_side & ~waits, f.col("topic"))).alias("topic"),
         count(kind == Kind.SEND, "sends"),
         f.max(f.when(kind == Kind.SEND, f.coalesce("attempt", f.lit(1)))).alias("attempt_max"),
@@ -51,7 +51,7 @@ def messages_of(rows: DataFrame) -> DataFrame:
     )
     # The producer of a delayed message receives its place in the schedule topic, which no consumer reads.
     places = f.when(f.col("is_delayed"), f.col("put_at")).otherwise(f.col("places"))
-    return told.withColumn("places", places).drop("is_delayed", "put_at")
+    return sums.withColumn("places", places).drop("is_delayed", "put_at")
 
 
 def _record() -> Column:

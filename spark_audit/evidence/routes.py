@@ -15,14 +15,14 @@ from mqproof.spec.events import Kind
 _OF_BROKERS: Final = (Kind.REGISTER, Kind.HEARTBEAT, Kind.UNREGISTER, Kind.EXPIRE)
 
 
-def asked_and_told(log: DataFrame) -> DataFrame:
-    """Return one row for each event in which a name server heard from a broker, dropped it, or routed to it.
+def name_server_events(log: DataFrame) -> DataFrame:
+    """Return one row for each event about a broker: registration, heartbeat, removal or route.
 
     The columns are node, seq, ts, kind, topic, reason, and:
 
     - `member`: NAME:ID.
     - `address`, `address_now`: the address in the event, and the last registered one.
-    - `seen_ts`: when the member was last heard from.
+    - `seen_ts`: when the member last registered or sent a heartbeat.
     - `is_known`, `since_ts`: whether it is registered, and since when this is so.
     - `expiry_min_us`, `expiry_max_us`, `scan_us`: the expiry is the broker's own if it requested one.
 
@@ -46,17 +46,17 @@ def asked_and_told(log: DataFrame) -> DataFrame:
 def carried_rows(log: DataFrame) -> DataFrame:
     """Return the rows of a log that are needed to judge later logs.
 
-    For each member, these are its last registration, its removal since then, when it was last heard from, and
-    its requested expiry. The starts of name servers are also returned.
+    For each member, these are its last registration, its removal since then, its last heartbeat, and its
+    requested expiry. The starts of name servers are also returned.
     """
-    told = _followed(log).where(f.col("kind").isin(*_OF_BROKERS))
+    followed = _followed(log).where(f.col("kind").isin(*_OF_BROKERS))
 
     def last(condition: Column) -> Column:
         return f.max(f.when(condition, f.col("seq")))
 
     registered = last(f.col("kind") == Kind.REGISTER)
     others = f.array(last(~f.col("state")), last(f.col("is_seen")), last(f.col("asks")))
-    newest = told.groupBy("node", "member").agg(registered.alias("from_seq"), others.alias("others"))
+    newest = followed.groupBy("node", "member").agg(registered.alias("from_seq"), others.alias("others"))
     chosen = newest.select(
         f.col("node").alias("server"),
         "member",
@@ -108,8 +108,8 @@ def _followed(log: DataFrame) -> DataFrame:
     address = f.last(f.when(kind == Kind.REGISTER, f.col("address")), ignorenulls=True).over(_so_far())
     known = known.withColumn("address_now", address)
     # A member that returned at another address is still present when the old address is dropped.
-    is_gone = kind.isin(Kind.UNREGISTER, Kind.EXPIRE) & (f.col("address") == f.col("address_now"))
-    state = f.when(kind == Kind.REGISTER, f.lit(True)).when(is_gone | (kind == Kind.RECOVER), f.lit(False))
+    is_dropped = kind.isin(Kind.UNREGISTER, Kind.EXPIRE) & (f.col("address") == f.col("address_now"))
+    state = f.when(kind == Kind.REGISTER, f.lit(True)).when(is_dropped | (kind == Kind.RECOVER), f.lit(False))
     # A heartbeat without an expiry leaves the requested one unchanged.
     asks = is_seen & ((kind == Kind.REGISTER) | f.col("own_us").isNotNull())
     return known.withColumns({"state": state, "is_seen": is_seen, "asks": asks})
@@ -121,10 +121,10 @@ def _of_brokers(log: DataFrame) -> DataFrame:
     rows = log.where(f.col("kind").isin(*_OF_BROKERS) & attrs["address"].isNotNull())
     so_far = Window.partitionBy("node", "address").orderBy("seq")
     named = f.when(attrs["id"].isNotNull(), f.concat_ws(":", attrs["broker"], attrs["id"]))
-    told = rows.withColumn("address", attrs["address"]).withColumn(
+    named_rows = rows.withColumn("address", attrs["address"]).withColumn(
         "member", f.last(named, ignorenulls=True).over(so_far)
     )
-    return _columns(told.where("member IS NOT NULL"), f.col("address"), attrs["reason"])
+    return _columns(named_rows.where("member IS NOT NULL"), f.col("address"), attrs["reason"])
 
 
 def _of_routes(log: DataFrame) -> DataFrame:

@@ -39,13 +39,13 @@ class Evidence:
     There is a row for each message that may need a check, with `clean` if no check can find anything, and
     tallies of all messages.
     """
-    doubtful: DataFrame
+    ambiguous: DataFrame
     """The keys of the messages that are not clean."""
-    doubted: DataFrame
+    ambiguous_events: DataFrame
     """The events of the messages that are not clean, including commits of half messages."""
     messages: DataFrame
     """One row per msg_id that is not clean: its attempts with outcomes, its places, and its deliveries."""
-    troubled: DataFrame
+    failure_events: DataFrame
     """The events of the messages whose consumption failed or that became dead letters."""
     runs: DataFrame
     """The runs that tasks found: rows in which each is the next one of its sequence (sequences.py)."""

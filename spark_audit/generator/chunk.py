@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from mqproof.spark_audit.generator import scenario as sc
 from mqproof.spark_audit.generator.rows import NONE, Rows, Words, message_ids
-from mqproof.spark_audit.generator.scenario import Bools, Fate, Ints
+from mqproof.spark_audit.generator.scenario import Bools, Ints, Outcome
 
 COMMIT_EVERY: Final = 8
 FLUSH_EVERY: Final = 8
@@ -65,17 +65,17 @@ class Chunk:
         self.queue_next = np.array(state.queues, dtype=np.int64)
         self.log_end = np.array(state.logs, dtype=np.int64)
         self.retry_next = np.array(state.retries, dtype=np.int64)
-        self.is_troubled = sc.is_troubled(number)
+        self.has_faults = sc.has_faults(number)
         # Every rebalance before this chunk moved the queues to the next owner.
-        rebalances = -(-number // sc.TROUBLE_EVERY)
+        rebalances = -(-number // sc.FAULTS_EVERY)
         self.epochs = [-(-(rebalances - group) // len(sc.GROUPS)) for group in range(len(sc.GROUPS))]
-        self.tells_order = bool(plan.injected["overlap"].sum())
+        self.reports_order = bool(plan.injected["overlap"].sum())
         self.is_last = number == plan.chunks - 1
         self.n = n = plan.messages
         self.begin = START_US + number * (sc.CHUNK_US + (len(sc.PAUSES) + 1) * sc.PAUSE_US)
         self.step = sc.CHUNK_US // n
-        fates = sc.draw_fates(plan, number, random)
-        self.fate = fates.fate
+        outcomes = sc.draw_outcomes(plan, number, random)
+        self.outcome = outcomes.outcome
         index = np.arange(n, dtype=np.int64)
         self.pause_at = {name: int(part * n) for name, part in sc.PAUSES.items()}
         pauses = sum((index >= at).astype(np.int64) for at in self.pause_at.values())
@@ -89,8 +89,8 @@ class Chunk:
         self._names()
         self._records()
         self._produce()
-        self._consume(fates.regressions)
-        self._troubles()
+        self._consume(outcomes.regressions)
+        self._add_faults()
 
     def table(self) -> pa.Table:
         """Return the events, ordered by time."""
@@ -98,7 +98,7 @@ class Chunk:
 
     def moved(self) -> State:
         """Return by how much the chunk advances a state."""
-        assert self.begun == State(), "told by a chunk that begins at nothing"
+        assert self.begun == State(), "only for a chunk that starts with an empty state"
         return State(
             tuple(map(int, self.queue_next)),
             tuple(map(int, self.log_end)),
@@ -116,8 +116,8 @@ class Chunk:
             [words.of(tuple(f"{group}-{c}" for c in range(sc.CONSUMERS_A_GROUP))) for group in sc.GROUPS]
         )
 
-    def _fate_is(self, *fates: Fate) -> Bools:
-        return np.isin(self.fate, [int(fate) for fate in fates])
+    def _has_outcome(self, *outcomes: Outcome) -> Bools:
+        return np.isin(self.outcome, [int(outcome) for outcome in outcomes])
 
     def _pause(self, name: str) -> int:
         """Return the middle of a pause: nothing else happens for almost half a second on either side."""
@@ -127,17 +127,17 @@ class Chunk:
     # --- records that brokers store
 
     def _records(self) -> None:
-        first = ~self._fate_is(Fate.NOT_STORED, Fate.SEND_ONLY)
-        again = self._fate_is(Fate.RETRIED)
-        doubled = self._fate_is(Fate.DOUBLE_APPEND)
-        cut_retried = np.flatnonzero(self._fate_is(Fate.CUT_RETRIED))
+        first = ~self._has_outcome(Outcome.NOT_STORED, Outcome.SEND_ONLY)
+        retried = self._has_outcome(Outcome.RETRIED)
+        doubled = self._has_outcome(Outcome.DOUBLE_APPEND)
+        cut_retried = np.flatnonzero(self._has_outcome(Outcome.CUT_RETRIED))
         sync_tail = sc.broker_of(self.queue[cut_retried]) == 0
         resent_at = np.where(sync_tail, self._pause("crash_sync"), self._pause("crash_async"))
         resent_at = resent_at + 100_000 + np.arange(len(cut_retried)) * 1000
         index = np.arange(self.n, dtype=np.int64)
         parts = [
             (index[first], self.sent[first] + 300, self.queue[first], 1),
-            (index[again], self.sent[again] + self.step // 2, sc.elsewhere(self.queue[again]), 2),
+            (index[retried], self.sent[retried] + self.step // 2, sc.elsewhere(self.queue[retried]), 2),
             (index[doubled], self.sent[doubled] + self.step // 2, self.queue[doubled], 1),
             (cut_retried, resent_at, sc.elsewhere(self.queue[cut_retried]), 2),
         ]
@@ -153,7 +153,7 @@ class Chunk:
             attempt[order],
         )
         self.r_broker = sc.broker_of(self.r_queue)
-        cut = self._fate_is(Fate.CUT_ACKED, Fate.CUT_UNACKED, Fate.CUT_RETRIED)[self.r_message]
+        cut = self._has_outcome(Outcome.CUT_ACKED, Outcome.CUT_UNACKED, Outcome.CUT_RETRIED)[self.r_message]
         self.r_cut = cut & (self.r_attempt == 1)
         self._offsets()
 
@@ -166,23 +166,23 @@ class Chunk:
         self.r_commit = np.zeros(len(self.r_at), dtype=np.int64)
         self.r_size = self.random.integers(180, 400, len(self.r_at))
         for queue in range(sc.QUEUES):
-            mine = np.flatnonzero(self.r_queue == queue)
-            kept = ~self.r_cut[mine]
+            own = np.flatnonzero(self.r_queue == queue)
+            kept = ~self.r_cut[own]
             before = np.cumsum(kept) - kept
             # Truncated records of one queue are consecutive, without a kept one in between.
-            run = np.arange(len(mine)) - np.maximum.accumulate(np.where(kept, np.arange(len(mine)), -1)) - 1
-            self.r_offset[mine] = self.queue_next[queue] + before + np.where(kept, 0, run)
+            run = np.arange(len(own)) - np.maximum.accumulate(np.where(kept, np.arange(len(own)), -1)) - 1
+            self.r_offset[own] = self.queue_next[queue] + before + np.where(kept, 0, run)
             self.queue_next[queue] += int(kept.sum())
         self.cut_end = {}
         for broker in range(len(sc.BROKERS)):
-            mine = np.flatnonzero(self.r_broker == broker)
-            size = self.r_size[mine]
-            kept_size = np.where(self.r_cut[mine], 0, size)
+            own = np.flatnonzero(self.r_broker == broker)
+            size = self.r_size[own]
+            kept_size = np.where(self.r_cut[own], 0, size)
             kept_end = self.log_end[broker] + np.cumsum(kept_size) - kept_size
-            cut_size = np.where(self.r_cut[mine], size, 0)
-            self.r_commit[mine] = kept_end + np.where(self.r_cut[mine], np.cumsum(cut_size) - cut_size, 0)
-            if self.r_cut[mine].any():
-                self.cut_end[broker] = int(kept_end[self.r_cut[mine]][0])
+            cut_size = np.where(self.r_cut[own], size, 0)
+            self.r_commit[own] = kept_end + np.where(self.r_cut[own], np.cumsum(cut_size) - cut_size, 0)
+            if self.r_cut[own].any():
+                self.cut_end[broker] = int(kept_end[self.r_cut[own]][0])
             self.log_end[broker] += int(kept_size.sum())
 
     def _place(self, records: Any) -> dict[str, Any]:
@@ -208,19 +208,31 @@ class Chunk:
                 client=producer[chosen], **columns,
             )  # fmt: skip
 
-        client(~self._fate_is(Fate.PHANTOM), self.sent, "send", attempt=1)
+        client(~self._has_outcome(Outcome.PHANTOM), self.sent, "send", attempt=1)
         unknown = words["unknown"]
         client(
-            self._fate_is(Fate.RETRIED), self.sent + self.step // 3, "send_fail", attempt=1, status=unknown
+            self._has_outcome(Outcome.RETRIED),
+            self.sent + self.step // 3,
+            "send_fail",
+            attempt=1,
+            status=unknown,
         )
-        client(self._fate_is(Fate.RETRIED), self.sent + self.step // 3 + 20, "send", attempt=2)
+        client(self._has_outcome(Outcome.RETRIED), self.sent + self.step // 3 + 20, "send", attempt=2)
         client(
-            self._fate_is(Fate.REFUSED), self.sent + 100, "send_fail", attempt=1, status=words["SYSTEM_BUSY"]
+            self._has_outcome(Outcome.REFUSED),
+            self.sent + 100,
+            "send_fail",
+            attempt=1,
+            status=words["SYSTEM_BUSY"],
         )
-        client(self._fate_is(Fate.REFUSED), self.sent + 200, "send", attempt=2)
+        client(self._has_outcome(Outcome.REFUSED), self.sent + 200, "send", attempt=2)
         timeout = self.sent + 300_000
         client(
-            self._fate_is(Fate.RECOVERED, Fate.NOT_STORED), timeout, "send_fail", attempt=1, status=unknown
+            self._has_outcome(Outcome.RECOVERED, Outcome.NOT_STORED),
+            timeout,
+            "send_fail",
+            attempt=1,
+            status=unknown,
         )
         self._crash_outcomes(client, unknown)
         rows.add(
@@ -233,13 +245,13 @@ class Chunk:
 
     def _crash_outcomes(self, client: Any, unknown: int) -> None:
         """Add the events of producers whose broker crashed before it answered."""
-        for broker, name in enumerate(_CRASHES if self.is_troubled else ()):
+        for broker, name in enumerate(_CRASHES if self.has_faults else ()):
             pause = self._pause(name)
-            mine = sc.broker_of(self.queue) == broker
-            failed = mine & self._fate_is(Fate.CUT_UNACKED, Fate.CUT_RETRIED)
-            again = mine & self._fate_is(Fate.CUT_RETRIED)
+            of_broker = sc.broker_of(self.queue) == broker
+            failed = of_broker & self._has_outcome(Outcome.CUT_UNACKED, Outcome.CUT_RETRIED)
+            retried = of_broker & self._has_outcome(Outcome.CUT_RETRIED)
             client(failed, np.full(self.n, pause + 50_000), "send_fail", attempt=1, status=unknown)
-            client(again, np.full(self.n, pause + 60_000), "send", attempt=2)
+            client(retried, np.full(self.n, pause + 60_000), "send", attempt=2)
 
     def _flushes(self) -> None:
         for broker, word in enumerate(self.broker_word):
@@ -250,23 +262,23 @@ class Chunk:
             )  # fmt: skip
 
     def _acks(self, producer: Ints) -> None:
-        fate = self.fate[self.r_message]
-        silent = [Fate.RECOVERED, Fate.PHANTOM, Fate.CUT_UNACKED]
-        lost_answer = np.isin(fate, [Fate.RETRIED, Fate.CUT_RETRIED]) & (self.r_attempt == 1)
-        acked = ~np.isin(fate, silent) & ~lost_answer
+        outcome = self.outcome[self.r_message]
+        silent = [Outcome.RECOVERED, Outcome.PHANTOM, Outcome.CUT_UNACKED]
+        lost_answer = np.isin(outcome, [Outcome.RETRIED, Outcome.CUT_RETRIED]) & (self.r_attempt == 1)
+        acked = ~np.isin(outcome, silent) & ~lost_answer
         # One attempt stored twice is answered once: a double append is answered with the first record's
         # place.
-        acked &= ~((fate == Fate.DOUBLE_APPEND) & (self.r_at != self.sent[self.r_message] + 300))
+        acked &= ~((outcome == Outcome.DOUBLE_APPEND) & (self.r_at != self.sent[self.r_message] + 300))
         records = np.flatnonzero(acked)
         # Disk latency: mostly under a millisecond, with a long tail, never as long as a pause.
         wait = np.minimum(self.random.lognormal(6.5, 1.0, len(records)), 100_000).astype(np.int64)
         words = self.words
-        soft = fate[records] == Fate.SOFT
+        is_timeout = outcome[records] == Outcome.FLUSH_TIMEOUT
         self.rows.add(
             self.r_at[records] + 200 + wait, "send_ack", producer[self.r_message[records]],
             client=producer[self.r_message[records]],
-            status=np.where(soft, words["FLUSH_DISK_TIMEOUT"], words["SEND_OK"]),
-            attempt=self.r_attempt[records] + (fate[records] == Fate.REFUSED),
+            status=np.where(is_timeout, words["FLUSH_DISK_TIMEOUT"], words["SEND_OK"]),
+            attempt=self.r_attempt[records] + (outcome[records] == Outcome.REFUSED),
             **self._at_broker(records), **self._place(records),
         )  # fmt: skip
 
@@ -279,26 +291,28 @@ class Chunk:
     # --- deliveries to consumers
 
     def _consume(self, regressions: Ints) -> None:
-        fate = self.fate[self.r_message]
+        outcome = self.outcome[self.r_message]
         behind = int(self.sent[int(self.n * (1 - sc.TAIL_PART))])
         far_behind = int(self.sent[int(self.n * (1 - sc.TAIL_PART / 2))])
         # The group that an anomaly of one group affects.
         victim = self.random.integers(0, len(sc.GROUPS), self.n)[self.r_message]
         for group in range(len(sc.GROUPS)):
-            handed = ~self.r_cut & (fate != Fate.LOST) & ~((fate == Fate.SKIPPED) & (victim == group))
+            delivered = (
+                ~self.r_cut & (outcome != Outcome.LOST) & ~((outcome == Outcome.SKIPPED) & (victim == group))
+            )
             if self.is_last:
-                handed &= self.r_at < (far_behind if group == 0 else behind)
-            records = np.flatnonzero(handed)
+                delivered &= self.r_at < (far_behind if group == 0 else behind)
+            records = np.flatnonzero(delivered)
             at = self.r_at[records] + 2_000 + 3_000 * group
-            self._swap(group, records, at, fate, victim)
+            self._swap(group, records, at, outcome, victim)
             self._deliver(group, records, at)
             self._commits(group, records, at, regressions)
-            self._inject_duplicates(group, records, at, fate, victim)
+            self._inject_duplicates(group, records, at, outcome, victim)
             if group == sc.ORDERLY:
-                self._inject_overlaps(records, at, fate)
+                self._inject_overlaps(records, at, outcome)
             self._redeliver(group, records, at)
-            self._consume_retries(group, records, at, fate)
-        self._record_truth(fate, victim)
+            self._consume_retries(group, records, at, outcome)
+        self._record_truth(outcome, victim)
 
     def _owner(self, group: int, queue: Ints, at: Ints) -> Ints:
         """Return the consumer node that owns the queue at that time.
@@ -310,7 +324,7 @@ class Chunk:
         return owners
 
     def _rebalances(self, group: int) -> bool:
-        return self.is_troubled and self.number // sc.TROUBLE_EVERY % len(sc.GROUPS) == group
+        return self.has_faults and self.number // sc.FAULTS_EVERY % len(sc.GROUPS) == group
 
     def _deliver(self, group: int, records: Ints, at: Ints) -> None:
         consumer = self._owner(group, self.r_queue[records], at)
@@ -319,12 +333,12 @@ class Chunk:
             **self._at_broker(records), **self._place(records),
         )  # fmt: skip
 
-    def _swap(self, group: int, records: Ints, at: Ints, fate: Ints, victim: Ints) -> None:
+    def _swap(self, group: int, records: Ints, at: Ints, outcome: Ints, victim: Ints) -> None:
         """Exchange the times of each reordered record and the next record of its queue."""
-        for here in np.flatnonzero((fate[records] == Fate.REORDERED) & (victim[records] == group)):
-            later = np.flatnonzero(self.r_queue[records[here + 1 :]] == self.r_queue[records[here]])
-            there = here + 1 + int(later[0])
-            at[here], at[there] = at[there], at[here]
+        for first in np.flatnonzero((outcome[records] == Outcome.REORDERED) & (victim[records] == group)):
+            later = np.flatnonzero(self.r_queue[records[first + 1 :]] == self.r_queue[records[first]])
+            second = first + 1 + int(later[0])
+            at[first], at[second] = at[second], at[first]
 
     def _commits(self, group: int, records: Ints, at: Ints, regressions: Ints) -> None:
         queue, offset = self.r_queue[records], self.r_offset[records]
@@ -354,19 +368,19 @@ class Chunk:
             **columns,
         )  # fmt: skip
 
-    def _inject_duplicates(self, group: int, records: Ints, at: Ints, fate: Ints, victim: Ints) -> None:
-        twice = (fate[records] == Fate.DUPLICATE) & (victim[records] == group)
+    def _inject_duplicates(self, group: int, records: Ints, at: Ints, outcome: Ints, victim: Ints) -> None:
+        twice = (outcome[records] == Outcome.DUPLICATE) & (victim[records] == group)
         self._deliver(group, records[twice], at[twice] + 10)
 
-    def _inject_overlaps(self, records: Ints, at: Ints, fate: Ints) -> None:
+    def _inject_overlaps(self, records: Ints, at: Ints, outcome: Ints) -> None:
         """Add ends of calls that make an overlap of three consecutive messages in a queue.
 
-        The first two messages are one call; the third is delivered when only the first has ended. As a decoy,
-        the message before them ends at once.
+        The first two messages are one call; the third is delivered when only the first has ended. The message
+        before them ends at once, which is harmless.
         """
-        for here in np.flatnonzero(fate[records] == Fate.OVERLAP):
-            own = np.flatnonzero(self.r_queue[records] == self.r_queue[records[here]])
-            first, second, third = own[np.searchsorted(own, here) - 1 :][:3]
+        for index in np.flatnonzero(outcome[records] == Outcome.OVERLAP):
+            own = np.flatnonzero(self.r_queue[records] == self.r_queue[records[index]])
+            first, second, third = own[np.searchsorted(own, index) - 1 :][:3]
             for before in own[own < first][-1:]:
                 self._done(records[before], int(at[before]) + 2)
             self._done(records[first], int(at[second]) + 5)
@@ -383,46 +397,48 @@ class Chunk:
         )  # fmt: skip
 
     def _redeliver(self, group: int, records: Ints, at: Ints) -> None:
-        """Add decoys: records delivered just before a pause are delivered again in it, for a valid reason."""
-        if not self.is_troubled:
+        """Add harmless repeats: records delivered just before a pause are delivered again in it."""
+        if not self.has_faults:
             return
         queues = np.arange(sc.QUEUES)
         if self._rebalances(group):
-            self._again(group, records, at, self._pause("rebalance"), queues)
+            self._repeat(group, records, at, self._pause("rebalance"), queues)
         victims = queues[(queues + self.epochs[group]) % sc.CONSUMERS_A_GROUP == 0]
         if self._rebalances(group):
             victims = queues[(queues + self.epochs[group] + 1) % sc.CONSUMERS_A_GROUP == 0]
-        self._again(group, records, at, self._pause("restart"), victims)
+        self._repeat(group, records, at, self._pause("restart"), victims)
         for broker, name in enumerate(_CRASHES):
-            self._again(
+            self._repeat(
                 group, records, at, self._pause(name) + 120_000, queues[sc.broker_of(queues) == broker][:2]
             )
         if group == 1:
-            self._again(group, records, at, self._pause("reset"), np.array([3]))
+            self._repeat(group, records, at, self._pause("reset"), np.array([3]))
 
-    def _again(self, group: int, records: Ints, at: Ints, pause: int, queues: Ints) -> None:
+    def _repeat(self, group: int, records: Ints, at: Ints, pause: int, queues: Ints) -> None:
         for queue in queues:
             last = np.flatnonzero((self.r_queue[records] == queue) & (at < pause))[-REPEAT:]
             self._deliver(group, records[last], pause + 1_000 + np.arange(len(last)) * 10)
 
-    def _consume_retries(self, group: int, records: Ints, at: Ints, fate: Ints) -> None:
-        """Add decoys: the first group fails to consume a message and gets it again by its retry topic."""
+    def _consume_retries(self, group: int, records: Ints, at: Ints, outcome: Ints) -> None:
+        """Add harmless failures: the first group fails to consume a message and receives it as a retry."""
         chosen = (
-            np.flatnonzero(fate[records] == Fate.REDELIVERED) if group == 0 else np.array([], dtype=np.int64)
+            np.flatnonzero(outcome[records] == Outcome.REDELIVERED)
+            if group == 0
+            else np.array([], dtype=np.int64)
         )
         words = self.words
-        for here in chosen:
-            record = records[here]
-            consumer = self._owner(group, self.r_queue[record : record + 1], at[here])
+        for index in chosen:
+            record = records[index]
+            consumer = self._owner(group, self.r_queue[record : record + 1], at[index])
             common: dict[str, Any] = {"client": consumer, "group": int(self.group_word[group])}
             self.rows.add(
-                at[here] + 20, "consume_fail", consumer, **common, **self._place(slice(record, record + 1))
+                at[index] + 20, "consume_fail", consumer, **common, **self._place(slice(record, record + 1))
             )
             broker = int(self.r_broker[record])
             # The retry queue of a broker has one owner, too; here it never changes.
             owner = int(self.consumer_word[group][broker % sc.CONSUMERS_A_GROUP])
             self.rows.add(
-                at[here] + 5_000,
+                at[index] + 5_000,
                 "deliver",
                 owner,
                 client=owner,
@@ -435,19 +451,19 @@ class Chunk:
             )
             self.retry_next[broker] += 1
 
-    # --- troubles: crashes, rebalances, restarts, resets
+    # --- faults: crashes, rebalances, restarts, resets
 
-    def _troubles(self) -> None:
+    def _add_faults(self) -> None:
         words, rows = self.words, self.rows
         harness = words["harness"]
         if self.number == 0:
-            for consumer in self.consumer_word[sc.ORDERLY] if self.tells_order else ():
+            for consumer in self.consumer_word[sc.ORDERLY] if self.reports_order else ():
                 rows.add(self.begin - 900, "rebalance", int(consumer), client=int(consumer),
                          group=int(self.group_word[sc.ORDERLY]), attr_key=words["orderly"],
                          attr_value=words["true"])  # fmt: skip
             for broker, word in enumerate(self.broker_word):
                 rows.add(self.begin - 1000, "recover", int(word), commit_offset=0, **self._mode(broker))
-        if not self.is_troubled:
+        if not self.has_faults:
             return
         for broker, name in enumerate(_CRASHES):
             self._crash(broker, self._pause(name))
@@ -477,9 +493,9 @@ class Chunk:
         self.rows.add(at + 20_000, "recover", word, commit_offset=end, **self._mode(broker))
         # The newest committed offsets were not persisted: consumers commit again from an older one.
         for group in range(len(sc.GROUPS)):
-            handed = int(np.sum((self.r_queue == broker) & ~self.r_cut & (self.r_at < at)))
+            delivered = int(np.sum((self.r_queue == broker) & ~self.r_cut & (self.r_at < at)))
             total = int(np.sum((self.r_queue == broker) & ~self.r_cut))
-            now = int(self.queue_next[broker]) - total + handed
+            now = int(self.queue_next[broker]) - total + delivered
             older = max(0, now - 2 * COMMIT_EVERY)
             self._commit(group, np.array([broker]), np.array([older]), np.array([at + 110_000]))
 
@@ -489,28 +505,28 @@ class Chunk:
 
     # --- the ground truth
 
-    def _record_truth(self, fate: Ints, victim: Ints) -> None:
-        for record in map(int, np.flatnonzero(fate >= Fate.CUT_ACKED)):
-            what, group = Fate(int(fate[record])), int(victim[record])
+    def _record_truth(self, outcome: Ints, victim: Ints) -> None:
+        for record in map(int, np.flatnonzero(outcome >= Outcome.CUT_ACKED)):
+            what, group = Outcome(int(outcome[record])), int(victim[record])
             first = self.r_at[record] == self.sent[self.r_message[record]] + 300
             for each in range(len(sc.GROUPS)):
-                if what is Fate.LOST:
+                if what is Outcome.LOST:
                     self._expect("lost", "DELIV-1", "lost-write", record, group=each)
-                elif what is Fate.DOUBLE_APPEND and first:
+                elif what is Outcome.DOUBLE_APPEND and first:
                     self._expect(
                         "double_append", "DELIV-3", "duplicate-offset", record, group=each, one=False
                     )
-                elif what is Fate.CUT_ACKED and self.r_broker[record] == 0:
+                elif what is Outcome.CUT_ACKED and self.r_broker[record] == 0:
                     self._expect("flush_lost", "DELIV-1", "acked-then-truncated", record, group=each)
-            if what is Fate.CUT_ACKED and self.r_broker[record] == 0:
+            if what is Outcome.CUT_ACKED and self.r_broker[record] == 0:
                 self._expect("flush_lost", "FLUSH-1", "acked-then-truncated", record)
-            elif what is Fate.DUPLICATE:
+            elif what is Outcome.DUPLICATE:
                 self._expect("duplicate", "DELIV-3", "duplicate-delivery", record, group=group)
-            elif what is Fate.PHANTOM:
+            elif what is Outcome.PHANTOM:
                 self._expect("phantom", "DELIV-2", "phantom", record)
-            elif what is Fate.REORDERED:
+            elif what is Outcome.REORDERED:
                 self._expect("reordered", "DELIV-4", "nonmonotonic-poll", record, group=group)
-            elif what is Fate.SKIPPED:
+            elif what is Outcome.SKIPPED:
                 self._expect("skipped", "DELIV-4", "poll-skip", record, group=group)
                 self._expect("skipped", "DELIV-1", "lost-write", record, group=group)
 

@@ -32,11 +32,11 @@ class Script:
         self.now_us = start_us
         self._next: Counter[str] = Counter()
 
-    def tell(self, node: str, kind: Kind, attrs: dict[str, Any] | None = None, **fields: Any) -> "Script":
+    def emit(self, node: str, kind: Kind, attrs: dict[str, Any] | None = None, **fields: Any) -> "Script":
         seq, self._next[node] = self._next[node], self._next[node] + 1
-        told = {name: str(value) for name, value in (attrs or {}).items()}
+        texts = {name: str(value) for name, value in (attrs or {}).items()}
         self.rows.append(
-            {"ts": self.now_us, "seq": seq, "node": node, "kind": str(kind), "attrs": told, **fields}
+            {"ts": self.now_us, "seq": seq, "node": node, "kind": str(kind), "attrs": texts, **fields}
         )
         return self.wait(_STEP_US)
 
@@ -53,10 +53,10 @@ class Script:
 def events() -> Script:
     """Return all scenarios."""
     script = Script()
-    _ledger_that_holds(script)
+    _correct_ledger(script)
     _ledger_with_two_leaders(script)
-    _ledger_that_loses(script)
-    _ledger_that_answers(script)
+    _losing_ledger(script)
+    _acknowledging_ledger(script)
     _name_server(script)
     _replicas(script)
     _delayed(script)
@@ -67,7 +67,7 @@ def events() -> Script:
     _copied(script)
     _transactions(script)
     _owners(script)
-    _handed_again(script)
+    _delivered_again(script)
     _retries(script)
     _crashes(script)
     _offsets(script)
@@ -88,29 +88,29 @@ class _Member:
 
     def starts(self, term: int = 0, index: int = -1, voted_for: str = "") -> "_Member":
         attrs = {"index": index, "end_term": term, "voted_for": voted_for, "members": self._members}
-        return self._tell(Kind.RECOVER, attrs, term=term)
+        return self._emit(Kind.RECOVER, attrs, term=term)
 
     def votes(self, term: int, voted_for: str) -> "_Member":
-        return self._tell(Kind.VOTE, {"voted_for": voted_for}, term=term, status="DURABLE")
+        return self._emit(Kind.VOTE, {"voted_for": voted_for}, term=term, status="DURABLE")
 
     def leads(self, term: int) -> "_Member":
-        return self._tell(Kind.BECOME_LEADER, term=term)
+        return self._emit(Kind.BECOME_LEADER, term=term)
 
     def follows(self, term: int, leader: str) -> "_Member":
-        return self._tell(Kind.HEARTBEAT, {"leader": leader}, term=term)
+        return self._emit(Kind.HEARTBEAT, {"leader": leader}, term=term)
 
     def writes(self, index: int, term: int, at: int | None = None) -> "_Member":
         at = 100 * index if at is None else at
-        return self._tell(Kind.RAFT_APPEND, {"index": index, "magic": 1}, term=term, commit_offset=at)
+        return self._emit(Kind.RAFT_APPEND, {"index": index, "magic": 1}, term=term, commit_offset=at)
 
     def commits(self, index: int) -> "_Member":
-        return self._tell(Kind.RAFT_COMMIT, {"index": index})
+        return self._emit(Kind.RAFT_COMMIT, {"index": index})
 
     def cuts(self, index: int) -> "_Member":
-        return self._tell(Kind.TRUNCATE, {"index": index})
+        return self._emit(Kind.TRUNCATE, {"index": index})
 
-    def _tell(self, kind: Kind, attrs: dict[str, Any] | None = None, **fields: Any) -> "_Member":
-        self._script.tell(self.node, kind, attrs, **fields)
+    def _emit(self, kind: Kind, attrs: dict[str, Any] | None = None, **fields: Any) -> "_Member":
+        self._script.emit(self.node, kind, attrs, **fields)
         return self
 
 
@@ -119,7 +119,7 @@ def _group(script: Script, ledger: str) -> tuple[_Member, _Member, _Member]:
     return n0.starts(), n1.starts(), n2.starts()
 
 
-def _ledger_that_holds(script: Script) -> None:
+def _correct_ledger(script: Script) -> None:
     """Two elections, the replacement of an uncommitted entry, and a restart.
 
     Members of another ledger have the same names.
@@ -164,7 +164,7 @@ def _ledger_with_two_leaders(script: Script) -> None:
     script.expect("RAFT-2", "leader-cuts", broker="torn-n0", queue_offset=2)
 
 
-def _ledger_that_loses(script: Script) -> None:
+def _losing_ledger(script: Script) -> None:
     n0, n1, n2 = _group(script, "loss")
     n2.leads(1).writes(0, 1).writes(1, 1)
     n0.follows(1, "n2").writes(0, 1).leads(2).writes(1, 2)
@@ -181,7 +181,7 @@ def _ledger_that_loses(script: Script) -> None:
     script.expect("RAFT-5", "commit-goes-back", broker="loss-n1", queue_offset=0)
 
 
-def _ledger_that_answers(script: Script) -> None:
+def _acknowledging_ledger(script: Script) -> None:
     """A leader acknowledges messages; each is 48 bytes after the beginning of its entry."""
     n0 = _Member(script, "prompt", "n0")
     place = {"topic": "prompt", "queue_id": 0}
@@ -189,7 +189,7 @@ def _ledger_that_answers(script: Script) -> None:
     def acked(number: int, is_early: bool = False, **attrs: Any) -> None:
         stored = place | {"queue_offset": number, "msg_id": f"prompt_{number}"}
         where = {} if attrs else {"commit_offset": 100 * number + 48}
-        script.tell(n0.node, Kind.SEND_ACK, attrs, status="SEND_OK", **stored, **where)
+        script.emit(n0.node, Kind.SEND_ACK, attrs, status="SEND_OK", **stored, **where)
         if is_early:
             script.expect("REPL-3", "ok-before-commit", broker=n0.node, **stored)
 
@@ -218,51 +218,51 @@ def _name_server(script: Script) -> None:
     """The name server allows 120 s of silence and scans every 10 s."""
     node = "names"
 
-    def heard(kind: Kind, name: str, broker_id: int | None = None, address: str = "", **more: Any) -> None:
+    def received(kind: Kind, name: str, broker_id: int | None = None, address: str = "", **more: Any) -> None:
         attrs = {"broker": name, "address": address or f"{name}:10911", **more}
-        script.tell(node, kind, attrs | ({} if broker_id is None else {"id": broker_id}))
+        script.emit(node, kind, attrs | ({} if broker_id is None else {"id": broker_id}))
 
-    def asked(brokers: str, writable: str) -> None:
-        script.tell(node, Kind.ROUTE, {"brokers": brokers, "writable": writable}, topic="routed")
+    def routed(brokers: str, writable: str) -> None:
+        script.emit(node, Kind.ROUTE, {"brokers": brokers, "writable": writable}, topic="routed")
 
     # Registrations before its start are forgotten and not judged.
-    heard(Kind.REGISTER, "old", 0)
-    asked("older:0", "older")
-    script.tell(node, Kind.RECOVER, {"expiry_ms": 120_000, "scan_interval_ms": 10_000})
+    received(Kind.REGISTER, "old", 0)
+    routed("older:0", "older")
+    script.emit(node, Kind.RECOVER, {"expiry_ms": 120_000, "scan_interval_ms": 10_000})
     for name in ("kept", "moved", "hasty", "quick"):
         own: dict[str, Any] = {"expiry_ms": 5000} if name == "quick" else {}
-        heard(Kind.REGISTER, name, 0, **own)
-    asked("hasty:0,kept:0,moved:0", "hasty,kept,moved")
+        received(Kind.REGISTER, name, 0, **own)
+    routed("hasty:0,kept:0,moved:0", "hasty,kept,moved")
     # The broker returned at another address, and the old one is dropped.
-    heard(Kind.REGISTER, "moved", 0, "moved:20911")
-    heard(Kind.EXPIRE, "moved", None, "moved:10911", reason="connection closed")
-    asked("moved:0", "moved")
+    received(Kind.REGISTER, "moved", 0, "moved:20911")
+    received(Kind.EXPIRE, "moved", None, "moved:10911", reason="connection closed")
+    routed("moved:0", "moved")
     # The broker itself requested an expiry of five seconds.
     script.wait(5 * _STEP_US)
-    heard(Kind.EXPIRE, "quick", reason="silent")
-    heard(Kind.EXPIRE, "hasty", reason="silent")
+    received(Kind.EXPIRE, "quick", reason="silent")
+    received(Kind.EXPIRE, "hasty", reason="silent")
     script.expect("ROUTE-2", "live-broker-evicted", broker="hasty:0")
-    asked("hasty:0,kept:0", "hasty,kept")
-    asked("hasty:0,kept:0", "hasty,kept")
+    routed("hasty:0,kept:0", "hasty,kept")
+    routed("hasty:0,kept:0", "hasty,kept")
     script.expect("ROUTE-1", "route-to-dropped-broker", broker="hasty:0")
-    asked("kept:0", "gone,kept")
+    routed("kept:0", "gone,kept")
     script.expect("ROUTE-1", "queue-without-broker", broker="gone", topic="routed")
     script.wait(100 * _STEP_US)
-    heard(Kind.HEARTBEAT, "kept")
+    received(Kind.HEARTBEAT, "kept")
     script.wait(100 * _STEP_US)
-    asked("kept:0,moved:0", "kept,moved")
+    routed("kept:0,moved:0", "kept,moved")
     script.expect("ROUTE-3", "route-to-dead-broker", broker="moved:0")
-    heard(Kind.EXPIRE, "moved", None, "moved:20911", reason="silent")
-    heard(Kind.UNREGISTER, "kept")
-    asked("", "")
+    received(Kind.EXPIRE, "moved", None, "moved:20911", reason="silent")
+    received(Kind.UNREGISTER, "kept")
+    routed("", "")
     # The broker closed its connection and was dropped at once.
-    heard(Kind.REGISTER, "brief", 0)
-    heard(Kind.EXPIRE, "brief", reason="connection closed")
-    heard(Kind.REGISTER, "known", 0)
-    asked("known:0", "known")
+    received(Kind.REGISTER, "brief", 0)
+    received(Kind.EXPIRE, "brief", reason="connection closed")
+    received(Kind.REGISTER, "known", 0)
+    routed("known:0", "known")
     # A name server that restarts knows no broker.
-    script.tell(node, Kind.RECOVER, {"expiry_ms": 120_000, "scan_interval_ms": 10_000})
-    asked("known:0", "known")
+    script.emit(node, Kind.RECOVER, {"expiry_ms": 120_000, "scan_interval_ms": 10_000})
+    routed("known:0", "known")
     script.expect("ROUTE-1", "route-to-dropped-broker", broker="known:0")
 
 
@@ -272,10 +272,10 @@ def _retries(script: Script) -> None:
 
     def tried(msg_id: str, *brokers: str) -> None:
         for attempt, broker in enumerate(brokers, 1):
-            script.tell(node, Kind.SEND, {"broker": broker}, msg_id=msg_id, topic="tried", attempt=attempt)
+            script.emit(node, Kind.SEND, {"broker": broker}, msg_id=msg_id, topic="tried", attempt=attempt)
             if attempt < len(brokers):
-                told: Row = {"msg_id": msg_id, "topic": "tried", "status": "unknown", "attempt": attempt}
-                script.tell(node, Kind.SEND_FAIL, {"broker": broker}, **told)
+                fields: Row = {"msg_id": msg_id, "topic": "tried", "status": "unknown", "attempt": attempt}
+                script.emit(node, Kind.SEND_FAIL, {"broker": broker}, **fields)
 
     # No other broker is known yet.
     tried("r_first", "broker-p", "broker-p")
@@ -297,46 +297,46 @@ def _replicas(script: Script) -> None:
 
     def acked(node: str, number: int, status: str = "SEND_OK", **attrs: Any) -> None:
         stored = place | {"queue_offset": number, "commit_offset": 100 * number, "status": status}
-        script.tell(node, Kind.SEND_ACK, attrs, msg_id=f"{node}_{number}", **stored)
+        script.emit(node, Kind.SEND_ACK, attrs, msg_id=f"{node}_{number}", **stored)
 
-    def heard(node: str, offset: int, role: str) -> None:
-        script.tell(node, Kind.HA_ACK, {"slave": "10.0.0.9:1", "role": role}, commit_offset=offset)
+    def acknowledged(node: str, offset: int, role: str) -> None:
+        script.emit(node, Kind.HA_ACK, {"slave": "10.0.0.9:1", "role": role}, commit_offset=offset)
 
     def starts(node: str, offset: int, flush: str) -> None:
-        script.tell(node, Kind.RECOVER, {"flush_disk_type": flush}, commit_offset=offset)
+        script.emit(node, Kind.RECOVER, {"flush_disk_type": flush}, commit_offset=offset)
 
     starts("sync", 0, "ASYNC_FLUSH")
-    heard("sync", 100, "SYNC_MASTER")
+    acknowledged("sync", 100, "SYNC_MASTER")
     acked("sync", 0)
     acked("sync", 1, "FLUSH_SLAVE_TIMEOUT")
     acked("sync", 1, wait="false")
     acked("sync", 2)
     script.expect("REPL-1", "acked-before-slave", broker="sync", queue_offset=2, msg_id="sync_2", **place)
     # After a restart, slave reports from the earlier life do not count.
-    heard("sync", 900, "SYNC_MASTER")
+    acknowledged("sync", 900, "SYNC_MASTER")
     starts("sync", 300, "ASYNC_FLUSH")
     acked("sync", 3)
     script.expect("REPL-1", "acked-before-slave", broker="sync", queue_offset=3, msg_id="sync_3", **place)
     # No slave ever connected.
-    script.tell(
+    script.emit(
         "lonely", Kind.RECOVER, {"flush_disk_type": "ASYNC_FLUSH", "role": "SYNC_MASTER"}, commit_offset=0
     )
     acked("lonely", 0, "SLAVE_NOT_AVAILABLE")
     acked("lonely", 1)
     script.expect("REPL-1", "acked-before-slave", broker="lonely", queue_offset=1, msg_id="lonely_1", **place)
     # Not a synchronous master, and a master whose log begins in the middle of a life.
-    heard("lazy", 0, "ASYNC_MASTER")
+    acknowledged("lazy", 0, "ASYNC_MASTER")
     acked("lazy", 7)
     acked("late", 7)
-    heard("late", 800, "SYNC_MASTER")
+    acknowledged("late", 800, "SYNC_MASTER")
     starts("disk", 100, "SYNC_FLUSH")
     acked("disk", 0)
     acked("disk", 1, "FLUSH_DISK_TIMEOUT")
     acked("disk", 1, wait="false")
-    script.tell("disk", Kind.FLUSH, {"file": "queues"}, commit_offset=500)
+    script.emit("disk", Kind.FLUSH, {"file": "queues"}, commit_offset=500)
     acked("disk", 2)
     script.expect("REPL-3", "ok-before-flush", broker="disk", queue_offset=2, msg_id="disk_2", **place)
-    script.tell("disk", Kind.FLUSH, {"file": "log"}, commit_offset=400)
+    script.emit("disk", Kind.FLUSH, {"file": "log"}, commit_offset=400)
     acked("disk", 3)
 
 
@@ -348,19 +348,19 @@ def _delayed(script: Script) -> None:
     node = "clock"
 
     def appended(
-        msg_id: str, level: int = 0, offset: int = 0, told_late_ms: int | None = None, topic: str = "late"
+        msg_id: str, level: int = 0, offset: int = 0, reported_late_ms: int | None = None, topic: str = "late"
     ) -> None:
         topic, queue_id = ("SCHEDULE_TOPIC_XXXX", level - 1) if level else (topic, 0)
-        attrs = {} if told_late_ms is None else {"stored_ms": script.now_us // 1000 - told_late_ms}
+        attrs = {} if reported_late_ms is None else {"stored_ms": script.now_us // 1000 - reported_late_ms}
         place = {"topic": topic, "queue_id": queue_id, "queue_offset": offset, "commit_offset": 0}
-        script.tell(node, Kind.APPEND, attrs, msg_id=msg_id, **place)
+        script.emit(node, Kind.APPEND, attrs, msg_id=msg_id, **place)
 
     def is_early(msg_id: str, offset: int) -> None:
         appended(msg_id, offset=offset)
         place = {"topic": "late", "queue_id": 0, "queue_offset": offset}
         script.expect("DELIV-8", "early", broker=node, msg_id=msg_id, **place)
 
-    script.tell(node, Kind.RECOVER, commit_offset=0)
+    script.emit(node, Kind.RECOVER, commit_offset=0)
     appended("d_due", 2)
     script.wait(4 * _STEP_US)
     appended("d_due", offset=0)
@@ -374,9 +374,9 @@ def _delayed(script: Script) -> None:
     script.wait(2 * _STEP_US)
     is_early("d_early", 4)
     # The delay starts when the record was stamped, even if its event is late.
-    appended("d_told_late", 2, told_late_ms=4000)
+    appended("d_told_late", 2, reported_late_ms=4000)
     appended("d_told_late", offset=5)
-    appended("d_told_at_once", 2, told_late_ms=0)
+    appended("d_told_at_once", 2, reported_late_ms=0)
     is_early("d_told_at_once", 6)
     # Two groups retry a message that was not delayed. One retries it a third time; the other makes it a dead
     # letter.
@@ -392,7 +392,7 @@ def _delayed(script: Script) -> None:
     appended("d_forgot", 1)
     appended("d_forgot", topic="%RETRY%one")
     appended("d_forgot", 3)
-    script.tell(node, Kind.CRASH).tell(node, Kind.RECOVER, commit_offset=1000)
+    script.emit(node, Kind.CRASH).emit(node, Kind.RECOVER, commit_offset=1000)
     appended("d_forgot", topic="%RETRY%one", offset=1)
 
 
@@ -403,24 +403,24 @@ def _delayed_twice(script: Script) -> None:
 
     def appended(msg_id: str, topic: str, offset: int) -> None:
         place = {"topic": topic, "queue_id": 0, "queue_offset": offset, "commit_offset": 0}
-        script.tell(node, Kind.APPEND, None, msg_id=msg_id, **place)
+        script.emit(node, Kind.APPEND, None, msg_id=msg_id, **place)
 
-    def is_handed(msg_id: str, offset: int) -> None:
+    def receives(msg_id: str, offset: int) -> None:
         appended(msg_id, topic, offset)
         place = {"topic": topic, "queue_id": 0, "queue_offset": offset}
-        script.tell(
+        script.emit(
             "waiter", Kind.DELIVER, {"broker": node}, msg_id=msg_id, group=group, client="waiter", **place
         )
 
-    script.tell(node, Kind.RECOVER, commit_offset=0)
+    script.emit(node, Kind.RECOVER, commit_offset=0)
     for offset, msg_id in enumerate(("d_again", "d_doubled")):
-        script.tell("writer", Kind.SEND, {"broker": node}, msg_id=msg_id, topic=topic, attempt=1)
+        script.emit("writer", Kind.SEND, {"broker": node}, msg_id=msg_id, topic=topic, attempt=1)
         appended(msg_id, "SCHEDULE_TOPIC_XXXX", offset)
-    is_handed("d_again", 0)
-    script.tell(node, Kind.CRASH).tell(node, Kind.RECOVER, commit_offset=1000)
-    is_handed("d_again", 1)
-    is_handed("d_doubled", 2)
-    is_handed("d_doubled", 3)
+    receives("d_again", 0)
+    script.emit(node, Kind.CRASH).emit(node, Kind.RECOVER, commit_offset=1000)
+    receives("d_again", 1)
+    receives("d_doubled", 2)
+    receives("d_doubled", 3)
     script.expect("DELIV-3", "duplicate-offset", msg_id="d_doubled", group=group, **at)
 
 
@@ -436,14 +436,14 @@ def _delayed_without_answer(script: Script) -> None:
 
     def appended(msg_id: str, topic: str, offset: int) -> None:
         place = {"topic": topic, "queue_id": 0, "queue_offset": offset, "commit_offset": 1000 + offset}
-        script.tell(member.node, Kind.APPEND, None, msg_id=msg_id, **place)
+        script.emit(member.node, Kind.APPEND, None, msg_id=msg_id, **place)
 
-    def is_handed(msg_id: str, *offsets: int) -> None:
+    def receives(msg_id: str, *offsets: int) -> None:
         for offset in offsets:
             appended(msg_id, topic, offset)
         for offset in offsets:
             place = {"topic": topic, "queue_id": 0, "queue_offset": offset}
-            script.tell(
+            script.emit(
                 "patient-0",
                 Kind.DELIVER,
                 {"broker": "unsure"},
@@ -454,20 +454,20 @@ def _delayed_without_answer(script: Script) -> None:
             )
 
     def is_delayed(offset: int, msg_id: str) -> None:
-        script.tell("writer", Kind.SEND, {"broker": "unsure"}, msg_id=msg_id, topic=topic, attempt=1)
+        script.emit("writer", Kind.SEND, {"broker": "unsure"}, msg_id=msg_id, topic=topic, attempt=1)
         appended(msg_id, "SCHEDULE_TOPIC_XXXX", offset)
         script.wait(2 * _STEP_US)
 
     is_delayed(0, "u_led")
     member.leads(1)
     script.wait(_STEP_US)
-    is_handed("u_led", 0, 1)
+    receives("u_led", 0, 1)
     is_delayed(1, "u_unsure")
-    script.tell(member.node, Kind.RETRY, None, msg_id="u_unsure", topic=topic, queue_id=0)
+    script.emit(member.node, Kind.RETRY, None, msg_id="u_unsure", topic=topic, queue_id=0)
     script.wait(_STEP_US)
-    is_handed("u_unsure", 2, 3)
+    receives("u_unsure", 2, 3)
     is_delayed(2, "u_doubled")
-    is_handed("u_doubled", 4, 5)
+    receives("u_doubled", 4, 5)
     script.expect("DELIV-3", "duplicate-offset", msg_id="u_doubled", group=group, **at)
 
 
@@ -485,8 +485,8 @@ def _delayed_copies(script: Script) -> None:
             "commit_offset": 100 * offset,
             **at,
         }
-        script.tell(leader.node, Kind.APPEND, attrs, **fields)
-        script.wait(-_STEP_US - 50_000).tell(follower.node, Kind.APPEND, attrs, **fields).wait(50_000)
+        script.emit(leader.node, Kind.APPEND, attrs, **fields)
+        script.wait(-_STEP_US - 50_000).emit(follower.node, Kind.APPEND, attrs, **fields).wait(50_000)
 
     leader.leads(1)
     both_append("w_due", 0, waits=True)
@@ -506,47 +506,47 @@ class _Reader:
 
     def __init__(self, script: Script, node: str, topic: str, group: str) -> None:
         self._script, self._node = script, node
-        self._told = {"topic": topic, "queue_id": 0, "group": group, "client": node}
+        self._fields = {"topic": topic, "queue_id": 0, "group": group, "client": node}
         self._attrs = {"broker": "broker-r"}
 
-    def tells(self, kind: Kind, msg_id: str | None, offset: int | None = None) -> "_Reader":
-        self._script.tell(self._node, kind, self._attrs, msg_id=msg_id, queue_offset=offset, **self._told)
+    def emit(self, kind: Kind, msg_id: str | None, offset: int | None = None) -> "_Reader":
+        self._script.emit(self._node, kind, self._attrs, msg_id=msg_id, queue_offset=offset, **self._fields)
         return self
 
-    def is_handed(self, msg_id: str, offset: int) -> "_Reader":
-        return self.tells(Kind.DELIVER, msg_id, offset)
+    def receives(self, msg_id: str, offset: int) -> "_Reader":
+        return self.emit(Kind.DELIVER, msg_id, offset)
 
     def fails(self, msg_id: str, offset: int) -> "_Reader":
-        return self.tells(Kind.CONSUME_FAIL, msg_id, offset)
+        return self.emit(Kind.CONSUME_FAIL, msg_id, offset)
 
     def commits(self, offset: int) -> "_Reader":
-        return self.tells(Kind.OFFSET_COMMIT, None, offset)
+        return self.emit(Kind.OFFSET_COMMIT, None, offset)
 
 
 def _sent(script: Script, topic: str, *msg_ids: str) -> None:
     for offset, msg_id in enumerate(msg_ids):
-        script.tell("writer", Kind.SEND, msg_id=msg_id, topic=topic, attempt=1)
+        script.emit("writer", Kind.SEND, msg_id=msg_id, topic=topic, attempt=1)
         place = {"topic": topic, "queue_id": 0, "queue_offset": offset}
         attrs = {"broker": "broker-r"}
-        script.tell("writer", Kind.SEND_ACK, attrs, msg_id=msg_id, status="SEND_OK", **place)
+        script.emit("writer", Kind.SEND_ACK, attrs, msg_id=msg_id, status="SEND_OK", **place)
 
 
 def _failing(script: Script) -> None:
     _sent(script, "failing", "f_retried", "f_again", "f_dropped", "f_dead", "f_kept", "f_after", "f_pending")
     reader = _Reader(script, "failing-0", "failing", "patient")
     place = {"broker": "broker-r", "topic": "failing", "queue_id": 0, "group": "patient"}
-    reader.is_handed("f_retried", 0).fails("f_retried", 0).tells(Kind.RETRY, "f_retried", 0).commits(1)
+    reader.receives("f_retried", 0).fails("f_retried", 0).emit(Kind.RETRY, "f_retried", 0).commits(1)
     # Retried in place, as orderly consumers do.
-    reader.is_handed("f_again", 1).fails("f_again", 1).tells(Kind.CONSUME_OK, "f_again", 1).commits(2)
-    reader.is_handed("f_dropped", 2).fails("f_dropped", 2).commits(3)
+    reader.receives("f_again", 1).fails("f_again", 1).emit(Kind.CONSUME_OK, "f_again", 1).commits(2)
+    reader.receives("f_dropped", 2).fails("f_dropped", 2).commits(3)
     script.expect("DELIV-7", "failed-and-dropped", queue_offset=2, msg_id="f_dropped", **place)
-    reader.is_handed("f_dead", 3).fails("f_dead", 3).tells(Kind.DEAD_LETTER, "f_dead", 3).commits(4)
-    reader.is_handed("f_dead", 3)
+    reader.receives("f_dead", 3).fails("f_dead", 3).emit(Kind.DEAD_LETTER, "f_dead", 3).commits(4)
+    reader.receives("f_dead", 3)
     script.expect("DELIV-7", "dead-letter-delivered", queue_offset=3, msg_id="f_dead", **place)
     # Its consumer could not send it back, kept it, and continued with other messages.
-    reader.is_handed("f_kept", 4).fails("f_kept", 4).is_handed("f_after", 5).is_handed("f_kept", 4)
+    reader.receives("f_kept", 4).fails("f_kept", 4).receives("f_after", 5).receives("f_kept", 4)
     # Not yet committed when the log ends.
-    reader.is_handed("f_pending", 6).fails("f_pending", 6)
+    reader.receives("f_pending", 6).fails("f_pending", 6)
 
 
 def _copied(script: Script) -> None:
@@ -554,12 +554,12 @@ def _copied(script: Script) -> None:
     attrs, group = {"broker": "copied"}, "passing"
     for offset, msg_id in enumerate(("c_first", "c_lost", "c_last")):
         place: dict[str, Any] = {"topic": "followed", "queue_id": 0, "queue_offset": offset}
-        script.tell("writer", Kind.SEND, attrs, msg_id=msg_id, topic="followed", attempt=1)
+        script.emit("writer", Kind.SEND, attrs, msg_id=msg_id, topic="followed", attempt=1)
         for node in ("copied", "copied-1"):
-            script.tell(node, Kind.APPEND, msg_id=msg_id, commit_offset=100 * offset, **place)
-        script.tell("writer", Kind.SEND_ACK, attrs, msg_id=msg_id, status="SEND_OK", **place)
+            script.emit(node, Kind.APPEND, msg_id=msg_id, commit_offset=100 * offset, **place)
+        script.emit("writer", Kind.SEND_ACK, attrs, msg_id=msg_id, status="SEND_OK", **place)
         if msg_id != "c_lost":
-            script.tell("passer", Kind.DELIVER, attrs, msg_id=msg_id, group=group, client="passer", **place)
+            script.emit("passer", Kind.DELIVER, attrs, msg_id=msg_id, group=group, client="passer", **place)
     lost: Row = {"broker": "copied", "topic": "followed", "queue_id": 0, "queue_offset": 1}
     script.expect("DELIV-1", "lost-write", msg_id="c_lost", group=group, **lost)
 
@@ -567,27 +567,27 @@ def _copied(script: Script) -> None:
 def _transactions(script: Script) -> None:
     def resolved(msg_id: str, *kinds: Kind) -> None:
         for kind in (Kind.HALF, *kinds):
-            script.tell("broker-t", kind, msg_id=msg_id, topic="halves")
+            script.emit("broker-t", kind, msg_id=msg_id, topic="halves")
 
     ids = ("h_committed", "h_early", "h_aborted", "h_both", "h_gone", "h_last")
     _sent(script, "halves", *ids)
     reader = _Reader(script, "halves-0", "halves", "ledger")
     resolved("h_committed", Kind.CHECK, Kind.COMMIT)
-    reader.is_handed("h_committed", 0)
+    reader.receives("h_committed", 0)
     resolved("h_early")
-    reader.is_handed("h_early", 1)
-    script.tell("broker-t", Kind.COMMIT, msg_id="h_early", topic="halves")
+    reader.receives("h_early", 1)
+    script.emit("broker-t", Kind.COMMIT, msg_id="h_early", topic="halves")
     script.expect("DELIV-9", "precommitted-read", topic="halves", msg_id="h_early", group="ledger")
     resolved("h_aborted", Kind.ROLLBACK)
-    reader.is_handed("h_aborted", 2)
+    reader.receives("h_aborted", 2)
     script.expect("DELIV-9", "aborted-read", topic="halves", msg_id="h_aborted", group="ledger")
     resolved("h_both", Kind.COMMIT, Kind.ROLLBACK)
-    reader.is_handed("h_both", 3)
+    reader.receives("h_both", 3)
     script.expect("DELIV-9", "committed-and-rolled-back", topic="halves", msg_id="h_both")
     # Acknowledged, but due to no group.
     resolved("h_gone", Kind.ROLLBACK)
     resolved("h_last", Kind.COMMIT)
-    reader.is_handed("h_last", 5)
+    reader.receives("h_last", 5)
     # Its outcome is not recorded.
     resolved("h_open")
 
@@ -595,19 +595,19 @@ def _transactions(script: Script) -> None:
 def _owners(script: Script) -> None:
     """Two members receive messages of one queue in turns, long after the last rebalance."""
 
-    def handed(topic: str, *turns: int, calm_us: int = 60 * _STEP_US) -> None:
-        _sent(script, topic, *(f"{topic}_{offset}" for offset in range(len(turns))))
+    def deliver(topic: str, *members: int, wait_us: int = 60 * _STEP_US) -> None:
+        _sent(script, topic, *(f"{topic}_{offset}" for offset in range(len(members))))
         for name in ("0", "1"):
-            told: Row = {"topic": topic, "group": f"{topic}s", "client": f"{topic}-{name}"}
-            script.tell(f"{topic}-{name}", Kind.REBALANCE, **told)
-        script.wait(calm_us)
-        for offset, turn in enumerate(turns):
-            _Reader(script, f"{topic}-{turn}", topic, f"{topic}s").is_handed(f"{topic}_{offset}", offset)
+            fields: Row = {"topic": topic, "group": f"{topic}s", "client": f"{topic}-{name}"}
+            script.emit(f"{topic}-{name}", Kind.REBALANCE, **fields)
+        script.wait(wait_us)
+        for offset, member in enumerate(members):
+            _Reader(script, f"{topic}-{member}", topic, f"{topic}s").receives(f"{topic}_{offset}", offset)
 
-    handed("owned", 0, 0, 1, 1)
+    deliver("owned", 0, 0, 1, 1)
     # Not every member knows of the rebalance yet.
-    handed("moving", 0, 1, 0, 1, calm_us=0)
-    handed("shared", 0, 1, 0, 1)
+    deliver("moving", 0, 1, 0, 1, wait_us=0)
+    deliver("shared", 0, 1, 0, 1)
     place = {"broker": "broker-r", "topic": "shared", "queue_id": 0, "group": "shareds"}
     script.expect("DELIV-6", "double-owned", **place)
     # Each of them skips the offsets delivered to the other.
@@ -617,34 +617,34 @@ def _owners(script: Script) -> None:
             script.expect("DELIV-4", "poll-skip", queue_offset=offset, msg_id=f"{topic}_{offset}", **place)
 
 
-def _handed_again(script: Script) -> None:
+def _delivered_again(script: Script) -> None:
     """Each message is delivered twice, to one member or to two, with a rebalance before or after."""
     topic, group = "again", "agains"
     place: Row = {"broker": "broker-r", "topic": topic, "queue_id": 0}
 
-    def handed(offset: int, *turns: int) -> None:
-        for turn in turns:
-            _Reader(script, f"again-{turn}", topic, group).is_handed(f"g_{offset}", offset)
+    def deliver(offset: int, *members: int) -> None:
+        for member in members:
+            _Reader(script, f"again-{member}", topic, group).receives(f"g_{offset}", offset)
 
     def rebalances() -> None:
-        script.tell("again-0", Kind.REBALANCE, topic=topic, group=group, client="again-0")
+        script.emit("again-0", Kind.REBALANCE, topic=topic, group=group, client="again-0")
 
     def expect(offset: int) -> None:
-        told: Row = place | {"queue_offset": offset, "msg_id": f"g_{offset}", "group": group}
-        script.expect("DELIV-3", "duplicate-delivery", **told)
+        fields: Row = place | {"queue_offset": offset, "msg_id": f"g_{offset}", "group": group}
+        script.expect("DELIV-3", "duplicate-delivery", **fields)
 
     _sent(script, topic, *(f"g_{offset}" for offset in range(4)))
     rebalances()
     # Two members may own a queue until both know the owner.
-    handed(0, 0, 1)
+    deliver(0, 0, 1)
     script.wait(60 * _STEP_US)
-    handed(1, 0, 1)
+    deliver(1, 0, 1)
     expect(1)
     script.wait(60 * _STEP_US)
-    handed(2, 0, 1)
+    deliver(2, 0, 1)
     rebalances()
     # A single member knows which messages it received.
-    handed(3, 0, 0)
+    deliver(3, 0, 0)
     expect(3)
 
 
@@ -656,35 +656,35 @@ def _crashes(script: Script) -> None:
 
     def stored(node: str, msg_id: str, status: str = "SEND_OK") -> None:
         place: Row = {"msg_id": msg_id, "topic": node, "queue_id": 0, "queue_offset": 0}
-        script.tell("pusher", Kind.SEND, {"broker": node}, msg_id=msg_id, topic=node, attempt=1)
-        script.tell(node, Kind.APPEND, {"size": 100}, commit_offset=0, **place)
-        script.tell("pusher", Kind.SEND_ACK, {"broker": node}, status=status, **place)
+        script.emit("pusher", Kind.SEND, {"broker": node}, msg_id=msg_id, topic=node, attempt=1)
+        script.emit(node, Kind.APPEND, {"size": 100}, commit_offset=0, **place)
+        script.emit("pusher", Kind.SEND_ACK, {"broker": node}, status=status, **place)
 
-    def dies(node: str, *kinds: str) -> None:
+    def crash(node: str, *kinds: str) -> None:
         for kind in kinds:
-            script.tell("chaos", Kind.CRASH, {"node": node, "kind": kind})
-        script.tell(node, Kind.CRASH, {"kind": "unknown"})
-        script.tell(node, Kind.RECOVER, {"flush_disk_type": "ASYNC_FLUSH"}, commit_offset=0)
+            script.emit("chaos", Kind.CRASH, {"node": node, "kind": kind})
+        script.emit(node, Kind.CRASH, {"kind": "unknown"})
+        script.emit(node, Kind.RECOVER, {"flush_disk_type": "ASYNC_FLUSH"}, commit_offset=0)
 
     for node, kinds in (("proc", ("process",)), ("host", ("os",)), ("both", ("process", "os")), ("mute", ())):
-        script.tell(node, Kind.RECOVER, {"flush_disk_type": "ASYNC_FLUSH"}, commit_offset=0)
+        script.emit(node, Kind.RECOVER, {"flush_disk_type": "ASYNC_FLUSH"}, commit_offset=0)
         stored(node, f"c_{node}")
-        dies(node, *kinds)
+        crash(node, *kinds)
     place = {"broker": "proc", "topic": "proc", "queue_id": 0, "queue_offset": 0}
     script.expect("FLUSH-2", "acked-then-truncated", msg_id="c_proc", **place)
     # A copy at the slave does not fulfil the master's promise.
-    script.tell("pair", Kind.RECOVER, {"flush_disk_type": "SYNC_FLUSH"}, commit_offset=0)
+    script.emit("pair", Kind.RECOVER, {"flush_disk_type": "SYNC_FLUSH"}, commit_offset=0)
     stored("pair", "c_pair")
     copy: Row = {"msg_id": "c_pair", "topic": "pair", "queue_id": 0, "queue_offset": 0}
-    script.tell("pair-1", Kind.APPEND, {"size": 100}, commit_offset=0, **copy)
-    script.tell("pair", Kind.TRUNCATE, commit_offset=0)
-    script.tell("pair", Kind.RECOVER, {"flush_disk_type": "SYNC_FLUSH"}, commit_offset=0)
+    script.emit("pair-1", Kind.APPEND, {"size": 100}, commit_offset=0, **copy)
+    script.emit("pair", Kind.TRUNCATE, commit_offset=0)
+    script.emit("pair", Kind.RECOVER, {"flush_disk_type": "SYNC_FLUSH"}, commit_offset=0)
     for invariant in ("FLUSH-1", "DELIV-1"):
         script.expect(invariant, "acked-then-truncated", broker="pair", **copy)
     # The producer was warned that the disk is late: such a loss is counted, and is not a violation.
-    script.tell("slow", Kind.RECOVER, {"flush_disk_type": "SYNC_FLUSH"}, commit_offset=0)
+    script.emit("slow", Kind.RECOVER, {"flush_disk_type": "SYNC_FLUSH"}, commit_offset=0)
     stored("slow", "c_weak", "FLUSH_DISK_TIMEOUT")
-    dies("slow", "os")
+    crash("slow", "os")
 
 
 def _offsets(script: Script) -> None:
@@ -692,10 +692,10 @@ def _offsets(script: Script) -> None:
     place: Row = {"topic": "kept", "queue_id": 0}
 
     def committed(group: str, offset: int, **attrs: str) -> None:
-        script.tell(node, Kind.OFFSET_COMMIT, attrs, group=group, queue_offset=offset, **place)
+        script.emit(node, Kind.OFFSET_COMMIT, attrs, group=group, queue_offset=offset, **place)
 
     for offset in range(3):
-        script.tell(
+        script.emit(
             node, Kind.APPEND, msg_id=f"k_{offset}", queue_offset=offset, commit_offset=100 * offset, **place
         )
     committed("level", 3)
@@ -709,12 +709,12 @@ def _offsets(script: Script) -> None:
 def _ids(script: Script) -> None:
     """Two producers send the same id."""
     for node in ("twin-0", "twin-1"):
-        script.tell(node, Kind.SEND, {"broker": "broker-r"}, msg_id="i_twins", topic="twins", attempt=1)
+        script.emit(node, Kind.SEND, {"broker": "broker-r"}, msg_id="i_twins", topic="twins", attempt=1)
     for offset, node in enumerate(("twin-0", "twin-1")):
         place = {"topic": "twins", "queue_id": 0, "queue_offset": offset}
         attrs = {"broker": "broker-r"}
-        script.tell(node, Kind.SEND_ACK, attrs, msg_id="i_twins", status="SEND_OK", **place)
-        _Reader(script, "twins-0", "twins", "twins").is_handed("i_twins", offset)
+        script.emit(node, Kind.SEND_ACK, attrs, msg_id="i_twins", status="SEND_OK", **place)
+        _Reader(script, "twins-0", "twins", "twins").receives("i_twins", offset)
     script.expect("DELIV-3", "msgid-reused", topic="twins", msg_id="i_twins")
 
 
@@ -724,7 +724,7 @@ def _broadcast(script: Script) -> None:
     _sent(script, "news", *ids)
     for node, offsets in (("news-0", (0, 1, 2, 3)), ("news-1", (0, 2, 3)), ("news-2", (3,))):
         for offset in offsets:
-            _Reader(script, node, "news", "news").is_handed(ids[offset], offset)
+            _Reader(script, node, "news", "news").receives(ids[offset], offset)
     place = {"broker": "broker-r", "topic": "news", "queue_id": 0, "queue_offset": 1}
     for invariant, rule in (("DELIV-11", "broadcast-gap"), ("DELIV-4", "poll-skip")):
         script.expect(invariant, rule, msg_id="n_1", group="news@news-1", **place)
@@ -733,22 +733,22 @@ def _broadcast(script: Script) -> None:
 class _OrderedGroup:
     """Two members of a group that process a topic with one queue."""
 
-    def __init__(self, script: Script, topic: str, group: str, *, told: bool = False) -> None:
+    def __init__(self, script: Script, topic: str, group: str, *, is_reported: bool = False) -> None:
         _sent(script, topic, *(f"{topic}_{offset}" for offset in range(4)))
-        for name in ("0", "1") if told else ():
+        for name in ("0", "1") if is_reported else ():
             attrs = {"orderly": "true"}
-            script.tell(f"{group}-{name}", Kind.REBALANCE, attrs, group=group, client=f"{group}-{name}")
+            script.emit(f"{group}-{name}", Kind.REBALANCE, attrs, group=group, client=f"{group}-{name}")
         self._script, self._topic, self._group = script, topic, group
         self._members = [_Reader(script, f"{group}-{number}", topic, group) for number in range(2)]
 
     def takes(self, member: int, *offsets: int) -> "_OrderedGroup":
         for offset in offsets:
-            self._members[member].is_handed(f"{self._topic}_{offset}", offset)
+            self._members[member].receives(f"{self._topic}_{offset}", offset)
         return self
 
     def ends(self, member: int, *offsets: int) -> "_OrderedGroup":
         for offset in offsets:
-            self._members[member].tells(Kind.CONSUME_OK, f"{self._topic}_{offset}", offset)
+            self._members[member].emit(Kind.CONSUME_OK, f"{self._topic}_{offset}", offset)
         return self
 
     def fails(self, member: int, offset: int) -> "_OrderedGroup":
@@ -772,7 +772,7 @@ def _orderly(script: Script) -> None:
     lanes = _OrderedGroup(script, "lanes", "lined")
     lanes.takes(0, 0, 1).ends(0, 0).takes(0, 2).overlaps(2).ends(0, 1, 2)
     # Both members process a message.
-    clash = _OrderedGroup(script, "clash", "ranked", told=True)
+    clash = _OrderedGroup(script, "clash", "ranked", is_reported=True)
     clash.takes(0, 0).takes(1, 1).overlaps(1).ends(1, 1).ends(0, 0)
     # A call lasts longer than its lock.
     slow = _OrderedGroup(script, "slow_line", "ranked").takes(0, 0)

@@ -60,7 +60,7 @@ _CHUNKS_A_TASK: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class LogRequest:
     events: int
     """Approximate number: the log consists of whole messages."""
     anomalies: dict[str, int] = field(default_factory=dict)
@@ -80,7 +80,7 @@ class Generated:
 
 def generate(
     spark: SparkSession,
-    wish: Wish,
+    request: LogRequest,
     out: Path,
     partitions: int = 0,
     progress: Callable[[str], None] = lambda _: None,
@@ -88,48 +88,53 @@ def generate(
     """Write event files, _truth.parquet and _manifest.json into the folder, which is created if needed.
 
     Raises:
-        ScenarioError: the wish does not fit (unknown anomaly, too few events).
+        ScenarioError: the request does not fit (unknown anomaly, too few events).
         FileExistsError: the folder is not empty.
         OSError: it cannot be written.
     """
-    plan = prepare(wish, out)
+    plan = prepare(request, out)
     out.mkdir(parents=True, exist_ok=True)
     partitions = partitions or max(-(-plan.chunks // _CHUNKS_A_TASK), min(plan.chunks, 2))
-    made = _Maker(plan, wish.seed)
+    maker = _Maker(plan, request.seed)
     chunks = [(number, State()) for number in range(plan.chunks)]
-    progress(f"adding up {plan.messages_total} messages")
-    states, events = _add_up(_in_tasks(spark, made.moves, "number bigint, state string", chunks, partitions))
+    progress(f"planning {plan.messages_total} messages")
+    states, events = _add_up(_in_tasks(spark, maker.moves, "number bigint, state string", chunks, partitions))
     progress(f"writing {events} events")
-    if wish.file_format == "parquet":
-        _in_tasks(spark, partial(made.parquet, out.absolute()), "file string", states, partitions).collect()
+    if request.file_format == "parquet":
+        _in_tasks(spark, partial(maker.parquet, out.absolute()), "file string", states, partitions).collect()
     else:
-        _in_tasks(spark, made.events, EVENTS, states, partitions).write.mode("append").json(str(out))
+        _in_tasks(spark, maker.events, EVENTS, states, partitions).write.mode("append").json(str(out))
         # Spark's names begin with the number of the partition, and differ in every run.
         for number, file in enumerate(sorted(out.glob("part-*.json"))):
             file.rename(out / f"part-{number:05d}.ndjson")
     (out / "_SUCCESS").unlink(missing_ok=True)
-    progress("listing what is injected")
+    progress("listing the injected anomalies")
     injected = sum(plan.injected.values(), np.zeros(plan.chunks, dtype=np.int64))
-    told = _in_tasks(
-        spark, made.truth, "fact string", [state for state in states if injected[state[0]]], partitions
+    facts = _in_tasks(
+        spark, maker.truth, "fact string", [state for state in states if injected[state[0]]], partitions
     )
-    truth = [json.loads(row["fact"]) for row in told.toLocalIterator()]
+    truth = [json.loads(row["fact"]) for row in facts.toLocalIterator()]
     pq.write_table(pa.Table.from_pylist(truth, _TRUTH), out / TRUTH_FILE)
-    files = tuple(sorted(out.glob(f"part-*.{wish.file_format}")))
+    files = tuple(sorted(out.glob(f"part-*.{request.file_format}")))
     done = Generated(events, plan.messages_total, len(truth), files)
-    manifest = {"wish": asdict(wish), "events": events, "messages": done.messages, "expected": done.expected}
+    manifest = {
+        "wish": asdict(request),
+        "events": events,
+        "messages": done.messages,
+        "expected": done.expected,
+    }
     (out / MANIFEST_FILE).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
     return done
 
 
-def prepare(wish: Wish, out: Path) -> sc.Plan:
+def prepare(request: LogRequest, out: Path) -> sc.Plan:
     """Return a plan for the log in this folder.
 
     Raises:
         As `generate`.
     """
-    random = np.random.default_rng([wish.seed, 0])
-    plan = sc.make_plan(round(wish.events / sc.EVENTS_A_MESSAGE), wish.anomalies, random)
+    random = np.random.default_rng([request.seed, 0])
+    plan = sc.make_plan(round(request.events / sc.EVENTS_A_MESSAGE), request.anomalies, random)
     if out.exists() and any(out.iterdir()):
         raise FileExistsError(f"{out}: the folder is not empty")
     return plan
@@ -167,12 +172,12 @@ class _Maker:
         assert context is not None, "a task's"
         name = f"part-{context.partitionId():05d}.parquet"
         unfinished = folder / f"_{name}.{context.taskAttemptId()}"
-        made = _gathered(chain([first], tables))
+        maker = _gathered(chain([first], tables))
         try:
             with pq.ParquetWriter(
                 unfinished, first.schema, compression="zstd", use_dictionary=_WORDS
             ) as writer:
-                for table in made:
+                for table in maker:
                     writer.write_table(table, row_group_size=_ROW_GROUP)
         except OSError as error:
             # pyarrow's own error does not name the file.

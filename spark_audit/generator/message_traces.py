@@ -38,25 +38,25 @@ def write_traces(folder: Path) -> tuple[Path, Path]:
     (store / "commitlog").mkdir(parents=True)
     log = b""
     for message in _messages():
-        draft = record.encode(message)
-        record.place(draft, 0, len(log), _BEGIN_MS)
-        log += draft
+        encoded = record.encode(message)
+        record.place(encoded, 0, len(log), _BEGIN_MS)
+        log += encoded
     (store / "commitlog" / f"{0:020}").write_bytes(log.ljust(_SEGMENT_BYTES, b"\0"))
     # In export format: one message a line, each record followed by its separator.
-    lines = (f"{told}\x02{chr(10) if number % 3 == 2 else ''}" for number, told in enumerate(_exported()))
+    lines = (f"{line}\x02{chr(10) if number % 3 == 2 else ''}" for number, line in enumerate(_exported()))
     text.write_text("".join(lines), encoding="utf-8")
     return store, text
 
 
 def _exported() -> list[str]:
     return [
-        _sent("m_seen", 0), _taken("m_seen", 1), _done("m_seen", 1),
+        _sent("m_seen", 0), _received("m_seen", 1), _done("m_seen", 1),
         # Older and newer releases write different numbers of fields.
-        _sent("m_old", 2, tail=("true",)), _taken("m_old", 4), _taken("m_old", 5, times=1),
+        _sent("m_old", 2, tail=("true",)), _received("m_old", 4), _received("m_old", 5, times=1),
         _sent("m_unseen", 3, tail=("0A0B", "true", "10.0.0.7")),
         _sent("m_refused", 3, tail=("0A0B", "false")),
-        _sent("m_of_batch,m_of_batch_too", 5), _taken("m_of_batch", 6), _taken("m_of_batch_too", 6),
-        _taken("m_unsent", 6), _taken("m_unsent", 7),
+        _sent("m_of_batch,m_of_batch_too", 5), _received("m_of_batch", 6), _received("m_of_batch_too", 6),
+        _received("m_unsent", 6), _received("m_unsent", 7),
         _sent("m_in_flight", 30),
         "Pop\x011\x012",
         *UNREADABLE,
@@ -64,26 +64,28 @@ def _exported() -> list[str]:
 
 
 def _messages() -> list[Message]:
-    told_again = _message(_sent("m_told_again", 6), _taken("m_told_again", 7))
-    whole = deflated(_message(_sent("m_squeezed", 10), _taken("m_squeezed", 11)))
+    repeated = _message(_sent("m_told_again", 6), _received("m_told_again", 7))
+    whole = deflated(_message(_sent("m_squeezed", 10), _received("m_squeezed", 11)))
     torn = Message(TOPIC, whole.body[:-1], {}, 0, sys_flag=whole.sys_flag)
     return [
-        told_again,
-        told_again,
+        repeated,
+        repeated,
         _message(_sent("m_committed", 9, half=True), _ended("m_committed", 10, "COMMIT_MESSAGE")),
-        _message(_taken("m_committed", 12), _sent("m_last", 13), _taken("m_last", 20)),
+        _message(_received("m_committed", 12), _sent("m_last", 13), _received("m_last", 20)),
         _message(_sent("m_rolled_back", 8, half=True), _ended("m_rolled_back", 9, "ROLLBACK_MESSAGE")),
-        _message(_sent(ABORTED, 9, half=True), _ended(ABORTED, 10, "ROLLBACK_MESSAGE"), _taken(ABORTED, 11)),
+        _message(
+            _sent(ABORTED, 9, half=True), _ended(ABORTED, 10, "ROLLBACK_MESSAGE"), _received(ABORTED, 11)
+        ),
         # A client compresses long traces, like any message.
         whole,
         torn,
         Message(TOPIC, b"\xff", {}, 0),
-        Message("other", _taken("m_other", 0).encode(), {}, 0),
+        Message("other", _received("m_other", 0).encode(), {}, 0),
     ]
 
 
-def _message(*told: str) -> Message:
-    return Message(TOPIC, "".join(f"{line}\x02" for line in told).encode(), {}, 0)
+def _message(*records: str) -> Message:
+    return Message(TOPIC, "".join(f"{line}\x02" for line in records).encode(), {}, 0)
 
 
 def _sent(msg_id: str, at_s: int, *, half: bool = False, tail: tuple[str, ...] = ("0A0B", "true")) -> str:
@@ -91,7 +93,7 @@ def _sent(msg_id: str, at_s: int, *, half: bool = False, tail: tuple[str, ...] =
     return _line("Pub", _ms(at_s), "DefaultRegion", "p", "t", msg_id, "TagA", "k", *place, *tail)
 
 
-def _taken(msg_id: str, at_s: int, times: int = 0) -> str:
+def _received(msg_id: str, at_s: int, times: int = 0) -> str:
     return _line("SubBefore", _ms(at_s), "null", GROUP, f"r{at_s}", msg_id, str(times), "k")
 
 

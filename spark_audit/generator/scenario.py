@@ -1,10 +1,10 @@
-"""The scenario that the generator writes: a small cluster, its ordinary troubles, and injected anomalies.
+"""The scenario that the generator writes: a small cluster, its ordinary faults, and injected anomalies.
 
 Time consists of chunks of equal length with the same timetable. Messages arrive in bursts, most of them in
-few queues. In the pauses of a troubled chunk, a group rebalances, a broker crashes, a consumer restarts, or
-an offset is reset. All of these are decoys: they repeat deliveries and move offsets back for a reason, and no
-check may report that as a violation. Producers' retries, lost answers, refusals and clock skew are decoys,
-too. Anomalies have slots of their own, away from the pauses and from one another.
+few queues. In the pauses of a chunk with faults, a group rebalances, a broker crashes, a consumer restarts,
+or an offset is reset. All of these are harmless: they repeat deliveries and move offsets back for a reason,
+and no check may report that as a violation. Producers' retries, lost answers, refusals and clock skew are
+harmless, too. Anomalies have slots of their own, away from the pauses and from one another.
 """
 
 import math
@@ -41,7 +41,7 @@ The n-th topic has about 1 / n ** 1.5 (Zipf) of the messages of the first: 60, 2
 SKEW_US: Final = 40_000
 """Maximum error of a clock; two clocks differ by less than the audit allows."""
 
-TROUBLE_EVERY: Final = 50
+FAULTS_EVERY: Final = 50
 """One in so many chunks, starting with the first, has events in its pauses; the others have plain pauses."""
 
 BURSTS: Final = 10
@@ -76,7 +76,7 @@ Half of it is not yet delivered to the first group either.
 """
 
 
-class Fate(IntEnum):
+class Outcome(IntEnum):
     """The outcome of a message."""
 
     NORMAL = 0
@@ -84,7 +84,7 @@ class Fate(IntEnum):
     RECOVERED = 2  # stored, the answer lost, not sent again
     NOT_STORED = 3  # the request lost
     REFUSED = 4  # refused once, then stored
-    SOFT = 5  # stored and answered FLUSH_DISK_TIMEOUT
+    FLUSH_TIMEOUT = 5  # stored and answered FLUSH_DISK_TIMEOUT
     REDELIVERED = 6  # consumption failed once, redelivered through the retry topic
     SEND_ONLY = 7  # in flight when the log ends
     CUT_UNACKED = 8  # in the tail that a crash truncates, outcome unknown
@@ -102,35 +102,36 @@ class Fate(IntEnum):
 
 
 ANOMALIES: Final[dict[str, str]] = {
-    "lost": "acknowledged and stored, handed to no group (DELIV-1)",
-    "duplicate": "handed to one group a second time, for no reason (DELIV-3)",
-    "double_append": "stored at two offsets by one attempt, both handed out (DELIV-3)",
-    "phantom": "stored and handed out, never sent (DELIV-2)",
-    "reordered": "handed to one group after the next message of its queue (DELIV-4)",
-    "skipped": "jumped over by one group, handed to the other (DELIV-4 and DELIV-1)",
-    "overlap": "still at work when a group that consumes in order is handed the next but one (DELIV-13)",
+    "lost": "acknowledged and stored, delivered to no group (DELIV-1)",
+    "duplicate": "delivered to one group a second time, without a cause (DELIV-3)",
+    "double_append": "stored at two offsets by one attempt, both delivered (DELIV-3)",
+    "phantom": "stored and delivered, never sent (DELIV-2)",
+    "reordered": "delivered to one group after the next message of its queue (DELIV-4)",
+    "skipped": "skipped by one group, delivered to the other (DELIV-4 and DELIV-1)",
+    "overlap": "still being processed when its orderly group receives the next message but one (DELIV-13)",
     "offset_regression": "a group's committed offset goes back (DELIV-5)",
     "flush_lost": "acknowledged under SYNC_FLUSH, then cut off by a crash (FLUSH-1 and DELIV-1)",
 }
 """Maps the name of an anomaly to its description and the invariants that it violates."""
 
 _SLOTTED: Final = {
-    "lost": Fate.LOST,
-    "duplicate": Fate.DUPLICATE,
-    "double_append": Fate.DOUBLE_APPEND,
-    "phantom": Fate.PHANTOM,
-    "reordered": Fate.REORDERED,
-    "skipped": Fate.SKIPPED,
-    "overlap": Fate.OVERLAP,
+    "lost": Outcome.LOST,
+    "duplicate": Outcome.DUPLICATE,
+    "double_append": Outcome.DOUBLE_APPEND,
+    "phantom": Outcome.PHANTOM,
+    "reordered": Outcome.REORDERED,
+    "skipped": Outcome.SKIPPED,
+    "overlap": Outcome.OVERLAP,
 }
 
-_DECOYS: Final = (
-    Fate.RETRIED, Fate.RECOVERED, Fate.NOT_STORED, Fate.REFUSED, Fate.SOFT, Fate.REDELIVERED,
+_HARMLESS: Final = (
+    Outcome.RETRIED, Outcome.RECOVERED, Outcome.NOT_STORED, Outcome.REFUSED, Outcome.FLUSH_TIMEOUT,
+    Outcome.REDELIVERED,
 )  # fmt: skip
-_DECOY_PART: Final = {True: 0.002, False: 0.0001}
-"""Fraction of a chunk's messages with each of these fates.
+_HARMLESS_PART: Final = {True: 0.002, False: 0.0001}
+"""Fraction of a chunk's messages with each of these outcomes.
 
-The first value is for troubled chunks, which have at least one message of each; the second is for others.
+The first value is for chunks with faults, which have at least one message of each; the second is for others.
 """
 
 
@@ -153,8 +154,8 @@ class Plan:
         return self.messages * self.chunks
 
 
-def is_troubled(chunk: int) -> bool:
-    return chunk % TROUBLE_EVERY == 0
+def has_faults(chunk: int) -> bool:
+    return chunk % FAULTS_EVERY == 0
 
 
 def queue_of(messages: Ints) -> Ints:
@@ -209,29 +210,30 @@ def make_plan(messages_total: int, anomalies: dict[str, int], random: np.random.
         if count < 0:
             raise ScenarioError(f"anomaly {name}: count {count}, expected 0 or more")
     if messages_total < MESSAGES_MIN:
-        raise ScenarioError(f"too few events, the timetable needs {_events_of(MESSAGES_MIN)} or more")
+        raise ScenarioError(f"too few events, the scenario needs {_events_of(MESSAGES_MIN)} or more")
     if messages_total > EVENTS_MAX / EVENTS_A_MESSAGE:
         raise ScenarioError(f"too many events, expected {EVENTS_MAX} at most")
     chunks = -(-messages_total // CHUNK_MESSAGES_MAX)
     messages = -(-messages_total // chunks)
     named = (*_SLOTTED, "offset_regression")
-    wished = sum(anomalies.get(name, 0) for name in named), anomalies.get("flush_lost", 0)
+    requested = sum(anomalies.get(name, 0) for name in named), anomalies.get("flush_lost", 0)
     room, tail_room = _room(messages, chunks)
     for what, count, of in (
-        (f"{wished[0]} anomalies", wished[0], room),
-        (f"anomaly flush_lost: {wished[1]}", wished[1], tail_room),
+        (f"{requested[0]} anomalies", requested[0], room),
+        (f"anomaly flush_lost: {requested[1]}", requested[1], tail_room),
     ):
         if count > of:
             raise ScenarioError(
-                f"{what} wished, a log of this size has room for {of}: ask for {_events_for(*wished)} events"
+                f"{what} requested, a log of this size has room for {of}: "
+                f"request {_events_for(*requested)} events"
             )
     slotted = [name for name in named for _ in range(anomalies.get(name, 0))]
-    flush_lost, troubled = wished[1], _troubled(chunks)
+    flush_lost, faulty_chunks = requested[1], _faulty_chunks(chunks)
     chunk_of = random.permutation(room)[: len(slotted)] % chunks
     injected = {name: np.zeros(chunks, dtype=np.int64) for name in ANOMALIES}
     for name, chunk in zip(slotted, chunk_of, strict=True):
         injected[name][chunk] += 1
-    crashes = np.arange(flush_lost) % troubled * TROUBLE_EVERY
+    crashes = np.arange(flush_lost) % faulty_chunks * FAULTS_EVERY
     injected["flush_lost"] += np.bincount(crashes, minlength=chunks)
     return Plan(messages, chunks, injected)
 
@@ -240,18 +242,18 @@ def _room(messages: int, chunks: int) -> tuple[int, int]:
     """Return how many slot anomalies and how many flush_lost fit into chunks of this size."""
     # Between the first zone and the crash, at least every second message goes to the crashing broker.
     tail = int((PAUSES["crash_sync"] - ZONES[0][1] - 0.02) * messages) // 2 - CRASH_TAIL
-    return len(slots(messages)) * chunks, tail * _troubled(chunks)
+    return len(slots(messages)) * chunks, tail * _faulty_chunks(chunks)
 
 
-def _troubled(chunks: int) -> int:
-    return -(-chunks // TROUBLE_EVERY)
+def _faulty_chunks(chunks: int) -> int:
+    return -(-chunks // FAULTS_EVERY)
 
 
 def _events_for(slotted: int, flush_lost: int) -> int:
     """Return a number of events, close to the minimum, with room for these anomalies."""
     in_slots, in_tail = _room(CHUNK_MESSAGES_MAX, 1)
     # If the largest chunks have no room, smaller ones have none either.
-    chunks = max(1, -(-slotted // in_slots), (-(-flush_lost // in_tail) - 1) * TROUBLE_EVERY + 1)
+    chunks = max(1, -(-slotted // in_slots), (-(-flush_lost // in_tail) - 1) * FAULTS_EVERY + 1)
     smallest = max(MESSAGES_MIN, CHUNK_MESSAGES_MAX * (chunks - 1) // chunks + 1)
     for messages in range(smallest, CHUNK_MESSAGES_MAX):
         room, tail_room = _room(messages, chunks)
@@ -265,45 +267,45 @@ def _events_of(messages: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Fates:
-    fate: Ints
+class Outcomes:
+    outcome: Ints
     regressions: Ints
     """Slots (given by their first message) with an offset_regression."""
 
 
-def draw_fates(plan: Plan, chunk: int, random: np.random.Generator) -> Fates:
-    """Draw the fate of each message of a chunk."""
+def draw_outcomes(plan: Plan, chunk: int, random: np.random.Generator) -> Outcomes:
+    """Draw the outcome of each message of a chunk."""
     n = plan.messages
-    fate = np.zeros(n, dtype=np.int64)
+    outcome = np.zeros(n, dtype=np.int64)
     order = random.permutation(slots(n))
     taken = np.zeros(n, dtype=np.bool_)
     at = 0
     for name, injected in _SLOTTED.items():
-        mine = order[at : at + plan.injected[name][chunk]]
-        at += len(mine)
+        chosen = order[at : at + plan.injected[name][chunk]]
+        at += len(chosen)
         # The middle round of the slot, in a random queue.
-        fate[mine + len(ROUND) + random.integers(0, len(ROUND), len(mine))] = injected
-        _take(taken, mine)
+        outcome[chosen + len(ROUND) + random.integers(0, len(ROUND), len(chosen))] = injected
+        _take(taken, chosen)
     regressions = order[at : at + plan.injected["offset_regression"][chunk]]
     _take(taken, regressions)
-    for broker, name in enumerate(("crash_sync", "crash_async") if is_troubled(chunk) else ()):
+    for broker, name in enumerate(("crash_sync", "crash_async") if has_faults(chunk) else ()):
         acked = int(plan.injected["flush_lost"][chunk]) if broker == 0 else 2
         tail = crash_tail(n, broker, int(PAUSES[name] * n), CRASH_TAIL + acked)
-        fate[tail[:acked]] = Fate.CUT_ACKED
-        fate[tail[acked:]] = np.where(
-            np.arange(len(tail) - acked) % 2 == 0, Fate.CUT_UNACKED, Fate.CUT_RETRIED
+        outcome[tail[:acked]] = Outcome.CUT_ACKED
+        outcome[tail[acked:]] = np.where(
+            np.arange(len(tail) - acked) % 2 == 0, Outcome.CUT_UNACKED, Outcome.CUT_RETRIED
         )
     if chunk == plan.chunks - 1:
-        fate[n - max(2, int(TAIL_PART * n / 8)) :] = Fate.SEND_ONLY
-    free = np.flatnonzero((fate == Fate.NORMAL) & ~taken)
+        outcome[n - max(2, int(TAIL_PART * n / 8)) :] = Outcome.SEND_ONLY
+    free = np.flatnonzero((outcome == Outcome.NORMAL) & ~taken)
     # Not in the first rounds, so that each queue begins with normal messages.
     free = random.permutation(free[free >= 2 * len(ROUND)])
     at = 0
-    for decoy in _DECOYS:
-        count = max(int(is_troubled(chunk)), round(_DECOY_PART[is_troubled(chunk)] * n))
-        fate[free[at : at + count]] = decoy
+    for harmless in _HARMLESS:
+        count = max(int(has_faults(chunk)), round(_HARMLESS_PART[has_faults(chunk)] * n))
+        outcome[free[at : at + count]] = harmless
         at += count
-    return Fates(fate, regressions)
+    return Outcomes(outcome, regressions)
 
 
 def crash_tail(messages: int, broker: int, crash_at: int, count: int) -> Ints:

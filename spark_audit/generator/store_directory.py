@@ -43,13 +43,13 @@ FAULTS: Final[dict[str, str]] = {
     "misplaced": "a queue entry points at a record of another queue (FLUSH-3)",
     "undispatched": "a record has no queue entry, later ones have (FLUSH-6)",
     "collision": "two records have one queue offset (FLUSH-4)",
-    "gap": "a queue offset is left out (FLUSH-4)",
+    "gap": "a queue offset is missing (FLUSH-4)",
     "index_dangling": "an index entry points between two records (FLUSH-6)",
-    "ahead": "a group committed more than the queue ever held (DELIV-1)",
-    "absent": "acknowledged with SEND_OK, and nowhere in the store (DELIV-1)",
-    "forgotten": "topics.json does not know the topic of a record (DELIV-1)",
-    "time_back": "a record was stored ten minutes before the one in front of it (FLUSH-5)",
-    "resurrected": "a record that recovery had cut off is there (FLUSH-5)",
+    "ahead": "a group committed an offset beyond the end of the queue (DELIV-1)",
+    "absent": "acknowledged with SEND_OK, but not in the store (DELIV-1)",
+    "forgotten": "the topic of a record is not in topics.json (DELIV-1)",
+    "time_back": "the store time of a record is ten minutes before that of the previous record (FLUSH-5)",
+    "resurrected": "a record that recovery cut off is in the store (FLUSH-5)",
 }
 
 _AT: Final = {
@@ -215,17 +215,17 @@ def write_slave(folder: Path) -> list[dict[str, Any]]:
         row = {"anomaly": rule, "invariant": invariant, "rule": rule, "broker": SLAVE, "group": None}
         truth.append(row | place | {"msg_id": msg_id})
 
-    changed, merged, swallowed = whole[1][0], whole[4], whole[5]
+    changed, merged, overwritten = whole[1][0], whole[4], whole[5]
     data[changed + 19] ^= 1
     expect("replica-divergence", changed)
     expect("replica-divergence", merged[0])
-    expect("missing-on-slave", swallowed[0])
-    expect("cq-hole", swallowed[0], "FLUSH-4")
+    expect("missing-on-slave", overwritten[0])
+    expect("cq-hole", overwritten[0], "FLUSH-4")
     one = record.decode(bytes(data[merged[0] : merged[0] + merged[1]]), base + merged[0])
-    longer = replace(one.message, body=one.message.body + b"x" * swallowed[1])
-    draft = record.encode(longer)
-    record.place(draft, one.queue_offset, base + merged[0], one.store_timestamp_ms)
-    data[merged[0] : merged[0] + len(draft)] = draft
+    longer = replace(one.message, body=one.message.body + b"x" * overwritten[1])
+    encoded = record.encode(longer)
+    record.place(encoded, one.queue_offset, base + merged[0], one.store_timestamp_ms)
+    data[merged[0] : merged[0] + len(encoded)] = encoded
     tail = _record(RECORDS, 0)
     record.place(tail, EXPIRED + RECORDS // QUEUES, base + torn_at, _TIME_MS + RECORDS)
     data[torn_at : torn_at + len(tail)] = tail
@@ -311,14 +311,14 @@ def events() -> list[dict[str, Any]]:
 def _resurrection() -> list[dict[str, Any]]:
     """Return a broker's events for a record that recovery truncated, and for one that it appended again."""
     rows: list[dict[str, Any]] = []
-    told = (
+    steps = (
         ("recover", None, 0),
         ("append", f"m_{RESURRECTED}", 1_000_000),
         ("append", "m_61", 1_000_200),
         ("recover", None, 1_000_000),
         ("append", "m_61", 1_000_000),
     )
-    for number, (kind, msg_id, commit_offset) in enumerate(told):
+    for number, (kind, msg_id, commit_offset) in enumerate(steps):
         row = {"node": BROKER, "kind": kind, "seq": number, "ts": _TIME_MS * 1000 + number}
         if kind == "append":
             row |= {"msg_id": msg_id, "topic": "cut", "queue_id": 0, "queue_offset": number}

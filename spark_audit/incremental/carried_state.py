@@ -18,7 +18,7 @@ from mqproof.spark_audit.schema import EVENTS, KEY
 from mqproof.spark_audit.sources.inputs import InputError
 from mqproof.spec.events import Kind
 
-EARLIER: Final = "(an earlier night)"
+EARLIER: Final = "(an earlier run)"
 """The node of rows that stand for rows no longer kept."""
 
 _ORIGIN: Final = (Kind.SEND, Kind.SEND_ACK)
@@ -78,20 +78,20 @@ class CarriedState:
         if whole.repeated_rows:
             raise InputError(
                 f"{whole.repeated_rows} rows, some of node {whole.repeating_nodes[0]!r}, have the numbers of "
-                "rows that an earlier run had, expected only what was logged since"
+                "rows of an earlier run, expected only rows logged since"
             )
         new_holes = max(0, whole.missing_rows - self.manifest.missing_rows)
         holed = tuple(node for node in whole.holed_nodes if new_holes and node in seen.nodes)
         return profiled, replace(seen, brokers=whole.brokers, missing_rows=new_holes, holed_nodes=holed)
 
-    def beside(self, own: DataFrame, profiled: DataFrame, brokers: tuple[str, ...]) -> DataFrame:
+    def needed_rows(self, own: DataFrame, profiled: DataFrame, brokers: tuple[str, ...]) -> DataFrame:
         """Return the rows of earlier runs that are needed to judge this run's rows, `profiled`."""
-        old = self._old(name_broker(own, brokers)) if self._goes_back(profiled, brokers) else None
+        old = self._old(name_broker(own, brokers)) if self._refers_to_earlier(profiled, brokers) else None
         if old is None:
             return self.rows
-        return self.rows.unionByName(self._stand_ins(old, own.unionByName(self.rows)))
+        return self.rows.unionByName(self._substitutes(old, own.unionByName(self.rows)))
 
-    def told(self, own: DataFrame) -> DataFrame:
+    def with_node_states(self, own: DataFrame) -> DataFrame:
         """Return this run's rows with the carried state, for checks of what nodes report in their own order.
 
         The carried state has earlier node states and earlier delayed messages.
@@ -102,14 +102,16 @@ class CarriedState:
     def amend(self, evidence: Evidence, brokers: tuple[str, ...]) -> Evidence:
         """Remove steps between rows that were not neighbours: rows between them are no longer kept."""
         before = renamed(last_rows(self.profile, brokers), (*SEQUENCE, "seq"))
-        met = evidence.steps.where(f.col("node") != EARLIER).join(f.broadcast(before), same(SEQUENCE), "left")
-        real = met.where(f.col("seq_of").isNull() | (f.col("seq") > f.col("seq_of")))
+        joined = evidence.steps.where(f.col("node") != EARLIER).join(
+            f.broadcast(before), same(SEQUENCE), "left"
+        )
+        real = joined.where(f.col("seq_of").isNull() | (f.col("seq") > f.col("seq_of")))
         steps = real.select(*evidence.steps.columns).unionByName(self.steps)
         return replace(evidence, steps=steps)
 
     # Rows that are no longer kept, and are referred to again
 
-    def _goes_back(self, profiled: DataFrame, brokers: tuple[str, ...]) -> bool:
+    def _refers_to_earlier(self, profiled: DataFrame, brokers: tuple[str, ...]) -> bool:
         """Return whether a group receives messages before its end, or starts before the end of others."""
         begun = spans_of(profiled, brokers).withColumn("queue_offset", f.col("offset_min"))
         return bool(self._old(begun).head(1))
@@ -124,7 +126,7 @@ class CarriedState:
         known = known.join(f.broadcast(renamed(of_queue, QUEUE)), same(QUEUE), "left")
         return known.where(f.col("queue_offset") <= f.coalesce("own_end", "any_end")).select(*rows.columns)
 
-    def _stand_ins(self, old: DataFrame, log: DataFrame) -> DataFrame:
+    def _substitutes(self, old: DataFrame, log: DataFrame) -> DataFrame:
         """Return rows for settled messages: sent, acknowledged, and delivered to the groups past their place.
 
         The time of each delivery is no longer known: it is no earlier than its group's first delivery of that
@@ -140,14 +142,16 @@ class CarriedState:
             & (f.col("queue_offset") >= f.col("offset_min"))
             & (f.col("queue_offset") <= f.col("offset_max"))
         )
-        handed = places.join(f.broadcast(renamed(self.reach, QUEUE)), covering)
-        handed = handed.groupBy("msg_id", *QUEUE, "queue_offset", "group").agg(f.min("first_ts").alias("ts"))
-        stored = handed.groupBy("msg_id", *QUEUE, "queue_offset").agg(f.min("ts").alias("ts"))
+        delivered = places.join(f.broadcast(renamed(self.reach, QUEUE)), covering)
+        delivered = delivered.groupBy("msg_id", *QUEUE, "queue_offset", "group").agg(
+            f.min("first_ts").alias("ts")
+        )
+        stored = delivered.groupBy("msg_id", *QUEUE, "queue_offset").agg(f.min("ts").alias("ts"))
         stored = stored.withColumn("group", f.lit(None).cast("string"))
         # If producers' logs were never given, missing sends mean nothing.
-        told = [row["kind"] for row in self.profile.select("kind").distinct().collect()]
-        sends = [stored.withColumn("kind", f.lit(str(kind))) for kind in _ORIGIN if kind in told]
-        rows = handed.where("group IS NOT NULL").withColumn("kind", f.lit(str(Kind.DELIVER)))
+        kinds = [row["kind"] for row in self.profile.select("kind").distinct().collect()]
+        sends = [stored.withColumn("kind", f.lit(str(kind))) for kind in _ORIGIN if kind in kinds]
+        rows = delivered.where("group IS NOT NULL").withColumn("kind", f.lit(str(Kind.DELIVER)))
         for part in sends:
             rows = rows.unionByName(part)
         given = {

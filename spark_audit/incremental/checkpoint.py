@@ -45,7 +45,7 @@ from mqproof.spark_audit.checks import (
 )
 from mqproof.spark_audit.checks.one_owner import shared_queues, turns
 from mqproof.spark_audit.evidence.groups import subscribed
-from mqproof.spark_audit.evidence.history import Looked
+from mqproof.spark_audit.evidence.history import ExaminedRows
 from mqproof.spark_audit.evidence.places import placed_rows, spans_of
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spark_audit.incremental.carried_state import (
@@ -83,7 +83,7 @@ _OF_STORES: Final = (acked_in_store.ABSENT, offsets_ahead.AHEAD, topics_known.ME
 def settle(
     run: IncrementalRun,
     evidence: Evidence,
-    looked: Looked,
+    examined: ExaminedRows,
     brokers: tuple[str, ...],
     found: DataFrame,
     ran: Collection[str],
@@ -104,7 +104,7 @@ def settle(
     profiled = remembered(evidence.profile, watermark - run.forget_us)
     evidence = replace(evidence, profile=profiled, spans=spans_of(profiled, brokers))
     whole = overview(profiled)
-    log = looked.log.where(f.col("node") != EARLIER)
+    log = examined.log.where(f.col("node") != EARLIER)
     # A row is identified by its node and number.
     ends = last_rows(evidence.profile, brokers).select("node", "seq").distinct()
     if shared_queues(evidence).head(1):
@@ -121,12 +121,12 @@ def settle(
         _write(rows.select(*EVENTS.fieldNames()), into / "rows")
         _write(_pruned(evidence.profile, kept).coalesce(1), into / "profile")
         _write(evidence.steps.where(f.col("ts") >= watermark).coalesce(1), into / "steps")
-        reach = _reach(looked.profile, brokers)
+        reach = _reach(examined.profile, brokers)
         if run.carried:
             reach = reach.unionByName(run.carried.reach)
         _write(_still_read(reach, evidence.spans).coalesce(1), into / "reach")
-        stands = carried_rows(evidence.log, whole.by_kind, watermark)
-        _write(stands.select(*EVENTS.fieldNames()).coalesce(1), into / "standing")
+        current_states = carried_rows(evidence.log, whole.by_kind, watermark)
+        _write(current_states.select(*EVENTS.fieldNames()).coalesce(1), into / "standing")
         _write(_known(run, found, ran, kept, watermark), into / "findings")
     finally:
         kept.unpersist()
@@ -139,8 +139,8 @@ def remembered(profiled: DataFrame, since: int) -> DataFrame:
     last = profiled.groupBy("node").agg(
         f.max("last_ts").alias("last_ts"), f.bool_or(f.col("kind").isin(*_OF_CLIENTS)).alias("is_client")
     )
-    gone = [row["node"] for row in last.where(f.col("is_client") & (f.col("last_ts") < since)).collect()]
-    return profiled.where(~f.col("node").isin(gone)) if gone else profiled
+    inactive = [row["node"] for row in last.where(f.col("is_client") & (f.col("last_ts") < since)).collect()]
+    return profiled.where(~f.col("node").isin(inactive)) if inactive else profiled
 
 
 def _open(evidence: Evidence) -> DataFrame:
@@ -151,11 +151,13 @@ def _open(evidence: Evidence) -> DataFrame:
     known = evidence.messages.join(
         f.broadcast(subscribed(evidence.spans)), f.col("topic") == f.col("subscribed_topic"), "left"
     )
-    owed = known.where(f.size(f.array_except("subscribed", "groups")) > 0).select(message_key().alias("key"))
+    undelivered = known.where(f.size(f.array_except("subscribed", "groups")) > 0).select(
+        message_key().alias("key")
+    )
     unanswered = evidence.sums.where(
         "clean AND acked = 0 AND deliveries = 0 AND (appends + soft_acked + unknown > 0 OR sends > refused)"
     )
-    is_open = owed.unionByName(unanswered.select("key"))
+    is_open = undelivered.unionByName(unanswered.select("key"))
     if not evidence.rare.where(f.col("kind") == Kind.CONSUME_FAIL).head(1):
         return is_open
     failed = retry_then_dead_letter.pending(evidence)
@@ -173,18 +175,18 @@ def _known(
     final = f.coalesce(final & ~f.col("rule").isin(*_OF_STORES), f.lit(False))
     judged = found.join(kept, message_key() == f.col("key"), "left").withColumn("final", final)
     if run.carried is None:
-        numbered, over = judged.withColumn("night", f.lit(run.number)), None
+        numbered, unchanged = judged.withColumn("night", f.lit(run.number)), None
     else:
         before = run.carried.findings
         first = renamed(before.select(*IDENTITY, f.col("night").alias("first_night")), IDENTITY)
         numbered = judged.join(first, same(IDENTITY), "left").withColumn(
             "night", f.coalesce("first_night", f.lit(run.number))
         )
-        over = before.where(f.col("final") | ~f.col("invariant").isin(*ran))
+        unchanged = before.where(f.col("final") | ~f.col("invariant").isin(*ran))
     judged = numbered.select(*FINDINGS.fieldNames(), "night", "final")
-    if over is not None:
-        again = renamed(over.select(*IDENTITY), IDENTITY)
-        judged = judged.join(again, same(IDENTITY), "left_anti").unionByName(over)
+    if unchanged is not None:
+        judged_again = renamed(unchanged.select(*IDENTITY), IDENTITY)
+        judged = judged.join(judged_again, same(IDENTITY), "left_anti").unionByName(unchanged)
     return judged.where("cause IS NULL OR NOT final")
 
 
@@ -199,15 +201,17 @@ def _pruned(profiled: DataFrame, kept: DataFrame) -> DataFrame:
     known = profiled.withColumn("of_message", of_message).join(
         kept, f.xxhash64("of_message") == f.col("key"), "left"
     )
-    gone = f.col("of_message").isNotNull() & f.col("is_kept").isNull()
-    known = known.withColumn("rare", f.when(~(gone | of_broker), f.col("rare"))).select(*profiled.columns)
+    is_dropped = f.col("of_message").isNotNull() & f.col("is_kept").isNull()
+    known = known.withColumn("rare", f.when(~(is_dropped | of_broker), f.col("rare"))).select(
+        *profiled.columns
+    )
     return merged(known)
 
 
 def _reach(profiled: DataFrame, brokers: tuple[str, ...]) -> DataFrame:
     placed = placed_rows(profiled, brokers).where(f.col("kind").isin(Kind.DELIVER, *_STORED))
-    handed = placed.withColumn("group", f.when(f.col("kind") == Kind.DELIVER, f.col("group")))
-    return handed.groupBy("group", *QUEUE).agg(
+    delivered = placed.withColumn("group", f.when(f.col("kind") == Kind.DELIVER, f.col("group")))
+    return delivered.groupBy("group", *QUEUE).agg(
         f.min("offset_min").alias("offset_min"),
         f.max("offset_max").alias("offset_max"),
         f.min("first_ts").alias("first_ts"),

@@ -8,7 +8,7 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from mqproof.spark_audit.evidence.history import Earlier, History, Looked
+from mqproof.spark_audit.evidence.history import Earlier, ExaminedRows, History
 from mqproof.spark_audit.evidence.places import name_broker
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spark_audit.incremental.carried_state import IDENTITY, CarriedState, renamed, same
@@ -43,15 +43,15 @@ class Continuation(History):
         if carried is None:
             return None
         whole, seen = carried.count(profile, overview)
-        return Earlier(carried.beside(rows, profile, seen.brokers), whole, seen)
+        return Earlier(carried.needed_rows(rows, profile, seen.brokers), whole, seen)
 
     def amend(self, evidence: Evidence, rows: DataFrame, brokers: tuple[str, ...]) -> Evidence:
         carried = self.run.carried
         if carried is None:
             return evidence
         # The carried rows of messages are not all that a node reported; checks of its order need more.
-        told = name_broker(carried.told(rows), brokers)
-        return replace(carried.amend(evidence, brokers), log=told)
+        log = name_broker(carried.with_node_states(rows), brokers)
+        return replace(carried.amend(evidence, brokers), log=log)
 
     def only_new(self, found: DataFrame, scratch: Path, invariant: str) -> DataFrame:
         carried = self.run.carried
@@ -62,17 +62,17 @@ class Continuation(History):
     def close(
         self,
         evidence: Evidence,
-        looked: Looked,
+        examined: ExaminedRows,
         brokers: tuple[str, ...],
         scratch: Path,
         ran: Collection[str],
     ) -> int:
         carried = self.run.carried
         found = _all_found(evidence, scratch / (_FOUND if carried else FINDINGS_FOLDER), ran)
-        gone = _withdrawn(carried, found, ran) if carried else 0
+        refuted = _withdrawn(carried, found, ran) if carried else 0
         if self.next_state:
-            settle(self.run, evidence, looked, brokers, found, ran, self.next_state, self.batch)
-        return gone
+            settle(self.run, evidence, examined, brokers, found, ran, self.next_state, self.batch)
+        return refuted
 
 
 def _only_new(found: DataFrame, carried: CarriedState) -> DataFrame:
@@ -83,11 +83,11 @@ def _only_new(found: DataFrame, carried: CarriedState) -> DataFrame:
 
 def _withdrawn(carried: CarriedState, found: DataFrame, invariants: Collection[str]) -> int:
     """Return how many violations of earlier runs this run refutes."""
-    doubtful = carried.findings.where("cause IS NULL AND NOT final").where(
+    unsettled = carried.findings.where("cause IS NULL AND NOT final").where(
         f.col("invariant").isin(*invariants)
     )
-    again = renamed(found.select(*IDENTITY), IDENTITY)
-    return doubtful.join(again, same(IDENTITY), "left_anti").count()
+    found_again = renamed(found.select(*IDENTITY), IDENTITY)
+    return unsettled.join(found_again, same(IDENTITY), "left_anti").count()
 
 
 def _all_found(evidence: Evidence, folder: Path, invariants: Collection[str]) -> DataFrame:

@@ -82,8 +82,8 @@ def _was_certain(row: Mapping[str, Any], watermark: int) -> bool:
 def with_history(report: Report, audit: Audit, run: IncrementalRun, state: Path | None) -> Report:
     """Return the report with the findings of all runs so far. `state` is the state that this run leaves."""
     facts = {
-        "night": f"{run.number}: only what no earlier run reported",
-        "taken back": f"{audit.withdrawn} violations of earlier runs are none, as this one shows",
+        "night": f"{run.number}: only violations that no earlier run reported",
+        "taken back": f"{audit.withdrawn} violations of earlier runs are withdrawn: this run explains them",
     }
     rows = violations_so_far(state) if state else []
     table = Table(

@@ -67,11 +67,11 @@ def open_run(
     if (folder / MANIFEST).is_file():
         return IncrementalRun(folder, late_us, _read(spark, folder), forget_us, is_replay=True)
     states = _states(folder)
-    strange = folder.exists() and any(
+    has_other_files = folder.exists() and any(
         not p.name.startswith(".") and p.name != UNREADABLE for p in folder.iterdir()
     )
-    if not states and strange:
-        raise InputError(f"{folder}: no state of an audit, and not empty")
+    if not states and has_other_files:
+        raise InputError(f"{folder}: not a state of an audit, and not empty")
     return IncrementalRun(folder, late_us, _read(spark, states[-1]) if states else None, forget_us)
 
 
@@ -94,7 +94,7 @@ def _read(spark: SparkSession, state: Path) -> CarriedState:
     manifest = read_manifest(state)
     if manifest.schema != SCHEMA_VERSION:
         raise InputError(
-            f"{state}: its schema is {manifest.schema}, expected {SCHEMA_VERSION}: begin a new folder"
+            f"{state}: its schema version is {manifest.schema}, expected {SCHEMA_VERSION}: begin a new folder"
         )
 
     def table(name: str) -> DataFrame:
@@ -107,7 +107,7 @@ def read_manifest(state: Path) -> Manifest:
     try:
         return msgspec.json.decode((state / MANIFEST).read_bytes(), type=Manifest)
     except (OSError, msgspec.DecodeError) as error:
-        raise InputError(f"{state / MANIFEST}: no state of an audit: {error}") from None
+        raise InputError(f"{state / MANIFEST}: not a state of an audit: {error}") from None
 
 
 @contextmanager
@@ -126,11 +126,11 @@ def next_state(run: IncrementalRun) -> Iterator[Path | None]:
     is_new = not run.folder.exists()
     place = state_path(run.folder, run.number)
     try:
-        with folder_beside(place) as beside:
-            yield beside
+        with folder_beside(place) as staging:
+            yield staging
             if place.exists():
-                raise InputError(f"{place}: another process has finished this run meanwhile")
-            beside.rename(place)
+                raise InputError(f"{place}: another process has finished this run in the meantime")
+            staging.rename(place)
             for old in _states(run.folder)[:-_STATES_KEPT]:
                 shutil.rmtree(old, ignore_errors=True)
     finally:

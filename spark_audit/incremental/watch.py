@@ -37,7 +37,7 @@ from mqproof.spark_audit.sources.read import Log, read_files
 _CHECKPOINT: Final = ".checkpoint"
 _SOURCES: Final = ".sources.json"
 """Describes the sources to which the checkpoint belongs."""
-_TOLD: Final = "told"
+_REPORTED: Final = "told"
 """A file in a state: its violations were reported."""
 _POLL_S: Final = 1
 _TAKEN: Final = "file string, value string"
@@ -83,13 +83,15 @@ class Watch:
     batch_messages: int = 100_000
 
 
-Told = Callable[[Mapping[str, Any]], None]
+ReportViolation = Callable[[Mapping[str, Any]], None]
 
 
-def watch(spark: SparkSession, wish: Watch, scratch: Path, tell: Told, say: Callable[[str], None]) -> None:
+def watch(
+    spark: SparkSession, request: Watch, scratch: Path, report: ReportViolation, say: Callable[[str], None]
+) -> None:
     """Judge batches until the process is asked to end, or, with `once`, until all input is judged.
 
-    `tell` is called with each violation, a row of schema.FINDINGS, when no row of the last `late_us` can
+    `report` is called with each violation, a row of schema.FINDINGS, when no row of the last `late_us` can
     change it any more. `say` is called with one line per batch.
 
     Raises:
@@ -99,22 +101,22 @@ def watch(spark: SparkSession, wish: Watch, scratch: Path, tell: Told, say: Call
     # A failure is reported once, by the caller; Spark and its bridge would print stack traces of both sides.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     spark.sparkContext.setLogLevel("OFF")
-    stream = _stream(spark, wish)
-    _hold(wish.state / _SOURCES, wish.source)
+    stream = _stream(spark, request)
+    _check_sources(request.state / _SOURCES, request.source)
     failed: list[Exception] = []
 
     def judge(rows: DataFrame, number: int) -> None:
         try:
-            _batch(spark, wish, rows, number, scratch, tell, say)
+            _batch(spark, request, rows, number, scratch, report, say)
         except Exception as error:
             failed.append(error)
             # Spark matches patterns against the text, and a query plan in it would overflow its stack.
             raise RuntimeError("the batch was not judged") from None
 
     writer = stream.writeStream.foreachBatch(judge)
-    writer = writer.option("checkpointLocation", str(wish.state / _CHECKPOINT))
-    trigger = writer.trigger(availableNow=True) if wish.once else writer.trigger(
-        processingTime=f"{wish.every_s} seconds"
+    writer = writer.option("checkpointLocation", str(request.state / _CHECKPOINT))
+    trigger = writer.trigger(availableNow=True) if request.once else writer.trigger(
+        processingTime=f"{request.every_s} seconds"
     )  # fmt: skip
     query = trigger.start()
     try:
@@ -131,74 +133,76 @@ def watch(spark: SparkSession, wish: Watch, scratch: Path, tell: Told, say: Call
 
 def _batch(
     spark: SparkSession,
-    wish: Watch,
+    request: Watch,
     rows: DataFrame,
     number: int,
     scratch: Path,
-    tell: Told,
+    report: ReportViolation,
     say: Callable[[str], None],
 ) -> None:
-    run = open_run(spark, wish.state, wish.late_us, wish.forget_us)
+    run = open_run(spark, request.state, request.late_us, request.forget_us)
     if run.carried and run.carried.manifest.batch >= number:
-        if told := _announced(run.before, tell):
-            say(f"batch {number}: {counted(told, 'violation')}, perhaps told before it ended")
+        if reported := _announced(run.before, report):
+            say(f"batch {number}: {counted(reported, 'violation')}, possibly reported before")
         return
     work = scratch / "batch"
-    log = _read(spark, rows, work, has_lines=bool(wish.source.topics))
-    for line in log.inputs.said_of_repeats():
+    log = _read(spark, rows, work, has_lines=bool(request.source.topics))
+    for line in log.inputs.repeat_messages():
         say(line)
     with next_state(run) as following:
         done = audit(
-            log.told,
+            log.event_log,
             scratch,
-            options=wish.options,
-            checks=wish.checks,
+            options=request.options,
+            checks=request.checks,
             given_rows=log.rows,
             pictures=False,
             history=Continuation(run, following, number),
         )
         assert following is not None, "a state is not replayed here"
         if done.unreadable_rows:
-            _keep_aside(log.corrupt, wish.state / UNREADABLE, number)
-    told = _announced(newest(wish.state), tell)
+            _write_unreadable(log.corrupt, request.state / UNREADABLE, number)
+    reported = _announced(newest(request.state), report)
     shutil.rmtree(work, ignore_errors=True)
     parts = [
         counted(done.overview.rows, "event"),
-        "1 row that is none" if done.unreadable_rows == 1 else f"{done.unreadable_rows} rows that are none",
-        counted(told, "violation"),
-        f"{done.withdrawn} taken back",
+        "1 row that is not an event"
+        if done.unreadable_rows == 1
+        else f"{done.unreadable_rows} rows that are not events",
+        counted(reported, "violation"),
+        f"{done.withdrawn} withdrawn",
     ]
     if log.torn_files:
-        parts.append(f"{counted(log.torn_files, 'torn last line')} passed over")
+        parts.append(f"{counted(log.torn_files, 'torn last line')} skipped")
     say(f"batch {number}: {', '.join(parts)}")
 
 
-def _announced(state: Path | None, tell: Told) -> int:
+def _announced(state: Path | None, report: ReportViolation) -> int:
     """Report the violations that became certain in the last run, unless that was done; return their number.
 
     A process that ends during the report repeats it: rather twice than never.
     """
     assert state is not None, "a batch has been judged"
-    if (state / _TOLD).exists():
+    if (state / _REPORTED).exists():
         return 0
     certain = certain_now(state)
     for violation in certain:
-        tell(violation)
-    (state / _TOLD).touch()
+        report(violation)
+    (state / _REPORTED).touch()
     return len(certain)
 
 
-def _keep_aside(rows: DataFrame, folder: Path, number: int) -> None:
+def _write_unreadable(rows: DataFrame, folder: Path, number: int) -> None:
     """Write the rows that are not events to JSON files."""
     # A repeated batch replaces its earlier files.
-    with staged(folder / f"batch-{number:06}") as beside:
-        rows.coalesce(1).write.mode("append").json(str(beside))
+    with staged(folder / f"batch-{number:06}") as staging:
+        rows.coalesce(1).write.mode("append").json(str(staging))
 
 
 # --- input of the stream
 
 
-def _hold(place: Path, source: Source) -> None:
+def _check_sources(place: Path, source: Source) -> None:
     """Record the watched sources, or compare them with the recorded ones.
 
     The checkpoint applies to these sources only.
@@ -213,25 +217,25 @@ def _hold(place: Path, source: Source) -> None:
         if known != given:
             watched = ", ".join(filter(None, (*known["folders"], *known["topics"])))
             raise InputError(
-                f"{place.parent}: it is of a watch of {watched}, expected the same, or another --state"
+                f"{place.parent}: belongs to a watch of {watched}, expected the same, or another --state"
             )
         return
-    with file_beside(place) as made:
-        made.write_text(json.dumps(given), encoding="utf-8")
-        made.replace(place)
+    with file_beside(place) as temporary:
+        temporary.write_text(json.dumps(given), encoding="utf-8")
+        temporary.replace(place)
 
 
-def _stream(spark: SparkSession, wish: Watch) -> DataFrame:
+def _stream(spark: SparkSession, request: Watch) -> DataFrame:
     """Return a stream with the columns of _TAKEN, of all watched inputs.
 
     Raises:
         InputError: there is nothing to watch.
     """
-    streams = [_files(spark, wish.source.folders, wish.batch_bytes)] if wish.source.folders else []
-    if wish.source.topics:
+    streams = [_files(spark, request.source.folders, request.batch_bytes)] if request.source.folders else []
+    if request.source.topics:
         topics.register(spark)
-        bound = {"maxOffsetsPerTrigger": str(wish.batch_messages)}
-        messages = spark.readStream.format("rocketmq").options(**bound, **wish.source.topics).load()
+        bound = {"maxOffsetsPerTrigger": str(request.batch_messages)}
+        messages = spark.readStream.format("rocketmq").options(**bound, **request.source.topics).load()
         body = f.trim(f.col("body").cast("string"))
         place = f.concat_ws("/", "topic", "broker", "queue_id", "queue_offset").alias("file")
         streams.append(messages.select(place, f.explode(f.split(body, "\n")).alias("value")))
@@ -243,7 +247,7 @@ def _stream(spark: SparkSession, wish: Watch) -> DataFrame:
 def _files(spark: SparkSession, folders: Sequence[Path], batch_bytes: int) -> DataFrame:
     for folder in folders:
         if not folder.is_dir():
-            raise InputError(f"{folder}: no folder, expected one into which event logs are moved")
+            raise InputError(f"{folder}: not a folder, expected one into which event logs are moved")
     # Only the name is selected, so that file contents are not read.
     listed = spark.readStream.format("binaryFile").schema(_FILES).options(**_LISTED)
     files = listed.option("maxBytesPerTrigger", batch_bytes).load(_pattern(folders))
@@ -259,12 +263,12 @@ def _pattern(folders: Sequence[Path]) -> str:
     """
     given = sorted({folder.absolute() for folder in folders})
     # Folders within another folder are covered by it.
-    apart = [folder for folder in given if not any(other in folder.parents for other in given)]
-    common = Path(os.path.commonpath(apart))
-    if common in apart:
+    outermost = [folder for folder in given if not any(other in folder.parents for other in given)]
+    common = Path(os.path.commonpath(outermost))
+    if common in outermost:
         return literal(common)
     # Hadoop drops escape characters within such braces.
-    names = (re.sub(r"[\\{}\[\]*?,]", "?", str(folder.relative_to(common))) for folder in apart)
+    names = (re.sub(r"[\\{}\[\]*?,]", "?", str(folder.relative_to(common))) for folder in outermost)
     return f"{literal(common)}/{{{','.join(names)}}}"
 
 

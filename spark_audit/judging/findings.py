@@ -80,7 +80,9 @@ _SHOWN: Final = ("rule", "msg_id", "group", "client", *_PLACE, "first_ts", "last
 
 def _witness(row: Mapping[str, Any]) -> Witness:
     values = {name: str(row[name]) for name in _SHOWN if row[name] is not None and name != "evidence"}
-    who = [f"{label} {row[name]}" for label, name in (("message", "msg_id"), ("group", "group")) if row[name]]
+    subjects = [
+        f"{label} {row[name]}" for label, name in (("message", "msg_id"), ("group", "group")) if row[name]
+    ]
     where = "/".join(str(row[name]) for name in _PLACE if row[name] is not None)
-    what = " ".join([*who, *([f"at {where}"] if where else [])])
+    what = " ".join([*subjects, *([f"at {where}"] if where else [])])
     return Witness(f"{row['rule']}: {what}: {row['evidence']}", values)

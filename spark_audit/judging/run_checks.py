@@ -16,7 +16,7 @@ from mqproof.spark_audit.judging.findings import FINDINGS_FOLDER, counted, found
 from mqproof.spark_audit.judging.verdict import judge
 from mqproof.spec.catalogue import catalogue
 
-_ABREAST: Final = 2
+_PARALLEL: Final = 2
 """Number of checks run at a time: Spark plans one while it runs the other, and both take about as long."""
 
 
@@ -54,7 +54,7 @@ class Judging:
 
 def run_checks(checks: Mapping[str, Check], judging: Judging) -> Judged:
     """Run the checks and judge their findings. Runs jobs."""
-    with ThreadPoolExecutor(_ABREAST) as pool:
+    with ThreadPoolExecutor(_PARALLEL) as pool:
         done = [each for each in pool.map(lambda of: _run(of[0], of[1], judging), checks.items()) if each]
     explained = Counter(
         {
@@ -96,7 +96,7 @@ def _run(invariant: str, check: Check, judging: Judging) -> _Ran | None:
         name=name,
         layer="audit",
         verdict=verdict,
-        counts=check.looked_at(tallies) | found_by_rule(check, counts),
+        counts=check.examined(tallies) | found_by_rule(check, counts),
         witnesses=witnesses(path, check),
         found=sum(n for (_, cause), n in counts.items() if cause is None),
         all_in="violations.parquet (--out)",

@@ -40,7 +40,7 @@ def tally(evidence: Evidence, seen: Overview) -> dict[str, int]:
     # Checked over all runs so far: without slaves the log need not be read to find masters.
     has_slaves = evidence.profile.where(kind.isin(Kind.HA_TRANSFER, Kind.HA_ACK)).head(1)
     followed = masters(evidence.log if has_slaves else evidence.rare)
-    told = _numbers(
+    numbers = _numbers(
         (evidence.judged.where("part = 'tally'"), {name: f.sum(name) for name in TALLIED}),
         (evidence.spans, of_spans),
         (evidence.rare, of_rare),
@@ -61,15 +61,15 @@ def tally(evidence: Evidence, seen: Overview) -> dict[str, int]:
     # All messages in a clean bucket were sent.
     clean["messages_sent"] = clean.get("messages", 0)
     return {
-        **told,
+        **numbers,
         # Attempts without a recorded broker show nothing about retries.
-        "retries_told": told["sends_again"] if told["sends_told"] else 0,
+        "retries_told": numbers["sends_again"] if numbers["sends_told"] else 0,
         "broadcast_groups": len(evidence.options.broadcast),
         "replicas": 0,  # set by _store_tallies, if there are stores
         "members": 0,
         "events": seen.rows,
         "deliveries": seen.by_kind.get(Kind.DELIVER, 0),
-        **{name: told[name] + clean.get(name, 0) for name in TALLIED},
+        **{name: numbers[name] + clean.get(name, 0) for name in TALLIED},
         **(_store_tallies(evidence.store) if evidence.store else {}),
     }
 
@@ -77,12 +77,12 @@ def tally(evidence: Evidence, seen: Overview) -> dict[str, int]:
 def _of_profile() -> dict[str, Column]:
     """Return the tallies of events that only some logs have."""
     kind = f.col("kind")
-    told = {
+    conditions = {
         **{f"{each}_events": kind == each for each in Kind},
         "scheduled_appends": (kind == Kind.APPEND) & (f.col("topic") == SCHEDULE_TOPIC),
         "sends_told": (kind == Kind.SEND) & f.col("stated").isNotNull(),
     }
-    return {name: f.sum(f.when(is_told, f.col("rows"))) for name, is_told in told.items()}
+    return {name: f.sum(f.when(condition, f.col("rows"))) for name, condition in conditions.items()}
 
 
 def _store_tallies(store: Stored) -> dict[str, int]:
@@ -101,13 +101,13 @@ def _store_tallies(store: Stored) -> dict[str, int]:
     )
 
 
-def _numbers(*asked: tuple[DataFrame, Mapping[str, Column]]) -> dict[str, int]:
+def _numbers(*queries: tuple[DataFrame, Mapping[str, Column]]) -> dict[str, int]:
     """Return aggregates of several tables by name; 0 for a null. Runs one job."""
-    told = []
-    for table, aggregates in asked:
+    rows = []
+    for table, aggregates in queries:
         row = table.agg(
             *[f.coalesce(each.cast("long"), f.lit(0)).alias(name) for name, each in aggregates.items()]
         )
         pairs = [part for name in aggregates for part in (f.lit(name), f.col(name))]
-        told.append(row.select(f.explode(f.create_map(*pairs)).alias("name", "number")))
-    return {row["name"]: row["number"] for row in reduce(DataFrame.unionAll, told).collect()}
+        rows.append(row.select(f.explode(f.create_map(*pairs)).alias("name", "number")))
+    return {row["name"]: row["number"] for row in reduce(DataFrame.unionAll, rows).collect()}

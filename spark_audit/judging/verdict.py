@@ -27,7 +27,7 @@ def judge(
         return Verdict.VIOLATED, f"{rules}; {holes}" if missing_rows else rules
     if violations:
         return Verdict.UNKNOWN, f"{violations} violations found, but {holes} and may explain them"
-    if reason := check.blind(tallies, causes):
+    if reason := check.unknown_reason(tallies, causes):
         return Verdict.UNKNOWN, reason
     if missing_rows:
         return Verdict.UNKNOWN, holes

@@ -42,8 +42,8 @@ def id_prefix(log: DataFrame) -> int:
 
     The result is 0 if no prefix groups neighbouring ids, and only those.
     """
-    told = log.where((f.col("kind") == Kind.SEND) & f.col("msg_id").isNotNull()).select("msg_id")
-    return shared_prefix([row["msg_id"] for row in told.limit(SAMPLED_IDS).collect()])
+    sent_ids = log.where((f.col("kind") == Kind.SEND) & f.col("msg_id").isNotNull()).select("msg_id")
+    return shared_prefix([row["msg_id"] for row in sent_ids.limit(SAMPLED_IDS).collect()])
 
 
 def shared_prefix(ids: list[str]) -> int:

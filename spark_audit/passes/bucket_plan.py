@@ -20,13 +20,13 @@ from mqproof.spark_audit.passes.over_log import parts
 from mqproof.spark_audit.sources.event_log import EventLog
 from mqproof.spec.events import Kind
 
-_GLIMPSES: Final = 2
+_SAMPLES: Final = 2
 """Number of files that are sampled in addition to the first."""
-_GLIMPSE_ROWS: Final = 1 << 18
+_SAMPLE_ROWS: Final = 1 << 18
 
 _PART_ROWS: Final = 1 << 22
 
-SEND, ACK, APPEND, DELIVER, TROUBLE, BROKERS_ACK, NO_ROLE = range(7)
+SEND, ACK, APPEND, DELIVER, FAILURE, BROKERS_ACK, NO_ROLE = range(7)
 """Role of a row in the history of its message.
 
 BROKERS_ACK is an acknowledgement that a broker reports; a broker does so in addition to the producers.
@@ -35,7 +35,7 @@ BROKERS_ACK is an acknowledgement that a broker reports; a broker does so in add
 ROLES: Final[dict[str | None, int]] = {
     Kind.SEND: SEND, Kind.SEND_ACK: ACK, Kind.APPEND: APPEND, Kind.DELIVER: DELIVER,
     # The message may have been delivered once to every group and still have failed in one.
-    Kind.SEND_FAIL: TROUBLE, Kind.CONSUME_FAIL: TROUBLE, Kind.DEAD_LETTER: TROUBLE,
+    Kind.SEND_FAIL: FAILURE, Kind.CONSUME_FAIL: FAILURE, Kind.DEAD_LETTER: FAILURE,
 }  # fmt: skip
 
 TEXTS: Final = ("kind", "node", "topic", "group", "status")
@@ -94,22 +94,22 @@ def guess(log: EventLog) -> tuple[Guess, int]:
 
     Runs a job if those rows contain no sent message.
     """
-    looked_at = {at * (len(log.files) - 1) // _GLIMPSES for at in range(_GLIMPSES + 1)} if log.files else ()
-    glimpses = [rows for at in sorted(looked_at) for rows in _glimpse(log.files[at].path)]
-    ids = max((_sent(rows) for rows in glimpses), key=len, default=[])
-    return _guessed(glimpses), shared_prefix(ids) if ids else id_prefix(log.rows)
+    positions = {at * (len(log.files) - 1) // _SAMPLES for at in range(_SAMPLES + 1)} if log.files else ()
+    samples = [rows for at in sorted(positions) for rows in _sample(log.files[at].path)]
+    ids = max((_sent(rows) for rows in samples), key=len, default=[])
+    return _guessed(samples), shared_prefix(ids) if ids else id_prefix(log.rows)
 
 
 _SHOWN: Final = ("kind", "topic", "group", "msg_id")
 
 
-def _glimpse(path: Path) -> Iterator[pa.RecordBatch]:
+def _sample(path: Path) -> Iterator[pa.RecordBatch]:
     """Yield the first rows of a file, if it has all the columns that are sampled."""
     # The pass that reads the whole file reports errors in it.
     with suppress(OSError, pa.ArrowException):
         file = pq.ParquetFile(path)
         if set(_SHOWN) <= set(file.schema_arrow.names):
-            for rows in islice(file.iter_batches(_GLIMPSE_ROWS, columns=list(_SHOWN), use_threads=False), 1):
+            for rows in islice(file.iter_batches(_SAMPLE_ROWS, columns=list(_SHOWN), use_threads=False), 1):
                 yield pa.RecordBatch.from_pydict({name: rows[name].cast(pa.string()) for name in _SHOWN})
 
 
@@ -118,18 +118,18 @@ def _sent(rows: pa.RecordBatch) -> list[str]:
     return sent[:SAMPLED_IDS]
 
 
-def _guessed(glimpses: Sequence[pa.RecordBatch]) -> Guess:
-    kinds = {kind for rows in glimpses for kind in rows["kind"].unique().to_pylist()}
-    delivered = [rows.filter(pc.equal(rows["kind"], Kind.DELIVER)) for rows in glimpses]
+def _guessed(samples: Sequence[pa.RecordBatch]) -> Guess:
+    kinds = {kind for rows in samples for kind in rows["kind"].unique().to_pylist()}
+    delivered = [rows.filter(pc.equal(rows["kind"], Kind.DELIVER)) for rows in samples]
     pairs = [pair for rows in delivered for pair in _distinct(rows.select(["topic", "group"]))]
     return Guess(readers_of(pairs), frozenset(ROLES[kind] for kind in kinds if kind in ROLES))
 
 
 def _distinct(rows: pa.RecordBatch) -> list[dict[str, str | None]]:
-    told: list[dict[str, str | None]] = (
+    distinct: list[dict[str, str | None]] = (
         pa.Table.from_batches([rows]).group_by(rows.schema.names).aggregate([]).to_pylist()
     )
-    return told
+    return distinct
 
 
 def readers_of(pairs: Iterable[Mapping[str, str | None]]) -> dict[str, tuple[str, ...]]:

@@ -39,7 +39,7 @@ from mqproof.spark_audit.passes.loops import (
     hash_of,
     hash_of_first,
     is_among,
-    is_told,
+    is_present,
     meanings,
     mixed,
     numbers,
@@ -60,7 +60,7 @@ _SUMS: Final = (
     "end_max",
 )  # fmt: skip
 (
-    _FIRST, _BUCKET, _ROLE, _CLASS, _WHO, _ROWS, _ID, _PLACE, _ODD, _SEQ_MIN, _SEQ_MAX, _END,
+    _FIRST, _BUCKET, _ROLE, _CLASS, _ACTOR, _ROWS, _ID, _PLACE, _IRREGULAR, _SEQ_MIN, _SEQ_MAX, _END,
 ) = range(len(_SUMS))  # fmt: skip
 
 _LOW_HALF: Final = Hash(0xFFFFFFFF)
@@ -92,14 +92,14 @@ class _Meanings(NamedTuple):
 
     role: Ints
     """Role of each kind."""
-    is_odd_kind: Flags
+    is_irregular_kind: Flags
     node: Ints
     topic: Ints
     """Class of each topic."""
-    is_odd_topic: Flags
+    is_irregular_topic: Flags
     group: Ints
-    is_odd_group: Flags
-    is_odd_status: Flags
+    is_irregular_group: Flags
+    is_irregular_status: Flags
 
 
 def of_partition(partition: Partition, plan: BucketPlan) -> Iterator[pa.RecordBatch]:
@@ -107,15 +107,15 @@ def of_partition(partition: Partition, plan: BucketPlan) -> Iterator[pa.RecordBa
 
     For a partition of a file, also yield a row that names the file of the kept rows.
     """
-    told = partition.told
-    if not len(told):
+    batch = partition.batch
+    if not len(batch):
         return
-    most, buckets = cut_ids(told, plan.prefix)
-    columns: dict[str, Any] = {name: codes(told[name]) for name in TEXTS}
-    columns |= {name: numbers(told[name]) for name in NUMBERS}
-    rows = _Rows(buckets=buckets, ids=texts(told["msg_id"]), has_id=is_told(told["msg_id"]), **columns)
-    summed, bucket_of = _summed(most, rows, _meanings(told, plan))
-    firsts = told.select(["msg_id", "topic"]).take(pa.array(summed[:, _FIRST]))
+    most, buckets = cut_ids(batch, plan.prefix)
+    columns: dict[str, Any] = {name: codes(batch[name]) for name in TEXTS}
+    columns |= {name: numbers(batch[name]) for name in NUMBERS}
+    rows = _Rows(buckets=buckets, ids=texts(batch["msg_id"]), has_id=is_present(batch["msg_id"]), **columns)
+    summed, bucket_of = _summed(most, rows, _meanings(batch, plan))
+    firsts = batch.select(["msg_id", "topic"]).take(pa.array(summed[:, _FIRST]))
     names = evaluated(bucket_text(plan.prefix), firsts.select(["msg_id"]))
     is_cleared = np.zeros(len(summed), np.bool_)
     if plan.folder and partition.row_group >= 0:
@@ -127,16 +127,16 @@ def of_partition(partition: Partition, plan: BucketPlan) -> Iterator[pa.RecordBa
     part = (sums.pop("bucket_hash") % plan.parts).astype(np.int32)
     unkept = pa.array(np.full(len(summed), partition.row_group), mask=~is_cleared)
     aggregates = packed(pa.table({"bucket": names, "unkept": unkept} | sums), part)
-    told_as = {"part": pa.array(["buckets"] * len(aggregates)), "buckets_part": aggregates["part"]}
-    yield pa.RecordBatch.from_pydict(told_as | {"aggregate": aggregates["aggregate"]})
+    output = {"part": pa.array(["buckets"] * len(aggregates)), "buckets_part": aggregates["part"]}
+    yield pa.RecordBatch.from_pydict(output | {"aggregate": aggregates["aggregate"]})
 
 
-def cut_ids(told: pa.RecordBatch, prefix: int) -> tuple[int, Texts]:
+def cut_ids(batch: pa.RecordBatch, prefix: int) -> tuple[int, Texts]:
     """Return a byte count and texts: that many first bytes of each text are the row's bucket."""
-    ids = told["msg_id"]
+    ids = batch["msg_id"]
     if prefix and pc.all(pc.string_is_ascii(ids)).as_py() is not False:
         return prefix, texts(ids)
-    return int(MOST), texts(evaluated(bucket_text(prefix), told.select(["msg_id"])))
+    return int(MOST), texts(evaluated(bucket_text(prefix), batch.select(["msg_id"])))
 
 
 def _kept(partition: Partition, folder: Path, is_kept: Flags) -> Iterator[pa.RecordBatch]:
@@ -161,22 +161,24 @@ def _expected(firsts: pa.RecordBatch, plan: BucketPlan) -> tuple[Ints, int, int]
     Each value is NONE where it is not known.
     """
     readers, roles = plan.guess.readers, plan.guess.roles
-    owed = meanings(firsts["topic"], lambda text: len(readers[text]) if text and text in readers else NONE)
+    expected = meanings(
+        firsts["topic"], lambda text: len(readers[text]) if text and text in readers else NONE
+    )
     acks, appends = (int(role in roles) if roles else NONE for role in (ACK, APPEND))
-    return owed[codes(firsts["topic"])], acks, appends
+    return expected[codes(firsts["topic"])], acks, appends
 
 
-def _meanings(told: pa.RecordBatch, plan: BucketPlan) -> _Meanings:
-    kind, node, topic, group, status = (told[name] for name in TEXTS)
+def _meanings(batch: pa.RecordBatch, plan: BucketPlan) -> _Meanings:
+    kind, node, topic, group, status = (batch[name] for name in TEXTS)
     return _Meanings(
         role=meanings(kind, lambda text: ROLES.get(text, NO_ROLE)),
-        is_odd_kind=meanings(kind, lambda text: text == Kind.SEND_FAIL),
+        is_irregular_kind=meanings(kind, lambda text: text == Kind.SEND_FAIL),
         node=meanings(node, named),
         topic=meanings(topic, plan.guess.class_of),
-        is_odd_topic=meanings(topic, lambda text: text is None or text.startswith(RETRY_TOPIC_PREFIX)),
+        is_irregular_topic=meanings(topic, lambda text: text is None or text.startswith(RETRY_TOPIC_PREFIX)),
         group=meanings(group, named),
-        is_odd_group=meanings(group, lambda text: text is None),
-        is_odd_status=meanings(status, lambda text: text != "SEND_OK"),
+        is_irregular_group=meanings(group, lambda text: text is None),
+        is_irregular_status=meanings(status, lambda text: text != "SEND_OK"),
     )
 
 
@@ -192,7 +194,16 @@ def _summed(most: int, rows: _Rows, of: _Meanings) -> tuple[Ints, Hashes]:
     offsets, has_offset = offset
     ends, has_end = end
     attempts, is_attempt = attempt
-    role_of, is_odd_kind, node_of, class_of, is_odd_topic, group_of, is_odd_group, is_odd_status = of
+    (
+        role_of,
+        is_irregular_kind,
+        node_of,
+        class_of,
+        is_irregular_topic,
+        group_of,
+        is_irregular_group,
+        is_irregular_status,
+    ) = of
     count = len(kind)
     slots = slots_for(count)
     keys = np.empty(count, np.uint64)
@@ -208,14 +219,14 @@ def _summed(most: int, rows: _Rows, of: _Meanings) -> tuple[Ints, Hashes]:
         if role == NO_ROLE:
             continue
         is_deliver = role == DELIVER
-        who = group_of[group[row]] if is_deliver else node_of[node[row]]
-        key = mixed(mixed(bucket, Hash(class_of[topic[row]])), mixed(Hash(who), Hash(role)))
+        actor = group_of[group[row]] if is_deliver else node_of[node[row]]
+        key = mixed(mixed(bucket, Hash(class_of[topic[row]])), mixed(Hash(actor), Hash(role)))
         slot = slot_of(slots, keys, key)
         if not slots[slot]:
             keys[found] = key
             sums[found] = 0
             sums[found, _FIRST], sums[found, _BUCKET], sums[found, _ROLE] = row, np.int64(bucket), role
-            sums[found, _CLASS], sums[found, _WHO] = class_of[topic[row]], who
+            sums[found, _CLASS], sums[found, _ACTOR] = class_of[topic[row]], actor
             sums[found, _SEQ_MIN], sums[found, _SEQ_MAX], sums[found, _END] = MOST, -MOST, NONE
             found += 1
             slots[slot] = found
@@ -231,24 +242,24 @@ def _summed(most: int, rows: _Rows, of: _Meanings) -> tuple[Ints, Hashes]:
             sums[at, _SEQ_MAX] = max(sums[at, _SEQ_MAX], seqs[row])
             sums[at, _END] = max(sums[at, _END], value(ends, has_end, row))
         if (
-            is_odd_kind[kind[row]]
-            or is_odd_topic[topic[row]]
+            is_irregular_kind[kind[row]]
+            or is_irregular_topic[topic[row]]
             or value(attempts, is_attempt, row) > 1
-            or (role == ACK and is_odd_status[status[row]])
-            or (is_deliver and (is_odd_group[group[row]] or not has_offset[row]))
+            or (role == ACK and is_irregular_status[status[row]])
+            or (is_deliver and (is_irregular_group[group[row]] or not has_offset[row]))
         ):
-            sums[at, _ODD] = 1
+            sums[at, _IRREGULAR] = 1
     return sums[:found], bucket_of
 
 
 @compiled
-def _is_class_clean(totals: Ints, acks: int, appends: int, owed: int) -> bool:
+def _is_class_clean(totals: Ints, acks: int, appends: int, expected: int) -> bool:
     """Return whether each role of a class covers the messages of its sends, each the same number of times."""
     sends, ids = totals[SEND, 0], totals[SEND, 1]
     if sends <= 0:
         return False
     first, first_times = NONE, 0
-    for role, wanted in ((ACK, acks), (APPEND, appends), (DELIVER, owed)):
+    for role, wanted in ((ACK, acks), (APPEND, appends), (DELIVER, expected)):
         times = totals[role, 0] // sends
         if totals[role, 0] != times * sends or totals[role, 1] != times * ids:
             return False
@@ -262,7 +273,7 @@ def _is_class_clean(totals: Ints, acks: int, appends: int, owed: int) -> bool:
 
 
 @compiled
-def _is_clean(sums: Ints, owed: Ints, acks: int, appends: int) -> Flags:
+def _is_clean(sums: Ints, expected: Ints, acks: int, appends: int) -> Flags:
     """Return which rows of `sums` belong to a bucket that the partition alone shows to be clean.
 
     In a clean bucket, each class has one send per message. Every other role covers the same messages, each
@@ -292,18 +303,18 @@ def _is_clean(sums: Ints, owed: Ints, acks: int, appends: int) -> Flags:
             slots[slot] = found
         at = slots[slot] - 1
         class_of[row], bucket_of[row] = at, in_bucket
-        if role > DELIVER or sums[row, _ODD]:
+        if role > DELIVER or sums[row, _IRREGULAR]:
             is_clean_bucket[in_bucket] = False
             continue
         totals[at, role, 0] += sums[row, _ROWS]
         totals[at, role, 1] += sums[row, _ID]
         totals[at, role, 2] += sums[row, _PLACE]
         if role == SEND:
-            if producer[in_bucket] not in (NONE, sums[row, _WHO]):
+            if producer[in_bucket] not in (NONE, sums[row, _ACTOR]):
                 is_clean_bucket[in_bucket] = False
-            producer[in_bucket] = sums[row, _WHO]
+            producer[in_bucket] = sums[row, _ACTOR]
     for row in range(count):
-        if not _is_class_clean(totals[class_of[row]], acks, appends, owed[row]):
+        if not _is_class_clean(totals[class_of[row]], acks, appends, expected[row]):
             is_clean_bucket[bucket_of[row]] = False
     for row in range(count):
         is_clean[row] = is_clean_bucket[bucket_of[row]]

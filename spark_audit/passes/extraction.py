@@ -46,10 +46,10 @@ class Extraction:
         The rows come from the files kept when the log was `passed` over. Row groups whose rows were not kept
         are read again.
         """
-        again = _unkept(read) | _having(self.numbered.within, passed)
+        reread = _unkept(read) | _having(self.numbered.within, passed)
         kept = passed.where("part = 'kept'").select("row_group", "file").collect()
-        files = [Path(row["file"]) for row in kept if row["row_group"] not in again]
-        taken = self._taken(log.only(again), read["text"], self.prefix)
+        files = [Path(row["file"]) for row in kept if row["row_group"] not in reread]
+        taken = self._taken(log.only(reread), read["text"], self.prefix)
         return EventLog.in_files(log.rows.sparkSession, [*files, *(file.path for file in taken.files)])
 
     def of_messages(self, log: EventLog, among: EventLog | None, ids: DataFrame) -> EventLog:
@@ -99,15 +99,15 @@ def _having(within: pa.Table, passed: DataFrame) -> set[int]:
     extents = of_nodes.groupBy("row_group", "node").agg(
         f.min("seq_min").alias("low"), f.max("seq_max").alias("high")
     )
-    told = extents.toArrow()
-    return {group for node in nodes for group in _meeting(_of(node, within), _of(node, told))}
+    extents_table = extents.toArrow()
+    return {group for node in nodes for group in _overlapping(_of(node, within), _of(node, extents_table))}
 
 
 def _of(node: str, rows: pa.Table) -> pa.Table:
     return rows.filter(pc.equal(rows["node"], node))
 
 
-def _meeting(spans: pa.Table, extents: pa.Table) -> Collection[int]:
+def _overlapping(spans: pa.Table, extents: pa.Table) -> Collection[int]:
     in_order = spans.sort_by("begin_seq")
     begin, end = (in_order[name].to_numpy() for name in ("begin_seq", "end_seq"))
     low, high = (extents[name].to_numpy() for name in ("low", "high"))

@@ -85,7 +85,7 @@ def fold(plan: BucketPlan) -> Fold:
     return of_partition
 
 
-def owed(
+def expected_readers(
     guess: Guess, readers: Mapping[str, tuple[str, ...]], topics: Iterable[str | None]
 ) -> dict[int, int] | None:
     """Return the number of groups that read the topics of each class.
@@ -104,12 +104,12 @@ def buckets(
     passed: DataFrame,
     plan: BucketPlan,
     known: Known,
-    owed: Mapping[int, int],
+    expected_readers: Mapping[int, int],
     brokers: Sequence[str],
 ) -> Buckets:
     """Judge the aggregates that tasks computed for `plan` (the part `buckets` of schema.PASS). Runs a job."""
     tables = {
-        "classes": _numbers({"class": list(owed), "owed": list(owed.values())}),
+        "classes": _numbers({"class": list(expected_readers), "owed": list(expected_readers.values())}),
         "brokers": _numbers({"who": [named(broker) for broker in brokers]}),
         "append_outcomes": known.append_outcomes.set_column(
             0,
@@ -118,9 +118,9 @@ def buckets(
         ),
     }
     aggregates = passed.where("part = 'buckets'").select(f.col("buckets_part").alias("part"), "aggregate")
-    told = merged(aggregates, _judge(known.roles, plan.sample), _JUDGED, tables).toArrow()
-    counts = {name: pc.sum(told[name]).as_py() or 0 for name in ("buckets", *_TALLIES)}
-    read = told.select(["text", "unkept_min", "unkept_max"])
+    sums = merged(aggregates, _judge(known.roles, plan.sample), _JUDGED, tables).toArrow()
+    counts = {name: pc.sum(sums[name]).as_py() or 0 for name in ("buckets", *_TALLIES)}
+    read = sums.select(["text", "unkept_min", "unkept_max"])
     read = read.filter(read["text"].is_valid()).sort_by("text")
     return Buckets(read, counts.pop("buckets"), counts)
 
@@ -151,7 +151,7 @@ WITH merged AS (
         seq_min > after_seq AND seq_max < until_seq AS is_whole, kept_end, is_at_risk
     FROM merged ASOF LEFT JOIN append_outcomes
         ON CASE WHEN role = {APPEND} THEN who END = cut_who AND seq_min < until_seq
-), told AS (
+), by_role AS (
     SELECT bucket, class, role, CASE WHEN role = {DELIVER} THEN who END AS reader,
         sum(rows)::BIGINT AS rows, sum(id)::BIGINT AS id, sum(place)::BIGINT AS place,
         max(CASE WHEN is_affected AND NOT (is_whole AND end_max < kept_end) THEN 1 ELSE odd END) AS odd,
@@ -171,7 +171,7 @@ WITH merged AS (
             -- A send knows no place yet.
             AND min(place) FILTER (role <> {SEND}) IS NOT DISTINCT FROM max(place) FILTER (role <> {SEND})
         AS clean
-    FROM told JOIN classes USING (class) GROUP BY bucket, class
+    FROM by_role JOIN classes USING (class) GROUP BY bucket, class
 ), judged AS MATERIALIZED (
     SELECT bucket,
         -- One id may have been sent to two topics, of different classes.

@@ -46,26 +46,27 @@ class _Stamped:
         return f"{place}-{stamp[:_STAMP_DIGITS]}"
 
 
-class WhereSaid(_Stamped, UserProvidedCacheLocator):
+class ConfiguredFolder(_Stamped, UserProvidedCacheLocator):
     """Cache in NUMBA_CACHE_DIR."""
 
 
-class BesideSource(_Stamped, InTreeCacheLocator):
+class SourceFolder(_Stamped, InTreeCacheLocator):
     pass
 
 
-class AmongCaches(_Stamped, UserWideCacheLocator):
+class UserCacheFolder(_Stamped, UserWideCacheLocator):
     pass
 
 
-class OfArchive(_Stamped, ZipCacheLocator):
+class ArchiveFolder(_Stamped, ZipCacheLocator):
     """Cache for the package when it is imported from the archive sent to executors."""
 
 
-_OF_CHECKOUT: Final = (BesideSource,) if checkout() else ()
+_OF_CHECKOUT: Final = (SourceFolder,) if checkout() else ()
 """Cache files are written beside the sources only in a checkout; an installed package is not modified."""
 
 LOCATORS: Final = ",".join(
-    f"{__name__}.{kind.__name__}" for kind in (WhereSaid, *_OF_CHECKOUT, AmongCaches, OfArchive)
+    f"{__name__}.{kind.__name__}"
+    for kind in (ConfiguredFolder, *_OF_CHECKOUT, UserCacheFolder, ArchiveFolder)
 )
 """The locators in the format of numba's setting CACHE_LOCATOR_CLASSES."""

@@ -38,11 +38,11 @@ def compiled(loop: _Loop, *, inline: Literal["never", "always"] = "never") -> _L
     """Compile a loop when it is first called; numba caches the machine code for other processes."""
     try:
         with _locators(LOCATORS):
-            told: Any = numba.njit(cache=True, nogil=True, inline=inline)(loop)
+            result: Any = numba.njit(cache=True, nogil=True, inline=inline)(loop)
     except RuntimeError:
         # No cache folder is writable: each process compiles its own.
-        told = numba.njit(nogil=True, inline=inline)(loop)
-    return cast(_Loop, told)
+        result = numba.njit(nogil=True, inline=inline)(loop)
+    return cast(_Loop, result)
 
 
 @contextmanager
@@ -67,30 +67,30 @@ def inlined(part: _Loop) -> _Loop:
 class Texts(NamedTuple):
     offsets: npt.NDArray[np.int32]
     """Offset of each text, and the end of the last."""
-    told: npt.NDArray[np.uint8]
+    data: npt.NDArray[np.uint8]
 
 
 class Numbers(NamedTuple):
     values: npt.NDArray[np.int64]
-    is_told: Flags
+    is_present: Flags
 
 
-def is_told(column: pa.Array) -> Flags:
+def is_present(column: pa.Array) -> Flags:
     return np.asarray(column.is_valid()) if column.null_count else np.ones(len(column), np.bool_)
 
 
 def texts(column: pa.StringArray) -> Texts:
-    _, offsets, told = column.buffers()
+    _, offsets, data = column.buffers()
     return Texts(
         np.frombuffer(offsets or bytes(4), np.int32, len(column) + 1, column.offset * 4),
-        np.frombuffer(told or b"", np.uint8),
+        np.frombuffer(data or b"", np.uint8),
     )
 
 
 def numbers(column: pa.Array) -> Numbers:
     wide = column.cast(pa.int64())
     values = np.frombuffer(wide.buffers()[1], np.int64, len(wide), wide.offset * 8)
-    return Numbers(values, is_told(wide))
+    return Numbers(values, is_present(wide))
 
 
 def codes(column: pa.DictionaryArray) -> Codes:
@@ -98,8 +98,8 @@ def codes(column: pa.DictionaryArray) -> Codes:
 
     A missing text has the code NONE, which selects the last entry of `meanings`.
     """
-    told: Codes = column.indices.fill_null(NONE).to_numpy()
-    return told
+    found: Codes = column.indices.fill_null(NONE).to_numpy()
+    return found
 
 
 def meanings(column: pa.DictionaryArray, of: Callable[[str | None], int]) -> npt.NDArray[Any]:
@@ -135,75 +135,75 @@ def slot_of(slots: Codes, keys: Hashes, key: Hash) -> Hash:
 
 
 @inlined
-def value(values: Ints, is_told: Flags, row: int) -> int:
-    return values[row] if is_told[row] else NONE
+def value(values: Ints, is_present: Flags, row: int) -> int:
+    return values[row] if is_present[row] else NONE
 
 
 @inlined
-def hash_of(offsets: npt.NDArray[np.int32], told: npt.NDArray[np.uint8], row: int) -> Hash:
-    return hash_between(told, Hash(offsets[row]), Hash(offsets[row + 1]))
+def hash_of(offsets: npt.NDArray[np.int32], data: npt.NDArray[np.uint8], row: int) -> Hash:
+    return hash_between(data, Hash(offsets[row]), Hash(offsets[row + 1]))
 
 
 @inlined
-def hash_of_first(most: int, offsets: npt.NDArray[np.int32], told: npt.NDArray[np.uint8], row: int) -> Hash:
+def hash_of_first(most: int, offsets: npt.NDArray[np.int32], data: npt.NDArray[np.uint8], row: int) -> Hash:
     """Return the hash of a text's first `most` bytes, or of all of them if it has fewer."""
     begin, wanted = Hash(offsets[row]), Hash(most)
     size = Hash(offsets[row + 1]) - begin
-    return hash_between(told, begin, begin + (size if size < wanted else wanted))
+    return hash_between(data, begin, begin + (size if size < wanted else wanted))
 
 
 @inlined
-def hash_between(told: npt.NDArray[np.uint8], at: Hash, end: Hash) -> Hash:
+def hash_between(data: npt.NDArray[np.uint8], at: Hash, end: Hash) -> Hash:
     found = mixed(SEED, end - at)
     if end - at < _BYTE:
         rest = Hash(0)
         while at < end:
-            rest = (rest << _BYTE) | Hash(told[at])
+            rest = (rest << _BYTE) | Hash(data[at])
             at += _ONE
         return mixed(found, rest)
     while at + _BYTE < end:
-        found = mixed(found, _word(told, at))
+        found = mixed(found, _word(data, at))
         at += _BYTE
     # The last eight bytes; some of them may be hashed twice.
-    return mixed(found, _word(told, end - _BYTE))
+    return mixed(found, _word(data, end - _BYTE))
 
 
 @inlined
-def _word(told: npt.NDArray[np.uint8], at: Hash) -> Hash:
+def _word(data: npt.NDArray[np.uint8], at: Hash) -> Hash:
     # The compiler turns this into one load.
     return (
-        Hash(told[at])
-        | Hash(told[at + Hash(1)]) << Hash(8)
-        | Hash(told[at + Hash(2)]) << Hash(16)
-        | Hash(told[at + Hash(3)]) << Hash(24)
-        | Hash(told[at + Hash(4)]) << Hash(32)
-        | Hash(told[at + Hash(5)]) << Hash(40)
-        | Hash(told[at + Hash(6)]) << Hash(48)
-        | Hash(told[at + Hash(7)]) << Hash(56)
+        Hash(data[at])
+        | Hash(data[at + Hash(1)]) << Hash(8)
+        | Hash(data[at + Hash(2)]) << Hash(16)
+        | Hash(data[at + Hash(3)]) << Hash(24)
+        | Hash(data[at + Hash(4)]) << Hash(32)
+        | Hash(data[at + Hash(5)]) << Hash(40)
+        | Hash(data[at + Hash(6)]) << Hash(48)
+        | Hash(data[at + Hash(7)]) << Hash(56)
     )
 
 
 @inlined
-def mixed(told: Hash, more: Hash) -> Hash:
+def mixed(first: Hash, second: Hash) -> Hash:
     """Combine two hashes with the mixing function of SplitMix64."""
-    state = told ^ more
+    state = first ^ second
     state = (state ^ (state >> Hash(30))) * Hash(0xBF58476D1CE4E5B9)
     state = (state ^ (state >> Hash(27))) * Hash(0x94D049BB133111EB)
     return state ^ (state >> Hash(31))
 
 
 @compiled
-def hash_at(offsets: npt.NDArray[np.int32], told: npt.NDArray[np.uint8], row: int) -> Hash:
+def hash_at(offsets: npt.NDArray[np.int32], data: npt.NDArray[np.uint8], row: int) -> Hash:
     """Call hash_of from code that is not compiled."""
-    return hash_of(offsets, told, row)
+    return hash_of(offsets, data, row)
 
 
 @compiled
-def hashes(most: int, offsets: npt.NDArray[np.int32], told: npt.NDArray[np.uint8]) -> Hashes:
+def hashes(most: int, offsets: npt.NDArray[np.int32], data: npt.NDArray[np.uint8]) -> Hashes:
     """Return hash_of_first of each text."""
     found = np.empty(len(offsets) - 1, np.uint64)
     for row in range(len(found)):
-        found[row] = hash_of_first(most, offsets, told, row)
+        found[row] = hash_of_first(most, offsets, data, row)
     return found
 
 

@@ -23,7 +23,7 @@ from mqproof.spark_audit.passes.loops import (
     codes,
     compiled,
     hash_of,
-    is_told,
+    is_present,
     meanings,
     numbers,
     slot_of,
@@ -45,12 +45,12 @@ from mqproof.spark_audit.passes.sql import evaluated
 
 _SUMS: Final = ("first", "id_hash", "topic", "handed", *FIRST, *COUNTS)
 (
-    _ROW, _ID, _TOPIC, _HANDED, _SEND_TS, _ACKED_TS, _STORED_TS, _DELIVERED_TS, _SENDS, _ACKED, _SOFT_ACKED,
-    _UNKNOWN, _REFUSED, _APPENDS, _DELIVERIES, _CUT, _AT_RISK,
+    _ROW, _ID, _TOPIC, _GROUPS_XOR, _SEND_TS, _ACKED_TS, _STORED_TS, _DELIVERED_TS, _SENDS, _ACKED,
+    _WEAKLY_ACKED, _UNKNOWN, _REFUSED, _APPENDS, _DELIVERIES, _CUT, _AT_RISK,
 ) = range(len(_SUMS))  # fmt: skip
 
 _SEND, _ACK, _FAIL, _APPEND, _DELIVER = range(len(KINDS))
-_OK, _SOFT, _IN_DOUBT, _OTHER = range(4)
+_OK, _WEAK, _AMBIGUOUS, _OTHER = range(4)
 """Classes of statuses."""
 
 _ONE: Final = Hash(1)
@@ -58,7 +58,7 @@ _ONE: Final = Hash(1)
 
 class _Rows(NamedTuple):
     ids: Texts
-    is_asked: Flags
+    is_selected: Flags
     kind: Codes
     node: Codes
     topic: Codes
@@ -82,30 +82,30 @@ def of_partition(
     partition: Partition, known_outcomes: pa.Table, buckets: pa.ChunkedArray | None, prefix: int, parts: int
 ) -> Iterator[pa.RecordBatch]:
     """Yield partial aggregates: one row for each message, or for each message of the given buckets."""
-    told = partition.told
-    is_asked = is_told(told["msg_id"])
+    batch = partition.batch
+    is_selected = is_present(batch["msg_id"])
     if buckets is not None:
-        is_asked &= row_selection.is_named(told, buckets, prefix)
+        is_selected &= row_selection.is_named(batch, buckets, prefix)
     columns: dict[str, Any] = {
-        name: codes(told[name]) for name in ("kind", "node", "topic", "group", "status")
+        name: codes(batch[name]) for name in ("kind", "node", "topic", "group", "status")
     }
-    columns |= {name: numbers(told[name]) for name in ("ts", "seq", "commit_offset")}
-    rows = _Rows(texts(told["msg_id"]), is_asked, **columns)
+    columns |= {name: numbers(batch[name]) for name in ("ts", "seq", "commit_offset")}
+    rows = _Rows(texts(batch["msg_id"]), is_selected, **columns)
     of = _Meanings(
-        meanings(told["kind"], lambda text: KINDS.index(text) if text in KINDS else NONE),
+        meanings(batch["kind"], lambda text: KINDS.index(text) if text in KINDS else NONE),
         np.where(
-            meanings(told["topic"], lambda text: text == SCHEDULE_TOPIC), NONE, _numbered(told["topic"])
+            meanings(batch["topic"], lambda text: text == SCHEDULE_TOPIC), NONE, _numbered(batch["topic"])
         ),
-        _numbered(told["group"]),
-        meanings(told["status"], _status),
+        _numbered(batch["group"]),
+        meanings(batch["status"], _status),
     )
-    summed = _summed(rows, of, append_outcomes(known_outcomes, told["node"]))
+    summed = _summed(rows, of, append_outcomes(known_outcomes, batch["node"]))
     sums: dict[str, Any] = dict(zip(_SUMS, summed.T.copy(), strict=True))
     first, part = sums.pop("first"), sums.pop("id_hash") % parts
     for name in FIRST:
         sums[name] = pa.array(sums[name], mask=sums[name] == MOST)
     sums["topic"] = pa.array(sums["topic"], mask=sums["topic"] == NONE)
-    ids = {"msg_id": told["msg_id"].take(pa.array(first))}
+    ids = {"msg_id": batch["msg_id"].take(pa.array(first))}
     yield packed(pa.table(ids | sums), part.astype(np.int32))
 
 
@@ -114,8 +114,8 @@ def _numbered(column: pa.DictionaryArray) -> Ints:
     given = pa.RecordBatch.from_pydict(
         {"text": pa.array([*column.dictionary.to_pylist(), None], pa.string())}
     )
-    told: Ints = evaluated(NUMBERED.format("text"), given).to_numpy()
-    return told
+    found: Ints = evaluated(NUMBERED.format("text"), given).to_numpy()
+    return found
 
 
 def _status(text: str | None) -> int:
@@ -124,15 +124,15 @@ def _status(text: str | None) -> int:
     if text == STORED_STATUSES[0]:
         return _OK
     if text in STORED_STATUSES:
-        return _SOFT
-    return _IN_DOUBT if text == "unknown" else _OTHER
+        return _WEAK
+    return _AMBIGUOUS if text == "unknown" else _OTHER
 
 
 @compiled
 def _summed(rows: _Rows, of: _Meanings, outcomes: AppendOutcomes) -> Ints:
     """Return the columns _SUMS for each message."""
     # Unpack the tuples before the loop: inside it, each access would count references for every row.
-    ids, is_asked, kind, node, topic, group, status, time, seq, end = rows
+    ids, is_selected, kind, node, topic, group, status, time, seq, end = rows
     id_offsets, id_bytes = ids
     times, seqs = time.values, seq.values
     ends, has_end = end
@@ -145,7 +145,7 @@ def _summed(rows: _Rows, of: _Meanings, outcomes: AppendOutcomes) -> Ints:
     found = 0
     for row in range(count):
         what = kind_of[kind[row]]
-        if what == NONE or not is_asked[row]:
+        if what == NONE or not is_selected[row]:
             continue
         key = hash_of(id_offsets, id_bytes, row)
         slot = slot_of(slots, keys, key)
@@ -158,11 +158,11 @@ def _summed(rows: _Rows, of: _Meanings, outcomes: AppendOutcomes) -> Ints:
             found += 1
             slots[slot] = found
         at = slots[slot] - 1
-        ts, said = times[row], status_of[status[row]]
+        ts, answer = times[row], status_of[status[row]]
         if what == _DELIVER:
             sums[at, _DELIVERIES] += 1
             sums[at, _DELIVERED_TS] = min(sums[at, _DELIVERED_TS], ts)
-            sums[at, _HANDED] ^= group_of[group[row]]
+            sums[at, _GROUPS_XOR] ^= group_of[group[row]]
             continue
         if topic[row] != NONE:
             sums[at, _TOPIC] = max(sums[at, _TOPIC], topic_of[topic[row]])
@@ -170,15 +170,15 @@ def _summed(rows: _Rows, of: _Meanings, outcomes: AppendOutcomes) -> Ints:
             sums[at, _SENDS] += 1
             sums[at, _SEND_TS] = min(sums[at, _SEND_TS], ts)
         elif what == _ACK:
-            if said == _OK:
+            if answer == _OK:
                 sums[at, _ACKED] += 1
                 sums[at, _ACKED_TS] = min(sums[at, _ACKED_TS], ts)
-            elif said == _SOFT:
-                sums[at, _SOFT_ACKED] += 1
+            elif answer == _WEAK:
+                sums[at, _WEAKLY_ACKED] += 1
         elif what == _FAIL:
-            if said == _IN_DOUBT:
+            if answer == _AMBIGUOUS:
                 sums[at, _UNKNOWN] += 1
-            elif said != NONE:
+            elif answer != NONE:
                 sums[at, _REFUSED] += 1
         else:
             sums[at, _APPENDS] += 1

@@ -22,7 +22,7 @@ Run = Callable[[Batches], Batches]
 _FILES: Final = t.StructType([t.StructField("file", t.StringType())])
 
 
-def ask(
+def run_queries(
     log: EventLog,
     queries: Sequence[str],
     schema: t.StructType,
@@ -67,13 +67,13 @@ def extract(log: EventLog, selection: RowSelection, folder: Path) -> EventLog:
     Every executor must be able to access the folder.
     """
     at = folder.absolute()
-    told = _each(
+    files = _each(
         log,
         lambda tasks: partition.stored(selection, at, tasks),
         partition.stored_rows(selection, at),
         _FILES,
     ).collect()
-    return EventLog.in_files(log.rows.sparkSession, [Path(row["file"]) for row in told])
+    return EventLog.in_files(log.rows.sparkSession, [Path(row["file"]) for row in files])
 
 
 def _each(log: EventLog, in_files: Callable[[Tasks], Run], in_rows: Run, schema: t.StructType) -> DataFrame:

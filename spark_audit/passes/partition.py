@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from mqproof.spark_audit.passes.tasks import Batches, gathered, said, shaped, splits_of_tasks, why
+from mqproof.spark_audit.passes.tasks import Batches, first_line, gathered, shaped, splits_of_tasks, why
 from mqproof.spark_audit.sources.splits import Split, SplitError, Tasks
 from mqproof.spec.events import COLUMNS, NUMBER_MAX, NUMBERS, REQUIRED, SCHEMA_VERSION, Kind
 
@@ -49,45 +49,45 @@ _PLAIN: Final = pa.schema(
 _TEXTS: Final = tuple(name for name, kind in COLUMNS.items() if "string" in kind and name != "msg_id")
 """Text columns whose values repeat."""
 
-_HANDED: Final = -1
+_NO_ROW_GROUP: Final = -1
 
 Numbers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Partition:
-    told: pa.RecordBatch
+    batch: pa.RecordBatch
     """The rows that are valid events, with the requested columns.
 
     If attrs was decoded, rows of a newer schema version than ours have a null kind.
     """
-    row_group: int = _HANDED
+    row_group: int = _NO_ROW_GROUP
     """Number of the row group, counted through the log's files; -1 for rows that Spark passed to the task."""
 
     @cached_property
-    def alike(self) -> tuple[Numbers, Numbers]:
-        """traffic.alike of this partition; it must have all columns."""
+    def equal_rows(self) -> tuple[Numbers, Numbers]:
+        """traffic.equal_rows of this partition; it must have all columns."""
         from mqproof.spark_audit.passes import traffic
 
-        return traffic.alike(self.told)
+        return traffic.equal_rows(self.batch)
 
     @cached_property
     def runs(self) -> tuple[Numbers, Numbers]:
         """The first and last row of each run of the partition's sequences; it must have all columns."""
         from mqproof.spark_audit.passes import loops, traffic
 
-        told = self.told
-        is_delivery = is_one_of(told["kind"], [Kind.DELIVER])
-        is_commit = is_one_of(told["kind"], [Kind.OFFSET_COMMIT])
-        is_step = (is_delivery | is_commit) & np.asarray(told["queue_offset"].is_valid())
-        seq, offset = (loops.numbers(told[name]).values for name in ("seq", "queue_offset"))
-        which, _ = self.alike
+        batch = self.batch
+        is_delivery = is_one_of(batch["kind"], [Kind.DELIVER])
+        is_commit = is_one_of(batch["kind"], [Kind.OFFSET_COMMIT])
+        is_step = (is_delivery | is_commit) & np.asarray(batch["queue_offset"].is_valid())
+        seq, offset = (loops.numbers(batch[name]).values for name in ("seq", "queue_offset"))
+        which, _ = self.equal_rows
         return traffic.runs(which, is_step, is_delivery, seq, offset)
 
     def rows(self, numbers: Numbers) -> pa.RecordBatch:
         """Return the rows with the given indices in our schema; the partition must have all columns."""
-        told = self.told.take(pa.array(numbers))
-        columns = [told[field.name].cast(field.type) for field in _PLAIN]
+        taken = self.batch.take(pa.array(numbers))
+        columns = [taken[field.name].cast(field.type) for field in _PLAIN]
         return pa.RecordBatch.from_arrays(columns, schema=_PLAIN)
 
 
@@ -117,7 +117,7 @@ def of_rows(
     """Return a function for mapInArrow over events."""
 
     def run(batches: Batches) -> Batches:
-        for partition in _of_handed(batches, columns):
+        for partition in _of_spark_rows(batches, columns):
             yield from _folded(partition, folds, schema)
 
     return run
@@ -144,7 +144,7 @@ def stored_rows(selection: RowSelection, folder: Path) -> Callable[[Batches], Ba
     """Return a function for mapInArrow over events that writes the selected rows to a file."""
 
     def run(batches: Batches) -> Batches:
-        yield from _stored(selection, _of_handed(batches, tuple(COLUMNS)), folder)
+        yield from _stored(selection, _of_spark_rows(batches, tuple(COLUMNS)), folder)
 
     return run
 
@@ -177,11 +177,11 @@ def is_one_of(texts: pa.DictionaryArray, wanted: Collection[str]) -> npt.NDArray
     """Return which rows have one of these texts."""
     # A missing text has the code -1: the last entry.
     is_wanted = np.array([*(text in wanted for text in texts.dictionary.to_pylist()), False])
-    told: npt.NDArray[np.bool_] = is_wanted[texts.indices.fill_null(-1).to_numpy()]
-    return told
+    found: npt.NDArray[np.bool_] = is_wanted[texts.indices.fill_null(-1).to_numpy()]
+    return found
 
 
-def _of_handed(batches: Batches, columns: Sequence[str]) -> Iterator[Partition]:
+def _of_spark_rows(batches: Batches, columns: Sequence[str]) -> Iterator[Partition]:
     names = _read((*columns, *_CHECKED))
     for table in gathered(batches):
         for batch in table.combine_chunks().to_batches():
@@ -194,8 +194,8 @@ def _of_split(split: Split, columns: Sequence[str]) -> Iterator[Partition]:
         metadata = pq.read_metadata(path)
         file = pq.ParquetFile(path, metadata=metadata, read_dictionary=_texts(metadata))
         # The file's statistics often prove that all rows are events, without a look at the rows.
-        doubtful = _doubtful(metadata, split.groups)
-        names = _read((*columns, *doubtful))
+        unchecked = _unchecked_columns(metadata, split.groups)
+        names = _read((*columns, *unchecked))
         own = [name for name in (*names, marks) if name in file.schema_arrow.names]
     for number, group in enumerate(split.groups, split.number):
         partitions = file.iter_batches(_ROWS, row_groups=[group], columns=own, use_threads=False)
@@ -204,10 +204,10 @@ def _of_split(split: Split, columns: Sequence[str]) -> Iterator[Partition]:
                 batch = next(partitions, None)
             if batch is None:
                 break
-            yield _partition(batch, columns, names, doubtful, number, path, marks)
+            yield _partition(batch, columns, names, unchecked, number, path, marks)
 
 
-def _doubtful(metadata: pq.FileMetaData, groups: Iterable[int]) -> frozenset[str]:
+def _unchecked_columns(metadata: pq.FileMetaData, groups: Iterable[int]) -> frozenset[str]:
     """Return the columns that may show that a row is not an event, by the statistics of some row groups."""
     leaves = {metadata.schema.column(at).path: at for at in range(metadata.num_columns)}
     missing = set(REQUIRED) - leaves.keys()
@@ -217,13 +217,13 @@ def _doubtful(metadata: pq.FileMetaData, groups: Iterable[int]) -> frozenset[str
     return frozenset((*missing, *seen))
 
 
-def _clears(told: pq.Statistics | None, name: str) -> bool:
+def _clears(statistics: pq.Statistics | None, name: str) -> bool:
     """Return whether the statistics of a column in a row group prove all its values valid."""
-    if not told or not told.has_null_count or (name in REQUIRED and told.null_count):
+    if not statistics or not statistics.has_null_count or (name in REQUIRED and statistics.null_count):
         return False
-    if name not in NUMBERS or not told.num_values:
+    if name not in NUMBERS or not statistics.num_values:
         return True
-    return bool(told.has_min_max and -NUMBER_MAX <= told.min <= told.max <= NUMBER_MAX)
+    return bool(statistics.has_min_max and -NUMBER_MAX <= statistics.min <= statistics.max <= NUMBER_MAX)
 
 
 def _texts(metadata: pq.FileMetaData) -> list[str]:
@@ -251,10 +251,10 @@ def _read(columns: Iterable[str]) -> list[str]:
 
 def _partition(
     batch: pa.RecordBatch,
-    asked: Sequence[str],
+    requested: Sequence[str],
     names: Sequence[str],
-    doubtful: Collection[str],
-    row_group: int = _HANDED,
+    unchecked: Collection[str],
+    row_group: int = _NO_ROW_GROUP,
     path: Path | None = None,
     marks: str | None = None,
 ) -> Partition:
@@ -262,16 +262,16 @@ def _partition(
     with _fits(path):
         columns = {name: _typed(batch, name) for name in names}
     is_event = is_one_of(columns["kind"], list(Kind))
-    for name in doubtful:
+    for name in unchecked:
         is_event &= _sound(columns[name], name)
     if marks:
         is_event &= np.asarray(batch[marks].is_null())
-    if set(asked) & set(_OF_ATTRS):
+    if set(requested) & set(_OF_ATTRS):
         columns["stated"], reset, schema = _attrs(columns[_ATTRS], ("broker", "reset", "schema"))
         columns["reset"] = pa.array(is_one_of(reset, ["true"]))
         columns["kind"] = _without_newer(columns["kind"], schema)
-    told = pa.RecordBatch.from_pydict(columns)
-    return Partition(told if is_event.all() else told.filter(pa.array(is_event)), row_group)
+    events = pa.RecordBatch.from_pydict(columns)
+    return Partition(events if is_event.all() else events.filter(pa.array(is_event)), row_group)
 
 
 def _sound(column: pa.Array, name: str) -> npt.NDArray[np.bool_]:
@@ -290,7 +290,7 @@ def _fits(path: Path | None) -> Iterator[None]:
     try:
         yield
     except pa.ArrowException as error:
-        raise SplitError(f"{path}: a value does not fit its column: {said(error)}") from None
+        raise SplitError(f"{path}: a value does not fit its column: {first_line(error)}") from None
 
 
 def _typed(batch: pa.RecordBatch, name: str) -> pa.Array:
@@ -315,19 +315,21 @@ def _attrs(attrs: pa.MapArray, names: Sequence[str]) -> list[pa.DictionaryArray]
     from mqproof.spark_audit.passes import traffic
 
     values = _coded(attrs.items)
-    told = traffic.values_of(attrs, _coded(attrs.keys), values, names)
-    return [pa.DictionaryArray.from_arrays(pa.array(each, mask=each < 0), values.dictionary) for each in told]
+    coded = traffic.values_of(attrs, _coded(attrs.keys), values, names)
+    return [
+        pa.DictionaryArray.from_arrays(pa.array(each, mask=each < 0), values.dictionary) for each in coded
+    ]
 
 
 def _without_newer(kinds: pa.DictionaryArray, schema: pa.DictionaryArray) -> pa.DictionaryArray:
-    newer = is_one_of(schema, [text for text in schema.dictionary.to_pylist() if not _is_ours(text)])
+    newer = is_one_of(schema, [text for text in schema.dictionary.to_pylist() if not _is_known_version(text)])
     if not newer.any():
         return kinds
     indices = pc.if_else(pa.array(newer), pa.scalar(None, pa.int32()), kinds.indices)
     return pa.DictionaryArray.from_arrays(indices, kinds.dictionary)
 
 
-def _is_ours(schema: str) -> bool:
+def _is_known_version(schema: str) -> bool:
     try:
         return int(schema) <= SCHEMA_VERSION
     except ValueError:

@@ -83,20 +83,20 @@ def of_partition(partition: Partition) -> Iterator[pa.RecordBatch]:
     # Imported only in tasks: planning an audit does not need it.
     from mqproof.spark_audit.passes import loops, traffic
 
-    told = partition.told
-    if not len(told):
+    batch = partition.batch
+    if not len(batch):
         return
-    is_rare = _is_rare(told)
-    columns = [loops.numbers(told[name]).values for name in _EXTENTS]
-    which, firsts = partition.alike
+    is_rare = _is_rare(batch)
+    columns = [loops.numbers(batch[name]).values for name in _EXTENTS]
+    which, firsts = partition.equal_rows
     rows, least, most = traffic.extents(which, is_rare, columns)
     some = np.flatnonzero(rows)
-    yield _profile(told, firsts[some], rows[some], list(zip(least[:, some], most[:, some], strict=True)))
+    yield _profile(batch, firsts[some], rows[some], list(zip(least[:, some], most[:, some], strict=True)))
     rare = np.flatnonzero(is_rare)
     if len(rare):
         texts = [_json(row) for row in partition.rows(rare).to_pylist()]
         once = [(column[rare], column[rare]) for column in columns]
-        yield _profile(told, rare, np.ones(len(rare), np.int64), once, texts)
+        yield _profile(batch, rare, np.ones(len(rare), np.int64), once, texts)
 
 
 def _json(row: dict[str, Any]) -> str:
@@ -105,15 +105,15 @@ def _json(row: dict[str, Any]) -> str:
 
 
 def _profile(
-    told: pa.RecordBatch,
+    batch: pa.RecordBatch,
     at: Numbers,
     rows: Numbers,
     extents: Sequence[tuple[Numbers, Numbers]],
     rare: Sequence[str] | None = None,
 ) -> pa.RecordBatch:
     """Return one row for each index in `at`, with the keys of that row."""
-    keys = told.select(_KEYS).take(pa.array(at))
-    placed = told["queue_offset"].take(pa.array(at)).is_valid()
+    keys = batch.select(_KEYS).take(pa.array(at))
+    placed = batch["queue_offset"].take(pa.array(at)).is_valid()
     columns = {name: keys[name] for name in _KEYS} | {"placed": placed, "rows": pa.array(rows)}
     for (name, ends), (low, high) in zip(_EXTENTS.items(), extents, strict=True):
         for end, values in zip(ends, (low, high), strict=True):
@@ -122,9 +122,9 @@ def _profile(
     return pa.RecordBatch.from_pydict(columns | {"part": pa.array(["profile"] * len(rows))})
 
 
-def _is_rare(told: pa.RecordBatch) -> npt.NDArray[np.bool_]:
-    is_reset = is_one_of(told["kind"], [Kind.OFFSET_COMMIT]) & np.asarray(told["reset"])
-    is_rare: npt.NDArray[np.bool_] = is_one_of(told["kind"], RARE_KINDS) | is_reset
+def _is_rare(batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
+    is_reset = is_one_of(batch["kind"], [Kind.OFFSET_COMMIT]) & np.asarray(batch["reset"])
+    is_rare: npt.NDArray[np.bool_] = is_one_of(batch["kind"], RARE_KINDS) | is_reset
     return is_rare
 
 
@@ -202,9 +202,9 @@ def overview(profiled: DataFrame) -> Overview:
     )
 
 
-def _brokers(told: set[tuple[str, str]]) -> tuple[str, ...]:
+def _brokers(nodes: set[tuple[str, str]]) -> tuple[str, ...]:
     """Return the brokers, given (node, kind) pairs."""
-    stores = {node for node, kind in told if kind in BROKER_KINDS and kind != Kind.RECOVER}
-    started = {node for node, kind in told if kind == Kind.RECOVER}
-    name_servers = {node for node, kind in told if kind in _OF_NAME_SERVERS}
+    stores = {node for node, kind in nodes if kind in BROKER_KINDS and kind != Kind.RECOVER}
+    started = {node for node, kind in nodes if kind == Kind.RECOVER}
+    name_servers = {node for node, kind in nodes if kind in _OF_NAME_SERVERS}
     return tuple(sorted(stores | (started - name_servers)))

@@ -18,7 +18,7 @@ from mqproof.spark_audit.passes.loops import (
     compiled,
     hashes,
     is_among,
-    is_told,
+    is_present,
     meanings,
     mixed,
     number,
@@ -37,26 +37,26 @@ def of_partition(
     Selected are rows whose bucket (by `prefix`) or, if `prefix` is None, message id is in `chosen`. Also
     selected are rows whose node and number, without its last `bits`, are in `numbered`.
     """
-    told = partition.told
-    node = meanings(told["node"], number)[codes(told["node"])]
-    is_chosen = is_named(told, chosen, prefix)
-    is_chosen |= is_among(_keys(node, numbers(told["seq"]).values >> bits), *set_of(_numbered(numbered)))
+    batch = partition.batch
+    node = meanings(batch["node"], number)[codes(batch["node"])]
+    is_chosen = is_named(batch, chosen, prefix)
+    is_chosen |= is_among(_keys(node, numbers(batch["seq"]).values >> bits), *set_of(_numbered(numbered)))
     return np.flatnonzero(is_chosen)
 
 
-def is_named(told: pa.RecordBatch, chosen: pa.ChunkedArray, prefix: int | None) -> Flags:
+def is_named(batch: pa.RecordBatch, chosen: pa.ChunkedArray, prefix: int | None) -> Flags:
     """Return which rows have an id whose bucket (by `prefix`) is in `chosen`.
 
     Without a prefix, the id itself must be in `chosen`.
     """
-    most, of_ids = (MOST, texts(told["msg_id"])) if prefix is None else cut_ids(told, prefix)
+    most, of_ids = (MOST, texts(batch["msg_id"])) if prefix is None else cut_ids(batch, prefix)
     wanted = set_of(hashes(MOST, *texts(_whole(chosen))))
-    return is_told(told["msg_id"]) & is_among(hashes(most, *of_ids), *wanted)
+    return is_present(batch["msg_id"]) & is_among(hashes(most, *of_ids), *wanted)
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:
-    told = column.combine_chunks()
-    return told.combine_chunks() if isinstance(told, pa.ChunkedArray) else told
+    combined = column.combine_chunks()
+    return combined.combine_chunks() if isinstance(combined, pa.ChunkedArray) else combined
 
 
 def _numbered(rows: pa.Table) -> Hashes:

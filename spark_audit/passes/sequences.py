@@ -28,7 +28,7 @@ from mqproof.spec.events import Kind
 
 SEQUENCE: Final = ("kind", "node", "group", "broker", "topic", "queue_id")
 
-_STRETCH_BITS: Final = 16
+_COARSE_BITS: Final = 16
 """Spark looks up stretches by ranges of 2^16 numbers."""
 _NUMBERS_MAX: Final = 1 << 18
 """Up to about this many numbers, each is looked up individually; above it, ranges of numbers are."""
@@ -36,7 +36,7 @@ _NUMBERS_MAX: Final = 1 << 18
 _NUMBERED: Final = f"kind IN ({quoted(Kind.DELIVER, Kind.OFFSET_COMMIT)}) AND queue_offset IS NOT NULL"
 """Condition for rows that belong to a sequence."""
 
-_TOLD: Final = ("kind", "node", "stated", "group", "topic", "queue_id")
+_TEXT_COLUMNS: Final = ("kind", "node", "stated", "group", "topic", "queue_id")
 _NUMBERS: Final = {
     "seq": ("seq_min", "seq_max"), "queue_offset": ("offset_min", "offset_max"), "ts": ("first_ts", "last_ts")
 }  # fmt: skip
@@ -48,45 +48,45 @@ def of_partition(partition: Partition) -> Iterator[pa.RecordBatch]:
     # Imported only in tasks: planning an audit does not need it.
     from mqproof.spark_audit.passes import loops
 
-    told = partition.told
+    batch = partition.batch
     begins, ends = partition.runs
-    first = told.select(_TOLD).take(pa.array(begins))
-    runs = {name: first[name] for name in _TOLD} | {"part": pa.array(["run"] * len(first))}
+    first = batch.select(_TEXT_COLUMNS).take(pa.array(begins))
+    runs = {name: first[name] for name in _TEXT_COLUMNS} | {"part": pa.array(["run"] * len(first))}
     for name, (low, high) in _NUMBERS.items():
-        values = loops.numbers(told[name]).values
+        values = loops.numbers(batch[name]).values
         runs |= {low: pa.array(values[begins]), high: pa.array(values[ends])}
     yield pa.RecordBatch.from_pydict(runs)
 
 
-def odd_steps(events: DataFrame, stretched: DataFrame) -> DataFrame:
+def irregular_steps(events: DataFrame, ranges: DataFrame) -> DataFrame:
     """Return deliveries that do not follow the previous one, and commits that go back.
 
-    The columns `previous` and `from_ts` describe the previous row. `stretched` are the stretches of the runs
-    of all splits of the events' log.
+    The columns `previous` and `from_ts` describe the previous row. `ranges` are those of the runs of all
+    splits of the log.
     """
-    rows = events.join(f.broadcast(_by_number(stretched)), _is_within())
+    rows = events.join(f.broadcast(_by_number(ranges)), _is_within())
     in_order = Window.partitionBy(*SEQUENCE, "begin_seq").orderBy("seq")
     steps = rows.withColumn("previous", f.lag("queue_offset").over(in_order)).withColumn(
         "from_ts", f.lag("ts").over(in_order)
     )
     is_delivery = f.col("kind") == Kind.DELIVER
-    return steps.where(_is_odd(is_delivery, f.col("previous"), f.col("queue_offset"))).drop(
+    return steps.where(_is_irregular(is_delivery, f.col("previous"), f.col("queue_offset"))).drop(
         "of_sequence", "begin_seq", "end_seq", "at"
     )
 
 
-def stretches(runs: DataFrame) -> DataFrame:
+def find_irregular_ranges(runs: DataFrame) -> DataFrame:
     """Return the ranges of numbers that must be read row by row: SEQUENCE, begin_seq, end_seq, spans.
 
-    The stretches of a sequence do not overlap. `spans` are the ranges within a stretch that can hold rows of
-    the sequence.
+    The ranges of a sequence do not overlap. `spans` are the parts of a range that can hold rows of the
+    sequence.
     """
-    return _stretches(runs.withColumn("is_delivery", f.col("kind") == Kind.DELIVER))
+    return _irregular_ranges(runs.withColumn("is_delivery", f.col("kind") == Kind.DELIVER))
 
 
-def _by_number(stretched: DataFrame) -> DataFrame:
-    """Return stretches in the form in which _is_within looks them up."""
-    return stretched.select(
+def _by_number(ranges: DataFrame) -> DataFrame:
+    """Return the ranges in the form in which _is_within looks them up."""
+    return ranges.select(
         _sequence().alias("of_sequence"),
         "begin_seq",
         "end_seq",
@@ -96,7 +96,7 @@ def _by_number(stretched: DataFrame) -> DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class Numbered:
-    """Selects the rows of a log that belong to the stretches, and possibly others.
+    """Selects the rows of a log in the ranges, and possibly others.
 
     Looking up a row by node and number costs a fraction of comparing it with a sequence.
     """
@@ -108,17 +108,17 @@ class Numbered:
     """node, begin_seq, end_seq: the spans that contain rows which are not the end of a run."""
 
 
-def numbered(stretched: DataFrame) -> Numbered:
-    """Return the numbers of the rows in the stretches. Runs a job."""
-    told = stretched.select("node", f.inline("spans")).toArrow()
-    begin, end = (told[name].to_numpy() for name in ("begin_seq", "end_seq"))
-    within = told.filter(pa.array(begin < end))
+def numbered(ranges: DataFrame) -> Numbered:
+    """Return the numbers of the rows in the ranges. Runs a job."""
+    spans = ranges.select("node", f.inline("spans")).toArrow()
+    begin, end = (spans[name].to_numpy() for name in ("begin_seq", "end_seq"))
+    within = spans.filter(pa.array(begin < end))
     bits = int((end - begin).sum(dtype=float) / _NUMBERS_MAX).bit_length()
     begin, counts = begin >> bits, (end >> bits) - (begin >> bits) + 1
     before = np.cumsum(counts) - counts
     number = np.repeat(begin - before, counts) + np.arange(counts.sum())
     which = np.repeat(np.arange(len(counts)), counts)
-    return Numbered(pa.table({"node": told["node"].take(pa.array(which)), "number": number}), bits, within)
+    return Numbered(pa.table({"node": spans["node"].take(pa.array(which)), "number": number}), bits, within)
 
 
 def _is_within() -> Column:
@@ -142,15 +142,15 @@ def _sequence() -> Column:
     return f.xxhash64(*texts, f.coalesce(SEQUENCE[-1], f.lit(-1)))
 
 
-def _is_odd(is_delivery: Column, previous: Column, offset: Column) -> Column:
+def _is_irregular(is_delivery: Column, previous: Column, offset: Column) -> Column:
     return (offset < previous) | (is_delivery & (offset > previous + 1))
 
 
 def _coarse(name: str) -> Column:
-    return f.shiftright(name, _STRETCH_BITS)
+    return f.shiftright(name, _COARSE_BITS)
 
 
-def _stretches(runs: DataFrame) -> DataFrame:
+def _irregular_ranges(runs: DataFrame) -> DataFrame:
     """Compute the stretches; begin_seq and end_seq are inclusive."""
     by_seq = Window.partitionBy(*SEQUENCE).orderBy("seq_min", "offset_min")
     before = by_seq.rowsBetween(Window.unboundedPreceding, -1)
@@ -161,20 +161,20 @@ def _stretches(runs: DataFrame) -> DataFrame:
         f.lag("offset_max").over(by_seq).alias("offset_before"),
         f.lead("seq_min").over(by_seq).alias("seq_after"),
     )
-    apart = f.coalesce(f.col("seq_min") > f.col("seq_before"), f.lit(True)) & f.coalesce(
+    is_separate = f.coalesce(f.col("seq_min") > f.col("seq_before"), f.lit(True)) & f.coalesce(
         f.col("seq_after") > f.col("seq_max"), f.lit(True)
     )
     # Otherwise an earlier run ends after the previous one does.
     adjoins = f.coalesce(f.col("seq_max_before") == f.col("seq_before"), f.lit(True))
     follows = ~f.coalesce(
-        _is_odd(f.col("is_delivery"), f.col("offset_before"), f.col("offset_min")), f.lit(False)
+        _is_irregular(f.col("is_delivery"), f.col("offset_before"), f.col("offset_min")), f.lit(False)
     )
-    doubtful = placed.where(~(apart & adjoins & follows)).select(
+    suspects = placed.where(~(is_separate & adjoins & follows)).select(
         *SEQUENCE,
         f.least("seq_min", "seq_before").alias("begin_seq"),
         # If runs do not overlap, only the step from one to the next can be odd.
-        f.when(apart, f.col("seq_min")).otherwise(f.col("seq_max")).alias("end_seq"),
-        apart.alias("apart"),
+        f.when(is_separate, f.col("seq_min")).otherwise(f.col("seq_max")).alias("end_seq"),
+        is_separate.alias("apart"),
     )
     begin, end = f.col("begin_seq"), f.col("end_seq")
     spans = f.when(f.col("apart"), f.array(_span(begin, begin), _span(end, end))).otherwise(
@@ -183,7 +183,7 @@ def _stretches(runs: DataFrame) -> DataFrame:
     by_begin = Window.partitionBy(*SEQUENCE).orderBy("begin_seq", "end_seq")
     earlier = by_begin.rowsBetween(Window.unboundedPreceding, -1)
     is_new = f.coalesce(f.col("begin_seq") > f.max("end_seq").over(earlier), f.lit(True)).cast("int")
-    numbered = doubtful.withColumn("is_new", is_new).withColumn("stretch", f.sum("is_new").over(by_begin))
+    numbered = suspects.withColumn("is_new", is_new).withColumn("stretch", f.sum("is_new").over(by_begin))
     return numbered.groupBy(*SEQUENCE, "stretch").agg(
         f.min("begin_seq").alias("begin_seq"),
         f.max("end_seq").alias("end_seq"),

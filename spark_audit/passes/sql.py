@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from mqproof.spark_audit.passes.partial_aggregates import unpacked
-from mqproof.spark_audit.passes.tasks import Batches, gathered, said, shaped, splits_of_tasks, why
+from mqproof.spark_audit.passes.tasks import Batches, first_line, gathered, shaped, splits_of_tasks, why
 from mqproof.spark_audit.sources.splits import ROW, Split, SplitError, Tasks
 from mqproof.spec.events import COLUMNS, NUMBER_MAX, REQUIRED, Kind
 
@@ -74,13 +74,13 @@ def of_files(work: Work, tasks: Tasks) -> Callable[[Batches], Batches]:
 
 
 def _of_file(connection: "DuckDBPyConnection", work: Work, split: Split) -> Batches:
-    with _blamed(split.file.path):
+    with _naming_file(split.file.path):
         connection.execute(_view(connection, split))
-        yield from _asked(connection, work)
+        yield from _results(connection, work)
 
 
 @contextmanager
-def _blamed(path: Path) -> Iterator[None]:
+def _naming_file(path: Path) -> Iterator[None]:
     import duckdb
 
     try:
@@ -88,7 +88,7 @@ def _blamed(path: Path) -> Iterator[None]:
     except duckdb.OutOfMemoryException:
         raise
     except duckdb.ConversionException as error:
-        raise SplitError(f"{path}: a value does not fit its column: {said(error)}") from None
+        raise SplitError(f"{path}: a value does not fit its column: {first_line(error)}") from None
     except duckdb.Error as error:
         if os.strerror(errno.ENOSPC) in str(error):
             raise  # The disk that DuckDB spills to is full.
@@ -99,8 +99,8 @@ def evaluated(expression: str, rows: pa.RecordBatch) -> pa.Array:
     """Evaluate an SQL expression for each row."""
     connection = _of_worker()
     connection.register("given", pa.Table.from_batches([rows]))
-    told = connection.sql(f"SELECT {expression} AS value FROM given").to_arrow_table()
-    return told["value"].combine_chunks()
+    result = connection.sql(f"SELECT {expression} AS value FROM given").to_arrow_table()
+    return result["value"].combine_chunks()
 
 
 @cache
@@ -127,7 +127,7 @@ def of_rows(work: Work) -> Callable[[Batches], Batches]:
         with _opened(work) as connection:
             for table in gathered(batches):
                 connection.register("log", table)
-                yield from _asked(connection, work)
+                yield from _results(connection, work)
 
     return run
 
@@ -182,7 +182,7 @@ def _view(connection: "DuckDBPyConnection", split: Split) -> str:
     return f"CREATE OR REPLACE TEMP VIEW log AS {rows}"
 
 
-def _asked(connection: "DuckDBPyConnection", work: Work) -> Batches:
+def _results(connection: "DuckDBPyConnection", work: Work) -> Batches:
     for query in work.queries:
         for batch in connection.sql(query).to_arrow_reader(_BATCH_ROWS):
             yield shaped(batch, work.schema)

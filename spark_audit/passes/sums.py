@@ -65,16 +65,19 @@ TALLIED: Final = tuple(_TALLIES)
 
 _IS_CLEAN: Final = """
     cut = 0
-    -- Delivered though never sent, or though its producer does not know: NoPhantom's to tell.
+    -- A delivery without a send, or with an unknown outcome, is judged by NoPhantom.
     AND (deliveries = 0 OR (sends > 0 AND (acked + soft_acked > 0 OR unknown = 0)))
     AND ((deliveries = owed AND handed = owed_xor) OR (acked + soft_acked = 0 AND deliveries = 0))"""
 
-_IS_TOLD: Final = "NOT clean OR sampled OR sends > 1 OR (acked = 0 AND deliveries = 0)"
+_IS_RETURNED: Final = "NOT clean OR sampled OR sends > 1 OR (acked = 0 AND deliveries = 0)"
 """Condition for the messages whose sums are returned."""
 
 
-def _judge(bucket: str, sample: int, *, all_told: bool) -> str:
-    """Return the query that judges the results of `ask`: a row for each message, and the tallies of all."""
+def _judge(bucket: str, sample: int, *, return_all: bool) -> str:
+    """Return the query that judges the results of `aggregate_messages`.
+
+    It returns a row for each message, and the tallies of all messages.
+    """
     sums = [
         *(f"min({name}) AS {name}" for name in FIRST),
         *(f"sum({name})::BIGINT AS {name}" for name in COUNTS),
@@ -84,21 +87,21 @@ def _judge(bucket: str, sample: int, *, all_told: bool) -> str:
     ]
     tallies = [f"count(*) FILTER ({condition}) AS {name}" for name, condition in _TALLIES.items()]
     own = ", ".join(("msg_id", *FIRST, *COUNTS, "clean", "sampled"))
-    is_told = "true" if all_told else _IS_TOLD
+    is_returned = "true" if return_all else _IS_RETURNED
     return f"""
-WITH told AS (
+WITH sums AS (
     SELECT msg_id, {", ".join(sums)} FROM log GROUP BY msg_id
-), debts AS (
+), expected AS (
     SELECT {NUMBERED.format("subscribed_topic")} AS topic, count(*) AS owed,
         bit_xor({NUMBERED.format('"group"')}) AS owed_xor
     FROM readers GROUP BY ALL
-), owing AS (
-    SELECT told.*, coalesce(owed, 0) AS owed, coalesce(owed_xor, 0) AS owed_xor
-    FROM told LEFT JOIN debts USING (topic)
+), with_expected AS (
+    SELECT sums.*, coalesce(owed, 0) AS owed, coalesce(owed_xor, 0) AS owed_xor
+    FROM sums LEFT JOIN expected USING (topic)
 ), judged AS MATERIALIZED (
-    SELECT *, ({_IS_CLEAN}) AS clean, {in_sample(bucket, sample)} AS sampled FROM owing
+    SELECT *, ({_IS_CLEAN}) AS clean, {in_sample(bucket, sample)} AS sampled FROM with_expected
 )
-SELECT 'message' AS part, {own} FROM judged WHERE {is_told}
+SELECT 'message' AS part, {own} FROM judged WHERE {is_returned}
 UNION ALL BY NAME
 SELECT 'tally' AS part, {", ".join(tallies)} FROM judged"""
 
@@ -115,7 +118,7 @@ JUDGED: Final = t.StructType(
 """Schema of the results of `judge`, by `part`: messages and tallies."""
 
 
-def ask(log: EventLog, known: Known, prefix: int, buckets: pa.Table | None) -> DataFrame:
+def aggregate_messages(log: EventLog, known: Known, prefix: int, buckets: pa.Table | None) -> DataFrame:
     """Aggregate each message over the splits of a log, or only those of the buckets in `buckets` (`text`)."""
     number = parts(log, _PART_ROWS)
     chosen = None if buckets is None else buckets["text"]
@@ -129,10 +132,10 @@ def ask(log: EventLog, known: Known, prefix: int, buckets: pa.Table | None) -> D
     return fold(log, [summed], from_arrow_schema(PARTIAL_AGGREGATES), _COLUMNS)
 
 
-def judge(summed: DataFrame, known: Known, prefix: int, sample: int, *, all_told: bool) -> DataFrame:
+def judge(summed: DataFrame, known: Known, prefix: int, sample: int, *, return_all: bool) -> DataFrame:
     """Return the messages that may need an exact check, or all messages, with the tallies of all.
 
-    The schema is JUDGED. `summed` is the result of `ask`.
+    The schema is JUDGED. `summed` is the result of `aggregate_messages`.
     """
-    query = _judge(bucket_text(prefix), sample, all_told=all_told)
+    query = _judge(bucket_text(prefix), sample, return_all=return_all)
     return merged(summed, query, JUDGED, {"readers": known.readers})

@@ -10,7 +10,7 @@ from mqproof.spark_audit.sources.splits import Split, Tasks
 
 Batches = Iterator[pa.RecordBatch]
 
-_HANDED_ROWS: Final = 1 << 20
+_TABLE_ROWS: Final = 1 << 20
 """Rows that Spark passes to a task are processed in batches of about this size."""
 
 
@@ -26,7 +26,7 @@ def gathered(batches: Batches) -> Iterator[pa.Table]:
     held: list[pa.RecordBatch] = []
     for batch in batches:
         held.append(batch)
-        if sum(map(len, held)) >= _HANDED_ROWS:
+        if sum(map(len, held)) >= _TABLE_ROWS:
             yield pa.Table.from_batches(held)
             held = []
     if held:
@@ -49,8 +49,8 @@ def why(path: Path, error: Exception) -> str:
         path.open("rb").close()
     except OSError as refused:
         return refused.strerror or type(refused).__name__
-    return f"damaged, cannot be read to its end: {said(error)}"
+    return f"damaged, cannot be read to the end: {first_line(error)}"
 
 
-def said(error: Exception) -> str:
+def first_line(error: Exception) -> str:
     return str(error).partition("\n")[0]

@@ -20,7 +20,7 @@ from mqproof.spark_audit.passes.loops import (
     Ints,
     codes,
     compiled,
-    is_told,
+    is_present,
     meanings,
     mixed,
     numbers,
@@ -34,21 +34,23 @@ _HALF: Final = Hash(32)
 _LOW_HALF: Final = Hash(0xFFFFFFFF)
 
 
-def alike(told: pa.RecordBatch) -> tuple[Ints, Ints]:
+def equal_rows(batch: pa.RecordBatch) -> tuple[Ints, Ints]:
     """Return a number for each row, from 0, which is equal for rows with the same key.
 
     Also return the first row of each number. The key is kind, node, stated broker, group, topic, queue, and
     whether the row has a queue offset.
     """
-    queue_id, has_queue = numbers(told["queue_id"])
+    queue_id, has_queue = numbers(batch["queue_id"])
     kind, node, stated, group, topic = (
-        codes(told[name]) for name in ("kind", "node", "stated", "group", "topic")
+        codes(batch[name]) for name in ("kind", "node", "stated", "group", "topic")
     )
-    return _alike(kind, node, stated, group, topic, queue_id, has_queue, is_told(told["queue_offset"]))
+    return _equal_rows(
+        kind, node, stated, group, topic, queue_id, has_queue, is_present(batch["queue_offset"])
+    )
 
 
 @compiled
-def _alike(
+def _equal_rows(
     kind: Codes,
     node: Codes,
     stated: Codes,
@@ -148,10 +150,10 @@ def values_of(
 
 @compiled
 def _values_of(offsets: Codes, keys: Codes, values: Codes, which: Ints, wanted: int) -> npt.NDArray[np.int32]:
-    told = np.full((wanted, len(offsets) - 1), NONE, np.int32)
+    found = np.full((wanted, len(offsets) - 1), NONE, np.int32)
     for row in range(len(offsets) - 1):
         for entry in range(offsets[row], offsets[row + 1]):
             key = which[keys[entry]]
             if key != NONE:
-                told[key, row] = values[entry]
-    return told
+                found[key, row] = values[entry]
+    return found

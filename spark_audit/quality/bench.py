@@ -32,7 +32,7 @@ from pyspark.sql import functions as f
 from mqproof.spark_audit.audit import audit, violations
 from mqproof.spark_audit.evidence.options import Options
 from mqproof.spark_audit.generator import scenario
-from mqproof.spark_audit.generator.generate import Wish, generate
+from mqproof.spark_audit.generator.generate import LogRequest, generate
 from mqproof.spark_audit.generator.truth import Comparison, compare, read_truth
 from mqproof.spark_audit.passes.sql import quoted
 from mqproof.spark_audit.quality import decode_bench as decode
@@ -61,7 +61,7 @@ BY_MESSAGE: Final = "by message"
 SIDES: Final = (SCAN, BY_MESSAGE, CLEAN, DIRTY, "worst case", DUCKDB, DUCKDB_DIRTY)
 _OF_SPARK: Final = (SCAN, BY_MESSAGE)
 _OF_DIRTY: Final = (DIRTY, DUCKDB_DIRTY)
-_THEIRS: Final = (DUCKDB, DUCKDB_DIRTY)
+_OF_DUCKDB: Final = (DUCKDB, DUCKDB_DIRTY)
 
 
 class SideError(ValueError):
@@ -100,11 +100,13 @@ class Measured:
         pairs = [(a, b) for a, b in ((DUCKDB, CLEAN), (DUCKDB_DIRTY, DIRTY)) if {a, b} <= self.found.keys()]
         if not pairs:
             return None
-        theirs, ours = ([row for side in log for row in self.found[side]] for log in zip(*pairs, strict=True))
-        return compare(theirs, ours)
+        duckdb_rows, audit_rows = (
+            [row for side in log for row in self.found[side]] for log in zip(*pairs, strict=True)
+        )
+        return compare(duckdb_rows, audit_rows)
 
 
-Tell = Callable[[str, int, Cost, Cost | None], None]
+Report = Callable[[str, int, Cost, Cost | None], None]
 """Receives a side's name, the number of events, its cost, and the cost of the bare scan."""
 
 
@@ -114,7 +116,7 @@ def measure(
     seed: int = 1,
     memory: str = "6g",
     sides: Collection[str] = SIDES,
-    tell: Tell = lambda *_: None,
+    report: Report = lambda *_: None,
     log: Path | None = None,
 ) -> Measured:
     """Generate a clean and a dirty log, and measure the sides. Stops its Spark session.
@@ -132,17 +134,17 @@ def measure(
         input_bytes = _bytes(log) if log else events * _EVENT_BYTES
         spark = open_session(SessionOptions(memory=memory, input_bytes=input_bytes))
         try:
-            clock = _Clock(_java_pid(spark), tell)
+            clock = _Clock(_java_pid(spark), report)
             if not log:
-                clock.cost("generate", lambda: generate(spark, Wish(events, {}, seed), clean))
+                clock.cost("generate", lambda: generate(spark, LogRequest(events, {}, seed), clean))
             clock.events = sum(pq.read_metadata(file).num_rows for file in _files(clean))
             if any(side in _OF_DIRTY for side in sides):
-                generate(spark, Wish(events, dict.fromkeys(INJECTED, injected), seed), dirty)
+                generate(spark, LogRequest(events, dict.fromkeys(INJECTED, injected), seed), dirty)
             found: dict[str, list[dict[str, Any]]] = {}
             is_warmed = clock.events <= _WARM_EVENTS_MAX
             if of_spark := [side for side in _OF_SPARK if side in sides]:
-                with ProcessPoolExecutor(1, get_context("spawn")) as apart:
-                    costs = apart.submit(
+                with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+                    costs = pool.submit(
                         _of_spark, clean, scratch, of_spark, memory, is_warmed=is_warmed
                     ).result()
                 for side, cost in costs.items():
@@ -152,7 +154,7 @@ def measure(
                     continue
                 if side == CLEAN and is_warmed:
                     work()
-                violated = clock.cost(side, work, ours=side in _THEIRS)
+                violated = clock.cost(side, work, in_process=side in _OF_DUCKDB)
                 if violated is not None:
                     found[side] = violated
             return Measured(
@@ -182,8 +184,8 @@ def _work(spark: SparkSession, clean: Path, dirty: Path, scratch: Path) -> dict[
     """Return the work of each side, given the files of the logs."""
 
     def audited(log: Path, *, exact: bool | None = None) -> list[dict[str, Any]]:
-        told = read(spark, [str(log)], scratch).told
-        return violations(audit(told, scratch, options=Options(exact=exact), pictures=False))
+        event_log = read(spark, [str(log)], scratch).event_log
+        return violations(audit(event_log, scratch, options=Options(exact=exact), pictures=False))
 
     return {
         CLEAN: lambda: audited(clean),
@@ -219,16 +221,16 @@ class _Clock:
 
     java: int
     """Process id of Spark's JVM."""
-    tell: Tell
+    report: Report
     events: int = 0
     costs: dict[str, Cost] = field(default_factory=dict)
 
-    def cost(self, name: str, work: Callable[[], Any], *, ours: bool = False) -> Any:
+    def cost(self, name: str, work: Callable[[], Any], *, in_process: bool = False) -> Any:
         """Measure `work` and return its result.
 
-        The CPU time is that of the JVM with its workers, or, with `ours`, of this process.
+        The CPU time is that of the JVM with its workers, or, with `in_process`, of this process.
         """
-        pid, workers = (os.getpid(), False) if ours else (self.java, True)
+        pid, workers = (os.getpid(), False) if in_process else (self.java, True)
         began = time.monotonic()
         with _Processor(pid, workers=workers) as processor:
             result = work()
@@ -239,7 +241,7 @@ class _Clock:
     def take(self, name: str, cost: Cost) -> None:
         """Record a cost that was measured elsewhere."""
         self.costs[name] = cost
-        self.tell(name, self.events, cost, self.costs.get(SCAN))
+        self.report(name, self.events, cost, self.costs.get(SCAN))
 
 
 def _scan(rows: DataFrame) -> None:
@@ -289,7 +291,7 @@ class _Processor:
         self._watcher = threading.Thread(target=self._watch, daemon=True)
 
     def __enter__(self) -> "_Processor":
-        self._look()
+        self._measure()
         self._before = sum(self._ticks.values())
         self._watcher.start()
         return self
@@ -297,7 +299,7 @@ class _Processor:
     def __exit__(self, *_: object) -> None:
         self._is_done.set()
         self._watcher.join()
-        self._look()
+        self._measure()
 
     @property
     def seconds(self) -> float:
@@ -306,9 +308,9 @@ class _Processor:
 
     def _watch(self) -> None:
         while not self._is_done.wait(0.2):
-            self._look()
+            self._measure()
 
-    def _look(self) -> None:
+    def _measure(self) -> None:
         waiting = [self._pid]
         while waiting:
             pid = waiting.pop()
@@ -354,14 +356,14 @@ def bench(
     possible = [side for side in SIDES if not (log and side in _OF_DIRTY)]
     sides = sides or possible
     if unknown := [side for side in sides if side not in possible]:
-        raise SideError(f"{', '.join(unknown)}: no such side, expected some of {'; '.join(possible)}")
+        raise SideError(f"{', '.join(unknown)}: unknown variant, expected some of {'; '.join(possible)}")
     say(f"audit of {log or f'about {events} events'}, local[2], Spark {pyspark.__version__}")
 
-    def tell(*told: Any) -> None:
-        say(_line(*told))
+    def report(*args: Any) -> None:
+        say(_line(*args))
 
     # Eight kinds of anomalies: 1,000 in total, if the log has room for them.
-    measured = measure(events, injected=min(125, events // 40_000), sides=sides, tell=tell, log=log)
+    measured = measure(events, injected=min(125, events // 40_000), sides=sides, report=report, log=log)
     say(
         f"  {measured.events} events, {measured.log_bytes / measured.events:.1f} bytes each in Parquet;"
         f" Spark's process had {measured.memory_bytes >> 20} MiB at most"
@@ -387,7 +389,7 @@ def _line(name: str, events: int, cost: Cost, scan: Cost | None) -> str:
 def _found(measured: Measured) -> list[str]:
     lines = []
     if measured.truth:
-        exact = "exactly the planted ones" if measured.truth.exact else "NOT the planted ones"
+        exact = "exactly the injected ones" if measured.truth.exact else "NOT the injected ones"
         lines.append(f"{measured.truth.expected} violations in the dirty log, {exact}")
     if CLEAN in measured.found:
         lines.append(f"{measured.clean_findings} violations in the clean log")
@@ -411,8 +413,8 @@ def _plan(measured: Measured) -> list[str]:
 
 def _decoding(body_bytes: int) -> str:
     log = decode.measure(body_bytes)
-    cat, ours = (log.mebibytes / seconds for seconds in (log.cat_seconds, log.decode_seconds))
+    cat, rate = (log.mebibytes / seconds for seconds in (log.cat_seconds, log.decode_seconds))
     return (
-        f"  {body_bytes:5} B bodies {ours:8.0f} MiB/s {log.records / log.decode_seconds:10.0f} records/s"
-        f"   cat {cat:.0f} MiB/s, ratio {cat / ours:.1f}"
+        f"  {body_bytes:5} B bodies {rate:8.0f} MiB/s {log.records / log.decode_seconds:10.0f} records/s"
+        f"   cat {cat:.0f} MiB/s, ratio {cat / rate:.1f}"
     )

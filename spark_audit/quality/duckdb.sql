@@ -59,27 +59,27 @@ FROM named WHERE kind = 'deliver' AND queue_offset IS NOT NULL GROUP BY ALL;
 CREATE TEMP TABLE audience AS
 SELECT topic, list(DISTINCT "group") AS subscribed FROM reach WHERE NOT starts_with(topic, '%RETRY%') GROUP BY topic;
 
--- One aggregation by message, which leaves the few that need a look.
-CREATE TEMP TABLE doubtful AS
+-- One aggregation by message, which leaves the few messages that need an exact check.
+CREATE TEMP TABLE ambiguous AS
 WITH messages AS (
     SELECT msg_id, any_value(topic) FILTER (kind <> 'deliver') AS topic,
         count(*) FILTER (kind = 'send') AS sends,
         count(*) FILTER (kind = 'send_ack') AS acked,
         count(*) FILTER (kind = 'deliver') AS deliveries,
-        bit_xor(hash("group")) FILTER (kind = 'deliver') AS handed
+        bit_xor(hash("group")) FILTER (kind = 'deliver') AS delivered_to
     FROM log WHERE kind IN ('send', 'send_ack', 'append', 'deliver') GROUP BY msg_id
-), owed AS (
-    SELECT topic, len(subscribed) AS groups, list_reduce(list_transform(subscribed, lambda g: hash(g)), lambda a, b: xor(a, b)) AS handed
+), expected AS (
+    SELECT topic, len(subscribed) AS groups, list_reduce(list_transform(subscribed, lambda g: hash(g)), lambda a, b: xor(a, b)) AS delivered_to
     FROM audience
 )
-SELECT msg_id FROM messages LEFT JOIN owed USING (topic)
+SELECT msg_id FROM messages LEFT JOIN expected USING (topic)
 WHERE NOT ((acked = 0 AND deliveries = 0)
-    OR (sends > 0 AND deliveries = coalesce(groups, 0) AND messages.handed IS NOT DISTINCT FROM owed.handed))
+    OR (sends > 0 AND deliveries = coalesce(groups, 0) AND messages.delivered_to IS NOT DISTINCT FROM expected.delivered_to))
 UNION SELECT msg_id FROM lost_appends;
 
-CREATE TEMP TABLE doubted AS
+CREATE TEMP TABLE ambiguous_events AS
 SELECT named.*, lost.seq IS NOT NULL AS cut, modes.mode
-FROM named SEMI JOIN doubtful USING (msg_id)
+FROM named SEMI JOIN ambiguous USING (msg_id)
 LEFT JOIN lost_appends lost ON named.kind = 'append' AND lost.node = named.node AND lost.seq = named.seq
 LEFT JOIN modes ON named.kind = 'append' AND modes.node = named.node;
 
@@ -97,7 +97,7 @@ SELECT msg_id, max(topic) FILTER (kind <> 'deliver') AS topic,
     list(DISTINCT {broker: broker, queue_id: queue_id, queue_offset: queue_offset})
         FILTER (kind IN ('send_ack', 'append') AND queue_offset IS NOT NULL) AS places,
     coalesce(list(DISTINCT "group") FILTER (kind = 'deliver'), []) AS groups
-FROM doubted GROUP BY msg_id;
+FROM ambiguous_events GROUP BY msg_id;
 
 CREATE TEMP TABLE missing AS
 SELECT messages.*, unnest(CASE
@@ -121,14 +121,14 @@ HAVING bool_and(coalesce(m.spot.queue_offset < r.highest AND (m.spot.queue_offse
     AND NOT EXISTS (FROM jumped j WHERE j."group" = m."group" AND j.broker = m.spot.broker AND j.topic = m.topic
         AND j.queue_id = m.spot.queue_id AND m.spot.queue_offset >= j.lowest AND m.spot.queue_offset < j.highest));
 
-CREATE TEMP TABLE handed AS
+CREATE TEMP TABLE suspect_deliveries AS
 SELECT d.*, m.sends, m.attempts
-FROM doubted d JOIN messages m USING (msg_id) WHERE d.kind = 'deliver' AND m.deliveries > len(m.groups);
+FROM ambiguous_events d JOIN messages m USING (msg_id) WHERE d.kind = 'deliver' AND m.deliveries > len(m.groups);
 
 CREATE TEMP TABLE repeats AS
 SELECT * FROM (
     SELECT *, lag(ts) OVER (PARTITION BY msg_id, "group", broker, topic, queue_id, queue_offset ORDER BY ts, node, seq) AS from_ts
-    FROM handed
+    FROM suspect_deliveries
 ) WHERE from_ts IS NOT NULL;
 
 CREATE TEMP MACRO of_all(topic, told) AS CASE
@@ -140,7 +140,7 @@ SELECT msg_id, "group",
     count(DISTINCT (broker, topic, queue_id, queue_offset)) FILTER (NOT starts_with(topic, '%RETRY%')) AS own,
     count(DISTINCT (broker, topic, queue_id, queue_offset)) FILTER (starts_with(topic, '%RETRY%')) AS retried,
     max(sends) > 1 OR max(attempts) > 1 AS again, min(ts) AS from_ts, max(ts) AS to_ts
-FROM handed GROUP BY msg_id, "group";
+FROM suspect_deliveries GROUP BY msg_id, "group";
 
 -- Every delivery and commit after the one before, as its node numbered them.
 CREATE TEMP TABLE steps AS

@@ -1,8 +1,8 @@
 """Deliberately broken checks, with proof that the ground truth detects each of them.
 
 A mutant replaces the findings of one check, mostly by hiding a part of the evidence from it, as real defects
-of checks do. It must either miss an injected anomaly or raise a false alarm for a decoy; otherwise the test
-data is too weak.
+of checks do. It must either miss an injected anomaly or raise a false alarm for a harmless fault; otherwise
+the test data is too weak.
 """
 
 import atexit
@@ -25,17 +25,17 @@ from mqproof.spark_audit.evidence.collect import collected
 from mqproof.spark_audit.evidence.options import Options
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spark_audit.generator import cluster_log, scenario, store_directory
-from mqproof.spark_audit.generator.generate import Wish, generate
+from mqproof.spark_audit.generator.generate import LogRequest, generate
 from mqproof.spark_audit.generator.truth import compare, read_truth
 from mqproof.spark_audit.quality.trace_mutants import TRACE_MUTANTS
-from mqproof.spark_audit.quality.trace_mutants import judge as judge_traced
+from mqproof.spark_audit.quality.trace_mutants import judge as judge_traces_mutant
 from mqproof.spark_audit.runtime.session import open_session
 from mqproof.spark_audit.schema import KEY
 from mqproof.spark_audit.sources.read import read
 from mqproof.spark_audit.sources.store_tables import read_stores
 
 EVENTS: Final = 24_000
-_PLANTED: Final = 2
+_INJECTED: Final = 2
 """Number of each injected anomaly."""
 _SEED: Final = 7
 _UNBROKEN: Final = "unbroken"
@@ -49,18 +49,18 @@ Found = dict[str, Any]
 class Mutant:
     name: str
     invariant: str
-    story: str
-    breaks: Callable[[Evidence], Evidence] | None = None
+    description: str
+    mutate: Callable[[Evidence], Evidence] | None = None
     """Changes the evidence that the check sees."""
-    spoils: Callable[[list[Found]], list[Found]] | None = None
+    distort: Callable[[list[Found]], list[Found]] | None = None
     """Changes the findings of the check."""
 
-    def findings(self, lab: "Laboratory") -> list[Found]:
+    def findings(self, environment: "Environment") -> list[Found]:
         """Return the findings of the broken version of the catalogue's check."""
-        found = lab.found[self.invariant]
-        if self.breaks:
-            found = _collected(CHECKS[self.invariant].findings(self.breaks(lab.evidence)))
-        return self.spoils(found) if self.spoils else found
+        found = environment.found[self.invariant]
+        if self.mutate:
+            found = _collected(CHECKS[self.invariant].findings(self.mutate(environment.evidence)))
+        return self.distort(found) if self.distort else found
 
 
 def _messages(**columns: str) -> Callable[[Evidence], Evidence]:
@@ -98,7 +98,7 @@ def _stored_columns(**tables: dict[str, str]) -> Callable[[Evidence], Evidence]:
     return change
 
 
-def _told(condition: str) -> Callable[[Evidence], Evidence]:
+def _log_rows(condition: str) -> Callable[[Evidence], Evidence]:
     """Keep only some rows of the log."""
     return lambda evidence: replace(evidence, log=evidence.log.where(condition))
 
@@ -113,10 +113,12 @@ def _log(**columns: str) -> Callable[[Evidence], Evidence]:
     return change
 
 
-def _heard(condition: str) -> Callable[[Evidence], Evidence]:
+def _event_rows(condition: str) -> Callable[[Evidence], Evidence]:
     """Keep only some of the events without attrs."""
     return lambda evidence: replace(
-        evidence, events=evidence.events.where(condition), troubled=evidence.troubled.where(condition)
+        evidence,
+        events=evidence.events.where(condition),
+        failure_events=evidence.failure_events.where(condition),
     )
 
 
@@ -152,192 +154,195 @@ def _never(rule: str) -> Callable[[list[Found]], list[Found]]:
 MUTANTS: Final[dict[str, Mutant]] = {
     mutant.name: mutant
     for mutant in (
-        Mutant("UnknownCountsAsAcked", "FLUSH-1", "takes an unknown outcome for SEND_OK",
-               breaks=_messages(acked="acked + unknown")),
-        Mutant("CutIgnored", "FLUSH-1", "does not look at what recovery cut off", breaks=_messages(cut="0L")),
-        Mutant("CopiesAreKept", "FLUSH-1", "takes a slave's copy for what its master kept",
-               breaks=_messages(acked_by="CAST(array() AS ARRAY<STRING>)")),
-        Mutant("AsyncHeldToSync", "FLUSH-1", "holds ASYNC_FLUSH brokers to the promise of SYNC_FLUSH",
-               spoils=_is_a_violation("async_flush")),
-        Mutant("NothingInDoubt", "FLUSH-3", "trusts every bucket of a queue",
-               breaks=_stored(doubtful="false")),
-        Mutant("AnyRecordWillDo", "FLUSH-3", "does not ask whose record an entry points at",
-               spoils=_never("wrong-entry")),
-        Mutant("ExpiredIsDangling", "FLUSH-3", "does not know that old segments expire",
-               spoils=_is_a_violation("expired")),
-        Mutant("GapsForgiven", "FLUSH-4", "does not see offsets left out", spoils=_never("cq-hole")),
-        Mutant("FirstOfAnOffset", "FLUSH-4", "does not see an offset given twice",
-               spoils=_never("cq-offset-collision")),
-        Mutant("DamageLeavesNoGap", "FLUSH-4", "calls the offset of a damaged record left out",
-               spoils=_is_a_violation("damaged_record")),
-        Mutant("DamageForgotten", "FLUSH-5", "reads whole records only",
-               breaks=_stored(gaps="kind <> 'damage'")),
-        Mutant("TornTailIsDamage", "FLUSH-5", "does not know that a killed broker tears its last record",
-               spoils=_is_a_violation("torn_tail")),
-        Mutant("TimesNotCompared", "FLUSH-5", "does not look at store times", spoils=_never("time-anomaly")),
-        Mutant("GoneForGood", "FLUSH-5", "does not ask whether what was cut off came back",
-               breaks=_messages(cut="0L")),
-        Mutant("SecondAppendIgnored", "FLUSH-5", "does not know that a message may be appended again",
-               breaks=_messages(appends="cut")),
-        Mutant("CellsAgree", "REPL-2", "compares where records begin, and not what they are",
-               breaks=_stored_columns(records={"hashed": "0L"})),
-        Mutant("AheadIsForeign", "REPL-2", "does not know that a master may lose its tail",
-               spoils=_is_a_violation("master_lost_tail")),
-        Mutant("TopicsNotRead", "DELIV-1", "does not look into topics.json", spoils=_never("metadata-loss")),
-        Mutant("QueueOfEntriesOnly", "FLUSH-6", "looks at records that have an entry",
-               spoils=_never("not-dispatched")),
-        Mutant("LagIsLoss", "FLUSH-6", "does not know that dispatch runs behind",
-               spoils=_is_a_violation("dispatch_lag")),
-        Mutant("IndexNotRead", "FLUSH-6", "does not look into the index", breaks=_stored(index="false")),
-        Mutant("AnyGroupWillDo", "DELIV-1", "is content when any group was handed the message",
-               breaks=_messages(acked="CASE WHEN deliveries > 0 THEN 0 ELSE acked END")),
-        Mutant("InFlightIsLost", "DELIV-1", "calls the tail that is still in flight lost",
-               spoils=_is_a_violation("unseen")),
-        Mutant("CopiesAreAhead", "DELIV-1", "takes a slave's copy for one that a group has yet to reach",
-               breaks=_messages(places="transform(places, p -> struct(replace(p.broker, 'copied-1', 'else')"
+        Mutant("UnknownCountsAsAcked", "FLUSH-1", "treats an unknown outcome as SEND_OK",
+               mutate=_messages(acked="acked + unknown")),
+        Mutant("CutIgnored", "FLUSH-1", "ignores the records that recovery cut off",
+               mutate=_messages(cut="0L")),
+        Mutant("CopiesAreKept", "FLUSH-1", "counts a slave's copy as a record of its master",
+               mutate=_messages(acked_by="CAST(array() AS ARRAY<STRING>)")),
+        Mutant("AsyncHeldToSync", "FLUSH-1", "expects of ASYNC_FLUSH brokers what SYNC_FLUSH guarantees",
+               distort=_is_a_violation("async_flush")),
+        Mutant("NothingInDoubt", "FLUSH-3", "treats every bucket of a queue as clean",
+               mutate=_stored(ambiguous="false")),
+        Mutant("AnyRecordWillDo", "FLUSH-3", "does not check to which queue the record of an entry belongs",
+               distort=_never("wrong-entry")),
+        Mutant("ExpiredIsDangling", "FLUSH-3", "does not allow for expired segments",
+               distort=_is_a_violation("expired")),
+        Mutant("GapsForgiven", "FLUSH-4", "does not find missing offsets", distort=_never("cq-hole")),
+        Mutant("FirstOfAnOffset", "FLUSH-4", "does not find an offset that is assigned twice",
+               distort=_never("cq-offset-collision")),
+        Mutant("DamageLeavesNoGap", "FLUSH-4", "reports the offset of a damaged record as missing",
+               distort=_is_a_violation("damaged_record")),
+        Mutant("DamageForgotten", "FLUSH-5", "ignores damaged records",
+               mutate=_stored(gaps="kind <> 'damage'")),
+        Mutant("TornTailIsDamage", "FLUSH-5", "does not allow for the torn last record of a killed broker",
+               distort=_is_a_violation("torn_tail")),
+        Mutant("TimesNotCompared", "FLUSH-5", "does not check store times", distort=_never("time-anomaly")),
+        Mutant("GoneForGood", "FLUSH-5", "does not check whether truncated records are in the store again",
+               mutate=_messages(cut="0L")),
+        Mutant("SecondAppendIgnored", "FLUSH-5", "does not allow for a second append of a message",
+               mutate=_messages(appends="cut")),
+        Mutant("CellsAgree", "REPL-2", "compares the positions of records, but not their contents",
+               mutate=_stored_columns(records={"hashed": "0L"})),
+        Mutant("AheadIsForeign", "REPL-2", "does not allow for a master that loses the end of its log",
+               distort=_is_a_violation("master_lost_tail")),
+        Mutant("TopicsNotRead", "DELIV-1", "does not read topics.json", distort=_never("metadata-loss")),
+        Mutant("QueueOfEntriesOnly", "FLUSH-6", "checks only records that have an entry",
+               distort=_never("not-dispatched")),
+        Mutant("LagIsLoss", "FLUSH-6", "does not allow for delayed dispatch",
+               distort=_is_a_violation("dispatch_lag")),
+        Mutant("IndexNotRead", "FLUSH-6", "does not read the index", mutate=_stored(index="false")),
+        Mutant("AnyGroupWillDo", "DELIV-1", "is satisfied if any group received the message",
+               mutate=_messages(acked="CASE WHEN deliveries > 0 THEN 0 ELSE acked END")),
+        Mutant("InFlightIsLost", "DELIV-1", "reports messages that are still in flight as lost",
+               distort=_is_a_violation("unseen")),
+        Mutant("CopiesAreAhead", "DELIV-1", "treats a slave's copy as one that a group has not reached yet",
+               mutate=_messages(places="transform(places, p -> struct(replace(p.broker, 'copied-1', 'else')"
                                        " AS broker, p.topic, p.queue_id, p.queue_offset))")),
-        Mutant("TruncationForgiven", "DELIV-1", "does not report what recovery cut off",
-               spoils=_never("acked-then-truncated")),
-        Mutant("StoreNotAsked", "DELIV-1", "takes an acknowledgement for proof that the message is stored",
-               spoils=_never("not-in-store")),
-        Mutant("StrangersLost", "DELIV-1", "calls lost what brokers acknowledged whose stores are not there",
-               spoils=_is_a_violation("store_not_given")),
-        Mutant("AnyOffsetWillDo", "DELIV-1", "does not look where a queue ends",
-               breaks=_stored(offsets="false")),
-        Mutant("AppendIsASend", "DELIV-2", "takes a stored record as proof that it was sent",
-               breaks=_messages(sends="sends + appends")),
-        Mutant("OnlyAckedIsSent", "DELIV-2", "calls a delivery a phantom when its producer saw no answer",
-               spoils=_is_a_violation("recovered")),
-        Mutant("AttemptsIgnored", "DELIV-3", "does not know that producers try again",
-               breaks=_messages(attempt_max="1", sends="1L")),
-        Mutant("RebalanceIgnored", "DELIV-3", "does not know that a rebalance repeats deliveries",
-               breaks=_without_cause("rebalance")),
-        Mutant("GroupsAgreeAtOnce", "DELIV-3", "does not know that two may own a queue until a group agrees",
-               breaks=_options(rebalance_us=0)),
-        Mutant("GroupsNeverAgree", "DELIV-3", "lets a rebalance excuse two members however long ago it was",
-               breaks=_options(rebalance_us=10**12)),
-        Mutant("AnyCauseEver", "DELIV-3", "lets a cause explain what happened hours away", breaks=_wide_skew),
-        Mutant("NothingForgotten", "DELIV-3", "does not know that a crash repeats what was delayed",
-               breaks=_without_cause("broker_crash")),
-        Mutant("BrokersAreSure", "DELIV-3", "does not know that a broker puts again what it is not sure of",
-               breaks=_without_cause("broker_retry")),
-        Mutant("LeadersAreSure", "DELIV-3", "does not know that a new leader puts again what another put",
-               breaks=_without_cause("leader_change")),
-        Mutant("OffsetsNotCompared", "DELIV-3", "looks at repeated places only",
-               spoils=_never("duplicate-offset")),
-        Mutant("RestartIgnored", "DELIV-4", "does not know that consumers restart",
-               breaks=_without_cause("consumer_restart")),
-        Mutant("KeptIsAStepBack", "DELIV-4", "does not know that a consumer keeps what it cannot send back",
-               spoils=_is_a_violation("redelivery")),
-        Mutant("JumpsIgnored", "DELIV-4", "sees steps back only", spoils=_never("poll-skip")),
-        Mutant("StepsBackIgnored", "DELIV-4", "sees jumps only", spoils=_never("nonmonotonic-poll")),
-        Mutant("DroppedStaysKnown", "ROUTE-1", "does not hear when a name server drops a broker",
-               breaks=_told("kind NOT IN ('expire', 'unregister')")),
-        Mutant("StartForgetsNothing", "ROUTE-1", "takes a name server that started again for one that ran on",
-               breaks=_told("kind <> 'recover' OR seq < 5")),
-        Mutant("WritableWithoutAddress", "ROUTE-1", "looks at addresses only",
-               spoils=_never("queue-without-broker")),
-        Mutant("OwnTimesIgnored", "ROUTE-2", "does not know that a broker may ask for a time of its own",
-               breaks=_log(attrs="IF(kind = 'register', map_filter(attrs, (k, v) -> k <> 'expiry_ms'),"
+        Mutant("TruncationForgiven", "DELIV-1", "does not report records that recovery cut off",
+               distort=_never("acked-then-truncated")),
+        Mutant("StoreNotAsked", "DELIV-1", "treats an acknowledgement as proof that the message is stored",
+               distort=_never("not-in-store")),
+        Mutant("StrangersLost", "DELIV-1", "reports messages as lost whose broker's store was not given",
+               distort=_is_a_violation("store_not_given")),
+        Mutant("AnyOffsetWillDo", "DELIV-1", "ignores the ends of the queues",
+               mutate=_stored(offsets="false")),
+        Mutant("AppendIsASend", "DELIV-2", "treats a stored record as proof of a send",
+               mutate=_messages(sends="sends + appends")),
+        Mutant("OnlyAckedIsSent", "DELIV-2", "reports a delivery without an answer to its producer",
+               distort=_is_a_violation("recovered")),
+        Mutant("AttemptsIgnored", "DELIV-3", "does not allow for retries of producers",
+               mutate=_messages(attempt_max="1", sends="1L")),
+        Mutant("RebalanceIgnored", "DELIV-3", "does not allow for repeated deliveries after a rebalance",
+               mutate=_without_cause("rebalance")),
+        Mutant("GroupsAgreeAtOnce", "DELIV-3", "does not allow for two owners of a queue during a rebalance",
+               mutate=_options(rebalance_us=0)),
+        Mutant("GroupsNeverAgree", "DELIV-3", "accepts any earlier rebalance as the cause of two owners",
+               mutate=_options(rebalance_us=10**12)),
+        Mutant("AnyCauseEver", "DELIV-3", "accepts a cause that is hours away", mutate=_wide_skew),
+        Mutant("NothingForgotten", "DELIV-3", "does not allow for repeated delayed messages after a crash",
+               mutate=_without_cause("broker_crash")),
+        Mutant("BrokersAreSure", "DELIV-3", "does not allow for a second append after an unknown outcome",
+               mutate=_without_cause("broker_retry")),
+        Mutant("LeadersAreSure", "DELIV-3", "does not allow for repeated appends by a new leader",
+               mutate=_without_cause("leader_change")),
+        Mutant("OffsetsNotCompared", "DELIV-3", "compares only repeated places",
+               distort=_never("duplicate-offset")),
+        Mutant("RestartIgnored", "DELIV-4", "does not allow for restarts of consumers",
+               mutate=_without_cause("consumer_restart")),
+        Mutant("KeptIsAStepBack", "DELIV-4", "does not allow for a message that could not be sent back",
+               distort=_is_a_violation("redelivery")),
+        Mutant("JumpsIgnored", "DELIV-4", "finds only steps back", distort=_never("poll-skip")),
+        Mutant("StepsBackIgnored", "DELIV-4", "finds only jumps", distort=_never("nonmonotonic-poll")),
+        Mutant("DroppedStaysKnown", "ROUTE-1", "ignores the removal of a broker by a name server",
+               mutate=_log_rows("kind NOT IN ('expire', 'unregister')")),
+        Mutant("StartForgetsNothing", "ROUTE-1", "ignores the restart of a name server",
+               mutate=_log_rows("kind <> 'recover' OR seq < 5")),
+        Mutant("WritableWithoutAddress", "ROUTE-1", "checks only addresses",
+               distort=_never("queue-without-broker")),
+        Mutant("OwnTimesIgnored", "ROUTE-2", "does not allow for an expiry that a broker requested itself",
+               mutate=_log(attrs="IF(kind = 'register', map_filter(attrs, (k, v) -> k <> 'expiry_ms'),"
                                  " attrs)")),
-        Mutant("HangUpIsSilence", "ROUTE-2", "does not ask why a broker was dropped",
-               breaks=_log(attrs="IF(kind = 'expire', map_concat(map_filter(attrs, (k, v) -> k <> 'reason'),"
+        Mutant("HangUpIsSilence", "ROUTE-2", "ignores the reason for which a broker was dropped",
+               mutate=_log(attrs="IF(kind = 'expire', map_concat(map_filter(attrs, (k, v) -> k <> 'reason'),"
                                  " map('reason', 'silent')), attrs)")),
-        Mutant("HeartbeatsUnheard", "ROUTE-3", "hears of brokers only when they register",
-               breaks=_told("kind <> 'heartbeat'")),
-        Mutant("ChoiceNotAsked", "ROUTE-5", "does not ask whether there was another broker",
-               spoils=_is_a_violation("no_choice")),
-        Mutant("AnyCrashIsMild", "FLUSH-2", "takes every crash for one of the process",
-               spoils=_is_a_violation("system_crash_possible")),
-        Mutant("AnyRoleIsSync", "REPL-1", "holds every master to the promise of SYNC_MASTER",
-               breaks=_log(attrs="map_concat(map_filter(attrs, (k, v) -> k <> 'role'),"
+        Mutant("HeartbeatsUnheard", "ROUTE-3", "ignores heartbeats of brokers",
+               mutate=_log_rows("kind <> 'heartbeat'")),
+        Mutant("ChoiceNotAsked", "ROUTE-5", "does not check whether another broker was available",
+               distort=_is_a_violation("no_choice")),
+        Mutant("AnyCrashIsMild", "FLUSH-2", "treats every crash as a crash of the process only",
+               distort=_is_a_violation("system_crash_possible")),
+        Mutant("AnyRoleIsSync", "REPL-1", "expects of every master what SYNC_MASTER guarantees",
+               mutate=_log(attrs="map_concat(map_filter(attrs, (k, v) -> k <> 'role'),"
                                  " map('role', 'SYNC_MASTER'))")),
-        Mutant("StartsTellNoRole", "REPL-1", "knows of masters only that slaves came to",
-               breaks=_log(attrs="IF(kind = 'recover', map_filter(attrs, (k, v) -> k <> 'role'), attrs)")),
-        Mutant("LivesRunTogether", "REPL-1", "lets what a slave told an earlier life of the master count",
-               breaks=_told("kind <> 'recover' OR seq = 0")),
-        Mutant("AnyFlushWillDo", "REPL-3", "takes a flush of the queues for one of the log",
-               breaks=_log(attrs="IF(kind = 'flush', map('file', 'log'), attrs)")),
-        Mutant("EveryoneWaits", "REPL-3", "does not know that a producer may not wait",
-               breaks=_log(attrs="map_filter(attrs, (k, v) -> k <> 'wait')")),
-        Mutant("AnsweredIsCommitted", "REPL-3", "does not ask how far a group has come",
-               spoils=_never("ok-before-commit")),
-        Mutant("EntriesUnknown", "REPL-3", "does not know in which entry a message is",
-               breaks=_log(commit_offset="IF(kind = 'raft_append', NULL, commit_offset)")),
-        Mutant("LedgersMixedUp", "RAFT-1", "takes members of one name for one ledger's",
-               breaks=_log(node="regexp_replace(node, '^(calm|torn|loss)-', '')")),
-        Mutant("LeadsForEver", "RAFT-2", "does not hear that a leader stopped",
-               breaks=_told("kind NOT IN ('heartbeat', 'step_down')")),
-        Mutant("PlacesIgnored", "RAFT-3", "does not compare where an entry stands",
-               breaks=_log(commit_offset="IF(kind = 'raft_append', NULL, commit_offset)")),
-        Mutant("FirstOfATerm", "RAFT-3", "does not compare what stands before an entry",
-               breaks=_told("kind <> 'raft_append' OR attrs['index'] <> '2'")),
-        Mutant("EntriesAgree", "RAFT-3", "compares of stores where entries stand, and not what they are",
-               breaks=_stored_columns(records={"hashed": "0L"})),
-        Mutant("TailsAgree", "RAFT-3", "does not know that an old leader's tail may be another",
-               breaks=_stored_columns(records={"term": "IF(term IS NULL, NULL, 1L)"})),
-        Mutant("DamageDiverges", "RAFT-3", "takes damage for another entry",
-               spoils=_is_a_violation("damaged_record")),
-        Mutant("StartsWithNothing", "RAFT-4", "does not know that a log survives a start",
-               breaks=_log(attrs="IF(kind = 'recover', map_concat(map_filter(attrs, (k, v) -> k <> 'index'),"
+        Mutant("StartsTellNoRole", "REPL-1", "knows only masters to which slaves connected",
+               mutate=_log(attrs="IF(kind = 'recover', map_filter(attrs, (k, v) -> k <> 'role'), attrs)")),
+        Mutant("LivesRunTogether", "REPL-1", "counts acknowledgements to an earlier life of the master",
+               mutate=_log_rows("kind <> 'recover' OR seq = 0")),
+        Mutant("AnyFlushWillDo", "REPL-3", "treats a flush of the queues as a flush of the log",
+               mutate=_log(attrs="IF(kind = 'flush', map('file', 'log'), attrs)")),
+        Mutant("EveryoneWaits", "REPL-3", "does not allow for producers that do not wait",
+               mutate=_log(attrs="map_filter(attrs, (k, v) -> k <> 'wait')")),
+        Mutant("AnsweredIsCommitted", "REPL-3", "does not check the commit position of a group",
+               distort=_never("ok-before-commit")),
+        Mutant("EntriesUnknown", "REPL-3", "does not map a message to its entry",
+               mutate=_log(commit_offset="IF(kind = 'raft_append', NULL, commit_offset)")),
+        Mutant("LedgersMixedUp", "RAFT-1", "treats all members with the same name as members of one ledger",
+               mutate=_log(node="regexp_replace(node, '^(calm|torn|loss)-', '')")),
+        Mutant("LeadsForEver", "RAFT-2", "ignores the end of a leadership",
+               mutate=_log_rows("kind NOT IN ('heartbeat', 'step_down')")),
+        Mutant("PlacesIgnored", "RAFT-3", "does not compare the positions of entries",
+               mutate=_log(commit_offset="IF(kind = 'raft_append', NULL, commit_offset)")),
+        Mutant("FirstOfATerm", "RAFT-3", "does not compare the previous entries",
+               mutate=_log_rows("kind <> 'raft_append' OR attrs['index'] <> '2'")),
+        Mutant("EntriesAgree", "RAFT-3", "compares positions of entries in stores, but not contents",
+               mutate=_stored_columns(records={"hashed": "0L"})),
+        Mutant("TailsAgree", "RAFT-3", "does not allow for a different log end of an old leader",
+               mutate=_stored_columns(records={"term": "IF(term IS NULL, NULL, 1L)"})),
+        Mutant("DamageDiverges", "RAFT-3", "treats damage as a different entry",
+               distort=_is_a_violation("damaged_record")),
+        Mutant("StartsWithNothing", "RAFT-4", "treats a log as empty after a start",
+               mutate=_log(attrs="IF(kind = 'recover', map_concat(map_filter(attrs, (k, v) -> k <> 'index'),"
                                  " map('index', '-1')), attrs)")),
-        Mutant("AnyEntryWillDo", "RAFT-4", "asks for an entry at the index, of whatever term",
-               breaks=_log(term="IF(kind = 'raft_append', 0, term)")),
-        Mutant("CutsChangeNothing", "RAFT-5", "does not look at cuts", spoils=_never("committed-entry-cut")),
-        Mutant("StartIsARegression", "RAFT-5", "does not know that a start discovers again what is committed",
-               breaks=_told("kind <> 'recover' OR seq = 0")),
-        Mutant("VotesOfOneLife", "RAFT-6", "forgets a vote when the node starts again",
-               breaks=_told("kind <> 'vote' OR node <> 'torn-n2' OR seq > 1")),
-        Mutant("TermsMayFall", "RAFT-6", "does not compare terms", spoils=_never("term-goes-back")),
-        Mutant("TurnsAreShares", "DELIV-6", "does not know that a group needs time to agree on owners",
-               breaks=_options(rebalance_us=-1)),
-        Mutant("NobodyRebalances", "DELIV-6", "does not hear of rebalances",
-               breaks=_without_cause("rebalance")),
-        Mutant("ReturnsUnheard", "DELIV-7", "does not hear that a message went back",
-               breaks=_heard("kind <> 'retry'")),
-        Mutant("CommitNotAsked", "DELIV-7", "does not ask whether a failed message came again in place",
-               breaks=_heard("kind <> 'consume_ok'")),
-        Mutant("DeadMayWalk", "DELIV-7", "does not look at dead letters",
-               spoils=_never("dead-letter-delivered")),
-        Mutant("OneLevelForAll", "DELIV-8", "takes every level for the first",
-               breaks=_options(delays_ms=(1000,) * 18)),
-        Mutant("CopiesAreLetGo", "DELIV-8", "takes what a member copied for what it let go",
-               breaks=_events(commit_offset="xxhash64(node)")),
-        Mutant("ToldIsStamped", "DELIV-8", "takes a record to be stamped when its event is told",
-               breaks=_log(attrs="CAST(map() AS MAP<STRING, STRING>)")),
-        Mutant("CommittedLater", "DELIV-9", "lets a commit count that comes much later", breaks=_wide_skew),
-        Mutant("RollbackUnheard", "DELIV-9", "does not hear of rollbacks",
-               breaks=_heard("kind <> 'rollback'")),
-        Mutant("AnyMemberWillDo", "DELIV-11", "is content when any member was handed the message",
-               breaks=_messages(acked="CASE WHEN deliveries > 0 THEN 0 ELSE acked END")),
-        Mutant("MembersAreStrangers", "DELIV-13", "does not compare one member's calls with another's",
-               breaks=_heard("node <> 'ranked-1'")),
-        Mutant("OneCallEnough", "DELIV-13", "does not ask whether all of a batch is done",
-               breaks=_heard("kind <> 'consume_ok' OR msg_id <> 'lanes_1'")),
-        Mutant("LocksLastForEver", "DELIV-13", "does not know that a lock expires",
-               breaks=_options(lock_us=10**12)),
-        Mutant("OnlyTheNamed", "DELIV-13", "does not hear which groups say that they consume in order",
-               breaks=lambda evidence: replace(evidence, rare=evidence.rare.where("kind <> 'rebalance'"))),
-        Mutant("HalvesAreSent", "DELIV-1", "does not know that a half message is owed to no group",
-               breaks=_messages(halves="0L")),
-        Mutant("WeakAcksPromise", "DELIV-1", "takes FLUSH_DISK_TIMEOUT for SEND_OK",
-               spoils=_is_a_violation("flush_disk_timeout")),
-        Mutant("IdsAreUnique", "DELIV-3", "believes that no two producers use one id",
-               spoils=_never("msgid-reused")),
-        Mutant("AnyNumberIsAnOffset", "DELIV-5", "does not know that offsets begin at 0",
-               spoils=_never("negative-commit")),
-        Mutant("CrashIgnored", "DELIV-5", "does not know that a crash loses the newest commits",
-               breaks=_without_cause("broker_crash")),
-        Mutant("ResetForbidden", "DELIV-5", "calls an explicit reset a regression",
-               spoils=_is_a_violation("offset_reset")),
-        Mutant("AnyCrashEver", "DELIV-5", "lets any crash explain any regression", breaks=_wide_skew),
+        Mutant("AnyEntryWillDo", "RAFT-4", "accepts an entry at the index of any term",
+               mutate=_log(term="IF(kind = 'raft_append', 0, term)")),
+        Mutant("CutsChangeNothing", "RAFT-5", "ignores truncations", distort=_never("committed-entry-cut")),
+        Mutant("StartIsARegression", "RAFT-5", "does not allow for a restart without the commit position",
+               mutate=_log_rows("kind <> 'recover' OR seq = 0")),
+        Mutant("VotesOfOneLife", "RAFT-6", "forgets a vote after a restart of the node",
+               mutate=_log_rows("kind <> 'vote' OR node <> 'torn-n2' OR seq > 1")),
+        Mutant("TermsMayFall", "RAFT-6", "does not compare terms", distort=_never("term-goes-back")),
+        Mutant("TurnsAreShares", "DELIV-6", "does not allow time for a group to agree on owners",
+               mutate=_options(rebalance_us=-1)),
+        Mutant("NobodyRebalances", "DELIV-6", "ignores rebalances",
+               mutate=_without_cause("rebalance")),
+        Mutant("ReturnsUnheard", "DELIV-7", "ignores messages that were sent back",
+               mutate=_event_rows("kind <> 'retry'")),
+        Mutant("CommitNotAsked", "DELIV-7", "ignores a failed message that is retried in place",
+               mutate=_event_rows("kind <> 'consume_ok'")),
+        Mutant("DeadMayWalk", "DELIV-7", "ignores deliveries of dead letters",
+               distort=_never("dead-letter-delivered")),
+        Mutant("OneLevelForAll", "DELIV-8", "treats every delay level as the first",
+               mutate=_options(delays_ms=(1000,) * 18)),
+        Mutant("CopiesAreLetGo", "DELIV-8", "treats the append of a follower as a second release",
+               mutate=_events(commit_offset="xxhash64(node)")),
+        Mutant("ToldIsStamped", "DELIV-8", "takes the time of the event as the store time of the record",
+               mutate=_log(attrs="CAST(map() AS MAP<STRING, STRING>)")),
+        Mutant("CommittedLater", "DELIV-9", "accepts a commit that is recorded much later",
+               mutate=_wide_skew),
+        Mutant("RollbackUnheard", "DELIV-9", "ignores rollbacks",
+               mutate=_event_rows("kind <> 'rollback'")),
+        Mutant("AnyMemberWillDo", "DELIV-11", "is satisfied if any member received the message",
+               mutate=_messages(acked="CASE WHEN deliveries > 0 THEN 0 ELSE acked END")),
+        Mutant("MembersAreStrangers", "DELIV-13", "does not compare the calls of different members",
+               mutate=_event_rows("node <> 'ranked-1'")),
+        Mutant("OneCallEnough", "DELIV-13", "does not check whether all messages of a batch are processed",
+               mutate=_event_rows("kind <> 'consume_ok' OR msg_id <> 'lanes_1'")),
+        Mutant("LocksLastForEver", "DELIV-13", "does not allow for expired locks",
+               mutate=_options(lock_us=10**12)),
+        Mutant("OnlyTheNamed", "DELIV-13", "ignores reports of groups that they consume in order",
+               mutate=lambda evidence: replace(evidence, rare=evidence.rare.where("kind <> 'rebalance'"))),
+        Mutant("HalvesAreSent", "DELIV-1", "expects the delivery of half messages",
+               mutate=_messages(halves="0L")),
+        Mutant("WeakAcksPromise", "DELIV-1", "treats FLUSH_DISK_TIMEOUT as SEND_OK",
+               distort=_is_a_violation("flush_disk_timeout")),
+        Mutant("IdsAreUnique", "DELIV-3", "assumes that message ids of producers are unique",
+               distort=_never("msgid-reused")),
+        Mutant("AnyNumberIsAnOffset", "DELIV-5", "accepts negative offsets",
+               distort=_never("negative-commit")),
+        Mutant("CrashIgnored", "DELIV-5", "does not allow for lost commits after a crash",
+               mutate=_without_cause("broker_crash")),
+        Mutant("ResetForbidden", "DELIV-5", "reports an explicit reset as a regression",
+               distort=_is_a_violation("offset_reset")),
+        Mutant("AnyCrashEver", "DELIV-5", "accepts any crash as the cause of any regression",
+               mutate=_wide_skew),
     )
 }  # fmt: skip
 """Maps a name to its mutant."""
 
 
 @dataclass(frozen=True, slots=True)
-class Laboratory:
+class Environment:
     """A log and stores with known results, whose evidence is gathered once for all mutants."""
 
     evidence: Evidence
@@ -347,23 +352,23 @@ class Laboratory:
 
 
 @contextmanager
-def laboratory(spark: SparkSession) -> Iterator[Laboratory]:
+def open_environment(spark: SparkSession) -> Iterator[Environment]:
     with tempfile.TemporaryDirectory(prefix="mqproof-mutants-") as folder:
         log, store = Path(folder) / "log", Path(folder) / "store"
-        generate(spark, Wish(EVENTS, dict.fromkeys(scenario.ANOMALIES, _PLANTED), _SEED), log)
-        stories, injected_truth = cluster_log.events(), store_directory.write_store(store)
+        generate(spark, LogRequest(EVENTS, dict.fromkeys(scenario.ANOMALIES, _INJECTED), _SEED), log)
+        script, injected_truth = cluster_log.events(), store_directory.write_store(store)
         injected_truth += store_directory.write_slave(Path(folder) / "slave")
         injected_truth += store_directory.write_members(Path(folder))
-        rows = [*stories.rows, *store_directory.events()]
+        rows = [*script.rows, *store_directory.events()]
         (log / "planted.ndjson").write_bytes(b"".join(json.encode(row) + b"\n" for row in rows))
         directories = {store_directory.BROKER: store, store_directory.SLAVE: Path(folder) / "slave"}
         directories |= {name: Path(folder) / name for name in store_directory.MEMBERS}
-        events = read(spark, [str(log)], Path(folder)).told
+        events = read(spark, [str(log)], Path(folder)).event_log
         stored = read_stores(spark, directories, Path(folder), store_directory.SLOTS)
         options = Options(broadcast=cluster_log.BROADCAST, orderly=cluster_log.ORDERLY)
         with collected(events, options, stored) as seen:
             found = {name: _collected(check.findings(seen.evidence)) for name, check in CHECKS.items()}
-            yield Laboratory(seen.evidence, read_truth(log) + stories.truth + injected_truth, found)
+            yield Environment(seen.evidence, read_truth(log) + script.truth + injected_truth, found)
 
 
 def names() -> tuple[str, ...]:
@@ -381,23 +386,31 @@ def run(chosen: Sequence[str] = ()) -> Iterator[Result]:
     """
     for name in chosen or names():
         if name in TRACE_MUTANTS:
-            yield judge_traced(_own_session(), TRACE_MUTANTS[name])
+            yield judge_traces_mutant(_own_session(), TRACE_MUTANTS[name])
         else:
-            yield judge(MUTANTS[name], _own_laboratory())
+            yield judge(MUTANTS[name], _own_environment())
 
 
-def judge(mutant: Mutant, lab: Laboratory) -> Result:
+def judge(mutant: Mutant, environment: Environment) -> Result:
     """Return HELD if the mutant's findings differ from the ground truth."""
     started = time.monotonic()
-    return _judged(mutant.name, mutant.story, {mutant.invariant: mutant.findings(lab)}, lab, started)
+    return _result(
+        mutant.name,
+        mutant.description,
+        {mutant.invariant: mutant.findings(environment)},
+        environment,
+        started,
+    )
 
 
-def unbroken(lab: Laboratory) -> Result:
+def unbroken(environment: Environment) -> Result:
     """Return the control result: the unbroken checks must agree exactly with the ground truth.
 
     Otherwise the detection of mutants proves nothing.
     """
-    return _judged(_UNBROKEN, "every check as it is", lab.found, lab, time.monotonic())
+    return _result(
+        _UNBROKEN, "every check without a mutation", environment.found, environment, time.monotonic()
+    )
 
 
 @cache
@@ -408,22 +421,22 @@ def _own_session() -> SparkSession:
 
 
 @cache
-def _own_laboratory() -> Laboratory:
+def _own_environment() -> Environment:
     stack = ExitStack()
     spark = _own_session()
     atexit.register(stack.close)  # before the session ends
-    return stack.enter_context(laboratory(spark))
+    return stack.enter_context(open_environment(spark))
 
 
 def _collected(findings: DataFrame) -> list[Found]:
     return [row.asDict() for row in findings.collect()]
 
 
-def _judged(
-    name: str, story: str, findings: Mapping[str, list[Found]], lab: Laboratory, started: float
+def _result(
+    name: str, description: str, findings: Mapping[str, list[Found]], environment: Environment, started: float
 ) -> Result:
     found = [row for rows in findings.values() for row in rows if row["cause"] is None]
-    due = [row for row in lab.truth if row["invariant"] in findings]
+    due = [row for row in environment.truth if row["invariant"] in findings]
     difference = compare(found, due)
     wrong = [("missed", key) for key in difference.missed]
     wrong += [("false alarm", key) for key in difference.false_alarms]
@@ -444,7 +457,7 @@ def _judged(
         witnesses=tuple(
             Witness(f"{what}: {dict(zip(KEY, key, strict=True))}") for what, key in wrong[:_WITNESSES_MAX]
         ),
-        detail=f"{outcome}: {story}",
+        detail=f"{outcome}: {description}",
         replay="" if good else f"mqproof mutants --layer audit --name {name}",
         seconds=time.monotonic() - started,
     )

@@ -26,7 +26,7 @@ _SKEW_US: Final = 100_000
 class TraceMutant:
     name: str
     invariant: str
-    story: str
+    description: str
     where: str
     """The module.attribute that is replaced."""
     wrong: Callable[..., Any]
@@ -45,19 +45,19 @@ _bounded: Final = traces._result
 TRACE_MUTANTS: Final[dict[str, TraceMutant]] = {
     mutant.name: mutant
     for mutant in (
-        TraceMutant("AbsenceIsLoss", "DELIV-1", "takes a record that is missing for a message that is lost",
+        TraceMutant("AbsenceIsLoss", "DELIV-1", "reports a message without a record as lost",
                     "mqproof.spark_audit.sources.traces._result", _judged_by_absence),
-        TraceMutant("RolledBackIsOwed", "DELIV-1", "expects that what was rolled back is delivered",
+        TraceMutant("RolledBackIsOwed", "DELIV-1", "expects the delivery of rolled-back messages",
                     "mqproof.spark_audit.sources.traces._rolled_back",
-                    lambda told: told.where("false").select("msg_id")),
-        TraceMutant("CompressedUnread", "DELIV-1", "reads bodies as they travelled",
+                    lambda records: records.where("false").select("msg_id")),
+        TraceMutant("CompressedUnread", "DELIV-1", "does not decompress bodies",
                     "mqproof.spark_audit.sources.bodies.text", _as_it_is),
-        TraceMutant("BatchIsOneMessage", "DELIV-2", "takes the ids of a batch for one",
-                    "mqproof.spark_audit.sources.traces._each_message", lambda told: told),
-        TraceMutant("ToldTwiceIsTwice", "DELIV-3", "counts a trace message that is there twice as two",
-                    "mqproof.spark_audit.sources.traces._told_once", lambda told: told),
-        TraceMutant("AbortedMayBeRead", "DELIV-9", "does not look at what became of transactions",
-                    "mqproof.spark_audit.sources.traces._transactions", lambda _told: ()),
+        TraceMutant("BatchIsOneMessage", "DELIV-2", "treats the ids of a batch as one id",
+                    "mqproof.spark_audit.sources.traces._each_message", lambda records: records),
+        TraceMutant("ToldTwiceIsTwice", "DELIV-3", "counts a repeated trace message twice",
+                    "mqproof.spark_audit.sources.traces._deduplicated", lambda records: records),
+        TraceMutant("AbortedMayBeRead", "DELIV-9", "ignores the outcome of transactions",
+                    "mqproof.spark_audit.sources.traces._transactions", lambda _records: ()),
     )
 }  # fmt: skip
 
@@ -76,8 +76,8 @@ def judge(spark: SparkSession, mutant: TraceMutant) -> Result:
         layer="audit",
         verdict=Verdict.HELD if caught else Verdict.VIOLATED,
         counts={"planted": len(message_traces.SHOWN), "wrong": len(wrong)},
-        witnesses=tuple(Witness(f"{name}: {told}") for name, told in wrong),
-        detail=f"{'caught' if caught else 'survived'}: {mutant.story}",
+        witnesses=tuple(Witness(f"{name}: {text}") for name, text in wrong),
+        detail=f"{'caught' if caught else 'survived'}: {mutant.description}",
         replay="" if caught else f"mqproof mutants --layer audit --name {mutant.name}",
         seconds=time.monotonic() - started,
     )

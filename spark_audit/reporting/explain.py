@@ -62,7 +62,7 @@ def utc(ts: int) -> str:
         return str(ts)
 
 
-def lives(
+def message_steps(
     spark: SparkSession,
     msg_ids: Collection[str],
     log: DataFrame,
@@ -90,12 +90,12 @@ def lives(
         steps[row["msg_id"]].add(_traced(row))
     if places := _places(own, records):
         marks = f.broadcast(spark.createDataFrame(places, _PLACE_SCHEMA))
-        for life, step in [*_around(named, marks), *(_in_store(store, marks) if store else ())]:
-            steps[life].add(step)
-    return {life: sorted(told, key=_order) for life, told in steps.items()}
+        for msg_id, step in [*_around(named, marks), *(_in_store(store, marks) if store else ())]:
+            steps[msg_id].add(step)
+    return {msg_id: sorted(found, key=_order) for msg_id, found in steps.items()}
 
 
-def at_brokers_id(text: str, store: Stored) -> list[str]:
+def ids_of_broker_id(text: str, store: Stored) -> list[str]:
     """Return the messages in the stores at the place in a broker's message id, whose address is ignored."""
     if not _BROKERS_ID.fullmatch(text):
         return []
@@ -115,10 +115,10 @@ def _places(own: Iterable[Row], records: Iterable[Row]) -> list[tuple[Any, ...]]
     found: dict[tuple[Any, ...], int | None] = {}
     for row in [*own, *records]:
         if row["queue_offset"] is not None and row["topic"] is not None and row["queue_id"] is not None:
-            life = row["msg_id"]
+            msg_id = row["msg_id"]
             key = (
-                life,
-                since.get(life, 0),
+                msg_id,
+                since.get(msg_id, 0),
                 *(row[name] for name in ("broker", "topic", "queue_id", "queue_offset")),
             )
             at = row["commit_offset"]
@@ -159,11 +159,11 @@ def _event(row: Row) -> Step:
 
 def _traced(row: Row) -> Step:
     """Return the step of a client's trace; older clients omit the time of a call's end."""
-    told = [
+    details = [
         f"{name} {row[name]}" for name in ("success", "state", "times", "store_host") if row[name] is not None
     ]
     return Step(
-        row["ts"], f"trace of {row['group'] or '?'}", row["type"], row["topic"] or "", ", ".join(told)
+        row["ts"], f"trace of {row['group'] or '?'}", row["type"], row["topic"] or "", ", ".join(details)
     )
 
 

@@ -10,7 +10,7 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
 from mqproof.spark_audit.evidence.tables import Evidence
-from mqproof.spark_audit.passes.over_log import ask
+from mqproof.spark_audit.passes.over_log import run_queries
 from mqproof.spark_audit.passes.profile import Overview
 from mqproof.spark_audit.sources.event_log import EventLog
 from mqproof.spec.events import Kind
@@ -52,13 +52,15 @@ def pictures(evidence: Evidence, seen: Overview, profiled: DataFrame, log: Event
     by_bucket = f"""
         SELECT (ts - {seen.first_ts}) // {width} AS bucket, kind, count(*) AS rows FROM log GROUP BY ALL
     """
-    over_time = ask(log, [by_bucket], _OVER_TIME).groupBy("bucket", "kind").agg(f.sum("rows")).collect()
+    over_time = (
+        run_queries(log, [by_bucket], _OVER_TIME).groupBy("bucket", "kind").agg(f.sum("rows")).collect()
+    )
     return {
         "over_time": [(seen.first_ts + bucket * width, kind, count) for bucket, kind, count in over_time],
         "latency": _latency(messages),
         "lag": [(seen.first_ts + bucket * width, *waits) for bucket, waits in _lag(messages, seen)],
         "topics": _traffic(profiled, f.col("topic")),
-        "brokers": _traffic(profiled, _teller(seen)),
+        "brokers": _traffic(profiled, _reporting_broker(seen)),
         "queues": _queues(evidence.spans),
     }
 
@@ -72,7 +74,7 @@ def _bucket(name: str, seen: Overview) -> Column:
     return f.floor((f.col(name) - seen.first_ts) / bucket_us(seen)).cast("long")
 
 
-def _waited(begin: str, end: str) -> Column:
+def _duration(begin: str, end: str) -> Column:
     # Clocks differ: an effect that seems to precede its cause took no time.
     return f.greatest(f.col(end) - f.col(begin), f.lit(WAIT_MIN_US))
 
@@ -82,7 +84,7 @@ def _latency(messages: DataFrame) -> list[Any]:
         *[
             f.when(
                 f.col(begin).isNotNull() & f.col(end).isNotNull(),
-                f.struct(f.lit(name).alias("what"), _waited(begin, end).alias("us")),
+                f.struct(f.lit(name).alias("what"), _duration(begin, end).alias("us")),
             )
             for name, (begin, end) in WAITS.items()
         ]
@@ -94,15 +96,15 @@ def _latency(messages: DataFrame) -> list[Any]:
 
 
 def _lag(messages: DataFrame, seen: Overview) -> list[Any]:
-    handed = messages.where(
+    delivered = messages.where(
         f.col("stored_ts").isNotNull() & f.col("delivered_ts").between(seen.first_ts, seen.last_ts)
     )
-    waits = f.percentile_approx(_waited("stored_ts", "delivered_ts"), [0.5, 0.99])
-    by_time = handed.groupBy(_bucket("delivered_ts", seen).alias("bucket")).agg(waits.alias("waits"))
+    waits = f.percentile_approx(_duration("stored_ts", "delivered_ts"), [0.5, 0.99])
+    by_time = delivered.groupBy(_bucket("delivered_ts", seen).alias("bucket")).agg(waits.alias("waits"))
     return [(row["bucket"], row["waits"]) for row in by_time.orderBy("bucket").collect()]
 
 
-def _teller(seen: Overview) -> Column:
+def _reporting_broker(seen: Overview) -> Column:
     """Return the broker that a row of the profile is about."""
     own = f.when(f.col("node").isin(*seen.brokers), f.col("node"))
     sole = f.lit(seen.brokers[0] if len(seen.brokers) == 1 else None).cast("string")

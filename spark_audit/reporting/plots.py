@@ -33,7 +33,7 @@ _ZERO_WIDTH: Final = "\u200b"
 _RED: Final = "#d03b3b"
 _BLUE: Final = "#4a7fb5"
 _TRAFFIC: Final = {"send": "sent", "append": "stored", "deliver": "delivered"}
-_UNEXPLAINED: Final = "nothing explains it"
+_UNEXPLAINED: Final = "no cause"
 _WIDTH_INCHES: Final = 11.5
 _UNITS: Final = (("days", 86_400), ("hours", 3600), ("minutes", 60), ("seconds", 1))
 _GREY: Final = "#808890"  # readable on a white page and on a dark one
@@ -116,10 +116,10 @@ def _timeline(audit: Audit, times: list[tuple[int, str, str, int]]) -> Figure:
     canvas, axes = _axes(0.9 + 0.3 * len(lanes))
     half = bucket_us(audit.overview) // 2
     for lane, which in enumerate(lanes):
-        mine = [(_elapsed(audit, at + half), count) for at, *key, count in times if tuple(key) == which]
-        tall = [min(0.45, 0.15 + 0.1 * math.log10(count)) for _, count in mine]
+        own = [(_elapsed(audit, at + half), count) for at, *key, count in times if tuple(key) == which]
+        tall = [min(0.45, 0.15 + 0.1 * math.log10(count)) for _, count in own]
         ends = [[lane + sign * height for height in tall] for sign in (-1, 1)]
-        axes.vlines([at for at, _ in mine], *ends, color=_RED, linewidth=1.5)
+        axes.vlines([at for at, _ in own], *ends, color=_RED, linewidth=1.5)
     names = [f"{invariant} {rule}: {totals[invariant, rule]:,}" for invariant, rule in lanes]
     axes.set_yticks(range(len(lanes)), names)
     axes.set_ylim(-0.7, len(lanes) - 0.3)
@@ -238,24 +238,24 @@ def _latency(audit: Audit) -> Figure:
     canvas = Canvas(figsize=(_WIDTH_INCHES, 0.6 + 1.25 * len(present)), layout="constrained")
     shared = canvas.subplots(len(present), 1, sharex=True, squeeze=False)[:, 0]
     for axes, what in zip(shared, present, strict=True):
-        mine = [(low / 1000, count) for name, low, count in bins if name == what]
+        own = [(low / 1000, count) for name, low, count in bins if name == what]
         # A bin is a tenth of a decade wide.
         axes.bar(
-            [low for low, _ in mine],
-            [count for _, count in mine],
-            width=[low * 0.25 for low, _ in mine],
+            [low for low, _ in own],
+            [count for _, count in own],
+            width=[low * 0.25 for low, _ in own],
             align="edge",
             color=_BLUE,
         )
         axes.set_xscale("log")
-        axes.set_title(f"{what}: half within {_quantile(mine, 0.5)}, 99 % within {_quantile(mine, 0.99)}",
+        axes.set_title(f"{what}: half within {_quantile(own, 0.5)}, 99 % within {_quantile(own, 0.99)}",
                        fontsize=9, loc="left")  # fmt: skip
         axes.set_ylabel("messages")
         _of_counts(axes.yaxis)
     shared[-1].set_xlabel(
-        "milliseconds; what took less, or seems to, since clocks differ, is 0.1; of a large log a sample"
+        "milliseconds; shorter or negative times (clocks differ) count as 0.1; a sample if the log is large"
     )
-    return Figure("How long a message was on its way", _svg(canvas))
+    return Figure("Time from producer to consumer", _svg(canvas))
 
 
 def _quantile(bins: list[tuple[float, int]], part: float) -> str:
@@ -281,26 +281,26 @@ def _lag(audit: Audit) -> Figure:
     axes.set_xlabel(_since(audit))
     axes.set_ylabel("milliseconds")
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8)
-    return Figure("Lag: how long what was delivered had been stored", _svg(canvas))
+    return Figure("Lag: time between storing and delivery", _svg(canvas))
 
 
 def _queues(audit: Audit) -> Figure:
     """Draw a row per queue, for the queues with most deliveries, and one row for all others."""
-    cells: dict[tuple[Any, ...], Counter[str]] = defaultdict(Counter)
+    queues: dict[tuple[Any, ...], Counter[str]] = defaultdict(Counter)
     total: Counter[str] = Counter()
     for broker, topic, queue_id, group, count in audit.pictures["queues"]:
-        told = group or "(no group)"
-        cells[topic, broker, queue_id][told] += count
-        total[told] += count
+        name = group or "(no group)"
+        queues[topic, broker, queue_id][name] += count
+        total[name] += count
     groups = sorted(group for group, _ in total.most_common(_GROUPS_MAX))
-    ranked = sorted(cells, key=lambda place: (-cells[place].total(), _by_name(place)))
+    ranked = sorted(queues, key=lambda place: (-queues[place].total(), _by_name(place)))
     shown = sorted(ranked[:_QUEUES_MAX], key=_by_name)
-    rows: list[tuple[str, Mapping[str, float]]] = [(_queue_name(place), cells[place]) for place in shown]
-    width = 1.15 * cells[ranked[0]].total()
+    rows: list[tuple[str, Mapping[str, float]]] = [(_queue_name(place), queues[place]) for place in shown]
+    width = 1.15 * queues[ranked[0]].total()
     if rest := ranked[_QUEUES_MAX:]:
         together: Counter[str] = Counter()
         for place in rest:
-            together.update(cells[place])
+            together.update(queues[place])
         # They may be far more than any single queue: the bar is scaled down, and shows the groups'
         # proportions.
         scale = min(1.0, width / together.total())
@@ -316,10 +316,10 @@ def _queues(audit: Audit) -> Figure:
 def _stacked(axes: Any, rows: list[tuple[str, Mapping[str, float]]], groups: list[str]) -> None:
     ends = [0.0] * len(rows)
     for group in groups:
-        counts = [cell.get(group, 0) for _, cell in rows]
+        counts = [counted.get(group, 0) for _, counted in rows]
         axes.barh(range(len(rows)), counts, left=ends, height=0.7, label=_name(group))
         ends = [end + count for end, count in zip(ends, counts, strict=True)]
-    others = [sum(n for group, n in cell.items() if group not in groups) for _, cell in rows]
+    others = [sum(n for group, n in counted.items() if group not in groups) for _, counted in rows]
     if any(others):
         axes.barh(range(len(rows)), others, left=ends, height=0.7, label=_OTHERS)
     axes.set_yticks(range(len(rows)), [label for label, _ in rows])

@@ -25,34 +25,34 @@ _NAMED: Final = 3
 
 CAUSES: Final = {
     "async_flush": "acknowledged under ASYNC_FLUSH, lost in a crash: outside the guarantee",
-    "damaged_record": "a damaged record is there, which RecoveredPrefix judges",
+    "damaged_record": "a damaged record is at this place, which RecoveredPrefix judges",
     "dispatch_lag": "not yet dispatched when the broker stopped; recovery does it",
     "expired": "its segment was deleted by age",
-    "flush_disk_timeout": "its producer was told FLUSH_DISK_TIMEOUT: outside the guarantee",
-    "flush_slave_timeout": "its producer was told FLUSH_SLAVE_TIMEOUT: outside the guarantee",
-    "lock_expired": "the first call ran for longer than a lock lasts, which it may have lost",
+    "flush_disk_timeout": "its producer received FLUSH_DISK_TIMEOUT: outside the guarantee",
+    "flush_slave_timeout": "its producer received FLUSH_SLAVE_TIMEOUT: outside the guarantee",
+    "lock_expired": "the first call ran longer than its lock lasts, so it may have lost the lock",
     "leader_change": "its group got a new leader in between",
     "light_queue": "a light queue holds records of other topics",
-    "master_lost_tail": "its master was killed, and lost what the slave still has",
-    "no_choice": "no other broker is known to have been there",
-    "not_recovered": "behind the end of a log that was not shut down; recovery cuts it",
+    "master_lost_tail": "its master was killed and lost records that the slave still has",
+    "no_choice": "no other broker is known to have been available",
+    "not_recovered": "after the end of a log that was not shut down cleanly; recovery truncates it",
     "queues_reduced": "its topic has fewer queues now",
-    "slave_crashed": "the slave was not shut down: its page cache is all that was promised",
-    "slave_not_available": "its producer was told SLAVE_NOT_AVAILABLE: outside the guarantee",
+    "slave_crashed": "the slave was not shut down cleanly: only its page cache is guaranteed",
+    "slave_not_available": "its producer received SLAVE_NOT_AVAILABLE: outside the guarantee",
     "store_not_given": "its broker's store was not given",
-    "system_crash_possible": "no event says that only a process died",
-    "torn_tail": "the last write of a killed broker; recovery cuts it",
+    "system_crash_possible": "no event shows that only a process died",
+    "torn_tail": "the last write of a killed broker; recovery truncates it",
     "broker_crash": "the broker crashed or its group got a new leader in between",
-    "broker_retry": "its broker did not learn in time whether its group has it",
+    "broker_retry": "its broker did not receive the outcome of its replication in time",
     "consumer_restart": "the consumer restarted in between",
-    "flush_mode_unknown": "lost in a crash of a broker that does not say how it flushes",
+    "flush_mode_unknown": "lost in a crash of a broker that does not report its flush mode",
     "offset_reset": "the offset was reset",
     "producer_retry": "the producer sent it more than once",
-    "rebalance_not_told": "the group records no rebalance: who owned which queue is not known",
+    "rebalance_not_told": "the group reports no rebalance, so the owners of its queues are unknown",
     "rebalance": "the group rebalanced in between",
-    "recovered": "the producer did not learn the outcome; it was stored",
-    "redelivery": "consumption failed and was tried again",
-    "unseen": "not yet handed to the group when the log ends",
+    "recovered": "the producer did not receive the outcome; it was stored",
+    "redelivery": "consumption failed and was retried",
+    "unseen": "not yet delivered to the group when the log ends",
 }
 """Maps the cause of a finding that is not a violation to a text."""
 
@@ -91,7 +91,7 @@ def summarise(
     if corrupt:
         tables.append(
             Table(
-                f"Rows that are no events: {corrupt_rows}, the first {len(corrupt)}",
+                f"Rows that are not events: {corrupt_rows}, the first {len(corrupt)}",
                 ("file", "row"),
                 tuple((Path(file).name, line[:_LINE_MAX]) for file, line in corrupt),
             )
@@ -103,8 +103,8 @@ def summarise(
 def _missing(seen: Overview) -> str:
     named = ", ".join(seen.holed_nodes[:_NAMED])
     more = f" and {len(seen.holed_nodes) - _NAMED} more" if len(seen.holed_nodes) > _NAMED else ""
-    of_whom = f" of {named}{more}: not all of their logs are given" if named else ""
-    return f"{seen.missing_rows} (holes in the nodes' sequence numbers{of_whom})"
+    of_nodes = f" of {named}{more}: not all of their logs are given" if named else ""
+    return f"{seen.missing_rows} (holes in the nodes' sequence numbers{of_nodes})"
 
 
 def _losses(audit: Audit) -> Table:
@@ -117,11 +117,11 @@ def _losses(audit: Audit) -> Table:
             outside[cause] += count
     tallies = audit.tallies
     rows = [("SEND_OK", tallies["acked"], violations, outside["async_flush"], outside["unseen"])]
-    soft = [outside[status.lower()] for status in STORED_STATUSES[1:]]
-    rows.append((" or ".join(STORED_STATUSES[1:]), tallies["soft_acked"], 0, sum(soft), 0))
-    rows.append(("nothing: the outcome is unknown", tallies["unknown_outcome"], 0, 0, 0))
+    weak = [outside[status.lower()] for status in STORED_STATUSES[1:]]
+    rows.append((" or ".join(STORED_STATUSES[1:]), tallies["soft_acked"], 0, sum(weak), 0))
+    rows.append(("none: the outcome is unknown", tallies["unknown_outcome"], 0, 0, 0))
     columns = (
-        "what producers were told", "messages", "lost: violations", "lost outside the guarantee", "in flight",
+        "answer to the producer", "messages", "lost: violations", "lost outside the guarantee", "in flight",
     )  # fmt: skip
     shown = tuple((what, *map(str, counts)) for what, *counts in rows if any(counts))
     return Table("Losses, for each group that lacks a message", columns, shown)
@@ -132,7 +132,9 @@ def _explained(audit: Audit) -> Table:
         (invariant, rule, str(count), CAUSES.get(cause, cause))
         for (invariant, rule, cause), count in sorted(audit.explained.items())
     )
-    return Table("Found and explained: no violations", ("invariant", "rule", "count", "because"), rows)
+    return Table(
+        "Explained findings, which are not violations", ("invariant", "rule", "count", "because"), rows
+    )
 
 
 def _kinds(audit: Audit) -> Table:

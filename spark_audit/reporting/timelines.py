@@ -8,7 +8,7 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 
 from mqproof.report.model import Moment, Result, Witness
-from mqproof.spark_audit.reporting.explain import lives, utc
+from mqproof.spark_audit.reporting.explain import message_steps, utc
 from mqproof.spark_audit.sources.store_tables import Stored
 
 EXAMPLES: Final = 3
@@ -27,8 +27,10 @@ def with_timelines(
     """Return the results with each witness's time, and timelines for the first messages of each rule."""
     examples = [witness for result in results for witness in _examples(result.witnesses)]
     wanted = {witness.values["msg_id"] for witness in examples}
-    told = lives(spark, wanted, log, brokers, store) if wanted else {}
-    timelines = {life: tuple(_told([step.moment() for step in steps])) for life, steps in told.items()}
+    steps_by_id = message_steps(spark, wanted, log, brokers, store) if wanted else {}
+    timelines = {
+        msg_id: tuple(_shortened([step.moment() for step in steps])) for msg_id, steps in steps_by_id.items()
+    }
 
     def shown(result: Result) -> Iterator[Witness]:
         chosen = _examples(result.witnesses)
@@ -55,8 +57,11 @@ def _examples(witnesses: Iterable[Witness]) -> list[Witness]:
     return chosen
 
 
-def _told(moments: list[Moment]) -> list[Moment]:
+def _shortened(moments: list[Moment]) -> list[Moment]:
     if len(moments) <= _MOMENTS_MAX:
         return moments
     left = len(moments) - _MOMENTS_MAX
-    return [*moments[:_MOMENTS_MAX], Moment("", "", f"and {left} more: mqproof audit explain tells them all")]
+    return [
+        *moments[:_MOMENTS_MAX],
+        Moment("", "", f"and {left} more: mqproof audit explain shows all of them"),
+    ]

@@ -22,45 +22,45 @@ def staged(folder: Path, replaces: Collection[str] = ()) -> Iterator[Path]:
         OSError: it cannot be written.
     """
     folder = folder.resolve()
-    aside = folder.with_name(f".{folder.name[:100]}.replaced")
-    _bring_back(aside, folder, replaces)
-    with folder_beside(folder) as beside:
+    replaced = folder.with_name(f".{folder.name[:100]}.replaced")
+    _restore(replaced, folder, replaces)
+    with folder_beside(folder) as new_folder:
         try:
-            yield beside
+            yield new_folder
             with contextlib.suppress(OSError):
                 folder.rmdir()  # if it is empty
-            with _undisturbed():
+            with _signals_blocked():
                 if folder.exists():
-                    folder.rename(aside)
+                    folder.rename(replaced)
                 try:
-                    beside.rename(folder)
+                    new_folder.rename(folder)
                 finally:
-                    _bring_back(aside, folder, replaces)
+                    _restore(replaced, folder, replaces)
         except OSError as error:
-            if str(error.filename).startswith(str(beside)):
+            if str(error.filename).startswith(str(new_folder)):
                 error.filename = str(folder)  # the path that the user knows
             raise
 
 
 @contextmanager
-def _undisturbed() -> Iterator[None]:
+def _signals_blocked() -> Iterator[None]:
     """Block Ctrl-C and SIGTERM during short operations."""
-    told_to_end = {signal.SIGINT, signal.SIGTERM}
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, told_to_end)
+    signals = {signal.SIGINT, signal.SIGTERM}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _bring_back(aside: Path, folder: Path, replaces: Collection[str]) -> None:
+def _restore(replaced: Path, folder: Path, replaces: Collection[str]) -> None:
     """Move entries back that were moved aside, unless there is a new one or `replaces` names them."""
-    if not aside.is_dir():
+    if not replaced.is_dir():
         return
     if not folder.exists():
-        aside.rename(folder)
+        replaced.rename(folder)
         return
-    for entry in aside.iterdir():
+    for entry in replaced.iterdir():
         if entry.name not in replaces and not (folder / entry.name).exists():
             entry.rename(folder / entry.name)
-    shutil.rmtree(aside, ignore_errors=True)
+    shutil.rmtree(replaced, ignore_errors=True)

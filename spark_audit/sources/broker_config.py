@@ -70,5 +70,5 @@ def _of_json(path: Path, text: str) -> dict[str, str]:
     try:
         table = msgspec.json.decode(text, type=dict[str, object])
     except msgspec.DecodeError as error:
-        raise InputError(f"{path}: no configuration of a broker: {error}") from None
+        raise InputError(f"{path}: not a configuration of a broker: {error}") from None
     return {key: str(value) for key, value in table.items() if isinstance(value, (str, int))}

@@ -81,7 +81,7 @@ BODY: Final = pa.field("body", pa.binary())
 _BATCH_RECORDS: Final = 1 << 15
 _BATCH_BYTES: Final = 1 << 26
 _CHUNK_BYTES: Final = 1 << 20
-_LOOK: Final = struct.Struct(">II20xq")  # size, magic, intended position
+_RECORD_START: Final = struct.Struct(">II20xq")  # size, magic, intended position
 _CRC: Final = struct.Struct(">i8x")  # CRC of an entry, and the rest of its header
 _ENTRY: Final = struct.Struct(">ii16xq")  # of a ledger: magic, size, intended position
 _PLACE: Final = np.dtype([("entry_index", ">i8"), ("term", ">i8")])
@@ -146,7 +146,7 @@ class _Fields:
     topic_size: Ints
     properties_at: Ints
     properties_size: Ints
-    odd: Bools
+    irregular: Bools
     """Records whose lengths or checksums do not match; some of their sizes are set to 0."""
 
 
@@ -197,10 +197,10 @@ class Segment:
     def _follow(self, at: int, end: int) -> tuple[list[int], int]:
         """Return the consecutive records from `at` on, and the position after the last one."""
         run: list[int] = []
-        log, base, look, magics = self._log, self._base, _LOOK.unpack_from, record.MAGICS
-        limit, last = len(log), len(log) - _LOOK.size
+        log, base, unpack, magics = self._log, self._base, _RECORD_START.unpack_from, record.MAGICS
+        limit, last = len(log), len(log) - _RECORD_START.size
         while at < end and at <= last:
-            size, magic, place = look(log, at)
+            size, magic, place = unpack(log, at)
             if magic not in magics or place != base + at or not record.SIZE_MIN <= size <= limit - at:
                 break
             run.append(at)
@@ -272,7 +272,7 @@ class Segment:
             return str(error)
         return None
 
-    def _odd_around(self, starts: Ints, ends: Ints) -> Bools:  # noqa: ARG002  # a log has nothing around them
+    def _irregular_around(self, starts: Ints, ends: Ints) -> Bools:  # noqa: ARG002  # a log has nothing around them
         """Return which records have an irregularity outside the record itself."""
         return np.zeros(len(starts), np.bool_)
 
@@ -287,10 +287,10 @@ class Segment:
         fields = self._fields(starts)
         topics, bad_topics = _texts(self._slices(fields.topic_at, fields.topic_size))
         properties, bad_properties = _texts(self._slices(fields.properties_at, fields.properties_size))
-        odd = fields.odd | bad_topics | bad_properties | _odd_names(topics)
-        odd |= self._odd_around(starts, fields.ends)
+        irregular = fields.irregular | bad_topics | bad_properties | _invalid_names(topics)
+        irregular |= self._irregular_around(starts, fields.ends)
         header = self.header_bytes
-        faults = {int(i): self._fault(int(starts[i]) - header) for i in np.flatnonzero(odd)}
+        faults = {int(i): self._fault(int(starts[i]) - header) for i in np.flatnonzero(irregular)}
         damaged = [
             Gap(DAMAGE, int(starts[i]) - header, int(fields.sizes[i]) + header, fault)
             for i, fault in faults.items()
@@ -325,28 +325,28 @@ class Segment:
         body_at = tail_at + _TAIL.itemsize
         body_size = tail["body_size"].astype(np.int64)
         topic_length_at = body_at + body_size
-        odd = (body_size < 0) | (topic_length_at + 3 + is_v2 > ends)
-        odd |= (front["queue_id"] < 0) | (front["queue_offset"] < 0)
+        irregular = (body_size < 0) | (topic_length_at + 3 + is_v2 > ends)
+        irregular |= (front["queue_id"] < 0) | (front["queue_offset"] < 0)
         # Lengths of irregular records are unreliable: a valid position is read instead, and the value is
         # ignored.
-        topic_length_at = np.where(odd, body_at, topic_length_at)
+        topic_length_at = np.where(irregular, body_at, topic_length_at)
         topic_size = np.where(
             is_v2, self._take(topic_length_at, np.dtype(">i2")), self._take(topic_length_at, np.dtype("i1"))
         ).astype(np.int64)
         topic_at = topic_length_at + 1 + is_v2
-        odd |= (topic_size <= 0) | (topic_at + topic_size + 2 > ends)
-        topic_size = np.where(odd, 0, topic_size)
+        irregular |= (topic_size <= 0) | (topic_at + topic_size + 2 > ends)
+        topic_size = np.where(irregular, 0, topic_size)
         properties_at = topic_at + topic_size + 2
         properties_size = self._take(properties_at - 2, np.dtype(">i2")).astype(np.int64)
-        odd |= (properties_size < 0) | (properties_at + properties_size != ends)
-        properties_size = np.where(odd, 0, properties_size)
-        body_size = np.where(odd, 0, body_size)
-        odd |= (topic_size > 0) & (self._take(topic_at + topic_size - 1, np.dtype("u1")) == 0)
-        odd |= (properties_size > 0) & (self._take(ends - 1, np.dtype("u1")) == 0)
-        odd |= self._crc(body_at, body_size) != front["crc"]
+        irregular |= (properties_size < 0) | (properties_at + properties_size != ends)
+        properties_size = np.where(irregular, 0, properties_size)
+        body_size = np.where(irregular, 0, body_size)
+        irregular |= (topic_size > 0) & (self._take(topic_at + topic_size - 1, np.dtype("u1")) == 0)
+        irregular |= (properties_size > 0) & (self._take(ends - 1, np.dtype("u1")) == 0)
+        irregular |= self._crc(body_at, body_size) != front["crc"]
         return _Fields(
             front, tail, sizes, ends, born_host_bytes, store_host_bytes, store_time_at, body_at, body_size,
-            topic_at, topic_size, properties_at, properties_size, odd,
+            topic_at, topic_size, properties_at, properties_size, irregular,
         )  # fmt: skip
 
     def _columns(
@@ -455,7 +455,7 @@ class LedgerSegment(Segment):
 
     def _follow(self, at: int, end: int) -> tuple[list[int], int]:
         run: list[int] = []
-        log, base, look, limit = self._log, self._base, _LOOK.unpack_from, len(self._log)
+        log, base, unpack, limit = self._log, self._base, _RECORD_START.unpack_from, len(self._log)
         while at + HEADER_BYTES <= limit:
             magic, size, place = _ENTRY.unpack_from(log, at)
             if place != base + at or not HEADER_BYTES <= size <= limit - at:
@@ -464,9 +464,9 @@ class LedgerSegment(Segment):
             if at >= end and magic != NO_OP:
                 break
             if magic == NORMAL and size >= HEADER_BYTES + record.SIZE_MIN:
-                inner, inner_magic, inner_place = look(log, at + HEADER_BYTES)
-                told = (inner, inner_place) == (size - HEADER_BYTES, base + at + HEADER_BYTES)
-                if not told or inner_magic not in record.MAGICS:
+                inner, inner_magic, inner_place = unpack(log, at + HEADER_BYTES)
+                is_record = (inner, inner_place) == (size - HEADER_BYTES, base + at + HEADER_BYTES)
+                if not is_record or inner_magic not in record.MAGICS:
                     break
                 run.append(at + HEADER_BYTES)
             elif magic != NO_OP:
@@ -474,7 +474,7 @@ class LedgerSegment(Segment):
             at += size
         return run, at
 
-    def _odd_around(self, starts: Ints, ends: Ints) -> Bools:
+    def _irregular_around(self, starts: Ints, ends: Ints) -> Bools:
         view = memoryview(self._log)
         whole = [
             is_whole(
@@ -545,13 +545,15 @@ def _texts(data: pa.Array) -> tuple[pa.Array, Bools]:
         return pa.array(values, pa.string()), bad
 
 
-def _odd_names(topics: pa.Array) -> Bools:
+def _invalid_names(topics: pa.Array) -> Bools:
     """Return which topics have a name that the codec may refuse."""
     encoded = topics.dictionary_encode()
-    odd = [name in ("", ".", "..") or "/" in name or "\0" in name for name in encoded.dictionary.to_pylist()]
-    if not any(odd):
+    irregular = [
+        name in ("", ".", "..") or "/" in name or "\0" in name for name in encoded.dictionary.to_pylist()
+    ]
+    if not any(irregular):
         return np.zeros(len(topics), dtype=np.bool_)
-    taken: Bools = np.array(odd)[np.asarray(encoded.indices)]
+    taken: Bools = np.array(irregular)[np.asarray(encoded.indices)]
     return taken
 
 

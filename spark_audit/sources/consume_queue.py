@@ -75,8 +75,8 @@ def read_range(part: Range) -> Iterator[pa.RecordBatch]:
             "detail": pa.array([detail] * rows, pa.string()),
         }
         for name, values in (("commit_offset", commit_offset), ("size", size), ("tags_code", tags_code)):
-            told = kind in (ENTRY, DAMAGE) and detail != _CUT
-            columns[name] = pa.array(values[at]) if told else pa.nulls(rows, SCHEMA.field(name).type)
+            has_position = kind in (ENTRY, DAMAGE) and detail != _CUT
+            columns[name] = pa.array(values[at]) if has_position else pa.nulls(rows, SCHEMA.field(name).type)
         return pa.RecordBatch.from_arrays([columns[name] for name in SCHEMA.names], schema=SCHEMA)
 
     entries = np.flatnonzero(is_entry)
@@ -86,9 +86,9 @@ def read_range(part: Range) -> Iterator[pa.RecordBatch]:
         begins, lengths = _runs(which)
         if len(begins):
             yield batch(kind, begins, lengths)
-    odd = np.flatnonzero(~(is_entry | is_zeros | is_blank))
-    if len(odd):
-        yield batch(DAMAGE, odd, np.ones(len(odd), np.int64), "no position and size of a record")
+    invalid = np.flatnonzero(~(is_entry | is_zeros | is_blank))
+    if len(invalid):
+        yield batch(DAMAGE, invalid, np.ones(len(invalid), np.int64), "no position and size of a record")
     if rest:
         yield batch(DAMAGE, np.array([count]), np.array([1]), _CUT)
 

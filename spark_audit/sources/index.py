@@ -57,8 +57,8 @@ def read_range(part: Range, slots: int) -> Iterator[pa.RecordBatch]:
     room = (size - begin) // ENTRY_BYTES
     if size < begin:
         if part.is_last:
-            told = f"{size} bytes, and {slots} slots (maxHashSlotNum) alone take {begin}"
-            yield _damage(part.file, told)
+            detail = f"{size} bytes, and {slots} slots (maxHashSlotNum) alone take {begin}"
+            yield _damage(part.file, detail)
         return
     if not 0 < header.entry_next <= room + 1:
         if part.is_last:

@@ -27,7 +27,7 @@ class Inputs:
     repeats: tuple[tuple[Path, Path], ...] = ()
     """Files that are not read, each with the one of `files` of which it is a copy or another name."""
 
-    def said_of_repeats(self) -> Iterator[str]:
+    def repeat_messages(self) -> Iterator[str]:
         """Yield a message to the user for each repeated file."""
         for repeat, original in self.repeats:
             again = "given again" if repeat == original else f"{original} again"
@@ -142,23 +142,23 @@ def _inside(folder: Path) -> Iterator[Path]:
 
 def _copies(files: Sequence[Path]) -> Iterator[tuple[Path, Path]]:
     """Yield each file with the same bytes as an earlier one. Only files of equal size are compared."""
-    alike: dict[object, list[Path]] = defaultdict(list)
+    candidates: dict[object, list[Path]] = defaultdict(list)
     for file in files:
         size = file.stat().st_size
         # With equal bytes but different folder columns, the rows differ; an empty file has no rows.
         if size:
-            alike[(size, partition_values(file))].append(file)
-    for same_size in alike.values():
+            candidates[(size, partition_values(file))].append(file)
+    for same_size in candidates.values():
         for same_ends in _by(_ends, same_size):
             for original, *others in _by(_digest, same_ends):
                 yield from ((other, original) for other in others)
 
 
-def _by(look: Callable[[Path], bytes], files: Sequence[Path]) -> list[list[Path]]:
-    """Group files with equal results of `look`; a single file is not examined."""
+def _by(key_of: Callable[[Path], bytes], files: Sequence[Path]) -> list[list[Path]]:
+    """Group files with equal results of `key_of`; a single file is not examined."""
     groups: dict[bytes, list[Path]] = defaultdict(list)
     for file in files:
-        groups[look(file) if len(files) > 1 else b""].append(file)
+        groups[key_of(file) if len(files) > 1 else b""].append(file)
     return list(groups.values())
 
 

@@ -43,7 +43,7 @@ _TAIL_BYTES_MAX: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    told: EventLog
+    event_log: EventLog
     corrupt: DataFrame
     """file and line of every row that is not an event."""
     inputs: Inputs
@@ -60,7 +60,7 @@ class Log:
 
     @property
     def events(self) -> DataFrame:
-        return self.told.rows
+        return self.event_log.rows
 
 
 def read(spark: SparkSession, paths: Sequence[str], scratch: Path) -> Log:
@@ -80,8 +80,8 @@ def read_files(spark: SparkSession, inputs: Inputs, scratch: Path, lines: DataFr
     files = [file for file in inputs.files if not _is_empty(file)]
     parquet = [file for file in files if file.suffix == ".parquet"]
     ndjson = [file for file in files if file.suffix != ".parquet"]
-    parts = [_read_parquet(spark, group) for group in _alike(parquet, _parquet_schema)]
-    for number, group in enumerate(_alike(ndjson, _check_first_line)):
+    parts = [_read_parquet(spark, group) for group in _same_schema(parquet, _parquet_schema)]
+    for number, group in enumerate(_same_schema(ndjson, _check_first_line)):
         parts.append(_read_ndjson(spark, group, scratch / f"parsed-{number}"))
     if lines is not None:
         parts.append(_stored(spark, _parsed(lines), scratch / "parsed-lines"))
@@ -90,21 +90,21 @@ def read_files(spark: SparkSession, inputs: Inputs, scratch: Path, lines: DataFr
         none = nothing.select(f.lit("").alias("file"), f.lit("").alias("line"))
         parts = [_Part(EventLog.of(nothing), none, 0)]
     all_parts = reduce(_Part.plus, parts)
-    return Log(all_parts.told, all_parts.corrupt, inputs, all_parts.rows, all_parts.torn_files)
+    return Log(all_parts.event_log, all_parts.corrupt, inputs, all_parts.rows, all_parts.torn_files)
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
     """The contents of some files; the fields are as in Log."""
 
-    told: EventLog
+    event_log: EventLog
     corrupt: DataFrame
     rows: int
     torn_files: int = 0
 
     def plus(self, other: "_Part") -> "_Part":
         return _Part(
-            self.told.plus(other.told),
+            self.event_log.plus(other.event_log),
             self.corrupt.unionByName(other.corrupt),
             self.rows + other.rows,
             self.torn_files + other.torn_files,
@@ -120,7 +120,7 @@ def _is_empty(file: Path) -> bool:
     if file.stat().st_size:
         return False
     if file.suffix != ".ndjson":
-        raise InputError(f"{file}: has no byte, expected a whole {file.suffix} file")
+        raise InputError(f"{file}: is empty, expected a complete {file.suffix} file")
     return True
 
 
@@ -143,7 +143,7 @@ class _Scan:
         return [literal(file.absolute()) for file in self.files]
 
 
-def _alike(files: Sequence[Path], schema: Callable[[Path], Hashable]) -> list[_Scan]:
+def _same_schema(files: Sequence[Path], schema: Callable[[Path], Hashable]) -> list[_Scan]:
     """Group files with equal schema and equal folder columns, because Spark reads one schema per scan."""
     scans: dict[Hashable, _Scan] = {}
     for file in files:
@@ -185,11 +185,11 @@ def _parquet_schema(file: Path) -> Hashable:
     lower = [name.lower() for name in schema.names]
     if twice := [name for name in schema.names if lower.count(name.lower()) > 1]:
         named = " and as ".join(dict.fromkeys(twice))
-        raise InputError(f"{file}: column {named} is there more than once")
+        raise InputError(f"{file}: column {named} occurs more than once")
     if ROW in lower:
-        raise InputError(f"{file}: column {ROW}: DuckDB has that name for something else, leave it out")
+        raise InputError(f"{file}: column {ROW}: DuckDB reserves that name, omit the column")
     if both := sorted(set(_given(file)) & set(schema.names)):
-        raise InputError(f"{file}: {both[0]} is a column and a folder's name, expected one of both")
+        raise InputError(f"{file}: {both[0]} is a column and a folder's name, expected one of them")
     for name in schema.names:
         if name in EVENTS.fieldNames():
             _check_type(file, name, schema.field(name).type)
@@ -198,9 +198,9 @@ def _parquet_schema(file: Path) -> Hashable:
 
 def _not_parquet(file: Path) -> str:
     """Describe a file that cannot be read as Parquet."""
-    with file.open("rb") as told:
-        begins = told.read(len(_PARQUET))
-    return "its end is missing or damaged" if begins == _PARQUET else "no Parquet file"
+    with file.open("rb") as opened:
+        begins = opened.read(len(_PARQUET))
+    return "its end is missing or damaged" if begins == _PARQUET else "not a Parquet file"
 
 
 def _check_columns(where: str, file: Path, own: Sequence[str]) -> None:
@@ -273,8 +273,8 @@ def _read_parquet(spark: SparkSession, scan: _Scan) -> _Part:
     events, rows = typed.where(_is_event()), _rows(scan.files)
     if scan.root:
         return _Part(EventLog.of(events), corrupt, rows)
-    told = EventLog(events, tuple(LogFile(file.absolute()) for file in scan.files))
-    return _Part(told, corrupt, rows)
+    event_log = EventLog(events, tuple(LogFile(file.absolute()) for file in scan.files))
+    return _Part(event_log, corrupt, rows)
 
 
 def _readable(own: pa.Schema) -> t.StructType:
@@ -299,7 +299,7 @@ def _rows(files: Iterable[Path]) -> int:
 def _read_ndjson(spark: SparkSession, scan: _Scan, parsed: Path) -> _Part:
     lines = scan.reader(spark).text(scan.paths)
     part = _stored(spark, _parsed(lines.withColumn("file", f.input_file_name())), parsed)
-    if _is_nowhere(_CORRUPT, [file.path for file in part.told.files]):
+    if _is_all_null(_CORRUPT, [file.path for file in part.event_log.files]):
         return part
     names = [row["file"] for row in part.corrupt.select("file").distinct().collect()]
     torn = {name: tail for name in names if (tail := _torn_tail(_path(name)))}
@@ -324,17 +324,17 @@ def _stored(spark: SparkSession, rows: DataFrame, parsed: Path) -> _Part:
     good = f.col(_CORRUPT).isNull()
     corrupt = stored.where(~good).select("file", f.col(_CORRUPT).alias("line"))
     events, files = stored.where(good).select(*EVENTS.fieldNames()), sorted(parsed.glob("*.parquet"))
-    told = EventLog(events, tuple(LogFile(file.absolute(), marks=_CORRUPT) for file in files))
-    return _Part(told, corrupt, _rows(files))
+    event_log = EventLog(events, tuple(LogFile(file.absolute(), marks=_CORRUPT) for file in files))
+    return _Part(event_log, corrupt, _rows(files))
 
 
-def _is_nowhere(column: str, files: Iterable[Path]) -> bool:
+def _is_all_null(column: str, files: Iterable[Path]) -> bool:
     """Return whether a column is null everywhere, by Parquet statistics; asking Spark would need a job."""
     for metadata in map(pq.read_metadata, files):
         at = metadata.schema.names.index(column)
         for group in map(metadata.row_group, range(metadata.num_row_groups)):
-            told = group.column(at).statistics
-            if not (told and told.has_null_count and told.null_count == group.num_rows):
+            statistics = group.column(at).statistics
+            if not (statistics and statistics.has_null_count and statistics.null_count == group.num_rows):
                 return False
     return True
 
@@ -364,8 +364,8 @@ def _parsed(lines: DataFrame) -> DataFrame:
 def _is_more() -> Column:
     """Return whether a line continues after its JSON object, which Spark ignores."""
     seems = f.col("value").rlike(r"\}\s*,?\s*\{") | ~f.col("value").rlike(r"\}\s*$")
-    alone = f.from_json(f.concat(f.lit("["), "value", f.lit("]")), "array<struct<seq:string>>")
-    return seems & (f.coalesce(f.size(alone), f.lit(0)) != 1)
+    as_array = f.from_json(f.concat(f.lit("["), "value", f.lit("]")), "array<struct<seq:string>>")
+    return seems & (f.coalesce(f.size(as_array), f.lit(0)) != 1)
 
 
 def _path(name: str) -> Path:

@@ -70,16 +70,16 @@ class Stored:
     """master, slave: brokers whose logs should be equal."""
     members: DataFrame
     """master, slave: two members of a ledger; neither needs to be the other's master."""
-    doubtful: DataFrame
+    ambiguous: DataFrame
     """broker, topic, queue_id, bucket: buckets in which queue entries and records differ.
 
     Rows in other buckets need no individual check.
     """
 
-    def in_doubt(self, rows: DataFrame) -> DataFrame:
-        """Return the rows (records or entries) in doubtful buckets."""
+    def ambiguous_rows(self, rows: DataFrame) -> DataFrame:
+        """Return the rows (records or entries) in ambiguous buckets."""
         keyed = rows.withColumn("bucket", _bucket())
-        return keyed.join(self.doubtful, [*QUEUE, "bucket"], "left_semi").drop("bucket")
+        return keyed.join(self.ambiguous, [*QUEUE, "bucket"], "left_semi").drop("bucket")
 
     def explained(self, rows: DataFrame) -> DataFrame:
         """Add `cause` to rows whose commit_offset has no record: why that is legal, or null."""
@@ -138,7 +138,9 @@ def name_stores(given: list[str]) -> dict[str, Path]:
             raise InputError(f"--store {text}: another store is called {name}, expected BROKER=DIR")
         for other, known in stores.items():
             if other != name and known.resolve() == directory.resolve():
-                raise InputError(f"--store {text}: it is the store of {other}, too, expected one name for it")
+                raise InputError(
+                    f"--store {text}: also given as the store of {other}, expected one name for it"
+                )
         stores[name] = directory
     return stores
 
@@ -179,7 +181,7 @@ def read_stores(spark: SparkSession, stores: Mapping[str, Path], scratch: Path, 
         _bounds(spark, stores, log),
         spark.createDataFrame(_replicas(stores), "master string, slave string"),
         spark.createDataFrame(_members(stores), "master string, slave string"),
-        _doubtful(records.where("queued"), queues.where("kind = 'entry'")),
+        _ambiguous(records.where("queued"), queues.where("kind = 'entry'")),
     )
 
 
@@ -242,7 +244,7 @@ def _bucket() -> Column:
     return f.floor(f.col("queue_offset") / _BUCKET_OFFSETS)
 
 
-def _doubtful(records: DataFrame, entries: DataFrame) -> DataFrame:
+def _ambiguous(records: DataFrame, entries: DataFrame) -> DataFrame:
     """Return the buckets in which the fingerprints of records and entries differ."""
     hashed = f.xxhash64("queue_offset", "commit_offset", f.col("size").cast("bigint"))
 
@@ -284,20 +286,20 @@ def _union(
 
 def _committed(broker: str, directory: Path) -> list[tuple[str, str, str, int, int]]:
     """Return the contents of consumerOffset.json, or nothing."""
-    told = _config(directory, "consumerOffset.json", _Offsets)
+    config = _config(directory, "consumerOffset.json", _Offsets)
     return [
         (broker, *_parts(key), queue_id, offset)
-        for key, queues in (told.offset_table if told else {}).items()
+        for key, queues in (config.offset_table if config else {}).items()
         for queue_id, offset in queues.items()
     ]
 
 
 def _topics(broker: str, directory: Path) -> list[tuple[str, str | None, int]]:
     """Return the contents of topics.json, with an additional row if the file exists; or nothing."""
-    told = _config(directory, "topics.json", _Topics)
-    if told is None:
+    config = _config(directory, "topics.json", _Topics)
+    if config is None:
         return []
-    topics = told.topic_config_table.items()
+    topics = config.topic_config_table.items()
     return [
         (broker, None, 0),
         *[(broker, name, max(topic.read_queue_nums, topic.write_queue_nums)) for name, topic in topics],

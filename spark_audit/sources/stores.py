@@ -145,13 +145,13 @@ def _tasks(ranges: Iterator[Range], split_bytes: int) -> list[InputPartition]:
 
 
 def _ranges(partition: InputPartition) -> tuple[Range, ...]:
-    assert isinstance(partition, Task), f"{partition} is no task of ours"
+    assert isinstance(partition, Task), f"{partition} is not a task of this reader"
     return partition.ranges
 
 
 def _path(options: Mapping[str, str]) -> str:
     if not (path := options.get("path")):
-        raise StoreError("no path: expected load(DIRECTORY)")
+        raise StoreError("no path given, expected load(DIRECTORY)")
     return path
 
 

@@ -139,7 +139,7 @@ class TopicReader(DataSourceReader):
         self._options = options
 
     def partitions(self) -> list[InputPartition]:
-        ends = look(self._options)
+        ends = offset_ranges(self._options)
         return slices(begin(self._options, ends), {name: of.end for name, of in ends.items()}, self._options)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -152,17 +152,17 @@ class TopicStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: dict[str, Ends] | None = None
 
     def initialOffset(self) -> Positions:  # noqa: N802  # Spark's name
-        return begin(self._options, look(self._options))
+        return begin(self._options, offset_ranges(self._options))
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  # Spark's name
-        self._target = look(self._options)
+        self._target = offset_ranges(self._options)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802  # Spark's name
         limit = self._options.max_offsets
         return ReadMaxRows(limit) if limit else ReadAllAvailable()
 
     def latestOffset(self, start: Positions, limit: ReadLimit) -> Positions:  # noqa: N802  # Spark's name
-        ends = self._target or look(self._options, away_ok=True)
+        ends = self._target or offset_ranges(self._options, skip_unavailable=True)
         return advance(start, ends, limit.max_rows if isinstance(limit, ReadMaxRows) else None, self._options)
 
     def partitions(self, start: Positions, end: Positions) -> list[InputPartition]:
@@ -247,8 +247,10 @@ def parse_queue(name: str) -> MessageQueue:
 # --- positions
 
 
-def look(options: Options, *, away_ok: bool = False) -> dict[str, Ends]:
-    """Return the current ends of each queue of the topics; with `away_ok`, without unreachable topics.
+def offset_ranges(options: Options, *, skip_unavailable: bool = False) -> dict[str, Ends]:
+    """Return the current ends of each queue of the topics.
+
+    With `skip_unavailable`, unreachable topics are left out.
 
     Raises:
         ClientError: a topic is unknown to the name servers, or a broker does not answer.
@@ -260,9 +262,9 @@ def look(options: Options, *, away_ok: bool = False) -> dict[str, Ends]:
                 for queue in client.queues(topic):
                     ends[str(queue)] = Ends(client.min_offset(queue), client.max_offset(queue))
             except ClientError as error:
-                if not away_ok:
+                if not skip_unavailable:
                     raise
-                _log.warning("%s: not read for now: %s", topic, error)
+                _log.warning("%s: skipped for now: %s", topic, error)
     return ends
 
 
@@ -277,12 +279,12 @@ def begin(options: Options, ends: Mapping[str, Ends]) -> Positions:
     starting = options.starting
     if starting == "latest":
         return {name: of.end for name, of in ends.items()}
-    told = starting if isinstance(starting, dict) else {}
-    if unknown := sorted(set(told) - set(ends)):
+    offsets = starting if isinstance(starting, dict) else {}
+    if unknown := sorted(set(offsets) - set(ends)):
         raise StoreError(
             f"option startingOffsets: no queue {unknown[0]}; there are {', '.join(sorted(ends))}"
         )
-    return {name: told.get(name, of.begin) for name, of in ends.items()}
+    return {name: offsets.get(name, of.begin) for name, of in ends.items()}
 
 
 def advance(start: Positions, ends: Mapping[str, Ends], most: int | None, options: Options) -> Positions:
@@ -312,8 +314,8 @@ def _place(name: str, at: int, of: Ends, options: Options) -> int:
 
 
 _LOST: Final = (
-    "{name}: offset {at} is next, and the queue has {begin} to {end}: messages were deleted before they were "
-    "read, or the topic was recreated; option failOnDataLoss=false goes on with what is there"
+    "{name}: the next offset is {at}, but the queue has {begin} to {end}: messages were deleted before they "
+    "were read, or the topic was recreated; option failOnDataLoss=false continues with the existing messages"
 )
 
 
@@ -336,7 +338,7 @@ def read_slice(options: Options, partition: InputPartition) -> Iterator[pa.Recor
         StoreError: messages of the slice were deleted.
         ClientError: the broker does not answer.
     """
-    assert isinstance(partition, Slice), f"{partition} is no slice of ours"
+    assert isinstance(partition, Slice), f"{partition} is not a slice of this reader"
     if partition.start == partition.end:
         return
     queue, at = parse_queue(partition.queue), partition.start
@@ -354,7 +356,9 @@ def read_slice(options: Options, partition: InputPartition) -> Iterator[pa.Recor
             if rows.is_full:
                 yield rows.taken()
             if pulled.next_offset <= at:
-                raise ClientError(f"{queue}: nothing at offset {at}, and the queue has {pulled.max_offset}")
+                raise ClientError(
+                    f"{queue}: no message at offset {at}, and the queue has {pulled.max_offset}"
+                )
             at = pulled.next_offset
         yield rows.taken()
 

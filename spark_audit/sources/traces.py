@@ -53,7 +53,7 @@ _PRODUCER: Final = ("Pub", "EndTransaction", "Recall")
 
 @dataclass(frozen=True, slots=True)
 class Traces:
-    told: DataFrame
+    records: DataFrame
     """The records of the traces.
 
     The columns are type, ts (microseconds), group, topic, msg_id, store_host, msg_type, request_id, times,
@@ -99,8 +99,8 @@ def read_traces(spark: SparkSession, stores: Sequence[Path], texts: Sequence[Pat
         records = spark.read.format("rocketmq-commitlog").option("body", "true").load(str(store))
         is_trace = (f.col("topic") == TRACE_TOPIC) | f.col("topic").startswith(CLOUD_TOPIC_PREFIX)
         messages = records.where((f.col("kind") == "record") & is_trace)
-        told = f.explode_outer(f.split(bodies.text("body", "sys_flag"), _RECORD)).alias("line")
-        parts.append(messages.select(f.lit(str(store)).alias("file"), told))
+        line = f.explode_outer(f.split(bodies.text("body", "sys_flag"), _RECORD)).alias("line")
+        parts.append(messages.select(f.lit(str(store)).alias("file"), line))
     if texts:
         read = spark.read.text([literal(path.absolute()) for path in texts], lineSep=_RECORD)
         parts.append(read.select(f.input_file_name().alias("file"), f.col("value").alias("line")))
@@ -126,18 +126,18 @@ def _parsed(lines: DataFrame) -> Traces:
     )
     timed = (f.col("type") == "SubAfter") | f.col("ts").isNotNull()
     whole = f.coalesce(size & timed & f.col("msg_id").isNotNull(), f.lit(False))
-    told = _each_message(rows.where(whole).drop("file", "line", "fields"))
-    return Traces(_told_once(told), rows.where(~whole).select("file", "line"))
+    records = _each_message(rows.where(whole).drop("file", "line", "fields"))
+    return Traces(_deduplicated(records), rows.where(~whole).select("file", "line"))
 
 
-def _each_message(told: DataFrame) -> DataFrame:
+def _each_message(records: DataFrame) -> DataFrame:
     """Split records of a batch: a producer reports all messages of a batch in one record."""
-    return told.withColumn("msg_id", f.explode(f.split("msg_id", ",")))
+    return records.withColumn("msg_id", f.explode(f.split("msg_id", ",")))
 
 
-def _told_once(told: DataFrame) -> DataFrame:
+def _deduplicated(records: DataFrame) -> DataFrame:
     """Drop repetitions: a trace message may be sent, stored or exported more than once."""
-    return told.distinct()
+    return records.distinct()
 
 
 def _field(name: str) -> Column:
@@ -146,10 +146,10 @@ def _field(name: str) -> Column:
     for kind, place in places:
         text = f.when(f.col("type") == kind, f.get("fields", f.lit(place))).otherwise(text)
     # Java writes a missing value as "null".
-    told = f.when((text != "") & (text != "null"), text)
+    value = f.when((text != "") & (text != "null"), text)
     if name == "ts":
-        return told.try_cast("long") * 1000
-    return told.try_cast("int") if name in ("times", "msg_type") else told
+        return value.try_cast("long") * 1000
+    return value.try_cast("int") if name in ("times", "msg_type") else value
 
 
 # --- conclusions from the traces
@@ -165,78 +165,88 @@ def judge_traces(traces: Traces, skew_us: int, *, judged: Sequence[str]) -> tupl
     `judged` are invariants with better evidence, which gives their verdict; traces only add the bounds.
     """
     # Parsed once.
-    told = traces.told.persist(StorageLevel.MEMORY_AND_DISK)
+    records = traces.records.persist(StorageLevel.MEMORY_AND_DISK)
     try:
-        handed = _handed(told)
-        shown = (_loss(_owed(told), handed, skew_us), _phantoms(told, handed), _repeats(handed))
-        return tuple(_result(*each, judged) for each in shown) + _transactions(told)
+        deliveries = _deliveries(records)
+        shown = (
+            _loss(_expected(records), deliveries, skew_us),
+            _phantoms(records, deliveries),
+            _repeats(deliveries),
+        )
+        return tuple(_result(*each, judged) for each in shown) + _transactions(records)
     finally:
-        told.unpersist()
+        records.unpersist()
 
 
-def _handed(told: DataFrame) -> DataFrame:
+def _deliveries(records: DataFrame) -> DataFrame:
     """Return one row for each message and group that received it."""
-    rows = told.where("type = 'SubBefore'").groupBy("msg_id", "group")
+    rows = records.where("type = 'SubBefore'").groupBy("msg_id", "group")
     return rows.agg(
         f.count(f.lit(1)).alias("rows"), f.countDistinct("times").alias("rounds"), f.max("ts").alias("ts")
     )
 
 
-def _owed(told: DataFrame) -> DataFrame:
+def _expected(records: DataFrame) -> DataFrame:
     """Return the messages stored for their readers; rolled-back messages are due to no group."""
-    rows = told.where("type = 'Pub' AND success = 'true'").groupBy("msg_id")
+    rows = records.where("type = 'Pub' AND success = 'true'").groupBy("msg_id")
     sent = rows.agg(f.max("topic").alias("topic"), f.min("ts").alias("sent_ts"))
-    return sent.join(_rolled_back(told), "msg_id", "left_anti")
+    return sent.join(_rolled_back(records), "msg_id", "left_anti")
 
 
-def _rolled_back(told: DataFrame) -> DataFrame:
-    return told.where("state = 'ROLLBACK_MESSAGE'").select("msg_id")
+def _rolled_back(records: DataFrame) -> DataFrame:
+    return records.where("state = 'ROLLBACK_MESSAGE'").select("msg_id")
 
 
-def _loss(sent: DataFrame, handed: DataFrame, skew_us: int) -> Bounds:
-    read = handed.join(sent.select("msg_id", "topic"), "msg_id")
+def _loss(sent: DataFrame, deliveries: DataFrame, skew_us: int) -> Bounds:
+    read = deliveries.join(sent.select("msg_id", "topic"), "msg_id")
     groups = read.groupBy("topic", "group").agg(f.max("ts").alias("last_ts"))
-    owed = sent.join(f.broadcast(groups), "topic").join(
-        handed.select("msg_id", "group", "rows"), ["msg_id", "group"], "left"
+    expected = sent.join(f.broadcast(groups), "topic").join(
+        deliveries.select("msg_id", "group", "rows"), ["msg_id", "group"], "left"
     )
     # Messages sent after the last one known to be delivered to the group are in flight.
     is_due = f.col("sent_ts") + skew_us < f.col("last_ts")
-    lacks = f.col("rows").isNull()
+    is_missing = f.col("rows").isNull()
     counts = _numbers(
-        owed,
-        traced_due=is_due | ~lacks,
-        traced_unseen=is_due & lacks,
-        traced_in_flight=lacks & ~is_due,
+        expected,
+        traced_due=is_due | ~is_missing,
+        traced_unseen=is_due & is_missing,
+        traced_in_flight=is_missing & ~is_due,
     )
     counts["lost_min"], counts["lost_max"] = 0, counts["traced_unseen"]
     return "DELIV-1", counts, f"between 0 and {counts['lost_max']} of {counts['traced_due']} are lost"
 
 
-def _phantoms(told: DataFrame, handed: DataFrame) -> Bounds:
+def _phantoms(records: DataFrame, deliveries: DataFrame) -> Bounds:
     known = (
-        told.where(f.col("type").isin(*_PRODUCER)).select("msg_id").distinct().withColumn("sent", f.lit(True))
+        records.where(f.col("type").isin(*_PRODUCER))
+        .select("msg_id")
+        .distinct()
+        .withColumn("sent", f.lit(True))
     )
-    met = handed.select("msg_id").distinct().join(known, "msg_id", "left")
-    counts = _numbers(met, traced_delivered=f.lit(True), traced_unsent=f.col("sent").isNull())
+    joined = deliveries.select("msg_id").distinct().join(known, "msg_id", "left")
+    counts = _numbers(joined, traced_delivered=f.lit(True), traced_unsent=f.col("sent").isNull())
     counts["phantoms_min"], counts["phantoms_max"] = 0, counts["traced_unsent"]
     text = f"between 0 and {counts['phantoms_max']} of {counts['traced_delivered']} were never sent"
     return "DELIV-2", counts, text
 
 
-def _repeats(handed: DataFrame) -> Bounds:
+def _repeats(deliveries: DataFrame) -> Bounds:
     # A redelivered message has a higher count; a repeated delivery without redelivery has the same count.
     counts = _numbers(
-        handed, traced_deliveries=f.lit(True), traced_repeats=f.col("rows") > f.greatest("rounds", f.lit(1))
+        deliveries,
+        traced_deliveries=f.lit(True),
+        traced_repeats=f.col("rows") > f.greatest("rounds", f.lit(1)),
     )
     counts["unexplained_min"], counts["unexplained_max"] = 0, counts["traced_repeats"]
-    text = f"between 0 and {counts['unexplained_max']} of {counts['traced_deliveries']} repeats lack a cause"
+    repeats, deliveries_total = counts["unexplained_max"], counts["traced_deliveries"]
+    text = f"between 0 and {repeats} of {deliveries_total} deliveries are repeats without a cause"
     return "DELIV-3", counts, text
 
 
-def _transactions(told: DataFrame) -> tuple[Result, ...]:
+def _transactions(records: DataFrame) -> tuple[Result, ...]:
     """Return the violations: messages rolled back and delivered, which no missing record could explain."""
     state = f.when(f.col("type") == "EndTransaction", f.col("state"))
-    each = told.groupBy("msg_id").agg(
+    each = records.groupBy("msg_id").agg(
         f.max(state == "ROLLBACK_MESSAGE").alias("rolled_back"),
         f.max(state == "COMMIT_MESSAGE").alias("committed"),
         f.max(f.col("type") == "SubBefore").alias("delivered"),
@@ -247,7 +257,7 @@ def _transactions(told: DataFrame) -> tuple[Result, ...]:
     invariant = "DELIV-9"
     name = catalogue()[invariant].name
     if not counts["traced_transactions"]:
-        detail = "the traces have no end of a transaction"
+        detail = "the traces contain no end of a transaction"
         return (Result(invariant, name, LAYER, Verdict.NOT_TESTED, detail=detail),)
     found = ended.where(both).select("msg_id").orderBy("msg_id").limit(8).collect()
     witnesses = tuple(

@@ -131,7 +131,7 @@ def _write(
 
 
 def _pictures(decided: "Matrix", fault: str | None) -> "dict[Cell, str]":
-    """Where each shown counterexample is drawn, seen from the output folder."""
+    """Return the file of each shown counterexample's drawing, relative to the output folder."""
     from mqproof.spec.guarantee.picture import file_name
 
     shown = (cell for cell in decided.counterexamples if fault is None or fault in cell.faults)

@@ -56,7 +56,7 @@ class ShownCell:
 class Row:
     setup: Setup
     first: bool
-    """Whether it is the first row of its flush mode and replication."""
+    """Whether this row is the first one of its flush mode and replication."""
     cells: tuple[ShownCell, ...]
     book: str
     """The cases in which nothing is lost according to the book."""

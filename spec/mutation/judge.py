@@ -51,7 +51,7 @@ class Judgement:
     by: str
     """The violated property, or the difference of the graph."""
     run: str
-    """The bounded model in which it was detected; otherwise the last one examined."""
+    """The bounded model in which the mutant was detected; otherwise the last one examined."""
 
 
 @dataclass(frozen=True, slots=True)

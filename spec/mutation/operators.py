@@ -148,9 +148,9 @@ def _unchanged(body: Node) -> Iterator[Node]:
 
 
 def _changes(module: Module, node: Node) -> bool:
-    """Whether the node determines a next value. Another module's operator, Other!Step, may do so too.
+    """Return whether the node determines a variable's next value, as another module's Other!Step may do too.
 
-    Without it the variables would have no next value.
+    Such a node must not be dropped: the variable would then have no next value.
     """
     return speaks_of_next_state(node, module.changing) or any(
         "!" in n.op for n in node.walk() if n.kind == "apply"

@@ -71,7 +71,7 @@ class Score:
 
     @property
     def with_equiv(self) -> float:
-        """The detected fraction of all mutants with a different graph, by labels alone or otherwise."""
+        """The detected fraction of the mutants whose graph differs, also if only labels of steps differ."""
         known = self.count(*_DIFFERENT, Noticed.LABELS)
         return (known - self.count(Noticed.UNDECIDED)) / max(known, 1)
 
@@ -239,7 +239,7 @@ def _row(score: Score) -> tuple[str, ...]:
 
 
 def _through(judge: Judge, mutant: Mutant, stages: Sequence[tuple[Stage, str]], fresh: bool) -> Judgement:
-    """Return the first stage's judgement that is not NOT, or else the last stage's."""
+    """Return the judgement of the first stage that detects the mutant, or else of the last stage."""
     for stage, base in stages:
         judgement = _remembered(judge, mutant, stage, base, fresh)
         if judgement.noticed is not Noticed.NOT:

@@ -203,8 +203,8 @@ Restart ==
 -----------------------------------------------------------------------------
 (* Next and Spec *)
 
-\* Store and Fault allow any next values that satisfy them. MCDelivery uses the smallest steps, which compose
-\* to all others.
+\* Store and Fault allow any next values that satisfy them. MCDelivery uses only the smallest steps. Every
+\* larger step equals several of them.
 Next ==
     \/ \E m \in Messages : Send(m) \/ Retry(m) \/ Acknowledge(m) \/ Fail(m)
     \/ Store(queue')

@@ -424,7 +424,8 @@ QueueOrder ==
             /\ Len(seen[q]) <= Len(QueueRecords(q))
             /\ \A i \in 1..Len(seen[q]) : seen[q][i] = QueueRecords(q)[i].message
 
-\* DELIV-5: between two starts of the broker, except for a correction that the consumer is informed of
+\* DELIV-5: between two starts of the broker, offsets decrease only by a correction, of which the consumer is
+\* informed
 OffsetMonotone ==
     [][phase = "running" /\ phase' = "running" =>
         \A q \in Queues : committed'[q] >= committed[q] \/ CorrectOffset(q)]_vars

@@ -291,7 +291,7 @@ NoLoss == \A m \in Messages : SentWithError(m) \/ SentWithoutError(m) => ~Lost(m
 NoSilentLoss == \A m \in Messages : SentWithoutError(m) => ~Lost(m)
 \* DELIV-1
 NoAckedLost == \A m \in Messages : Acked(m) => ~Lost(m)
-\* The message is lost even for an operator: no node has it.
+\* Some node has each acknowledged message, so an operator can recover it.
 NoAckedGone == \A m \in Messages : Acked(m) => Kept(m)
 
 -----------------------------------------------------------------------------
@@ -303,7 +303,7 @@ QuietLosesNothing == struck = <<>> => NoLoss
 
 AckedSurvivesProcess == Kinds \subseteq {"clean", "process"} => NoAckedLost
 
-\* Any number of these faults, at either node.
+\* Any number of stops, crashes and power losses, at either node.
 SyncFlushSurvivesPower ==
     flush = "SYNC_FLUSH" /\ Kinds \subseteq {"clean", "process", "os", "power"} => NoAckedLost
 

@@ -1,6 +1,7 @@
 ------------------------------ MODULE MCDelivery ------------------------------
 (* Delivery, bounded: the number of sends of a message is limited. Queues grow by one message at a time,
-   and a fault does one thing at a time. A larger step is equivalent to several of these. *)
+   and each fault changes one thing, such as one queue or one offset. A larger step is equivalent to several of
+   these. *)
 EXTENDS Delivery
 
 CONSTANT MaxSends

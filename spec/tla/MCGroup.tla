@@ -1,6 +1,7 @@
 -------------------------------- MODULE MCGroup --------------------------------
 (* Group, bounded like MCDelivery: the number of sends of a message is limited, a queue grows by one
-   message at a time, and a fault does one thing at a time. *)
+   message at a time, and a fault either shortens one queue, moves one offset back, withdraws the
+   promise or stops the broker. *)
 EXTENDS Group
 
 CONSTANT MaxSends

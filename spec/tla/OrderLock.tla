@@ -224,7 +224,7 @@ Spec == Init /\ [][Next]_vars /\ Fairness
 \* DELIV-13: orderly consumption never overlaps, unless a fault took the lock from one of the two members
 NeverOverlaps == \A m, n \in calls \ robbed : m = n
 
-\* Not a promise to users, but relations between the variables.
+\* These are relations between the variables, not promises to users.
 Coherent ==
     /\ holder = NoMember => held = 0
     /\ assigned \cap leaving = {}

@@ -117,7 +117,7 @@ Attempt ==
     /\ waiting' = TRUE
     /\ UNCHANGED <<strategy, route, penalty, owed>>
 
-\* The table is kept only if the strategy is on.
+\* Penalties are recorded only if the latency fault strategy is on.
 Penalise(b, ticks) ==
     /\ penalty' = IF strategy THEN [penalty EXCEPT ![b] = ticks] ELSE penalty
     /\ owed' = IF strategy THEN [owed EXCEPT ![b] = ticks] ELSE owed
@@ -192,7 +192,7 @@ Choice == IF strategy /\ \E b \in route : ~Rested(b) THEN {b \in route : ~Rested
 
 Chosen == tried'[Len(tried')]
 
-\* ROUTE-5: there is a choice if another broker than the last one is eligible
+\* ROUTE-5: a retry uses the last broker again only if no other broker is eligible
 RetryAvoidsLastBroker ==
     [][waiting' /\ ~waiting /\ tried # <<>> /\ Chosen = Last => Choice = {Last}]_vars
 
@@ -200,7 +200,7 @@ RetryAvoidsLastBroker ==
 FaultyBrokerRested ==
     [][waiting' /\ ~waiting /\ strategy /\ Rested(Chosen) => \A b \in route : Rested(b)]_vars
 
-\* Not promises to users, but relations between the variables.
+\* These are relations between the variables, not promises to users.
 Coherent ==
     /\ penalty = owed
     /\ ~strategy => \A b \in Brokers : penalty[b] = 0
@@ -240,7 +240,7 @@ GoesOnAfterFailure ==
 PenalisedByAttempts ==
     [][tried # <<>> /\ owed' # owed => \E b \in route : owed' = [owed EXCEPT ![b] = owed'[b]]]_vars
 
-\* A rest becomes shorter only by ticks, one at a time.
+\* A penalty becomes shorter only by ticks, one at a time.
 RestEndsByTicks ==
     [][tried = <<>> /\ waiting' = waiting /\ owed' # owed =>
         \/ \E b \in route : owed' = [owed EXCEPT ![b] = owed'[b]]

@@ -524,15 +524,15 @@ SyncAckedOnSlave ==
 \* The slave has compared its log with its master's and follows.
 Following == intact /\ verified
 
-\* REPL-2: except in the window that opens when a master restarts without its tail; in that window no slave
-\* follows
+\* REPL-2: the slave's log is a prefix of its master's, except after a restart of a master that lost its tail;
+\* then no slave follows
 SlaveIsPrefix ==
     \/ IsPrefix(log["slave"], log["master"])
     \/ phase["master"] # "up" /\ IsPrefix(log["master"], log["slave"])
     \/ forked /\ ~Following
 
-\* REPL-3: only a waiting part is given up; an answer confirms every requested part or names the part that was
-\* not reached
+\* REPL-3: a flush or a replication times out only while the send waits for it; an answer confirms everything that
+\* was requested, or its status names what was not reached
 StatusHonest ==
     [][\A m \in Messages :
         LET was == request[m]
@@ -578,7 +578,7 @@ NoPhantom == \A i \in 1..Len(seen) : seen[i] \in Messages \ Answered("unsent")
 \* DELIV-4: the consumer sees the messages of the log, in the log's order
 QueueOrder == Promised => IsPrefix(seen, Kept)
 
-\* DELIV-5: except for a correction that the consumer is informed of, and the loss of a machine
+\* DELIV-5: offsets decrease only by a correction, of which the consumer is informed, or by the loss of a machine
 OffsetMonotone ==
     [][\A n \in Nodes : committed'[n] >= committed[n] \/ CorrectOffset \/ phase'[n] = "gone"]_vars
 
@@ -806,7 +806,7 @@ NeverStuck ==
 \* FLUSH-7
 SendAnswered == \A m \in Messages : answer[m] = "waiting" ~> answer[m] # "waiting"
 
-\* REPL-5: unless there is no master any more, or the master lost records that the slave has
+\* REPL-5: the logs become equal, unless there is no master any more, or the master lost records that the slave has
 SlaveCatchesUp ==
     log["slave"] # log["master"] ~> log["slave"] = log["master"] \/ forked \/ phase["master"] = "gone"
 

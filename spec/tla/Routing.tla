@@ -438,11 +438,11 @@ TablesAgree ==
         /\ \A b \in Brokers : Id(b) \in t.members[Name(b)] <=> b \in Live(t)
         /\ t.cluster = {name \in Names : t.members[name] # {}}
 
-\* ROUTE-2: unless the connection was closed by someone other than the name server
+\* ROUTE-2: a broker that registers in time stays in the table, unless its connection is closed
 LiveBrokerKept ==
     \A n \in NameServers : \A b \in connected[n] : silence[n][b] <= Expiry => b \in Live(tables[n])
 
-\* ROUTE-3: silent towards the name server that the client asks
+\* ROUTE-3: a route has no broker that was silent for too long towards the client's name server
 DeadBrokerForgotten ==
     \A c \in answered : \A b \in route[c].brokers : silence[server[c]][b] <= Expiry + ScanEvery + PollEvery
 
@@ -450,7 +450,7 @@ DeadBrokerForgotten ==
 MasterOnlyWrites ==
     \A c \in Clients : \A name \in publish[c] : route[c].queues[name] = "write" /\ <<name, 0>> \in route[c].brokers
 
-\* Not promises to users, but relations between the variables.
+\* These are relations between the variables, not promises to users.
 Coherent ==
     /\ \A n \in NameServers :
         /\ Live(tables[n]) \subseteq connected[n]

@@ -15,7 +15,8 @@
 (*  - An answer may arrive late. Election models a late answer as a        *)
 (*    request that arrives late. Here `kept` records an acknowledgement    *)
 (*    when it is sent, and it counts when the leader commits. A node that  *)
-(*    receives a term that some node is or was in becomes a candidate.     *)
+(*    receives a higher term, which some node has reached, becomes a       *)
+(*    candidate.                                                           *)
 (*  - An fsync may have begun before the newest entries were written.      *)
 (*                                                                         *)
 (* The first event lists the kinds of events that the members do not       *)
@@ -81,7 +82,7 @@ Answered ==
                \/ (~first \/ learns) /\ ~changes /\ ~yields /\ UNCHANGED vars
     /\ UNCHANGED extra
 
-(* A request that arrived after the answers to all nodes that it could change. Election has dropped it. *)
+(* The answer to a void request. It can change neither node any more, so Election has dropped it. *)
 AnsweredVoid ==
     /\ Is("vote")
     /\ Event.result \notin {"ACCEPT", "REJECT_TERM_NOT_READY"}
@@ -344,7 +345,8 @@ MayAcknowledge(n, i) ==
     /\ role[n] = "FOLLOWER" /\ HasLed(term[n]) /\ led[term[n]].node = leader[n]
     /\ i <= Kept(n) /\ i <= Len(led[term[n]].log) /\ Matches(n, i, TermAt(led[term[n]].log, i))
 
-\* A true acknowledgement never does harm, so every node that can acknowledge the requested index does.
+\* A true acknowledgement makes no later event impossible. Every node that can acknowledge the requested index
+\* therefore does so.
 KeptUnlogged ==
     /\ Unlogged("ha_ack", CommitsAsked \cup Leaving)
     /\ kept' = kept \cup UNION {{[term |-> term[n], node |-> n, index |-> i] :

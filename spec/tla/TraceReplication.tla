@@ -47,7 +47,8 @@ AsksForAnother ==
 \* Only a master that has no connection to a slave explains the next event.
 AsksForNone == Hidden("append") /\ Event.node = "master" /\ Event.usable = "no" /\ connected["master"]
 
-\* At most once per event: a repeated request starts at the end of the slave's log.
+\* The connection is cut because an event requires another one, or none. This happens at most once per event: the
+\* next connection starts at the end of the slave's log.
 Gone ==
     /\ \/ AsksForNone
        \/ Hidden("transfer") /\ FirstReport(Len(log["slave"])) <= Event.index /\ Event.index < sent
@@ -104,7 +105,8 @@ Flushed ==
               /\ flushed' = [flushed EXCEPT ![n] = Event.index]
               /\ UNCHANGED <<modes, phase, log, committed, connection, masterMemory, slaveMemory, clients, history>>
 
-\* A part that is reached now was given up before, and the later answer shows it.
+\* A later answer shows that the send's wait for the flush or for the slave had timed out, even if the message is
+\* flushed or replicated now.
 ShowsTimeout(m) ==
     \E k \in l..Len(Traces[t]) :
         Traces[t][k].event = "answer" /\ Traces[t][k].message = m /\ Traces[t][k].status # "SEND_OK"

@@ -23,10 +23,10 @@ class Reason(StrEnum):
 
 
 BAD_INPUT: Final = (Reason.PARSE, Reason.CONFIG, Reason.ASSUMPTION, Reason.EVALUATION)
-"""The module or its configuration is wrong, as opposed to the tool or the machine."""
+"""Reasons in the module or its configuration, as opposed to the tool or the machine."""
 
 UNDECIDED: Final = (Reason.MEMORY, Reason.TIMEOUT)
-"""More time or memory might give a verdict."""
+"""Reasons for which more time or memory might give a verdict."""
 
 
 class TlcError(RuntimeError):

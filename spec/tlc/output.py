@@ -24,7 +24,7 @@ PROPERTY_FAILED: Final = (2102, 2111, 2113)
 """The initial state, an invariant, or an action property cannot be evaluated."""
 
 INVARIANT: Final = (2107, 2110)
-"""Violated by an initial state, by a later state."""
+"""The codes of a violated invariant: in an initial state, and in a later state."""
 ACTION_PROPERTY: Final = (2108, 2112)
 _BY_INITIAL_STATE: Final = (2107, 2108)
 TEMPORAL: Final = 2116

@@ -66,7 +66,7 @@ class Job:
     seconds_max: float = 600
     heap_mib: int = 2048
     stack_mib: int = 16
-    """Per worker; deeply nested values need it."""
+    """The size of each worker's stack; deeply nested values need more."""
     brief: bool = False
     """Expected to end within seconds: use Java's quick compiler, which halves the CPU time of such a run."""
 

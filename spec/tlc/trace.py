@@ -16,7 +16,7 @@ class Step:
     number: int
     """The number of the step, from 1."""
     action: str
-    """Empty for the initial state, and if TLC did not report it."""
+    """The action of the step; empty for the initial state, and if TLC did not report it."""
     state: State
 
 

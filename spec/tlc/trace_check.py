@@ -28,7 +28,7 @@ Event = Mapping[str, object]
 
 _PROGRESS: Final = "TraceProgress"
 _BRIEF_EVENTS_MAX: Final = 20_000
-"""With more events the run is long enough to benefit from Java's slower compiler."""
+"""The maximum number of events of a short run; a longer one benefits from Java's slower compiler."""
 
 
 class TraceCheckError(RuntimeError):

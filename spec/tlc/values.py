@@ -8,7 +8,7 @@
 | `<<1, 2>>`, a function over 1..n | tuple |
 | `[a |-> 1]`, `(n1 :> 0 @@ n2 :> 1)` | Function |
 
-As in TLA+, a record is a function over strings and the empty function is the empty tuple. Python holds True
+As in TLA+, a record is a function over strings and the empty function is the empty tuple. In Python, True
 equal to 1 where TLC refuses to compare them: harmless, because no TLA+ variable can hold both.
 """
 

@@ -1,4 +1,4 @@
-"""The seeds of a simulation. Every test run plays the first part, and the deep run plays all.
+"""The seeds of a simulation. Every test run plays the first part; the deep profile plays all.
 
 They are divided into parts, so that several processes can play them.
 """
@@ -19,7 +19,7 @@ _TIMEOUT_DEEP_S: Final = 3600.0
 
 
 UNBEGUN: Final = pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
-"""A process that is killed between two turns of its loop leaves what it had not begun."""
+"""Ignores warnings about coroutines that a killed process had created but not started."""
 
 
 def parts() -> list[Any]:

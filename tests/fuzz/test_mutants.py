@@ -13,7 +13,7 @@ from mqproof.impl.store import record
 from mqproof.report.model import Verdict
 
 SLOW = ("TornEntryAccepted",)
-"""A campaign needs 14 CPU seconds to find it. test_simulation.py plays the seed that does, in every run."""
+"""Mutants for which a campaign needs 14 CPU seconds. test_simulation.py plays their seeds in every run."""
 
 
 @pytest.mark.parametrize(

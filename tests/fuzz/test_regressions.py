@@ -1,7 +1,7 @@
-"""Findings that were made once: each file in regressions/ is replayed for ever.
+"""Replays earlier findings, so that repaired defects do not return: one file in regressions/ for each.
 
-To add one: copy the file that `mqproof fuzz run` saved. While a defect is not repaired its file stands in
-OPEN with the reason, and its test says when it is time to take it out.
+To add a finding, copy the file that `mqproof fuzz run` saved. While its defect is not repaired, the file
+needs an entry in OPEN. The test fails once the defect is repaired and the entry is still there.
 """
 
 from pathlib import Path
@@ -15,7 +15,7 @@ from mqproof.fuzz.engine.execution import judge
 FILES = sorted(Path(__file__).with_name("regressions").glob("*.json"))
 
 OPEN: dict[str, str] = {}
-"""File name to what is still wrong."""
+"""Maps a file name to the reason why its finding is not repaired yet."""
 
 
 def case(path: Path) -> object:

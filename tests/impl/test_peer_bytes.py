@@ -44,7 +44,7 @@ INSERTS = [
     ),
     *(b"\xff\xff\xff\xff", b"\x7f\xff\xff\xff", b"\x80\x00\x00\x00", b"[" * 1500, b'{"a":' * 1500),
 ]
-"""What parsers stumble over: broken UTF-8, lone surrogates, endless numbers, lengths that lie, nesting."""
+"""Insertions that are difficult for parsers: bad UTF-8, lone surrogates, long numbers, wrong lengths."""
 
 
 def spoilt(valid: bytes, edits: list[tuple[int, int, bytes]]) -> bytes:

@@ -31,7 +31,7 @@ ONE_QUEUE = (
     ("clusterList -c DefaultCluster", r"DefaultCluster +{name} +0 +{broker}"),
     ('updateSubGroup -b {broker} -g {group} -o true -p {{"type":"CUSTOMIZED"}}', "success|{group}"),
 )
-"""What mqadmin of 4.9 does not know. After AFTER's first resets."""
+"""Steps that mqadmin of 4.9 does not support. They follow the resets in AFTER."""
 
 BEFORE = (
     ("updateTopic -c DefaultCluster -t {topic} -r 4 -w 4", "success|{topic}"),
@@ -42,7 +42,7 @@ BEFORE = (
     ("updateBrokerConfig -b {broker} -k maxMessageSize -v 4194305", "success|4194305"),
     ("getBrokerConfig -b {broker}", r"maxMessageSize *=? *4194305"),
 )
-"""Arguments, and what the output must have somewhere."""
+"""Pairs: the arguments of a command, and a regular expression that its output must match."""
 
 AFTER = (
     ("topicStatus -t {topic}", r"{name} +0 +0 +2 "),

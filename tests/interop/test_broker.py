@@ -365,7 +365,7 @@ async def answers(address: Address) -> list[Any]:
 
 
 def _take_notes(_request: Command, _channel: object) -> None:
-    """Brokers notify clients of changed groups."""
+    """Ignore the broker's requests, such as notifications of changed groups."""
 
 
 def _meaning(answer: Command) -> Any:

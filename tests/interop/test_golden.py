@@ -129,7 +129,7 @@ BODIES: dict[tuple[int, bool], type[Any]] = {
     (309, True): ConsumedDirectly,
     (351, True): TopicConfig,
 }
-"""By request code and whether it is of the response."""
+"""Maps (request code, whether it is the response's body) to the type of the body."""
 
 
 def golden(name: str) -> bytes:

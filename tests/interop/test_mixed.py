@@ -19,7 +19,7 @@ from tests.interop.test_our_clients import FIRST, Gathering
 pytestmark = pytest.mark.apache
 
 Mixed = Callable[[str, Path], AbstractContextManager[Address]]
-"""Runs a cluster with a release in a folder, and says where its name server is."""
+"""Runs a cluster with this release in a folder, and yields the address of its name server."""
 
 
 @contextmanager

@@ -55,7 +55,7 @@ OTHERWISE_IN_4_9 = {
     "slave first",
     "an older slave",
 }
-"""After which steps 4.9 answers otherwise."""
+"""The steps after which the answers of 4.9 differ."""
 
 MASTER, SLAVE, OTHER = "127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"
 

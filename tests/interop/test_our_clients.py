@@ -60,7 +60,7 @@ class Gathering:
 
 
 def send(client: BlockingClient, topic: str, count: int, tag: str | None = None) -> list[str]:
-    """Return the bodies."""
+    """Send `count` numbered messages and return their bodies."""
     found = [str(number) for number in range(count)]
     for body in found:
         outcome = client.send(new_message(topic, body.encode(), tag=tag, keys=[f"key-{body}"]))

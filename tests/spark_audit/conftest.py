@@ -1,7 +1,7 @@
-"""One Spark session for the whole folder, and small logs written by hand.
+"""One Spark session for all tests of the folder, and small hand-written logs.
 
-Goal: a few rows that tell one story each (m_lost, m_twice, m_never_sent). Method: `Story` numbers the rows of
-each node and lets a millisecond pass between them, so that a test states only what matters to it.
+Goal: logs of a few rows, each for one case (m_lost, m_twice, m_never_sent). Method: `LogBuilder` numbers the
+rows of each node and puts STEP_US between them, so that a test states only the fields that it needs.
 """
 
 from collections import Counter
@@ -22,7 +22,7 @@ from mqproof.spark_audit.evidence.log_pass import Passed, folds, plan_buckets
 from mqproof.spark_audit.evidence.options import Options
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spark_audit.generator.chunk import Chunk, State
-from mqproof.spark_audit.generator.generate import Wish, prepare
+from mqproof.spark_audit.generator.generate import LogRequest, prepare
 from mqproof.spark_audit.passes.partition import of_rows
 from mqproof.spark_audit.runtime.session import SessionOptions, open_session
 from mqproof.spark_audit.schema import PASS
@@ -30,13 +30,13 @@ from mqproof.spark_audit.sources.event_log import EventLog
 from mqproof.spec.events import COLUMNS
 
 STEP_US = 1_000_000
-"""A second between rows: far more than the clock skew that checks allow for."""
+"""One second between rows: far more than the clock skew that checks allow."""
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     session = open_session(SessionOptions(memory="1g"))
-    # For tables of ten rows, planning is everything: one partition, no generated code.
+    # For tables of ten rows, planning takes most of the time: use one partition and no generated code.
     session.conf.set("spark.sql.shuffle.partitions", 1)
     session.conf.set("spark.sql.codegen.wholeStage", "false")
     session.conf.set("spark.sql.adaptive.enabled", "false")
@@ -47,7 +47,7 @@ def spark() -> Iterator[SparkSession]:
 
 @pytest.fixture
 def compiling_spark(spark: SparkSession) -> Iterator[SparkSession]:
-    """The session as users have it, for logs that are not tiny."""
+    """Yield the session with the settings of users, for larger logs."""
     spark.conf.set("spark.sql.codegen.wholeStage", "true")
     spark.conf.set("spark.sql.codegen.factoryMode", "FALLBACK")
     yield spark
@@ -55,39 +55,39 @@ def compiling_spark(spark: SparkSession) -> Iterator[SparkSession]:
     spark.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
 
 
-class Story:
-    """An event log in the making: one broker, one queue of topic t, group g, unless a row says otherwise."""
+class LogBuilder:
+    """Builds an event log: one broker, one queue of topic t, group g, unless a row has other values."""
 
     def __init__(self, flush: str | None = "SYNC_FLUSH") -> None:
         self.rows: list[dict[str, Any]] = []
         self._next: Counter[str] = Counter()
         self.add("recover", "broker", commit_offset=0, attrs={"flush_disk_type": flush} if flush else {})
 
-    def add(self, kind: str, node: str, **fields: Any) -> "Story":
+    def add(self, kind: str, node: str, **fields: Any) -> "LogBuilder":
         seq, self._next[node] = self._next[node], self._next[node] + 1
         row = {"ts": len(self.rows) * STEP_US, "seq": seq, "node": node, "kind": kind, "attrs": {}, **fields}
         self.rows.append(row)
         return self
 
-    def send(self, msg_id: str, attempt: int = 1) -> "Story":
+    def send(self, msg_id: str, attempt: int = 1) -> "LogBuilder":
         return self.add("send", "producer", msg_id=msg_id, topic="t", attempt=attempt)
 
-    def append(self, msg_id: str, offset: int, commit_offset: int | None = None) -> "Story":
+    def append(self, msg_id: str, offset: int, commit_offset: int | None = None) -> "LogBuilder":
         at = offset * 100 if commit_offset is None else commit_offset
         return self.add(
             "append", "broker", msg_id=msg_id, topic="t", queue_id=0, queue_offset=offset, commit_offset=at
         )
 
-    def ack(self, msg_id: str, offset: int, status: str = "SEND_OK") -> "Story":
+    def ack(self, msg_id: str, offset: int, status: str = "SEND_OK") -> "LogBuilder":
         return self.add(
             "send_ack", "producer", msg_id=msg_id, topic="t", queue_id=0, queue_offset=offset, status=status
         )
 
-    def stored(self, msg_id: str, offset: int) -> "Story":
-        """Sent, appended, acknowledged: nothing special."""
+    def stored(self, msg_id: str, offset: int) -> "LogBuilder":
+        """Add a send, an append and an acknowledgement."""
         return self.send(msg_id).append(msg_id, offset).ack(msg_id, offset)
 
-    def deliver(self, msg_id: str, offset: int, group: str = "g", node: str = "consumer") -> "Story":
+    def deliver(self, msg_id: str, offset: int, group: str = "g", node: str = "consumer") -> "LogBuilder":
         return self.add(
             "deliver",
             node,
@@ -99,13 +99,13 @@ class Story:
             client=node,
         )
 
-    def commit(self, offset: int, **attrs: str) -> "Story":
+    def commit(self, offset: int, **attrs: str) -> "LogBuilder":
         return self.add(
             "offset_commit", "broker", topic="t", queue_id=0, queue_offset=offset, group="g", attrs=attrs
         )
 
-    def crash(self, kept_end: int) -> "Story":
-        """The broker crashes and comes back with its log cut at kept_end."""
+    def crash(self, kept_end: int) -> "LogBuilder":
+        """Add a crash of the broker and its restart with a log that ends at kept_end."""
         self.add("crash", "broker", attrs={"kind": "os"})
         return self.add("recover", "broker", commit_offset=kept_end, attrs=self.rows[0]["attrs"])
 
@@ -117,9 +117,9 @@ def table(rows: list[dict[str, Any]]) -> pa.Table:
 
 
 def frame(spark: SparkSession, rows: list[dict[str, Any]]) -> DataFrame:
-    # Through Arrow, the rows become a constant of the plan: no job runs to bring them in.
-    made: DataFrame = spark.createDataFrame(table(rows))
-    return made
+    # Through Arrow, the rows become a constant of the plan, so that no job has to load them.
+    from_arrow: DataFrame = spark.createDataFrame(table(rows))
+    return from_arrow
 
 
 def evidence_in(
@@ -129,7 +129,7 @@ def evidence_in(
     options: Options | None = None,
     folder: Path | None = None,
 ) -> Evidence:
-    """What is gathered of the rows, summed up in this very process: no task starts a Python of its own."""
+    """Return the evidence of the rows, aggregated in this process: no task starts a Python process."""
     options, log = options or Options(), EventLog.of(frame(spark, rows))
     plan, schema = plan_buckets(log, options), to_arrow_schema(PASS)
     parts = of_rows(folds(plan), schema)(iter(table(rows).to_batches()))
@@ -137,14 +137,14 @@ def evidence_in(
     return gather(log, brokers, options, passed=Passed(passed, passed, plan), folder=folder)
 
 
-def write_log(wish: Wish, folder: Path) -> list[dict[str, Any]]:
-    """The log that the generator makes, chunk by chunk in this process, as one file. Returns the truth."""
+def write_log(request: LogRequest, folder: Path) -> list[dict[str, Any]]:
+    """Write the generator's log as one file, chunk by chunk in this process. Return the truth."""
     folder.mkdir(exist_ok=True)
-    plan, now = prepare(wish, folder), State()
+    plan, now = prepare(request, folder), State()
     tables, truth = [], []
     for number in range(plan.chunks):
         chunk, moved = (
-            Chunk(plan, number, state, np.random.default_rng([wish.seed, 1, number]))
+            Chunk(plan, number, state, np.random.default_rng([request.seed, 1, number]))
             for state in (now, State())
         )
         tables.append(chunk.table())

@@ -1,4 +1,4 @@
-"""The whole audit: exactly the injected anomalies, and verdicts no stronger than the evidence."""
+"""The whole audit finds exactly the injected anomalies; no verdict is stronger than the evidence."""
 
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -17,42 +17,44 @@ from mqproof.spark_audit.audit import Audit, audit, violations, write_violations
 from mqproof.spark_audit.checks import CHECKS
 from mqproof.spark_audit.evidence.options import Options
 from mqproof.spark_audit.evidence.skew import with_skew
-from mqproof.spark_audit.generator.generate import Wish, generate
+from mqproof.spark_audit.generator.generate import LogRequest, generate
 from mqproof.spark_audit.generator.scenario import ANOMALIES
 from mqproof.spark_audit.generator.truth import compare, read_truth
 from mqproof.spark_audit.quality.bench import measure
 from mqproof.spark_audit.schema import FINDINGS
 from mqproof.spark_audit.sources.inputs import InputError
 from mqproof.spark_audit.sources.read import read
-from tests.spark_audit.conftest import STEP_US, Story, evidence_in, frame, write_log, write_ndjson
+from tests.spark_audit.conftest import STEP_US, LogBuilder, evidence_in, frame, write_log, write_ndjson
 
 GENERATED = {"FLUSH-1", "DELIV-1", "DELIV-2", "DELIV-3", "DELIV-4", "DELIV-5"}
-"""The invariants that the generator's anomalies break; their checks always run."""
+"""The invariants that the generator's anomalies violate; their checks always run."""
 
 RUN = GENERATED | {"DELIV-7"}
-"""Of the others, those whose subject is in a generated log."""
+"""The checks that run on a generated log without anomalies."""
 
 FINGERPRINTED = Options(exact=False)
-"""As large logs are judged."""
+"""The options with which large logs are judged."""
 
 
 def _verdicts(done: Audit) -> dict[str, Verdict]:
-    """Of all checks that ran."""
+    """Return the verdicts of all checks that ran."""
     return {result.id: result.verdict for result in done.results if result.verdict is not Verdict.NOT_TESTED}
 
 
-def test_the_checks_find_exactly_what_was_planted(compiling_spark: SparkSession, tmp_path: Path) -> None:
+def test_the_checks_find_exactly_the_injected_anomalies(
+    compiling_spark: SparkSession, tmp_path: Path
+) -> None:
     log = tmp_path / "log"
-    generate(compiling_spark, Wish(100_000, dict.fromkeys(ANOMALIES, 9), seed=11), log)
+    generate(compiling_spark, LogRequest(100_000, dict.fromkeys(ANOMALIES, 9), seed=11), log)
     events = read(compiling_spark, [str(log)], tmp_path).events
     done = audit(events, tmp_path, options=FINGERPRINTED)
     difference = compare(violations(done), read_truth(log))
     assert difference.expected > 9 * len(ANOMALIES)
     assert (difference.missed, difference.false_alarms) == ((), ())
-    broken = GENERATED | {"DELIV-13"}
-    due = {name: Verdict.VIOLATED if name in broken else Verdict.HELD for name in RUN | broken}
-    assert _verdicts(done) == due
-    assert all(result.witnesses for result in done.results if result.id in broken)
+    violated = GENERATED | {"DELIV-13"}
+    expected = {name: Verdict.VIOLATED if name in violated else Verdict.HELD for name in RUN | violated}
+    assert _verdicts(done) == expected
+    assert all(result.witnesses for result in done.results if result.id in violated)
     assert done.pictures["over_time"]
     rows = write_violations(done, tmp_path / "violations.parquet")
     table = pq.read_table(tmp_path / "violations.parquet")
@@ -64,9 +66,9 @@ def test_the_checks_find_exactly_what_was_planted(compiling_spark: SparkSession,
 @pytest.mark.timeout(4 * 3600)
 @pytest.mark.parametrize("events", [1_000_000, 10_000_000, 100_000_000])
 def test_millions_of_events_are_judged_exactly(events: int) -> None:
-    # It stops its session, which is not to be the other tests', and wants more memory.
-    with ProcessPoolExecutor(1, get_context("spawn")) as apart:
-        measured = apart.submit(measure, events, injected=40 if events < 10_000_000 else 125).result()
+    # It stops its session, which other tests must not share, and it needs more memory.
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        measured = pool.submit(measure, events, injected=40 if events < 10_000_000 else 125).result()
     assert measured.truth
     assert measured.truth.exact
     assert measured.clean_findings == 0
@@ -76,15 +78,15 @@ def test_millions_of_events_are_judged_exactly(events: int) -> None:
 
 @pytest.mark.deep
 @pytest.mark.timeout(4 * 3600)
-def test_no_seed_makes_an_audit_find_what_is_not_there(spark: SparkSession, tmp_path: Path) -> None:
+def test_no_seed_causes_a_false_alarm(spark: SparkSession, tmp_path: Path) -> None:
     for seed in range(100, 200):
-        write_log(Wish(20_000, seed=seed), tmp_path / str(seed))
+        write_log(LogRequest(20_000, seed=seed), tmp_path / str(seed))
         log = read(spark, [str(tmp_path / str(seed))], tmp_path).events
         assert violations(audit(log, tmp_path, pictures=False)) == [], seed
 
 
 def _of_seed(folder: Path, seed: int) -> Iterator[dict[str, Any]]:
-    """The rows of a generated log, with names of their own, so that they can be one log with others."""
+    """Yield the rows of a generated log with unique names, so that several logs can be joined to one."""
     for row in pa.concat_tables(map(pq.read_table, folder.glob("part-*.parquet"))).to_pylist():
         named = {name: f"{row[name]}-{seed}" for name in ("node", "msg_id", "topic", "group") if row[name]}
         attrs = {
@@ -94,11 +96,11 @@ def _of_seed(folder: Path, seed: int) -> Iterator[dict[str, Any]]:
         yield {name: value for name, value in (row | named | {"attrs": attrs}).items() if value is not None}
 
 
-def test_logs_with_nothing_but_decoys_hold(spark: SparkSession, tmp_path: Path) -> None:
+def test_logs_with_only_harmless_faults_hold(spark: SparkSession, tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.mkdir()
     for seed in (12, 13, 14):
-        write_log(Wish(2_500, seed=seed), tmp_path / str(seed))
+        write_log(LogRequest(2_500, seed=seed), tmp_path / str(seed))
         (log / f"{seed}.ndjson").write_bytes(write_ndjson([*_of_seed(tmp_path / str(seed), seed)]))
     events = read(spark, [str(log)], tmp_path).events
     done = audit(events, tmp_path, options=FINGERPRINTED, pictures=False)
@@ -114,81 +116,79 @@ def test_an_empty_log_is_unknown(spark: SparkSession, tmp_path: Path) -> None:
     assert exit_code(done.results) == Exit.INCONCLUSIVE
 
 
-def test_one_event_and_a_log_of_nothing_but_messages_in_flight_prove_nothing(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_one_event_or_only_messages_in_flight_give_unknown(spark: SparkSession, tmp_path: Path) -> None:
     checks = {name: CHECKS[name] for name in ("DELIV-1", "DELIV-2")}
-    for rows in (Story().rows, Story().stored("m_0", 0).stored("m_1", 1).rows):
+    for rows in (LogBuilder().rows, LogBuilder().stored("m_0", 0).stored("m_1", 1).rows):
         done = audit(frame(spark, rows), tmp_path, pictures=False, checks=checks)
         assert violations(done) == []
         assert _verdicts(done) == dict.fromkeys(checks, Verdict.UNKNOWN)
 
 
-@pytest.mark.parametrize("tells_where_it_waits", [False, True])
-def test_in_logs_of_clients_alone_a_delayed_message_is_lost_if_it_has_a_place_that_was_passed(
-    spark: SparkSession, tmp_path: Path, tells_where_it_waits: bool
+@pytest.mark.parametrize("has_offset", [False, True])
+def test_with_client_logs_only_a_delayed_message_is_lost_if_its_place_was_passed(
+    spark: SparkSession, tmp_path: Path, has_offset: bool
 ) -> None:
-    """Our producers tell none; one that does is taken at its word.
+    """Our producers report no offset for a delayed message; a reported offset is trusted.
 
     See docs/reference/protocol/event-log.md, "Event writers and audit inputs".
     """
-    story = Story()
+    builder = LogBuilder()
     for number, msg_id in enumerate(("m_put", "m_waits")):
-        at = {"queue_offset": number} if tells_where_it_waits else {}
+        at = {"queue_offset": number} if has_offset else {}
         acked = {"msg_id": msg_id, "topic": "t", "queue_id": 0, "status": "SEND_OK", **at}
-        story.send(msg_id).add("send_ack", "producer", **acked)
+        builder.send(msg_id).add("send_ack", "producer", **acked)
     for offset in range(4):
         msg_id = "m_put" if offset == 3 else f"m_{offset}"
         if msg_id != "m_put":
-            story.send(msg_id).ack(msg_id, offset)
-        story.deliver(msg_id, offset)
-    rows = [row | {"attrs": {"broker": "b"}} for row in story.rows if row["node"] != "broker"]
+            builder.send(msg_id).ack(msg_id, offset)
+        builder.deliver(msg_id, offset)
+    rows = [row | {"attrs": {"broker": "b"}} for row in builder.rows if row["node"] != "broker"]
     checks = {"DELIV-1": CHECKS["DELIV-1"]}
     done = audit(frame(spark, rows), tmp_path, pictures=False, checks=checks)
     lost = [(found["invariant"], found["rule"], found["msg_id"]) for found in violations(done)]
-    assert lost == ([("DELIV-1", "lost-write", "m_waits")] if tells_where_it_waits else [])
-    if not tells_where_it_waits:
+    assert lost == ([("DELIV-1", "lost-write", "m_waits")] if has_offset else [])
+    if not has_offset:
         assert _verdicts(done)["DELIV-1"] is Verdict.HELD
 
 
-def test_clocks_that_disagree_are_allowed_for_unless_the_skew_is_given(spark: SparkSession) -> None:
-    # The producer's clock is three seconds ahead: it sends what was stored two rows ago.
-    story = Story().append("m_0", 0).send("m_0").ack("m_0", 0).deliver("m_0", 0)
-    story.rows[2]["ts"] += 2 * STEP_US
-    story.crash(kept_end=0)
+def test_observed_clock_skew_is_allowed_unless_the_skew_is_given(spark: SparkSession) -> None:
+    # The producer's clock is three seconds ahead: its send has a later time than the append.
+    builder = LogBuilder().append("m_0", 0).send("m_0").ack("m_0", 0).deliver("m_0", 0)
+    builder.rows[2]["ts"] += 2 * STEP_US
+    builder.crash(kept_end=0)
     options = Options(skew_us=0, exact=True)
-    evidence = evidence_in(spark, story.rows, ("broker",), options)
+    evidence = evidence_in(spark, builder.rows, ("broker",), options)
     for given, allowed_us in ((False, 3 * STEP_US), (True, 0)):
-        asked = replace(evidence, options=replace(options, is_skew_given=given))
-        allowed, seen_us = with_skew(asked)
+        evidence_given = replace(evidence, options=replace(options, is_skew_given=given))
+        allowed, seen_us = with_skew(evidence_given)
         assert (allowed.options.skew_us, seen_us) == (allowed_us, 3 * STEP_US)
 
 
 def test_rows_collected_twice_count_once(spark: SparkSession, tmp_path: Path) -> None:
-    story = Story().stored("m_0", 0).deliver("m_0", 0)
+    builder = LogBuilder().stored("m_0", 0).deliver("m_0", 0)
     done = audit(
-        frame(spark, story.rows * 2), tmp_path, pictures=False, checks={"DELIV-3": CHECKS["DELIV-3"]}
+        frame(spark, builder.rows * 2), tmp_path, pictures=False, checks={"DELIV-3": CHECKS["DELIV-3"]}
     )
-    assert done.deduplicated_rows == len(story.rows)
+    assert done.deduplicated_rows == len(builder.rows)
     assert [result.verdict for result in done.results] == [Verdict.HELD]
 
 
 def test_two_nodes_of_one_name_are_refused(spark: SparkSession, tmp_path: Path) -> None:
-    story, other = Story().deliver("m_0", 0), Story().add("flush", "broker").deliver("m_1", 1)
+    builder, other = LogBuilder().deliver("m_0", 0), LogBuilder().add("flush", "broker").deliver("m_1", 1)
     with pytest.raises(InputError, match="sequence numbers are given twice"):
-        audit(frame(spark, [*story.rows, *other.rows]), tmp_path, pictures=False)
+        audit(frame(spark, [*builder.rows, *other.rows]), tmp_path, pictures=False)
 
 
-def test_brokers_that_wait_neither_for_slaves_nor_for_the_disk_are_not_tested(
+def test_brokers_without_synchronous_flush_or_replication_are_not_tested(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    story = Story(flush="ASYNC_FLUSH").append("m_0", 0)
+    builder = LogBuilder(flush="ASYNC_FLUSH").append("m_0", 0)
     for attrs in ({"role": "ASYNC_MASTER", "slave": "s"}, {"index": "0", "leader": "broker-n0"}):
-        story.add("ha_ack", "broker", commit_offset=100, attrs=attrs)
-    story.add("flush", "broker", commit_offset=100, attrs={"file": "log"})
-    story.add("send_ack", "broker", msg_id="m_0", status="SEND_OK", commit_offset=0)
+        builder.add("ha_ack", "broker", commit_offset=100, attrs=attrs)
+    builder.add("flush", "broker", commit_offset=100, attrs={"file": "log"})
+    builder.add("send_ack", "broker", msg_id="m_0", status="SEND_OK", commit_offset=0)
     checks = {name: CHECKS[name] for name in ("REPL-1", "REPL-3")}
-    done = audit(frame(spark, story.rows), tmp_path, pictures=False, checks=checks)
+    done = audit(frame(spark, builder.rows), tmp_path, pictures=False, checks=checks)
     assert {result.verdict for result in done.results} == {Verdict.NOT_TESTED}
 
 
@@ -200,42 +200,42 @@ ENDS = (
     ("crash", "ASYNC_FLUSH", False, False),
     ("crash", "SYNC_FLUSH", True, False),
 )
-"""How a broker ended, its flush mode, whether it stored its messages only after that, and whether that is
-a test of FLUSH-1."""
+"""End of a broker, its flush mode, whether its messages were stored only afterwards, and whether FLUSH-1 is
+tested."""
 
 
 def _broker_that_ended(number: int, how: str, flush: str, sent_late: bool) -> list[dict[str, Any]]:
-    """The rows of broker and producer `number`, with 2**number messages."""
-    story, broker = Story(flush=flush), f"broker-{number}"
+    """Return the rows of broker and producer `number`, with 2**number messages."""
+    builder, broker = LogBuilder(flush=flush), f"broker-{number}"
 
     def store(first: int) -> None:
         for offset in range(first, first + 2**number):
-            story.stored(f"m_{number}_{offset}", offset)
+            builder.stored(f"m_{number}_{offset}", offset)
 
     if not sent_late:
         store(0)
     if how == "reported by another node":
-        story.add("crash", "harness", attrs={"node": broker, "kind": "process"})
+        builder.add("crash", "harness", attrs={"node": broker, "kind": "process"})
     elif how == "crash":
-        story.add("crash", "broker", attrs={"kind": "unknown"})
+        builder.add("crash", "broker", attrs={"kind": "unknown"})
     attrs = {"flush_disk_type": flush, "abnormal": str(how == "abnormal").lower()}
-    story.add("recover", "broker", commit_offset=100 * 2**number, attrs=attrs)
+    builder.add("recover", "broker", commit_offset=100 * 2**number, attrs=attrs)
     if sent_late:
         store(2**number)
-        story.add("recover", "broker", commit_offset=100_000, attrs={"flush_disk_type": flush})
+        builder.add("recover", "broker", commit_offset=100_000, attrs={"flush_disk_type": flush})
     topic = {"topic": f"t-{number}"}
     return [
         row
         | {"node": f"{row['node']}-{number}", "attrs": {"broker": broker, **row["attrs"]}}
         | (topic if "topic" in row else {})
-        for row in story.rows
+        for row in builder.rows
     ]
 
 
-def test_durability_is_tested_by_crashes_of_brokers_that_flush_at_once(
+def test_crashes_of_synchronously_flushing_brokers_test_durability(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    # The number of messages at risk, in binary, names the brokers that are tested.
+    # The number of messages at risk, in binary, shows which brokers are tested.
     logs = [_broker_that_ended(number, *end[:3]) for number, end in enumerate(ENDS)]
     testing = {number for number, end in enumerate(ENDS) if end[3]}
     checks = {"FLUSH-1": CHECKS["FLUSH-1"]}

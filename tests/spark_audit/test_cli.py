@@ -1,4 +1,4 @@
-"""`mqproof audit`: exit codes, one line an error, and the files it leaves."""
+"""`mqproof audit`: exit codes, one line for each error, and the written files."""
 
 import json
 import shutil
@@ -12,37 +12,37 @@ from typer.testing import CliRunner, Result
 
 from mqproof.report.model import Exit
 from mqproof.spark_audit.cli import app
-from tests.spark_audit.conftest import Story, table
+from tests.spark_audit.conftest import LogBuilder, table
 
 
 def mqproof(*arguments: str | int | Path) -> Result:
     return CliRunner().invoke(app, ["audit", *map(str, arguments)])
 
 
-def test_generate_then_run_finds_the_violations_and_writes_every_format(
+def test_run_finds_the_generated_violations_and_writes_every_format(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     log, out = tmp_path / "log", tmp_path / "out"
-    made = mqproof(
+    generated = mqproof(
         "generate", "--events", 6000, "--out", log, "--anomaly", "lost=2", "--anomaly", "duplicate=1"
     )
-    assert (made.exit_code, "5 violations to find" in made.stdout) == (Exit.HELD, True)
-    told = [line.split()[1] for line in made.stderr.splitlines()]
-    assert told == ["adding", "writing", "listing"]
+    assert (generated.exit_code, "5 violations to find" in generated.stdout) == (Exit.HELD, True)
+    started = [line.split()[1] for line in generated.stderr.splitlines()]
+    assert started == ["planning", "writing", "listing"]
     done = mqproof(
         "run", "--events", log, "--out", out, "--check", "DELIV-1,DELIV-3", "--json", tmp_path / "r.txt",
         "--orderly", "a group", "--orderly", "g", "--delays", "1s 9s",
     )  # fmt: skip
     assert done.exit_code == Exit.VIOLATED, done.output
-    said = "--orderly 'a group' --orderly g --delays '1s 9s'"
-    assert f"mqproof audit run --events {log} {said} --check DELIV-1" in done.stdout
+    options = "--orderly 'a group' --orderly g --delays '1s 9s'"
+    assert f"mqproof audit run --events {log} {options} --check DELIV-1" in done.stdout
     report = json.loads((out / "report.json").read_text())
     assert json.loads((tmp_path / "r.txt").read_text()) == report
     assert [result["id"] for result in report["results"]] == ["DELIV-1", "DELIV-3"]
     assert json.loads((out / "report.sarif").read_text())["version"] == "2.1.0"
     assert "DELIV-1" in (out / "report.md").read_text()
     assert f"wrote {out}/report.html, report.json, report.md, report.sarif, junit.xml" in done.stderr
-    stages = ("reading 1 file and 0 stores", "timelines of what was found", f"writing {out}")
+    stages = ("reading 1 file and 0 stores", "timelines of the findings", f"writing {out}")
     assert all(f"audit: {stage}\n" in done.stderr for stage in stages), done.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["log", "out", "r.txt"]
     assert pq.read_table(out / "violations.parquet").num_rows == 5
@@ -52,7 +52,7 @@ def test_generate_then_run_finds_the_violations_and_writes_every_format(
     assert "http://" not in page.replace("http://www.w3.org/", "")
 
 
-def test_a_corrupt_row_is_reported_kept_and_makes_the_verdict_unknown(
+def test_a_corrupt_row_is_reported_and_kept_and_makes_the_verdict_unknown(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     log, out = tmp_path / "log", tmp_path / "out"
@@ -63,7 +63,7 @@ def test_a_corrupt_row_is_reported_kept_and_makes_the_verdict_unknown(
     shutil.copy(written, log / "z_given_twice.ndjson")
     done = mqproof("run", "--events", log, "--out", out, "--check", "DELIV-2")
     assert done.exit_code == Exit.INCONCLUSIVE, done.output
-    assert "Rows that are no events: 1" in done.stdout
+    assert "Rows that are not events: 1" in done.stdout
     assert "z_given_twice.ndjson is" in done.stderr
     assert "1 (counted once)" in done.stdout
     assert any("this is no event" in part.read_text() for part in (out / "unreadable").glob("*.json"))
@@ -102,7 +102,7 @@ def test_a_corrupt_row_is_reported_kept_and_makes_the_verdict_unknown(
         (["generate", "--events", "9000", "--out", "x", "--master", "mine"], "--master: 'mine' is no master"),
     ],
 )
-def test_wrong_use_is_one_line_and_exit_code_2(
+def test_wrong_use_prints_one_line_and_exits_with_code_2(
     arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -112,7 +112,7 @@ def test_wrong_use_is_one_line_and_exit_code_2(
     assert done.stderr.count("\n") == 1
 
 
-def test_an_empty_folder_is_bad_input_not_a_pass(tmp_path: Path) -> None:
+def test_an_empty_folder_is_bad_input(tmp_path: Path) -> None:
     done = mqproof("run", "--events", tmp_path)
     assert (done.exit_code, done.stderr.count("\n")) == (Exit.USAGE, 1)
     assert "no event log in this folder" in done.stderr
@@ -125,9 +125,9 @@ def test_a_damaged_gzip_file_is_bad_input(spark: SparkSession, tmp_path: Path) -
     assert f"{tmp_path}/log.ndjson.gz: damaged" in done.stderr
 
 
-def test_traces_alone_are_judged_with_bounds(spark: SparkSession, tmp_path: Path) -> None:
-    told = "\x01".join(["SubBefore", "1790000000000", "null", "g", "r", "m_0", "0", "k"])
-    (tmp_path / "traces.txt").write_text(f"{told}\x02Pub\x01x\x02")
+def test_traces_without_an_event_log_are_judged_with_bounds(spark: SparkSession, tmp_path: Path) -> None:
+    record = "\x01".join(["SubBefore", "1790000000000", "null", "g", "r", "m_0", "0", "k"])
+    (tmp_path / "traces.txt").write_text(f"{record}\x02Pub\x01x\x02")
     done = mqproof("run", "--trace", tmp_path / "traces.txt", "--out", tmp_path)
     assert done.exit_code == Exit.INCONCLUSIVE, done.output
     report = json.loads((tmp_path / "report.json").read_text())
@@ -146,9 +146,9 @@ HOSTILE = "\x1b[31mred\u202e\nnext"
 ESCAPED = r"\x1b[31mred\u202e\nnext"
 
 
-def test_a_life_shows_no_name_of_the_log_raw(spark: SparkSession, tmp_path: Path) -> None:
-    story = Story().add("send", HOSTILE, msg_id="m", topic="t", attempt=1)
-    pq.write_table(table(story.rows), tmp_path / "log.parquet")
+def test_explain_escapes_names_from_the_log(spark: SparkSession, tmp_path: Path) -> None:
+    builder = LogBuilder().add("send", HOSTILE, msg_id="m", topic="t", attempt=1)
+    pq.write_table(table(builder.rows), tmp_path / "log.parquet")
     done = mqproof("explain", "m", "--events", tmp_path)
     assert (done.exit_code, done.stdout.count("\n")) == (Exit.HELD, 1), done.output
     assert ESCAPED in done.stdout

@@ -26,7 +26,7 @@ _REQUEST_SECONDS_MAX: Final = 2.0
 _POLL_SECONDS: Final = 0.1
 
 SMALL_JVM: Final = ("-Xms64m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-"""Fast to start and small; not suitable for measurements."""
+"""JVM options for a fast start and little memory; not suitable for measurements."""
 
 MODULE_FLAGS: Final = (
     "--add-opens=java.base/java.nio=ALL-UNNAMED",

@@ -36,7 +36,7 @@ _EMPTY: Final = (ResponseCode.PULL_NOT_FOUND, ResponseCode.PULL_OFFSET_MOVED)
 
 
 class BrokerAdmin(OnEnvironment):
-    """A broker in an environment."""
+    """The target of the admin suite that drives a broker in an environment."""
 
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)

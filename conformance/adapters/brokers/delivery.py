@@ -32,7 +32,7 @@ _NOTICED_S: Final = 30.0
 """The maximum time until a broker notices a closed connection, and until members are notified of a change."""
 _LOOK_S: Final = 0.05
 _SILENT_S: Final = 140.0
-"""Longer than the two minutes and the scan after which a silent connection is closed."""
+"""The time without heartbeats: longer than the two minutes and the scan that a broker allows."""
 _BEAT_S: Final = 30.0
 _PULLED: Final = (
     ResponseCode.SUCCESS,
@@ -51,7 +51,7 @@ class _Line:
 
 
 class BrokerDelivery(OnEnvironment):
-    """A broker in an environment."""
+    """The target of the delivery suite that drives a broker in an environment."""
 
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)

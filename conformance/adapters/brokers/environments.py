@@ -45,12 +45,12 @@ DELAY_LEVELS: Final = "1s 2s 1s 2s 2s 2s 2s 2s 2s 2s 2s 2s 2s 2s 2s 2s 2s 2s"
 """The delay levels of brokers that are started here; short, to keep the runs short."""
 LOCK_LEASE_MS: Final = 3000
 _SEGMENT_BYTES: Final = 1024
-"""Small, so that a run fills several segments and old ones expire."""
+"""The size of a segment: small, so that a run fills several segments and old ones expire."""
 
 _CLIENTS: Final = "clients"
 """The simulated machine on which the suite's clients run."""
 _FROZEN_S: Final = 4.0
-"""Longer than a lease, and longer than some delays."""
+"""How long a broker stays frozen: longer than a lease, and longer than some delays."""
 _REAL_FROZEN_S: Final = 1.0
 _DOWN_S: Final = 1.0
 _FAULT_CONTROLS: Final = {

@@ -36,7 +36,7 @@ _STATUSES: Final[dict[int, Status]] = {
 }
 _HOLD_MS: Final = 15_000
 _REAL_HOLD_MS: Final = 60_000
-"""Long, because a machine may be slow."""
+"""How long a pull may wait in real time; it is long, because a machine may be slow."""
 _ALL: Final = 32
 _APART_S: Final = 0.002
 """A pause, so that messages are stored at different times."""

@@ -19,7 +19,7 @@ _PATIENCE_S: Final = 5.0
 
 
 class BrokerOrdering(OnEnvironment):
-    """A broker in an environment."""
+    """The target of the ordering suite that drives a broker in an environment."""
 
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)

@@ -44,7 +44,7 @@ from mqproof.impl.remoting.command import Command
 from mqproof.impl.remoting.headers import PULL_COMMITS_OFFSET, OffsetResponse, ResetOffsetRequest
 
 _FORGOTTEN_S: Final = 150.0
-"""A broker removes a silent member after two minutes and a scan; a rebalance later the others know it."""
+"""The wait until all know that a member is silent: two minutes, a scan of the broker, and a rebalance."""
 _SETTLES_S: Final = 30.0
 """The wait after a change: longer than a rebalance, an offset commit interval and a wait for messages."""
 _RESET_CHANCE: Final = 0.1

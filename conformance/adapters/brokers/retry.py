@@ -19,16 +19,16 @@ from mqproof.impl.remoting.message import ORIGIN_MESSAGE_ID, RETRY_PREFIX, RETRY
 
 _DEAD_PREFIX: Final = "%DLQ%"
 _SLACK_S: Final = 2.0
-"""Our broker checks delayed messages at least once per second."""
+"""The tolerance for late messages in simulated time: our broker checks them at least once per second."""
 _REAL_SLACK_S: Final = 60.0
-"""Long, because a machine may be slow."""
+"""The tolerance for late messages in real time; it is long, because a machine may be slow."""
 _CLOCK_S: Final = 0.02
-"""Store times are in milliseconds."""
+"""The tolerance of times: store times are whole milliseconds."""
 _READS_MAX: Final = 1000
 
 
 class BrokerRetry(OnEnvironment):
-    """A broker in an environment."""
+    """The target of the retry suite that drives a broker in an environment."""
 
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)

@@ -424,7 +424,7 @@ class _Listener:
 
     may_fail = True
     poison = 0
-    """One of so many messages is never consumed; 0: none."""
+    """One in `poison` messages is never consumed; 0 means that all are."""
 
     def __init__(self, clients: Clients, client: str, group: str, chance: random.Random) -> None:
         self._clients = clients

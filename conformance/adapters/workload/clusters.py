@@ -269,7 +269,7 @@ _DELAY_S: Final = 0.0005
 _SLOW_S: Final = 0.2
 _CALL_MS: Final = 2.0
 _SLOW_CALL_MS: Final = 8000.0
-"""Longer than a send waits for the disk."""
+"""The maximum delay of a slow disk's calls: longer than a send waits for the disk."""
 
 
 def _refuse_file(step: Step) -> None:

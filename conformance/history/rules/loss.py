@@ -251,7 +251,7 @@ class _Vanished:
     """Number of acknowledged messages that were not readable yet, within the allowed time."""
     cut: list[Sent] = field(default_factory=list)
     flickered: list[tuple[str, str, int]] = field(default_factory=list)
-    """(text, queue, offset)"""
+    """Each element is (text of the finding, queue, offset)."""
     back: list[tuple[str, str, int]] = field(default_factory=list)
 
 

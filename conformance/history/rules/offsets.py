@@ -30,7 +30,7 @@ class _Running:
     client: str
     offset: int
     least: int
-    """The minimum of its offset and those of concurrent commits: any of them may be the last."""
+    """The minimum of this commit's offset and those of concurrent commits: any of them may be the last."""
     unanswered: bool
 
 
@@ -76,12 +76,12 @@ class _CommittedOffsets:
     tally: Tally
     floors: dict[_Place, _Floor] = field(default_factory=lambda: defaultdict(_Floor))
     floors_at_query: dict[int, _Floor] = field(default_factory=dict)
-    """By open query: the floor when it was sent."""
+    """For each open query, the minimum offset at the time when it was sent."""
     running: dict[_Place, dict[int, _Running]] = field(default_factory=lambda: defaultdict(dict))
     rebalanced: dict[str, int] = field(default_factory=dict)
-    """By group: the index of the last assignment of its queues."""
+    """The line index of each group's last assignment of queues, by group."""
     owned: dict[tuple[str, str], frozenset[str]] = field(default_factory=dict)
-    """By group and member."""
+    """The queues that each member owns, by group and member."""
 
     def assign(self, index: int, step: Step) -> None:
         self.rebalanced[step.value.group] = index

@@ -30,7 +30,7 @@ def nonmonotonic_poll(history: Record) -> Finding:
 
 
 def poll_skip(history: Record) -> Finding:
-    """A09: a consumer's polls do not skip offsets that hold a message, without such a cause."""
+    """A09: a consumer's polls do not skip offsets that hold a message, without a cause as for A10."""
     return history.once(_polled).skip.finding("polled")
 
 

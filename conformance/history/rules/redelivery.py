@@ -64,7 +64,10 @@ def timer(history: Record) -> Finding:
 
 
 def _put_off(history: Record, sent: Sent, index: int) -> int:
-    """Return when the message was due, as far as can be judged at the index; not while a fault was active."""
+    """Return when the message was due: not before the end of the last fault that had ended by the index.
+
+    While a fault is active at the index, the message is due at NEVER.
+    """
     window = calm_at(history.once(calm), index)
     return NEVER if window is None else max(sent.message.deliver_at, window.since)
 

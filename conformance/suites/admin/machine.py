@@ -16,7 +16,7 @@ from mqproof.conformance.suites.admin.target import GROUPS, TOPICS, AdminTarget
 from mqproof.reference.administration import READ, WRITE, Group, Topic
 
 _KEYS: Final = ("Aa", "BB", "Aa BB", "k", "")
-"""Aa and BB have the same hash."""
+"""The keys that messages may have; Aa and BB have the same hash."""
 
 _faults = st.lists(st.sampled_from(BrokerFault), max_size=FAULTS_MAX)
 _topics = st.sampled_from(TOPICS)

@@ -49,7 +49,7 @@ class State(NamedTuple):
     topics: frozenset[tuple[str, Topic]] = frozenset()
     groups: frozenset[tuple[str, Group]] = frozenset()
     stored: tuple[Stored, ...] = ()
-    """In the order in which the messages were stored."""
+    """The messages in the order in which they were stored."""
     gone: frozenset[Stored] = frozenset()
     """The messages of deleted topics."""
     offsets: Offsets = frozenset()

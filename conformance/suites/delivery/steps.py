@@ -81,7 +81,7 @@ class Reset:
     """An administrator moves the group to other offsets."""
 
     offsets: tuple[tuple[int, int], ...]
-    """(queue, offset)"""
+    """Each element is (queue, new offset)."""
 
     def __str__(self) -> str:
         return f"the group's offsets are reset to {dict(self.offsets)}"

@@ -258,7 +258,10 @@ def _life(history: Record, index: int) -> int:
 
 
 def _in_life(history: Record, life: int, sent: Sent) -> tuple[bool, bool]:
-    """Return (whether it was read after that start, whether the queue then shows that it does not exist)."""
+    """Return whether the message was read in that life of the broker, and whether reads show that it is gone.
+
+    It is gone if another message is at its offset, or if the queue ends before that offset.
+    """
     there = history.once(_read_in).get((life, sent.queue), {})
     present = sent.message.id in there.values()
     replaced = sent.offset in there and there[sent.offset] != sent.message.id

@@ -20,7 +20,7 @@ Each one multiplies the states that the oracle keeps.
 """
 
 _TAGS: Final = ("A", "Aa", "BB", "")
-"""Aa and BB have the same hash."""
+"""The tags that messages may have; Aa and BB have the same hash."""
 _EXPRESSIONS: Final = ("*", "A", "Aa", "A || BB", "nobody")
 
 _faults = st.lists(st.sampled_from(BrokerFault), max_size=FAULTS_MAX)

@@ -19,7 +19,7 @@ from mqproof.reference.order_lock import NO_MEMBER
 from mqproof.reference.updates import with_item
 
 _CONFIG: Final = order_lock.Config(MEMBERS, lock_lease=1)
-"""One tick is the lease."""
+"""The configuration of the model, in which a lease is one tick."""
 _BLANK: Final = order_lock.initial(_CONFIG)[0]
 SLOTS: Final = tuple((group, queue_id) for group in GROUPS for queue_id in range(QUEUES))
 

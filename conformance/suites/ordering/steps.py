@@ -13,7 +13,7 @@ class Lock:
     member: str
     queues: frozenset[int]
     granted: frozenset[int] | None
-    """None if the answer was lost."""
+    """The queues that the broker granted; None if the answer was lost."""
     span: Span
 
     def __str__(self) -> str:

@@ -12,7 +12,7 @@ from mqproof.conformance.engine.broker_faults import BrokerFault
 QUEUES: Final = 2
 GROUPS: Final = ("g", "h")
 MEMBERS: Final = ("c1", "c2", "c3")
-"""Each member is a client of both groups."""
+"""The members; each is a client of both groups."""
 
 
 class Capability(StrEnum):

@@ -13,7 +13,7 @@ from mqproof.conformance.suites.producers.session import ProducerSession
 from mqproof.conformance.suites.producers.target import ATTEMPTS_MAX, BROKERS, Fate, ProducerTarget, Setup
 
 _PAUSES_S: Final = (0.5, 2.0, 5.5, 11.0)
-"""Shorter than any rest, equal to one, longer than some, and longer than the rest after a failure."""
+"""Pauses: shorter than any rest, equal to one, longer than some, and longer than the rest after a failure."""
 
 _fates = st.lists(st.sampled_from(Fate), min_size=ATTEMPTS_MAX, max_size=ATTEMPTS_MAX)
 

@@ -22,13 +22,13 @@ Each one doubles the states that the oracle keeps.
 ROUNDS_MAX: Final = 3
 """The maximum number of rounds in one example, in real time."""
 _SHORT_S: Final = 0.6
-"""Shorter than any delay."""
+"""A wait that is shorter than any delay."""
 _LEVELS: Final = (0, 0, 0, 1, 2, 4, 18, 40, -1)
 _SEND_LEVELS: Final = (0, 0, 1, 4, 30)
 _faults = st.lists(
     st.sampled_from([each for each in BrokerFault if each is not BrokerFault.POWER_LOSS]), max_size=FAULTS_MAX
 )
-"""Without POWER_LOSS: it may lose the very copy that the example sends back next."""
+"""The faults of an example. POWER_LOSS is left out: it may lose the copy that is sent back next."""
 _TIMES_MAX: Final = (None, None, 0, 1, RETRIES_MAX + 1)
 
 

@@ -33,7 +33,7 @@ Key = tuple[str, int, Place]
 
 class State(NamedTuple):
     ways: tuple[Way, ...] = ()
-    """Sorted."""
+    """The possible deliveries, sorted."""
     delayed: frozenset[Key] = frozenset()
     """All copies that were ever delayed."""
     again: frozenset[Key] = frozenset()

@@ -21,7 +21,7 @@ class Send:
 @dataclass(frozen=True, slots=True)
 class SendBack:
     copy: Copy | None
-    """None is a message that never existed."""
+    """The copy that is sent back; None stands for a message that never existed."""
     level: int
     times_max: int | None
     answer: Answer
@@ -39,7 +39,7 @@ class Read:
     copies: tuple[Copy, ...]
     span: Span
     settled: bool
-    """Every pending copy had enough time to arrive."""
+    """Whether every pending copy had enough time to arrive."""
 
     def __str__(self) -> str:
         copies = ", ".join(map(str, self.copies)) or "nothing new"

@@ -31,7 +31,7 @@ class Broker(NamedTuple):
 
     name: str
     broker_id: int
-    """0 is the master."""
+    """The broker's id; 0 is the master."""
 
     def __str__(self) -> str:
         return f"{'master' if self.broker_id == MASTER else 'slave'} {self.name}"

@@ -214,7 +214,7 @@ ACL_OPERATIONS: Final = (
         strength=Strength.MAY,
     ),
 )
-"""Only in 4.9, and only with access control enabled; other answers are reported."""
+"""Operations of 4.9 brokers with access control; the answers of other brokers are only reported."""
 
 OPERATIONS: Final = (
     CREATE_TOPIC,

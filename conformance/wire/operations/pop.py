@@ -52,7 +52,7 @@ POPPED: Final = (
         keep={"pop_time": "popTime", "revive_queue": "reviveQid"},
     ),
 )
-"""A group of the case has popped one message."""
+"""Steps after which a group of the case has popped one message."""
 
 ACK: Final = Operation(
     200_051,

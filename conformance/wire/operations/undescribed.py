@@ -29,7 +29,7 @@ OF_CLIENTS: Final = {
     39: "CHECK_TRANSACTION_STATE", 40: "NOTIFY_CONSUMER_IDS_CHANGED", 220: "RESET_CONSUMER_CLIENT_OFFSET",
     221: "GET_CONSUMER_STATUS_FROM_CLIENT", 326: "PUSH_REPLY_MESSAGE_TO_CLIENT",
 }  # fmt: skip
-"""Servers send these codes; a server that receives one does not know it."""
+"""Codes that servers send to clients; a server that receives one answers as for an unknown code."""
 
 UNKNOWN: Final = (9_999, 32_767, 65_535, 1_000_000, 2**31 - 1, 0, -1, -(2**31))
 """Codes that no server knows."""

@@ -1,4 +1,4 @@
-"""A handwritten case."""
+"""Defines a handwritten wire case (`Rule`), and helpers that build its steps."""
 
 from dataclasses import dataclass, replace
 

@@ -29,7 +29,10 @@ class _File(msgspec.Struct, rename="camel"):
 
 class _SlavesFile(_File):
     untold: dict[str, list[int]] = {}
-    """A field that only mqproof writes, and only if it is not empty: queues by `TOPIC@GROUP`."""
+    """The queues whose offset the slave has not sent to its master yet, by `TOPIC@GROUP`.
+
+    Only mqproof writes this field, and only if it is not empty.
+    """
 
 
 class _Answer(_File):

@@ -138,7 +138,7 @@ class TopicTable:
         return TopicConfigs(configs.data_version, table)
 
     def registered_otherwise(self) -> None:
-        """Renew the version after the registered topics changed, as name servers need a new one."""
+        """Renew the version after the registered topics changed: name servers ignore a known version."""
         self._table.renew_version()
         self.on_change()
 

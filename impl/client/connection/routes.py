@@ -28,7 +28,7 @@ _QUEUES_MAX: Final = 65_536
 It limits what a wrong route can make the client list.
 """
 _DOUBT_INTERVAL_S: Final = 0.5
-"""The minimum interval between requests for a doubted route. A broker that stays away fails every call."""
+"""The minimum interval between requests for a doubted route. Without it, each failed call would cause one."""
 
 
 class Routes:

@@ -58,7 +58,7 @@ class ProducerConfig:
     latency_levels: LatencyLevels = LEVELS_5
     """How long a slow broker is avoided, by the latency of the attempt."""
     default_topic: str = "TBW102"
-    """The topic whose queues a topic takes when a send creates it."""
+    """The template topic: a topic that a send creates gets the queues of this one."""
     default_topic_queues: int = 4
     """The number of queues requested when a send creates its topic."""
 

@@ -147,7 +147,7 @@ _BUGS: Final[dict[str, Callable[..., Any]]] = {
     "a_retry_goes_elsewhere_if_it_can": _same_broker_again,
     "the_round_robin_stops_at_the_first_queue_of_a_broker": _always_one_on,
 }
-"""By the contract that must be found broken."""
+"""Maps a contract to the bug that must break it."""
 
 BUGS: Final = tuple(
     Bug(contract, bug.__name__.lstrip("_").replace("_", "-"), bug)

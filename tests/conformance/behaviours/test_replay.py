@@ -93,7 +93,7 @@ DEFECTS: dict[str, tuple[object, str, object]] = {
     "leaves the abort file": (MessageStore, "_mark_clean", _never_clean),
 }
 NOT_IN_REACH = {"keeps entries that point nowhere"}
-"""Under SYNC_FLUSH, as in the smoke model, no queue entry is ahead of the log."""
+"""Defects without effect: under SYNC_FLUSH, as in the smoke model, no queue entry is ahead of the log."""
 
 
 @pytest.mark.parametrize("name", DEFECTS)

@@ -17,7 +17,7 @@ def test_every_fault_has_a_kind() -> None:
 
 @pytest.mark.parametrize("suite", EXAMINEES)
 def test_our_broker_meets_every_fault_kind_of_the_single_broker_suites(suite: str) -> None:
-    """But for the power in `retry` (docs/explanation/conformance/suites.md)."""
+    """The exception is `retry`, which injects no power loss (docs/explanation/conformance/suites.md)."""
     examinee = EXAMINEES[suite]
     with examinee.targets("impl") as factory:
         drawn = examine(factory, 30, 0, suite=examinee.suite).faults

@@ -29,7 +29,7 @@ def drawn() -> list[int]:
 def test_loading_a_module_changes_no_draw(
     guarded: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without the guard, the draws would change."""
+    """Without `repeatable`, loading a module would change the draws of a seed."""
     guard = repeatable if guarded else nullcontext
     with guard():
         before = drawn()

@@ -38,7 +38,7 @@ def test_every_invariant_holds(factory: Callable[[], Target], examples: int) -> 
 
 
 def test_examples_are_not_variants_of_one_another() -> None:
-    """Otherwise a run of a hundred examples would test only about twenty."""
+    """If they were, a run of a hundred examples would test only about twenty."""
     scripts: list[set[str]] = []
     examine(
         ReferenceTarget,
@@ -52,7 +52,7 @@ def test_examples_are_not_variants_of_one_another() -> None:
 
 
 class Killed(ReferenceTarget):
-    """Its flush mode is known, and its processes are killed."""
+    """A target whose flush mode is known, and whose processes can be killed."""
 
     capabilities = frozenset({Capability.SYNC_FLUSH, Capability.KILL})
 

@@ -278,7 +278,7 @@ def kept_by_its_consumer_in_two_copies(world: ExactDelivery) -> None:
 
 
 def counted_on_by_a_consumer_that_cannot_give_it_back(world: ExactDelivery) -> None:
-    """The broker knows only the one return that it finally accepts."""
+    """Inject three failures of which the consumer could send only one back, so the broker counts one."""
     message = parts.send(world)
     world.fault("kill")
     for times in range(3):
@@ -438,7 +438,7 @@ def overlapping_after_a_restart(world: ExactDelivery) -> None:
 
 
 def overlapping_on_a_lock_that_its_broker_forgot(world: ExactDelivery) -> None:
-    """Its holder began before the other member got the lock, and continues with the next message."""
+    """Inject two overlapping calls. The first began after the broker had restarted and lost all locks."""
     first, second = (parts.send(world, parts.ORDERED) for _ in range(2))
     world.fault("kill")
     world.fault("start")

@@ -68,7 +68,7 @@ def verdicts(reply: Reply, cases: list[Case]) -> dict[str, Verdict]:
 
 
 def quick(case: Case) -> Case:
-    """Return the case with one cut: on a wrong server, one cut is enough."""
+    """Return the case with its frames split at one position only, which is enough on a wrong server."""
     steps = tuple(replace(step, cut_step=97) if isinstance(step, Call) else step for step in case.steps)
     return replace(case, steps=steps)
 

@@ -36,7 +36,7 @@ def test_the_same_seed_finds_the_canary_with_the_same_input() -> None:
 
 
 def test_blind_mutation_does_not_find_the_canary() -> None:
-    """# If this failed, the canary would be too easy to show whether coverage guides the search."""
+    """If this failed, the canary would be too easy to show whether coverage guides the search."""
     target = targets.load("canary")
     seeds = list(target.seeds())
     mutator = Mutator(Random(4), [], target.input_bytes_max)

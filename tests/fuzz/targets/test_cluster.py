@@ -20,7 +20,7 @@ from mqproof.spec.events import Event, Kind, encode
 from tests.fuzz.seeds import UNBEGUN, hold, parts
 
 ROOT = Path(__file__).parents[3]
-ALONE, ASYNC_MASTER, SYNC_MASTER, ELECTED = 0, 1, 2, 192
+ASYNC_MASTER, SYNC_MASTER, ELECTED = 1, 2, 192
 SYNC_FLUSH = 4
 
 
@@ -30,9 +30,9 @@ def _head(shape: int) -> bytes:
 
 ELECTED_PROGRAM = _head(ELECTED) + fault("pause", 1, 16, 60) + fault("crash", 1, 60, 8)
 TESTING_ALL = (0, 5, 10, 15, 20, 32)
-"""Few seeds that together judge by every invariant."""
+"""Few seeds that together test every invariant."""
 FOUND_ONCE = (2932, 3103, 8016, 8771, 9185, 9822)
-"""Of the deep profile: each found something in the broker or in its judge that is mended."""
+"""Seeds of the deep profile. Each one found a defect of the broker or of the judge, since corrected."""
 
 
 def _play(seed: int) -> Counter[str]:

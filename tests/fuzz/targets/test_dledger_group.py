@@ -15,7 +15,7 @@ from mqproof.spec import catalogue
 from tests.fuzz.seeds import UNBEGUN, hold, parts
 
 TESTING_ALL = (17, 24, 29)
-"""Few seeds that together judge by every invariant."""
+"""Few seeds that together test every invariant."""
 
 
 def _play(seed: int) -> Counter[str]:

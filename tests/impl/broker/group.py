@@ -35,7 +35,7 @@ STORE = StoreConfig(
 
 
 class Group:
-    """Each broker has its own disk; `disks` survive the brokers."""
+    """Three brokers that elect their master. Each has its own disk; `disks` survive the brokers."""
 
     def __init__(self, loop: SimulatedLoop, seed: int, preferred: tuple[str, ...]) -> None:
         self.preferred = preferred

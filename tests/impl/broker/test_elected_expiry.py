@@ -18,7 +18,7 @@ from tests.impl.broker.group import IDS, Group, play
 
 _OLD_MS = 20_000
 _FORCED = Space(100, 14)
-"""So little is left that everything is deleted that may be."""
+"""A disk so full that all data is deleted that may be deleted, whatever its age."""
 _BODY = "x" * 1500
 
 

@@ -1,7 +1,8 @@
 """A group of three brokers and two name servers as processes on real sockets: killed, stopped, cut off.
 
-Whatever happens to its master, a group loses nothing that it acknowledged, and no two masters acknowledge:
-each acknowledged message is found where its acknowledgement says, so no two were given one place.
+Whatever happens to its master, a group loses no acknowledged message, and no two masters acknowledge messages
+at the same time. Each acknowledged message is found at the position in its acknowledgement. So no two
+messages got the same position.
 """
 
 import signal
@@ -39,9 +40,9 @@ class Site:
     """The addresses that each member uses for all: it reaches the others through links."""
     options: dict[str, tuple[str, ...]] = field(default_factory=dict)
     silent: set[str] = field(default_factory=set)
-    """Disconnected from the other brokers only."""
+    """The brokers that are disconnected from the other brokers, but not from clients."""
     acked: dict[tuple[int, int], bytes] = field(default_factory=dict)
-    """By queue and offset."""
+    """The acknowledged messages by queue and offset."""
     sent: int = 0
     last_id: str = ""
 
@@ -169,7 +170,10 @@ def _cut_off(site: Site, client: BlockingClient, master: str) -> None:
 
 
 def _stop_in_order(site: Site, client: BlockingClient, master: str) -> None:
-    """Until a transfer succeeded without an election: on a busy machine a successor may be too slow."""
+    """Stop one leader after the other with SIGTERM, until one has transferred its leadership in time.
+
+    On a busy machine a successor may be too slow, and an election follows.
+    """
     for _ in range(8):
         before = site.transfers()
         assert site.stop(master) == 0
@@ -230,7 +234,7 @@ def _on_machines(folder: Path) -> None:
 
 
 def _part_from_the_others(site: Site, net: Machines, client: BlockingClient, master: str) -> None:
-    """Clients and the name server can still reach it."""
+    """Disconnect the master from the other brokers. Clients and the name server can still reach it."""
     for other in set(IDS) - {master}:
         net.part(master, other)
     site.send(client, 10)

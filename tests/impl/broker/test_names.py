@@ -1,8 +1,8 @@
-"""Names that are paths, in every request and every field: none leads out of its place, none is kept.
+"""Tests names that are paths: no request writes outside the intended directories, or stores such a name.
 
-Source: docs/reference/protocol/sending.md, "Topics". Method: each request that the broker knows gets all
-fields that any request has, well-formed, but for one that says a path; then the bodies likewise. Afterwards
-look at the disk.
+Source: docs/reference/protocol/sending.md, "Topics". Method: send each request that the broker knows with all
+fields that any request has. All fields are valid except one, which contains a path. Do the same with the
+names in bodies. Then examine the disk.
 """
 
 import json
@@ -43,7 +43,7 @@ NAMED = (
     *("groupName", "srcGroup", "destGroup", "compareGroup", "filterGroups"),
     *("brokerName", "statsKey", "clientId"),
 )
-"""The letters are those of a send's second version."""
+"""The fields that contain a name; the single letters are fields of SEND_MESSAGE_V2."""
 
 KEPT = re.compile(
     r"/store/(abort|lock|checkpoint|commitlog/\d{20}|index/\d{17}"
@@ -109,12 +109,12 @@ MAKING = (
     *(RequestCode.UPDATE_CONSUMER_OFFSET, RequestCode.HEART_BEAT, RequestCode.LOCK_BATCH_MQ),
     *(RequestCode.UPDATE_AND_CREATE_TOPIC, RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP),
 )
-"""What makes something of a name: topics, queues, groups, offsets, members, locks."""
+"""The requests that create something with a name: topics, queues, groups, offsets, members, locks."""
 
 
 @pytest.mark.parametrize("code", MAKING, ids=lambda code: code.name)
 def test_the_same_requests_succeed_with_a_valid_name(code: RequestCode) -> None:
-    """Without this, the test above could pass for another reason."""
+    """Without this control, the test of paths could pass because all its requests are refused anyway."""
 
     async def scenario(world: World) -> set[int]:
         await world.producer.send(Message("T", b"first"))  # at commit offset 0, which the answer contains

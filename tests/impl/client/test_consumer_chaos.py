@@ -1,6 +1,6 @@
-"""A group under chance: members come, go and die, connections break, the broker restarts; one seed a run.
+"""Tests a group under random faults: members join, leave and die, connections break, the broker restarts.
 
-What must hold whatever happens: every acknowledged message is consumed; an orderly queue is consumed without
+Each run has one seed. Every acknowledged message must be consumed. An orderly queue must be consumed without
 a gap and, unless the broker forgets its locks, by one listener at a time.
 """
 

@@ -181,7 +181,7 @@ def test_an_acting_master_is_returned_for_reading_if_enabled() -> None:
 
 
 def test_no_acting_master_is_returned_where_a_client_could_write_to_it() -> None:
-    """Its queues stay as the master left them, until the slave with the lowest id registers."""
+    """The queues stay as the master left them, until the slave with the lowest id registers."""
     table = RouteTable()
     register(table, MASTER, topics("T"), connection=1)
     register(table, SLAVE, topics("T"), connection=2, acting=True)

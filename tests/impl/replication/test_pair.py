@@ -345,7 +345,7 @@ def test_a_slave_neither_grants_nor_releases_locks() -> None:
     ("offset", "status"), [(3, "NO_NEW_MESSAGE"), (4, "NO_MATCHED_MESSAGE"), (100, "NO_MATCHED_MESSAGE")]
 )
 def test_a_slave_corrects_no_offset_and_directs_consumers_to_the_master(offset: int, status: str) -> None:
-    """Its master may have data that the slave does not have."""
+    """The slave cannot know the end of a queue, because its master may have more messages."""
 
     async def scenario(pair: Pair) -> tuple[str, int, int]:
         await pair.followed()
@@ -599,7 +599,7 @@ def test_an_offset_reported_by_a_slave_never_lowers_the_masters() -> None:
 
 
 def test_a_slave_refuses_direct_puts() -> None:
-    """Its log is a copy of its master's."""
+    """A slave accepts records only from its master, because its log is a copy of the master's."""
 
     async def scenario(pair: Pair) -> tuple[str, str, int]:
         await pair.followed()

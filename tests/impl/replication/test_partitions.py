@@ -102,7 +102,7 @@ class Site:
 def a_slave_is_cut_off(
     site: Site, client: BlockingClient, cut: Callable[[], None], heal: Callable[[], None]
 ) -> None:
-    """Its master reports that, and the other group is not affected."""
+    """Cut off a slave: its master reports that in the status of sends; the other group is not affected."""
     for group in GROUPS:
         site.send_until_ok(client, group)
     cut()
@@ -144,7 +144,7 @@ def _relay(server: Address, slave: str, silent: set[str]) -> Relay:
 
 @contextmanager
 def on_machines(folder: Path) -> Iterator[tuple[Site, Machines]]:
-    """Each process runs on its own machine."""
+    """Run each process on a machine (a network namespace) of its own."""
     nodes = [f"{group}-{role}" for group in GROUPS for role in ("master", "slave")]
     with cluster(folder, "ASYNC_FLUSH") as made, machines(*NAMES, *nodes) as net:
         made.launchers = {name: net.launcher(name) for name in (*NAMES, *nodes)}

@@ -290,7 +290,7 @@ def test_a_connection_to_a_paused_process_that_is_killed_is_refused() -> None:
 
 
 class Fragile(Ear):
-    """It fails at the first data."""
+    """A receiver that raises when it receives data."""
 
     def received(self, data: bytes) -> None:
         super().received(data)

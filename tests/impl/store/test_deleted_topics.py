@@ -284,7 +284,7 @@ def test_records_that_a_crash_took_from_a_slave_return_and_stay_deleted(flushed:
 
 
 def test_a_master_that_lost_the_positions_of_a_deleted_topic_reuses_them_and_its_slave_shows_that() -> None:
-    """Both lost power; the slave kept its knowledge of the deletion."""
+    """Master and slave lost power, and the slave still knows the deletion."""
     master = Site()
     master.open()
     slave = slave_of(master)
@@ -330,7 +330,7 @@ def test_a_queue_with_missing_entries_makes_a_store_read_only_and_releases_its_l
 
 
 def test_a_slaves_store_that_becomes_a_masters_reuses_the_positions() -> None:
-    """Its log ends before it received all records that its master deleted."""
+    """The slave's log ends before all records arrived that its master deleted."""
     master = Site()
     master.open()
     slave = slave_of(master)

@@ -24,7 +24,7 @@ from tests.impl.store.site import SMALL, Site, message, now
 
 HOUR_MS = 3_600_000
 CONFIG = replace(SMALL, delete_when_hours=(), file_reserved_ms=10 * HOUR_MS)
-"""Nothing is deleted at any hour by itself."""
+"""The configuration deletes no segment because of the hour; a test must request it."""
 PLENTY = Space(100, 90)
 
 

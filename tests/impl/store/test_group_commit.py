@@ -1,4 +1,4 @@
-"""Tests that puts of one turn of the event loop are written once, and answered as truly as single puts."""
+"""Tests that puts of one turn of the event loop share one write, and get the same answers as single puts."""
 
 import asyncio
 import errno

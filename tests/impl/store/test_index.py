@@ -265,7 +265,10 @@ def test_with_a_released_brokers_checkpoint_only_full_flushed_files_survive_a_cr
 
 
 def test_a_released_broker_would_discard_the_file_that_a_killed_process_was_writing() -> None:
-    """It uses the file's last time and the checkpoint's third time; the rest of the header may be old."""
+    """A released broker compares the file's last time with the checkpoint's time for the index.
+
+    The rest of the file's header may be old.
+    """
     site = _written(count=5)
     site.simulated_disk.crash_process()
     header = Header.decode(site.disk.open(f"store/index/{names(site)[-1]}").read(0, HEADER_BYTES))
@@ -274,7 +277,7 @@ def test_a_released_broker_would_discard_the_file_that_a_killed_process_was_writ
 
 
 def test_a_file_whose_header_was_never_written_is_rebuilt() -> None:
-    """Brokers of 4.9 write it when a file is full, so it may be old even after a clean exit."""
+    """Brokers of 4.9 write the header when the file is full, so it may be old even after a clean exit."""
     site = _written(count=6)
     site.close()
     newest = names(site)[-1]
@@ -310,7 +313,7 @@ def test_an_index_that_was_disabled_for_a_while_is_completed() -> None:
 
 
 def test_missing_keys_of_a_partly_indexed_record_are_added_after_a_crash() -> None:
-    """Its last keys are in a new file, which is lost."""
+    """The last keys of the record are in a new index file, which the crash removes."""
     site = Site()
     store = site.open()
     store.append(message("a", KEYS="k1 k2 k3 k4"))

@@ -189,7 +189,7 @@ def test_a_record_whose_topic_is_a_path_is_invalid(topic: str) -> None:
 
 
 def test_the_schedule_topic_may_hold_undeliverable_messages() -> None:
-    """Its entries are written like any others; delivery skips them."""
+    """The entries of undeliverable messages are written like any others; delivery skips them."""
     site = Site()
     store = site.open()
     store.append(Message(SCHEDULE_TOPIC, b"x", {"DELAY": "x", "REAL_TOPIC": "../T", "REAL_QID": "0"}))

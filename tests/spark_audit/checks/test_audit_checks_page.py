@@ -1,4 +1,4 @@
-"""docs/explanation/audit-checks.md: the audit's checks for every invariant and every known anomaly."""
+"""docs/explanation/audit-checks.md lists the audit's checks for every invariant and known anomaly."""
 
 import re
 from pathlib import Path
@@ -22,12 +22,12 @@ def rows(columns: int) -> list[list[str]]:
     return [row for row in cells if len(row) == columns and re.fullmatch(r"[A-Z]+-?\d+", row[0])]
 
 
-def test_each_check_stands_there_with_its_rules() -> None:
-    told = {id_: tuple(rules.split(", ")) for id_, _, rules in rows(3) if id_ in catalogue()}
-    assert told == {name: check.rules for name, check in CHECKS.items()}
+def test_the_page_lists_each_check_with_its_rules() -> None:
+    documented = {id_: tuple(rules.split(", ")) for id_, _, rules in rows(3) if id_ in catalogue()}
+    assert documented == {name: check.rules for name, check in CHECKS.items()}
 
 
-def test_each_invariant_is_checked_or_excused_as_the_catalogue_says() -> None:
+def test_the_page_agrees_with_the_catalogue_about_each_invariant() -> None:
     excused = dict(row for row in rows(2))
     judged = {name: i for name, i in catalogue().items() if not name.startswith("SPEC")}
     assert excused == {name: i.why["audit"] for name, i in judged.items() if "audit" in i.why}
@@ -35,9 +35,9 @@ def test_each_invariant_is_checked_or_excused_as_the_catalogue_says() -> None:
 
 
 def test_each_known_anomaly_has_a_row_whose_rules_exist() -> None:
-    told = {row[0]: row[2] for row in rows(3) if row[0] not in catalogue()}
-    assert tuple(told) == KNOWN
-    for row, text in told.items():
+    documented = {row[0]: row[2] for row in rows(3) if row[0] not in catalogue()}
+    assert tuple(documented) == KNOWN
+    for row, text in documented.items():
         named = re.findall(r"[A-Z]+-\d+", text)
         assert named or text.startswith(("not: ", "every check")), row
         rules = {rule for name in named for rule in CHECKS[name].rules}

@@ -1,4 +1,4 @@
-"""DELIV-6 looks only where runs of two nodes meet, and finds what a look at every delivery does."""
+"""DELIV-6 examines only overlapping runs of two nodes, and finds the same as a check of every delivery."""
 
 import random
 from collections import defaultdict
@@ -17,16 +17,16 @@ OPTIONS = Options(skew_us=SKEW_US, rebalance_us=WINDOW_US)
 Found = set[tuple[str, str, int, int]]
 
 
-def handed_about(seed: int) -> list[dict[str, Any]]:
-    """A queue that goes from node to node when its group rebalances, mostly, and changes hands on its own."""
+def log_of_queue(seed: int) -> list[dict[str, Any]]:
+    """Return the log of a queue that changes its owner, mostly after a rebalance of its group."""
     chance = random.Random(seed)
     rows: list[dict[str, Any]] = []
     numbers: defaultdict[str, int] = defaultdict(int)
     owner, offset, ts = "a", 0, 0
 
     def add(kind: str, node: str, **fields: Any) -> None:
-        told = {"kind": kind, "node": f"{node}{seed}", "group": f"g{seed}", "attrs": {"broker": "broker"}}
-        rows.append({"ts": ts, "seq": numbers[node], **told, **fields})
+        common = {"kind": kind, "node": f"{node}{seed}", "group": f"g{seed}", "attrs": {"broker": "broker"}}
+        rows.append({"ts": ts, "seq": numbers[node], **common, **fields})
         numbers[node] += 1
 
     for _ in range(60):
@@ -46,7 +46,7 @@ def handed_about(seed: int) -> list[dict[str, Any]]:
 
 
 def owned_twice(rows: list[dict[str, Any]]) -> Found:
-    """By the definition: (group, node, first and last time) of who had the queue beside another."""
+    """Return (group, node, first and last time) of each simultaneous owner, by the definition."""
     changes = sorted(row["ts"] for row in rows if row["kind"] == "rebalance")
     spans: defaultdict[int, defaultdict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
@@ -62,7 +62,7 @@ def owned_twice(rows: list[dict[str, Any]]) -> Found:
 
 
 def test_every_queue_with_two_owners_is_found(spark: SparkSession) -> None:
-    logs = [handed_about(seed) for seed in range(60)]
+    logs = [log_of_queue(seed) for seed in range(60)]
     expected = set[tuple[str, str, int, int]]().union(*map(owned_twice, logs))
     evidence = evidence_in(spark, [row for log in logs for row in log], ("broker",), OPTIONS)
     found = {
@@ -70,4 +70,4 @@ def test_every_queue_with_two_owners_is_found(spark: SparkSession) -> None:
         for row in one_owner(evidence).collect()
     }
     assert found == expected
-    assert 20 < len({group for group, *_ in expected}) < len(logs), "some have two owners, some have not"
+    assert 20 < len({group for group, *_ in expected}) < len(logs), "only some logs have two owners"

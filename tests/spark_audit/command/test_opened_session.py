@@ -1,4 +1,4 @@
-"""A signal ends a command together with the jobs of its Spark session."""
+"""A signal ends a command and the jobs of its Spark session."""
 
 import os
 import signal
@@ -13,7 +13,7 @@ from mqproof.spark_audit.command.opened_session import ending_jobs
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_jobs_and_those_that_are_begun_after_it(number: signal.Signals) -> None:
+def test_a_signal_cancels_running_jobs_and_later_jobs(number: signal.Signals) -> None:
     cancelled, stopped = [], Event()
 
     def cancel() -> None:

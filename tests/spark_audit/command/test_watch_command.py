@@ -1,18 +1,22 @@
-"""The lines that `mqproof audit watch` prints, and how it ends."""
+"""Tests the output lines and the exit code of `mqproof audit watch`."""
 
 from typing import Final
 
 import pytest
 
 from mqproof.report.model import Exit
-from mqproof.spark_audit.command.watch_command import so_far, tell
+from mqproof.spark_audit.command.watch_command import report_violation, so_far
 from tests.spark_audit.test_cli import ESCAPED, HOSTILE
 
 
-def test_a_line_of_watch_names_its_fields_and_shows_none_raw(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_line_of_watch_names_its_fields_and_escapes_their_values(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     nothing = dict.fromkeys(("broker", "topic", "queue_id", "queue_offset", "msg_id", "group", "first_ts"))
-    tell({**nothing, "invariant": "DELIV-1", "rule": "lost", "topic": HOSTILE, "evidence": "so it is"})
-    tell(
+    report_violation(
+        {**nothing, "invariant": "DELIV-1", "rule": "lost", "topic": HOSTILE, "evidence": "so it is"}
+    )
+    report_violation(
         {**nothing, "invariant": "DELIV-1", "rule": "lost", "first_ts": 0, "queue_id": 0, "group": "a  b=c",
          "evidence": None}
     )  # fmt: skip
@@ -24,35 +28,36 @@ def test_a_line_of_watch_names_its_fields_and_shows_none_raw(capsys: pytest.Capt
 
 LOST: Final = ("DELIV-1", "lost-write", 2, 1, 0)
 
-AGAIN: Final = ("DELIV-3", "duplicate-delivery", 5, 0, 5)
+DUPLICATES: Final = ("DELIV-3", "duplicate-delivery", 5, 0, 5)
 
 
 @pytest.mark.parametrize(
-    ("rows", "missing", "code", "said"),
+    ("rows", "missing", "code", "expected"),
     [
         ([], 0, Exit.HELD, ["no violation so far"]),
         ([], 1, Exit.INCONCLUSIVE, ["no violation so far; unknown: 1 rows are missing or unreadable"]),
         ([LOST], 1, Exit.VIOLATED, ["DELIV-1 lost-write: 2 violations"]),
         (
-            [LOST, AGAIN],
+            [LOST, DUPLICATES],
             2,
             Exit.VIOLATED,
             [
                 "DELIV-1 lost-write: 2 violations; unknown: 2 rows are missing or unreadable, "
                 "and may explain them",
-                "DELIV-3 duplicate-delivery: 5 violations, 5 of them younger than --late-s and not told yet",
+                "DELIV-3 duplicate-delivery: 5 violations, 5 of them younger than --late-s "
+                "and not reported yet",
             ],
         ),
-        ([LOST, AGAIN], 5, Exit.INCONCLUSIVE, None),
+        ([LOST, DUPLICATES], 5, Exit.INCONCLUSIVE, None),
     ],
 )
-def test_watch_ends_with_what_its_violations_are_worth(
+def test_the_exit_code_of_watch_depends_on_its_violations(
     rows: list[tuple[str, str, int, int, int]],
     missing: int,
     code: int,
-    said: list[str] | None,
+    expected: list[str] | None,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert so_far(rows, missing) == code
     lines = capsys.readouterr().out.splitlines()
-    assert said is None or lines == said
+    assert expected is None or lines == expected

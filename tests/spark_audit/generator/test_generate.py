@@ -1,4 +1,4 @@
-"""The generator: same seed, same log; events that are events; and only wishes that fit."""
+"""The generator: one seed gives one log, all rows are valid events, and bad requests are refused."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from mqproof.spark_audit.generator.generate import MANIFEST_FILE, Wish, generate, prepare
+from mqproof.spark_audit.generator.generate import MANIFEST_FILE, LogRequest, generate, prepare
 from mqproof.spark_audit.generator.rows import clock_us
 from mqproof.spark_audit.generator.scenario import (
     ANOMALIES,
@@ -35,9 +35,9 @@ def rows(folder: Path) -> pa.Table:
 def test_the_same_seed_gives_the_same_log_on_any_number_of_partitions(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    wish = Wish(120_000, ALL, seed=5)
-    first = generate(spark, wish, tmp_path / "first", partitions=1)
-    again = generate(spark, wish, tmp_path / "again", partitions=2)
+    request = LogRequest(120_000, ALL, seed=5)
+    first = generate(spark, request, tmp_path / "first", partitions=1)
+    again = generate(spark, request, tmp_path / "again", partitions=2)
     assert (len(first.files), len(again.files)) == (1, 2)
     assert rows(tmp_path / "first") == rows(tmp_path / "again")
     truths = [read_truth(tmp_path / name) for name in ("first", "again")]
@@ -48,7 +48,7 @@ def test_the_same_seed_gives_the_same_log_on_any_number_of_partitions(
 
 def test_another_seed_gives_another_log(spark: SparkSession, tmp_path: Path) -> None:
     for seed in (5, 6):
-        generate(spark, Wish(24_000, ALL, seed=seed), tmp_path / str(seed))
+        generate(spark, LogRequest(24_000, ALL, seed=seed), tmp_path / str(seed))
     assert rows(tmp_path / "5") != rows(tmp_path / "6")
     assert read_truth(tmp_path / "5") != read_truth(tmp_path / "6")
 
@@ -56,20 +56,22 @@ def test_another_seed_gives_another_log(spark: SparkSession, tmp_path: Path) -> 
 def test_every_generated_line_is_an_event_and_every_node_counts_densely(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    # Several chunks: each goes on where the one before it ended.
-    made = generate(spark, Wish(120_000, seed=5, file_format="ndjson"), tmp_path / "log", partitions=2)
+    # Several chunks: each continues at the end of the previous one.
+    generated = generate(
+        spark, LogRequest(120_000, seed=5, file_format="ndjson"), tmp_path / "log", partitions=2
+    )
     seqs: dict[str, list[tuple[int, int]]] = {}
-    for file in made.files:
+    for file in generated.files:
         for number, line in enumerate(file.read_bytes().splitlines()):
             event = decode(line, f"{file}:{number}")
             seqs.setdefault(event.node, []).append((event.seq, event.ts))
-    assert sum(map(len, seqs.values())) == made.events
-    for node, told in seqs.items():
-        assert [seq for seq, _ in sorted(told)] == list(range(len(told))), node
-        assert [ts for _, ts in sorted(told)] == sorted(ts for _, ts in told), node
+    assert sum(map(len, seqs.values())) == generated.events
+    for node, numbers in seqs.items():
+        assert [seq for seq, _ in sorted(numbers)] == list(range(len(numbers))), node
+        assert [ts for _, ts in sorted(numbers)] == sorted(ts for _, ts in numbers), node
 
 
-def test_topics_are_unequal_half_of_all_goes_to_one_queue_and_clocks_disagree() -> None:
+def test_half_of_the_messages_go_to_one_queue_and_clocks_differ() -> None:
     sizes = np.bincount(queue_of(np.arange(30_000)))
     assert len(sizes) == QUEUES
     assert sizes.max() == 15_000
@@ -79,7 +81,7 @@ def test_topics_are_unequal_half_of_all_goes_to_one_queue_and_clocks_disagree() 
     assert 0 < abs(clock_us("broker-a") - clock_us("broker-b")) <= 2 * SKEW_US
 
 
-def test_queues_are_told_apart_and_a_retry_stays_in_its_topic() -> None:
+def test_queues_have_unique_names_and_a_retry_stays_in_its_topic() -> None:
     queues = np.arange(QUEUES)
     names = set(zip(broker_of(queues), topic_of(queues), queue_id_of(queues), strict=True))
     assert len(names) == QUEUES
@@ -88,18 +90,20 @@ def test_queues_are_told_apart_and_a_retry_stays_in_its_topic() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wish", "message"),
+    ("log_request", "message"),
     [
-        (Wish(12_000, {"lots": 1}), "anomaly 'lots': expected one of lost, duplicate"),
-        (Wish(12_000, {"lost": -1}), "anomaly lost: count -1"),
-        (Wish(12_000, {"lost": 10_000}), "10000 anomalies wished, a log of this size has room for"),
-        (Wish(12_000, {"flush_lost": 10_000}), "anomaly flush_lost: 10000 wished"),
-        (Wish(100), "too few events, the timetable needs 1935 or more"),
+        (LogRequest(12_000, {"lots": 1}), "anomaly 'lots': expected one of lost, duplicate"),
+        (LogRequest(12_000, {"lost": -1}), "anomaly lost: count -1"),
+        (LogRequest(12_000, {"lost": 10_000}), "10000 anomalies requested, a log of this size has room for"),
+        (LogRequest(12_000, {"flush_lost": 10_000}), "anomaly flush_lost: 10000 requested"),
+        (LogRequest(100), "too few events, the scenario needs 1935 or more"),
     ],
 )
-def test_a_wish_that_does_not_fit_is_refused(wish: Wish, message: str, tmp_path: Path) -> None:
+def test_a_request_that_does_not_fit_is_refused(
+    log_request: LogRequest, message: str, tmp_path: Path
+) -> None:
     with pytest.raises(ScenarioError, match=message):
-        prepare(wish, tmp_path / "log")
+        prepare(log_request, tmp_path / "log")
 
 
 @pytest.mark.parametrize(
@@ -111,19 +115,19 @@ def test_a_wish_that_does_not_fit_is_refused(wish: Wish, message: str, tmp_path:
         (20_000, {"flush_lost": 1_500, "phantom": 3}),
     ],
 )
-def test_the_events_that_are_said_to_be_needed_are_enough_and_hardly_too_many(
+def test_the_suggested_number_of_events_is_sufficient_and_nearly_minimal(
     events: int, anomalies: dict[str, int], tmp_path: Path
 ) -> None:
-    with pytest.raises(ScenarioError, match=r": ask for \d+ events") as told:
-        prepare(Wish(events, anomalies), tmp_path)
-    needed = int(str(told.value).split()[-2])
-    prepare(Wish(needed, anomalies), tmp_path)
+    with pytest.raises(ScenarioError, match=r": request \d+ events") as raised:
+        prepare(LogRequest(events, anomalies), tmp_path)
+    needed = int(str(raised.value).split()[-2])
+    prepare(LogRequest(needed, anomalies), tmp_path)
     with pytest.raises(ScenarioError):
-        prepare(Wish(round(needed * 0.97), anomalies), tmp_path)
+        prepare(LogRequest(round(needed * 0.97), anomalies), tmp_path)
 
 
-def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_empty_is_refused(tmp_path: Path) -> None:
     (tmp_path / "precious").write_text("keep")
     with pytest.raises(FileExistsError, match="not empty"):
-        prepare(Wish(12_000), tmp_path)
+        prepare(LogRequest(12_000), tmp_path)
     assert (tmp_path / "precious").read_text() == "keep"

@@ -1,7 +1,7 @@
-"""Routes, replication and ledgers from night to night: whatever is cut in two is found, once, as in one run.
+"""Incremental runs over routes, replication and ledgers find each violation once, wherever the log is split.
 
-Method: the injected stories several times over, each later than the one before, so that a night's end cuts
-each of them elsewhere; what all nights told must be what is injected.
+Method: take several copies of the injected scenarios, each later than the one before, so that the end of a
+run splits each copy at another place. All reported violations must be the injected ones.
 """
 
 import random
@@ -31,26 +31,26 @@ JUDGED = (
     "ROUTE-1", "ROUTE-2", "ROUTE-3", "REPL-1", "REPL-3",
     "RAFT-1", "RAFT-2", "RAFT-3", "RAFT-4", "RAFT-5", "RAFT-6",
 )  # fmt: skip
-TELLERS = {"calm", "torn", "loss", "names", "sync", "lazy", "late", "disk", "lonely", "prompt"}
-"""Nodes of the injected stories that these are about, but for what stands behind a dash."""
+NODES = {"calm", "torn", "loss", "names", "sync", "lazy", "late", "disk", "lonely", "prompt"}
+"""Nodes of the injected scenarios of these invariants, without the part after a dash."""
 LATE_US = 30 * STEP_US
 
 
-def stories(copies: int) -> tuple[list[Row], list[Row]]:
-    """The rows that `copies` tell, and the violations in them."""
+def log_of_copies(copies: int) -> tuple[list[Row], list[Row]]:
+    """Return the rows of so many copies of the scenarios, and their violations."""
     script = events()
-    told = [row for row in script.rows if row["node"].split("-")[0] in TELLERS]
-    lasts_us = told[-1]["ts"] - told[0]["ts"]
-    rows = [_of_copy(row, n, n * lasts_us // copies) for n in range(copies) for row in told]
-    due = [row for row in script.truth if row["invariant"] in JUDGED]
-    return rows, [_of_copy(row, n, 0) for n in range(copies) for row in due]
+    of_nodes = [row for row in script.rows if row["node"].split("-")[0] in NODES]
+    lasts_us = of_nodes[-1]["ts"] - of_nodes[0]["ts"]
+    rows = [_of_copy(row, n, n * lasts_us // copies) for n in range(copies) for row in of_nodes]
+    expected = [row for row in script.truth if row["invariant"] in JUDGED]
+    return rows, [_of_copy(row, n, 0) for n in range(copies) for row in expected]
 
 
 def _of_copy(row: Row, number: int, later_us: int) -> Row:
-    """Nodes, brokers, addresses, topics and ids have names of their own."""
+    """Return the row with the node, broker, address, topic and id names of copy `number`."""
 
     def named(name: str | None) -> str | None:
-        """The part before a dash or a colon tells nodes and brokers of two copies apart."""
+        """Add the number to the part before a dash or a colon, which distinguishes the copies."""
         return name and re.sub(r"^([^-:,]+)", rf"\g<1>{number}", name)
 
     attrs = dict(row.get("attrs", {}))
@@ -62,7 +62,7 @@ def _of_copy(row: Row, number: int, later_us: int) -> Row:
 
 def found(spark: SparkSession, log: DataFrame, seen: list[Row]) -> list[Row]:
     brokers = tuple(sorted({row["node"] for row in seen if row["kind"] in BROKER_KINDS}))
-    # What starts tell of flush modes is of all nights, as the profile is.
+    # Flush modes are taken from the starts in all runs, like the profile.
     starts = frame(spark, [row for row in seen if row["kind"] == "recover"])
     evidence = gather(EventLog.of(log), brokers, Options(is_skew_given=True))
     evidence = replace(evidence, rare=name_broker(starts, brokers))
@@ -70,59 +70,61 @@ def found(spark: SparkSession, log: DataFrame, seen: list[Row]) -> list[Row]:
     return [row.asDict() for row in reduce(DataFrame.unionByName, parts).collect()]
 
 
-def night_by_night(spark: SparkSession, nights: list[list[Row]]) -> tuple[list[Row], int]:
-    """All that was told and not taken back, and how often nights told something, as checkpoint.py counts
-    it."""
+def judge_runs(spark: SparkSession, runs: list[list[Row]]) -> tuple[list[Row], int]:
+    """Return the violations that were reported and not withdrawn, and the number of reports.
+
+    They are counted as in checkpoint.py.
+    """
     known: dict[tuple[Any, ...], tuple[Row, bool]] = {}
-    stand: list[Row] = []
+    carried: list[Row] = []
     seen: list[Row] = []
-    told = 0
-    for rows in nights:
+    reported = 0
+    for rows in runs:
         seen += rows
-        log = frame(spark, rows + stand)
-        tonight = {tuple(row[name] for name in IDENTITY): row for row in found(spark, log, seen)}
+        log = frame(spark, rows + carried)
+        current = {tuple(row[name] for name in IDENTITY): row for row in found(spark, log, seen)}
         watermark = max(row["ts"] for row in seen) - LATE_US
-        known = {key: last for key, last in known.items() if last[1] or key in tonight}
-        for key, row in tonight.items():
-            told += key not in known
+        known = {key: last for key, last in known.items() if last[1] or key in current}
+        for key, row in current.items():
+            reported += key not in known
             final = row["invariant"] in OF_ONE_NODE or row["last_ts"] < watermark
             known[key] = (row, final or (key in known and known[key][1]))
         kinds = {row["kind"] for row in seen}
-        stand = [row.asDict(recursive=True) for row in carried_rows(log, kinds, watermark).collect()]
-    return [row for row, _ in known.values()], told
+        carried = [row.asDict(recursive=True) for row in carried_rows(log, kinds, watermark).collect()]
+    return [row for row, _ in known.values()], reported
 
 
 @pytest.mark.parametrize(
     ("copies", "seeds"), [(4, range(1)), pytest.param(12, range(1, 6), marks=pytest.mark.deep)]
 )
-def test_whatever_a_nights_end_cuts_in_two_is_found_once(
+def test_a_violation_split_between_two_runs_is_found_once(
     spark: SparkSession, copies: int, seeds: range
 ) -> None:
-    rows, due = stories(copies)
+    rows, expected = log_of_copies(copies)
     times = sorted(row["ts"] for row in rows)
     for seed in seeds:
         ends = sorted(random.Random(seed).sample(times, 1 + len(seeds) // 2))
-        violations, told = night_by_night(spark, [night for night in cut(rows, ends) if night])
-        assert (keys(violations), told) == (keys(due), len(due)), seed
+        violations, reported = judge_runs(spark, [run for run in cut(rows, ends) if run])
+        assert (keys(violations), reported) == (keys(expected), len(expected)), seed
 
 
-def test_of_a_ledger_only_what_is_not_settled_is_handed_on(spark: SparkSession) -> None:
+def test_only_unsettled_entries_of_a_ledger_are_carried(spark: SparkSession) -> None:
     rows: list[Row] = []
 
-    def tell(node: str, kind: str, term: int, **attrs: Any) -> None:
+    def add(node: str, kind: str, term: int, **attrs: Any) -> None:
         seq = sum(row["node"] == node for row in rows)
-        told = {name: str(value) for name, value in attrs.items()}
-        rows.append({"ts": len(rows), "seq": seq, "node": node, "kind": kind, "term": term, "attrs": told})
+        texts = {name: str(value) for name, value in attrs.items()}
+        rows.append({"ts": len(rows), "seq": seq, "node": node, "kind": kind, "term": term, "attrs": texts})
 
     for node in ("n-0", "n-1"):
-        tell(node, "recover", 0, index=-1, members="0,1")
-    tell("n-0", "become_leader", 1)
+        add(node, "recover", 0, index=-1, members="0,1")
+    add("n-0", "become_leader", 1)
     for index in range(50):
-        tell("n-0", "raft_append", 1, index=index)
-        # The other is behind, and of the last that it holds nobody has said that it is committed.
+        add("n-0", "raft_append", 1, index=index)
+        # The other node is behind, and its last entries are not known to be committed.
         if index < 40:
-            tell("n-1", "raft_append", 1, index=index)
-        tell("n-0", "raft_commit", 1, index=min(index, 30))
+            add("n-1", "raft_append", 1, index=index)
+        add("n-0", "raft_commit", 1, index=min(index, 30))
     kept = carried_rows(frame(spark, rows), {row["kind"] for row in rows}, len(rows)).collect()
     assert Counter((row.node, row.kind) for row in kept) == {
         ("n-0", "recover"): 1, ("n-1", "recover"): 1, ("n-0", "become_leader"): 1,

@@ -1,4 +1,4 @@
-"""Watching logs as they grow: what is told, and when; a batch that is taken twice counts once."""
+"""Watches growing logs: which violations are reported, and when. A repeated batch counts once."""
 
 import json
 import os
@@ -31,65 +31,65 @@ from tests.spark_audit.incremental.test_checkpoint import (
     cut,
     keys,
     long_log,
-    story,
+    split_log,
 )
 
 ONE = {"DELIV-4": OF_TRAFFIC["DELIV-4"]}
-"""Which files are read, and when, does not depend on the checks."""
+"""The checks do not affect which files are read, and when."""
 
 NO_EVENTS = b"no event\n" + write_ndjson(
     [{"ts": 1, "seq": 0, "node": "nobody", "kind": "deliver", "queue_offset": "many"}]
 )
 
 
-def test_batches_show_what_one_run_would_and_one_that_is_repeated_counts_once(
+def test_batches_find_the_violations_of_one_run_and_a_repeated_batch_counts_once(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    # Each batch a night of the story whose sum is held against one run over all in test_checkpoint.py.
-    # Names that are patterns to Spark are names.
+    # Each batch is a part of the log that test_checkpoint.py compares with one run over the whole log.
+    # The names are patterns for Spark, but must be taken literally.
     incoming, state = tmp_path / "incoming[1]", tmp_path / "state[1]"
     incoming.mkdir()
-    told: list[Any] = []
-    said: list[str] = []
+    reported: list[Any] = []
+    lines: list[str] = []
     earlier = 0
-    wish = Watch(Source((incoming,)), state, LATE_US, once=True, checks=OF_TRAFFIC)
-    for number, rows in enumerate(story((0, 350 * STEP_US, 700 * STEP_US))):
+    request = Watch(Source((incoming,)), state, LATE_US, once=True, checks=OF_TRAFFIC)
+    for number, rows in enumerate(split_log((0, 350 * STEP_US, 700 * STEP_US))):
         if number == 2:
             shutil.copytree(state / ".checkpoint", tmp_path / "checkpoint")
-            earlier = len(told)
+            earlier = len(reported)
         (incoming / f"{number}.ndjson").write_bytes(write_ndjson(rows) + NO_EVENTS * (number == 0))
-        watch(spark, wish, tmp_path, told.append, said.append)
+        watch(spark, request, tmp_path, reported.append, lines.append)
     last = newest(state)
     assert last is not None
     found = pq.read_table(last / "findings").filter(pc.field("cause").is_null()).to_pylist()
     assert {(row["night"], row["rule"], row["group"]) for row in found} == SHOWN
-    # The other three are too young: what comes may yet take them back.
-    assert {(row["rule"], row["group"]) for row in told} == {
+    # The other violations are too recent: later events may explain them.
+    assert {(row["rule"], row["group"]) for row in reported} == {
         ("offset-regression", "g"), ("lost-write", "h"), ("lost-write", "g"),
     }  # fmt: skip
-    assert len(told) == 3
-    assert "2 rows that are none" in said[0]
-    (lines,) = [file.read_text().splitlines() for file in state.glob("unreadable/batch-*/part-*.json")]
-    kept = [json.loads(line) for line in lines]
+    assert len(reported) == 3
+    assert "2 rows that are not events" in lines[0]
+    (written,) = [file.read_text().splitlines() for file in state.glob("unreadable/batch-*/part-*.json")]
+    kept = [json.loads(line) for line in written]
     assert {row["line"] for row in kept} == set(NO_EVENTS.decode().splitlines())
     assert {Path(row["file"]).name for row in kept} == {"0.ndjson"}
-    # Killed before Spark wrote that the batch is done: it comes again, under the same number.
+    # Killed before Spark recorded the end of the batch: it is repeated with the same number.
     shutil.rmtree(state / ".checkpoint")
     shutil.copytree(tmp_path / "checkpoint", state / ".checkpoint")
-    watch(spark, wish, tmp_path, told.append, said.append)
-    assert (newest(state), len(told), len(said)) == (last, 3, 3)
-    # Killed while it was telling.
+    watch(spark, request, tmp_path, reported.append, lines.append)
+    assert (newest(state), len(reported), len(lines)) == (last, 3, 3)
+    # Killed during the report.
     (last / "told").unlink()
     shutil.rmtree(state / ".checkpoint")
     shutil.copytree(tmp_path / "checkpoint", state / ".checkpoint")
-    watch(spark, wish, tmp_path, told.append, said.append)
-    assert told[3:] == told[earlier:3]
-    assert f"{3 - earlier} violations, perhaps told before" in said[3]
+    watch(spark, request, tmp_path, reported.append, lines.append)
+    assert reported[3:] == reported[earlier:3]
+    assert f"{3 - earlier} violations, possibly reported before" in lines[3]
 
 
 @pytest.mark.deep
 @pytest.mark.parametrize("seed", range(20))
-def test_of_any_log_the_batches_show_what_one_run_does(
+def test_the_batches_of_any_log_find_the_violations_of_one_run(
     spark: SparkSession, tmp_path: Path, seed: int
 ) -> None:
     chance, log = random.Random(seed), long_log(12)
@@ -97,10 +97,10 @@ def test_of_any_log_the_batches_show_what_one_run_does(
     incoming, state = tmp_path / "incoming", tmp_path / "state"
     incoming.mkdir()
     (tmp_path / "all").mkdir()
-    wish = Watch(Source((incoming,)), state, LATE_US, once=True, checks=OF_TRAFFIC)
+    request = Watch(Source((incoming,)), state, LATE_US, once=True, checks=OF_TRAFFIC)
     for number, rows in enumerate(cut(log, sorted(chance.randrange(last) for _ in range(2)))):
         (incoming / f"{number}.ndjson").write_bytes(write_ndjson(rows))
-        watch(spark, wish, tmp_path, lambda _: None, lambda _: None)
+        watch(spark, request, tmp_path, lambda _: None, lambda _: None)
     left = newest(state)
     assert left is not None
     found = pq.read_table(left / "findings").filter(pc.field("cause").is_null()).to_pylist()
@@ -111,33 +111,33 @@ def events(node: str, seqs: range = range(3)) -> list[dict[str, Any]]:
     return [{"ts": 1000 + seq, "seq": seq, "node": node, "kind": "crash"} for seq in seqs]
 
 
-def watched(spark: SparkSession, folder: Path, tmp_path: Path, **wish: Any) -> list[str]:
-    """The lines that `watch` says of what is in the folder."""
-    said: list[str] = []
-    asked = Watch(Source((folder,)), tmp_path / "state", LATE_US, once=True, checks=ONE, **wish)
-    watch(spark, asked, tmp_path, lambda _: None, said.append)
-    return said
+def watched(spark: SparkSession, folder: Path, tmp_path: Path, **options: Any) -> list[str]:
+    """Return the lines that `watch` prints for the files in the folder."""
+    lines: list[str] = []
+    request = Watch(Source((folder,)), tmp_path / "state", LATE_US, once=True, checks=ONE, **options)
+    watch(spark, request, tmp_path, lambda _: None, lines.append)
+    return lines
 
 
-def test_files_are_read_by_the_rules_of_a_run(spark: SparkSession, tmp_path: Path) -> None:
+def test_watch_reads_files_by_the_rules_of_a_run(spark: SparkSession, tmp_path: Path) -> None:
     incoming = tmp_path / "incoming"
-    told = incoming / "node=folder 1+"
-    told.mkdir(parents=True)
+    with_column = incoming / "node=folder 1+"
+    with_column.mkdir(parents=True)
     named = [{**row, "node": None} for row in events("")]
-    (told / "a[1].ndjson").write_bytes(write_ndjson(named))
+    (with_column / "a[1].ndjson").write_bytes(write_ndjson(named))
     columns = pa.Table.from_pylist(events("")).drop_columns(["node"])
     unsigned = columns.set_column(columns.column_names.index("seq"), "seq", pa.array([3, 4, 5], pa.uint64()))
-    pq.write_table(unsigned, told / "b.parquet")
+    pq.write_table(unsigned, with_column / "b.parquet")
     # The last write of a killed node.
     (incoming / "torn.ndjson").write_bytes(write_ndjson(events("torn")) + b'{"ts":1,"seq":3,"no')
-    # Copies are counted once, and what is no log yet is not looked at.
+    # Copies are counted once, and files that are not complete logs yet are ignored.
     shutil.copy(incoming / "torn.ndjson", incoming / "torn-copy.ndjson")
     for name in ("c.ndjson.part", "c.parquet.tmp", ".c.ndjson", "_c.ndjson"):
         (incoming / name).write_bytes(b"{")
-    said = watched(spark, incoming, tmp_path)
-    assert said[0].endswith("torn.ndjson is " + str(incoming / "torn-copy.ndjson") + " again: counted once")
-    assert said[1:] == [
-        "batch 0: 9 events, 0 rows that are none, 0 violations, 0 taken back, 1 torn last line passed over"
+    lines = watched(spark, incoming, tmp_path)
+    assert lines[0].endswith("torn.ndjson is " + str(incoming / "torn-copy.ndjson") + " again: counted once")
+    assert lines[1:] == [
+        "batch 0: 9 events, 0 rows that are not events, 0 violations, 0 withdrawn, 1 torn last line skipped"
     ]
     last = newest(tmp_path / "state")
     assert last is not None
@@ -146,7 +146,7 @@ def test_files_are_read_by_the_rules_of_a_run(spark: SparkSession, tmp_path: Pat
     assert {row["node"] for row in profiled} == {"folder 1+", "torn"}
 
 
-def test_a_file_that_a_run_refuses_is_refused_and_can_be_taken_away(
+def test_watch_refuses_an_invalid_file_and_continues_after_its_removal(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     incoming = tmp_path / "incoming"
@@ -162,11 +162,11 @@ def test_a_file_that_a_run_refuses_is_refused_and_can_be_taken_away(
 
 
 @pytest.mark.parametrize("names", [("a",), ("a, b", "c{1}/d"), ("a", "a/b")])
-def test_files_of_all_folders_are_taken_in_one_order_within_a_bound_and_old_ones_too(
+def test_files_of_all_folders_are_read_in_one_order_with_bounded_batches(
     spark: SparkSession, tmp_path: Path, names: tuple[str, ...]
 ) -> None:
     folders = tuple(tmp_path / "incoming[1]" / name for name in names)
-    # Who watches c{1} reads nothing of c(1).
+    # A watch of c{1} must not read files of c(1).
     for folder in (*folders, tmp_path / "incoming[1]" / "c(1)" / "d"):
         (folder / "x").mkdir(parents=True, exist_ok=True)
         (folder / "x" / "log.ndjson.part").touch()
@@ -198,33 +198,31 @@ def _named(file: str) -> Path:
     return Path(file.removeprefix("file:"))
 
 
-def test_a_run_between_two_batches_leaves_the_stream_where_it_was(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_run_between_two_batches_does_not_move_the_stream(spark: SparkSession, tmp_path: Path) -> None:
     incoming, state = tmp_path / "incoming", tmp_path / "state"
     incoming.mkdir()
     (incoming / "a.ndjson").write_bytes(write_ndjson(events("n")))
     watched(spark, incoming, tmp_path)
-    with next_state(night := open_run(spark, state, LATE_US)) as following:
-        audited_night(spark, tmp_path, events("n", range(3, 5)), night, following)
-    # Killed before Spark wrote that the batch is done.
+    with next_state(run := open_run(spark, state, LATE_US)) as following:
+        audited_run(spark, tmp_path, events("n", range(3, 5)), run, following)
+    # Killed before Spark recorded the end of the batch.
     shutil.rmtree(state / ".checkpoint" / "commits")
     assert watched(spark, incoming, tmp_path) == []
 
 
-def audited_night(
+def audited_run(
     spark: SparkSession,
     tmp_path: Path,
     rows: list[dict[str, Any]],
-    night: IncrementalRun,
+    run: IncrementalRun,
     following: Path | None,
 ) -> None:
     (tmp_path / "night.ndjson").write_bytes(write_ndjson(rows))
-    told = read(spark, [str(tmp_path / "night.ndjson")], tmp_path / "night").told
-    audit(told, tmp_path / "night", checks=ONE, pictures=False, history=Continuation(night, following))
+    log = read(spark, [str(tmp_path / "night.ndjson")], tmp_path / "night").event_log
+    audit(log, tmp_path / "night", checks=ONE, pictures=False, history=Continuation(run, following))
 
 
-def test_a_state_of_no_event_says_so(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_watch_without_events_is_inconclusive(spark: SparkSession, tmp_path: Path) -> None:
     incoming = tmp_path / "incoming"
     incoming.mkdir()
     (incoming / "empty.ndjson").touch()
@@ -233,32 +231,32 @@ def test_a_state_of_no_event_says_so(spark: SparkSession, tmp_path: Path) -> Non
     arguments = ["audit", "watch", "--once", "--state", str(state), "--events", str(incoming)]
     done = CliRunner().invoke(app, arguments)
     assert (done.exit_code, done.stdout) == (Exit.INCONCLUSIVE, "")
-    assert f"no event was seen; 1 unreadable row is in {state / 'unreadable'}" in done.stderr
+    assert f"no event was read; 1 unreadable row is in {state / 'unreadable'}" in done.stderr
 
 
-def test_a_folder_that_is_none_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    wish = Watch(Source((tmp_path / "nowhere",)), tmp_path / "state", STEP_US)
-    with pytest.raises(InputError, match="no folder"):
-        watch(spark, wish, tmp_path, print, print)
+def test_a_missing_folder_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    request = Watch(Source((tmp_path / "nowhere",)), tmp_path / "state", STEP_US)
+    with pytest.raises(InputError, match="not a folder"):
+        watch(spark, request, tmp_path, print, print)
 
 
 def test_a_state_of_another_watch_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     folders = tuple(tmp_path / name for name in "ab")
     for folder in folders:
         folder.mkdir()
-    (folders[0] / "log.ndjson").write_bytes(write_ndjson(next(iter(story((0,))))))
-    said: list[str] = []
+    (folders[0] / "log.ndjson").write_bytes(write_ndjson(next(iter(split_log((0,))))))
+    lines: list[str] = []
     for source in (Source(folders), Source((*reversed(folders), folders[0]))):
         watch(
             spark,
             Watch(source, tmp_path / "state", LATE_US, once=True, checks=ONE),
             tmp_path,
             print,
-            said.append,
+            lines.append,
         )
-    assert len(said) == 1, "the same folders, in whatever order: nothing is new"
+    assert len(lines) == 1, "the same folders in another order contain nothing new"
     for other in (Source(folders[:1]), Source(folders, {"topics": "t"})):
-        with pytest.raises(InputError, match=r"state: it is of a watch of .*/a, .*/b, expected the same"):
+        with pytest.raises(InputError, match=r"state: belongs to a watch of .*/a, .*/b, expected the same"):
             watch(
                 spark,
                 Watch(other, tmp_path / "state", LATE_US, once=True, checks=ONE),

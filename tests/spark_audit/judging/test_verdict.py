@@ -1,4 +1,4 @@
-"""Verdicts are no stronger than the evidence."""
+"""A verdict is not stronger than its evidence."""
 
 from mqproof.report.model import Verdict
 from mqproof.spark_audit.checks import CHECKS

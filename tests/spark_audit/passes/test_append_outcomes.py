@@ -1,4 +1,4 @@
-"""An append meets the one outcome of its own node whose numbers lie around its own."""
+"""An append has the outcome of its own node whose range of sequence numbers contains it."""
 
 import pyarrow as pa
 
@@ -18,12 +18,12 @@ NODES = pa.array(["d", "c", "b", "a"]).dictionary_encode()
 
 
 @compiled
-def met(of: AppendOutcomes, node: int, seq: int) -> int:
+def found(of: AppendOutcomes, node: int, seq: int) -> int:
     after_seq, until_seq, _, _, first, end = of
     return outcome_of(after_seq, until_seq, first[node], end[node], seq)
 
 
-def test_an_append_meets_what_its_own_broker_lost_and_nothing_else() -> None:
+def test_an_append_has_an_outcome_only_from_its_own_broker() -> None:
     of = append_outcomes(TABLE, NODES)
     rows = TABLE.sort_by([("cut_node", "ascending"), ("after_seq", "ascending")]).to_pylist()
     for at, node in enumerate(NODES.dictionary.to_pylist()):
@@ -33,5 +33,5 @@ def test_an_append_meets_what_its_own_broker_lost_and_nothing_else() -> None:
                 for number, row in enumerate(rows)
                 if row["cut_node"] == node and row["after_seq"] < seq < row["until_seq"]
             ]
-            assert met(of, at, seq) == (expected or [NONE])[0]
+            assert found(of, at, seq) == (expected or [NONE])[0]
     assert of.is_at_risk.tolist() == [True, False, True, False]

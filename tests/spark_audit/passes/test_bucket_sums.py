@@ -1,8 +1,8 @@
-"""Of a log in files the pass keeps what is in doubt, and what it took for clean by mistake is read again.
+"""The pass over a log in files keeps ambiguous rows; buckets that it wrongly took for clean are read again.
 
-Method: many small logs as one, with trouble put in row by row, in files of few rows, so that buckets and
-sequences go on in other row groups; judged with what the log's beginning lets expect, and with expectations
-that are wrong; against a look at every message.
+Method: join many small logs with random faults into one log, in files with few rows per group, so that
+buckets and sequences continue in other row groups. Judge it with a guess from the log's beginning, and with
+wrong guesses. The evidence must equal that of an exact check of every message.
 """
 
 from pathlib import Path
@@ -21,11 +21,11 @@ from mqproof.spark_audit.passes.bucket_plan import ACK, APPEND, DELIVER, SEND, G
 from mqproof.spark_audit.sources.event_log import EventLog
 from mqproof.spark_audit.sources.splits import LogFile
 from tests.spark_audit.conftest import STEP_US, frame, table
-from tests.spark_audit.passes.test_fingerprint import PREFIX, clean_story, of_log, troubled
+from tests.spark_audit.passes.test_fingerprint import PREFIX, clean_log, faulty_log, of_log
 
 LOGS = 20
 GROUP_ROWS = 150
-"""Of each small log, of 84 rows, some are in the next row group."""
+"""Each small log has 84 rows, of which some are in the next row group."""
 
 FAILED = {
     "ts": 70 * STEP_US, "seq": 7000, "node": "consumer-g", "kind": "consume_fail", "msg_id": "m_5",
@@ -35,93 +35,93 @@ ROLES = frozenset((SEND, ACK, APPEND, DELIVER))
 
 
 def rows() -> list[dict[str, Any]]:
-    """The first log is clean but for its last row, at the very end: one message is handed out again."""
-    clean = clean_story().rows
-    again = next(row for row in clean if row["kind"] == "deliver") | {"ts": 90 * STEP_US, "seq": 8000}
-    logs = [clean, *([*troubled(log), *([FAILED] if log % 5 == 0 else ())] for log in range(1, LOGS))]
-    return [of_log(number, row) for number, log in enumerate(logs) for row in log] + [of_log(0, again)]
+    """Return the rows of all logs. The first one is clean, except for a repeated delivery in the last row."""
+    clean = clean_log().rows
+    repeated = next(row for row in clean if row["kind"] == "deliver") | {"ts": 90 * STEP_US, "seq": 8000}
+    logs = [clean, *([*faulty_log(log), *([FAILED] if log % 5 == 0 else ())] for log in range(1, LOGS))]
+    return [of_log(number, row) for number, log in enumerate(logs) for row in log] + [of_log(0, repeated)]
 
 
-def of_files(spark: SparkSession, told: list[dict[str, Any]], folder: Path) -> EventLog:
-    """Two files of several row groups."""
-    half = len(told) // 2
+def of_files(spark: SparkSession, rows: list[dict[str, Any]], folder: Path) -> EventLog:
+    """Write two files with several row groups."""
+    half = len(rows) // 2
     files = []
-    for number, part in enumerate((told[:half], told[half:])):
+    for number, part in enumerate((rows[:half], rows[half:])):
         pq.write_table(table(part), folder / f"{number}.parquet", row_group_size=GROUP_ROWS)
         files.append(LogFile(folder / f"{number}.parquet"))
-    return EventLog(frame(spark, told), tuple(files))
+    return EventLog(frame(spark, rows), tuple(files))
 
 
-def looked_at(of: Evidence) -> dict[str, list[str]]:
-    """Everything of the evidence that is made of the rows in doubt."""
-    names = ("messages", "doubted", "steps", "troubled")
+def examined(of: Evidence) -> dict[str, list[str]]:
+    """Return the parts of the evidence that are computed from the ambiguous rows."""
+    names = ("messages", "ambiguous_events", "steps", "failure_events")
     return {name: sorted(map(str, getattr(of, name).collect())) for name in names}
 
 
 @pytest.fixture(scope="module")
 def exact(spark: SparkSession) -> dict[str, list[str]]:
-    """The evidence of a look at every message."""
+    """Return the evidence of an exact check of every message."""
     brokers = tuple(sorted({row["node"] for row in rows() if row["kind"] == "append"}))
-    return looked_at(gather(EventLog.of(frame(spark, rows())), brokers, Options(exact=True)))
+    return examined(gather(EventLog.of(frame(spark, rows())), brokers, Options(exact=True)))
 
 
-def misled(log: EventLog) -> Guess:
-    """All topics are taken for one that has other readers; nobody is thought to acknowledge."""
+def wrong_guess(log: EventLog) -> Guess:
+    """Return a guess with wrong readers of all topics, and without acknowledgements."""
     readers = guess(log)[0].readers
     return Guess(dict.fromkeys([*readers, "t3"], ("g", "h", "i")), frozenset({SEND, APPEND, DELIVER}))
 
 
-def unheard_of(_: EventLog) -> Guess:
+def empty_guess(_: EventLog) -> Guess:
     return Guess()
 
 
 def expected(log: EventLog) -> Guess:
-    told, _ = guess(log)
-    assert told.readers
-    assert told.roles >= ROLES
-    return told
+    found, _ = guess(log)
+    assert found.readers
+    assert found.roles >= ROLES
+    return found
 
 
-@pytest.mark.parametrize("guessed", [expected, unheard_of, misled])
-def test_what_is_kept_and_read_again_is_all_that_is_in_doubt(
+@pytest.mark.parametrize("guessed", [expected, empty_guess, wrong_guess])
+def test_kept_rows_and_rows_read_again_cover_all_ambiguous_buckets(
     spark: SparkSession,
     exact: dict[str, list[str]],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     guessed: Any,
 ) -> None:
-    told = rows()
-    log = of_files(spark, told, tmp_path)
-    brokers = tuple(sorted({row["node"] for row in told if row["kind"] == "append"}))
-    again: list[set[int]] = []
+    all_rows = rows()
+    log = of_files(spark, all_rows, tmp_path)
+    brokers = tuple(sorted({row["node"] for row in all_rows if row["kind"] == "append"}))
+    reread: list[set[int]] = []
     only = EventLog.only
 
-    def noted(log: EventLog, row_groups: set[int]) -> EventLog:
-        again.append(row_groups)
+    def record_row_groups(log: EventLog, row_groups: set[int]) -> EventLog:
+        reread.append(row_groups)
         return only(log, row_groups)
 
-    monkeypatch.setattr(EventLog, "only", noted)
-    doubts = tmp_path / "doubts"
-    doubts.mkdir()
+    monkeypatch.setattr(EventLog, "only", record_row_groups)
+    folder = tmp_path / "doubts"
+    folder.mkdir()
     options = Options(id_prefix=PREFIX)
-    passed = sum_up(log, plan_buckets(log, options, None, guessed(log), doubts), lambda frame: frame.cache())
+    passed = sum_up(log, plan_buckets(log, options, None, guessed(log), folder), lambda frame: frame.cache())
     kept = passed.rows.where("part = 'kept'").collect()
-    found = gather(log, brokers, options, passed=passed, folder=doubts)
+    found = gather(log, brokers, options, passed=passed, folder=folder)
     assert found.buckets
     assert 0 < len(found.buckets.read) < found.buckets.count
-    seen = looked_at(found)
+    seen = examined(found)
     assert seen == exact
     assert all(seen.values())
     groups = sum(pq.read_metadata(file.path).num_row_groups for file in log.files)
     if guessed is expected:
-        # Some of what is in doubt goes on where all else looks clean; but most was kept.
-        assert 0 < len(again[0]) < groups / 2
-        assert sum(pq.read_metadata(row["file"]).num_rows for row in kept) < len(told)
+        # Some ambiguous buckets continue in row groups that look clean, but most rows were kept.
+        assert 0 < len(reread[0]) < groups / 2
+        assert sum(pq.read_metadata(row["file"]).num_rows for row in kept) < len(all_rows)
     passed.rows.unpersist()
-    passed.told.unpersist()
+    passed.profile_and_runs.unpersist()
 
 
-def test_without_what_is_read_again_some_of_it_is_missing(
+def test_without_reading_again_some_ambiguous_rows_are_missing(
     spark: SparkSession, exact: dict[str, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = of_files(spark, rows(), tmp_path)
@@ -131,5 +131,5 @@ def test_without_what_is_read_again_some_of_it_is_missing(
     passed = sum_up(
         log, plan_buckets(log, options, None, expected(log), tmp_path), lambda frame: frame.cache()
     )
-    found = looked_at(gather(log, brokers, options, passed=passed, folder=tmp_path))
+    found = examined(gather(log, brokers, options, passed=passed, folder=tmp_path))
     assert found != exact

@@ -1,10 +1,10 @@
-"""Row groups are read again where a span of a node meets what they have of it, and nowhere else."""
+"""Exactly the row groups are read again whose rows of a node overlap a span of that node."""
 
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqproof.spark_audit.passes.extraction import _meeting, _unkept
+from mqproof.spark_audit.passes.extraction import _overlapping, _unkept
 
 pairs = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 8)), max_size=12)
 
@@ -14,11 +14,13 @@ def columns(rows: list[tuple[int, int]], *names: str) -> pa.Table:
 
 
 @given(pairs, pairs)
-def test_groups_that_meet_a_span_are_those(spans: list[tuple[int, int]], own: list[tuple[int, int]]) -> None:
+def test_the_row_groups_that_overlap_a_span_are_found(
+    spans: list[tuple[int, int]], own: list[tuple[int, int]]
+) -> None:
     wanted = [(begin, begin + length) for begin, length in spans]
     extents = [(low, low + length) for low, length in own]
     numbers = pa.array(range(len(extents)), pa.int64())
-    found = _meeting(
+    found = _overlapping(
         columns(wanted, "begin_seq", "end_seq"),
         columns(extents, "low", "high").append_column("row_group", numbers),
     )
@@ -30,6 +32,6 @@ def test_groups_that_meet_a_span_are_those(spans: list[tuple[int, int]], own: li
     assert sorted(found) == expected
 
 
-def test_a_cell_is_looked_for_in_all_row_groups_from_its_first_to_its_last() -> None:
+def test_a_bucket_is_read_from_all_row_groups_between_its_first_and_last() -> None:
     read = pa.table({"unkept_min": pa.array([3, None, 9]), "unkept_max": pa.array([5, None, 9])})
     assert _unkept(read) == {3, 4, 5, 9}

@@ -1,7 +1,7 @@
-"""Fingerprints let only those messages pass that no check has anything to say about.
+"""Fingerprints exclude only messages about which no check can find anything.
 
-Method: what is doubted, story by story; and logs into which random trouble is put row by row, on which every
-check must find the same with fingerprints and without.
+Method: compare the ambiguous messages of small logs with the expected ones. On logs with random faults, every
+check must find the same with and without fingerprints.
 """
 
 import random
@@ -16,21 +16,21 @@ from mqproof.spark_audit.checks import EVENT_CHECKS
 from mqproof.spark_audit.evidence.collect import collected
 from mqproof.spark_audit.evidence.options import Options
 from mqproof.spark_audit.passes import extraction
-from tests.spark_audit.conftest import STEP_US, Story, evidence_in, frame
+from tests.spark_audit.conftest import STEP_US, LogBuilder, evidence_in, frame
 
 GROUPS = ("g", "h")
 PREFIX = 2
-"""Of an id: which small log it is of."""
+"""Length of the prefix of an id that identifies its small log."""
 
 
-def doubted(spark: SparkSession, story: Story) -> set[str]:
-    return {row.msg_id for row in evidence_in(spark, story.rows, ("broker",)).messages.collect()}
+def checked_exactly(spark: SparkSession, builder: LogBuilder) -> set[str]:
+    return {row.msg_id for row in evidence_in(spark, builder.rows, ("broker",)).messages.collect()}
 
 
-def test_only_messages_that_leave_a_doubt_are_looked_at(spark: SparkSession) -> None:
-    story = Story().stored("m_clean", 0).stored("m_lost_for_h", 1).stored("m_twice_for_g", 2)
-    story.send("m_never_stored").append("m_phantom", 3).send("m_recovered").append("m_recovered", 4)
-    story.add("send_fail", "producer", msg_id="m_recovered", status="unknown")
+def test_only_ambiguous_messages_are_checked_exactly(spark: SparkSession) -> None:
+    builder = LogBuilder().stored("m_clean", 0).stored("m_lost_for_h", 1).stored("m_twice_for_g", 2)
+    builder.send("m_never_stored").append("m_phantom", 3).send("m_recovered").append("m_recovered", 4)
+    builder.add("send_fail", "producer", msg_id="m_recovered", status="unknown")
     for msg_id, offset, groups in (
         ("m_clean", 0, "gh"),
         ("m_lost_for_h", 1, "g"),
@@ -39,37 +39,42 @@ def test_only_messages_that_leave_a_doubt_are_looked_at(spark: SparkSession) -> 
         ("m_recovered", 4, "gh"),
     ):
         for group in groups:
-            story.deliver(msg_id, offset, group, node=f"consumer-{group}")
-    assert doubted(spark, story) == {"m_lost_for_h", "m_twice_for_g", "m_phantom", "m_recovered"}
+            builder.deliver(msg_id, offset, group, node=f"consumer-{group}")
+    assert checked_exactly(spark, builder) == {
+        "m_lost_for_h",
+        "m_twice_for_g",
+        "m_phantom",
+        "m_recovered",
+    }
 
 
-def test_what_recovery_cut_off_is_looked_at_though_it_was_delivered(spark: SparkSession) -> None:
-    story = Story().stored("m_kept", 0).stored("m_gone", 1).deliver("m_kept", 0).deliver("m_gone", 1)
-    assert doubted(spark, story.crash(kept_end=100)) == {"m_gone"}
+def test_a_truncated_message_is_checked_exactly_although_it_was_delivered(spark: SparkSession) -> None:
+    builder = LogBuilder().stored("m_kept", 0).stored("m_gone", 1).deliver("m_kept", 0).deliver("m_gone", 1)
+    assert checked_exactly(spark, builder.crash(kept_end=100)) == {"m_gone"}
 
 
-def read_buckets(spark: SparkSession, story: Story) -> int:
-    """How many buckets are read again."""
-    buckets = evidence_in(spark, story.rows, ("broker",)).buckets
+def read_buckets(spark: SparkSession, builder: LogBuilder) -> int:
+    """Return the number of buckets that are read again."""
+    buckets = evidence_in(spark, builder.rows, ("broker",)).buckets
     assert buckets
     return len(buckets.read)
 
 
-def clean_story() -> Story:
-    story = Story()
+def clean_log() -> LogBuilder:
+    builder = LogBuilder()
     for offset in range(12):
-        story.stored(f"m_{offset}", offset)
+        builder.stored(f"m_{offset}", offset)
     for group in GROUPS:
         for offset in range(12):
-            story.deliver(f"m_{offset}", offset, group, node=f"consumer-{group}")
+            builder.deliver(f"m_{offset}", offset, group, node=f"consumer-{group}")
     for offset in range(6):
-        story.commit(2 * offset)
-    return story
+        builder.commit(2 * offset)
+    return builder
 
 
-def test_where_everything_agrees_nothing_is_read_again(spark: SparkSession) -> None:
-    assert read_buckets(spark, clean_story()) == 0
-    judged = evidence_in(spark, clean_story().rows, ("broker",)).judged
+def test_clean_buckets_are_not_read_again(spark: SparkSession) -> None:
+    assert read_buckets(spark, clean_log()) == 0
+    judged = evidence_in(spark, clean_log().rows, ("broker",)).judged
     assert {row.messages for row in judged.where("part = 'tally'").collect()} <= {0}
 
 
@@ -87,15 +92,15 @@ CHANGES: tuple[tuple[str, dict[str, Any]], ...] = (
 
 
 def of_log(number: int, row: dict[str, Any]) -> dict[str, Any]:
-    """The row with the names of small log `number`; the first PREFIX characters of its ids are the number."""
+    """Return the row with the names of small log `number`, which is also the prefix of its ids."""
     names = {name: f"{row[name]}{number}" for name in ("node", "topic", "group") if row.get(name)}
     msg_id = {"msg_id": f"{number:0{PREFIX}}{row['msg_id']}"} if row.get("msg_id") else {}
     return row | names | msg_id | {"attrs": {"broker": f"broker{number}", **row.get("attrs", {})}}
 
 
-def test_one_row_that_disagrees_has_its_bucket_read_again(spark: SparkSession) -> None:
-    # One small log without a change, and one for each change; the ids of each are one bucket.
-    rows = clean_story().rows
+def test_a_bucket_with_one_differing_row_is_read_again(spark: SparkSession) -> None:
+    # One small log has no change, and there is one for each change; the ids of each log are one bucket.
+    rows = clean_log().rows
     logs = [rows]
     for kind, change in CHANGES:
         at = next(i for i, row in enumerate(rows) if row["kind"] == kind)
@@ -110,13 +115,13 @@ def test_one_row_that_disagrees_has_its_bucket_read_again(spark: SparkSession) -
 
 
 OF_MESSAGES = ("FLUSH-1", "DELIV-1", "DELIV-2", "DELIV-3", "DELIV-4", "DELIV-5")
-"""What the changes of `troubled` can break."""
+"""The invariants that the changes of `faulty_log` can violate."""
 
 
-def troubled(seed: int) -> list[dict[str, Any]]:
-    """A clean log with a few rows dropped, doubled or changed."""
+def faulty_log(seed: int) -> list[dict[str, Any]]:
+    """Return a clean log with a few rows dropped, doubled or changed."""
     chance = random.Random(seed)
-    rows = [dict(row) for row in clean_story().rows]
+    rows = [dict(row) for row in clean_log().rows]
     for change in range(chance.randrange(4)):
         at = chance.randrange(1, len(rows))
         row = rows[at]
@@ -145,13 +150,13 @@ def troubled(seed: int) -> list[dict[str, Any]]:
     return rows
 
 
-def test_checks_find_the_same_with_fingerprints_and_without(spark: SparkSession) -> None:
-    # Many small logs as one: each has nodes, topics, groups and ids of its own.
-    # With the number at the end of its ids, a log has many buckets.
+def test_checks_find_the_same_with_and_without_fingerprints(spark: SparkSession) -> None:
+    # Many small logs form one log: each has its own nodes, topics, groups and ids.
+    # The number is at the end of the ids, so that a log has many buckets.
     rows = [
         of_log(part, row) | ({"msg_id": f"{row['msg_id']}{part}"} if "msg_id" in row else {})
         for part in range(100)
-        for row in troubled(part)
+        for row in faulty_log(part)
     ]
     log = frame(spark, rows)
     found = []
@@ -175,33 +180,33 @@ def test_checks_find_the_same_with_fingerprints_and_without(spark: SparkSession)
 
 
 @pytest.mark.parametrize(("exact", "named_max"), [(False, 0), (False, 100), (True, 100)])
-def test_the_rows_in_doubt_are_enough_to_tell_all_that_the_log_does(
+def test_the_ambiguous_rows_are_sufficient_for_all_findings(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, exact: bool, named_max: int
 ) -> None:
     monkeypatch.setattr(extraction, "_NAMED_MAX", named_max)
-    story = clean_story().stored("m_jumped_over", 12).stored("m_13", 13)
+    builder = clean_log().stored("m_jumped_over", 12).stored("m_13", 13)
     for group in GROUPS:
-        story.deliver("m_13", 13, group, node=f"consumer-{group}")
-    story.deliver("m_3", 3, "g", node="consumer-g").commit(14).commit(2)
-    story.add("consume_fail", "consumer-h", msg_id="m_5", topic="t", queue_id=0, queue_offset=5, group="h")
+        builder.deliver("m_13", 13, group, node=f"consumer-{group}")
+    builder.deliver("m_3", 3, "g", node="consumer-g").commit(14).commit(2)
+    builder.add("consume_fail", "consumer-h", msg_id="m_5", topic="t", queue_id=0, queue_offset=5, group="h")
     whole, once = (
-        evidence_in(spark, story.rows, ("broker",), Options(exact=exact), folder)
+        evidence_in(spark, builder.rows, ("broker",), Options(exact=exact), folder)
         for folder in (None, tmp_path)
     )
-    for name in ("messages", "doubted", "steps", "troubled"):
+    for name in ("messages", "ambiguous_events", "steps", "failure_events"):
         expected, found = ([str(row) for row in getattr(of, name).collect()] for of in (whole, once))
         assert sorted(found) == sorted(expected), name
         assert found, name
     kept = spark.read.parquet(str(tmp_path)).dropDuplicates(["node", "seq"])
-    assert 0 < kept.count() < len(story.rows) / 2
+    assert 0 < kept.count() < len(builder.rows) / 2
 
 
-def test_checks_find_the_same_whatever_a_cell_is(spark: SparkSession) -> None:
-    story = clean_story()
-    del story.rows[-7]
+def test_checks_find_the_same_for_any_bucket_size(spark: SparkSession) -> None:
+    builder = clean_log()
+    del builder.rows[-7]
     found = []
     for prefix in (0, 3):
-        evidence = evidence_in(spark, story.rows, ("broker",), Options(id_prefix=prefix))
+        evidence = evidence_in(spark, builder.rows, ("broker",), Options(id_prefix=prefix))
         found.append({row.msg_id for row in evidence.messages.collect()})
         assert evidence.buckets
         assert 0 < len(evidence.buckets.read) < evidence.buckets.count

@@ -1,4 +1,4 @@
-"""Machine code of loops is kept, until something changes of what it was made of."""
+"""The compiled code of loops is cached until one of its source files changes."""
 
 import ast
 import importlib
@@ -18,7 +18,7 @@ LOOPS = ("append_outcomes", "bucket_sums", "loops", "message_sums", "row_selecti
 
 
 def _imported(module: ModuleType) -> list[tuple[str, str]]:
-    """Names from other files of the audit, and from which."""
+    """Return the names imported from other files of the audit, with their files."""
     found = []
     for node in ast.walk(ast.parse(inspect.getsource(module))):
         module_name = str(getattr(node, "module", ""))
@@ -27,7 +27,7 @@ def _imported(module: ModuleType) -> list[tuple[str, str]]:
     return found
 
 
-def test_all_files_are_known_that_loops_have_constants_or_parts_of() -> None:
+def test_every_source_file_of_compiled_loops_is_listed() -> None:
     modules = [importlib.import_module(PASSES + name) for name in LOOPS]
     compiled_in = {
         file
@@ -38,7 +38,7 @@ def test_all_files_are_known_that_loops_have_constants_or_parts_of() -> None:
     assert compiled_in - {"loop_cache.py"} == set(loop_cache.SOURCES)
 
 
-def test_what_is_kept_is_made_anew_when_one_of_these_files_has_changed(
+def test_a_cached_loop_is_recompiled_when_a_source_file_has_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines = (
@@ -51,22 +51,20 @@ def test_what_is_kept_is_made_anew_when_one_of_these_files_has_changed(
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "kept"))
 
     def hits() -> int:
-        """In a process of its own, as far as the loop is concerned."""
+        """Import the loop again, as in a new process, and return its cache hits."""
         sys.modules.pop("doubling", None)
         twice: Any = importlib.import_module("doubling").twice
         assert twice(21) == 42
         return sum(twice.stats.cache_hits.values())
 
     assert [hits(), hits()] == [0, 1]
-    monkeypatch.setattr(loop_cache, "_digest", lambda: "of other sources")
+    monkeypatch.setattr(loop_cache, "_digest", lambda: "digest of other sources")
     assert [hits(), hits()] == [0, 1]
     settings: Any = numba.config
-    assert not settings.CACHE_LOCATOR_CLASSES, "loops of others are kept as ever"
+    assert not settings.CACHE_LOCATOR_CLASSES, "loops of other packages are cached as before"
 
 
-def test_what_an_earlier_version_kept_is_not_even_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cache_files_of_another_version_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = (
         "from typing import NamedTuple",
         "from mqproof.spark_audit.passes.loops import compiled",

@@ -1,4 +1,4 @@
-"""Hashes tell texts apart, and are the same wherever a text stands."""
+"""Hashes distinguish texts, and do not depend on the position of a text."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,11 +11,11 @@ from mqproof.spark_audit.passes import loops
 from mqproof.spark_audit.passes.loops import compiled, number
 
 
-def told(texts: pa.Array) -> list[int]:
+def hashes(texts: pa.Array) -> list[int]:
     return [int(loops.hash_at(*loops.texts(texts), row)) for row in range(len(texts))]
 
 
-def test_texts_that_differ_in_one_character_or_in_length_have_other_hashes() -> None:
+def test_texts_that_differ_in_one_character_or_in_length_have_different_hashes() -> None:
     texts = [*("x" * length for length in range(40))]
     texts += [text[:at] + "y" + text[at + 1 :] for text in texts for at in range(len(text))]
     assert len(set(map(number, texts))) == len(texts)
@@ -23,14 +23,14 @@ def test_texts_that_differ_in_one_character_or_in_length_have_other_hashes() -> 
     assert 0.4 < sum(number(text) % 2 for text in texts) / len(texts) < 0.6
 
 
-def test_a_text_has_one_hash_wherever_it_stands() -> None:
+def test_the_hash_of_a_text_does_not_depend_on_its_position() -> None:
     texts = pa.array(["a message", None, "m", "", "another message", "m"])
-    hashed = told(texts)
-    assert hashed[2] == hashed[5] == told(texts[2:])[0] == told(pa.array(["m"]))[0]
-    assert told(texts.slice(4, 1)) == [hashed[4]]
+    hashed = hashes(texts)
+    assert hashed[2] == hashed[5] == hashes(texts[2:])[0] == hashes(pa.array(["m"]))[0]
+    assert hashes(texts.slice(4, 1)) == [hashed[4]]
 
 
-def test_loops_are_compiled_where_nothing_can_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loops_are_compiled_without_a_writable_cache_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     njit = numba.njit
 
     def without_a_folder(*, cache: bool = False, **options: Any) -> Callable[..., Any]:

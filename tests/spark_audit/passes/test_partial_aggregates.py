@@ -1,4 +1,4 @@
-"""What tasks hand over to one another."""
+"""Partial aggregates that are exchanged between tasks."""
 
 import zlib
 
@@ -18,14 +18,14 @@ MERGE = Work(
 
 
 def aggregates(first: int, groups: list[str | None]) -> pa.RecordBatch:
-    """Of a split: a row a message."""
+    """Return the aggregates of a split: one row for each message."""
     ids = [f"m{number}" for number in range(len(groups))]
     times = range(first, first + len(groups))
     columns = {"msg_id": ids, "ts": pa.array(times, pa.int64()), "group": pa.array(groups, pa.string())}
     return packed(pa.table(columns), np.array([zlib.crc32(id_.encode()) % PARTS for id_ in ids]))
 
 
-def test_rows_of_one_part_are_brought_together_as_they_were() -> None:
+def test_rows_of_one_part_are_brought_together_unchanged() -> None:
     of_part: dict[int, list[pa.RecordBatch]] = {}
     for batch in (aggregates(1000, [None] * 100), aggregates(0, ["g", None] * 50)):
         assert len(batch) == PARTS
@@ -44,6 +44,6 @@ def test_rows_of_one_part_are_brought_together_as_they_were() -> None:
     ]
 
 
-def test_of_nothing_there_is_no_parcel() -> None:
+def test_an_empty_table_has_no_partial_aggregate() -> None:
     assert not len(aggregates(0, []))
     assert not list(of_aggregates(MERGE)(iter([])))

@@ -1,8 +1,8 @@
-"""A partition has the rows that are events and no others, and their attrs where they belong.
+"""A partition has exactly the rows that are events, with the decoded values of attrs.
 
-Method: random rows with trouble of every kind (fields that are missing, kinds nobody knows, maps that are
-null, empty or lack the key), in files as various writers make them, and as slices that Spark hands over;
-against the same rows taken one by one.
+Method: generate random rows with faults of every kind (missing fields, unknown kinds, maps that are null,
+empty or lack the key). Pass them in files of various layouts, and as slices from Spark. The result must equal
+that of decoding row by row.
 """
 
 from collections.abc import Iterator
@@ -48,14 +48,14 @@ rows_of_a_log = st.lists(
     max_size=20,
 )
 
-whatever = st.tuples(rows_of_a_log, st.integers(1, 7))
+log_and_width = st.tuples(rows_of_a_log, st.integers(1, 7))
 
 
 def shown(of: Partition) -> Iterator[pa.RecordBatch]:
-    """A row of what was told at first, beside the row as a whole."""
-    whole = of.rows(np.arange(len(of.told))).to_pylist()
-    said = of.told.select(["kind", "stated", "reset"]).to_pylist()
-    texts = [str((told, row)) for told, row in zip(said, whole, strict=True)]
+    """Yield each row's decoded columns, with the whole row."""
+    whole = of.rows(np.arange(len(of.batch))).to_pylist()
+    decoded = of.batch.select(["kind", "stated", "reset"]).to_pylist()
+    texts = [str((each, row)) for each, row in zip(decoded, whole, strict=True)]
     yield pa.RecordBatch.from_pydict({"text": pa.array(texts, pa.string())})
 
 
@@ -73,8 +73,8 @@ def expected(rows: list[dict[str, Any]]) -> list[str]:
         schema = own.get("schema", "1")
         is_newer = not schema.isdigit() or int(schema) > SCHEMA_VERSION
         kind = None if is_newer else row["kind"]
-        told = {"kind": kind, "stated": own.get("broker"), "reset": own.get("reset") == "true"}
-        texts.append(str((told, row | {"kind": kind})))
+        decoded = {"kind": kind, "stated": own.get("broker"), "reset": own.get("reset") == "true"}
+        texts.append(str((decoded, row | {"kind": kind})))
     return texts
 
 
@@ -88,14 +88,14 @@ def of_file(path: Path) -> list[str]:
 
 
 def all_of(path: Path) -> tuple[Tasks, pa.RecordBatch]:
-    """The tasks of a file, and the numbers of them all."""
+    """Return the tasks of a file, and their numbers."""
     tasks = by_task(splits_of([LogFile(path)]), cores=3)
     return tasks, pa.RecordBatch.from_pydict({"id": list(range(len(tasks)))})
 
 
-def second(of: Partition) -> partition.Numbers:
-    """Every other row of what its node told."""
-    return np.flatnonzero(of.told["seq"].to_numpy(zero_copy_only=False) % 2)
+def odd_numbered(of: Partition) -> partition.Numbers:
+    """Return the indices of the rows with odd sequence numbers."""
+    return np.flatnonzero(of.batch["seq"].to_numpy(zero_copy_only=False) % 2)
 
 
 def kept(names: Iterator[pa.RecordBatch]) -> list[str]:
@@ -103,22 +103,22 @@ def kept(names: Iterator[pa.RecordBatch]) -> list[str]:
     return sorted(str(row) for path in files for row in pq.read_table(path).to_pylist())
 
 
-@given(whatever)
-def test_what_spark_hands_over_is_told_row_by_row(made: tuple[list[dict[str, Any]], int]) -> None:
-    rows, width = made
+@given(log_and_width)
+def test_rows_passed_by_spark_are_decoded_correctly(log: tuple[list[dict[str, Any]], int]) -> None:
+    rows, width = log
     whole = table(rows)
     slices = [whole.slice(at, width).to_batches() for at in range(0, len(rows), width)]
-    handed = iter([batch for batches in slices for batch in batches])
-    assert texts(of_rows([shown], SHOWN)(handed)) == expected(rows)
+    batches = iter([batch for batches in slices for batch in batches])
+    assert texts(of_rows([shown], SHOWN)(batches)) == expected(rows)
 
 
-@given(whatever)
-def test_a_file_is_told_row_by_row(
-    tmp_path_factory: pytest.TempPathFactory, made: tuple[list[dict[str, Any]], int]
+@given(log_and_width)
+def test_rows_of_a_file_are_decoded_correctly(
+    tmp_path_factory: pytest.TempPathFactory, log: tuple[list[dict[str, Any]], int]
 ) -> None:
-    rows, width = made
-    path = tmp_path_factory.mktemp("told") / "a.parquet"
-    # As few rows in a partition, so that a group has several.
+    rows, width = log
+    path = tmp_path_factory.mktemp("rows") / "a.parquet"
+    # Partitions are so small that a row group has several.
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(partition, "_ROWS", 3)
         patched.setattr(splits, "_SPLIT_BYTES", 1)
@@ -126,35 +126,37 @@ def test_a_file_is_told_row_by_row(
         assert of_file(path) == expected(rows)
 
 
-@given(whatever)
-def test_what_is_chosen_is_kept_with_all_its_columns(
-    tmp_path_factory: pytest.TempPathFactory, made: tuple[list[dict[str, Any]], int]
+@given(log_and_width)
+def test_selected_rows_are_stored_with_all_their_columns(
+    tmp_path_factory: pytest.TempPathFactory, log: tuple[list[dict[str, Any]], int]
 ) -> None:
-    rows, width = made
+    rows, width = log
     folder = tmp_path_factory.mktemp("chosen")
     path = folder / "[a].parquet"
-    due = sorted(map(str, table([row for row in rows if is_event(row) and row["seq"] % 2]).to_pylist()))
+    expected_rows = sorted(
+        map(str, table([row for row in rows if is_event(row) and row["seq"] % 2]).to_pylist())
+    )
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(partition, "_ROWS", 3)
         patched.setattr(splits, "_SPLIT_BYTES", 1)
         pq.write_table(table(rows), path, row_group_size=2 * width)
         tasks, numbers = all_of(path)
-        assert kept(stored(second, folder, tasks)(iter([numbers]))) == due
-    handed = iter(table(rows).to_batches(max_chunksize=width))
-    assert kept(stored_rows(second, folder)(handed)) == due
+        assert kept(stored(odd_numbered, folder, tasks)(iter([numbers]))) == expected_rows
+    batches = iter(table(rows).to_batches(max_chunksize=width))
+    assert kept(stored_rows(odd_numbered, folder)(batches)) == expected_rows
 
 
 @pytest.mark.parametrize("text", [pa.large_string(), pa.dictionary(pa.int8(), pa.string())])
-def test_texts_may_be_stored_in_other_ways(tmp_path: Path, text: pa.DataType) -> None:
+def test_text_columns_may_have_other_encodings(tmp_path: Path, text: pa.DataType) -> None:
     rows = [
         {"ts": 1, "seq": n, "node": "n", "kind": "flush", "topic": None, "attrs": {"broker": f"b{n % 2}"}}
         for n in range(5)
     ]
-    told = table(rows)
+    encoded = table(rows)
     for name in ("node", "kind", "topic"):
-        at = told.schema.get_field_index(name)
-        told = told.set_column(at, name, told[name].cast(text))
-    pq.write_table(told, tmp_path / "a.parquet", row_group_size=2)
+        at = encoded.schema.get_field_index(name)
+        encoded = encoded.set_column(at, name, encoded[name].cast(text))
+    pq.write_table(encoded, tmp_path / "a.parquet", row_group_size=2)
     assert of_file(tmp_path / "a.parquet") == expected(rows)
 
 

@@ -1,20 +1,20 @@
-"""What a log consists of, by its profile."""
+"""The overview of a log from its profile."""
 
 from pyspark.sql import SparkSession
 
 from mqproof.spark_audit.passes.profile import overview, profile
 from mqproof.spark_audit.sources.event_log import EventLog
-from tests.spark_audit.conftest import Story, frame
+from tests.spark_audit.conftest import LogBuilder, frame
 
 
 def test_holes_in_the_sequence_numbers_are_missing_rows(spark: SparkSession) -> None:
-    story = Story().stored("m_0", 0).stored("m_1", 1)
-    del story.rows[4]
-    seen = overview(profile(EventLog.of(frame(spark, story.rows))))
+    builder = LogBuilder().stored("m_0", 0).stored("m_1", 1)
+    del builder.rows[4]
+    seen = overview(profile(EventLog.of(frame(spark, builder.rows))))
     assert (seen.missing_rows, seen.holed_nodes) == (1, ("producer",))
     assert (seen.repeated_rows, seen.brokers) == (0, ("broker",))
 
 
-def test_a_name_server_that_tells_of_its_start_is_no_broker(spark: SparkSession) -> None:
-    story = Story().add("recover", "names").add("route", "names", topic="t").add("recover", "idle")
-    assert overview(profile(EventLog.of(frame(spark, story.rows)))).brokers == ("broker", "idle")
+def test_a_name_server_that_reports_its_start_is_not_a_broker(spark: SparkSession) -> None:
+    builder = LogBuilder().add("recover", "names").add("route", "names", topic="t").add("recover", "idle")
+    assert overview(profile(EventLog.of(frame(spark, builder.rows)))).brokers == ("broker", "idle")

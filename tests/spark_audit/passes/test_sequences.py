@@ -1,4 +1,4 @@
-"""The steps that are found by the runs of splits are those that a look at every row finds."""
+"""The irregular steps found from the runs of splits are those found by checking every row."""
 
 import random
 
@@ -10,7 +10,13 @@ from pyspark.sql import functions as f
 
 from mqproof.spark_audit.passes import sequences
 from mqproof.spark_audit.passes.over_log import fold
-from mqproof.spark_audit.passes.sequences import SEQUENCE, numbered, odd_steps, of_partition, stretches
+from mqproof.spark_audit.passes.sequences import (
+    SEQUENCE,
+    find_irregular_ranges,
+    irregular_steps,
+    numbered,
+    of_partition,
+)
 from mqproof.spark_audit.schema import PASS
 from mqproof.spark_audit.sources.event_log import EventLog
 
@@ -29,8 +35,8 @@ def one_by_one(events: DataFrame) -> DataFrame:
     return steps.where("queue_offset < previous OR (kind = 'deliver' AND queue_offset > previous + 1)")
 
 
-def troubled(chance: random.Random, node: str) -> list[int]:
-    """Offsets as a consumer may be handed them: in order but for repeats, swaps, jumps and steps back."""
+def random_offsets(chance: random.Random, node: str) -> list[int]:
+    """Return offsets of deliveries: in order, except for repeats, swaps, jumps and steps back."""
     offsets: list[int] = []
     at = chance.randrange(100)
     while len(offsets) < 60:
@@ -50,10 +56,10 @@ def troubled(chance: random.Random, node: str) -> list[int]:
 
 def rows(seed: int) -> list[tuple[str, str, str | None, str, str, int, int, int, int]]:
     chance = random.Random(seed)
-    made = []
+    all_rows = []
     for node in ("calm", "n1", "n2"):
         queues = [
-            (kind, None if queue == 2 else "g", queue, troubled(chance, node))
+            (kind, None if queue == 2 else "g", queue, random_offsets(chance, node))
             for kind in ("deliver", "offset_commit")
             for queue in range(3)
         ]
@@ -61,20 +67,20 @@ def rows(seed: int) -> list[tuple[str, str, str | None, str, str, int, int, int,
         while any(offsets for *_, offsets in queues):
             kind, group, queue, offsets = chance.choice([one for one in queues if one[-1]])
             for _ in range(min(chance.randrange(1, 9), len(offsets))):
-                made.append((kind, node, group, "b", "t", queue, offsets.pop(0), seq, 10 * seq))
+                all_rows.append((kind, node, group, "b", "t", queue, offsets.pop(0), seq, 10 * seq))
                 seq += 1
-    chance.shuffle(made)
-    return made
+    chance.shuffle(all_rows)
+    return all_rows
 
 
 def runs(shared: DataFrame) -> DataFrame:
-    """Of a log whose partitions are the splits."""
+    """Return the runs of a log whose partitions are the splits."""
     rows = shared.withColumn("attrs", f.create_map(f.lit("broker"), "broker"))
     return fold(EventLog.of(rows), [of_partition], PASS).withColumn("broker", f.col("stated"))
 
 
 @pytest.mark.parametrize("in_order", [True, False])
-def test_every_odd_step_is_found_and_no_other(
+def test_exactly_the_irregular_steps_are_found(
     spark: SparkSession, in_order: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parts = [
@@ -86,31 +92,31 @@ def test_every_odd_step_is_found_and_no_other(
         events = events.unionByName(part)
     events = events.cache()
     shared = events.repartitionByRange(3, "seq") if in_order else events.repartition(3)
-    found = sorted(events_of(odd_steps(events, stretches(runs(shared)))), key=str)
+    found = sorted(events_of(irregular_steps(events, find_irregular_ranges(runs(shared)))), key=str)
     expected = sorted(events_of(one_by_one(events)), key=str)
     assert len(expected) > 500
     assert found == expected
     assert not any(str(step[1]).startswith("calm") for step in found)
-    few = assert_numbered_rows_suffice(events, stretches(runs(shared)), expected)
+    few = assert_numbered_rows_suffice(events, find_irregular_ranges(runs(shared)), expected)
     monkeypatch.setattr(sequences, "_NUMBERS_MAX", 100)
-    assert few <= assert_numbered_rows_suffice(events, stretches(runs(shared)), expected)
+    assert few <= assert_numbered_rows_suffice(events, find_irregular_ranges(runs(shared)), expected)
     if in_order:
-        # Where a node's rows stand in order, all that is read again is about the steps themselves.
+        # If a node's rows are in order, only the rows of the steps themselves are read again.
         assert few < events.count() / 2
     events.unpersist()
 
 
 def assert_numbered_rows_suffice(
-    events: DataFrame, stretched: DataFrame, expected: list[tuple[object, ...]]
+    events: DataFrame, ranges: DataFrame, expected: list[tuple[object, ...]]
 ) -> int:
-    """How many these are."""
-    told = numbered(stretched)
-    in_stretch = f"(node, seq >> {told.bits}) IN (SELECT (node, number) FROM numbers)"
+    """Assert that the numbered rows are sufficient to find the steps; return the number of these rows."""
+    ranges_by_number = numbered(ranges)
+    in_stretch = f"(node, seq >> {ranges_by_number.bits}) IN (SELECT (node, number) FROM numbers)"
     with duckdb.connect() as connection:
-        connection.register("numbers", told.numbers)
+        connection.register("numbers", ranges_by_number.numbers)
         connection.register("log", events.toArrow())
         taken: pa.Table = connection.sql(f"SELECT * FROM log WHERE {in_stretch}").to_arrow_table()
-    found = odd_steps(events.sparkSession.createDataFrame(taken), stretched)
+    found = irregular_steps(events.sparkSession.createDataFrame(taken), ranges)
     assert sorted(events_of(found), key=str) == expected
     return len(taken)
 

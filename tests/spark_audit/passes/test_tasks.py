@@ -1,4 +1,4 @@
-"""Batches of a task are gathered and brought into a schema, and an error names its file."""
+"""The batches of a task are gathered and converted to a schema, and an error names its file."""
 
 from pathlib import Path
 
@@ -13,21 +13,21 @@ def batch(*numbers: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict({"n": pa.array(numbers, pa.int32())})
 
 
-def test_batches_are_gathered_until_they_are_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks, "_HANDED_ROWS", 3)
+def test_batches_are_gathered_into_larger_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks, "_TABLE_ROWS", 3)
     tables = gathered(iter([batch(1, 2), batch(3, 4), batch(5)]))
     assert [table["n"].to_pylist() for table in tables] == [[1, 2, 3, 4], [5]]
     assert list(gathered(iter([]))) == []
 
 
-def test_a_batch_has_the_types_of_the_schema_and_nulls_where_it_has_no_column() -> None:
+def test_a_batch_gets_the_types_of_the_schema_and_nulls_for_missing_columns() -> None:
     schema = pa.schema([("text", pa.string()), ("n", pa.int64())])
-    made = shaped(batch(1), schema)
-    assert (made.schema, made.to_pylist()) == (schema, [{"text": None, "n": 1}])
+    converted = shaped(batch(1), schema)
+    assert (converted.schema, converted.to_pylist()) == (schema, [{"text": None, "n": 1}])
 
 
-def test_a_file_that_is_gone_is_not_called_damaged(tmp_path: Path) -> None:
+def test_a_missing_file_is_not_reported_as_damaged(tmp_path: Path) -> None:
     error = RuntimeError("no magic bytes\nand a long trace")
     assert why(tmp_path / "gone.parquet", error) == "No such file or directory"
     (tmp_path / "here.parquet").write_bytes(b"x")
-    assert why(tmp_path / "here.parquet", error) == "damaged, cannot be read to its end: no magic bytes"
+    assert why(tmp_path / "here.parquet", error) == "damaged, cannot be read to the end: no magic bytes"

@@ -1,4 +1,4 @@
-"""What loops make of a partition's rows, against the same row by row."""
+"""Compares the results of the loops over a partition's rows with a computation row by row."""
 
 import itertools
 
@@ -14,10 +14,10 @@ steps = st.lists(
     min_size=1,
     max_size=30,
 )
-"""Of a row: which it is alike, whether it is a step, and a delivery, its offset and number."""
+"""For each row: the number of equal rows, whether it is a step and a delivery, its offset and its number."""
 
 
-def test_rows_are_alike_where_all_columns_are() -> None:
+def test_rows_with_equal_columns_get_the_same_number() -> None:
     texts = [("x", "y", None)] * 5
     values = list(itertools.product(*texts, (0, 1, -1, None), (7, None))) * 2
     names = ("kind", "node", "stated", "group", "topic", "queue_id", "queue_offset")
@@ -30,13 +30,13 @@ def test_rows_are_alike_where_all_columns_are() -> None:
             for name, column in columns.items()
         }
     )
-    which, firsts = traffic.alike(batch)
+    which, firsts = traffic.equal_rows(batch)
     assert firsts.tolist() == list(range(len(values) // 2))
     assert which.tolist() == [*firsts.tolist(), *firsts.tolist()]
 
 
 @given(steps)
-def test_a_run_goes_on_while_each_row_is_the_next(rows: list[tuple[int, bool, bool, int, int]]) -> None:
+def test_a_run_continues_while_each_row_is_the_next_one(rows: list[tuple[int, bool, bool, int, int]]) -> None:
     which, is_step, is_delivery, offset, seq = (np.array(column) for column in zip(*rows, strict=True))
     expected = set()
     for number in range(3):
@@ -55,7 +55,7 @@ def test_a_run_goes_on_while_each_row_is_the_next(rows: list[tuple[int, bool, bo
 
 
 @given(steps)
-def test_extents_are_those_of_the_rows_that_count(rows: list[tuple[int, bool, bool, int, int]]) -> None:
+def test_extents_cover_only_the_counted_rows(rows: list[tuple[int, bool, bool, int, int]]) -> None:
     which, left_out, _, offset, seq = (np.array(column) for column in zip(*rows, strict=True))
     columns = (offset, seq, seq - offset)
     counted, least, most = traffic.extents(which, left_out, columns)

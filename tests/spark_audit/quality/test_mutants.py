@@ -1,15 +1,15 @@
-"""Every deliberate defect of a check is caught by the logs with injected anomalies."""
+"""The logs with injected anomalies catch every deliberate defect of a check."""
 
 import pytest
 from pyspark.sql import SparkSession
 
 from mqproof.report.model import Verdict
 from mqproof.spark_audit.checks import CHECKS
-from mqproof.spark_audit.quality.mutants import MUTANTS, laboratory, unbroken
+from mqproof.spark_audit.quality.mutants import MUTANTS, open_environment, unbroken
 from mqproof.spark_audit.quality.mutants import judge as judge_mutant
 
-CHEAP = {name: mutant.invariant for name, mutant in MUTANTS.items() if mutant.breaks is None}
-"""They change findings that are there already: no check is run again."""
+CHEAP = {name: mutant.invariant for name, mutant in MUTANTS.items() if mutant.mutate is None}
+"""These mutants change existing findings, so that no check is run again."""
 
 ONE_A_CHECK = (
     *CHEAP,
@@ -19,7 +19,7 @@ ONE_A_CHECK = (
         if mutant.invariant not in CHEAP.values()
     }.values(),
 )
-"""One at least."""
+"""At least one mutant for each check."""
 
 
 @pytest.mark.timeout(3600)
@@ -31,9 +31,9 @@ ONE_A_CHECK = (
     ],
 )
 def test_every_mutant_of_a_check_is_caught(spark: SparkSession, chosen: tuple[str, ...]) -> None:
-    with laboratory(spark) as lab:
-        control = unbroken(lab)
+    with open_environment(spark) as environment:
+        control = unbroken(environment)
         assert control.verdict is Verdict.HELD, control.witnesses
-        results = [judge_mutant(MUTANTS[name], lab) for name in chosen]
+        results = [judge_mutant(MUTANTS[name], environment) for name in chosen]
     assert [result for result in results if result.verdict is not Verdict.HELD] == []
     assert {result.id for result in results} == set(CHECKS)

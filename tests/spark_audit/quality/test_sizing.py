@@ -1,4 +1,4 @@
-"""Plans for a cluster follow from a measured run."""
+"""The size of a cluster is computed from a measured run."""
 
 from mqproof.spark_audit.quality.sizing import Run, plan
 

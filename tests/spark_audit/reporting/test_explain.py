@@ -1,4 +1,4 @@
-"""The life of one message, across event log and store."""
+"""Lists the steps of one message, from event log, store and traces."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from mqproof.report.model import Exit
 from mqproof.spark_audit.cli import app
 from mqproof.spark_audit.generator import store_directory
-from tests.spark_audit.conftest import Story, write_ndjson
+from tests.spark_audit.conftest import LogBuilder, write_ndjson
 
 
 def explain(*arguments: str | Path) -> tuple[int, str]:
@@ -16,16 +16,16 @@ def explain(*arguments: str | Path) -> tuple[int, str]:
     return done.exit_code, done.stdout if done.exit_code == Exit.HELD else done.stderr
 
 
-def test_what_every_input_says_of_a_message_is_told_in_order_of_time(
+def test_explain_lists_the_steps_from_all_inputs_in_order_of_time(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    story = Story()
-    story.send("m_0").append("m_0", 0).add("flush", "broker", commit_offset=100, attrs={"file": "queues"})
-    story.add("flush", "broker", commit_offset=100, attrs={"file": "log"}).ack("m_0", 0)
-    story.stored("m_other", 1).deliver("m_0", 0).commit(1).commit(2).crash(kept_end=0)
-    # The store has a message of this name, too; its place is another.
+    builder = LogBuilder()
+    builder.send("m_0").append("m_0", 0).add("flush", "broker", commit_offset=100, attrs={"file": "queues"})
+    builder.add("flush", "broker", commit_offset=100, attrs={"file": "log"}).ack("m_0", 0)
+    builder.stored("m_other", 1).deliver("m_0", 0).commit(1).commit(2).crash(kept_end=0)
+    # The store also has a message with this id, at another place.
     own = [
-        {**row, "msg_id": "m_60" if row.get("msg_id") == "m_0" else row.get("msg_id")} for row in story.rows
+        {**row, "msg_id": "m_60" if row.get("msg_id") == "m_0" else row.get("msg_id")} for row in builder.rows
     ]
     (tmp_path / "log.ndjson").write_bytes(write_ndjson(own))
     store_directory.write_store(tmp_path / "store", ())
@@ -37,8 +37,8 @@ def test_what_every_input_says_of_a_message_is_told_in_order_of_time(
     )
     code, output = explain("m_60", *inputs, "--index-slots", str(store_directory.SLOTS))
     assert code == Exit.HELD, output
-    told = [line[28:].split()[:2] for line in output.splitlines() if line[:26].strip()]
-    assert told == [
+    lines = [line[28:].split()[:2] for line in output.splitlines() if line[:26].strip()]
+    assert lines == [
         ["producer", "send"],
         ["broker", "append"],
         ["broker", "flush"],
@@ -58,28 +58,26 @@ def test_what_every_input_says_of_a_message_is_told_in_order_of_time(
     assert "group readers is past it" in output
 
 
-def test_a_message_of_a_store_is_known_by_the_id_that_its_broker_gave_it(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_explain_finds_a_stored_message_by_its_broker_id(spark: SparkSession, tmp_path: Path) -> None:
     store_directory.write_store(tmp_path / "store", ())
     inputs = ("--store", tmp_path / "store", "--index-slots", str(store_directory.SLOTS))
     _, output = explain("m_60", *inputs)
     offset = int(output.partition("record")[2].partition("commit offset ")[2].partition(",")[0])
     assert explain(f"7F00000100002A9F{offset:016X}", *inputs) == (Exit.HELD, output)
-    code, told = explain(f"7F00000100002A9F{offset + 1:016X}", *inputs)
-    assert (code, "no input knows this message" in told) == (Exit.INCONCLUSIVE, True)
+    code, message = explain(f"7F00000100002A9F{offset + 1:016X}", *inputs)
+    assert (code, "no input knows this message" in message) == (Exit.INCONCLUSIVE, True)
 
 
-def test_traces_tell_their_part_of_a_life(spark: SparkSession, tmp_path: Path) -> None:
-    told = "\x01".join(["SubBefore", "1790000000000", "null", "g", "r", "m_0", "2", "k"])
-    (tmp_path / "traces.txt").write_text(f"{told}\x02{told.replace('m_0', 'm_1')}\x02")
+def test_explain_includes_the_steps_from_traces(spark: SparkSession, tmp_path: Path) -> None:
+    record = "\x01".join(["SubBefore", "1790000000000", "null", "g", "r", "m_0", "2", "k"])
+    (tmp_path / "traces.txt").write_text(f"{record}\x02{record.replace('m_0', 'm_1')}\x02")
     code, output = explain("m_0", "--trace", tmp_path / "traces.txt")
     assert code == Exit.HELD, output
     assert output.split()[2:] == ["trace", "of", "g", "SubBefore", "times", "2"]
 
 
-def test_a_message_that_no_input_knows_is_no_success(spark: SparkSession, tmp_path: Path) -> None:
-    (tmp_path / "log.ndjson").write_bytes(write_ndjson(Story().stored("m_0", 0).rows))
+def test_explain_of_an_unknown_message_is_inconclusive(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "log.ndjson").write_bytes(write_ndjson(LogBuilder().stored("m_0", 0).rows))
     code, output = explain("m_never", "--events", tmp_path / "log.ndjson")
     assert code == Exit.INCONCLUSIVE
     assert output.splitlines() == [
@@ -88,7 +86,7 @@ def test_a_message_that_no_input_knows_is_no_success(spark: SparkSession, tmp_pa
     ]
 
 
-def test_without_input_there_is_nothing_to_explain() -> None:
+def test_explain_without_input_is_wrong_use() -> None:
     code, output = explain("m_0")
     assert code == Exit.USAGE
     assert "--events: name at least one event log" in output

@@ -1,4 +1,4 @@
-"""The numbers behind the plots, and the page that shows them, opened in a browser where there is one."""
+"""Tests the numbers of the plots, and the report page in a browser, if one is installed."""
 
 import json
 import re
@@ -27,14 +27,14 @@ from mqproof.spark_audit.reporting.plot_data import WAIT_MIN_US, pictures
 from mqproof.spark_audit.reporting.plots import figures
 from mqproof.spark_audit.sources.event_log import EventLog
 from mqproof.spec.events import Kind
-from tests.spark_audit.conftest import STEP_US, Story, frame
+from tests.spark_audit.conftest import STEP_US, LogBuilder, frame
 
 SEEN = Overview(9, {"send": 3, "deliver": 6}, ("a", "b"), ("b",), 0, 100 * STEP_US, 0, 0, ())
 
 
-def test_the_plots_are_of_what_is_in_the_log(spark: SparkSession) -> None:
-    story = Story().stored("m_0", 0).stored("m_1", 1).deliver("m_0", 0).deliver("m_1", 1)
-    log = EventLog.of(frame(spark, story.rows))
+def test_the_plots_show_the_numbers_of_the_log(spark: SparkSession) -> None:
+    builder = LogBuilder().stored("m_0", 0).stored("m_1", 1).deliver("m_0", 0).deliver("m_1", 1)
+    log = EventLog.of(frame(spark, builder.rows))
     with collected(log, pictures=True) as seen:
         drawn = pictures(seen.evidence, seen.overview, profile(log), log)
     assert Counter(kind for _, kind, _ in drawn["over_time"]) == Counter(
@@ -43,7 +43,7 @@ def test_the_plots_are_of_what_is_in_the_log(spark: SparkSession) -> None:
     assert {(what, round(low / STEP_US), count) for what, low, count in drawn["latency"]} == {
         ("born to stored", 1, 2),
         ("born to acknowledged", 2, 2),
-        # A bin is known by where it begins.
+        # A bin is identified by its beginning.
         ("stored to delivered", 4, 1),
         ("stored to delivered", 3, 1),
     }
@@ -57,7 +57,7 @@ def test_the_plots_are_of_what_is_in_the_log(spark: SparkSession) -> None:
 
 
 def drawn_of(folder: Path, names: dict[str, str], found: Sequence[tuple[str | None, str | None]] = ()) -> str:
-    """All plots of a small log in which topic, broker and group have these names, as one text."""
+    """Return, as one text, all plots of a small log in which topic, broker and group have these names."""
     topic, broker, group = (names.get(what, what) for what in ("topic", "broker", "group"))
     traffic = [("send", 4), ("append", 4), ("deliver", 3)]
     numbers: dict[str, list[Any]] = {
@@ -72,7 +72,7 @@ def drawn_of(folder: Path, names: dict[str, str], found: Sequence[tuple[str | No
 def plots_of(
     folder: Path, numbers: dict[str, list[Any]], found: Sequence[tuple[str | None, str | None]] = ()
 ) -> str:
-    """The plots of these numbers, and of violations at these topics and brokers."""
+    """Return the plots of these numbers, and of violations at these topics and brokers."""
     folder.mkdir(exist_ok=True)
     if found:
         rows = {
@@ -84,7 +84,7 @@ def plots_of(
         pq.write_table(pa.table(rows), folder / "part.parquet")
     audit = Audit(SEEN, {}, (), Counter(), folder, pictures=numbers)
     drawn = figures(audit, {})
-    # As the page has them: what is no valid SVG is refused.
+    # As on the page: invalid SVG is refused.
     return "".join(inline(figure.svg, figure.title) for figure in drawn)
 
 
@@ -106,108 +106,109 @@ def texts(svg: str) -> list[str]:
         ("订单", "订单"),
     ],
 )
-def test_names_are_drawn_whatever_characters_they_have(tmp_path: Path, name: str, shown: str) -> None:
+def test_names_with_any_characters_are_drawn(tmp_path: Path, name: str, shown: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         svg = drawn_of(tmp_path / "f", dict.fromkeys(("kind", "topic", "broker", "group"), name))
-    # The kind and the group in a legend, the topic and the broker beside an axis, and both in a queue's.
+    # The kind and group are in a legend, topic and broker beside an axis, and both in the name of a queue.
     assert texts(svg).count(shown) == 4
     assert f"{shown}/{shown}/0" in texts(svg)
 
 
-def test_a_name_with_an_underscore_in_front_is_in_the_legend(tmp_path: Path) -> None:
+def test_a_name_that_begins_with_an_underscore_is_in_the_legend(tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         svg = drawn_of(tmp_path / "f", {"group": "_legacy_group", "kind": "_kind"})
-    told = [text.lstrip("\u200b") for text in texts(svg)]
-    assert "_legacy_group" in told
-    assert "_kind" in told
+    shown = [text.lstrip("\u200b") for text in texts(svg)]
+    assert "_legacy_group" in shown
+    assert "_kind" in shown
 
 
 def test_long_names_are_shortened_in_the_middle(tmp_path: Path) -> None:
     long = {"topic": "T" * 126 + "1", "broker": "b" * 254 + "2", "group": "g" * 254 + "3"}
-    told = texts(drawn_of(tmp_path / "f", long))
-    assert max(map(len, told)) <= 60
+    shown = texts(drawn_of(tmp_path / "f", long))
+    assert max(map(len, shown)) <= 60
     for kept in (f"{'T' * 16}…{'T' * 14}1", f"{'b' * 16}…{'b' * 14}2", f"{'g' * 16}…{'g' * 14}3"):
-        assert kept in told
+        assert kept in shown
 
 
 def traffic_of(counts: dict[str, int]) -> list[tuple[str, str, int]]:
     return [(name, kind, count) for name, count in counts.items() for kind in ("send", "append", "deliver")]
 
 
-def violations_told(svg: str) -> list[int]:
-    told = [re.fullmatch(r"([\d,]+) violations?", text) for text in texts(svg)]
-    return [int(match[1].replace(",", "")) for match in told if match]
+def violation_counts(svg: str) -> list[int]:
+    matches = [re.fullmatch(r"([\d,]+) violations?", text) for text in texts(svg)]
+    return [int(match[1].replace(",", "")) for match in matches if match]
 
 
-def test_where_violations_are_is_shown_before_where_most_is_going_on(tmp_path: Path) -> None:
+def test_places_with_violations_are_shown_before_busy_places(tmp_path: Path) -> None:
     topics = {f"topic_{n:02}": 1000 + n for n in range(12)} | {"quiet": 3}
     brokers = {"broker-a": sum(topics.values())}
     numbers = {"topics": traffic_of(topics), "brokers": traffic_of(brokers)}
-    told = texts(plots_of(tmp_path / "f", numbers, [("quiet", "broker-a")] * 7))
-    assert "quiet" in told
-    assert told.count("7 violations") == 2
-    # No topic has more: the least busy one of those without violations is all that is left out.
-    assert "topic_01" in told
-    assert "topic_00" not in told
-    assert "1 other" in told
+    shown = texts(plots_of(tmp_path / "f", numbers, [("quiet", "broker-a")] * 7))
+    assert "quiet" in shown
+    assert shown.count("7 violations") == 2
+    # Only the least busy topic without violations is left out.
+    assert "topic_01" in shown
+    assert "topic_00" not in shown
+    assert "1 other" in shown
 
 
-def test_what_has_no_row_of_its_own_is_in_one_together(tmp_path: Path) -> None:
+def test_places_without_a_row_of_their_own_share_one_row(tmp_path: Path) -> None:
     names = {f"name_{n:02}": 10 + n for n in range(30)}
     found: list[tuple[str | None, str | None]] = [
         (name, name) for n, name in enumerate(names) for _ in range(n % 3 + 1)
     ]
-    # Those of a ledger are at no topic; those of name servers at no broker, either. Some broker sent nothing.
+    # Violations of a ledger have no topic; those of name servers have no broker, either. One broker has no
+    # traffic.
     found += [(None, "name_00"), (None, "silent"), (None, None)]
     numbers = {"topics": traffic_of(names), "brokers": traffic_of(names)}
     svg = plots_of(tmp_path / "f", numbers, found)
-    told = texts(svg)
-    assert "18 others" in told
-    assert "19 others" in told
-    assert told.count("no single place") == 2
-    assert sum(violations_told(svg)) == 2 * len(found)
-    # The bars of the others are cut off, and say how long they are.
+    shown = texts(svg)
+    assert "18 others" in shown
+    assert "19 others" in shown
+    assert shown.count("no single place") == 2
+    assert sum(violation_counts(svg)) == 2 * len(found)
+    # The bars of the others are cut off and labelled with their length.
     ranked = sorted(names.values(), key=lambda count: ((count - 10) % 3, count), reverse=True)
-    assert [text.strip() for text in told if "→" in text] == [f"{sum(ranked[12:])} →"] * 6
+    assert [text.strip() for text in shown if "→" in text] == [f"{sum(ranked[12:])} →"] * 6
 
 
-def test_there_may_be_violations_where_nothing_was_sent(tmp_path: Path) -> None:
+def test_violations_at_a_place_without_sends_are_shown(tmp_path: Path) -> None:
     numbers: dict[str, list[Any]] = {"topics": traffic_of({"orders": 5}), "brokers": []}
     svg = plots_of(tmp_path / "f", numbers, [("orders", None), ("others", None)])
-    assert sorted(violations_told(svg)) == [1, 1, 2]
+    assert sorted(violation_counts(svg)) == [1, 1, 2]
 
 
-def test_of_many_queues_the_largest_are_shown_and_the_others_together(tmp_path: Path) -> None:
+def test_the_largest_queues_are_shown_and_the_others_share_one_row(tmp_path: Path) -> None:
     queues = [("broker-a", "orders", n, group, 1000 + n) for n in range(500) for group in ("g", "h")]
-    told = texts(plots_of(tmp_path / "f", {"queues": queues}))
-    assert [text for text in told if text.startswith("orders/")] == [
+    shown = texts(plots_of(tmp_path / "f", {"queues": queues}))
+    assert [text for text in shown if text.startswith("orders/")] == [
         f"orders/broker-a/{n}" for n in range(476, 500)
     ]
-    assert "476 others" in told
-    assert f"{sum(2 * (1000 + n) for n in range(476)):,} →" in [text.strip() for text in told]
+    assert "476 others" in shown
+    assert f"{sum(2 * (1000 + n) for n in range(476)):,} →" in [text.strip() for text in shown]
 
 
-def test_queues_whose_short_names_are_alike_keep_rows_of_their_own(tmp_path: Path) -> None:
+def test_queues_with_equal_short_names_keep_separate_rows(tmp_path: Path) -> None:
     topics = [f"{'T' * 50}{n}{'T' * 50}" for n in range(3)]
-    told = texts(plots_of(tmp_path / "f", {"queues": [(None, topic, 0, None, 5) for topic in topics]}))
-    assert len([text for text in told if text.endswith("/0")]) == 3
-    assert "(no group)" in told
+    shown = texts(plots_of(tmp_path / "f", {"queues": [(None, topic, 0, None, 5) for topic in topics]}))
+    assert len([text for text in shown if text.endswith("/0")]) == 3
+    assert "(no group)" in shown
 
 
-def test_no_label_begins_left_of_the_figure(tmp_path: Path) -> None:
+def test_no_label_extends_beyond_the_left_edge_of_the_figure(tmp_path: Path) -> None:
     names = {"topic": "%RETRY%" + "M" * 120, "broker": "broker-a", "group": "M" * 255}
     svg = drawn_of(tmp_path / "f", names)
     right_ends = re.findall(r'text-anchor: end;[^>]* x="([\d.]+)"[^>]*>([^<]*)<', svg)
-    beside = [(float(end), text) for end, text in right_ends if "M" in text]
-    assert len(beside) == 2
-    for end, text in beside:
-        # A letter of nine points is about five and a half wide.
+    labels = [(float(end), text) for end, text in right_ends if "M" in text]
+    assert len(labels) == 2
+    for end, text in labels:
+        # A letter of nine points is about five and a half points wide.
         assert end >= 5.5 * len(text)
 
 
-def test_counts_are_whole_however_small_the_log_is(tmp_path: Path) -> None:
+def test_counts_are_whole_numbers_even_for_a_small_log(tmp_path: Path) -> None:
     numbers = {"latency": [("born to stored", 1000.0, 1)], "lag": []}
     svg = drawn_of(tmp_path / "f", {}, [("topic", "broker")]) + plots_of(tmp_path / "f", numbers)
     assert [text for text in texts(svg) if re.search(r"\d m$", text.strip())] == []
@@ -218,7 +219,7 @@ GROUPS = [f"group_{number}" for number in range(12)]
 
 @pytest.fixture
 def page(tmp_path: Path) -> Path:
-    """A report with every plot, made of numbers."""
+    """Write a report with every plot, from given numbers."""
     found = tmp_path / "findings" / "DELIV-3"
     found.mkdir(parents=True)
     times = [10 * STEP_US, 70 * STEP_US]
@@ -249,23 +250,23 @@ def page(tmp_path: Path) -> Path:
     drawn = figures(audit, {"rebalance": "the group rebalanced in between"})
     assert [figure.title.partition(",")[0].partition(":")[0] for figure in drawn] == [
         "Events over time", "Violations over time", "Messages and violations", "Messages delivered again",
-        "How long a message was on its way", "Lag", "Deliveries by queue and group",
+        "Time from producer to consumer", "Lag", "Deliveries by queue and group",
     ]  # fmt: skip
     path = tmp_path / "report.html"
     path.write_text(html.render(Report("mqproof audit", (result,), figures=drawn)))
     return path
 
 
-def test_the_plots_say_in_words_what_they_show(page: Path) -> None:
+def test_the_plots_have_text_labels(page: Path) -> None:
     text = page.read_text()
-    for words in ("2 violations", "nothing explains it", "the group rebalanced in between", "half within"):
+    for words in ("2 violations", "no cause", "the group rebalanced in between", "half within"):
         assert words in text
-    # More than there are colours: the rest are one.
+    # There are more groups than colours: the remaining groups share one.
     assert [group for group in GROUPS if group in text] == GROUPS[:9]
     assert "(others)" in text
 
 
-def test_kinds_that_have_no_line_of_their_own_share_one(tmp_path: Path) -> None:
+def test_kinds_without_a_line_of_their_own_share_one_line(tmp_path: Path) -> None:
     rare = [(0, kind, 1) for kind in list(Kind)[8:]]
     over_time = [(0, kind, 100) for kind in list(Kind)[:8]]
 
@@ -298,7 +299,7 @@ def test_no_violation_is_left_out_of_the_plot_over_time(tmp_path: Path) -> None:
     assert "DELIV-1 lost-write: 20,000" in drawn.svg
 
 
-def test_a_clock_that_is_out_of_its_mind_is_drawn(tmp_path: Path) -> None:
+def test_a_log_with_an_extreme_clock_value_is_drawn(tmp_path: Path) -> None:
     found = tmp_path / "findings" / "DELIV-2"
     found.mkdir(parents=True)
     rows = {
@@ -313,14 +314,14 @@ def test_a_clock_that_is_out_of_its_mind_is_drawn(tmp_path: Path) -> None:
     assert "DELIV-2 phantom: 1" in drawn.svg
 
 
-def seen_by_browser(page: Path, width: int, script: str) -> Any:
-    """What an expression of JavaScript says about the page in a window of that width; nothing is fetched."""
+def evaluate_in_browser(page: Path, width: int, script: str) -> Any:
+    """Evaluate a JavaScript expression on the page in a window of that width, without network access."""
     browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if browser is None:
         pytest.skip("no Chromium here")
     probe = page.with_name("probe.html")
-    told = f"<script>document.title = JSON.stringify({script})</script></body>"
-    probe.write_text(page.read_text().replace("</body>", told))
+    element = f"<script>document.title = JSON.stringify({script})</script></body>"
+    probe.write_text(page.read_text().replace("</body>", element))
     done = subprocess.run(
         [browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
          f"--window-size={width},900", f"--user-data-dir={page.with_name('profile')}",
@@ -338,16 +339,16 @@ def widths(of: str) -> str:
     return f"[...document.querySelectorAll('{of}')].map(e => Math.round(e.getBoundingClientRect().width))"
 
 
-def test_a_browser_shows_the_page_whole_without_fetching_anything(page: Path) -> None:
-    # What the browser made of it: every plot has a width, and nothing is wider than the window.
-    plots, beyond = seen_by_browser(page, 1000, f"[{widths('figure svg')}, {BEYOND}]")
+def test_a_browser_shows_the_whole_page_without_network_requests(page: Path) -> None:
+    # Every plot has a width, and nothing is wider than the window.
+    plots, beyond = evaluate_in_browser(page, 1000, f"[{widths('figure svg')}, {BEYOND}]")
     assert len(plots) == 7
     assert min(plots) > 600
     assert beyond <= 0
 
 
-def test_in_a_narrow_window_plots_scroll_and_timelines_stand_in_blocks(page: Path) -> None:
-    plots, buckets, beyond = seen_by_browser(
+def test_in_a_narrow_window_plots_scroll_and_timelines_become_blocks(page: Path) -> None:
+    plots, buckets, beyond = evaluate_in_browser(
         page, 500, f"[{widths('figure svg')}, {widths('.timeline td')}, {BEYOND}]"
     )
     assert min(plots) > 700

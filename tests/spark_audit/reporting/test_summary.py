@@ -1,4 +1,4 @@
-"""The report says what was lost by what had been promised, and whose rows are missing."""
+"""The report counts losses by the producer's answer, and missing rows by node."""
 
 from collections import Counter
 from pathlib import Path
@@ -9,22 +9,22 @@ from mqproof.spark_audit.audit import audit
 from mqproof.spark_audit.checks import EVENT_CHECKS
 from mqproof.spark_audit.reporting.summary import summarise
 from mqproof.spark_audit.sources.read import read
-from tests.spark_audit.conftest import Story, write_ndjson
+from tests.spark_audit.conftest import LogBuilder, write_ndjson
 
 
-def test_losses_are_accounted_by_what_the_producer_was_told_and_missing_rows_by_node(
+def test_losses_are_counted_by_producer_answer_and_missing_rows_by_node(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    story = Story().stored("m_0", 0).stored("m_lost", 1)
-    story.send("m_soft").append("m_soft", 2).ack("m_soft", 2, "FLUSH_SLAVE_TIMEOUT")
-    story.send("m_unknown").add("send_fail", "producer", msg_id="m_unknown", topic="t", status="unknown")
-    story.deliver("m_0", 0).stored("m_3", 3).deliver("m_3", 3).stored("m_in_flight", 4)
+    builder = LogBuilder().stored("m_0", 0).stored("m_lost", 1)
+    builder.send("m_soft").append("m_soft", 2).ack("m_soft", 2, "FLUSH_SLAVE_TIMEOUT")
+    builder.send("m_unknown").add("send_fail", "producer", msg_id="m_unknown", topic="t", status="unknown")
+    builder.deliver("m_0", 0).stored("m_3", 3).deliver("m_3", 3).stored("m_in_flight", 4)
     for node in [f"c{number}" for number in range(5) for _ in range(3)]:
-        story.add("consume_ok", node, msg_id="m_0", topic="t", queue_id=0, queue_offset=0, group="g")
-    story.rows = [row for row in story.rows if row["kind"] != "consume_ok" or row["seq"] != 1]
-    (tmp_path / "log.ndjson").write_bytes(write_ndjson(story.rows))
+        builder.add("consume_ok", node, msg_id="m_0", topic="t", queue_id=0, queue_offset=0, group="g")
+    builder.rows = [row for row in builder.rows if row["kind"] != "consume_ok" or row["seq"] != 1]
+    (tmp_path / "log.ndjson").write_bytes(write_ndjson(builder.rows))
     log = read(spark, [str(tmp_path / "log.ndjson")], tmp_path)
-    done = audit(log.told, tmp_path, checks={"DELIV-1": EVENT_CHECKS["DELIV-1"]}, pictures=False)
+    done = audit(log.event_log, tmp_path, checks={"DELIV-1": EVENT_CHECKS["DELIV-1"]}, pictures=False)
     report = summarise(done, log, {}, 1.0, [], 0)
     assert report.facts["missing rows"].startswith(
         "5 (holes in the nodes' sequence numbers of c0, c1, c2 and 2"
@@ -34,6 +34,6 @@ def test_losses_are_accounted_by_what_the_producer_was_told_and_missing_rows_by_
         [
             ("SEND_OK", "4", "1", "0", "1"),
             ("FLUSH_DISK_TIMEOUT or FLUSH_SLAVE_TIMEOUT or SLAVE_NOT_AVAILABLE", "1", "0", "1", "0"),
-            ("nothing: the outcome is unknown", "1", "0", "0", "0"),
+            ("none: the outcome is unknown", "1", "0", "0", "0"),
         ]
     )

@@ -1,16 +1,16 @@
-"""Example messages of a report, told whole."""
+"""Adds complete timelines to the example messages of a report."""
 
 from pyspark.sql import SparkSession
 
 from mqproof.report.model import Result, Verdict, Witness
 from mqproof.spark_audit.reporting import timelines
-from tests.spark_audit.conftest import Story, frame
+from tests.spark_audit.conftest import LogBuilder, frame
 
 
-def test_the_first_examples_of_each_rule_are_told(spark: SparkSession) -> None:
-    story = Story()
+def test_the_first_examples_of_each_rule_have_timelines(spark: SparkSession) -> None:
+    builder = LogBuilder()
     for number in range(6):
-        story.stored(f"m_{number}", number)
+        builder.stored(f"m_{number}", number)
     witnesses = tuple(
         Witness(f"{rule} {number}", {"rule": rule, "msg_id": f"m_{number}"})
         for rule in ("lost", "late")
@@ -21,8 +21,8 @@ def test_the_first_examples_of_each_rule_are_told(spark: SparkSession) -> None:
         Result("DELIV-1", "NoAckedLost", "audit", Verdict.VIOLATED, {"messages": 6}, (*witnesses, nameless)),
         Result("DELIV-2", "NoPhantom", "audit", Verdict.HELD, {"messages": 6}),
     )
-    told = timelines.with_timelines(spark, results, frame(spark, story.rows), ("broker",), None)
-    first, second = told
+    with_timelines = timelines.with_timelines(spark, results, frame(spark, builder.rows), ("broker",), None)
+    first, second = with_timelines
     assert second == results[1]
     assert first.witnesses[-1].values == {"at": "2026-09-21 14:14:01.430227"} | nameless.values
     lengths = {witness.text: len(witness.timeline) for witness in first.witnesses}
@@ -34,15 +34,15 @@ def test_the_first_examples_of_each_rule_are_told(spark: SparkSession) -> None:
     assert send.at.startswith("20") or send.at.startswith("19")
 
 
-def test_a_life_without_end_is_cut_and_said_so(spark: SparkSession) -> None:
-    story = Story()
+def test_a_long_timeline_is_cut_and_states_how_much_is_left(spark: SparkSession) -> None:
+    builder = LogBuilder()
     for _ in range(timelines._MOMENTS_MAX + 5):
-        story.send("m_0")
+        builder.send("m_0")
     result = Result(
         "DELIV-1", "NoAckedLost", "audit", Verdict.VIOLATED, {"messages": 1},
         (Witness("lost", {"rule": "lost", "msg_id": "m_0"}),),
     )  # fmt: skip
-    [told] = timelines.with_timelines(spark, (result,), frame(spark, story.rows), (), None)
-    *_, last = told.witnesses[0].timeline
-    assert len(told.witnesses[0].timeline) == timelines._MOMENTS_MAX + 1
+    [with_timelines] = timelines.with_timelines(spark, (result,), frame(spark, builder.rows), (), None)
+    *_, last = with_timelines.witnesses[0].timeline
+    assert len(with_timelines.witnesses[0].timeline) == timelines._MOMENTS_MAX + 1
     assert last.what.startswith("and 5 more")

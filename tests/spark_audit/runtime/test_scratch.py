@@ -1,4 +1,4 @@
-"""What is temporary goes with its run, and what a killed one left goes with the next."""
+"""Temporary files are removed at the end of their run; those of a killed run, by the next run."""
 
 import os
 import signal
@@ -22,7 +22,7 @@ with scratch(Path(sys.argv[1])) as folder:
 """
 
 
-def test_what_a_killed_run_left_is_gone_with_the_next_and_a_living_ones_stays(tmp_path: Path) -> None:
+def test_the_next_run_removes_files_of_a_killed_run_but_not_of_a_running_one(tmp_path: Path) -> None:
     (tmp_path / "mqproof-audit-file").touch()
     (tmp_path / "mine").mkdir()
     with subprocess.Popen([sys.executable, "-c", _RUNS, str(tmp_path)], stdout=subprocess.PIPE) as other:
@@ -41,7 +41,7 @@ def test_what_a_killed_run_left_is_gone_with_the_next_and_a_living_ones_stays(tm
     assert {path.name for path in tmp_path.iterdir()} == {"mqproof-audit-file", "mine"}
 
 
-def test_one_that_is_taken_before_it_is_locked_is_made_anew(
+def test_a_folder_that_is_removed_before_it_is_locked_is_recreated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened, taken = os.open, list[Path]()
@@ -58,12 +58,12 @@ def test_one_that_is_taken_before_it_is_locked_is_made_anew(
         assert folder not in taken
 
 
-def test_what_spark_spills_is_temporary_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spark_spills_into_the_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SPARK_LOCAL_DIRS", raising=False)
     given = {"spark.local.dir": str(tmp_path)}
-    here, cluster = SessionOptions(conf=given), SessionOptions(master="yarn", conf=given)
+    local, cluster = SessionOptions(conf=given), SessionOptions(master="yarn", conf=given)
     several = SessionOptions(conf={"spark.local.dir": f"{tmp_path},/other"})
-    assert here.temporary == several.temporary == tmp_path
+    assert local.temporary == several.temporary == tmp_path
     assert cluster.temporary == SessionOptions().temporary != tmp_path
-    assert here.spilling_in(tmp_path / "own").conf == {"spark.local.dir": str(tmp_path / "own")}
+    assert local.spilling_in(tmp_path / "own").conf == {"spark.local.dir": str(tmp_path / "own")}
     assert (cluster.spilling_in(tmp_path / "own"), several.spilling_in(tmp_path)) == (cluster, several)

@@ -1,4 +1,4 @@
-"""Spark starts with any Java that spec.java finds; in processes of their own, since a JVM starts once."""
+"""Spark starts with any Java that spec.java finds. Each test has a new process: a JVM starts only once."""
 
 import os
 import shutil
@@ -20,7 +20,7 @@ spark.stop()
 _NEEDED = ("bash", "env", "dirname", "cat", "uname", "ls", "sed")
 
 
-def test_without_a_java_on_the_path_the_wheels_java_runs_spark(tmp_path: Path) -> None:
+def test_without_java_on_the_path_spark_runs_on_the_java_wheel(tmp_path: Path) -> None:
     for tool in _NEEDED:
         found = shutil.which(tool)
         assert found is not None, tool
@@ -51,7 +51,7 @@ def test_without_a_java_on_the_path_the_wheels_java_runs_spark(tmp_path: Path) -
         (1 << 40, 0, False, 400),
     ],
 )
-def test_the_session_fits_the_input(size: int, text: int, short: bool, partitions: int) -> None:
+def test_the_session_settings_depend_on_the_input(size: int, text: int, short: bool, partitions: int) -> None:
     options = SessionOptions(input_bytes=size, text_bytes=text)
     assert (options.is_short, options.shuffle_partitions) == (short, partitions)
 
@@ -77,7 +77,7 @@ spark.stop()
 
 
 @pytest.mark.deep
-def test_executors_need_no_installation_of_ours_and_settings_reach_spark(tmp_path: Path) -> None:
+def test_executors_need_no_installed_package_and_settings_reach_spark(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", _ON_EXECUTORS],
         env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_WORKER_DIR": str(tmp_path)},

@@ -1,4 +1,4 @@
-"""A folder appears whole or not at all."""
+"""A staged folder appears completely or not at all."""
 
 import errno
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from mqproof.spark_audit.runtime.staging import staged
 
 
-def test_what_is_staged_moves_into_the_folder_and_leaves_the_rest_alone(tmp_path: Path) -> None:
+def test_staged_files_move_into_the_folder_and_other_files_stay(tmp_path: Path) -> None:
     out = tmp_path / "deep" / "out"
     with staged(out) as folder:
         (folder / "report.html").write_text("one")
@@ -27,7 +27,7 @@ def test_what_is_staged_moves_into_the_folder_and_leaves_the_rest_alone(tmp_path
 
 
 @pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()])
-def test_what_ends_before_leaves_nothing(tmp_path: Path, error: BaseException) -> None:
+def test_an_exception_leaves_no_files(tmp_path: Path, error: BaseException) -> None:
     out = tmp_path / "out"
     with pytest.raises(type(error)), staged(out) as folder:  # noqa: PT012  # the block is what is tested
         (folder / "half").touch()
@@ -35,7 +35,7 @@ def test_what_ends_before_leaves_nothing(tmp_path: Path, error: BaseException) -
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_an_earlier_one_alone_had_is_gone_where_it_is_replaced(tmp_path: Path) -> None:
+def test_replaced_names_that_are_not_staged_again_are_removed(tmp_path: Path) -> None:
     for name in ("unreadable", "report.html"):
         with staged(tmp_path / "out", replaces=("unreadable",)) as folder:
             (folder / name).mkdir()
@@ -43,14 +43,12 @@ def test_what_an_earlier_one_alone_had_is_gone_where_it_is_replaced(tmp_path: Pa
 
 
 @pytest.mark.parametrize("is_moved", [False, True])
-def test_killed_in_the_middle_of_the_move_it_is_whole_when_the_next_begins(
-    tmp_path: Path, is_moved: bool
-) -> None:
-    out, aside = tmp_path / "out", tmp_path / ".out.replaced"
-    aside.mkdir()
-    (aside / "report.html").write_text("old")
-    (aside / "mine.txt").touch()
-    (aside / "unreadable").mkdir()
+def test_the_next_call_repairs_a_move_that_was_killed(tmp_path: Path, is_moved: bool) -> None:
+    out, replaced = tmp_path / "out", tmp_path / ".out.replaced"
+    replaced.mkdir()
+    (replaced / "report.html").write_text("old")
+    (replaced / "mine.txt").touch()
+    (replaced / "unreadable").mkdir()
     if is_moved:
         out.mkdir()
         (out / "report.html").write_text("new")
@@ -70,7 +68,7 @@ def test_an_empty_folder_is_filled(tmp_path: Path) -> None:
     assert [path.name for path in out.iterdir()] == ["log"]
 
 
-def test_an_error_names_the_folder_that_was_asked_for(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError) as told, staged(tmp_path / "out") as folder:
+def test_an_error_names_the_requested_folder(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError) as raised, staged(tmp_path / "out") as folder:
         (folder / "missing" / "file").touch()
-    assert told.value.filename == str(tmp_path / "out")
+    assert raised.value.filename == str(tmp_path / "out")

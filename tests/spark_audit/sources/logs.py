@@ -1,4 +1,4 @@
-"""Segments written by hand, and the released brokers' directories."""
+"""Hand-written segments, and the store directories of released brokers."""
 
 import asyncio
 import tarfile
@@ -42,19 +42,19 @@ def message(number: int, **properties: str) -> Message:
 
 
 def placed(one: Message, position: int, queue_offset: int = 0) -> bytes:
-    draft = record.encode(one)
-    record.place(draft, queue_offset, position, 1_700_000_000_500)
-    return bytes(draft)
+    encoded = record.encode(one)
+    record.place(encoded, queue_offset, position, 1_700_000_000_500)
+    return bytes(encoded)
 
 
 def entry(index: int, position: int, one: Message | None) -> bytes:
-    """Of a ledger; without a message a no-op."""
+    """Return an entry of a ledger; without a message, it is a no-op."""
     body = placed(one, position + HEADER_BYTES, index) if one else b""
     return entry_format.encode(entry_format.make(index, 1, NORMAL if one else NO_OP, position, body))
 
 
 def ledger(messages: list[Message | None], size: int | None = None, *, full: bool = False) -> bytes:
-    """As `segment`, of entries."""
+    """Return a segment of a ledger; see `segment`."""
     data = b""
     for index, one in enumerate(messages):
         data += entry(index, BASE + len(data), one)
@@ -64,7 +64,7 @@ def ledger(messages: list[Message | None], size: int | None = None, *, full: boo
 
 
 def segment(messages: list[Message], size: int | None = None, *, full: bool = False) -> bytes:
-    """The records one after the other, then a filler or preallocated zeros up to `size`."""
+    """Return the records one after the other, then a filler or preallocated zeros up to `size`."""
     data = b""
     for number, one in enumerate(messages):
         data += placed(one, BASE + len(data), number)
@@ -74,13 +74,13 @@ def segment(messages: list[Message], size: int | None = None, *, full: bool = Fa
 
 
 def write_member(folder: Path, count: int) -> None:
-    """The store of a member that led a group of its own, took so many messages, and was stopped."""
+    """Write the store of the single member of a group that stored `count` messages and was stopped."""
     loop = SimulatedLoop()
 
-    async def life() -> None:
-        here = {"n0": Address("10.0.0.1", 40_911)}
+    async def run_member() -> None:
+        addresses = {"n0": Address("10.0.0.1", 40_911)}
         runtime = simulated(loop, SimulatedNetwork(), 1, RealDisk())
-        store = LedgerStore(str(folder), CONFIG, GroupConfig("g", "n0", ("n0",)), here, runtime)
+        store = LedgerStore(str(folder), CONFIG, GroupConfig("g", "n0", ("n0",)), addresses, runtime)
         store.load()
         await store.start()
         async with asyncio.timeout(60):
@@ -91,4 +91,4 @@ def write_member(folder: Path, count: int) -> None:
             assert put.status is PutStatus.PUT_OK
         await store.stop()
 
-    run_simulated(life(), loop)
+    run_simulated(run_member(), loop)

@@ -1,4 +1,4 @@
-"""What a broker's configuration says, in its own properties and as JSON."""
+"""Reads a broker's configuration, as properties and as JSON."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from mqproof.spark_audit.sources.broker_config import BrokerConfig, parse_delays
 from mqproof.spark_audit.sources.inputs import InputError
 
 
-def test_the_ladder_of_released_brokers_is_the_one_we_assume() -> None:
+def test_the_default_delay_levels_are_those_of_released_brokers() -> None:
     text = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
     assert parse_delays(text, "here") == LADDER_MS
 
@@ -27,7 +27,7 @@ def test_the_ladder_of_released_brokers_is_the_one_we_assume() -> None:
         ('{"maxHashSlotNum": 5000}', BrokerConfig(index_slots=5000)),
     ],
 )
-def test_a_configuration_says_what_it_says(text: str, config: BrokerConfig, tmp_path: Path) -> None:
+def test_a_configuration_file_is_parsed(text: str, config: BrokerConfig, tmp_path: Path) -> None:
     (tmp_path / "broker.conf").write_text(text)
     assert read_config(tmp_path / "broker.conf") == config
 
@@ -38,10 +38,10 @@ def test_a_configuration_says_what_it_says(text: str, config: BrokerConfig, tmp_
         ("flushDiskType=NEVER", "flushDiskType 'NEVER', expected SYNC_FLUSH or ASYNC_FLUSH"),
         ("messageDelayLevel=soon", "messageDelayLevel: 'soon', expected delays"),
         ("maxHashSlotNum=0", "maxHashSlotNum '0', expected a number"),
-        ("{", "no configuration of a broker"),
+        ("{", "not a configuration of a broker"),
     ],
 )
-def test_what_no_broker_would_take_is_refused(text: str, message: str, tmp_path: Path) -> None:
+def test_an_invalid_configuration_is_refused(text: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "broker.conf").write_text(text)
     with pytest.raises(InputError, match=message):
         read_config(tmp_path / "broker.conf")

@@ -1,5 +1,7 @@
-"""Decoding a segment: what the codec says of each record, and every byte accounted for once, however it is
-cut and whatever was damaged."""
+"""Decodes segments: each record has the fields of the codec, and every byte is in exactly one row.
+
+This must be true for any splits and any damage.
+"""
 
 import random
 from itertools import pairwise
@@ -17,7 +19,7 @@ SIZE = 16384
 
 
 def read(log: bytes, *cuts: int, kind: type[Segment] = Segment) -> Rows:
-    """The rows of all ranges, in order of position."""
+    """Return the rows of all ranges, in order of position."""
     edges = [0, *sorted(cuts), len(log)]
     rows: Rows = []
     for start, end in pairwise(edges):
@@ -27,7 +29,7 @@ def read(log: bytes, *cuts: int, kind: type[Segment] = Segment) -> Rows:
 
 
 def kinds(rows: Rows) -> list[tuple[str, int, int]]:
-    """Runs of equal kinds are one, with their position and bytes."""
+    """Return one tuple for each run of equal kinds, with its position and bytes."""
     found: list[tuple[str, int, int]] = []
     for row in rows:
         if found and found[-1][0] == row["kind"]:
@@ -38,7 +40,7 @@ def kinds(rows: Rows) -> list[tuple[str, int, int]]:
 
 
 def check_against_codec(log: bytes, rows: Rows) -> None:
-    """Each record has the fields that the codec reads, and every byte of the log is in one row."""
+    """Assert that each record has the fields of the codec, and that every byte is in exactly one row."""
     at = BASE
     for row in rows:
         assert row["commit_offset"] == at
@@ -64,14 +66,14 @@ def _host(address: tuple[str, int]) -> str:
     return f"[{address[0]}]:{address[1]}" if ":" in address[0] else f"{address[0]}:{address[1]}"
 
 
-def test_every_field_is_what_the_codec_reads() -> None:
+def test_every_field_equals_that_of_the_codec() -> None:
     log = segment([message(number) for number in range(50)])
     rows = read(log)
     assert len(rows) == 50
     check_against_codec(log, rows)
 
 
-def test_what_is_no_record_is_told_by_kind() -> None:
+def test_bytes_that_are_not_records_have_their_own_kinds() -> None:
     some = [message(number) for number in range(9)]
     data = segment(some)
     rest = SIZE - len(data)
@@ -101,7 +103,7 @@ def test_a_torn_tail_is_damage_up_to_its_last_byte() -> None:
         (12, b"\xff", "queue id -"),
     ],
 )
-def test_a_damaged_record_is_told_and_its_neighbours_are_read(at: int, value: bytes, detail: str) -> None:
+def test_a_damaged_record_is_reported_and_its_neighbours_are_read(at: int, value: bytes, detail: str) -> None:
     some = [message(number, WAIT="true") for number in (1, 2, 3)]
     log, begin = bytearray(segment(some)), len(segment(some[:1]))
     log[begin + at : begin + at + 1] = value
@@ -123,32 +125,32 @@ def test_a_hole_of_zeros_between_records_is_damage() -> None:
     assert "zeros where a record should be" in rows[1]["detail"]
 
 
-def test_a_record_of_another_place_inside_a_body_is_no_record() -> None:
+def test_a_record_copied_into_a_body_is_not_a_record() -> None:
 
     inner = placed(message(1), 5)
     log = segment([structs.replace(message(2), body=inner * 40), message(3)])
     assert [row["msg_id"] for row in read(log, 300, 900, 2000)] == ["m_2", "m_3"]
 
 
-def test_a_name_at_the_end_of_another_and_a_name_given_twice_are_read_as_the_codec_does() -> None:
-    odd = bytearray(placed(message(1, MYKEYS="not these", A="x"), BASE))
-    assert b"A\x01x" in odd
-    log = bytes(odd) + placed(message(2, XTAGS="nor these"), BASE + len(odd))
+def test_ambiguous_property_names_are_read_like_the_codec() -> None:
+    first = placed(message(1, MYKEYS="not these", A="x"), BASE)
+    assert b"A\x01x" in first
+    log = first + placed(message(2, XTAGS="nor these"), BASE + len(first))
     check_against_codec(log, read(log))
-    # The name of a property that was there already: its last value counts.
+    # If a property occurs twice, its last value counts.
     renamed = log.replace(b"MYKEYS\x01", b"KEYS\x01yy").replace(b"XTAGS\x01", b"TAGS\x01z")
     rows = read(renamed)
     check_against_codec(renamed, rows)
     assert [row["keys"] for row in rows] == ["yynot these", "k"]
 
 
-def test_without_a_unique_key_the_brokers_own_id_counts() -> None:
+def test_without_a_unique_key_the_brokers_id_is_the_message_id() -> None:
     log = segment([message(number, UNIQ_KEY="") for number in (1, 7, 3)])
     check_against_codec(log, read(log))
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_however_it_is_cut_and_damaged_the_same_rows_account_for_every_byte(seed: int) -> None:
+def test_any_splits_of_a_damaged_log_give_the_same_rows_for_every_byte(seed: int) -> None:
     choose = random.Random(seed)
     some = [message(choose.randrange(400)) for _ in range(choose.randrange(1, 40))]
     data = segment(some)
@@ -167,14 +169,14 @@ def _kinds_of_ledger(log: bytes, *cuts: int) -> list[tuple[str, str | None]]:
     return [(row["kind"], row["msg_id"]) for row in read(log, *cuts, kind=LedgerSegment)]
 
 
-def test_of_a_ledger_the_records_are_read_and_no_headers_or_no_ops() -> None:
+def test_only_the_records_of_a_ledger_are_read() -> None:
     some = [None, message(1), message(2), None, message(3)]
     log = ledger(some)
     records = [(RECORD, f"m_{number}") for number in (1, 2, 3)]
     assert _kinds_of_ledger(log) == records
     assert _kinds_of_ledger(ledger(some, SIZE)) == [*records, (ZEROS, None)]
     assert _kinds_of_ledger(ledger(some, SIZE, full=True)) == [*records, (FILLER, None)]
-    # A record says that it stands where it does.
+    # A record states its own position.
     for row in read(log, kind=LedgerSegment):
         begin = row["commit_offset"] - BASE
         assert record.decode(log[begin : begin + row["size"]], row["commit_offset"])
@@ -190,7 +192,7 @@ def test_of_a_ledger_the_records_are_read_and_no_headers_or_no_ops() -> None:
         (48 + 4, b"\x00", "the checksum of entry"),
     ],
 )
-def test_a_damaged_entry_is_told_and_its_neighbours_are_read(at: int, value: bytes, detail: str) -> None:
+def test_a_damaged_entry_is_reported_and_its_neighbours_are_read(at: int, value: bytes, detail: str) -> None:
     some = [message(number) for number in (1, 2, 3)]
     log, begin = bytearray(ledger([*some])), len(ledger([*some[:1]]))
     log[begin + at : begin + at + 1] = value
@@ -206,7 +208,7 @@ def test_a_damaged_entry_is_told_and_its_neighbours_are_read(at: int, value: byt
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_however_a_ledger_is_cut_and_damaged_the_same_rows_are_read(seed: int) -> None:
+def test_any_splits_of_a_damaged_ledger_give_the_same_rows(seed: int) -> None:
     choose = random.Random(seed)
     some = [
         message(choose.randrange(400)) if choose.random() < 0.8 else None

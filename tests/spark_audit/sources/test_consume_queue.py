@@ -1,4 +1,4 @@
-"""Reading consume-queue segments: entries, and what is none."""
+"""Reads consume-queue segments: entries, and units that are not entries."""
 
 import struct
 from pathlib import Path
@@ -23,7 +23,7 @@ def read(path: Path, split_bytes: int = 1 << 20) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: row["queue_offset"])
 
 
-def test_entries_have_their_offsets_and_runs_of_unwritten_ones_are_one_row(tmp_path: Path) -> None:
+def test_entries_have_their_offsets_and_a_run_of_unwritten_entries_is_one_row(tmp_path: Path) -> None:
     units = [BLANK, BLANK, (0, 100, 0), (100, 120, -7), (0, 0, 0), (300, 90, 1), *[(0, 0, 0)] * 4]
     rows = read(write(tmp_path, units))
     assert [(row["kind"], row["queue_offset"], row["units"]) for row in rows] == [
@@ -40,13 +40,13 @@ def test_entries_have_their_offsets_and_runs_of_unwritten_ones_are_one_row(tmp_p
     assert {row["size"] for row in rows if row["kind"] != "entry"} == {None}
 
 
-def test_units_that_no_broker_writes_are_damage(tmp_path: Path) -> None:
+def test_invalid_units_are_damage(tmp_path: Path) -> None:
     rows = read(write(tmp_path, [(-1, 100, 0), (5, -1, 0), (0, 100, 0)], rest=b"half"))
     assert [row["kind"] for row in rows] == ["damage", "damage", "entry", "damage"]
     assert "no position" in rows[0]["detail"]
     assert "ends inside an entry" in rows[3]["detail"]
 
 
-def test_ranges_of_one_file_give_the_entries_once(tmp_path: Path) -> None:
+def test_the_ranges_of_a_file_return_each_entry_once(tmp_path: Path) -> None:
     path = write(tmp_path, [(n * 100, 100, n) for n in range(50)])
     assert read(path, split_bytes=130) == read(path)

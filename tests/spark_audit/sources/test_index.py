@@ -1,4 +1,4 @@
-"""Reading key-index files."""
+"""Reads key-index files."""
 
 import struct
 from pathlib import Path
@@ -23,7 +23,7 @@ def read(path: Path, split_bytes: int = 1 << 20) -> list[dict[str, Any]]:
     return [row for part in parts for batch in read_range(part, SLOTS) for row in batch.to_pylist()]
 
 
-def test_as_many_entries_as_the_header_says_are_read(tmp_path: Path) -> None:
+def test_the_header_determines_how_many_entries_are_read(tmp_path: Path) -> None:
     path = write(tmp_path, [(7, 100, 0, 0), (9, 200, 3, 1), (7, 300, 5, 0)], entry_next=3)
     rows = read(path)
     assert [(r["number"], r["key_hash"], r["commit_offset"], r["stored_ms"]) for r in rows] == [
@@ -33,14 +33,14 @@ def test_as_many_entries_as_the_header_says_are_read(tmp_path: Path) -> None:
     assert read(path, split_bytes=20) == rows
 
 
-def test_a_header_that_cannot_be_is_one_row_of_damage(tmp_path: Path) -> None:
+def test_an_invalid_header_is_one_damage_row(tmp_path: Path) -> None:
     for entry_next in (0, 11):
         rows = read(write(tmp_path, [], entry_next), split_bytes=40)
         assert [row["kind"] for row in rows] == ["damage"]
         assert f"next entry {entry_next}, with 3 slots at most 10" in rows[0]["detail"]
 
 
-def test_a_file_that_has_no_room_for_the_slots_is_one_row_that_says_so(tmp_path: Path) -> None:
+def test_a_file_too_short_for_the_slots_is_one_damage_row(tmp_path: Path) -> None:
     path = write(tmp_path, [], entry_next=3)
     path.write_bytes(path.read_bytes()[:60])
     rows = read(path)

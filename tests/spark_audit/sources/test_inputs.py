@@ -1,4 +1,4 @@
-"""Finding the files: each once, however it was given."""
+"""Finds the input files, each of them once, for any form of the arguments."""
 
 import errno
 import os
@@ -22,7 +22,7 @@ def test_nothing_to_read_is_an_error(tmp_path: Path) -> None:
         find_files([str(tmp_path / "log.csv")])
 
 
-def test_patterns_find_files_once(tmp_path: Path) -> None:
+def test_a_file_that_matches_several_patterns_is_found_once(tmp_path: Path) -> None:
     for name in ("a.ndjson", "b.ndjson"):
         (tmp_path / name).write_bytes(name.encode())
     assert find_files([str(tmp_path / "*.ndjson"), str(tmp_path)]).files == (
@@ -31,7 +31,7 @@ def test_patterns_find_files_once(tmp_path: Path) -> None:
     )
 
 
-def test_one_file_under_two_names_is_said_and_read_once(tmp_path: Path) -> None:
+def test_a_file_under_two_names_is_reported_and_read_once(tmp_path: Path) -> None:
     original = tmp_path / "a.ndjson"
     original.write_bytes(b"1" * 200_000)
     (tmp_path / "link.ndjson").symlink_to(original)
@@ -49,13 +49,13 @@ def test_one_file_under_two_names_is_said_and_read_once(tmp_path: Path) -> None:
         (tmp_path / "copy.ndjson", original),
         (tmp_path / "link.ndjson", original),
     )
-    assert list(found.said_of_repeats())[:2] == [
+    assert list(found.repeat_messages())[:2] == [
         f"{original} is given again: counted once",
         f"{tmp_path / 'copy.ndjson'} is {original} again: counted once",
     ]
 
 
-def test_equal_bytes_in_folders_that_give_columns_are_other_rows(tmp_path: Path) -> None:
+def test_equal_files_in_folders_with_different_column_values_are_different_rows(tmp_path: Path) -> None:
     for node in ("a", "b"):
         (tmp_path / f"node={node}").mkdir()
         (tmp_path / f"node={node}" / "log.ndjson").write_bytes(b"{}")
@@ -63,14 +63,14 @@ def test_equal_bytes_in_folders_that_give_columns_are_other_rows(tmp_path: Path)
     assert (len(found.files), found.repeats) == (2, ())
 
 
-def test_a_pattern_does_not_look_at_hidden_names_unless_they_are_given(tmp_path: Path) -> None:
+def test_a_pattern_matches_hidden_names_only_if_they_are_given(tmp_path: Path) -> None:
     for name in ("a.parquet", "_truth.parquet"):
         (tmp_path / name).write_bytes(name.encode())
     assert find_files([str(tmp_path / "*.parquet")]).files == (tmp_path / "a.parquet",)
     assert find_files([str(tmp_path / "_truth.parquet")]).files == (tmp_path / "_truth.parquet",)
 
 
-def test_links_are_followed_once_and_one_that_leads_nowhere_is_told(tmp_path: Path) -> None:
+def test_links_are_followed_once_and_a_broken_link_is_reported(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / "a.ndjson").write_text("{}\n")
     logs = tmp_path / "logs"
@@ -83,9 +83,7 @@ def test_links_are_followed_once_and_one_that_leads_nowhere_is_told(tmp_path: Pa
         find_files([str(logs)])
 
 
-def test_a_folder_that_cannot_be_read_is_told_not_passed_over(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unreadable_folder_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     closed = tmp_path / "closed"
     closed.mkdir()
     (tmp_path / "a.ndjson").write_bytes(b"{}")
@@ -101,7 +99,7 @@ def test_a_folder_that_cannot_be_read_is_told_not_passed_over(
         find_files([str(tmp_path)])
 
 
-def test_a_name_that_is_no_text_is_refused(tmp_path: Path) -> None:
+def test_a_file_name_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
     Path(os.fsdecode(bytes(tmp_path) + b"/caf\xe9.ndjson")).touch()
     with pytest.raises(InputError, match=r"caf\\udce9\.ndjson': its name is not UTF-8"):
         find_files([str(tmp_path)])

@@ -1,4 +1,4 @@
-"""Parts of files in tasks."""
+"""Packs parts of files into tasks."""
 
 from mqproof.spark_audit.sources.packing import pack
 from mqproof.spark_audit.sources.ranges import Range

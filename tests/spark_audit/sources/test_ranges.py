@@ -1,4 +1,4 @@
-"""Cutting files into ranges."""
+"""Splits files into ranges."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ def test_ranges_cover_the_file_once_and_end_between_units(tmp_path: Path) -> Non
     assert [part.is_last for part in parts] == [False, False, True]
 
 
-def test_what_was_preallocated_is_not_cut_up(tmp_path: Path) -> None:
+def test_preallocated_space_is_not_split(tmp_path: Path) -> None:
     sparse, written = tmp_path / "sparse", tmp_path / "written"
     with sparse.open("wb") as file:
         file.write(b"1" * 100)
@@ -26,7 +26,7 @@ def test_what_was_preallocated_is_not_cut_up(tmp_path: Path) -> None:
     assert [part.end for part in cut(written, 1 << 20)] == [5 << 20]
 
 
-def test_a_folder_is_found_above_or_at_its_name_and_missed_in_one_line(tmp_path: Path) -> None:
+def test_a_store_subfolder_is_found_from_itself_or_its_parent(tmp_path: Path) -> None:
     (tmp_path / "commitlog").mkdir()
     for name in ("00000000000000016384", "00000000000000000000", "lock", "123"):
         (tmp_path / "commitlog" / name).touch()

@@ -1,4 +1,4 @@
-"""Reading: every shape of input ends in the same columns, and bad input in one clear line."""
+"""Reads event logs: every input format gives the same columns, and bad input gives one clear line."""
 
 import gzip
 from pathlib import Path
@@ -38,7 +38,7 @@ def test_ndjson_gzip_zstd_and_parquet_are_read_as_one_table(spark: SparkSession,
     assert (merged.corrupt.count(), merged.rows) == (0, 4)
 
 
-def test_unsigned_and_narrow_numbers_become_ours(spark: SparkSession, tmp_path: Path) -> None:
+def test_unsigned_and_narrow_numbers_get_the_types_of_the_schema(spark: SparkSession, tmp_path: Path) -> None:
     columns = {
         "ts": pa.array([5], pa.uint64()),
         "seq": pa.array([0], pa.int16()),
@@ -50,7 +50,7 @@ def test_unsigned_and_narrow_numbers_become_ours(spark: SparkSession, tmp_path: 
     assert [(row.ts, row.seq) for row in log.events.collect()] == [(5, 0)]
 
 
-def test_corrupt_rows_are_counted_and_kept_aside(spark: SparkSession, tmp_path: Path) -> None:
+def test_corrupt_rows_are_counted_and_kept_separately(spark: SparkSession, tmp_path: Path) -> None:
     lines = [
         write_ndjson([ROW]),
         b'{"ts": 2, "seq"\n[]\n\n',
@@ -64,15 +64,13 @@ def test_corrupt_rows_are_counted_and_kept_aside(spark: SparkSession, tmp_path: 
     kept = log.corrupt.collect()
     assert len(kept) == 9 == log.rows - 1
     assert all(row.file.endswith("log.ndjson") for row in kept)
-    # As they were: what makes a row no event may be a name that is misspelt.
+    # Rows are kept unchanged, because the reason may be a misspelt name.
     assert {row.line for row in kept} == {
         line for part in lines[1:] for line in part.decode().splitlines() if line.strip()
     }
 
 
-def test_a_row_of_parquet_that_is_no_event_is_kept_with_all_it_has(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_an_invalid_parquet_row_is_kept_with_all_its_columns(spark: SparkSession, tmp_path: Path) -> None:
     rows = [{**ROW, "colour": "red"}, {**ROW, "kind": "delivr", "colour": "blue"}]
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "log.parquet")
     (kept,) = read(spark, [str(tmp_path / "log.parquet")], tmp_path / "scratch").corrupt.collect()
@@ -85,7 +83,7 @@ def test_a_torn_last_line_is_the_last_write_of_a_killed_node(spark: SparkSession
     assert (log.events.count(), log.corrupt.count(), log.rows, log.torn_files) == (1, 0, 1, 1)
 
 
-def test_a_missing_column_is_refused_with_what_was_asked_and_what_was_there(
+def test_the_message_for_a_missing_column_lists_the_existing_columns(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     pq.write_table(pa.table({"ts": [1], "seq": [0], "kind": ["send"]}), tmp_path / "log.parquet")
@@ -97,13 +95,13 @@ def test_a_missing_column_is_refused_with_what_was_asked_and_what_was_there(
         read(spark, [str(tmp_path)], tmp_path / "scratch")
 
 
-def test_a_missing_column_is_seen_through_compression(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_missing_column_is_found_in_a_compressed_file(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "log.ndjson.gz").write_bytes(gzip.compress(b'{"ts":1,"seq":0,"node":"n"}\n'))
     with pytest.raises(InputError, match=r"log\.ndjson\.gz:1: missing column kind"):
         read(spark, [str(tmp_path)], tmp_path / "scratch")
 
 
-def test_folders_named_by_a_column_give_its_value(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_folder_named_after_a_column_gives_its_value(spark: SparkSession, tmp_path: Path) -> None:
     log = tmp_path / "log [of] *all* {nodes}"
     row = {name: value for name, value in ROW.items() if name != "node"}
     for node in ("01", "02"):
@@ -119,7 +117,7 @@ def test_folders_named_by_a_column_give_its_value(spark: SparkSession, tmp_path:
     assert found == [("01", 3, "m_1"), ("02", 3, "m_1")]
 
 
-def test_a_corrupt_row_of_parquet_is_kept_whole(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_corrupt_parquet_row_is_kept_completely(spark: SparkSession, tmp_path: Path) -> None:
     columns = {**{name: [value] for name, value in ROW.items()}, "kind": ["no_such_kind"]}
     pq.write_table(pa.table(columns), tmp_path / "log.parquet")
     log = read(spark, [str(tmp_path)], tmp_path / "scratch")
@@ -127,7 +125,7 @@ def test_a_corrupt_row_of_parquet_is_kept_whole(spark: SparkSession, tmp_path: P
     assert ['"msg_id":"m_1"' in row.line for row in log.corrupt.collect()] == [True]
 
 
-def test_a_log_without_a_row_is_an_empty_table(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_log_without_rows_is_an_empty_table(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "log.ndjson").touch()
     log = read(spark, [str(tmp_path)], tmp_path / "scratch")
     assert (log.events.schema, log.events.count(), log.corrupt.count(), log.rows) == (EVENTS, 0, 0, 0)
@@ -135,9 +133,9 @@ def test_a_log_without_a_row_is_an_empty_table(spark: SparkSession, tmp_path: Pa
 
 @pytest.mark.parametrize(
     ("is_parquet", "message"),
-    [(True, r"log\.parquet: its end is missing or damaged"), (False, r"log\.parquet: no Parquet file")],
+    [(True, r"log\.parquet: its end is missing or damaged"), (False, r"log\.parquet: not a Parquet file")],
 )
-def test_a_file_that_is_no_whole_parquet_file_is_refused_by_name(
+def test_the_message_names_an_incomplete_parquet_file(
     spark: SparkSession, tmp_path: Path, is_parquet: bool, message: str
 ) -> None:
     path = tmp_path / "log.parquet"
@@ -153,7 +151,9 @@ def test_a_column_of_a_wrong_type_is_refused(spark: SparkSession, tmp_path: Path
         read(spark, [str(tmp_path)], tmp_path / "scratch")
 
 
-def test_what_folders_say_is_for_rows_that_do_not_say_it(spark: SparkSession, tmp_path: Path) -> None:
+def test_values_from_folder_names_apply_only_to_rows_without_the_column(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     folder = tmp_path / "node=n9"
     folder.mkdir()
     silent = {name: value for name, value in ROW.items() if name != "node"}
@@ -162,7 +162,9 @@ def test_what_folders_say_is_for_rows_that_do_not_say_it(spark: SparkSession, tm
     assert sorted(row.node for row in log.events.collect()) == ["n9", "own"]
 
 
-def test_a_column_that_file_and_folder_give_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_column_in_both_the_file_and_the_folder_name_is_refused(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     folder = tmp_path / "node=n9"
     folder.mkdir()
     pq.write_table(pa.Table.from_pylist([ROW]), folder / "log.parquet")
@@ -171,7 +173,7 @@ def test_a_column_that_file_and_folder_give_is_refused(spark: SparkSession, tmp_
 
 
 @pytest.mark.parametrize("folders", ["queue_id=abc", "attrs=x", "topic=a/topic=b"])
-def test_a_folder_that_gives_no_value_of_its_column_is_refused(
+def test_a_folder_name_with_an_invalid_column_value_is_refused(
     spark: SparkSession, tmp_path: Path, folders: str
 ) -> None:
     (tmp_path / folders).mkdir(parents=True)
@@ -180,7 +182,7 @@ def test_a_folder_that_gives_no_value_of_its_column_is_refused(
         read(spark, [str(tmp_path)], tmp_path / "scratch")
 
 
-def test_folders_of_other_names_are_only_folders(spark: SparkSession, tmp_path: Path) -> None:
+def test_other_folder_names_give_no_columns(spark: SparkSession, tmp_path: Path) -> None:
     for number, folder in enumerate(("date=2026-11-24", "value=5", "=b")):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "log.ndjson").write_bytes(write_ndjson([{**ROW, "seq": number}]))
@@ -190,7 +192,7 @@ def test_folders_of_other_names_are_only_folders(spark: SparkSession, tmp_path: 
     assert (log.events.count(), log.corrupt.count()) == (6, 0)
 
 
-def test_a_line_with_more_than_its_object_is_no_event(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_line_with_more_than_one_object_is_not_an_event(spark: SparkSession, tmp_path: Path) -> None:
     one, two = (write_ndjson([{**ROW, "seq": number}]).decode().strip() for number in (1, 2))
     nested = write_ndjson([{**ROW, "attrs": {"a": "} , {", "b": "}"}}]).decode().strip()
     bad = [one + two, f"{one}, {two}", f"{one} garbage", one.replace('"', "'")]
@@ -200,7 +202,9 @@ def test_a_line_with_more_than_its_object_is_no_event(spark: SparkSession, tmp_p
     assert sorted(row.line for row in log.corrupt.collect()) == sorted(bad)
 
 
-def test_what_is_torn_in_one_file_is_corrupt_in_another(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_partial_line_is_torn_at_the_end_of_a_file_and_corrupt_elsewhere(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     torn = '{"ts":1'
     (tmp_path / "torn +[1] \u00fc.ndjson").write_bytes(write_ndjson([ROW]) + torn.encode())
     (tmp_path / "whole.ndjson").write_bytes(torn.encode() + b"\n" + write_ndjson([{**ROW, "seq": 9}]))
@@ -214,7 +218,7 @@ def test_what_is_torn_in_one_file_is_corrupt_in_another(spark: SparkSession, tmp
     ("tail", "events", "torn"),
     [(b'{"ts":"\xe2\x82', 1, 1), (write_ndjson([{**ROW, "seq": 1}]).strip(), 2, 0), (b"  ", 1, 0)],
 )
-def test_a_log_may_end_within_a_letter_or_without_a_newline(
+def test_a_log_may_end_within_a_character_or_without_a_newline(
     spark: SparkSession, tmp_path: Path, tail: bytes, events: int, torn: int
 ) -> None:
     (tmp_path / "2026-11-24T12:00:00.ndjson").write_bytes(write_ndjson([ROW]) + tail)
@@ -225,24 +229,22 @@ def test_a_log_may_end_within_a_letter_or_without_a_newline(
 
 
 @pytest.mark.parametrize("name", ["log.ndjson.gz", "log.ndjson.zst", "log.parquet"])
-def test_a_file_without_a_byte_that_cannot_be_so_is_refused(
+def test_an_empty_file_of_a_format_with_a_header_is_refused(
     spark: SparkSession, tmp_path: Path, name: str
 ) -> None:
     (tmp_path / name).touch()
-    with pytest.raises(InputError, match=rf"{name}: has no byte"):
+    with pytest.raises(InputError, match=rf"{name}: is empty"):
         read(spark, [str(tmp_path)], tmp_path / "scratch")
 
 
 @pytest.mark.parametrize("first", [b'{"ts":"\xff"}', b"[" * 3000])
-def test_a_first_line_that_nobody_can_read_is_corrupt_like_any_other(
-    spark: SparkSession, tmp_path: Path, first: bytes
-) -> None:
+def test_an_unreadable_first_line_is_a_corrupt_row(spark: SparkSession, tmp_path: Path, first: bytes) -> None:
     (tmp_path / "log.ndjson").write_bytes(first + b"\n" + write_ndjson([ROW]))
     log = read(spark, [str(tmp_path / "log.ndjson")], tmp_path / "scratch")
     assert (log.events.count(), log.corrupt.count()) == (1, 1)
 
 
-def test_columns_of_others_and_columns_of_nothing_do_no_harm(spark: SparkSession, tmp_path: Path) -> None:
+def test_unknown_columns_and_columns_of_nulls_are_accepted(spark: SparkSession, tmp_path: Path) -> None:
     rows = pa.Table.from_pylist([{**ROW, "attrs": None}])
     for kind in (
         pa.timestamp("ns"), pa.time64("us"), pa.duration("us"), pa.decimal256(50), pa.float16(), pa.date32(),
@@ -254,17 +256,17 @@ def test_columns_of_others_and_columns_of_nothing_do_no_harm(spark: SparkSession
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
-        ("ts", "ts is there more than once"),
-        ("TS", "ts and as TS is there more than once"),
-        ("file_row_number", "file_row_number: DuckDB has that name"),
+        ("ts", "ts occurs more than once"),
+        ("TS", "ts and as TS occurs more than once"),
+        ("file_row_number", "file_row_number: DuckDB reserves that name"),
     ],
 )
-def test_a_column_whose_name_is_taken_is_refused(
-    spark: SparkSession, tmp_path: Path, name: str, said: str
+def test_a_duplicate_or_reserved_column_name_is_refused(
+    spark: SparkSession, tmp_path: Path, name: str, message: str
 ) -> None:
     rows = pa.Table.from_pylist([ROW])
     pq.write_table(rows.append_column(name, rows["ts"]), tmp_path / "log.parquet")
-    with pytest.raises(InputError, match=rf"log\.parquet: column {said}"):
+    with pytest.raises(InputError, match=rf"log\.parquet: column {message}"):
         read(spark, [str(tmp_path / "log.parquet")], tmp_path / "scratch")

@@ -1,6 +1,6 @@
-"""Auditing store directories: those of released brokers are whole, and injected faults are found.
+"""Audits store directories: those of released brokers have no violation, and injected faults are found.
 
-That each injected fault is found, and nothing else, is shown by the control of the mutants (test_audit.py).
+The control run of the mutants (test_audit.py) shows that each injected fault is found, without false alarms.
 """
 
 import json
@@ -26,12 +26,12 @@ def audit(*arguments: str | Path | int) -> tuple[int, str]:
     return done.exit_code, done.output
 
 
-def test_the_stores_of_released_brokers_that_were_killed_hold(spark: SparkSession, tmp_path: Path) -> None:
-    """A broker, and members of two releases with `enableDLegerCommitLog`, each alone in its group.
+def test_the_stores_of_killed_released_brokers_hold(spark: SparkSession, tmp_path: Path) -> None:
+    """The stores are of a broker and of members of two releases with `enableDLegerCommitLog`.
 
-    The files are as small as in test_golden.py. A member took 90 messages and 2 delayed by 1 s, was killed,
-    delivered these 2 again, took 30, and was killed. The index of its ledger, mostly 160 MB of zeros, is left
-    out; 4.9.5 dropped what it had of the key index.
+    Each member is the only one in its group. The files are as small as in test_golden.py. A member stored 90
+    messages and 2 delayed by 1 s, was killed, delivered these 2 again, stored 30, and was killed. The index
+    of its ledger, mostly 160 MB of zeros, is left out. Version 4.9.5 dropped a part of the key index.
     """
     names = ("apache-4.9.5-killed", "apache-4.9.5-member", "apache-5.5.0-member")
     stores = [word for name in names for word in ("--store", f"{name}={golden(name, tmp_path)}")]
@@ -47,7 +47,7 @@ def test_the_stores_of_released_brokers_that_were_killed_hold(spark: SparkSessio
     assert counts["FLUSH-6"]["index_entries"] == 385 + 64 + 252
 
 
-def test_the_store_of_a_member_of_a_group_is_judged_as_any(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_store_of_a_group_member_is_judged_like_any_store(spark: SparkSession, tmp_path: Path) -> None:
     store, out = tmp_path / "store", tmp_path / "result.json"
     write_member(store, 60)
     code, output = audit("--store", store, "--index-slots", 50, "--json", out)
@@ -65,7 +65,9 @@ def test_the_store_of_a_member_of_a_group_is_judged_as_any(spark: SparkSession, 
     assert "altered-record" in output
 
 
-def test_a_committed_offset_beyond_the_end_needs_no_event_log(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_committed_offset_beyond_the_end_is_found_without_an_event_log(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     store_directory.write_store(tmp_path / "store", ("ahead", "altered", "forgotten"))
     code, output = audit("--store", tmp_path / "store", "--index-slots", 50, "--check", "DELIV-1,FLUSH-5")
     assert code == Exit.VIOLATED
@@ -74,7 +76,7 @@ def test_a_committed_offset_beyond_the_end_needs_no_event_log(spark: SparkSessio
     assert "metadata-loss" in output
 
 
-def test_what_became_of_half_messages_is_in_no_topics_json_of_4_9(spark: SparkSession) -> None:
+def test_the_op_half_topic_may_be_missing_from_topics_json(spark: SparkSession) -> None:
     topics = ("RMQ_SYS_TRANS_OP_HALF_TOPIC", "lost", "known")
     stored = SimpleNamespace(
         entries=spark.createDataFrame(
@@ -90,7 +92,7 @@ def test_what_became_of_half_messages_is_in_no_topics_json_of_4_9(spark: SparkSe
     assert [row["topic"] for row in found.collect()] == ["lost"]
 
 
-def test_wrong_use_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
+def test_wrong_use_prints_one_line_and_exits_with_code_2(tmp_path: Path) -> None:
     store_directory.write_store(tmp_path / "store", ())
     for member in ("n0", "n1"):
         (tmp_path / "member" / f"dledger-{member}" / "data").mkdir(parents=True)
@@ -106,18 +108,18 @@ def test_wrong_use_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
         assert message in output
 
 
-def test_stores_are_named_by_their_broker_or_directory(tmp_path: Path) -> None:
+def test_a_store_is_named_by_its_broker_or_its_directory(tmp_path: Path) -> None:
     for name in ("a", "b", "other/a"):
         store_directory.write_store(tmp_path / name, ())
     a, b = str(tmp_path / "a"), str(tmp_path / "b")
     assert name_stores([a, f"broker-b={b}", a]) == {"a": Path(a), "broker-b": Path(b)}
     with pytest.raises(InputError, match="another store is called a, expected BROKER=DIR"):
         name_stores([a, str(tmp_path / "other" / "a")])
-    with pytest.raises(InputError, match="it is the store of a, too, expected one name for it"):
+    with pytest.raises(InputError, match="also given as the store of a, expected one name for it"):
         name_stores([a, f"broker-b={a}/."])
 
 
-def test_offsets_are_read_as_released_brokers_write_them_and_from_the_copy(tmp_path: Path) -> None:
+def test_offsets_are_read_in_the_format_of_released_brokers_or_from_the_backup(tmp_path: Path) -> None:
     config = tmp_path / "config"
     config.mkdir()
     assert _committed("b", tmp_path) == []

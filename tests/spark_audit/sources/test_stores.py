@@ -1,4 +1,4 @@
-"""The data sources in Spark, on directories of Apache's brokers and of ours."""
+"""Reads the store directories of Apache's brokers and of our broker with the data sources in Spark."""
 
 from collections import Counter
 from pathlib import Path
@@ -19,7 +19,7 @@ def counted(spark: SparkSession, source: str, store: Path) -> Counter[str]:
     return Counter(row.kind for row in frame.load(str(store)).select("kind").collect())
 
 
-def test_a_directory_of_a_released_broker_is_read_whole(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_store_of_a_released_broker_is_read_completely(spark: SparkSession, tmp_path: Path) -> None:
     register(spark)
     store = golden("apache-5.5.0-killed", tmp_path)
     assert counted(spark, "rocketmq-commitlog", store) == {"record": 155, "filler": 2, "zeros": 2}
@@ -29,7 +29,7 @@ def test_a_directory_of_a_released_broker_is_read_whole(spark: SparkSession, tmp
     assert hello.where("topic = 'T' AND tags = 'TagA'").first().body == b"hello"  # type: ignore[union-attr]
 
 
-def test_a_directory_of_ours_is_read_whole(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_store_of_our_broker_is_read_completely(spark: SparkSession, tmp_path: Path) -> None:
     register(spark)
     site = Site(CONFIG, RealDisk(), str(tmp_path))
     site.open()
@@ -39,13 +39,13 @@ def test_a_directory_of_ours_is_read_whole(spark: SparkSession, tmp_path: Path) 
     assert counted(spark, "rocketmq-consumequeue", tmp_path)["entry"] == 30
 
 
-def test_a_directory_of_a_member_of_a_group_is_read_whole(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_store_of_a_group_member_is_read_completely(spark: SparkSession, tmp_path: Path) -> None:
     register(spark)
     write_member(tmp_path, 90)
     log = counted(spark, "rocketmq-commitlog", tmp_path)
     assert log["record"] == 90
     assert log["damage"] == 0
-    assert log["filler"] > 0, "it goes over several segments"
+    assert log["filler"] > 0, "the log has several segments"
     assert counted(spark, "rocketmq-commitlog", tmp_path / "dledger-n0" / "data") == log
     assert counted(spark, "rocketmq-consumequeue", tmp_path)["entry"] == 90
     (tmp_path / "dledger-n1" / "data").mkdir(parents=True)
@@ -53,7 +53,7 @@ def test_a_directory_of_a_member_of_a_group_is_read_whole(spark: SparkSession, t
         counted(spark, "rocketmq-commitlog", tmp_path)
 
 
-def test_wrong_paths_and_options_are_told(spark: SparkSession, tmp_path: Path) -> None:
+def test_wrong_paths_and_options_are_reported(spark: SparkSession, tmp_path: Path) -> None:
     register(spark)
     with pytest.raises(AnalysisException, match="no commitlog folder in it, expected a store directory"):
         spark.read.format("rocketmq-commitlog").load(str(tmp_path)).collect()

@@ -1,4 +1,4 @@
-"""Topics of a running cluster as a table and as a stream, over real sockets; and how positions advance."""
+"""Reads topics of a running cluster as a table and as a stream, over real sockets; and advances positions."""
 
 import re
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ OPTIONS = read_options({"namesrv": "127.0.0.1:9876", "topics": "T"})
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of its name server."""
+    """Yield the address of its name server."""
     with server(*SERVE, "--store", str(tmp_path_factory.mktemp("topics"))) as (_, at):
         yield at["namesrv"]
 
@@ -57,7 +57,7 @@ def stream(spark: SparkSession, cluster: str, **options: Any) -> DataStreamReade
 
 
 def drain(frame: DataFrame, out: Path) -> None:
-    """One run of the query, to the end of what is there, and its rows below `out`."""
+    """Run the query to the end of the existing input, and write its rows below `out`."""
     query = (
         frame.writeStream.trigger(availableNow=True)
         .option("checkpointLocation", str(out / "checkpoint"))
@@ -69,23 +69,23 @@ def drain(frame: DataFrame, out: Path) -> None:
 def test_a_watched_topic_is_judged_in_bounded_batches(
     spark: SparkSession, cluster: str, tmp_path: Path
 ) -> None:
-    # Each message two lines; a queue's share of a batch is rounded up.
+    # Each message has two lines; a queue's part of a batch is rounded up.
     logs = [
         write_ndjson([{"ts": 1, "seq": seq, "node": f"n{node}", "kind": "crash"} for seq in range(2)])
         for node in range(16)
     ]
     send(cluster, "Watched", *logs, b"no event")
     topics = Source(topics={"namesrv": cluster, "topics": "Watched"})
-    said: list[str] = []
-    wish = Watch(topics, tmp_path / "state", 0, once=True, checks=OF_TRAFFIC, batch_messages=9)
-    watch(spark, wish, tmp_path, lambda _: None, said.append)
-    assert len(said) == 2
-    counts = [[int(word) for word in re.findall(r"(\d+) (?:event|row)", line)] for line in said]
+    lines: list[str] = []
+    request = Watch(topics, tmp_path / "state", 0, once=True, checks=OF_TRAFFIC, batch_messages=9)
+    watch(spark, request, tmp_path, lambda _: None, lines.append)
+    assert len(lines) == 2
+    counts = [[int(word) for word in re.findall(r"(\d+) (?:event|row)", line)] for line in lines]
     assert [sum(column) for column in zip(*counts, strict=True)] == [32, 1]
     assert all(events > 0 for events, _ in counts)
 
 
-def test_a_topic_is_a_table(spark: SparkSession, cluster: str) -> None:
+def test_a_topic_is_read_as_a_table(spark: SparkSession, cluster: str) -> None:
     register(spark)
     send(cluster, "table", *(b"%d" % n for n in range(20)))
     frame = (
@@ -112,14 +112,14 @@ def test_a_topic_is_a_table(spark: SparkSession, cluster: str) -> None:
     assert len(set(places)) == 20
 
 
-def test_a_query_goes_on_where_it_was_and_gives_each_message_once(
+def test_a_restarted_query_continues_and_returns_each_message_once(
     spark: SparkSession, cluster: str, tmp_path: Path
 ) -> None:
     send(cluster, "stream", *(b"a%d" % n for n in range(10)))
     frame = stream(spark, cluster, topics="stream", maxOffsetsPerTrigger="4").load()
     drain(frame, tmp_path)
     assert bodies(spark.read.parquet(str(tmp_path / "rows"))) == sorted(b"a%d" % n for n in range(10))
-    # Several batches, as it was told.
+    # The limit requires several batches.
     assert len(list((tmp_path / "checkpoint" / "commits").glob("[0-9]*"))) > 1
     send(cluster, "stream", *(b"b%d" % n for n in range(5)))
     drain(frame, tmp_path)
@@ -157,7 +157,7 @@ def test_a_batch_that_failed_is_read_again_with_the_same_rows(
     assert tries == [first, first, [b"late"]]
 
 
-def test_wrong_options_are_told(spark: SparkSession, cluster: str) -> None:
+def test_wrong_options_are_reported(spark: SparkSession, cluster: str) -> None:
     register(spark)
     read = spark.read.format("rocketmq")
     with pytest.raises(PySparkException, match="option topics: expected names of topics"):
@@ -167,7 +167,7 @@ def test_wrong_options_are_told(spark: SparkSession, cluster: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "message"),
     [
         ({"topics": "T"}, "option namesrv"),
         ({"maxOffsetsPerTrigger": "0"}, "option maxOffsetsPerTrigger: '0', expected a number above 0"),
@@ -177,13 +177,13 @@ def test_wrong_options_are_told(spark: SparkSession, cluster: str) -> None:
         ({"accessKey": "who"}, "options accessKey and secretKey: expected both or neither"),
     ],
 )
-def test_an_option_of_another_form_is_refused(given: dict[str, str], told: str) -> None:
-    whole = given if "namesrv" in told else {"namesrv": "n:1", "topics": "T", **given}
-    with pytest.raises(StoreError, match=told.replace(",", ".")):
+def test_an_invalid_option_is_refused(given: dict[str, str], message: str) -> None:
+    whole = given if "namesrv" in message else {"namesrv": "n:1", "topics": "T", **given}
+    with pytest.raises(StoreError, match=message.replace(",", ".")):
         read_options(whole)
 
 
-def test_a_query_begins_where_it_is_told() -> None:
+def test_a_query_begins_at_the_starting_offsets() -> None:
     ends = {"T@a:0": Ends(3, 9), "T@a:1": Ends(0, 5)}
     assert begin(OPTIONS, ends) == {"T@a:0": 3, "T@a:1": 0}
     assert begin(replace(OPTIONS, starting="latest"), ends) == {"T@a:0": 9, "T@a:1": 5}
@@ -200,24 +200,24 @@ def test_queues_share_a_batch() -> None:
     assert advance(start, ends, 1, OPTIONS) == {"T@a:0": 1, "T@a:1": 1, "T@a:2": 0}
 
 
-def test_a_queue_that_cannot_be_asked_keeps_its_place_and_a_new_one_is_read_whole() -> None:
+def test_an_unavailable_queue_keeps_its_position_and_a_new_queue_is_read_whole() -> None:
     moved = advance({"T@a:0": 7}, {"T@b:0": Ends(0, 4)}, None, OPTIONS)
     assert moved == {"T@a:0": 7, "T@b:0": 4}
     assert slices({"T@a:0": 7}, moved, OPTIONS) == [Slice("T@b:0", 0, 4)]
 
 
 @pytest.mark.parametrize("ends", [Ends(5, 9), Ends(0, 2)])
-def test_what_was_deleted_before_it_was_read_is_told(ends: Ends) -> None:
-    with pytest.raises(StoreError, match=r"offset 3 is next.*messages were deleted before they were read"):
+def test_messages_deleted_before_they_were_read_are_reported(ends: Ends) -> None:
+    with pytest.raises(StoreError, match=r"next offset is 3, .*messages were deleted before they were read"):
         advance({"T@a:0": 3}, {"T@a:0": ends}, None, OPTIONS)
 
 
-def test_who_does_not_care_for_losses_goes_on() -> None:
+def test_without_fail_on_loss_reading_continues() -> None:
     careless = replace(OPTIONS, fail_on_loss=False)
     assert advance({"T@a:0": 3}, {"T@a:0": Ends(5, 9)}, None, careless) == {"T@a:0": 9}
-    anew = advance({"T@a:0": 3}, {"T@a:0": Ends(0, 2)}, None, careless)
-    assert anew == {"T@a:0": 0}
-    assert advance(anew, {"T@a:0": Ends(0, 2)}, None, careless) == {"T@a:0": 2}
+    restarted = advance({"T@a:0": 3}, {"T@a:0": Ends(0, 2)}, None, careless)
+    assert restarted == {"T@a:0": 0}
+    assert advance(restarted, {"T@a:0": Ends(0, 2)}, None, careless) == {"T@a:0": 2}
 
 
 def test_a_long_queue_is_read_by_several_tasks() -> None:
@@ -229,7 +229,7 @@ def test_a_long_queue_is_read_by_several_tasks() -> None:
 
 
 class Expired:
-    """A client of a broker whose queue begins at 5 by now, and ends there."""
+    """A client of a broker whose queue now begins and ends at offset 5."""
 
     def __enter__(self) -> "Expired":
         return self
@@ -242,9 +242,9 @@ class Expired:
         return PullResult("OFFSET_ILLEGAL", 5, 5, 5)
 
 
-def test_what_is_deleted_while_a_batch_is_read_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_messages_deleted_while_a_batch_is_read_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Options, "client", lambda _: Expired())
-    with pytest.raises(StoreError, match="offset 3 is next, and the queue has 5 to 5"):
+    with pytest.raises(StoreError, match="next offset is 3, but the queue has 5 to 5"):
         list(read_slice(OPTIONS, Slice("T@a:0", 3, 5)))
     [rest] = read_slice(replace(OPTIONS, fail_on_loss=False), Slice("T@a:0", 3, 5))
     assert rest.num_rows == 0

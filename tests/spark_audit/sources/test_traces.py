@@ -1,4 +1,4 @@
-"""Message traces: every known shape of a record is read, and what is absent from a trace proves nothing."""
+"""Reads message traces: all known record formats are read, and a missing record proves nothing."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from mqproof.spark_audit.sources.inputs import InputError
 from mqproof.spark_audit.sources.traces import TRACE_TOPIC, find_traces, judge_traces, read_traces
 
 
-def test_absence_from_a_trace_gives_bounds_and_what_was_rolled_back_is_a_violation(
+def test_missing_trace_records_give_bounds_and_a_visible_rollback_is_a_violation(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     assert message_traces.TOPIC == TRACE_TOPIC
@@ -25,11 +25,11 @@ def test_absence_from_a_trace_gives_bounds_and_what_was_rolled_back_is_a_violati
     assert {Path(row["file"]).name for row in unreadable} == {"store", "traces.txt"}
     shown = judge_traces(traces, 100_000, judged=("DELIV-2",))
     results = {result.id: result for result in shown}
-    assert [name for name, _ in differences(shown)] == ["DELIV-2"], "all else is the truth"
-    assert results["DELIV-2"].verdict is Verdict.NOT_TESTED, "by traces: there was better evidence"
+    assert [name for name, _ in differences(shown)] == ["DELIV-2"], "all other results are correct"
+    assert results["DELIV-2"].verdict is Verdict.NOT_TESTED, "the event log is better evidence than traces"
     assert results["DELIV-2"].counts == message_traces.SHOWN["DELIV-2"]
     assert "between 0 and 1 of 9 are lost" in results["DELIV-1"].detail
-    assert [told.values["msg_id"] for told in results["DELIV-9"].witnesses] == [message_traces.ABORTED]
+    assert [witness.values["msg_id"] for witness in results["DELIV-9"].witnesses] == [message_traces.ABORTED]
 
 
 @pytest.mark.parametrize("name", TRACE_MUTANTS)

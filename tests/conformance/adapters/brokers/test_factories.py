@@ -1,4 +1,4 @@
-"""Suites that test one broker: models hold, mutants are detected, and a running broker stays unchanged."""
+"""Tests the suites of one broker on the reference, on our broker, on mutants, and on a running broker."""
 
 import asyncio
 import threading

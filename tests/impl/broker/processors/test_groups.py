@@ -225,7 +225,7 @@ CPP_HEARTBEAT = (
     b'{"codeSet":[0,0],"subString":"A || B","subVersion":"1795311016914","tagsSet":["A","B"],'
     b'"topic":"T"}]}]}\n'
 )
-"""As a released C++ client says it (seen of rocketmq-client-python 0.5.0rc2)."""
+"""A heartbeat as a released C++ client sends it (recorded from rocketmq-client-python 0.5.0rc2)."""
 
 
 def test_constants_that_cpp_clients_send_as_numbers_are_accepted() -> None:

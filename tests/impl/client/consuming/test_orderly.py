@@ -251,7 +251,7 @@ def test_a_queue_is_not_unlocked_while_its_lock_is_being_renewed() -> None:
 
 
 def test_a_lock_that_was_lost_before_reading_is_requested_again() -> None:
-    """Its broker restarted, and another member locked the queue first while the offset was requested."""
+    """While the member requested its offset, the broker restarted and another member locked the queue."""
 
     async def scenario(world: World) -> list[bytes]:
         ear = Ear()
