@@ -2,7 +2,7 @@
 
 An event log is NDJSON (one event a line) or Parquet (one event a row). The implementation's own trace, the
 conformance histories, TLC's trace validation and the Spark audit all use this format and no other. It is
-described for users in docs/reference/protocol/event-log.md, "Event log".
+described for users in docs/reference/event-log.md.
 """
 
 from collections.abc import Iterator

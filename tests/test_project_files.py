@@ -101,5 +101,22 @@ def test_relative_links_lead_to_files(page: Path) -> None:
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_anchors_of_links_are_headings(page: Path) -> None:
+    links = re.findall(r"\]\((?!https?:)([^)#]*)#([^)]+)\)", page.read_text(encoding="utf-8"))
+    broken = [
+        f"{target}#{anchor}"
+        for target, anchor in links
+        if anchor not in _anchors(page.parent / target if target else page)
+    ]
+    assert broken == []
+
+
+def _anchors(page: Path) -> set[str]:
+    """Return the anchor that a Markdown renderer gives to each heading of a page."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}
+
+
 def test_the_readme_can_be_read_at_once() -> None:
     assert 80 <= len(text("README.md").splitlines()) <= 120

@@ -44,7 +44,8 @@ def _markdown(lived: Sequence[Lived]) -> Iterator[str]:
     setups = list(dict.fromkeys(each.entry.setup for each in lived))
     single = [faults for faults in columns() if len(faults) == 1]
     pairs = [faults for faults in columns() if len(faults) == 2]
-    yield f"{summary(lived)}. A cell is *model : broker*.".replace("; ", ";\n", 1)
+    yield f"{summary(lived)}."
+    yield "A cell is *model : broker*."
     yield ""
     names = [f"{FAULTS.index(fault) + 1} {fault}" for (fault,) in single]
     yield from _table(setups, names, single, by_entry, _words)

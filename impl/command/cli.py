@@ -214,7 +214,8 @@ def send(
 ) -> None:
     """Send messages and print the result of each.
 
-    Exit code 0: all SEND_OK. 1: one was refused. 3: it is unknown whether a message is stored and durable.
+    Exit code 0: all SEND_OK. 1: one was refused, or had no route.
+    3: it is unknown whether a message is stored and durable.
 
     \b
     Example: mqproof send --namesrv 127.0.0.1:9876 --topic T --body hello --count 10

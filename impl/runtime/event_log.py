@@ -1,8 +1,8 @@
 """Writes the event log of one node: what the node did, in order.
 
-See docs/reference/protocol/event-log.md, "Event log". An event is emitted right after the step that it
-records, and before any step that depends on it. Each event is one unbuffered write, so that the log of a
-killed process is a true prefix.
+See docs/reference/protocol/event-log.md, "Event writers and audit inputs". An event is emitted right after
+the step that it records, and before any step that depends on it. Each event is one unbuffered write, so that
+the log of a killed process is a true prefix.
 """
 
 from collections.abc import Callable, Mapping

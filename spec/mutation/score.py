@@ -176,7 +176,7 @@ def kinds(scores: Sequence[Score]) -> Table:
 
 
 def markdown(scores: Sequence[Score]) -> str:
-    """Return the table of `spec/README.md`."""
+    """Return the table of `docs/explanation/specification.md`."""
     columns = (
         "model", "mutants", "by properties", "by witnesses", "by equiv only", "labels only", "same graph",
         "score, properties", "with witnesses", "with equiv",

@@ -130,7 +130,7 @@ def test_with_client_logs_only_a_delayed_message_is_lost_if_its_place_was_passed
 ) -> None:
     """Our producers report no offset for a delayed message; a reported offset is trusted.
 
-    See docs/reference/protocol/event-log.md, "Event log".
+    See docs/reference/protocol/event-log.md, "Event writers and audit inputs".
     """
     builder = LogBuilder()
     for number, msg_id in enumerate(("m_put", "m_waits")):

@@ -9,7 +9,7 @@ from mqproof.spec.mutation import score
 from mqproof.spec.mutation.judge import Judgement, Noticed
 from mqproof.spec.mutation.score import Score, SurvivorsError
 
-README = score.SURVIVORS.with_name("README.md")
+PAGE = Path(__file__).parents[3] / "docs" / "explanation" / "specification.md"
 FOUND = (
     Judgement("M.A.guard.1", Noticed.PROPERTY, "TypeOK", "smoke"),
     Judgement("M.A.guard.2", Noticed.EVALUATION, "TLC: evaluation error", "smoke"),
@@ -77,6 +77,7 @@ def test_survivors_toml_is_read_and_a_wrong_type_is_reported(tmp_path: Path) -> 
         score.survivors(file)
 
 
-def test_the_readme_lists_each_surviving_mutant_with_its_reason() -> None:
-    shown = re.findall(r"^\| `(\w+\.\w+\.\w+\.\d+)` \| (.+) \|$", README.read_text(), re.MULTILINE)
+def test_the_page_lists_each_surviving_mutant_with_its_reason() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    shown = re.findall(r"^\| `(\w+\.\w+\.\w+\.\d+)` \| (.+) \|$", page, re.MULTILINE)
     assert dict(shown) == score.survivors()
