@@ -66,17 +66,13 @@ def mutate(
 
     Examples: mqproof mutate Flush --kind guard;  mqproof mutate --models my-models.toml
     """
-    from mqproof.reference.models import expect_models
     from mqproof.report import terminal
     from mqproof.report.files import expect_writable
     from mqproof.spec.mutation import score
 
     expect_writable(json=json_file)
     is_whole = kind is None and only is None
-    if models_file is None:
-        expect_models(names or ())
-    elif record:
-        stop("mutate: --record is not available with --models", Exit.USAGE)
+    _check_models(names, models_file, record=record)
     _check_options(kind, profile, record=record, is_whole=is_whole)
     models = _models(models_file)
     chosen = _chosen(models, names, models_file)
@@ -84,15 +80,22 @@ def mutate(
     if not any(one.judgements for one in scores):
         stop("no such mutants", Exit.USAGE)
     reasons = _applicable(reasons, scores, all_judged=is_whole and not each, profile=profile)
-    results = tuple(_result(one, reasons, models_file) for one in scores)
-    tables = tuple(_tables(scores, compared=models_file is None))
-    report = Report("mqproof mutate", results, {"profile": profile}, tables)
+    report = _report(scores, reasons, models_file, profile)
     terminal.show(report)
     if record:
         score.record(scores)
     if json_file is not None:
         _write(json_file, report)
-    raise typer.Exit(exit_code(results))
+    raise typer.Exit(exit_code(report.results))
+
+
+def _check_models(names: list[str] | None, models_file: Path | None, *, record: bool) -> None:
+    from mqproof.reference.models import expect_models
+
+    if models_file is None:
+        expect_models(names or ())
+    elif record:
+        stop("--record is not available with --models", Exit.USAGE, command="mutate")
 
 
 def _check_options(kind: str | None, profile: str, *, record: bool, is_whole: bool) -> None:
@@ -176,6 +179,12 @@ def _applicable(
         noticed = {judgement.mutant for judgement in judgements if judgement.noticed is not Noticed.NOT}
         reasons = {mutant: why for mutant, why in reasons.items() if mutant not in noticed}
     return reasons
+
+
+def _report(scores: "list[Score]", reasons: dict[str, str], models_file: Path | None, profile: str) -> Report:
+    results = tuple(_result(one, reasons, models_file) for one in scores)
+    tables = tuple(_tables(scores, compared=models_file is None))
+    return Report("mqproof mutate", results, {"profile": profile}, tables)
 
 
 def _write(path: Path, report: Report) -> None:
