@@ -217,10 +217,12 @@ def mutants(
     ] = None,
     json: Annotated[str, typer.Option(metavar="FILE", help="Write the result as JSON.")] = "",
 ) -> None:
-    """Run the deliberately broken variants; exit 1 if no check catches one of them.
+    """Run the deliberately broken variants; each must be caught by a check.
 
     The layers are checked by: tla, TLC; reference, the explorer; impl, the conformance suites; fuzz, the fuzz
     targets; simulation, clusters and groups with one seed after another; audit, the audit.
+
+    Exit codes: 0 all are caught; 1 one is not caught; 2 wrong use; 3 one could not be judged.
 
     Examples: mqproof mutants --layer impl;  mqproof mutants --layer reference --name AckBeforeFlush
     """

@@ -228,9 +228,11 @@ def prove(
     A NAME is a model with a proof (Election with its number of nodes) or a module whose functions have
     contracts; a wrong name prints all of them. The report lists the assumptions of each proof. A proof that
     fails shows a counterexample to induction: a small state that the invariant allows, and the step that
-    breaks it. If the solver cannot decide, the verdict is unknown and the exit code 3.
+    breaks it. If the solver cannot decide, the verdict is unknown.
 
-    Example: mqproof prove Flush;  mqproof prove Replication --mutants
+    Exit codes: 0 all proved; 1 a proof or a contract fails; 2 wrong use; 3 the solver cannot decide.
+
+    Examples: mqproof prove Flush;  mqproof prove Replication --mutants
     """
     from mqproof.reference.proofs import selection
     from mqproof.report import json_file as as_json

@@ -58,8 +58,11 @@ def mutate(
 ) -> None:
     """Break every action in every small way; report what the properties notice, and what only equiv does.
 
-    Exit 1 when a mutant that nothing notices is not explained in survivors.toml beside models.toml, or an
-    explained one is noticed. Judgements are kept in build/mutation, so that a stopped campaign continues.
+    Judgements are kept in build/mutation, so that a stopped campaign continues. A mutant that nothing notices
+    needs an explanation in survivors.toml beside models.toml.
+
+    Exit codes: 0 each such mutant is explained; 1 one is not, or an explained one is noticed; 2 wrong use;
+    3 TLC ran out of time or memory; 4 Java or TLC is missing or failed.
 
     Models of your own have no reference model: there, properties and probes judge alone, and state graphs are
     not compared.

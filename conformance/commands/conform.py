@@ -90,7 +90,10 @@ def diff(
     ],
     files: ResultFiles,
 ) -> None:
-    """Compare two runs: exit code 1 for a new violation, 3 if a result that held is now undecided.
+    """Compare two runs, and list the results whose verdict changed.
+
+    Exit codes: 0 no result got worse; 1 a new violation; 2 wrong use or bad input; 3 a result that held is
+    now undecided.
 
     Example: mqproof conform diff released.json candidate.json --report diff.md
     """

@@ -53,7 +53,9 @@ _MARK: Final = ".mqproof-demo"
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the report and all evidence.")] = Path("build/demo"),
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the report and all evidence.")] = Path(
+        "build/demo"
+    ),
     messages: Annotated[
         int, typer.Option(min=100, help="Number of messages that the real run sends.")
     ] = 6_000,

@@ -96,7 +96,9 @@ def bench_explore(
         str | None, typer.Option("--master", metavar="MASTER", help="Also measure Spark on this master.")
     ] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of each side.")] = 3,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write the result here.")] = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON.")
+    ] = None,
 ) -> None:
     """Compare the explorer with TLC on every bounded model: seconds with the start, ratios, memory per state.
 
