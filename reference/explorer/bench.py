@@ -121,7 +121,7 @@ def bench_explore(
     except ModelFileError as error:
         stop(str(error), Exit.USAGE)
     except BenchError as error:
-        stop(f"bench explore: {error}", Exit.TOOL)
+        stop(f"{error}", Exit.TOOL, command="bench explore")
     print(table(result))
     if json_file is not None:
         write_text(json_file, json.dumps(result, indent=2) + "\n")
