@@ -116,7 +116,7 @@ def explore(
         done, results = _explored(chosen, which, explorer, states_max)
     for one in done:
         if one.problem:
-            print(f"mqproof: {one.question.name}: {one.problem}", file=sys.stderr)
+            print(f"mqproof explore: {one.question.name}: {one.problem}", file=sys.stderr)
     tables = (survey.rows(done), *([survey.steps_taken(done)] if actions else []))
     by = f"Spark on {spark}" if spark else f"{workers} process" + "es" * (workers > 1)
     options = {"profile": "as named" if only else profile, "by": by}

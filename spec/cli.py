@@ -243,7 +243,8 @@ def _draw_first(file: Path, answers: "tuple[Answer, ...]") -> None:
     found = [answer for answer in answers if answer.trace is not None]
     unexpected = [answer for answer in found if overall(answer.results) is Verdict.VIOLATED]
     if not found:
-        print("mqproof: --draw: nothing was violated; mqproof simulate draws a behaviour", file=sys.stderr)
+        message = "--draw: nothing was violated; mqproof simulate draws a behaviour"
+        print(f"mqproof check: {message}", file=sys.stderr)
         return
     answer = (unexpected or found)[0]
     assert answer.trace is not None
