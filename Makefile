@@ -9,8 +9,9 @@ STAMP := $(VENV)/.installed
 demo: $(STAMP)
 	$(BIN)/mqproof demo
 
+# Three workers for two cores: many tests wait, for processes that start and for elections.
 test: lint
-	$(BIN)/pytest -n 2 --dist loadfile -m "not deep and not apache"
+	$(BIN)/pytest -n 3 --dist loadfile -m "not deep and not apache"
 
 test-deep: lint
 	HYPOTHESIS_PROFILE=deep $(BIN)/pytest -n 2 --dist loadfile -m "not apache"

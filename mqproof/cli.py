@@ -24,11 +24,14 @@ COMMANDS: Final = {
     ),
     "check": ("mqproof.spec.cli", "Model-check with TLC."),
     "simulate": ("mqproof.spec.cli", "Print and draw a random behaviour of a model."),
-    "explore": ("mqproof.reference.cli", "Explore the reference's states, in processes or on Spark."),
-    "equiv": ("mqproof.reference.cli", "Show that the reference equals TLC's state graph."),
-    "prove": ("mqproof.reference.cli", "Prove invariants with Z3, and contracts with CrossHair."),
+    "explore": (
+        "mqproof.reference.commands.cli",
+        "Explore the reference's states, in processes or on Spark.",
+    ),
+    "equiv": ("mqproof.reference.commands.cli", "Show that the reference equals TLC's state graph."),
+    "prove": ("mqproof.reference.commands.cli", "Prove invariants with Z3, and contracts with CrossHair."),
     "mutate": (
-        "mqproof.reference.mutate_cli",
+        "mqproof.reference.commands.mutate_cli",
         "Break every action of the models; list what no check notices.",
     ),
     "matrix": ("mqproof.spec.guarantee.cli", "Decide what is lost under each configuration and fault."),
@@ -81,7 +84,7 @@ RENAMED: Final = {
 """Maps a command name to its old option names, which still work with a warning, and the new ones."""
 
 _TOOL_FAILED: Final = 4
-"""Equal to `mqproof.report.model.Exit`, which is not imported so that a broker starts fast."""
+"""The exit code `Exit.TOOL`. `mqproof.report.model` is not imported, so that a broker starts fast."""
 
 _EPILOG: Final = (
     "Exit codes: 0 held; 1 violated; 2 wrong use or bad input; 3 inconclusive; 4 a tool or mqproof failed; "

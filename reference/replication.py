@@ -681,7 +681,7 @@ def sync_acked_durable(config: Config, state: State) -> bool:
 
 
 def no_acked_lost(config: Config, state: State) -> bool:
-    """DELIV-1 NoAckedLost: one of the two has it, and the consumer has not passed it."""
+    """DELIV-1 NoAckedLost: a broker has each acknowledged message, and the consumer has not passed it."""
     acked = tuple(_answered(config, state, "SEND_OK"))
     if not acked or not covered(state):
         return True

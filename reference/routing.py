@@ -86,7 +86,7 @@ class Config:
 # Tables and routes. A permission is none (no such queue), read, or write (read and write).
 
 Permissions = tuple[str, ...]
-"""By broker name, in the configuration's order, like Members and Publish."""
+"""The permission of each broker name, in the configuration's order. Members and Publish have the same."""
 Members = tuple[frozenset[int], ...]
 Publish = tuple[bool, ...]
 

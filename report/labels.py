@@ -35,7 +35,7 @@ class Spot:
 
     x: float
     y: float
-    """Of the base line."""
+    """The y of the base line."""
     anchor: str = "start"
     """Which part of the text is at x: start, middle or end."""
 

@@ -118,8 +118,10 @@ TESTED_TOGETHER: Final[dict[str, tuple[str, ...]]] = {
         "tests/impl/broker/test_elected_role.py",
     ),
     "impl/store": ("tests/impl/store/test_rules.py",),
+    "impl/store/files": ("tests/impl/store/test_rules.py",),
     # Models are compared with TLC's state graph, and their properties are proved: one test each.
-    "reference": ("tests/reference/test_equiv.py", "tests/package/test_extras.py"),
+    "reference": ("tests/reference/equivalence/test_equiv.py", "tests/package/test_extras.py"),
+    "reference/commands": ("tests/package/test_extras.py",),
     "reference/explorer": (
         "tests/reference/explorer/test_fingerprint.py",
         "tests/reference/explorer/test_parallel.py",

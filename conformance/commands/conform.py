@@ -222,7 +222,7 @@ def _conducted(options: "RunOptions", names: list[str], *, named: bool) -> "list
 
 
 def _no_target(parts: "list[Part]", target: str) -> str:
-    """Return why no suite has such a target: one reason is enough, but each suite has its own mutants."""
+    """Return why no suite has the target: the first suite's reason, or the mutants of a similar name."""
     from mqproof.conformance.engine.targets import MUTANT, UnknownMutantError
 
     refusals = [part.refusal for part in parts if isinstance(part.refusal, UnknownMutantError)]

@@ -55,7 +55,7 @@ class Replays:
 
 @dataclass(frozen=True)
 class ResultFiles:
-    """The files for the result, and the counterexample that is replayed instead."""
+    """The options that name files for the result."""
 
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON to this file.")

@@ -9,7 +9,7 @@ from mqproof.conformance.behaviours.subject import DeviationError
 from mqproof.conformance.crash_images.store_images import Recovered, first_crash, recover_each
 from mqproof.conformance.subjects.stepped_pair import TOPIC, Node, SteppedPair
 from mqproof.impl.runtime.simulated_disk import Image, SimulatedDisk
-from mqproof.impl.store import record
+from mqproof.impl.store.files import record
 
 CRASH = "SystemCrash"
 

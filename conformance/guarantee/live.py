@@ -64,9 +64,10 @@ def live_through(
 def live_through_all(
     decided: Matrix, faults: Mapping[str, str], runs: int = RUNS, workers: int = 1
 ) -> Iterator[Lived]:
-    """Yield the results of every possible entry in the matrix's order, as soon as they are available.
+    """Yield the results of the entries of the guarantee matrix, in its order, each as soon as it is known.
 
-    `faults` may select a column by `fault`.
+    If `faults` has the key `fault`, only the entries with this fault are run. Entries that cannot occur are
+    left out.
     """
     chosen = [
         (entry, outcome, decided.counterexamples.get(entry), runs)

@@ -29,8 +29,8 @@ from mqproof.impl.runtime.simulated_disk import Image, SimulatedDisk
 from mqproof.impl.runtime.simulated_internet import Link, SimulatedInternet
 from mqproof.impl.runtime.simulated_loop import SimulatedClock, SimulatedLoop
 from mqproof.impl.store.config import FlushMode, StoreConfig
+from mqproof.impl.store.files.record import decode, peek
 from mqproof.impl.store.message_store import MessageStore
-from mqproof.impl.store.record import decode, peek
 from mqproof.spec.events import Event, Kind
 
 T = TypeVar("T")

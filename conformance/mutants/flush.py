@@ -6,11 +6,12 @@ from typing import Any, Final
 from mqproof.conformance.mutants.mutant import Mutant
 from mqproof.impl.broker.broker import Broker
 from mqproof.impl.broker.state.offsets import OffsetTable
-from mqproof.impl.store import reader, record, recovery
+from mqproof.impl.store import reader, recovery
 from mqproof.impl.store.appender import Appender
-from mqproof.impl.store.commit_log import CommitLog
-from mqproof.impl.store.consume_queue import ConsumeQueue
 from mqproof.impl.store.errors import StoreError
+from mqproof.impl.store.files import record
+from mqproof.impl.store.files.commit_log import CommitLog
+from mqproof.impl.store.files.consume_queue import ConsumeQueue
 from mqproof.impl.store.flush import FlushRound, LogFlusher
 from mqproof.impl.store.message_store import MessageStore
 from mqproof.impl.store.recovery import Parts
@@ -196,7 +197,7 @@ MUTANTS: Final[dict[str, Mutant]] = {
             "torn-text-accepted",
             "a record with torn properties counts as complete",
             "FLUSH-5",
-            "mqproof.impl.store.record:text_is_whole",
+            "mqproof.impl.store.files.record:text_is_whole",
             _any_text,
         ),
         Mutant(

@@ -17,8 +17,8 @@ from mqproof.impl.remoting.codes import ResponseCode
 from mqproof.impl.remoting.message import ORIGIN_MESSAGE_ID, RETRY_TOPIC, Message, StoredMessage
 from mqproof.impl.remoting.request_handler import RefusedError
 from mqproof.impl.store import delay
-from mqproof.impl.store.consume_queue import Unit
 from mqproof.impl.store.delay import SCHEDULE_TOPIC
+from mqproof.impl.store.files.consume_queue import Unit
 
 _again, _is_given_up, _find = retries._again, retries.is_given_up, retries._find
 _message, _unit_code = DelayedDelivery._message, delay.unit_code

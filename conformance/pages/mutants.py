@@ -1,7 +1,7 @@
 """Writes docs/reference/conformance/mutants.md: the result for each mutant of the implementation, by suite.
 
 `python -m mqproof.conformance.pages.mutants [NAME...]` runs all mutants, or the named ones. It writes the
-page and its data, mutants.json. Seconds are measured on that machine.
+page and its data, mutants.json. The seconds are those of the machine on which the mutants ran.
 """
 
 import sys

@@ -63,7 +63,7 @@ class Played:
     became: Became
     """The worst fate of a message."""
     message: str
-    """The message with this fate."""
+    """The message whose fate is `became`."""
     send_result: str
     """The result that its sender received: a status, silence for a oneway send, or an error."""
 

@@ -40,7 +40,7 @@ from mqproof.impl.remoting.message import UNIQUE_KEY, Message
 from mqproof.impl.runtime.network import SimulatedNetwork
 from mqproof.impl.runtime.runtime import Runtime, simulated
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop
-from mqproof.impl.store import record
+from mqproof.impl.store.files import record
 from mqproof.reference.order_lock import NO_MEMBER, Config
 
 T = TypeVar("T")

@@ -19,11 +19,11 @@ from mqproof.impl.runtime.network import SimulatedNetwork
 from mqproof.impl.runtime.runtime import Runtime
 from mqproof.impl.runtime.simulated_disk import Image, SimulatedDisk
 from mqproof.impl.runtime.simulated_loop import ManualClock, SimulatedLoop
-from mqproof.impl.store import record
 from mqproof.impl.store.config import FlushMode, StoreConfig
 from mqproof.impl.store.dispatch import Appended
 from mqproof.impl.store.errors import StoreError
-from mqproof.impl.store.layout import Layout
+from mqproof.impl.store.files import record
+from mqproof.impl.store.files.layout import Layout
 from mqproof.impl.store.message_store import MessageStore
 from mqproof.impl.store.results import GetStatus, PutStatus
 

@@ -23,7 +23,7 @@ from mqproof.impl.client.model import Sent as Stored
 from mqproof.impl.remoting.message import StoredMessage
 from mqproof.impl.replication.config import Role
 from mqproof.impl.store.config import FlushMode
-from mqproof.impl.store.record import RecordError, decode
+from mqproof.impl.store.files.record import RecordError, decode
 
 GROUP: Final = "G"
 RESERVED_MS: Final = 10_000
@@ -127,7 +127,7 @@ class Witness:
         self._logs: list[LogsSeen] = []
         self._reads: list[ReadsSeen] = []
         self._slave_offsets: dict[tuple[int, str, int], SlaveOffsets] = {}
-        """Keyed by life of the slave, topic and queue."""
+        """The offsets observed at the slave, keyed by its life, the topic and the queue."""
         self._known: set[str] = set()
         self._held: set[str] = set()
         self._last_log: frozenset[str] = frozenset()
@@ -135,7 +135,7 @@ class Witness:
         self._lost: set[str] = set()
         """The messages that were in the master's log before a crash and not after it."""
         self._leadership: tuple[str, int, int] | None = None
-        """For a group: its master, and that master's life and term."""
+        """The master of a DLedger group, with its life and its term."""
         self._forked = False
         self._caught_up: bool | None = None
         self._promised: dict[str, Place] = {}

@@ -19,7 +19,7 @@ from mqproof.impl.replication.client import SlaveClient
 from mqproof.impl.replication.follow import Follow
 from mqproof.impl.replication.stream import write_position
 from mqproof.impl.replication.waits import ReplicaWaits
-from mqproof.impl.store.commit_log import CommitLog
+from mqproof.impl.store.files.commit_log import CommitLog
 from mqproof.impl.store.results import PutStatus
 from mqproof.spec import catalogue
 
@@ -175,7 +175,7 @@ MUTANTS: Final = (
         "DeletedTopicComesBack",
         "recovery dispatches the records of a deleted topic again",
         "QueueOffsetsDense",
-        "store.deleted_topics:DeletedTopics.has",
+        "store.files.deleted_topics:DeletedTopics.has",
         lambda *_: False,
     ),
     _mutant(

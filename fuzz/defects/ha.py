@@ -60,14 +60,14 @@ MUTANTS: Final = (
         "DamagedBodyReplicated",
         "a slave keeps a record whose body is damaged",
         "KeepsWholeRecords",
-        "store.record:body_is_whole",
+        "store.files.record:body_is_whole",
         _take_any,
     ),
     _mutant(
         "RecordOfAnotherPlace",
         "a slave keeps a record that names another position",
         "KeepsWholeRecords",
-        "store.record:stands_where_it_says",
+        "store.files.record:stands_where_it_says",
         _take_any,
     ),
     _mutant(

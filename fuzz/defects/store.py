@@ -5,13 +5,13 @@ from typing import Any, Final
 
 from mqproof.fuzz.defects.defect import Mutant
 from mqproof.impl.store.appender import Appender
-from mqproof.impl.store.checkpoint import Checkpoint
-from mqproof.impl.store.commit_log import CommitLog
-from mqproof.impl.store.consume_queue import ConsumeQueue, Unit
 from mqproof.impl.store.errors import StoreError
+from mqproof.impl.store.files.checkpoint import Checkpoint
+from mqproof.impl.store.files.commit_log import CommitLog
+from mqproof.impl.store.files.consume_queue import ConsumeQueue, Unit
+from mqproof.impl.store.files.segments import SegmentedFile
 from mqproof.impl.store.flush import LogFlusher
 from mqproof.impl.store.queue_flush import CheckpointWriter
-from mqproof.impl.store.segments import SegmentedFile
 
 _load_segments = SegmentedFile.load
 _put_unit = ConsumeQueue.put
@@ -100,21 +100,21 @@ MUTANTS: Final = (
         "ChecksumIgnored",
         "recovery does not check the body's checksum",
         "RecoveredPrefix",
-        "record:body_is_whole",
+        "files.record:body_is_whole",
         _always,
     ),
     _mutant(
         "TornTextKept",
         "recovery keeps a record whose properties were torn",
         "RecoveredPrefix",
-        "record:text_is_whole",
+        "files.record:text_is_whole",
         _always,
     ),
     _mutant(
         "PositionIgnored",
         "recovery accepts a record that was written for another position",
         "RecoveredPrefix",
-        "record:stands_where_it_says",
+        "files.record:stands_where_it_says",
         _always,
     ),
     _mutant(
@@ -170,14 +170,14 @@ MUTANTS: Final = (
         "IndexNotRepaired",
         "after a crash, the slots of the index are not checked",
         "IndexRebuildable",
-        "index_file:IndexFile.repair",
+        "files.index_file:IndexFile.repair",
         _nothing,
     ),
     _mutant(
         "RefusalWithoutPlace",
         "damaged files are refused with an error that does not name the file",
         "DamageRefusedByName",
-        "segments:SegmentedFile.load",
+        "files.segments:SegmentedFile.load",
         _refuse_without_place,
     ),
     _mutant(
@@ -191,7 +191,7 @@ MUTANTS: Final = (
         "EntriesAlwaysWritten",
         "recovery writes queue entries that already exist",
         "RecoveryIdempotent",
-        "consume_queue:ConsumeQueue.put",
+        "files.consume_queue:ConsumeQueue.put",
         _always_write_unit,
     ),
 )

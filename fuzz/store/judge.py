@@ -11,7 +11,7 @@ from typing import Final
 
 from mqproof.fuzz.store.simulated_store import LOG_SEGMENT_BYTES, QUEUES, Appended
 from mqproof.fuzz.target import Finding
-from mqproof.impl.store import record
+from mqproof.impl.store.files import record
 from mqproof.impl.store.message_store import MessageStore
 
 

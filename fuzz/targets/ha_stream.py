@@ -21,7 +21,7 @@ from mqproof.impl.replication.feed import Feed
 from mqproof.impl.replication.follow import DivergedError, Follow
 from mqproof.impl.replication.stream import StreamError, Transfer, write_position, write_transfer
 from mqproof.impl.runtime.network import Address
-from mqproof.impl.store import record
+from mqproof.impl.store.files import record
 
 SEGMENT_BYTES: Final = 1024
 RECORD_BYTES_MAX: Final = 600

@@ -23,10 +23,10 @@ from mqproof.impl.runtime.disk import write_durably
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address
 from mqproof.impl.runtime.runtime import Runtime
-from mqproof.impl.store import record
 from mqproof.impl.store.base import Store
-from mqproof.impl.store.consume_queue import Unit
 from mqproof.impl.store.delay import SCHEDULE_TOPIC, due
+from mqproof.impl.store.files import record
+from mqproof.impl.store.files.consume_queue import Unit
 from mqproof.impl.store.results import PERHAPS_STORED, PutStatus
 from mqproof.spec.events import Kind
 

@@ -14,8 +14,8 @@ from mqproof.impl.replication.server import MasterServer
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address
 from mqproof.impl.runtime.runtime import Runtime
-from mqproof.impl.store import record
 from mqproof.impl.store.base import Store
+from mqproof.impl.store.files import record
 from mqproof.impl.store.message_store import MessageStore
 
 REFUSAL: Final = "this broker is a slave"

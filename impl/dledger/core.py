@@ -201,7 +201,7 @@ class Core:
     # -- internals
 
     def _expire(self, now: float) -> None:
-        """Step down first if the leadership has expired: the process may have been paused for long."""
+        """Step down if the leadership has expired, before anything else: the process may have been paused."""
         if self.state.role is Role.LEADER and not self._election.leads(now):
             self._election.tick(now)
 

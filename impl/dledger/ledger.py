@@ -15,7 +15,7 @@ from mqproof.impl.dledger.rpc_bodies import NO_INDEX, Entry
 from mqproof.impl.dledger.terms import Terms
 from mqproof.impl.runtime.disk import Disk
 from mqproof.impl.store.errors import StoreError
-from mqproof.impl.store.segments import Removal, SegmentedFile, Unsynced, sync_all
+from mqproof.impl.store.files.segments import Removal, SegmentedFile, Unsynced, sync_all
 
 _WALKED_SEGMENTS: Final = 3
 _IN_DOUBT_BYTES: Final = 64 << 20

@@ -12,10 +12,10 @@ from mqproof.impl.dledger import entry_format
 from mqproof.impl.dledger.entry_format import FILLER_BYTES, HEADER_BYTES, EntryError
 from mqproof.impl.dledger.rpc_bodies import NO_OP, Entry
 from mqproof.impl.remoting.message import StoredMessage
-from mqproof.impl.store import record
-from mqproof.impl.store.commit_log import CommitLog
-from mqproof.impl.store.record import RecordError
-from mqproof.impl.store.segments import SegmentedFile
+from mqproof.impl.store.files import record
+from mqproof.impl.store.files.commit_log import CommitLog
+from mqproof.impl.store.files.record import RecordError
+from mqproof.impl.store.files.segments import SegmentedFile
 
 _log = logging.getLogger(__name__)
 

@@ -24,14 +24,14 @@ from mqproof.impl.remoting.message import Message, offset_message_id
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address
 from mqproof.impl.runtime.runtime import Runtime
-from mqproof.impl.store import record
 from mqproof.impl.store.appender import encode
 from mqproof.impl.store.background import BackgroundTasks
 from mqproof.impl.store.base import Store
 from mqproof.impl.store.config import StoreConfig
-from mqproof.impl.store.consume_queue import QueueGapError, QueueKey
 from mqproof.impl.store.dispatch import appended_record, emit_append, takes_queue_offset
 from mqproof.impl.store.errors import StoreError
+from mqproof.impl.store.files import record
+from mqproof.impl.store.files.consume_queue import QueueGapError, QueueKey
 from mqproof.impl.store.group_commit import Done
 from mqproof.impl.store.recovery import Parts, choose_start, cut_queue, recover_queues
 from mqproof.impl.store.results import PutResult, PutStatus, Recovery

@@ -216,9 +216,9 @@ class Leading:
         self._compare_from(follower, max(0, back))
 
     def _lacks(self, member: str, follower: _Progress) -> None:
-        """Record that no entry can be sent to the follower that would fit its log.
+        """Record that the leader no longer has the entries that would continue the follower's log.
 
-        It is asked again later, because an operator may have repaired it.
+        The follower is asked again later, because an operator may have repaired it.
         """
         if not follower.is_lost:
             follower.is_lost = True

@@ -9,9 +9,9 @@ from mqproof.impl.dledger import entry_format
 from mqproof.impl.dledger.entry_format import HEADER_BYTES
 from mqproof.impl.examine.directory import LedgerFiles, StoreDirectory
 from mqproof.impl.remoting.bodies import TopicConfigs
-from mqproof.impl.store import record
-from mqproof.impl.store.commit_log import CommitLog
 from mqproof.impl.store.errors import StoreError
+from mqproof.impl.store.files import record
+from mqproof.impl.store.files.commit_log import CommitLog
 
 
 class Segment(msgspec.Struct, frozen=True):

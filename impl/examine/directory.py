@@ -10,15 +10,15 @@ from mqproof.impl.dledger import ballot_file, entry_format
 from mqproof.impl.dledger.changes import Ballot
 from mqproof.impl.dledger.ledger_log import LedgerLog
 from mqproof.impl.runtime.disk import Disk, File
-from mqproof.impl.store import record
-from mqproof.impl.store.checkpoint import Checkpoint, read_checkpoint
-from mqproof.impl.store.commit_log import CommitLog
 from mqproof.impl.store.config import QUEUE_UNIT_BYTES
-from mqproof.impl.store.consume_queue import ConsumeQueue, QueueKey
 from mqproof.impl.store.errors import StoreError
-from mqproof.impl.store.index_file import HEADER_BYTES, Header, IndexFile, IndexShape, read_header
-from mqproof.impl.store.layout import Layout
-from mqproof.impl.store.segments import SegmentedFile
+from mqproof.impl.store.files import record
+from mqproof.impl.store.files.checkpoint import Checkpoint, read_checkpoint
+from mqproof.impl.store.files.commit_log import CommitLog
+from mqproof.impl.store.files.consume_queue import ConsumeQueue, QueueKey
+from mqproof.impl.store.files.index_file import HEADER_BYTES, Header, IndexFile, IndexShape, read_header
+from mqproof.impl.store.files.layout import Layout
+from mqproof.impl.store.files.segments import SegmentedFile
 
 _SLOT_BYTES: Final = 4
 _ENTRY_BYTES: Final = 20

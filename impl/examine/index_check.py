@@ -8,8 +8,8 @@ from mqproof.impl.examine.directory import StoreDirectory
 from mqproof.impl.examine.verdict import Verdict
 from mqproof.impl.remoting.message import TAGS, StoredMessage
 from mqproof.impl.store.dispatch import index_keys
-from mqproof.impl.store.index import key_hash
-from mqproof.impl.store.index_file import Entry, IndexFile
+from mqproof.impl.store.files.index import key_hash
+from mqproof.impl.store.files.index_file import Entry, IndexFile
 
 
 class IndexCheck:

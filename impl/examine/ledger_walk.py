@@ -13,10 +13,10 @@ from mqproof.impl.dledger.rpc_bodies import NO_OP, Entry
 from mqproof.impl.examine.directory import LedgerFiles, StoreDirectory
 from mqproof.impl.examine.verdict import Runs, Verdict, span
 from mqproof.impl.remoting.message import StoredMessage
-from mqproof.impl.store import record
-from mqproof.impl.store.consume_queue import ConsumeQueue
 from mqproof.impl.store.errors import StoreError
-from mqproof.impl.store.record import RecordError
+from mqproof.impl.store.files import record
+from mqproof.impl.store.files.consume_queue import ConsumeQueue
+from mqproof.impl.store.files.record import RecordError
 
 _WALKED_SEGMENTS: Final = 3
 """The number of last data segments that a start walks, and whose index it writes again."""

@@ -6,8 +6,8 @@ from typing import Final
 from mqproof.impl.examine.directory import StoreDirectory
 from mqproof.impl.examine.verdict import Verdict
 from mqproof.impl.remoting.message import StoredMessage
-from mqproof.impl.store import record
-from mqproof.impl.store.record import RecordError
+from mqproof.impl.store.files import record
+from mqproof.impl.store.files.record import RecordError
 
 _ZERO_READ: Final = 1 << 20
 

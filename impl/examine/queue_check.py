@@ -8,10 +8,10 @@ from mqproof.impl.examine.contents import topics
 from mqproof.impl.examine.directory import StoreDirectory
 from mqproof.impl.examine.verdict import Runs, Verdict, span
 from mqproof.impl.remoting.message import TAGS, StoredMessage, tags_code
-from mqproof.impl.store.consume_queue import ConsumeQueue, QueueKey, Unit
 from mqproof.impl.store.delay import SCHEDULE_TOPIC
-from mqproof.impl.store.deleted_topics import DeletedTopics
 from mqproof.impl.store.errors import StoreError
+from mqproof.impl.store.files.consume_queue import ConsumeQueue, QueueKey, Unit
+from mqproof.impl.store.files.deleted_topics import DeletedTopics
 from mqproof.impl.store.recovery import points_at_its_record
 
 _UNITS_READ: Final = 1000

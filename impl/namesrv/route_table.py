@@ -75,11 +75,11 @@ class RouteTable:
     def __init__(self, bounds: Bounds | None = None) -> None:
         self._bounds = bounds or Bounds()
         self._live: dict[tuple[str, str], LiveBroker] = {}
-        """Keyed by cluster and address."""
+        """The live brokers, keyed by cluster and address."""
         self._brokers: dict[str, BrokerData] = {}
-        """Keyed by broker name."""
+        """The broker table, keyed by broker name."""
         self._queues: dict[str, dict[str, QueueData]] = {}
-        """Keyed by topic, then broker name."""
+        """The queue table, keyed by topic and then by broker name."""
 
     # Registration and removal of brokers.
 

@@ -243,7 +243,7 @@ class QueryMessageRequest(Header):
     key: str
     max_num: Int
     begin_timestamp: Long
-    """Milliseconds, as stored."""
+    """The earliest store time of the messages, in milliseconds."""
     end_timestamp: Long
 
 

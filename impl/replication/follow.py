@@ -12,8 +12,8 @@ from mqproof.impl.remoting.message import StoredMessage
 from mqproof.impl.replication import rules
 from mqproof.impl.replication.config import LogCheck
 from mqproof.impl.replication.stream import StreamError, Transfer, read_transfer, write_position
-from mqproof.impl.store import record
-from mqproof.impl.store.record import RecordError
+from mqproof.impl.store.files import record
+from mqproof.impl.store.files.record import RecordError
 
 
 class DivergedError(Exception):

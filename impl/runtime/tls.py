@@ -30,9 +30,9 @@ class TlsMode(StrEnum):
 
     DISABLED = "disabled"
     PERMISSIVE = "permissive"
-    """With TLS or without."""
+    """Connections with TLS and without."""
     ENFORCING = "enforcing"
-    """With TLS only."""
+    """Connections with TLS only."""
 
 
 @dataclass(frozen=True, slots=True)

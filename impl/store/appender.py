@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from mqproof.impl.remoting.message import UNIQUE_KEY, Message, offset_message_id
 from mqproof.impl.runtime.clock import Clock, now_ms
 from mqproof.impl.runtime.event_log import EventLog
-from mqproof.impl.store import record
-from mqproof.impl.store.commit_log import CommitLog
 from mqproof.impl.store.config import StoreConfig
-from mqproof.impl.store.consume_queue import ConsumeQueues, QueueKey
 from mqproof.impl.store.delay import unit_code
 from mqproof.impl.store.dispatch import Appended, Dispatcher, emit_append, index_keys, takes_queue_offset
+from mqproof.impl.store.files import record
+from mqproof.impl.store.files.commit_log import CommitLog
+from mqproof.impl.store.files.consume_queue import ConsumeQueues, QueueKey
 
 
 class Appender:

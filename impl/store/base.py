@@ -14,19 +14,19 @@ from mqproof.impl.runtime.clock import now_ms
 from mqproof.impl.runtime.disk import Lock, LockedError
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.runtime import Runtime
-from mqproof.impl.store import layout, record
-from mqproof.impl.store.checkpoint import read_checkpoint
-from mqproof.impl.store.commit_log import CommitLog
 from mqproof.impl.store.config import StoreConfig
-from mqproof.impl.store.consume_queue import ConsumeQueues, QueueGapError, Unit
-from mqproof.impl.store.deleted_topics import DeletedTopics
 from mqproof.impl.store.dispatch import Appended, Dispatcher
 from mqproof.impl.store.errors import StoreError
 from mqproof.impl.store.expiry import Cleaner
+from mqproof.impl.store.files import layout, record
+from mqproof.impl.store.files.checkpoint import read_checkpoint
+from mqproof.impl.store.files.commit_log import CommitLog
+from mqproof.impl.store.files.consume_queue import ConsumeQueues, QueueGapError, Unit
+from mqproof.impl.store.files.deleted_topics import DeletedTopics
+from mqproof.impl.store.files.index import Index
+from mqproof.impl.store.files.index_file import Header, IndexShape
+from mqproof.impl.store.files.layout import Layout
 from mqproof.impl.store.group_commit import Done
-from mqproof.impl.store.index import Index
-from mqproof.impl.store.index_file import Header, IndexShape
-from mqproof.impl.store.layout import Layout
 from mqproof.impl.store.queue_flush import CheckpointWriter, IndexFlusher, QueueFlusher
 from mqproof.impl.store.reader import find_records, read_messages
 from mqproof.impl.store.recovery import Parts
@@ -202,7 +202,8 @@ class Store(ABC):
     def load(self, role: str | None = None) -> Recovery:
         """Lock the directory, recover its content, and make it readable.
 
-        `role` is brokerRole for the event log. A master without slaves logs it nowhere else.
+        `role` is the brokerRole that the event of the recovery reports. A master without slaves reports
+        its role in no other event.
 
         Raises:
             StoreError: another process has the directory (nothing was changed), a file that does not belong

@@ -19,9 +19,9 @@ from mqproof.impl.remoting.message import (
     StoredMessage,
 )
 from mqproof.impl.runtime.event_log import EventLog
-from mqproof.impl.store.consume_queue import ConsumeQueues, QueueKey, Unit
 from mqproof.impl.store.delay import SCHEDULE_TOPIC, unit_code
-from mqproof.impl.store.index import Index
+from mqproof.impl.store.files.consume_queue import ConsumeQueues, QueueKey, Unit
+from mqproof.impl.store.files.index import Index
 from mqproof.spec.events import Kind
 
 

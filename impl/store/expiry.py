@@ -12,11 +12,11 @@ from typing import Final
 from mqproof.impl.runtime.clock import local_hour
 from mqproof.impl.runtime.disk import Disk
 from mqproof.impl.runtime.runtime import Offload
-from mqproof.impl.store.commit_log import CommitLog
 from mqproof.impl.store.config import StoreConfig
-from mqproof.impl.store.consume_queue import ConsumeQueues
-from mqproof.impl.store.index import Index
-from mqproof.impl.store.segments import Removal
+from mqproof.impl.store.files.commit_log import CommitLog
+from mqproof.impl.store.files.consume_queue import ConsumeQueues
+from mqproof.impl.store.files.index import Index
+from mqproof.impl.store.files.segments import Removal
 
 _SEGMENTS_A_ROUND: Final = 10
 

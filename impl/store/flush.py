@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.runtime import Offload
-from mqproof.impl.store.commit_log import CommitLog
-from mqproof.impl.store.segments import Unsynced
+from mqproof.impl.store.files.commit_log import CommitLog
+from mqproof.impl.store.files.segments import Unsynced
 from mqproof.spec.events import Kind
 
 

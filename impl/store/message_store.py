@@ -16,17 +16,17 @@ from mqproof.impl.store import group_commit, results
 from mqproof.impl.store.appender import Appender
 from mqproof.impl.store.background import BackgroundTasks
 from mqproof.impl.store.base import Store
-from mqproof.impl.store.commit_log import CommitLog
 from mqproof.impl.store.config import FlushMode, StoreConfig
-from mqproof.impl.store.consume_queue import QueueGapError
 from mqproof.impl.store.dispatch import Appended, appended_record, emit_append
 from mqproof.impl.store.errors import StoreError
+from mqproof.impl.store.files.commit_log import CommitLog
+from mqproof.impl.store.files.consume_queue import QueueGapError
+from mqproof.impl.store.files.layout import Layout
+from mqproof.impl.store.files.segments import SegmentedFile
 from mqproof.impl.store.flush import LogFlusher
 from mqproof.impl.store.group_commit import Done, Put, answer
-from mqproof.impl.store.layout import Layout
 from mqproof.impl.store.recovery import Parts, recover
 from mqproof.impl.store.results import PutResult, PutStatus, Recovery
-from mqproof.impl.store.segments import SegmentedFile
 
 _REASONS: Final = {
     PutStatus.FLUSH_DISK_TIMEOUT: "flush timed out",

@@ -11,12 +11,12 @@ from dataclasses import replace
 from mqproof.impl.runtime.disk import Disk
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.runtime import Offload
-from mqproof.impl.store.checkpoint import DISTRUST, Checkpoint, QueueCount, write_checkpoint
-from mqproof.impl.store.commit_log import CommitLog
-from mqproof.impl.store.consume_queue import ConsumeQueues
 from mqproof.impl.store.dispatch import Dispatcher
-from mqproof.impl.store.index import Index, IndexState
-from mqproof.impl.store.segments import sync_all
+from mqproof.impl.store.files.checkpoint import DISTRUST, Checkpoint, QueueCount, write_checkpoint
+from mqproof.impl.store.files.commit_log import CommitLog
+from mqproof.impl.store.files.consume_queue import ConsumeQueues
+from mqproof.impl.store.files.index import Index, IndexState
+from mqproof.impl.store.files.segments import sync_all
 from mqproof.spec.events import Kind
 
 

@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
 from mqproof.impl.remoting.message import StoredMessage
-from mqproof.impl.store import record
-from mqproof.impl.store.commit_log import CommitLog
-from mqproof.impl.store.consume_queue import ConsumeQueue
 from mqproof.impl.store.dispatch import index_keys
+from mqproof.impl.store.files import record
+from mqproof.impl.store.files.commit_log import CommitLog
+from mqproof.impl.store.files.consume_queue import ConsumeQueue
 from mqproof.impl.store.results import GetResult, GetStatus
 
 _UNITS_LOOKED_AT: Final = 800

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 
 from mqproof.impl.remoting.message import StoredMessage
 from mqproof.impl.runtime.event_log import EventLog
-from mqproof.impl.store import record
-from mqproof.impl.store.checkpoint import Checkpoint, QueueCount
-from mqproof.impl.store.commit_log import CommitLog
 from mqproof.impl.store.config import StoreConfig
-from mqproof.impl.store.consume_queue import ConsumeQueue, ConsumeQueues, QueueGapError, QueueKey, Unit
-from mqproof.impl.store.deleted_topics import DeletedTopics
 from mqproof.impl.store.dispatch import Appended, Dispatcher, appended_record, emit_append
 from mqproof.impl.store.errors import StoreError
-from mqproof.impl.store.index import Index
+from mqproof.impl.store.files import record
+from mqproof.impl.store.files.checkpoint import Checkpoint, QueueCount
+from mqproof.impl.store.files.commit_log import CommitLog
+from mqproof.impl.store.files.consume_queue import ConsumeQueue, ConsumeQueues, QueueGapError, QueueKey, Unit
+from mqproof.impl.store.files.deleted_topics import DeletedTopics
+from mqproof.impl.store.files.index import Index
 from mqproof.impl.store.results import Recovery
 from mqproof.spec.events import Kind
 
@@ -304,9 +304,11 @@ def _is_deleted(stored: StoredMessage, deleted: DeletedTopics, births: dict[Queu
 
 
 def _make_room(parts: Parts, appended: Appended, *, is_oldest: bool) -> None:
-    """Prepare a queue for its first record, if its entries do not reach it and none is missing.
+    """Clear a queue whose entries do not adjoin this record, so that it begins with the record.
 
-    The queue then begins with this record. `is_oldest` means that the log no longer has earlier records.
+    This is done if the first files of the queue are missing, and if the log no longer has the records of the
+    entries between. `is_oldest` means that older segments of the log were deleted, so that this is the oldest
+    record of the queue.
     """
     offset = appended.queue_offset
     queue = parts.queues.find_or_make(appended.topic, appended.queue_id)

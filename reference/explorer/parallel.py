@@ -258,9 +258,10 @@ class _Worker(Generic[ConfigT, StateT]):
         self.kind = type(model.initial(config)[0])
         self.steps = model.under(config)
         self.links: dict[StateT, int] = {}
-        """As in an Exploration, with a global number for the parent.
+        """The links of an Exploration, but parents have global numbers.
 
-        It is the number at its owner, times `workers`, plus the owner.
+        A global number is the state's number in the process that owns it, times `workers`, plus the number of
+        that process.
         """
         self.labels: dict[Label, int] = {}
         self.taken = dict.fromkeys(model.actions, 0)

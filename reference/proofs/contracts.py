@@ -10,8 +10,9 @@ from itertools import pairwise, product
 from types import ModuleType
 from typing import Any, Final
 
-from mqproof.reference import allocation, delay, election, offsets, queue_choice, routing
-from mqproof.reference.allocation import Queue
+from mqproof.reference import election, queue_choice, routing
+from mqproof.reference.rules import allocation, delay, offsets
+from mqproof.reference.rules.allocation import Queue
 
 QUEUES_MAX: Final = 5
 CONSUMERS_MAX: Final = 3

@@ -604,7 +604,7 @@ def accepted_is_voted(scope: Scope, s: State) -> Term:
 def a_leader_was_elected(scope: Scope, s: State) -> Term:
     """A leader was elected by a quorum that includes its own vote.
 
-    Its term's log ends with an entry of its own.
+    The log of its term is not empty, and its last entry has that term.
     """
 
     def elected(t: Term, n: Term) -> Term:

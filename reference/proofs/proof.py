@@ -92,10 +92,11 @@ class Counterexample:
     """
 
     before: Mapping[str, Any]
+    """The state before the step, as `variables.shape` returns it."""
     action: str
     parameters: tuple[Any, ...]
     after: Mapping[str, Any]
-    """The shapes of the states."""
+    """The state after the step, in the same form; empty if the obligation is not about a step."""
 
 
 @dataclass(frozen=True, slots=True)

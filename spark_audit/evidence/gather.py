@@ -144,7 +144,7 @@ class _Ambiguous:
     judged: DataFrame
     ambiguous: DataFrame
     rows: EventLog
-    """Their events, possibly with others."""
+    """The events of these messages, possibly with others."""
 
 
 def _select_ambiguous(
@@ -204,7 +204,7 @@ class _Traffic:
     """Maps a topic to the groups that read it."""
     topics: frozenset[str | None]
     roles: int
-    """As in sums.Known."""
+    """The number of recorded roles, as in sums.Known."""
 
     @property
     def readers_table(self) -> pa.Table:

@@ -48,7 +48,7 @@ class Evidence:
     failure_events: DataFrame
     """The events of the messages whose consumption failed or that became dead letters."""
     runs: DataFrame
-    """The runs that tasks found: rows in which each is the next one of its sequence (sequences.py)."""
+    """The runs found by tasks: stretches of rows, each the successor of the one before it (sequences.py)."""
     steps: DataFrame
     """The deliveries and commits that do not follow the previous one of their sequence."""
     spans: DataFrame

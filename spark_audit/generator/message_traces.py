@@ -8,7 +8,7 @@ from typing import Final
 
 from mqproof.impl.client.messages.compression import deflated
 from mqproof.impl.remoting.message import Message
-from mqproof.impl.store import record
+from mqproof.impl.store.files import record
 
 TOPIC: Final = "RMQ_SYS_TRACE_TOPIC"
 GROUP: Final = "readers"
@@ -27,7 +27,7 @@ SHOWN: Final[dict[str, dict[str, int]]] = {
     },
     "DELIV-9": {"traced_transactions": 3, "rolled_back_and_visible": 1},
 }  # fmt: skip
-"""Counts that an audit must report: the bounds for lossy facts, and the one violation."""
+"""Counts that an audit must report, by invariant. Traces may lack records, so most counts are bounds."""
 ABORTED: Final = "m_aborted"
 """Rolled back, but delivered."""
 

@@ -17,9 +17,9 @@ from mqproof.impl.dledger import entry_format
 from mqproof.impl.dledger.entry_format import HEADER_BYTES
 from mqproof.impl.dledger.rpc_bodies import NO_OP, NORMAL
 from mqproof.impl.remoting.message import Message
-from mqproof.impl.store import record
-from mqproof.impl.store.index import key_hash
-from mqproof.impl.store.index_file import Header
+from mqproof.impl.store.files import record
+from mqproof.impl.store.files.index import key_hash
+from mqproof.impl.store.files.index_file import Header
 
 BROKER: Final = "broker-s"
 SLAVE: Final = "broker-s:1"

@@ -38,7 +38,7 @@ class IncrementalRun:
     folder: Path
     late_us: int = LATE_US
     carried: CarriedState | None = None
-    """None in the first run."""
+    """The state that the previous run left; None in the first run."""
     forget_us: int = FORGET_US
     """A client without events for this long is no longer remembered; nor is a group without other clients."""
     is_replay: bool = False

@@ -132,7 +132,7 @@ def of_partition(partition: Partition, plan: BucketPlan) -> Iterator[pa.RecordBa
 
 
 def cut_ids(batch: pa.RecordBatch, prefix: int) -> tuple[int, Texts]:
-    """Return a byte count and texts: that many first bytes of each text are the row's bucket."""
+    """Return the length of the buckets in bytes, and texts that begin with the bucket of their row."""
     ids = batch["msg_id"]
     if prefix and pc.all(pc.string_is_ascii(ids)).as_py() is not False:
         return prefix, texts(ids)
@@ -254,7 +254,7 @@ def _summed(most: int, rows: _Rows, of: _Meanings) -> tuple[Ints, Hashes]:
 
 @compiled
 def _is_class_clean(totals: Ints, acks: int, appends: int, expected: int) -> bool:
-    """Return whether each role of a class covers the messages of its sends, each the same number of times."""
+    """Return whether each role of a class has all messages that were sent, each of them equally often."""
     sends, ids = totals[SEND, 0], totals[SEND, 1]
     if sends <= 0:
         return False

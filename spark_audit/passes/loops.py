@@ -218,7 +218,7 @@ def is_among(hashes: Hashes, slots: Codes, chosen: Hashes) -> Flags:
 
 @compiled
 def set_of(hashes: Hashes) -> tuple[Codes, Hashes]:
-    """Return a set of hashes: the slots, and the keys that they number."""
+    """Return a hash set: the keys without repetition, and slots with the number of a key, from 1, or 0."""
     slots, keys, found = slots_for(len(hashes)), np.empty(len(hashes), np.uint64), 0
     for key in hashes:
         slot = slot_of(slots, keys, key)

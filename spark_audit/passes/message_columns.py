@@ -17,7 +17,7 @@ SCHEDULE_TOPIC: Final = "SCHEDULE_TOPIC_XXXX"
 STORED_STATUSES: Final = ("SEND_OK", "FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE")
 
 FIRST: Final = ("send_ts", "acked_ts", "stored_ts", "delivered_ts")
-"""Times of a message, each taken from the first such row."""
+"""Times of a message: each is the time of its first row of that type, such as its first send."""
 COUNTS: Final = (
     "sends", "acked", "soft_acked", "unknown", "refused", "appends", "deliveries", "cut", "sync_at_risk",
 )  # fmt: skip

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mqproof.impl.remoting.message import Message
-from mqproof.impl.store import record
+from mqproof.impl.store.files import record
 from mqproof.spark_audit.sources.commit_log import read_range
 from mqproof.spark_audit.sources.ranges import cut
 from mqproof.spark_audit.sources.stores import SPLIT_BYTES

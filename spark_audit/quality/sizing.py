@@ -36,7 +36,7 @@ class Plan:
     seconds: float
     """Duration with all cores busy."""
     price: float
-    """In the currency of `price_core_hour`."""
+    """The price of the run, in the currency of `price_core_hour`."""
 
 
 def plan(

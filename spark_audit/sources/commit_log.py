@@ -35,8 +35,8 @@ from mqproof.impl.remoting.message import (
     VALUE_END,
     decode_address,
 )
-from mqproof.impl.store import record
-from mqproof.impl.store.record import RecordError
+from mqproof.impl.store.files import record
+from mqproof.impl.store.files.record import RecordError
 from mqproof.spark_audit.sources.ranges import Range, is_ledger
 
 RECORD: Final = "record"

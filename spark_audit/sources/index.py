@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from mqproof.impl.store.index_file import HEADER_BYTES, Header
+from mqproof.impl.store.files.index_file import HEADER_BYTES, Header
 from mqproof.spark_audit.sources.ranges import Range
 
 ENTRY: Final = "entry"

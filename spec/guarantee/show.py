@@ -68,7 +68,8 @@ def _markdown(view: View) -> Iterator[str]:
         ]
         yield _line(setup.flush, setup.replication, setup.producer, *cells, row.book)
     yield from ("", "## Two faults", "")
-    yield "Any order, either node. A column shows its two faults by number. The book claims nothing here."
+    yield "Two faults happen in any order, on one node or on both. The head of a column is their numbers."
+    yield "The book claims nothing about two faults."
     yield ""
     yield from _table("flush", "replication", "producer", *(column.name for column in view.double_columns))
     for row in view.doubles:

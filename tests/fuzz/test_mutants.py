@@ -9,7 +9,7 @@ from mqproof.fuzz import mutants, simulation, targets
 from mqproof.fuzz.defects.defect import Mutant
 from mqproof.fuzz.mutants import MUTANTS
 from mqproof.fuzz.target import ENDS_IN_TIME, ONLY_DOCUMENTED_ERRORS
-from mqproof.impl.store import record
+from mqproof.impl.store.files import record
 from mqproof.report.model import Verdict
 
 SLOW = ("TornEntryAccepted",)
@@ -75,7 +75,7 @@ def test_a_mutant_without_a_defect_survives() -> None:
         defect="nothing is wrong",
         target="store-recovery",
         breaks="RecoveredPrefix",
-        where="mqproof.impl.store.record:body_is_whole",
+        where="mqproof.impl.store.files.record:body_is_whole",
         wrong=record.body_is_whole,
     )
     result = mutants.judge(harmless, executions_max=20)

@@ -24,8 +24,8 @@ from mqproof.impl.remoting.frame import LENGTH_BYTES, FrameError, read_frame
 from mqproof.impl.remoting.headers import Header, HeaderError, RegisterBrokerRequest
 from mqproof.impl.remoting.java_json import BodyError
 from mqproof.impl.remoting.message import Message, decode_properties
-from mqproof.impl.store import record
-from mqproof.impl.store.record import RecordError
+from mqproof.impl.store.files import record
+from mqproof.impl.store.files.record import RecordError
 
 INSERTS = [
     *(bytes([byte]) for byte in (0, 1, 2, 0x7F, 0x80, 0xC3, 0xED, 0xF9, 0xFF)),

@@ -23,7 +23,7 @@ from mqproof.impl.remoting.bodies import ConsumerIds
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Serialization, new_request
 from mqproof.impl.runtime.network import Address
-from mqproof.impl.store.index_file import HEADER_BYTES, Header, IndexShape
+from mqproof.impl.store.files.index_file import HEADER_BYTES, Header, IndexShape
 
 GOLDEN = Path(__file__).with_name("golden")
 TOPIC = "Golden"

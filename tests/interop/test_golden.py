@@ -47,13 +47,13 @@ from mqproof.impl.runtime.network import SimulatedNetwork
 from mqproof.impl.runtime.runtime import simulated
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop
-from mqproof.impl.store import record
-from mqproof.impl.store.checkpoint import Checkpoint
-from mqproof.impl.store.consume_queue import Unit
 from mqproof.impl.store.dispatch import takes_queue_offset
-from mqproof.impl.store.index import key_hash
-from mqproof.impl.store.index_file import Header as IndexHeader
-from mqproof.impl.store.index_file import IndexFile, IndexShape
+from mqproof.impl.store.files import record
+from mqproof.impl.store.files.checkpoint import Checkpoint
+from mqproof.impl.store.files.consume_queue import Unit
+from mqproof.impl.store.files.index import key_hash
+from mqproof.impl.store.files.index_file import Header as IndexHeader
+from mqproof.impl.store.files.index_file import IndexFile, IndexShape
 
 GOLDEN = Path(__file__).with_name("golden")
 RELEASES = sorted(path.name for path in GOLDEN.iterdir() if path.is_dir())
@@ -268,7 +268,7 @@ def test_a_record_is_encoded_as_recorded(release: str) -> None:
 
 
 def _parted(data: bytes) -> tuple[bytes, bytes]:
-    """Return a record with IPv4 hosts up to the length of its properties, and its properties."""
+    """Split a record that has IPv4 hosts: return the part before the properties, and the properties."""
     topic_at = 88 + int.from_bytes(data[84:88], "big")
     at = topic_at + 1 + data[topic_at]
     return data[:at], data[at + 2 :]

@@ -10,7 +10,7 @@ import pytest
 
 from mqproof import spec
 from mqproof.reference import delivery, group
-from mqproof.reference.equiv import compare
+from mqproof.reference.equivalence.equiv import compare
 from mqproof.reference.model import Model
 
 TLA = Path(spec.__file__).parent / "tla"

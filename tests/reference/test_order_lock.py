@@ -5,7 +5,7 @@ from pathlib import Path
 from mqproof import spec
 from mqproof.reference import order_lock
 from mqproof.reference.constants import constants
-from mqproof.reference.equiv import compare
+from mqproof.reference.equivalence.equiv import compare
 from mqproof.reference.explorer.search import explore
 from mqproof.reference.order_lock import NO_MEMBER, Config, State
 

@@ -8,7 +8,7 @@ import pytest
 from mqproof import spec
 from mqproof.reference import queue_choice
 from mqproof.reference.constants import constants
-from mqproof.reference.equiv import compare
+from mqproof.reference.equivalence.equiv import compare
 from mqproof.reference.explorer.search import explore
 from mqproof.reference.queue_choice import ORDER, Config
 

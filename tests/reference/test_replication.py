@@ -9,7 +9,7 @@ import pytest
 
 from mqproof import spec
 from mqproof.reference import replication
-from mqproof.reference.equiv import compare
+from mqproof.reference.equivalence.equiv import compare
 from mqproof.reference.replication import ASYNC_FLUSH, MASTER, SLAVE, SYNC_MASTER, Config, Frame, State
 
 SMALL = """

@@ -11,7 +11,7 @@ import pytest
 from mqproof import spec
 from mqproof.reference import routing
 from mqproof.reference.constants import constants
-from mqproof.reference.equiv import compare
+from mqproof.reference.equivalence.equiv import compare
 from mqproof.reference.explorer.search import explore
 from mqproof.reference.routing import NO_RECORD, TOPICS, Config, State
 

@@ -24,8 +24,8 @@ from mqproof.impl.remoting.headers import (
     ViewMessageRequest,
 )
 from mqproof.impl.remoting.message import parse_offset_message_id
-from mqproof.reference import administration
-from mqproof.reference.administration import Group, Topic
+from mqproof.reference.rules import administration
+from mqproof.reference.rules.administration import Group, Topic
 
 _LOOKS: Final = 600
 _LOOK_S: Final = 0.05

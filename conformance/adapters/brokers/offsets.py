@@ -25,8 +25,8 @@ from mqproof.impl.remoting.headers import (
     UpdateOffsetRequest,
 )
 from mqproof.impl.remoting.message import TAGS, StoredMessage
-from mqproof.reference import pulling
-from mqproof.reference.pulling import Queue, Status
+from mqproof.reference.rules import pulling
+from mqproof.reference.rules.pulling import Queue, Status
 
 _STATUSES: Final[dict[int, Status]] = {
     ResponseCode.SUCCESS: Status.FOUND,

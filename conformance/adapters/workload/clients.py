@@ -419,7 +419,7 @@ class Clients:
 class _Listener:
     """A listener that takes some time and fails from time to time.
 
-    Each concurrent call is a separate process.
+    Each concurrent call is a process of its own in the history.
     """
 
     may_fail = True

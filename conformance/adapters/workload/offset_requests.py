@@ -66,7 +66,7 @@ class RecordingPushConsumer(PushConsumer):
 class _RecordingCalls(GroupRequests):
     """Group requests that are recorded in a history.
 
-    Offsets of several queues are queried concurrently, so each call is a separate process while it runs.
+    Offsets of several queues are queried concurrently, so each call is a process of its own in the history.
     """
 
     def __init__(self, historian: Historian, client: str, *arguments: Any) -> None:

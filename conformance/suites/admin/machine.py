@@ -13,7 +13,7 @@ from mqproof.conformance.engine.broker_faults import FAULTS_MAX, BrokerFault
 from mqproof.conformance.engine.example import Machine
 from mqproof.conformance.suites.admin.session import AdminSession
 from mqproof.conformance.suites.admin.target import GROUPS, TOPICS, AdminTarget
-from mqproof.reference.administration import READ, WRITE, Group, Topic
+from mqproof.reference.rules.administration import READ, WRITE, Group, Topic
 
 _KEYS: Final = ("Aa", "BB", "Aa BB", "k", "")
 """The keys that messages may have; Aa and BB have the same hash."""

@@ -1,4 +1,6 @@
-"""The settings, messages and offsets that explain the answers of a broker (reference/administration.py).
+"""The settings, messages and offsets that explain the answers of a broker.
+
+See reference/rules/administration.py.
 
 Releases differ in whether offsets outlive their topic, and in whether the messages of a deleted topic are
 found. The oracle keeps both possibilities until an answer decides, or the suite does not query them. After a
@@ -26,9 +28,9 @@ from mqproof.conformance.suites.admin.steps import (
     ShowGroup,
     ShowTopic,
 )
-from mqproof.reference import administration
-from mqproof.reference.administration import Group, Topic
-from mqproof.reference.pulling import Queue, begins, tag_hash
+from mqproof.reference.rules import administration
+from mqproof.reference.rules.administration import Group, Topic
+from mqproof.reference.rules.pulling import Queue, begins, tag_hash
 
 T = TypeVar("T")
 
@@ -106,7 +108,7 @@ def _after(state: State, operation: Operation) -> Iterable[State]:
 
 
 def _is_observable(state: State, operation: Operation) -> bool:
-    """Return whether the broker may answer this in the state."""
+    """Return whether the answer of the operation is one that the broker may give in the state."""
     match operation:
         case ShowTopic(topic, settings):
             return state.topic(topic) == settings

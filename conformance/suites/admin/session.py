@@ -21,7 +21,7 @@ from mqproof.conformance.suites.admin.steps import (
     ShowTopic,
 )
 from mqproof.conformance.suites.admin.target import GROUPS, TOPICS, AdminTarget
-from mqproof.reference.administration import Group, Topic
+from mqproof.reference.rules.administration import Group, Topic
 
 
 class AdminSession(Stepped[State, Operation]):

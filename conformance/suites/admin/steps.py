@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from mqproof.conformance.engine.broker_faults import InjectFault
-from mqproof.reference.administration import READ, WRITE, Group, Topic
+from mqproof.reference.rules.administration import READ, WRITE, Group, Topic
 
 
 def _topic(settings: Topic | None) -> str:

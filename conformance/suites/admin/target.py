@@ -7,7 +7,7 @@ broker may serve other clients at the same time.
 from typing import Final, Protocol
 
 from mqproof.conformance.engine.broker_faults import BrokerFault
-from mqproof.reference.administration import Group, Topic
+from mqproof.reference.rules.administration import Group, Topic
 
 TOPICS: Final = ("t", "u")
 GROUPS: Final = ("g", "h")

@@ -3,8 +3,8 @@
 The oracle takes only the reference's own actions, except for faults of the broker. After a crash the offsets
 are those that were written last, which may be any earlier offsets. An unacknowledged commit may be stored at
 any later time while the broker runs, or never; all possibilities are kept until an observed offset decides.
-The owner of a queue follows from the allocation of reference/allocation.py over the present members; the
-model leaves it open.
+The owner of a queue follows from the allocation of reference/rules/allocation.py over the present members;
+the model leaves it open.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Set
@@ -24,7 +24,8 @@ from mqproof.conformance.suites.delivery.steps import (
     Send,
 )
 from mqproof.conformance.suites.delivery.target import MEMBERS, QUEUES
-from mqproof.reference import allocation, delivery, group
+from mqproof.reference import delivery, group
+from mqproof.reference.rules import allocation
 from mqproof.reference.updates import replace
 
 NAMES: Final = tuple(f"q{number}" for number in range(QUEUES))

@@ -2,5 +2,5 @@
 
 Start with `session.py`, which has the steps of a run. `target.py` lists the operations that a broker must
 offer, `checkers.py` has the named invariants, and `oracle.py` has the states that the model
-(reference/pulling.py) allows.
+(reference/rules/pulling.py) allows.
 """

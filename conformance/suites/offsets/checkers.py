@@ -24,7 +24,7 @@ from mqproof.conformance.suites.offsets.steps import (
     Write,
 )
 from mqproof.conformance.suites.offsets.target import Message, Pulled
-from mqproof.reference.pulling import Status, selects
+from mqproof.reference.rules.pulling import Status, selects
 
 
 def no_acked_lost(run: Run[Operation]) -> Finding:

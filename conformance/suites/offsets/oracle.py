@@ -1,4 +1,4 @@
-"""The queues and offsets of the reference that explain the observations (reference/pulling.py).
+"""The queues and offsets of the reference that explain the observations (reference/rules/pulling.py).
 
 An unacknowledged commit may be stored at any later time while the broker runs, or never. The messages that an
 expiry deleted are unknown until the queue is read. After a crash the offsets are those that were written
@@ -25,8 +25,8 @@ from mqproof.conformance.suites.offsets.steps import (
     Write,
 )
 from mqproof.conformance.suites.offsets.target import QUEUES, Message, Pulled
-from mqproof.reference import pulling
-from mqproof.reference.pulling import Answer, Queue, Status
+from mqproof.reference.rules import pulling
+from mqproof.reference.rules.pulling import Answer, Queue, Status
 from mqproof.reference.updates import with_item
 
 Committed = tuple[int | None, ...]

@@ -21,7 +21,7 @@ from mqproof.conformance.suites.offsets.steps import (
     Write,
 )
 from mqproof.conformance.suites.offsets.target import QUEUES, Capability, Message, OffsetsTarget
-from mqproof.reference.pulling import EVERYTHING, Status, selects
+from mqproof.reference.rules.pulling import EVERYTHING, Status, selects
 
 PROMPT_S: Final = 1.0
 """The time limit for the answer to a waiting pull after a selected message, if nothing else takes time."""

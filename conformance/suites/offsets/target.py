@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple, Protocol
 
 from mqproof.conformance.engine.broker_faults import BrokerFault
-from mqproof.reference.pulling import Status
+from mqproof.reference.rules.pulling import Status
 
 QUEUES: Final = 2
 

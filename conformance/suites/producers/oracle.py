@@ -19,7 +19,8 @@ from mqproof.conformance.suites.producers.target import (
     Fate,
     Setup,
 )
-from mqproof.reference import latency, queue_choice
+from mqproof.reference import queue_choice
+from mqproof.reference.rules import latency
 from mqproof.reference.updates import with_item
 
 CLOCK_S: Final = 0.02

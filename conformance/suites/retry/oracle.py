@@ -1,4 +1,4 @@
-"""The pending copies that explain the messages read (reference/delay.py).
+"""The pending copies that explain the messages read (reference/rules/delay.py).
 
 The exact storing time of a copy is unknown; it lies within its request. A copy may be read from the earliest
 such time plus its delay, and must be read from the latest one on, with some slack. A request whose answer was
@@ -14,7 +14,7 @@ from mqproof.conformance.engine.broker_faults import CRASHES, BrokerFault, Injec
 from mqproof.conformance.engine.stepped_run import Explanation
 from mqproof.conformance.suites.retry.steps import Operation, Read, Send, SendBack
 from mqproof.conformance.suites.retry.target import RETRIES_MAX, Answer, Place, Setup, Span
-from mqproof.reference import delay
+from mqproof.reference.rules import delay
 
 
 class Way(NamedTuple):

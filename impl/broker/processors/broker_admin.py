@@ -20,8 +20,8 @@ from mqproof.impl.remoting.message import StoredMessage
 from mqproof.impl.remoting.request_handler import RefusedError
 from mqproof.impl.runtime.clock import now_ms
 from mqproof.impl.runtime.properties import ConfigError, ProtectedKeyError
-from mqproof.impl.store import record
 from mqproof.impl.store.delay import SCHEDULE_TOPIC
+from mqproof.impl.store.files import record
 
 _STEPS: Final = (
     *("<=0ms", "0~10ms", "10~50ms", "50~100ms", "100~200ms", "200~500ms", "500ms~1s"),

@@ -29,7 +29,7 @@ from mqproof.impl.remoting.message import (
     StoredMessage,
 )
 from mqproof.impl.remoting.request_handler import RefusedError
-from mqproof.impl.store import record
+from mqproof.impl.store.files import record
 from mqproof.impl.store.results import STORED, PutStatus
 from mqproof.spec.events import Kind
 

@@ -9,7 +9,7 @@ from mqproof.impl.runtime.rate import Pace
 class _Progress:
     pace: Pace
     offsets: dict[int, int] = field(default_factory=dict)
-    """The end offset by queue."""
+    """By queue id, the offset after the last message that was delivered to the group."""
 
 
 class PullProgress:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from mqproof.impl.client.messages.compression import inflated
 from mqproof.impl.remoting.message import StoredMessage
-from mqproof.impl.store import record
+from mqproof.impl.store.files import record
 
 
 def read_records(body: bytes) -> Iterator[StoredMessage]:

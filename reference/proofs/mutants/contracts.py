@@ -4,10 +4,11 @@ from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Final
 
-from mqproof.reference import allocation, election, offsets
-from mqproof.reference.allocation import Queue
-from mqproof.reference.offsets import Place
+from mqproof.reference import election
 from mqproof.reference.proofs.contracts import CONTRACTS, Contract
+from mqproof.reference.rules import allocation, offsets
+from mqproof.reference.rules.allocation import Queue
+from mqproof.reference.rules.offsets import Place
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 from typer.testing import CliRunner
@@ -31,6 +32,7 @@ from mqproof.conformance.faults.controls import by_shell
 from mqproof.conformance.faults.link import FAULTS
 from mqproof.conformance.hosts.processes import cluster, free_port
 from mqproof.conformance.suites.admin.session import AdminSession
+from mqproof.conformance.suites.admin.target import AdminTarget
 from mqproof.conformance.suites.flush.session import Session
 from mqproof.conformance.suites.flush.steps import End, Send
 from mqproof.conformance.suites.flush.suite import FLUSH
@@ -40,8 +42,8 @@ from mqproof.conformance.suites.routing.session import RoutingSession
 from mqproof.conformance.suites.routing.target import TOPICS
 from mqproof.conformance.suites.routing.target import Capability as Routing
 from mqproof.impl.runtime.network import Address
-from mqproof.reference.administration import READ, WRITE, Topic
 from mqproof.reference.flush import SYNC_FLUSH
+from mqproof.reference.rules.administration import READ, WRITE, Topic
 from mqproof.report.model import Exit, Verdict
 from tests.conformance.adapters import control
 
@@ -116,7 +118,7 @@ def test_a_single_broker_suite_stops_freezes_and_disconnects_the_broker(
     freeze, thaw = (controls.kill.removesuffix("kill") + word for word in ("freeze", "thaw"))
     controls = replace(controls, freeze=freeze, thaw=thaw)
     with EXAMINEES["admin"].targets(f"remoting://{name_server}", controls) as factory:
-        target = factory()
+        target = cast(AdminTarget, factory())
         assert target.capabilities == frozenset(BrokerFault) - {BrokerFault.POWER_LOSS}
         try:
             session = AdminSession(target)

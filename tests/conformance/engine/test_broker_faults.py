@@ -28,7 +28,7 @@ from mqproof.conformance.suites.retry import oracle as retry_oracle
 from mqproof.conformance.suites.retry import steps as retry
 from mqproof.conformance.suites.retry.target import Answer, Copy, Place, Setup
 from mqproof.conformance.suites.retry.target import Span as When
-from mqproof.reference.administration import READ, WRITE, Topic
+from mqproof.reference.rules.administration import READ, WRITE, Topic
 from mqproof.report.model import Verdict
 
 KILLED, STOPPED = InjectFault(BrokerFault.KILL), InjectFault(BrokerFault.RESTART)

@@ -128,7 +128,7 @@ STILL_REFUSED: dict[Kind, tuple[Callable[[Log], Log], str]] = {
     Kind.HA_ACK: (_committed_before_any_sync, "commit"),
     Kind.RAFT_COMMIT: (_answered_before_any_follower_has_it, "answer"),
 }
-"""Maps an omitted kind to a corruption and the first event that no action explains nevertheless."""
+"""Maps a kind to a corruption that is detected without its events, and the first unexplained event."""
 LEFT_OUT: tuple[tuple[Kind, ...], ...] = (
     *((kind,) for kind in STILL_REFUSED),
     (Kind.VOTE,),

@@ -98,7 +98,7 @@ def test_our_store_deviates_from_every_counterexample_that_can_be_replayed() -> 
 
 @pytest.mark.parametrize(
     ("name", "said"),
-    [("FlushDispatcherDies", "never happens"), ("Flush", "there is no Flush.cfg")],
+    [("FlushDispatcherDies", "is a liveness property"), ("Flush", "there is no Flush.cfg")],
 )
 def test_a_counterexample_that_cannot_be_replayed_gives_one_error(name: str, said: str) -> None:
     with pytest.raises(CounterexampleError, match=said):

@@ -18,7 +18,7 @@ from mqproof.impl.remoting.headers import (
     QueryMessageRequest,
 )
 from mqproof.impl.remoting.message import KEYS, TAGS, UNIQUE_KEY, Message, StoredMessage
-from mqproof.impl.store import record
+from mqproof.impl.store.files import record
 from tests.impl.admin.site import Answer, Site, play, refusal
 
 

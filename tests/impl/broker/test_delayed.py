@@ -17,9 +17,9 @@ from mqproof.impl.remoting.message import Message
 from mqproof.impl.runtime.disk import Space
 from mqproof.impl.runtime.simulated_disk import Step
 from mqproof.impl.runtime.simulated_loop import SimulatedClock
-from mqproof.impl.store import record
 from mqproof.impl.store.config import FlushMode
 from mqproof.impl.store.delay import SCHEDULE_TOPIC
+from mqproof.impl.store.files import record
 from tests.impl.world import SMALL_STORE, World, play
 
 QUEUE = MessageQueue("T", "broker-a", 0)

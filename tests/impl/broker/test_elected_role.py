@@ -25,7 +25,7 @@ from mqproof.impl.remoting.headers import PullResponse
 from mqproof.impl.remoting.message import Message, StoredMessage
 from mqproof.impl.runtime.config_file import ConfigFile
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
-from mqproof.impl.store import record
+from mqproof.impl.store.files import record
 from mqproof.impl.store.results import PutStatus
 from mqproof.spec.events import Kind
 from tests.impl.broker.group import IDS, Group, play

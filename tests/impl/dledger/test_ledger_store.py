@@ -19,8 +19,8 @@ from mqproof.impl.runtime.network import Address, SimulatedNetwork
 from mqproof.impl.runtime.runtime import simulated
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk, Step
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
-from mqproof.impl.store import record
 from mqproof.impl.store.config import StoreConfig
+from mqproof.impl.store.files import record
 from mqproof.impl.store.results import PutStatus
 from mqproof.spec.events import Event, Kind
 

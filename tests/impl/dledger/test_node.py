@@ -35,7 +35,7 @@ from mqproof.impl.runtime.network import Address, AsyncioNetwork, SimulatedNetwo
 from mqproof.impl.runtime.runtime import production, simulated
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
-from mqproof.impl.store import record
+from mqproof.impl.store.files import record
 from mqproof.spec.events import Event, Kind
 
 T = TypeVar("T")

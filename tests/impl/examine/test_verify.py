@@ -18,9 +18,9 @@ from mqproof.impl.examine.verdict import Verdict
 from mqproof.impl.examine.verify import verify
 from mqproof.impl.remoting.message import SYS_TRANSACTION_PREPARED, SYS_TRANSACTION_ROLLBACK
 from mqproof.impl.runtime.disk import read_whole, write_durably
-from mqproof.impl.store.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from mqproof.impl.store.delay import scheduled
 from mqproof.impl.store.errors import StoreError
+from mqproof.impl.store.files.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from tests.impl.store.site import Site, message, now
 
 HOUR_MS = 3_600_000

@@ -14,7 +14,7 @@ from mqproof.impl.replication.feed import Feed
 from mqproof.impl.replication.follow import DivergedError, Follow
 from mqproof.impl.replication.stream import StreamError, Transfer, write_position, write_transfer
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk
-from mqproof.impl.store import record
+from mqproof.impl.store.files import record
 from mqproof.impl.store.results import GetStatus
 from tests.impl.replication.site import RECORD_BYTES_MAX, Link, filled, log_of, message, store
 

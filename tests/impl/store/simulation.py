@@ -16,10 +16,10 @@ from mqproof.impl.runtime.network import SimulatedNetwork
 from mqproof.impl.runtime.runtime import Runtime, SlowCalls
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk, Step
 from mqproof.impl.runtime.simulated_loop import SimulatedClock, SimulatedLoop, run_simulated
-from mqproof.impl.store import record
-from mqproof.impl.store.checkpoint import DISTRUST, read_checkpoint
 from mqproof.impl.store.config import FlushMode, StoreConfig
 from mqproof.impl.store.errors import StoreError
+from mqproof.impl.store.files import record
+from mqproof.impl.store.files.checkpoint import DISTRUST, read_checkpoint
 from mqproof.impl.store.message_store import MessageStore
 from mqproof.impl.store.results import GetStatus, PutResult, PutStatus
 from mqproof.spec.events import Event, Kind

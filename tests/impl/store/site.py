@@ -12,10 +12,10 @@ from mqproof.impl.runtime.network import SimulatedNetwork
 from mqproof.impl.runtime.runtime import Runtime, inline
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk
 from mqproof.impl.runtime.simulated_loop import ManualClock
-from mqproof.impl.store import record
 from mqproof.impl.store.config import FlushMode, StoreConfig
 from mqproof.impl.store.dispatch import Appended, index_keys
-from mqproof.impl.store.index import key_hash
+from mqproof.impl.store.files import record
+from mqproof.impl.store.files.index import key_hash
 from mqproof.impl.store.message_store import MessageStore
 from mqproof.impl.store.results import Recovery
 from mqproof.spec.events import Event, Kind

@@ -16,8 +16,8 @@ from mqproof.impl.runtime.network import SimulatedNetwork
 from mqproof.impl.runtime.runtime import simulated
 from mqproof.impl.runtime.simulated_disk import SimulatedCrashError, SimulatedDisk, Step
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
-from mqproof.impl.store import record
 from mqproof.impl.store.config import FlushMode
+from mqproof.impl.store.files import record
 from mqproof.impl.store.message_store import MessageStore
 from mqproof.impl.store.results import GetStatus, PutStatus
 from tests.impl.store.site import SMALL, Site, message, now

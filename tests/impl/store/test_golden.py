@@ -13,9 +13,9 @@ import pytest
 from mqproof.impl.examine.directory import open_directory
 from mqproof.impl.examine.verify import verify
 from mqproof.impl.runtime.disk import ReadOnlyDisk, RealDisk
-from mqproof.impl.store import record
 from mqproof.impl.store.config import StoreConfig
 from mqproof.impl.store.delay import SCHEDULE_TOPIC
+from mqproof.impl.store.files import record
 from mqproof.impl.store.message_store import MessageStore
 from tests.impl.store.site import Site
 

@@ -15,9 +15,9 @@ import pytest
 from mqproof.impl.runtime.disk import read_whole, write_durably
 from mqproof.impl.runtime.simulated_disk import SimulatedCrashError, Step
 from mqproof.impl.store import recovery
-from mqproof.impl.store.checkpoint import DISTRUST, QueueCount, read_checkpoint
 from mqproof.impl.store.config import FlushMode
 from mqproof.impl.store.errors import StoreError
+from mqproof.impl.store.files.checkpoint import DISTRUST, QueueCount, read_checkpoint
 from mqproof.impl.store.recovery import Parts
 from tests.impl.store.site import SMALL, Site, bodies, now
 

@@ -20,11 +20,11 @@ from mqproof.impl.runtime.network import SimulatedNetwork
 from mqproof.impl.runtime.runtime import production, simulated
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk, Step
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
-from mqproof.impl.store import record
-from mqproof.impl.store.checkpoint import QueueCount, read_checkpoint
 from mqproof.impl.store.config import FlushMode, StoreConfig
-from mqproof.impl.store.consume_queue import Unit
 from mqproof.impl.store.errors import StoreError
+from mqproof.impl.store.files import record
+from mqproof.impl.store.files.checkpoint import QueueCount, read_checkpoint
+from mqproof.impl.store.files.consume_queue import Unit
 from mqproof.impl.store.message_store import MessageStore
 from mqproof.impl.store.results import GetStatus, PutResult, PutStatus
 from mqproof.spec.events import Event, Kind

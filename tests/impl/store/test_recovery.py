@@ -12,10 +12,10 @@ import pytest
 from mqproof.impl.runtime.clock import now_ms
 from mqproof.impl.runtime.disk import write_durably
 from mqproof.impl.runtime.simulated_disk import Image, Step
-from mqproof.impl.store import record
-from mqproof.impl.store.checkpoint import Checkpoint, read_checkpoint
 from mqproof.impl.store.config import FlushMode
 from mqproof.impl.store.errors import StoreError
+from mqproof.impl.store.files import record
+from mqproof.impl.store.files.checkpoint import Checkpoint, read_checkpoint
 from mqproof.spec.events import Kind, encode, read_log
 from tests.impl.store.site import SMALL, Site, bodies, message, now, stored_messages
 

@@ -22,8 +22,8 @@ from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 from mqproof.impl.store.config import FlushMode
 from mqproof.impl.store.delay import SCHEDULE_TOPIC
 from mqproof.impl.store.errors import StoreError
+from mqproof.impl.store.files.record import RecordError, decode
 from mqproof.impl.store.message_store import MessageStore
-from mqproof.impl.store.record import RecordError, decode
 from mqproof.impl.store.results import PutResult, PutStatus
 from tests.impl.store.site import SMALL, Site, bodies, check_index, message, now
 

@@ -12,25 +12,20 @@ import pytest
 
 from mqproof.impl.store.appender import Appender
 from mqproof.impl.store.base import Store
-from mqproof.impl.store.checkpoint import Checkpoint
-from mqproof.impl.store.commit_log import CommitLog
 from mqproof.impl.store.config import FlushMode
-from mqproof.impl.store.consume_queue import ConsumeQueue
 from mqproof.impl.store.dispatch import Appended
+from mqproof.impl.store.files.checkpoint import Checkpoint
+from mqproof.impl.store.files.commit_log import CommitLog
+from mqproof.impl.store.files.consume_queue import ConsumeQueue
+from mqproof.impl.store.files.record import RecordError
 from mqproof.impl.store.flush import FlushRound, LogFlusher
 from mqproof.impl.store.message_store import MessageStore
 from mqproof.impl.store.queue_flush import CheckpointWriter
-from mqproof.impl.store.record import RecordError
 from mqproof.impl.store.recovery import Parts
 from mqproof.impl.store.results import PutStatus
 from mqproof.impl.store.rules import RULES
-from tests.impl.store import (
-    test_expiry,
-    test_index,
-    test_lost_queue_files,
-    test_message_store,
-    test_recovery,
-)
+from tests.impl.store import test_expiry, test_lost_queue_files, test_message_store, test_recovery
+from tests.impl.store.files import test_index
 from tests.impl.store.simulation import simulate
 
 SEEDS = 400

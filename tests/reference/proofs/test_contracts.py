@@ -2,10 +2,10 @@
 
 import pytest
 
-from mqproof.reference import allocation, delay, offsets
 from mqproof.reference.proofs.contracts import CONTRACTS, Contract
 from mqproof.reference.proofs.crosshair_check import Finding, analyse, injected, judge_bug, judge_contract
 from mqproof.reference.proofs.mutants.contracts import BUGS, Bug
+from mqproof.reference.rules import allocation, delay, offsets
 from mqproof.report.model import Verdict
 
 CHEAP = [contract for contract in CONTRACTS if contract.module in (delay, offsets)]

@@ -63,7 +63,7 @@ def _own(row: dict[str, Any], number: int) -> dict[str, Any]:
 
 
 def _found(spark: SparkSession, claims: Sequence[Claim], options: Options) -> dict[Claim, list[Finding]]:
-    """Return the findings of each claim's check in its log, computed on one log that contains all of them."""
+    """Return for each claim what its check finds in its log. All logs are checked together, as one log."""
     rows = [_own(row, number) for number, claim in enumerate(claims) for row in claim.builder.rows]
     brokers = tuple(sorted({row["node"] for row in rows if row["kind"] in BROKER_KINDS}))
     orderly = tuple(f"{group}@{number}" for number in range(len(claims)) for group in options.orderly)

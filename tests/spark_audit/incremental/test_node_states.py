@@ -50,7 +50,7 @@ def _of_copy(row: Row, number: int, later_us: int) -> Row:
     """Return the row with the node, broker, address, topic and id names of copy `number`."""
 
     def named(name: str | None) -> str | None:
-        """Add the number to the part before a dash or a colon, which distinguishes the copies."""
+        """Add the number of the copy to the part of the name before a dash, colon or comma."""
         return name and re.sub(r"^([^-:,]+)", rf"\g<1>{number}", name)
 
     attrs = dict(row.get("attrs", {}))

@@ -1,4 +1,4 @@
-"""Exactly the row groups are read again whose rows of a node overlap a span of that node."""
+"""A row group is read again exactly if its rows of a node overlap a range of numbers needed of that node."""
 
 import pyarrow as pa
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""The irregular steps found from the runs of splits are those found by checking every row."""
+"""Sequences find the same irregular rows from a summary of each split as a check of every row finds."""
 
 import random
 

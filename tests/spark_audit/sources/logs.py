@@ -14,7 +14,7 @@ from mqproof.impl.runtime.disk import RealDisk
 from mqproof.impl.runtime.network import Address, SimulatedNetwork
 from mqproof.impl.runtime.runtime import simulated
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
-from mqproof.impl.store import record
+from mqproof.impl.store.files import record
 from mqproof.impl.store.results import PutStatus
 from tests.impl.store.test_golden import CONFIG
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from mqproof.impl.store import record
+from mqproof.impl.store.files import record
 from mqproof.spark_audit.sources.commit_log import DAMAGE, FILLER, RECORD, ZEROS, LedgerSegment, Segment
 from tests.spark_audit.sources.logs import BASE, ledger, message, placed, segment
 

@@ -21,7 +21,7 @@ from mqproof.conformance.suites.admin.steps import (
     ShowGroup,
     ShowTopic,
 )
-from mqproof.reference.administration import READ, WRITE, Group, Topic
+from mqproof.reference.rules.administration import READ, WRITE, Group, Topic
 from mqproof.report.model import Verdict
 
 TWO = Topic(reads=1, writes=2, perm=READ | WRITE)

@@ -17,7 +17,7 @@ from mqproof.conformance.suites.offsets.steps import (
     Send,
 )
 from mqproof.conformance.suites.offsets.target import Held, Message, Pulled, Searched
-from mqproof.reference.pulling import Status
+from mqproof.reference.rules.pulling import Status
 from mqproof.report.model import Verdict
 
 ONE = Message("m1", "A", 0)

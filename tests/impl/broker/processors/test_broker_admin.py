@@ -63,7 +63,7 @@ from mqproof.impl.runtime.network import Address
 from mqproof.impl.runtime.properties import ConfigError
 from mqproof.impl.runtime.simulated_disk import Step
 from mqproof.impl.runtime.simulated_loop import SimulatedClock, SimulatedLoop, run_simulated
-from mqproof.impl.store import record
+from mqproof.impl.store.files import record
 from tests.impl.broker.processors.test_send import CONFIG, hanging_disk, send, stored
 from tests.impl.broker.test_broker import PULL, QUEUE, altered, message, sent
 from tests.impl.world import SMALL_STORE, World, play

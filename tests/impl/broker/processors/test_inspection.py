@@ -32,7 +32,7 @@ from mqproof.impl.remoting.headers import (
     QueueEntriesRequest,
     StatsRequest,
 )
-from mqproof.impl.store import record
+from mqproof.impl.store.files import record
 from tests.impl.broker.processors.test_broker_admin import Consumer, commit, key, services, three_messages
 from tests.impl.broker.test_broker import QUEUE, message, sent
 from tests.impl.world import World, play

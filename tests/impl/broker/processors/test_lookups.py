@@ -14,7 +14,7 @@ from mqproof.impl.remoting.headers import (
     ViewMessageRequest,
 )
 from mqproof.impl.remoting.message import KEYS, Message, parse_offset_message_id
-from mqproof.impl.store import record
+from mqproof.impl.store.files import record
 from tests.impl.world import World, play
 
 QUEUE = MessageQueue("T", "broker-a", 0)

@@ -17,7 +17,7 @@ from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command, new_request
 from mqproof.impl.remoting.headers import PullResponse
 from mqproof.impl.remoting.message import TAGS
-from mqproof.impl.store import record
+from mqproof.impl.store.files import record
 from mqproof.impl.store.results import GetStatus
 from tests.impl.broker.processors.test_groups import Client, group_put
 from tests.impl.broker.processors.test_send import CONFIG, send

@@ -22,7 +22,7 @@ from mqproof.impl.remoting.headers import SendResponse
 from mqproof.impl.remoting.message import TAGS, UNIQUE_KEY, StoredMessage, offset_message_id
 from mqproof.impl.remoting.request_handler import RefusedError
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
-from mqproof.impl.store import record
+from mqproof.impl.store.files import record
 from mqproof.impl.store.flush import LogFlusher
 from mqproof.impl.store.message_store import MessageStore
 from mqproof.spec.events import Kind

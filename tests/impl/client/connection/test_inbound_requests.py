@@ -28,7 +28,7 @@ from mqproof.impl.remoting.headers import (
 from mqproof.impl.remoting.java_json import ObjectKey
 from mqproof.impl.remoting.message import Message, StoredMessage
 from mqproof.impl.remoting.request_handler import handler
-from mqproof.impl.store import record
+from mqproof.impl.store.files import record
 
 QUEUE = MessageQueue("T", "b", 3)
 KEY = ObjectKey(NamedQueue("b", 3, "T"))

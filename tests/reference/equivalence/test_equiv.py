@@ -8,7 +8,7 @@ import pytest
 
 from mqproof import reference, spec
 from mqproof.reference import flush, mutants
-from mqproof.reference.equiv import Equivalence, ForgottenStepError, compare
+from mqproof.reference.equivalence.equiv import Equivalence, ForgottenStepError, compare
 from mqproof.reference.flush import State
 from mqproof.reference.model import Action, Model
 from mqproof.reference.models import MODELS

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from mqproof.reference import models, mutants
-from mqproof.reference.cli import app
+from mqproof.reference.commands.cli import app
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 from mqproof.impl.runtime.disk import Disk, read_whole, write_durably
-from mqproof.impl.store.index import IndexState
-from mqproof.impl.store.index_file import HEADER_BYTES, Header
+from mqproof.impl.store.files.index import IndexState
+from mqproof.impl.store.files.index_file import HEADER_BYTES, Header
 
 _FILE_BYTES: Final = 4096
 _TIMES: Final = struct.Struct(">qqq")

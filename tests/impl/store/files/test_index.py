@@ -15,11 +15,11 @@ from mqproof.impl.remoting.message import SYS_TRANSACTION_PREPARED, SYS_TRANSACT
 from mqproof.impl.runtime.clock import local_stamp
 from mqproof.impl.runtime.disk import read_whole, write_durably
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk
-from mqproof.impl.store import record
-from mqproof.impl.store.checkpoint import read_checkpoint
 from mqproof.impl.store.errors import StoreError
-from mqproof.impl.store.index import Index, key_hash
-from mqproof.impl.store.index_file import HEADER_BYTES, Header, IndexShape
+from mqproof.impl.store.files import record
+from mqproof.impl.store.files.checkpoint import read_checkpoint
+from mqproof.impl.store.files.index import Index, key_hash
+from mqproof.impl.store.files.index_file import HEADER_BYTES, Header, IndexShape
 from mqproof.impl.store.message_store import MessageStore
 from tests.impl.store.site import Site, check_index, message, now
 

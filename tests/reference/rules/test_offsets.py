@@ -1,6 +1,6 @@
 """Offset arithmetic, with the examples of docs/reference/protocol/storing.md, "Segments" and "Commit log"."""
 
-from mqproof.reference import offsets
+from mqproof.reference.rules import offsets
 
 
 def test_the_names_of_second_segments_are_the_documented_ones() -> None:

@@ -7,8 +7,8 @@ import pytest
 
 from mqproof.impl.runtime.disk import read_whole
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk
-from mqproof.impl.store.consume_queue import ConsumeQueue, ConsumeQueues, QueueGapError, Unit
 from mqproof.impl.store.errors import StoreError
+from mqproof.impl.store.files.consume_queue import ConsumeQueue, ConsumeQueues, QueueGapError, Unit
 
 
 def _queue(disk: SimulatedDisk, segment_bytes: int = 60) -> ConsumeQueue:

@@ -5,7 +5,7 @@ See docs/reference/protocol/sending.md, "Topics"; docs/reference/protocol/groups
 
 import pytest
 
-from mqproof.reference.administration import READ, WRITE, Group, Topic, may_pull, may_send
+from mqproof.reference.rules.administration import READ, WRITE, Group, Topic, may_pull, may_send
 
 ENABLED = Group(consumes=True, retries_max=16)
 

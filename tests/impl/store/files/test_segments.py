@@ -5,7 +5,7 @@ import pytest
 from mqproof.impl.runtime.disk import read_whole
 from mqproof.impl.runtime.simulated_disk import Image, SimulatedCrashError, SimulatedDisk, Step
 from mqproof.impl.store.errors import StoreError
-from mqproof.impl.store.segments import SegmentedFile
+from mqproof.impl.store.files.segments import SegmentedFile
 
 
 def _loaded(disk: SimulatedDisk, segment_bytes: int = 16) -> SegmentedFile:

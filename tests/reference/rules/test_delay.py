@@ -1,6 +1,6 @@
 """The delay levels of retries (docs/reference/protocol/retries-and-delays.md, "Retries")."""
 
-from mqproof.reference import delay
+from mqproof.reference.rules import delay
 
 
 def test_each_of_16_retries_waits_longer_and_the_next_becomes_a_dead_letter() -> None:

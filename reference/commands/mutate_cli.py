@@ -203,7 +203,7 @@ def _write(path: Path, report: Report) -> None:
 def _score(
     models: "Models", name: str, kind: str | None, only: str | None, each: int, profile: str, fresh: bool
 ) -> "Score":
-    from mqproof.reference import mutate as with_reference
+    from mqproof.reference.equivalence import mutate as with_reference
     from mqproof.reference.models import MODELS
     from mqproof.spec.model_file import MODELS_FILE
     from mqproof.spec.mutation import own_model

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mqproof.reference.pulling import (
+from mqproof.reference.rules.pulling import (
     Answer,
     Queue,
     Status,

@@ -13,8 +13,8 @@ from mqproof.impl.remoting.message import java_hash
 from mqproof.impl.runtime.clock import local_stamp
 from mqproof.impl.runtime.disk import Disk, File
 from mqproof.impl.store.errors import StoreError
-from mqproof.impl.store.index_file import Header, IndexFile, IndexShape, read_header
-from mqproof.impl.store.segments import Removal, Unsynced
+from mqproof.impl.store.files.index_file import Header, IndexFile, IndexShape, read_header
+from mqproof.impl.store.files.segments import Removal, Unsynced
 
 _NAME_DIGITS: Final = 17
 _HEAD_CHARACTERS: Final = 28

@@ -7,9 +7,15 @@ import pytest
 
 from mqproof.impl.runtime.disk import write_durably
 from mqproof.impl.runtime.simulated_disk import SimulatedCrashError, SimulatedDisk, Step
-from mqproof.impl.store.checkpoint import DISTRUST, Checkpoint, QueueCount, read_checkpoint, write_checkpoint
-from mqproof.impl.store.index import IndexState
-from mqproof.impl.store.index_file import Header
+from mqproof.impl.store.files.checkpoint import (
+    DISTRUST,
+    Checkpoint,
+    QueueCount,
+    read_checkpoint,
+    write_checkpoint,
+)
+from mqproof.impl.store.files.index import IndexState
+from mqproof.impl.store.files.index_file import Header
 
 
 def test_the_file_has_4096_bytes_and_three_times() -> None:

@@ -1,7 +1,7 @@
 """Queue allocation, with the numbers of docs/reference/protocol/groups.md, "Queue allocation"."""
 
-from mqproof.reference import allocation
-from mqproof.reference.allocation import Queue
+from mqproof.reference.rules import allocation
+from mqproof.reference.rules.allocation import Queue
 
 IDS = ("a", "b", "c")
 SEVEN = list(range(7))

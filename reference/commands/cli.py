@@ -16,7 +16,7 @@ from mqproof.spec.catalogue import id_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from mqproof.reference.equiv import Equivalence
+    from mqproof.reference.equivalence.equiv import Equivalence
     from mqproof.reference.explorer.search import OnLevel
     from mqproof.reference.explorer.survey import Explore, Explored
     from mqproof.spec.model_file import Question
@@ -251,7 +251,7 @@ def prove(
 
 def _results(model: str, profile: str) -> "Iterator[Result]":
     """Yield one result for the comparison of each bounded model, then one for each invariant over all."""
-    from mqproof.reference.equiv import compare
+    from mqproof.reference.equivalence.equiv import compare
     from mqproof.reference.explorer.survey import bounded_models
     from mqproof.reference.models import MODELS
     from mqproof.spec.model_file import load

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqproof.impl.remoting.message import Message
-from mqproof.impl.store import record
-from mqproof.impl.store.record import RecordError
+from mqproof.impl.store.files import record
+from mqproof.impl.store.files.record import RecordError
 
 VECTOR = bytes.fromhex(
     """

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mqproof.reference.latency import FAILURE_MS, rest_ms
+from mqproof.reference.rules.latency import FAILURE_MS, rest_ms
 
 
 @pytest.mark.parametrize(

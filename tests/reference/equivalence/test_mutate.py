@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from mqproof.reference.equivalence.mutate import roots, subject
 from mqproof.reference.models import MODELS
-from mqproof.reference.mutate import roots, subject
 from mqproof.spec.model_file import MODELS_FILE, load
 from mqproof.spec.mutation.operators import mutants
 from mqproof.spec.mutation.score import markdown, recorded, survivors, unexplained

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from mqproof.impl.runtime.disk import Disk
 from mqproof.impl.store.config import QUEUE_UNIT_BYTES
 from mqproof.impl.store.errors import StoreError
-from mqproof.impl.store.segments import Removal, SegmentedFile, Unsynced
+from mqproof.impl.store.files.segments import Removal, SegmentedFile, Unsynced
 
 _UNIT: Final = struct.Struct(">qiq")
 _BLANK: Final = _UNIT.pack(0, (1 << 31) - 1, 0)

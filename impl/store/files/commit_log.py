@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from mqproof.impl.remoting.message import StoredMessage
-from mqproof.impl.store import record
-from mqproof.impl.store.record import RecordError
-from mqproof.impl.store.segments import SegmentedFile, Unsynced
+from mqproof.impl.store.files import record
+from mqproof.impl.store.files.record import RecordError
+from mqproof.impl.store.files.segments import SegmentedFile, Unsynced
 
 _STAGED_BYTES_MAX: Final = 1 << 20
 

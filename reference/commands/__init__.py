@@ -1,0 +1,1 @@
+"""The commands of the reference: `mqproof explore`, `equiv`, `prove` and `mutate`."""

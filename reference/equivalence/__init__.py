@@ -1,0 +1,1 @@
+"""The comparison of the reference models with TLC: state graphs of models and of mutants."""
