@@ -31,20 +31,22 @@ def run(
     target: Annotated[str, typer.Argument(help="The target; see `mqproof fuzz list`.")],
     seconds: Annotated[float, typer.Option(min=0, help="Stop after this many seconds.")] = 60.0,
     workers: Annotated[int, typer.Option(min=1, max=256, help="Number of processes that search.")] = 1,
-    corpus: Annotated[Path | None, typer.Option(help="Folder in which inputs are kept.")] = None,
+    corpus: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Folder in which inputs are kept.")
+    ] = None,
     seed: Annotated[
         int | None, typer.Option(help="Seed; by default it is drawn at random and printed.")
     ] = None,
-    findings: Annotated[Path, typer.Option(help="Folder for findings.")] = FINDINGS,
+    findings: Annotated[Path, typer.Option(metavar="DIR", help="Folder for findings.")] = FINDINGS,
     executions: Annotated[
         int | None, typer.Option(min=1, help="Stop each worker after this many inputs.")
     ] = None,
     engine: Annotated[str, typer.Option(help="python, atheris, or auto: atheris if installed.")] = "auto",
-    json: Annotated[Path | None, typer.Option(help="Write the report as JSON.")] = None,
+    json: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the report as JSON.")] = None,
 ) -> None:
     """Search for inputs that break an invariant of TARGET.
 
-    Exit code 0: nothing found; 1: a finding; 2: wrong use; 3: an invariant was never tested.
+    Exit codes: 0 nothing found; 1 a finding; 2 wrong use; 3 an invariant was never tested.
 
     Example: mqproof fuzz run remoting-decode --seconds 30 --workers 2 --corpus build/fuzz/corpus
     """
@@ -115,7 +117,7 @@ def _search(campaign: "Campaign", json: Path | None) -> "Report":
 def replay(file: Annotated[Path, typer.Argument(help="A finding saved by `fuzz run`.")]) -> None:
     """Run the input of a finding again.
 
-    Exit code 0: it breaks nothing now; 1: it does; 2: bad use.
+    Exit codes: 0 it breaks nothing now; 1 it does; 2 wrong use or bad input.
 
     Example: mqproof fuzz replay build/fuzz/findings/canary-0123456789ab.json
     """

@@ -6,6 +6,7 @@ Mounts the `cli` module of each part. The imports are late: a broker never loads
 import importlib
 import sys
 import traceback
+from contextlib import AbstractContextManager, nullcontext
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final
@@ -154,7 +155,8 @@ def _run(arguments: list[str]) -> int:
         print(line, file=sys.stderr)
         return _TOOL_FAILED
     try:
-        return run(app)
+        with _running(arguments[0]) if known else nullcontext():
+            return run(app)
     except Exception as error:
         if known and (line := extras.missing_module(arguments, error)):
             print(line, file=sys.stderr)
@@ -162,6 +164,13 @@ def _run(arguments: list[str]) -> int:
             # The default exit code of Python would be 1, which means a violation.
             traceback.print_exc()
         return _TOOL_FAILED
+
+
+def _running(command: str) -> AbstractContextManager[None]:
+    """Name the command in the lines that it prints on standard error."""
+    from mqproof.report.running_command import running
+
+    return running(command)
 
 
 def _matrix_module() -> str:
@@ -220,10 +229,12 @@ def mutants(
     ] = None,
     json: Annotated[str, typer.Option(metavar="FILE", help="Write the result as JSON.")] = "",
 ) -> None:
-    """Run the deliberately broken variants; exit 1 if no check catches one of them.
+    """Run the deliberately broken variants; each must be caught by a check.
 
     The layers are checked by: tla, TLC; reference, the explorer; impl, the conformance suites; fuzz, the fuzz
     targets; simulation, clusters and groups with one seed after another; audit, the audit.
+
+    Exit codes: 0 all are caught; 1 one is not caught; 2 wrong use; 3 one could not be judged.
 
     Examples: mqproof mutants --layer impl;  mqproof mutants --layer reference --name AckBeforeFlush
     """

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from mqproof.report.printable import one_line
+from mqproof.report.running_command import beginning
 
 _TERMINATED: Final = 128 + signal.SIGTERM
 
@@ -19,9 +20,9 @@ _TERMINATED: Final = 128 + signal.SIGTERM
 def stop(message: str, code: int, *, command: str = "") -> NoReturn:
     """End the command with one line on standard error and an exit code of `mqproof.report.model.Exit`.
 
-    The line begins with the name of the command, if it is given.
+    The line begins with the name of the command: `command`, or by default the one that runs.
     """
-    print(f"{f'mqproof {command}'.strip()}: {message}", file=sys.stderr)
+    print(f"{beginning(command)}: {message}", file=sys.stderr)
     raise SystemExit(code)
 
 

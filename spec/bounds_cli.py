@@ -25,7 +25,7 @@ def bounds(
     names: Annotated[
         list[str] | None, typer.Argument(metavar="[MODEL]...", help="All models if none is named.")
     ] = None,
-    seconds: Annotated[float, typer.Option(help="Time limit for each larger model.")] = 120,
+    seconds: Annotated[float, typer.Option(min=1, help="Time limit for each larger model.")] = 120,
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON.")
     ] = None,

@@ -160,12 +160,12 @@ def coverage(
     from mqproof.spec.coverage import LEGEND, as_json, details, matrix, totals
 
     if unknown := [layer for layer in layers or () if layer not in LAYERS]:
-        stop(f"coverage: --layer {unknown[0]}: expected one of {', '.join(LAYERS)}", Exit.USAGE)
+        stop(f"--layer {unknown[0]}: expected one of {', '.join(LAYERS)}", Exit.USAGE, command="coverage")
     shown = tuple(layer for layer in LAYERS if layer in (layers or LAYERS))
     try:
         invariants = _matching(tuple(catalogue().values()), ids or ())
     except (CatalogueError, OSError) as error:
-        stop(f"coverage: {error}", Exit.USAGE)
+        stop(f"{error}", Exit.USAGE, command="coverage")
     if only_open:
         invariants = tuple(each for each in invariants if "open" in map(each.cell, shown))
     lines = list(matrix(invariants, shown)) if invariants else []
@@ -188,7 +188,7 @@ def _matching(invariants: "tuple[Invariant, ...]", globs: Sequence[str]) -> "tup
 
     for glob in globs:
         if not any(fits(each, glob) for each in invariants):
-            stop(f"coverage: --id {glob}: no invariant has such an id or name", Exit.USAGE)
+            stop(f"--id {glob}: no invariant has such an id or name", Exit.USAGE, command="coverage")
     return tuple(each for each in invariants if not globs or any(fits(each, glob) for glob in globs))
 
 
@@ -243,7 +243,8 @@ def _draw_first(file: Path, answers: "tuple[Answer, ...]") -> None:
     found = [answer for answer in answers if answer.trace is not None]
     unexpected = [answer for answer in found if overall(answer.results) is Verdict.VIOLATED]
     if not found:
-        print("mqproof: --draw: nothing was violated; mqproof simulate draws a behaviour", file=sys.stderr)
+        message = "--draw: nothing was violated; mqproof simulate draws a behaviour"
+        print(f"mqproof check: {message}", file=sys.stderr)
         return
     answer = (unexpected or found)[0]
     assert answer.trace is not None

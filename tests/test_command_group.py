@@ -86,6 +86,25 @@ def test_every_command_has_the_same_style_of_help(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", EVERY)
+def test_help_lists_exit_codes_in_one_wording(path: str) -> None:
+    paragraphs = (EVERY[path].help or "").split("\n\n")
+    for text in (" ".join(each.split()) for each in paragraphs if re.search("exit (code|[0-9])", each, re.I)):
+        codes, *_ = re.findall(r"^Exit codes: (0 .*)\.$", text)
+        numbers = [each.partition(" ")[0] for each in codes.split("; ")]
+        assert numbers == sorted(set(numbers) & set("01234")), text
+
+
+@pytest.mark.parametrize("path", EVERY)
+def test_help_says_whether_an_option_takes_a_file_or_a_folder(path: str) -> None:
+    """Only the inputs of `audit` may be either."""
+    options = {name: each for each in EVERY[path].params for name in each.opts}
+    either = {name for name, each in options.items() if each.metavar == "PATH"}
+    assert either <= ({"--events"} if path in ("audit run", "audit explain") else set())
+    for name in {"--json", "--tls", "--account", "--models"} & set(options):
+        assert options[name].metavar == "FILE" or options[name].is_flag, name
+
+
+@pytest.mark.parametrize("path", EVERY)
 def test_options_with_the_same_meaning_have_the_same_name(path: str) -> None:
     options = {name for param in EVERY[path].params for name in param.opts}
     old = {name for names in cli.RENAMED.values() for name in names}

@@ -1,9 +1,11 @@
 """Checks of the layout that linters lack: the folders form one project, and tests mirror them."""
 
+import ast
 import importlib
 import subprocess
 import sys
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -80,6 +82,12 @@ ROLES = {
 }
 """Names that several modules of one part have, and the one thing that each name means."""
 
+LONGEST_FUNCTION = 60
+"""The largest number of lines of a function, from its `def` to its last line, without decorators."""
+
+LONGER_FUNCTIONS = {"spark_audit/passes/bucket_sums.py _summed"}
+"""Functions that are longer: one compiled loop over rows, in which a call for each row costs time."""
+
 
 @pytest.mark.parametrize("name", PACKAGES)
 def test_every_part_is_linked_into_the_package(name: str) -> None:
@@ -141,3 +149,29 @@ def test_no_module_name_has_two_meanings_inside_one_part() -> None:
     twice = {f"{part}/{name}": places for (part, name), places in folders.items() if len(places) > 1}
     known = {f"{part}/{name}" for part, names in ROLES.items() for name in names}
     assert set(twice) == known
+
+
+def test_no_function_is_longer_than_the_limit() -> None:
+    files = [path for path in modules().values() if path.relative_to(ROOT).parts[0] != "tests"]
+    assert len(files) > len(PACKAGES)
+    functions = [
+        f"{path.relative_to(ROOT).as_posix()} {name}"
+        for path in files
+        for name in _longer_functions(path.read_text(encoding="utf-8"), LONGEST_FUNCTION)
+    ]
+    assert set(functions) <= LONGER_FUNCTIONS
+
+
+def test_the_length_of_a_function_includes_its_signature_and_its_inner_functions() -> None:
+    source = "@decorated\ndef outer(\n    a,\n):\n    async def inner():\n        pass\n"
+    assert list(_longer_functions(source, 1)) == ["outer", "inner"]
+    assert list(_longer_functions(source, 4)) == ["outer"]
+    assert list(_longer_functions(source, 5)) == []
+
+
+def _longer_functions(source: str, limit: int) -> Iterator[str]:
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            lines = (node.end_lineno or node.lineno) - node.lineno + 1
+            if lines > limit:
+                yield node.name

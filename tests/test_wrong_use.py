@@ -43,6 +43,7 @@ WRONG = [
     "prove Nope",
     "mutate --kind nope",
     "bounds Nope",
+    "bounds Flush --seconds 0",
     "matrix --on nope",
     "matrix --fault nope",
     "mutants --layer nope",

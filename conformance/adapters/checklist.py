@@ -68,7 +68,7 @@ class _Check:
     needs: Capability | None = None
 
 
-def _members(target: Any, protocol: type[Any] = Target) -> None:
+def _members(target: Any, protocol: type[object] = Target) -> None:
     where = f"{protocol.__module__.removeprefix('mqproof.').replace('.', '/')}.py"
     for name, member in vars(protocol).items():
         if name.startswith("_") or isinstance(member, property):
@@ -242,7 +242,9 @@ def check(factory: Callable[[], Target], replay: str) -> Iterator[Result]:
         target.close()
 
 
-def check_for(suite: Suite, protocol: type[Any], factory: Callable[[], Any], replay: str) -> Iterator[Result]:
+def check_for(
+    suite: Suite, protocol: type[object], factory: Callable[[], Any], replay: str
+) -> Iterator[Result]:
     """Yield the results of general checks, for a suite that has no list of its own.
 
     They test the members of the target, and that an example runs to its end, whatever its verdict.

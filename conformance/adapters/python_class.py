@@ -30,7 +30,7 @@ def adapter_class(name: str) -> type[Any]:
     return found
 
 
-def adapter(name: str, protocol: type[Any]) -> Callable[[], Any]:
+def adapter(name: str, protocol: type[object]) -> Callable[[], Any]:
     """Return the class as a factory, for suites that require `protocol`.
 
     Raises:
@@ -42,6 +42,6 @@ def adapter(name: str, protocol: type[Any]) -> Callable[[], Any]:
     return found
 
 
-def members(protocol: type[Any]) -> tuple[str, ...]:
+def members(protocol: type[object]) -> tuple[str, ...]:
     """Return the members that a class must have, in the protocol's order."""
     return tuple(name for name in vars(protocol) if not name.startswith("_"))

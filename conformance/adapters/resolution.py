@@ -46,8 +46,8 @@ def resolve(name: str, commands: FaultCommands = NO_COMMANDS) -> Callable[[], Ta
 
         return adapter(name, Target)
     raise UnknownTargetError(
-        f"{name!r} is not a target, expected reference, impl, remoting://HOST:PORT, mutant:NAME or"
-        " python:MODULE:CLASS"
+        f"{name!r} is not a target, expected reference, impl, remoting://HOST:PORT, apache:LINE, mutant:NAME"
+        " or python:MODULE:CLASS"
     )
 
 

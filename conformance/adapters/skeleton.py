@@ -4,14 +4,14 @@ import ast
 import inspect
 import sys
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 CLASS: Final = "MyTarget"
 _ATTRIBUTES: Final = {"name": '"python:MODULE:MyTarget"', "capabilities": "frozenset()"}
 """Properties that have the same value for every object."""
 
 
-def skeleton(protocol: type[Any], suite: str) -> str:
+def skeleton(protocol: type[object], suite: str) -> str:
     """Return the source of a module with one class that has all members of the protocol.
 
     The module can be imported; its methods raise NotImplementedError.
@@ -46,7 +46,7 @@ def _member(member: ast.FunctionDef) -> Iterator[str]:
     yield "        raise NotImplementedError"
 
 
-def _names(members: list[ast.FunctionDef], protocol: type[Any]) -> list[str]:
+def _names(members: list[ast.FunctionDef], protocol: type[object]) -> list[str]:
     """Return the names from the protocol's module that the signatures use."""
     known = vars(sys.modules[protocol.__module__])
     signatures = [part for member in members for part in (member.args, member.returns) if part]

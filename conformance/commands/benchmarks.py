@@ -54,9 +54,11 @@ def send(
     outstanding: Annotated[int, typer.Option(min=1, help="Number of concurrent sends.")] = 64,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds per mode.")] = 3,
     directory: Annotated[
-        Path, typer.Option(help="Folder for the stores; its disk is the one that is measured.")
+        Path, typer.Option(metavar="DIR", help="Folder for the stores; its disk is the one that is measured.")
     ] = Path("build/bench"),
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write the result to this file.")] = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write the result to this file.")
+    ] = None,
 ) -> None:
     """Measure sends per second under SYNC_FLUSH and ASYNC_FLUSH, and the disk's fdatasync rate.
 
@@ -93,9 +95,11 @@ def broker(
         bool, typer.Option(help="Profile our broker on the rows in which it is slower.")
     ] = True,
     directory: Annotated[
-        Path, typer.Option(help="Folder for the stores; its disk is the one that is measured.")
+        Path, typer.Option(metavar="DIR", help="Folder for the stores; its disk is the one that is measured.")
     ] = Path("build/bench"),
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write the result to this file.")] = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write the result to this file.")
+    ] = None,
 ) -> None:
     """Compare our broker with Apache's: throughput, latency, pulls, memory, start-up, recovery.
 
@@ -140,9 +144,11 @@ def replication(
     copied_mib: Annotated[int, typer.Option(min=1, help="Amount of data that an empty slave copies.")] = 256,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of the throughput rows.")] = 3,
     directory: Annotated[
-        Path, typer.Option(help="Folder for the stores; its disk is the one that is measured.")
+        Path, typer.Option(metavar="DIR", help="Folder for the stores; its disk is the one that is measured.")
     ] = Path("build/bench"),
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write the result to this file.")] = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write the result to this file.")
+    ] = None,
 ) -> None:
     """Measure the cost of SYNC_MASTER and of a group, and the duration of a change of masters.
 
@@ -171,8 +177,12 @@ def replication(
 @bench.command()
 def history(
     operations: Annotated[int, typer.Option(min=100, help="Operations in the history.")] = 1_000_000,
-    directory: Annotated[Path, typer.Option(help="Folder for the temporary history.")] = Path("build/bench"),
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write the result to this file.")] = None,
+    directory: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the temporary history.")] = Path(
+        "build/bench"
+    ),
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write the result to this file.")
+    ] = None,
 ) -> None:
     """Run all anomaly rules on a generated history without anomalies.
 

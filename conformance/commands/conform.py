@@ -3,6 +3,7 @@
 import sys
 import time
 from collections.abc import Callable
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -30,6 +31,7 @@ app.add_typer(conform_app, name="conform")
 _PROGRESS_LINES: Final = 10
 _FOR_PEOPLE: Final = (".html", ".md")
 """Report formats that summarize the results for people."""
+_MUTANTS_PAGE: Final = "docs/reference/conformance/mutants.md"
 
 
 @app.callback()
@@ -90,7 +92,10 @@ def diff(
     ],
     files: ResultFiles,
 ) -> None:
-    """Compare two runs: exit code 1 for a new violation, 3 if a result that held is now undecided.
+    """Compare two runs, and list the results whose verdict changed.
+
+    Exit codes: 0 no result got worse; 1 a new violation; 2 wrong use or bad input; 3 a result that held is
+    now undecided.
 
     Example: mqproof conform diff released.json candidate.json --report diff.md
     """
@@ -217,14 +222,16 @@ def _conducted(options: "RunOptions", names: list[str], *, named: bool) -> "list
 
 
 def _no_target(parts: "list[Part]", target: str) -> str:
-    """Return why no suite has the target: the first suite's reason, or the mutants that each suite has."""
-    from mqproof.conformance.engine.targets import UnknownMutantError
+    """Return why no suite has the target: the first suite's reason, or the mutants of a similar name."""
+    from mqproof.conformance.engine.targets import MUTANT, UnknownMutantError
 
-    known = {part.suite: part.refusal.known for part in parts if isinstance(part.refusal, UnknownMutantError)}
-    if len(known) < 2:
+    refusals = [part.refusal for part in parts if isinstance(part.refusal, UnknownMutantError)]
+    if len(refusals) < 2:
         return str(parts[0].refusal)
-    listed = (f"{suite} ({', '.join(mutants)})" for suite, mutants in known.items())
-    return f"{target!r} is not a mutant of any suite, expected one of {'; '.join(listed)}"
+    known = sorted({mutant for refusal in refusals for mutant in refusal.known})
+    near = get_close_matches(target.removeprefix(MUTANT), known)
+    hint = f"did you mean {' or '.join(near)}? " if near else ""
+    return f"{target!r} is not a mutant of any suite; {hint}{_MUTANTS_PAGE} lists them"
 
 
 def _finish(
@@ -304,7 +311,11 @@ def trace_check(
     from mqproof.spec.tlc.errors import TlcError
 
     if models_file is not None and window is not None:
-        stop("trace-check: --window cuts logs of brokers and is not available with --models", Exit.USAGE)
+        stop(
+            "--window cuts logs of brokers and is not available with --models",
+            Exit.USAGE,
+            command="trace-check",
+        )
     with stages("trace-check") as on_stage:
         try:
             found = (
@@ -329,7 +340,7 @@ def _traces(
     from mqproof.spec.events import EventError
 
     if model is not None and model not in (names := sorted({known.name for known in MODELS})):
-        stop(f"trace-check: --model {model}: expected one of {', '.join(names)}", Exit.USAGE)
+        stop(f"--model {model}: expected one of {', '.join(names)}", Exit.USAGE, command="trace-check")
     began = time.perf_counter()
     try:
         checked = check_logs(logs, records_max=window, models=(model,) if model else (), on_stage=on_stage)

@@ -48,8 +48,9 @@ def matrix(
 
     If the model loses no acknowledged message, random runs of the cell must not lose one either. If the model
     has a counterexample, its steps are replayed and must end in the same way. With --real, every cell has
-    random runs, and none may end worse than the recorded verdict; machines cannot lose power there. Exit code
-    1 means that a cell differs.
+    random runs, and none may end worse than the recorded verdict; machines cannot lose power there.
+
+    Exit codes: 0 all cells agree; 1 a cell differs; 2 wrong use; 4 a broker did not answer.
 
     Example: mqproof matrix --on impl --flush SYNC_FLUSH --producer sync --fault process --runs 10
     """

@@ -70,10 +70,10 @@ def convert_history(
     source: Annotated[Path, typer.Argument(metavar="FILE", help="File to read.")],
     target: Annotated[Path, typer.Argument(metavar="OUT", help="File to write.")],
     read: Annotated[
-        str, typer.Option("--from", help="Format to read: Format to read: jsonl, jepsen or openchaos.")
+        str, typer.Option("--from", metavar="FORMAT", help="Format to read: jsonl, jepsen or openchaos.")
     ] = "jsonl",
     written: Annotated[
-        str, typer.Option("--to", help="Format to write: Format to write: jsonl, jepsen or elle.")
+        str, typer.Option("--to", metavar="FORMAT", help="Format to write: jsonl, jepsen or elle.")
     ] = "jepsen",
 ) -> None:
     """Convert a history: from OpenChaos, or to the input of Jepsen's kafka checker or of elle-cli.

@@ -9,6 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine
 
 from mqproof.conformance.engine.fault_kinds import FaultKind
 from mqproof.conformance.engine.finding import Finding
+from mqproof.conformance.engine.targets import Examined
 from mqproof.spec.catalogue import catalogue
 
 
@@ -42,7 +43,7 @@ class Session(Protocol):
 
 Judge = Callable[[Session], None]
 """Called with each run that was not interrupted; raises if the run violates an invariant."""
-TargetFactory = Callable[[], Any]
+TargetFactory = Callable[[], Examined]
 """Creates targets of one suite; each target implements the protocol of that suite."""
 
 
@@ -73,7 +74,10 @@ class Suite:
     """The invariants that the suite judges."""
     needs: Needs
     machine: Callable[[Any, Judge], RuleBasedStateMachine]
-    """A class of state machines; it is called with a target and a judge."""
+    """A class of state machines; it is called with a target and a judge.
+
+    The type of the target is `Any`, because each suite has its own protocol, which extends `Examined`.
+    """
 
 
 def known(suite: Suite) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from mqproof.conformance.engine.examination import Examination
 from mqproof.conformance.engine.run_options import SINCE, Part, RunOptions, RunOptionsError
@@ -62,7 +62,7 @@ class Drawn:
 
     about: str
     load: Callable[[], Suite]
-    protocol: Callable[[], type[Any]]
+    protocol: Callable[[], type[object]]
     """Returns the protocol of the suite's targets."""
     targets: Callable[[RunOptions], Targets]
     """Returns the targets of the name in the options, which run within the block. Raises as `run`."""
@@ -182,7 +182,7 @@ def _flush_targets(options: RunOptions) -> Iterator[TargetFactory]:
         yield factory
 
 
-def _broker() -> type[Any]:
+def _broker() -> type[object]:
     from mqproof.conformance.suites.flush.target import Target
 
     return Target
@@ -200,7 +200,7 @@ def _routing_targets(options: RunOptions) -> Targets:
     return targets(options.name_server, slave_speaks=options.since != SINCE[0], controls=options.controls)
 
 
-def _name_server() -> type[Any]:
+def _name_server() -> type[object]:
     from mqproof.conformance.suites.routing.target import NameServerTarget
 
     return NameServerTarget
@@ -234,7 +234,7 @@ def _producer_targets(options: RunOptions) -> Targets:
     return targets(options.target)
 
 
-def _producer() -> type[Any]:
+def _producer() -> type[object]:
     from mqproof.conformance.suites.producers.target import ProducerTarget
 
     return ProducerTarget

@@ -344,7 +344,7 @@ class SteppedDelivery:
     def _deliver(self, _: int, queue: str, place: int) -> None:
         del queue
         self._service.ready(place)
-        messages, _told, _code = self._service.pull(place - 1)
+        messages, _answer, _code = self._service.pull(place - 1)
         if not messages:
             raise DeviationError(f"there is nothing to read at {place}")
         self._seen[place - 1 : place] = messages

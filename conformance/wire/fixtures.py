@@ -181,7 +181,7 @@ def _servers(addresses: list[Address], seconds_max: float) -> dict[Server, Addre
     for address in addresses:
         with connected(address, seconds_max) as connection:
             try:
-                route = _answer(connection, valid(name_server.ROUTE, topic="wire_nobody"), {})
+                route = _answer(connection, valid(name_server.ROUTE, topic="wire_absent"), {})
                 is_broker = route.code == NOT_SUPPORTED
                 found[Server.BROKER if is_broker else Server.NAME_SERVER] = address
                 if not is_broker and len(addresses) == 1:

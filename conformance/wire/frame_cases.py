@@ -80,7 +80,7 @@ def _json_headers(server: Server) -> Iterator[_Row]:
         ("a header without remark and serializeTypeCurrentRPC", {"serializeTypeCurrentRPC": None}),
         ("an empty remark, as Go and C++ clients send it", {"remark": ""}),
         ("an unknown member of the header", {"wireUnknown": [1]}),
-        ("numbers and booleans in extFields", {"extFields": {"topic": "wire_nobody", "n": 1, "b": True}}),
+        ("numbers and booleans in extFields", {"extFields": {"topic": "wire_absent", "n": 1, "b": True}}),
         ("version 0", {"version": 0}),
         ("the greatest version", {"version": 2**31 - 1}),
         ("the version of Go clients", {"version": 317}),
@@ -107,7 +107,7 @@ def _json_headers(server: Server) -> Iterator[_Row]:
 
 
 def _binary_headers(server: Server) -> Iterator[_Row]:
-    topic = entry("topic", "wire_nobody")
+    topic = entry("topic", "wire_absent")
     for title, header in (
         ("a binary header", _binary(topic)),
         ("a binary header of an unknown language", _binary(topic, language=99)),
@@ -148,7 +148,7 @@ def _whole_frames(server: Server) -> Iterator[_Row]:
     yield (
         "the next frame is read after one of the other serialization", _COMMAND, Strength.MUST,
         (
-            Written(_as_binary(_binary(entry("topic", "wire_nobody"))) + framed(_json(opaque=78)),
+            Written(_as_binary(_binary(entry("topic", "wire_absent"))) + framed(_json(opaque=78)),
                     answers=_OPAQUE, expect=answered),
             Written(b"", answers=78, expect=answered),
         ),
@@ -164,13 +164,13 @@ def _whole_frames(server: Server) -> Iterator[_Row]:
 
 
 def _call(server: Server, connection: str = "a") -> Call:
-    return Call(Request(_ROUTE, {"topic": "wire_nobody"}), _ANSWERED[server], connection=connection)
+    return Call(Request(_ROUTE, {"topic": "wire_absent"}), _ANSWERED[server], connection=connection)
 
 
 def _json(**changed: Any) -> bytes:
     """Return the header of a route query with changed members; members that are None are omitted."""
     members = {
-        "code": _ROUTE, "extFields": {"topic": "wire_nobody"}, "flag": 0, "language": LANGUAGE,
+        "code": _ROUTE, "extFields": {"topic": "wire_absent"}, "flag": 0, "language": LANGUAGE,
         "opaque": _OPAQUE, "serializeTypeCurrentRPC": "JSON", "version": VERSION, **changed,
     }  # fmt: skip
     present = {name: value for name, value in members.items() if value is not None}

@@ -118,9 +118,10 @@ def broker(
     A slave of a broker of that name:
       mqproof broker --namesrv 127.0.0.1:9876 --store /var/lib/mq-1 --port 10921 --role SLAVE --broker-id 1
 
+    \b
     The first of three that elect their master; n1 and n2 have ports and stores of their own:
-    mqproof broker --namesrv 127.0.0.1:9876 --store /var/lib/mq-n0 --self-id n0 --peers
-    "n0-127.0.0.1:40911;n1-127.0.0.1:40921;n2-127.0.0.1:40931"
+      mqproof broker --namesrv 127.0.0.1:9876 --store /var/lib/mq-n0 --self-id n0 \\
+        --peers "n0-127.0.0.1:40911;n1-127.0.0.1:40921;n2-127.0.0.1:40931"
     """
     from mqproof.impl.broker.broker import Broker
 
@@ -214,8 +215,8 @@ def send(
 ) -> None:
     """Send messages and print the result of each.
 
-    Exit code 0: all SEND_OK. 1: one was refused, or had no route.
-    3: it is unknown whether a message is stored and durable.
+    Exit codes: 0 all SEND_OK; 1 one was refused, or had no route; 2 wrong use;
+    3 unknown whether one is stored and durable.
 
     \b
     Example: mqproof send --namesrv 127.0.0.1:9876 --topic T --body hello --count 10

@@ -11,9 +11,15 @@ from mqproof.impl.terminal.options import NAME_SERVERS_HELP
 # Servers.
 Host = Annotated[str, typer.Option(help="Address to listen on.")]
 Port = Annotated[int | None, typer.Option(min=0, max=65535, help="0 selects any free port.")]
-Config = Annotated[Path | None, typer.Option("--config", "-c", help="A RocketMQ properties file.")]
-Store = Annotated[Path | None, typer.Option(help="Directory of the store; created if missing.")]
-KvStore = Annotated[Path | None, typer.Option(help="Directory of kvConfig.json; created when needed.")]
+Config = Annotated[
+    Path | None, typer.Option("--config", "-c", metavar="FILE", help="A RocketMQ properties file.")
+]
+Store = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Directory of the store; created if missing.")
+]
+KvStore = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Directory of kvConfig.json; created when needed.")
+]
 Flush = Annotated[str | None, typer.Option(help="SYNC_FLUSH or ASYNC_FLUSH.")]
 BrokerName = Annotated[str | None, typer.Option(help="The broker's name.")]
 RegisterAt = Annotated[str | None, typer.Option(help=f"{NAME_SERVERS_HELP} The broker registers there.")]
@@ -73,7 +79,7 @@ UntilStored = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the summary only.")]
 SummaryFile = Annotated[
-    Path | None, typer.Option(help="Write the summary to this file; - is standard output.")
+    Path | None, typer.Option(metavar="FILE", help="Write the summary to this file; - is standard output.")
 ]
 
 # What `consume` consumes, and where it begins.

@@ -14,7 +14,9 @@ app.add_typer(store, name="store", help="Examine a store directory of our broker
 
 Directory = Annotated[Path, typer.Argument(help="storePathRootDir of a broker.")]
 Slots = Annotated[int, typer.Option(min=1, help="maxHashSlotNum, if it differs from RocketMQ's default.")]
-Json = Annotated[Path | None, typer.Option(help="Write the result to this file; - is standard output.")]
+Json = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Write the result to this file; - is standard output.")
+]
 
 
 @app.callback()
@@ -44,8 +46,10 @@ def inspect(directory: Directory, index_slots: Slots = 5_000_000, json: Json = N
 def verify(directory: Directory, index_slots: Slots = 5_000_000, json: Json = None) -> None:
     """Print one line for each damage of a store directory.
 
-    Exit code 1 if there is any. Nothing is changed and no lock is taken. A store that is in use changes while
-    it is read: what was written meanwhile may look damaged, and a line says so.
+    Nothing is changed and no lock is taken. A store that is in use changes while it is read: data written
+    during the check may look damaged, and a line says so.
+
+    Exit codes: 0 no damage; 1 damage; 2 wrong use or no store.
 
     Example: mqproof store verify build/store
     """

@@ -9,12 +9,20 @@ NAME_SERVERS_HELP: Final = "HOST:PORT, several separated by ';', or the URL of a
 
 NameServers = Annotated[str, typer.Option(envvar="NAMESRV_ADDR", help=NAME_SERVERS_HELP)]
 Topic = Annotated[str, typer.Option(help="Topic.")]
-Events = Annotated[Path | None, typer.Option(help="Append the event log to this file (NDJSON).")]
+Events = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Append the event log to this file (NDJSON).")
+]
 TlsFile = Annotated[
     Path | None,
-    typer.Option("--tls", help="A tls.properties file: keys, certificates and trusted certificates."),
+    typer.Option(
+        "--tls", metavar="FILE", help="A tls.properties file: keys, certificates and trusted certificates."
+    ),
 ]
 AccountFile = Annotated[
     Path | None,
-    typer.Option("--account", help="A tools.yml file with the accessKey and secretKey that sign requests."),
+    typer.Option(
+        "--account",
+        metavar="FILE",
+        help="A tools.yml file with the accessKey and secretKey that sign requests.",
+    ),
 ]

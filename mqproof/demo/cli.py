@@ -53,7 +53,9 @@ _MARK: Final = ".mqproof-demo"
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the report and all evidence.")] = Path("build/demo"),
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the report and all evidence.")] = Path(
+        "build/demo"
+    ),
     messages: Annotated[
         int, typer.Option(min=100, help="Number of messages that the real run sends.")
     ] = 6_000,
@@ -77,7 +79,7 @@ def demo(
                 models.result()
                 clusters.result()
         except ClusterError as error:
-            stop(f"demo: {error}", Exit.TOOL)
+            stop(f"{error}", Exit.TOOL, command="demo")
     report = _report(run, time.perf_counter() - started)
     write_text(out / "report.html", html.render(report))
     write_text(out / "report.json", json_file.render(report))
@@ -91,10 +93,14 @@ def demo(
 def _make_empty(out: Path) -> None:
     """Make the folder, or replace that of an earlier demo. Other files are never deleted."""
     if reason := folder_not_writable(out):
-        stop(f"demo: --out {out}: {reason}", Exit.USAGE)
+        stop(f"--out {out}: {reason}", Exit.USAGE, command="demo")
     if out.exists() and any(out.iterdir()):
         if not (out / _MARK).exists() and out != Path("build/demo"):
-            stop(f"demo: --out {out}: not a folder of an earlier demo; name a new or empty one", Exit.USAGE)
+            stop(
+                f"--out {out}: not a folder of an earlier demo; name a new or empty one",
+                Exit.USAGE,
+                command="demo",
+            )
         shutil.rmtree(out)
     out.mkdir(parents=True, exist_ok=True)
     (out / _MARK).touch()

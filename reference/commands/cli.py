@@ -116,7 +116,7 @@ def explore(
         done, results = _explored(chosen, which, explorer, states_max)
     for one in done:
         if one.problem:
-            print(f"mqproof: {one.question.name}: {one.problem}", file=sys.stderr)
+            print(f"mqproof explore: {one.question.name}: {one.problem}", file=sys.stderr)
     tables = (survey.rows(done), *([survey.steps_taken(done)] if actions else []))
     by = f"Spark on {spark}" if spark else f"{workers} process" + "es" * (workers > 1)
     options = {"profile": "as named" if only else profile, "by": by}
@@ -228,9 +228,11 @@ def prove(
     A NAME is a model with a proof (Election with its number of nodes) or a module whose functions have
     contracts; a wrong name prints all of them. The report lists the assumptions of each proof. A proof that
     fails shows a counterexample to induction: a small state that the invariant allows, and the step that
-    breaks it. If the solver cannot decide, the verdict is unknown and the exit code 3.
+    breaks it. If the solver cannot decide, the verdict is unknown.
 
-    Example: mqproof prove Flush;  mqproof prove Replication --mutants
+    Exit codes: 0 all proved; 1 a proof or a contract fails; 2 wrong use; 3 the solver cannot decide.
+
+    Examples: mqproof prove Flush;  mqproof prove Replication --mutants
     """
     from mqproof.reference.proofs import selection
     from mqproof.report import json_file as as_json

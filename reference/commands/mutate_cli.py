@@ -58,25 +58,24 @@ def mutate(
 ) -> None:
     """Break every action in every small way; report what the properties notice, and what only equiv does.
 
-    Exit 1 when a mutant that nothing notices is not explained in survivors.toml beside models.toml, or an
-    explained one is noticed. Judgements are kept in build/mutation, so that a stopped campaign continues.
+    Judgements are kept in build/mutation, so that a stopped campaign continues. A mutant that nothing notices
+    needs an explanation in survivors.toml beside models.toml.
+
+    Exit codes: 0 each such mutant is explained; 1 one is not, or an explained one is noticed; 2 wrong use;
+    3 TLC ran out of time or memory; 4 Java or TLC is missing or failed.
 
     Models of your own have no reference model: there, properties and probes judge alone, and state graphs are
     not compared.
 
     Examples: mqproof mutate Flush --kind guard;  mqproof mutate --models my-models.toml
     """
-    from mqproof.reference.models import expect_models
     from mqproof.report import terminal
     from mqproof.report.files import expect_writable
     from mqproof.spec.mutation import score
 
     expect_writable(json=json_file)
     is_whole = kind is None and only is None
-    if models_file is None:
-        expect_models(names or ())
-    elif record:
-        stop("mutate: --record is not available with --models", Exit.USAGE)
+    _check_models(names, models_file, record=record)
     _check_options(kind, profile, record=record, is_whole=is_whole)
     models = _models(models_file)
     chosen = _chosen(models, names, models_file)
@@ -84,15 +83,22 @@ def mutate(
     if not any(one.judgements for one in scores):
         stop("no such mutants", Exit.USAGE)
     reasons = _applicable(reasons, scores, all_judged=is_whole and not each, profile=profile)
-    results = tuple(_result(one, reasons, models_file) for one in scores)
-    tables = tuple(_tables(scores, compared=models_file is None))
-    report = Report("mqproof mutate", results, {"profile": profile}, tables)
+    report = _report(scores, reasons, models_file, profile)
     terminal.show(report)
     if record:
         score.record(scores)
     if json_file is not None:
         _write(json_file, report)
-    raise typer.Exit(exit_code(results))
+    raise typer.Exit(exit_code(report.results))
+
+
+def _check_models(names: list[str] | None, models_file: Path | None, *, record: bool) -> None:
+    from mqproof.reference.models import expect_models
+
+    if models_file is None:
+        expect_models(names or ())
+    elif record:
+        stop("--record is not available with --models", Exit.USAGE, command="mutate")
 
 
 def _check_options(kind: str | None, profile: str, *, record: bool, is_whole: bool) -> None:
@@ -176,6 +182,12 @@ def _applicable(
         noticed = {judgement.mutant for judgement in judgements if judgement.noticed is not Noticed.NOT}
         reasons = {mutant: why for mutant, why in reasons.items() if mutant not in noticed}
     return reasons
+
+
+def _report(scores: "list[Score]", reasons: dict[str, str], models_file: Path | None, profile: str) -> Report:
+    results = tuple(_result(one, reasons, models_file) for one in scores)
+    tables = tuple(_tables(scores, compared=models_file is None))
+    return Report("mqproof mutate", results, {"profile": profile}, tables)
 
 
 def _write(path: Path, report: Report) -> None:

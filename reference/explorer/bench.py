@@ -96,7 +96,9 @@ def bench_explore(
         str | None, typer.Option("--master", metavar="MASTER", help="Also measure Spark on this master.")
     ] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of each side.")] = 3,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write the result here.")] = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON.")
+    ] = None,
 ) -> None:
     """Compare the explorer with TLC on every bounded model: seconds with the start, ratios, memory per state.
 
@@ -119,7 +121,7 @@ def bench_explore(
     except ModelFileError as error:
         stop(str(error), Exit.USAGE)
     except BenchError as error:
-        stop(f"bench explore: {error}", Exit.TOOL)
+        stop(f"{error}", Exit.TOOL, command="bench explore")
     print(table(result))
     if json_file is not None:
         write_text(json_file, json.dumps(result, indent=2) + "\n")

@@ -22,7 +22,7 @@ def explain_message(
         typer.Argument(help="Unique key of the message; for a message in a --store, also the broker's id."),
     ],
     events: Annotated[
-        list[str] | None, typer.Option(help="Event log, folder or pattern, as for audit run.")
+        list[str] | None, typer.Option(metavar="PATH", help="Event log, folder or pattern, as for audit run.")
     ] = None,
     store: Annotated[
         list[str] | None, typer.Option(help="Store directory of a broker, DIR or BROKER=DIR.")
@@ -33,7 +33,7 @@ def explain_message(
 ) -> None:
     """Print all steps of one message from every input, in order of time.
 
-    Exit code: 0 found, 2 bad input, 3 not found in any input, 4 Spark or Java is missing or failed.
+    Exit codes: 0 found; 2 bad input; 3 not found in any input; 4 Spark or Java is missing or failed.
     """
     if not (events or store or trace):
         fail("--events: name at least one event log, folder or pattern, or a --store")

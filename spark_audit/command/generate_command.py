@@ -21,7 +21,7 @@ EXAMPLES: Final = examples(
 def generate(
     *,
     events: Annotated[int, typer.Option(help="Approximate number of events.")],
-    out: Annotated[Path, typer.Option(help="Folder to fill; must be empty.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder to fill; must be empty.")],
     anomaly: Annotated[
         list[str] | None, typer.Option(help="NAME=COUNT, with a name from the list above; repeatable.")
     ] = None,
@@ -36,7 +36,7 @@ def generate(
     Anomalies: lost, duplicate, double_append, phantom, reordered, skipped, overlap, offset_regression,
     flush_lost.
 
-    Exit code: 0 written, 2 bad input, 4 Spark or Java is missing or failed.
+    Exit codes: 0 written; 2 bad input; 4 Spark or Java is missing or failed.
     """
     if file_format not in ("parquet", "ndjson"):
         fail(f"--format: {file_format!r}, expected parquet or ndjson")

@@ -96,7 +96,8 @@ class ClusterOptions:
     broker_config: Annotated[
         Path | None,
         typer.Option(
-            help="The brokers' properties, or JSON: messageDelayLevel, flushDiskType, maxHashSlotNum."
+            metavar="FILE",
+            help="The brokers' properties, or JSON: messageDelayLevel, flushDiskType, maxHashSlotNum.",
         ),
     ] = None
 

@@ -49,7 +49,9 @@ class InputOptions:
 
     events: Annotated[
         list[str] | None,
-        typer.Option(help="Event log (.ndjson, .ndjson.gz, .ndjson.zst, .parquet), folder, pattern."),
+        typer.Option(
+            metavar="PATH", help="Event log (.ndjson, .ndjson.gz, .ndjson.zst, .parquet), folder, pattern."
+        ),
     ] = None
     store: Annotated[
         list[str] | None,
@@ -65,7 +67,9 @@ class InputOptions:
 class IncrementalOptions:
     """The state that one run leaves for the next."""
 
-    state: Annotated[Path | None, typer.Option(help="Folder of the state between incremental runs.")] = None
+    state: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Folder of the state between incremental runs.")
+    ] = None
     late_s: Annotated[int, typer.Option(min=0, help="With --state: maximum time between related events.")] = (
         3600
     )
@@ -78,10 +82,15 @@ def run(
     inputs: InputOptions,
     out: Annotated[
         Path | None,
-        typer.Option(help="Folder for report.html, .json, .md, .sarif, junit.xml and violations.parquet."),
+        typer.Option(
+            metavar="DIR",
+            help="Folder for report.html, .json, .md, .sarif, junit.xml and violations.parquet.",
+        ),
     ] = None,
     check: Annotated[list[str] | None, typer.Option(help="Only this invariant, e.g. DELIV-1.")] = None,
-    json: Annotated[Path | None, typer.Option(help="Write the result as JSON to this file.")] = None,
+    json: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the result as JSON to this file.")
+    ] = None,
     cluster: ClusterOptions,
     index_slots: IndexSlots = None,
     incremental: IncrementalOptions,
@@ -93,7 +102,7 @@ def run(
 
     With --state, each run continues the previous one: it reports only new violations and saves its state.
 
-    Exit code: 0 all held, 1 a violation, 2 bad input, 3 inconclusive, 4 Spark or Java is missing or failed.
+    Exit codes: 0 all held; 1 a violation; 2 bad input; 3 inconclusive; 4 Spark or Java is missing or failed.
     """
     from mqproof.spark_audit.sources.inputs import InputError
 

@@ -37,7 +37,8 @@ class SourceOptions:
     """The watched inputs, and the size of a batch."""
 
     events: Annotated[
-        list[Path] | None, typer.Option(help="Folder into which complete event logs are moved.")
+        list[Path] | None,
+        typer.Option(metavar="DIR", help="Folder into which complete event logs are moved."),
     ] = None
     topic: Annotated[
         list[str] | None, typer.Option(help="Topic whose messages are lines of NDJSON event logs.")
@@ -61,7 +62,7 @@ class SourceOptions:
 
 def watch_logs(
     *,
-    state: Annotated[Path, typer.Option(help="Folder of the state carried between batches.")],
+    state: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the state carried between batches.")],
     source: SourceOptions,
     late_s: Annotated[
         int, typer.Option(min=0, help="Maximum time between related events; then a violation is reported.")
@@ -74,8 +75,8 @@ def watch_logs(
 
     The verdicts are those of `audit run` over the same logs; `audit run --state` reads the same folder.
 
-    Exit code: 0 no violation so far, 1 a violation, 2 bad input, 3 no event was read, or missing rows may
-    explain all violations, 4 Spark or Java is missing or failed.
+    Exit codes: 0 no violation so far; 1 a violation; 2 bad input; 3 no event was read, or missing rows may
+    explain all violations; 4 Spark or Java is missing or failed.
     """
     source.check()
     allowed = cluster.allowed(cluster.config())

@@ -48,7 +48,8 @@ def matrix(
 ) -> None:
     """Decide with TLC what happens to a message under each configuration and fault, beside the book's claims.
 
-    Exit code 1 when a verdict is not the one recorded in spec/guarantee/matrix.toml.
+    Exit codes: 0 the verdicts are those recorded in spec/guarantee/matrix.toml; 1 one is not; 2 wrong use;
+    4 Java or TLC is missing or failed.
 
     SYNC_MASTER waits for a slave, as 4.9 does. SYNC_MASTER_5X is SYNC_MASTER in 5.x with its defaults.
 

@@ -34,7 +34,7 @@ class Examinee:
     """A suite with its targets, its reference, and the mutants that test the suite."""
 
     suite: Suite
-    protocol: type[Any]
+    protocol: type[object]
     """The protocol that a target must implement."""
     on: Callable[[Environment], Any]
     """Creates a target from an environment."""

@@ -27,7 +27,8 @@ def cluster_list(
 ) -> None:
     """List the brokers and their state.
 
-    The exit code is 4 if a broker does not report its status.
+    Exit codes: 0 done; 1 a server refused; 2 wrong use; 4 no server answered, or a broker does not report its
+    status.
 
     \b
     Example: mqproof admin clusterList -n 127.0.0.1:9876

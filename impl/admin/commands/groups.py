@@ -51,19 +51,52 @@ def changes_of_attributes(value: str) -> dict[str, str]:
     return changes
 
 
-_RETRY_POLICY = typer.Option(
-    "-p",
-    "--groupRetryPolicy",
-    parser=parsed("p", _policy),
-    metavar="JSON",
-    help='5.x only, for example \'{"type":"CUSTOMIZED","customizedRetryPolicy":{"next":[1000,5000]}}\'.',
-)
-_ATTRIBUTES = typer.Option(
-    "--attributes",
-    parser=parsed("-attributes", changes_of_attributes),
-    metavar="+A=B,-C",
-    help="Attributes, which only brokers of 5.x support.",
-)
+_Consumes = Annotated[Any, flag("s", "consumeEnable", "Whether the group may consume.")]
+_FromMin = Annotated[
+    Any, flag("m", "consumeFromMinEnable", "Whether a new group starts at the first message.")
+]
+_Broadcasts = Annotated[
+    Any, flag("d", "consumeBroadcastEnable", "Whether the group may consume in broadcast mode.")
+]
+_RetryQueues = Annotated[int, count("q", "retryQueueNums", "The number of queues of the retry topic.", 0)]
+_RetryMax = Annotated[
+    int, count("r", "retryMaxTimes", "The number of redeliveries before a message becomes a dead letter.", -1)
+]
+_ReadsFrom = Annotated[int, count("i", "brokerId", "The id of the broker that the group reads from.", 0)]
+_ReadsFromWhenSlow = Annotated[
+    int,
+    count(
+        "w",
+        "whichBrokerWhenConsumeSlowly",
+        "The id of the broker to read from when the group lags far behind.",
+        0,
+    ),
+]
+_Notifies = Annotated[
+    Any, flag("a", "notifyConsumerIdsChanged", "Whether members are notified when a member joins or leaves.")
+]
+_Orderly = Annotated[
+    Any, flag("o", "consumeMessageOrderly", "5.x only: whether the group consumes in order.")
+]
+_RetryPolicy = Annotated[
+    Any,
+    typer.Option(
+        "-p",
+        "--groupRetryPolicy",
+        parser=parsed("p", _policy),
+        metavar="JSON",
+        help='5.x only, for example \'{"type":"CUSTOMIZED","customizedRetryPolicy":{"next":[1000,5000]}}\'.',
+    ),
+]
+_Attributes = Annotated[
+    Any,
+    typer.Option(
+        "--attributes",
+        parser=parsed("-attributes", changes_of_attributes),
+        metavar="+A=B,-C",
+        help="Attributes, which only brokers of 5.x support.",
+    ),
+]
 
 
 def update_sub_group(
@@ -71,41 +104,17 @@ def update_sub_group(
     group: Group,
     broker: Broker = None,
     cluster: Cluster = None,
-    consume: Annotated[Any, flag("s", "consumeEnable", "Whether the group may consume.")] = "true",
-    from_min: Annotated[
-        Any, flag("m", "consumeFromMinEnable", "Whether a new group starts at the first message.")
-    ] = "false",
-    broadcast: Annotated[
-        Any, flag("d", "consumeBroadcastEnable", "Whether the group may consume in broadcast mode.")
-    ] = "false",
-    retry_queues: Annotated[
-        int, count("q", "retryQueueNums", "The number of queues of the retry topic.", 0)
-    ] = 1,
-    retry_max: Annotated[
-        int,
-        count("r", "retryMaxTimes", "The number of redeliveries before a message becomes a dead letter.", -1),
-    ] = 16,
-    broker_id: Annotated[
-        int, count("i", "brokerId", "The id of the broker that the group reads from.", 0)
-    ] = 0,
-    slow_id: Annotated[
-        int,
-        count(
-            "w",
-            "whichBrokerWhenConsumeSlowly",
-            "The id of the broker to read from when the group lags far behind.",
-            0,
-        ),
-    ] = 1,
-    notify: Annotated[
-        Any,
-        flag("a", "notifyConsumerIdsChanged", "Whether members are notified when a member joins or leaves."),
-    ] = "true",
-    orderly: Annotated[
-        Any, flag("o", "consumeMessageOrderly", "5.x only: whether the group consumes in order.")
-    ] = None,
-    retry_policy: Annotated[Any, _RETRY_POLICY] = None,
-    attributes: Annotated[Any, _ATTRIBUTES] = None,
+    consume: _Consumes = "true",
+    from_min: _FromMin = "false",
+    broadcast: _Broadcasts = "false",
+    retry_queues: _RetryQueues = 1,
+    retry_max: _RetryMax = 16,
+    broker_id: _ReadsFrom = 0,
+    slow_id: _ReadsFromWhenSlow = 1,
+    notify: _Notifies = "true",
+    orderly: _Orderly = None,
+    retry_policy: _RetryPolicy = None,
+    attributes: _Attributes = None,
 ) -> None:
     """Create a consumer group, or change it.
 

@@ -52,8 +52,11 @@ def query_msg_by_id(
     """Show messages by their ids.
 
     -i is the broker's offset message id, or with -t the producer's unique key. With -g and -d, a connected
-    consumer consumes the message, whatever its queue and offset, and reports the result. The exit code is 1
-    if it failed. With -s true, the message is sent to its topic again, and every group receives it again.
+    consumer consumes the message, whatever its queue and offset, and reports the result. With -s true, the
+    message is sent to its topic again, and every group receives it again.
+
+    Exit codes: 0 done; 1 a server refused, nothing was found, or the consumer failed; 2 wrong use; 4 no
+    server answered.
 
     \b
     Example: mqproof admin queryMsgById -n 127.0.0.1:9876 -i 7F00000100002A9F0000000000000000

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 from typer.testing import CliRunner
@@ -31,6 +32,7 @@ from mqproof.conformance.faults.controls import by_shell
 from mqproof.conformance.faults.link import FAULTS
 from mqproof.conformance.hosts.processes import cluster, free_port
 from mqproof.conformance.suites.admin.session import AdminSession
+from mqproof.conformance.suites.admin.target import AdminTarget
 from mqproof.conformance.suites.flush.session import Session
 from mqproof.conformance.suites.flush.steps import End, Send
 from mqproof.conformance.suites.flush.suite import FLUSH
@@ -116,7 +118,7 @@ def test_a_single_broker_suite_stops_freezes_and_disconnects_the_broker(
     freeze, thaw = (controls.kill.removesuffix("kill") + word for word in ("freeze", "thaw"))
     controls = replace(controls, freeze=freeze, thaw=thaw)
     with EXAMINEES["admin"].targets(f"remoting://{name_server}", controls) as factory:
-        target = factory()
+        target = cast(AdminTarget, factory())
         assert target.capabilities == frozenset(BrokerFault) - {BrokerFault.POWER_LOSS}
         try:
             session = AdminSession(target)

@@ -20,6 +20,7 @@ def test_a_target_knows_its_name(name: str) -> None:
     ("name", "expected"),
     [
         ("apache", "expected reference, impl"),
+        ("foo", "apache:LINE"),
         ("remoting://nowhere", "remoting://HOST:PORT"),
         ("remoting://:1", "remoting://HOST:PORT"),
         ("mutant:", next(iter(MUTANTS))),

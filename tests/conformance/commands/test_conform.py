@@ -11,7 +11,7 @@ from mqproof.conformance.commands.conform import app
 from mqproof.conformance.engine.run_options import SINCE, RunOptions, since_of
 from mqproof.conformance.engine.targets import TargetError
 from mqproof.conformance.registry.mutant_judge import HUNTS
-from mqproof.conformance.registry.suite_registry import SUITES, conduct
+from mqproof.conformance.registry.suite_registry import conduct
 from mqproof.conformance.traces.round_trip import Wrong
 from mqproof.report import json_file
 from mqproof.report.model import Exit, Verdict
@@ -128,7 +128,7 @@ def test_too_few_examples_are_inconclusive() -> None:
     [
         (["--target", "nothing"], "mqproof: --target 'nothing' is not a target"),
         (["--target", "mutant:nope"], "mqproof: --target 'mutant:nope' is not a mutant of any suite"),
-        ([], "mqproof: conform: --target is missing"),
+        ([], "mqproof conform: --target is missing"),
         (["--target", "impl", "--suite", "nothing"], "mqproof: --suite nothing: expected flush"),
         (["--target", "impl", "--id", "NO-*"], "mqproof: --id NO-*: no invariant and no case"),
         (["--target", "reference", "--events", "x"], "mqproof: --events: only the targets impl"),
@@ -141,14 +141,19 @@ def test_wrong_use_exits_with_2_and_one_line(arguments: list[str], line: str) ->
     assert err.count("\n") == 1
 
 
-def test_an_unknown_mutant_lists_the_mutants_of_all_suites() -> None:
-    err = conform("--target", "mutant:nope")[2]
+def test_an_unknown_mutant_names_the_page_that_lists_the_mutants_of_all_suites() -> None:
+    page = "docs/reference/conformance/mutants.md"
+    expected = f"mqproof: --target 'mutant:nope' is not a mutant of any suite; {page} lists them\n"
+    assert conform("--target", "mutant:nope")[2] == expected
+    listed = (Path(__file__).parents[3] / page).read_text(encoding="utf-8")
     for hunt in HUNTS:
-        if hunt.suite in SUITES and hunt.suite not in (
-            "consumers",
-            "wire",
-        ):  # these suites take no target by name
-            assert f"{hunt.suite} ({', '.join(hunt.mutants)})" in err
+        assert all(f"| {mutant} |" in listed for mutant in hunt.mutants)
+
+
+def test_a_misspelled_mutant_is_answered_with_the_nearest_names() -> None:
+    err = conform("--target", "mutant:ack-befor-flush")[2]
+    assert "is not a mutant of any suite; did you mean ack-before-flush" in err
+    assert len(err) < 300
 
 
 def test_a_target_that_dies_during_the_run_exits_with_4_and_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

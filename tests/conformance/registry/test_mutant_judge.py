@@ -59,8 +59,8 @@ def test_the_page_reports_the_result_of_every_mutant() -> None:
 
 
 def test_the_page_marks_a_surviving_mutant() -> None:
-    told = {"examples": 600, "examples_max": 600}
-    survivor = Result("FLUSH-1", "ack-before-flush", "impl", Verdict.VIOLATED, told, detail="too early")
+    counts = {"examples": 600, "examples_max": 600}
+    survivor = Result("FLUSH-1", "ack-before-flush", "impl", Verdict.VIOLATED, counts, detail="too early")
     assert "0 of 1 mutants are caught" in page([survivor])
     assert "| ack-before-flush | too early | **survives** | 600 | 0.0 |" in page([survivor])
 

@@ -19,7 +19,7 @@ BY_MODEL: dict[str, tuple[Callable[..., None], Collection[Any]]] = {
     "Replication": (test_pair.test_a_corrupted_log_is_refused, test_pair.CORRUPTIONS),
     "Routing": (test_name_server.test_a_corrupted_log_is_refused, test_name_server.CORRUPTIONS),
     "Election": (test_group.test_a_corrupted_log_is_refused, test_group.CORRUPTIONS),
-    "Replication of reigns": (
+    "Replication of leader terms": (
         test_leadership.test_a_corrupted_log_is_refused_and_the_event_is_named,
         test_leadership.CORRUPTIONS,
     ),

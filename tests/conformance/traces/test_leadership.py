@@ -139,7 +139,7 @@ LEFT_OUT: tuple[tuple[Kind, ...], ...] = (
 @pytest.fixture(scope="module")
 def checked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, LogVerdict]:
     """Return the verdicts by name, from one run of TLC."""
-    folder = tmp_path_factory.mktemp("reigns")
+    folder = tmp_path_factory.mktemp("leader_terms")
     logs = {corrupt.__name__: renumbered(corrupt(quiet_run())) for corrupt in CORRUPTIONS}
     logs["good"] = quiet_run()
     logs |= {

@@ -38,5 +38,5 @@ def test_a_model_on_which_the_explorer_is_slower_than_tlc_is_named() -> None:
 
 
 def test_the_error_for_a_failing_command_has_its_exit_code_and_message(tmp_path: Path) -> None:
-    with pytest.raises(BenchError, match="exit code 2: mqproof: no reference model 'Flood'"):
+    with pytest.raises(BenchError, match="exit code 2: mqproof explore: no reference model 'Flood'"):
         bench._command(("explore", "Flood"), tmp_path)
