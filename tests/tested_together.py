@@ -44,7 +44,7 @@ TESTED_TOGETHER: Final[dict[str, tuple[str, ...]]] = {
     "conformance/hosts": (
         "tests/conformance/hosts/test_broker_memory.py",
         "tests/impl/broker/test_group_processes.py",
-        "tests/conformance/bench/test_replicas.py",
+        "tests/conformance/bench/test_replicated_brokers.py",
     ),
     "conformance/bench": (
         "tests/conformance/bench/test_broker.py",
@@ -102,7 +102,7 @@ TESTED_TOGETHER: Final[dict[str, tuple[str, ...]]] = {
     "impl/broker/state": ("tests/impl/broker/processors/test_groups.py",),
     "impl/client": ("tests/impl/client/connection/test_inbound_requests.py",),
     "impl/client/connection": (
-        "tests/impl/client/connection/test_name_servers.py",
+        "tests/impl/client/connection/test_name_server_choice.py",
         "tests/impl/admin/test_cli.py",
     ),
     "impl/client/consuming": ("tests/impl/client/consuming/test_orderly.py",),

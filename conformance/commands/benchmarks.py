@@ -156,20 +156,20 @@ def replication(
 
     Example: mqproof bench replication --rounds 1 --kills 5
     """
-    from mqproof.conformance.bench import replicas
+    from mqproof.conformance.bench import replicated_brokers
     from mqproof.conformance.bench.load import LoadError
     from mqproof.conformance.hosts.processes import ClusterError
     from mqproof.report.console import stages
 
-    amount = replicas.Amount(sends, seconds, kills, copied_mib)
+    amount = replicated_brokers.Amount(sends, seconds, kills, copied_mib)
     try:
         directory.mkdir(parents=True, exist_ok=True)
         with stages("bench replication") as on_stage:
-            result = replicas.measure(amount, rounds, directory.resolve(), on_stage)
+            result = replicated_brokers.measure(amount, rounds, directory.resolve(), on_stage)
     except (ClusterError, LoadError, OSError) as error:
         typer.echo(f"mqproof bench: {error}", err=True)
         raise typer.Exit(Exit.TOOL) from None
-    print(replicas.table(result))
+    print(replicated_brokers.table(result))
     if json_file is not None:
         json_file.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
 

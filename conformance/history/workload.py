@@ -1,4 +1,4 @@
-"""The size of a workload. conformance/adapters/workload/clients.py has the clients."""
+"""The size of a workload. conformance/adapters/workload/workload_clients.py has the clients."""
 
 from dataclasses import dataclass
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final, cast
 
 from mqproof.conformance.behaviours.subject import DeviationError
-from mqproof.impl.client.connection.name_servers import NameServerChoice
+from mqproof.impl.client.connection.name_server_choice import NameServerChoice
 from mqproof.impl.client.connection.routes import Routes
 from mqproof.impl.client.connection.session import Session
 from mqproof.impl.remoting.channel import ConnectionLostError

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar, cast
 from mqproof.conformance.adapters.routing.player import CLUSTER, registration
 from mqproof.conformance.behaviours.corpus import Script, Stimulus, Variables, bounded
 from mqproof.conformance.behaviours.subject import DeviationError, ImpossibleError
-from mqproof.impl.client.connection.name_servers import NameServerChoice
+from mqproof.impl.client.connection.name_server_choice import NameServerChoice
 from mqproof.impl.client.connection.routes import Routes, publish_queues
 from mqproof.impl.namesrv.config import NameServerConfig
 from mqproof.impl.namesrv.kv_config import KvConfig

@@ -215,8 +215,7 @@ def send(
 ) -> None:
     """Send messages and print the result of each.
 
-    Exit codes: 0 all SEND_OK; 1 one was refused, or had no route; 2 wrong use;
-    3 unknown whether one is stored and durable.
+    Exit codes: 0 all SEND_OK; 1 one was refused, or had no route; 2 wrong use; 3 unknown if one is stored.
 
     \b
     Example: mqproof send --namesrv 127.0.0.1:9876 --topic T --body hello --count 10

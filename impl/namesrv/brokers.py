@@ -6,7 +6,7 @@ See docs/reference/protocol/name-server.md, "Registration" and "Expiry".
 from typing import Final
 
 from mqproof.impl.namesrv.kv_config import ORDER_TOPICS
-from mqproof.impl.namesrv.registration import read_body
+from mqproof.impl.namesrv.registration_body import read_body
 from mqproof.impl.namesrv.route_table import BoundsError, BrokerKey
 from mqproof.impl.namesrv.services import Processor, Services, now_ms
 from mqproof.impl.remoting import headers, java_json

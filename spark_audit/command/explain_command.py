@@ -8,7 +8,7 @@ from mqproof.report.model import Exit
 from mqproof.report.printable import counted, one_line
 from mqproof.spark_audit.command.failures import fail, say
 from mqproof.spark_audit.command.opened_session import opened_session
-from mqproof.spark_audit.command.options import IndexSlots, SparkOptions, Trace, examples
+from mqproof.spark_audit.command.option_groups import IndexSlots, SparkOptions, Trace, examples
 
 EXAMPLES: Final = examples(
     "explain 7F0000012A9C00000000000000000100 --events build/log --store broker-a=/var/rocketmq/store"

@@ -9,7 +9,7 @@ from mqproof.report.console import stages
 from mqproof.report.printable import counted
 from mqproof.spark_audit.command.failures import fail
 from mqproof.spark_audit.command.opened_session import opened_session
-from mqproof.spark_audit.command.options import SparkOptions, examples
+from mqproof.spark_audit.command.option_groups import SparkOptions, examples
 from mqproof.spark_audit.command.outputs import try_folder
 
 EXAMPLES: Final = examples(

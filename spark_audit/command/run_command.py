@@ -15,7 +15,7 @@ from mqproof.report.model import Report, Verdict, exit_code
 from mqproof.report.printable import counted
 from mqproof.spark_audit.command.failures import fail, say
 from mqproof.spark_audit.command.opened_session import opened_session
-from mqproof.spark_audit.command.options import (
+from mqproof.spark_audit.command.option_groups import (
     DAY_US,
     FORGET_DAYS,
     ClusterOptions,

@@ -14,7 +14,7 @@ from mqproof.report.model import Exit
 from mqproof.report.printable import counted, one_line
 from mqproof.spark_audit.command.failures import fail, failures_reported, say
 from mqproof.spark_audit.command.opened_session import opened_session
-from mqproof.spark_audit.command.options import (
+from mqproof.spark_audit.command.option_groups import (
     DAY_US,
     FORGET_DAYS,
     ClusterOptions,

@@ -183,6 +183,15 @@ def _meanings(batch: pa.RecordBatch, plan: BucketPlan) -> _Meanings:
 
 
 @compiled
+def _begin(sums: Ints, first: int, bucket: Hash, role: int, class_: int, actor: int) -> None:
+    """Set the columns of a new group, whose first row is `first`."""
+    sums[:] = 0
+    sums[_FIRST], sums[_BUCKET], sums[_ROLE] = first, np.int64(bucket), role
+    sums[_CLASS], sums[_ACTOR] = class_, actor
+    sums[_SEQ_MIN], sums[_SEQ_MAX], sums[_END] = MOST, -MOST, NONE
+
+
+@compiled
 def _summed(most: int, rows: _Rows, of: _Meanings) -> tuple[Ints, Hashes]:
     """Return the columns _SUMS for each (bucket, role, class, who), and the bucket of each row with an id."""
     # Unpack the tuples before the loop: inside it, each access would count references for every row.
@@ -194,16 +203,8 @@ def _summed(most: int, rows: _Rows, of: _Meanings) -> tuple[Ints, Hashes]:
     offsets, has_offset = offset
     ends, has_end = end
     attempts, is_attempt = attempt
-    (
-        role_of,
-        is_irregular_kind,
-        node_of,
-        class_of,
-        is_irregular_topic,
-        group_of,
-        is_irregular_group,
-        is_irregular_status,
-    ) = of
+    (role_of, is_irregular_kind, node_of, class_of, is_irregular_topic,
+     group_of, is_irregular_group, is_irregular_status) = of  # fmt: skip
     count = len(kind)
     slots = slots_for(count)
     keys = np.empty(count, np.uint64)
@@ -224,10 +225,7 @@ def _summed(most: int, rows: _Rows, of: _Meanings) -> tuple[Ints, Hashes]:
         slot = slot_of(slots, keys, key)
         if not slots[slot]:
             keys[found] = key
-            sums[found] = 0
-            sums[found, _FIRST], sums[found, _BUCKET], sums[found, _ROLE] = row, np.int64(bucket), role
-            sums[found, _CLASS], sums[found, _ACTOR] = class_of[topic[row]], actor
-            sums[found, _SEQ_MIN], sums[found, _SEQ_MAX], sums[found, _END] = MOST, -MOST, NONE
+            _begin(sums[found], row, bucket, role, class_of[topic[row]], actor)
             found += 1
             slots[slot] = found
         at = slots[slot] - 1

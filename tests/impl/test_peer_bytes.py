@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqproof.impl.client.connection import records, routes
-from mqproof.impl.namesrv.registration import read_body
+from mqproof.impl.namesrv.registration_body import read_body
 from mqproof.impl.remoting import address_server, bodies, headers, java_json
 from mqproof.impl.remoting.channel import RemotingError
 from mqproof.impl.remoting.command import Command, Serialization, decode, encode

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from mqproof.conformance.adapters.apache import servers
 from mqproof.conformance.adapters.apache.artifacts import releases
-from mqproof.conformance.adapters.apache.clients import java_client, mqadmin
+from mqproof.conformance.adapters.apache.java_clients import java_client, mqadmin
 from mqproof.conformance.adapters.apache.servers import ApacheServer, ApacheServerError, running
 from mqproof.conformance.adapters.apache.single_request import send_request
 from mqproof.conformance.adapters.apache.tap import Passed, Tap

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mqproof.conformance.adapters.apache import servers
-from mqproof.conformance.adapters.apache.clients import JavaClient, java_client
+from mqproof.conformance.adapters.apache.java_clients import JavaClient, java_client
 from mqproof.conformance.adapters.apache.servers import ApacheServer, running
 from mqproof.conformance.hosts.processes import Cluster, cluster
 from mqproof.impl.runtime.network import Address

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mqproof.conformance.adapters.apache.clients import mqadmin
+from mqproof.conformance.adapters.apache.java_clients import mqadmin
 from mqproof.conformance.adapters.apache.servers import ApacheServer
 from mqproof.conformance.hosts.processes import Cluster
 from mqproof.impl.client.blocking import BlockingClient

@@ -15,7 +15,7 @@ from mqproof.impl.broker.state.durable_table import read_config
 from mqproof.impl.broker.state.offsets import OffsetTable
 from mqproof.impl.broker.state.subscription_groups import SubscriptionGroupTable
 from mqproof.impl.broker.state.topics import TopicTable
-from mqproof.impl.namesrv.registration import read_body
+from mqproof.impl.namesrv.registration_body import read_body
 from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.bodies import (
     ClusterInfo,

@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import pytest
 
-from mqproof.conformance.adapters.apache.clients import DriverError, Event, JavaClient, java_client
+from mqproof.conformance.adapters.apache.java_clients import DriverError, Event, JavaClient, java_client
 from mqproof.impl.runtime.network import Address
 
 pytestmark = pytest.mark.apache

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mqproof.conformance.adapters.apache import servers
-from mqproof.conformance.adapters.apache.clients import java_client
+from mqproof.conformance.adapters.apache.java_clients import java_client
 from mqproof.conformance.adapters.apache.servers import running
 from mqproof.conformance.hosts.processes import cluster
 from mqproof.impl.client.blocking import BlockingClient

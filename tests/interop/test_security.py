@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import trustme
 
-from mqproof.conformance.adapters.apache.clients import mqadmin
+from mqproof.conformance.adapters.apache.java_clients import mqadmin
 from mqproof.conformance.adapters.apache.servers import home
 from mqproof.impl.runtime.network import Address
 

@@ -109,7 +109,7 @@ def test_help_and_coverage_need_no_extra(bare: Environment, tmp_path: Path, argu
 
 
 def test_an_installed_package_refuses_to_write_documentation_pages(bare: Environment, tmp_path: Path) -> None:
-    ran = bare.run(bare.python, "-m", "mqproof.conformance.pages.requests", cwd=tmp_path)
+    ran = bare.run(bare.python, "-m", "mqproof.conformance.pages.request_page", cwd=tmp_path)
     assert ran.returncode == 2
     assert "writes into a checkout of mqproof's repository" in ran.stderr
 

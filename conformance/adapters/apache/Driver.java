@@ -25,7 +25,7 @@ import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.common.message.MessageQueue;
 
 /**
- * Apache's Java clients, driven over standard input and output by conformance/adapters/apache/clients.py.
+ * Apache's Java clients, driven over standard input and output by conformance/adapters/apache/java_clients.py.
  *
  * A command is a line of words, an event a line of JSON. Every command ends with the event "done" or "error".
  *

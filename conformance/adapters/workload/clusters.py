@@ -18,7 +18,7 @@ from typing import Final
 
 from mqproof.conformance.adapters.apache.fault_controls import of_broker
 from mqproof.conformance.adapters.caller import Caller
-from mqproof.conformance.adapters.workload.clients import Clients, groups
+from mqproof.conformance.adapters.workload.workload_clients import Clients, groups
 from mqproof.conformance.engine.fault_commands import FaultCommands
 from mqproof.conformance.engine.targets import APACHE, IMPL, MUTANT, REMOTING, TargetError, mutant_named
 from mqproof.conformance.faults.controls import FaultControl, FaultControls, Place, by_shell

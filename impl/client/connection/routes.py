@@ -10,7 +10,7 @@ import logging
 from functools import lru_cache, partial
 from typing import Final
 
-from mqproof.impl.client.connection.name_servers import NameServerChoice
+from mqproof.impl.client.connection.name_server_choice import NameServerChoice
 from mqproof.impl.client.model import MessageQueue, NoRouteError
 from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.bodies import PERM_READ, PERM_WRITE, QueueData, TopicRoute

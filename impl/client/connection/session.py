@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from mqproof.impl.client.connection.inbound_requests import Member, processors
-from mqproof.impl.client.connection.name_servers import NameServerChoice
+from mqproof.impl.client.connection.name_server_choice import NameServerChoice
 from mqproof.impl.client.connection.periodic import repeat
 from mqproof.impl.client.connection.routes import Routes
 from mqproof.impl.remoting import headers, java_json

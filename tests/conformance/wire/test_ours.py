@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from mqproof.conformance.adapters.wire_servers import servers
 from mqproof.conformance.commands.conform import app
 from mqproof.conformance.engine.targets import IMPL
-from mqproof.conformance.pages import requests, wire_answers
+from mqproof.conformance.pages import request_page, wire_answers
 from mqproof.conformance.wire import chapters
 from mqproof.conformance.wire.catalogue import CASES, choose
 from mqproof.conformance.wire.model import Case, Since, Verdict
@@ -74,7 +74,7 @@ def test_apache_answers_as_recorded(line: str, since: Since) -> None:
 def test_the_pages_are_generated_from_the_data() -> None:
     assert (wire_answers.FOLDER / "wire.md").read_text() == wire_answers.page(wire_answers.read())
     assert (wire_answers.FOLDER / "wire.json").read_text() == wire_answers.data(wire_answers.read())
-    assert requests.PAGE.read_text() == requests.page()
+    assert request_page.PAGE.read_text() == request_page.page()
 
 
 def test_our_servers_fail_no_case() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mqproof.conformance.adapters.apache.clients import DriverError, JavaClient
+from mqproof.conformance.adapters.apache.java_clients import DriverError, JavaClient
 
 _STAND_IN = """
 import sys

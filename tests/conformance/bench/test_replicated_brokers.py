@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from mqproof.conformance.bench import replicas
-from mqproof.conformance.bench.replicas import Amount, measure, single_broker, table
+from mqproof.conformance.bench import replicated_brokers
+from mqproof.conformance.bench.replicated_brokers import Amount, measure, single_broker, table
 
 
 def test_rows_are_measured_on_real_brokers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replicas, "SIDES", {"alone, ASYNC_FLUSH": single_broker})
+    monkeypatch.setattr(replicated_brokers, "SIDES", {"alone, ASYNC_FLUSH": single_broker})
     stages: list[str] = []
     result = measure(Amount(sends=100, seconds=0.2, kills=0, copied_mib=1), 1, tmp_path, stages.append)
     (rate,) = result["sends_per_second"]["alone, ASYNC_FLUSH"]

@@ -7,7 +7,7 @@ import zlib
 
 import pytest
 
-from mqproof.impl.namesrv.registration import read_body
+from mqproof.impl.namesrv.registration_body import read_body
 from mqproof.impl.remoting.headers import RegisterBrokerRequest
 from mqproof.impl.remoting.java_json import BodyError
 

@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from mqproof.impl.client.connection.name_servers import NameServerChoice
+from mqproof.impl.client.connection.name_server_choice import NameServerChoice
 from mqproof.impl.client.connection.session import Session
 from mqproof.impl.namesrv.config import NameServerConfig
 from mqproof.impl.namesrv.server import NameServer

@@ -1,6 +1,6 @@
 """Writes the page of all requests and their fields, from the tables of the wire cases.
 
-python -m mqproof.conformance.pages.requests
+python -m mqproof.conformance.pages.request_page
 """
 
 import re
@@ -26,7 +26,7 @@ This page is for developers of brokers and clients: it lists every request of th
 - ⁵ marks requests and fields that 5.x added.
 - A body is JSON unless the described section names another format.
 
-`python -m mqproof.conformance.pages.requests` writes this page.
+`python -m mqproof.conformance.pages.request_page` writes this page.
 
 | code | name | server | fields | body | described in |
 |---|---|---|---|---|---|
@@ -64,5 +64,5 @@ def _since(what: Field | Operation) -> str:
 
 
 if __name__ == "__main__":
-    expect_checkout("mqproof.conformance.pages.requests")
+    expect_checkout("mqproof.conformance.pages.request_page")
     write_text(PAGE, page())
