@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from docs_site.markdown import code, escaped, table
+from mqproof.report.markdown import anchor
 from mqproof.spec.catalogue import LAYERS, Invariant, catalogue
 
 _SOURCE: Final = re.compile(r'docs/reference/(\S+\.md), "([^"]+)"')
@@ -47,8 +48,7 @@ def _link(source: str) -> str:
     match = _SOURCE.fullmatch(source)
     if match is None:
         return escaped(source)
-    anchor = re.sub(r"[^\w -]", "", match[2]).lower().replace(" ", "-")
-    return f"[{match[2]}]({match[1]}#{anchor})"
+    return f"[{match[2]}]({match[1]}#{anchor(match[2])})"
 
 
 def _layers(invariant: Invariant) -> Iterator[list[str]]:

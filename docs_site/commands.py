@@ -7,10 +7,9 @@ from typing import Any, Final
 import typer
 
 from docs_site.markdown import code, escaped, table
-from mqproof import cli
+from mqproof import cli, log_options
+from mqproof.report.markdown import anchor
 
-_LOG_OPTIONS: Final = ("--verbose", "--quiet", "--log-level", "--log-file")
-"""The options of mqproof/log_options.py, which the page describes once."""
 _UNWRAPPED: Final = "\b\n"
 
 _HEAD: Final = """# Commands
@@ -26,10 +25,7 @@ def page() -> str:
     chapters = list(commands())
     overview = table(
         ["command", "purpose"],
-        (
-            [f"[{code(name)}](#{_anchor(f'mqproof {name}')})", text]
-            for name, (_, text) in cli.COMMANDS.items()
-        ),
+        ([f"[{code(name)}](#{anchor(f'mqproof {name}')})", text] for name, (_, text) in cli.COMMANDS.items()),
     )
     return "\n".join([_HEAD, overview, *(_chapter(name, context) for name, context in chapters)])
 
@@ -44,18 +40,11 @@ def commands() -> Iterator[tuple[str, Any]]:
 
 def options(context: Any) -> list[Any]:
     """Return the options that the help of the command shows, without those about the log."""
-    shown = [each for each in context.command.params if each.param_type_name == "option" and not each.hidden]
     return [
         each
-        for each in shown
-        if not {"--log-level", "--log-file"} & set(each.opts) and not _logs(each, shown)
+        for each in context.command.params
+        if each.param_type_name == "option" and not each.hidden and each.name not in log_options.NAMES
     ]
-
-
-def _logs(option: Any, among: list[Any]) -> bool:
-    """Whether it is -v or -q of the log options; `send` has a -q of its own."""
-    has_log = any("--log-level" in each.opts for each in among)
-    return has_log and option.opts[0] in _LOG_OPTIONS and not (option.help or "").startswith("Print")
 
 
 def _tree(name: str, command: Any, parent: Any) -> Iterator[tuple[str, Any]]:
@@ -74,7 +63,7 @@ def _chapter(name: str, context: Any) -> str:
     arguments = [each for each in command.params if each.param_type_name == "argument"]
     if rows := [*_rows(arguments, context), *_rows(options(context), context)]:
         parts.append(table(["option", "default", "meaning"], rows))
-    if any("--log-level" in each.opts for each in command.params):
+    if any(each.name in log_options.NAMES for each in command.params):
         parts.append("It also has the [log options](command-line.md#log).\n")
     return "\n\n".join(parts)
 
@@ -126,7 +115,3 @@ def _paragraph(text: str) -> str:
     if one := re.fullmatch(r"(Examples?:) (mqproof .*)", first):
         first, kept = one[1], [one[2], *kept]
     return f"{escaped(first)}\n\n```\n" + "\n".join(kept) + "\n```" if kept else escaped(first)
-
-
-def _anchor(title: str) -> str:
-    return title.lower().replace(" ", "-")

@@ -37,7 +37,8 @@ def _log(
     """Declares the options, for `with_log_options` to copy."""
 
 
-_NAMES: Final = ("log_verbose", "log_quiet", "log_level", "log_file")
+NAMES: Final = ("log_verbose", "log_quiet", "log_level", "log_file")
+"""The parameters of the options."""
 
 
 def with_log_options(command: Any) -> None:
@@ -46,12 +47,12 @@ def with_log_options(command: Any) -> None:
     declared: Any = typer.main.get_command(_options)
     for option in declared.params:
         option.opts = [name for name in option.opts if name not in own]
-        if option.name in _NAMES and option.opts:
+        if option.name in NAMES and option.opts:
             command.params.append(option)
     inner = command.callback
 
     def callback(**given: Any) -> Any:
-        verbose, quiet, level, file = (given.pop(name, None) for name in _NAMES)
+        verbose, quiet, level, file = (given.pop(name, None) for name in NAMES)
         configure(verbose or 0, bool(quiet), level, file)
         return inner(**given)
 

@@ -18,6 +18,11 @@ def render(report: Report) -> str:
     return "\n".join(_lines(report)).rstrip("\n") + "\n"
 
 
+def anchor(heading: str) -> str:
+    """Return the anchor that GitHub and the documentation site generate for a heading."""
+    return re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-")
+
+
 def _lines(report: Report) -> Iterator[str]:
     yield from (f"# {_escape(report.title)}", "", f"**{label(overall(report.results))}**", "")
     if report.facts:

@@ -5,7 +5,8 @@ style sheet) and depends on the diagram alone. It paints its own background, so 
 and dark pages.
 """
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
@@ -93,6 +94,8 @@ _SANS: Final = "system-ui, 'Segoe UI', Roboto, 'DejaVu Sans', Arial, sans-serif"
 _MONO: Final = "ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace"
 _PAPER, _INK, _SOFT, _LINE, _STRIPE = "#ffffff", "#1c2430", "#5b6675", "#c3c9d1", "#f4f6f8"
 _BLUE, _RED, _GREEN = "#1f5fa8", "#b3261e", "#1b7f4b"
+_STATE: Final = f'font-family="{_MONO}" font-size="11.5" fill="{_SOFT}" xml:space="preserve"'
+"""The style of values of variables."""
 _RED_ROW, _GREEN_ROW = "#fdecea", "#eaf6ef"
 _BOXES: Final = {
     Tone.BAD: ("#fce8e6", _RED),
@@ -178,16 +181,16 @@ def _check(diagram: Diagram) -> None:
         raise ValueError(
             f"diagram {diagram.title!r}: no lifeline {unknown[0]!r}, expected one of {sorted(known)}"
         )
-    rows = [row for arrow in diagram.arrows for row in (arrow.sent, arrow.ended) if row is not None]
+    rows = [arrow.sent for arrow in diagram.arrows if arrow.sent != INITIALLY]
+    rows += [arrow.ended for arrow in diagram.arrows if arrow.ended is not None]
     rows += diagram.loop or ()
-    sent_first = {INITIALLY} & {arrow.sent for arrow in diagram.arrows}
-    if unknown_rows := [row for row in rows if not 0 <= row < len(diagram.steps) and row not in sent_first]:
+    if unknown_rows := [row for row in rows if not 0 <= row < len(diagram.steps)]:
         raise ValueError(f"diagram {diagram.title!r}: no row {unknown_rows[0]}, it has {len(diagram.steps)}")
 
 
 def _roomy(diagram: Diagram) -> tuple[_Layout, list[Spot]]:
     """Return a layout whose rows are high enough for all labels, and the spot of each arrow's label."""
-    room = [0] * len(diagram.steps)
+    room: Counter[int] = Counter()
     for _ in range(_ROOMS_MAX):
         layout = _layout(diagram, room)
         spots, crowded = _spots(diagram, layout)
@@ -198,7 +201,7 @@ def _roomy(diagram: Diagram) -> tuple[_Layout, list[Spot]]:
     return layout, spots
 
 
-def _layout(diagram: Diagram, room: Sequence[int]) -> _Layout:
+def _layout(diagram: Diagram, room: Mapping[int, int]) -> _Layout:
     """Return the positions, with `room` more pixels for each row."""
     longest = max((len(step.action) for step in diagram.steps), default=0)
     left = _MARGIN + 34 + longest * _LETTER + 16
@@ -216,8 +219,9 @@ def _layout(diagram: Diagram, room: Sequence[int]) -> _Layout:
     width = max(changes + widest * _MONO_LETTER + _MARGIN, _MARGIN * 2 + len(diagram.title) * 10.5)
     head = 58.0 + _TEXT_LINE * len(_subtitle(diagram, width))
     initial = head + 62
-    has_initial = diagram.initial or any(arrow.sent == INITIALLY for arrow in diagram.arrows)
-    tops = [initial + (_height(diagram, INITIALLY, len(_initial(diagram))) if has_initial else 0)]
+    tops = [initial]
+    if diagram.initial or any(arrow.sent == INITIALLY for arrow in diagram.arrows):
+        tops = [initial + _height(diagram, INITIALLY, len(_initial(diagram))) + room[INITIALLY]]
     for row, step in enumerate(diagram.steps):
         lines = max(len(_changes(step)), len(_label(step)))
         tops.append(tops[-1] + _height(diagram, row, lines) + room[row])
@@ -259,7 +263,7 @@ def _spots(diagram: Diagram, layout: _Layout) -> tuple[list[Spot], set[int]]:
         spot, is_free = placement.place(text, size, choices)
         spots.append(spot)
         if not is_free:
-            crowded.add(max(arrow.sent if arrow.ended is None else arrow.ended, 0))
+            crowded.add(arrow.sent if arrow.ended is None else arrow.ended)
     return spots, crowded
 
 
@@ -300,10 +304,9 @@ def _title(diagram: Diagram, layout: _Layout) -> Iterator[str]:
 
 def _rows(diagram: Diagram, layout: _Layout) -> Iterator[str]:
     if diagram.initial:
-        y = (layout.initial + layout.tops[0]) / 2
+        y = layout.middle(INITIALLY)
         yield _words(_MARGIN + 34, y + 4.5, "initially", f'fill="{_SOFT}"')
-        style = f'font-family="{_MONO}" font-size="11.5" fill="{_SOFT}" xml:space="preserve"'
-        yield from _block(layout.changes, y, _initial(diagram), style)
+        yield from _block(layout.changes, y, _initial(diagram), _STATE)
     for row, (top, bottom) in enumerate(pairwise(layout.tops)):
         fill = _row_paper(row, diagram.steps[row])
         size = f'width="{layout.width:.1f}" height="{bottom - top:.1f}"'
@@ -351,8 +354,7 @@ def _step(row: int, step: Step, layout: _Layout) -> Iterator[str]:
     style = f'font-size="{_LABEL_SIZE}" fill="{colour}"{emphasis} {_halo(_row_paper(row, step))}'
     for x, line_y, line in _label_lines(row, step, layout):
         yield _words(x, line_y, line, style)
-    style = f'font-family="{_MONO}" font-size="11.5" fill="{_SOFT}" xml:space="preserve"'
-    yield from _block(layout.changes, y, _changes(step), style)
+    yield from _block(layout.changes, y, _changes(step), _STATE)
 
 
 def _label_lines(row: int, step: Step, layout: _Layout) -> Iterator[tuple[float, float, str]]:

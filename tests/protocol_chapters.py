@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from mqproof.report.markdown import anchor as anchor_of
 from tests.import_graph import ROOT
 
 FOLDER: Final = ROOT / "docs" / "reference" / "protocol"
@@ -19,9 +20,12 @@ _LINK: Final = re.compile(r"\]\(([^)\s]*?\.md)?(#[^)\s]*)?\)")
 def titles(chapter: str) -> frozenset[str]:
     """Return the titles in a chapter, that of the chapter included; none if there is no such chapter."""
     file = FOLDER / f"{chapter}.md"
-    if not file.is_file():
-        return frozenset()
-    return frozenset(_HEADING.findall(_CODE_BLOCK.sub("", file.read_text(encoding="utf-8"))))
+    return headings(file) if file.is_file() else frozenset()
+
+
+def headings(page: Path) -> frozenset[str]:
+    """Return the headings of a Markdown page."""
+    return frozenset(_HEADING.findall(_CODE_BLOCK.sub("", page.read_text(encoding="utf-8"))))
 
 
 def sections() -> frozenset[str]:
@@ -67,8 +71,4 @@ def _leads_somewhere(page: Path, path: str | None, anchor: str | None) -> bool:
     if target.parent != FOLDER:
         return True
     known = titles(target.stem)
-    return bool(known) and (anchor is None or anchor[1:] in map(_anchor, known))
-
-
-def _anchor(title: str) -> str:
-    return re.sub(r"[^\w -]", "", title).lower().replace(" ", "-")
+    return bool(known) and (anchor is None or anchor[1:] in map(anchor_of, known))

@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
+from mqproof.report.markdown import anchor as anchor_of
+from tests.protocol_chapters import headings
+
 ROOT = Path(__file__).parents[1]
 DECISIONS = ROOT / "docs" / "decisions"
 RECORDS = sorted(DECISIONS.glob("[0-9]*.md"))
@@ -107,15 +110,9 @@ def test_anchors_of_links_are_headings(page: Path) -> None:
     broken = [
         f"{target}#{anchor}"
         for target, anchor in links
-        if anchor not in _anchors(page.parent / target if target else page)
+        if anchor not in map(anchor_of, headings(page.parent / target if target else page))
     ]
     assert broken == []
-
-
-def _anchors(page: Path) -> set[str]:
-    """Return the anchor that a Markdown renderer gives to each heading of a page."""
-    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
-    return {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}
 
 
 def test_the_readme_can_be_read_at_once() -> None:

@@ -32,6 +32,13 @@ app.add_typer(bench, name="bench")
 _MQPROOF: Final = (sys.executable, "-c", "from mqproof.cli import main; main()")
 _MODES: Final = ("SYNC_FLUSH", "ASYNC_FLUSH")
 
+_StoreFolder = Annotated[
+    Path, typer.Option(metavar="DIR", help="Folder for the stores; its disk is the one that is measured.")
+]
+_JsonFile = Annotated[
+    Path | None, typer.Option("--json", metavar="FILE", help="Write the result to this file.")
+]
+
 
 @dataclass(frozen=True, slots=True)
 class Load:
@@ -53,12 +60,8 @@ def send(
     size: Annotated[int, typer.Option(min=1, help="Bytes per message body.")] = 1024,
     outstanding: Annotated[int, typer.Option(min=1, help="Number of concurrent sends.")] = 64,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds per mode.")] = 3,
-    directory: Annotated[
-        Path, typer.Option(metavar="DIR", help="Folder for the stores; its disk is the one that is measured.")
-    ] = Path("build/bench"),
-    json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Write the result to this file.")
-    ] = None,
+    directory: _StoreFolder = Path("build/bench"),
+    json_file: _JsonFile = None,
 ) -> None:
     """Measure sends per second under SYNC_FLUSH and ASYNC_FLUSH, and the disk's fdatasync rate.
 
@@ -72,8 +75,7 @@ def send(
         typer.echo(f"mqproof bench: {error}", err=True)
         raise typer.Exit(Exit.TOOL) from None
     print(table(result))
-    if json_file is not None:
-        json_file.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    _write(result, json_file)
 
 
 @bench.command()
@@ -94,12 +96,8 @@ def broker(
     profile: Annotated[
         bool, typer.Option(help="Profile our broker on the rows in which it is slower.")
     ] = True,
-    directory: Annotated[
-        Path, typer.Option(metavar="DIR", help="Folder for the stores; its disk is the one that is measured.")
-    ] = Path("build/bench"),
-    json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Write the result to this file.")
-    ] = None,
+    directory: _StoreFolder = Path("build/bench"),
+    json_file: _JsonFile = None,
 ) -> None:
     """Compare our broker with Apache's: throughput, latency, pulls, memory, start-up, recovery.
 
@@ -132,8 +130,7 @@ def broker(
     print(broker_bench.table(result))
     if profiled:
         print(f"\n{profiled}")
-    if json_file is not None:
-        json_file.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    _write(result, json_file)
 
 
 @bench.command()
@@ -143,12 +140,8 @@ def replication(
     kills: Annotated[int, typer.Option(min=1, help="Number of times the master of a group is killed.")] = 100,
     copied_mib: Annotated[int, typer.Option(min=1, help="Amount of data that an empty slave copies.")] = 256,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of the throughput rows.")] = 3,
-    directory: Annotated[
-        Path, typer.Option(metavar="DIR", help="Folder for the stores; its disk is the one that is measured.")
-    ] = Path("build/bench"),
-    json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Write the result to this file.")
-    ] = None,
+    directory: _StoreFolder = Path("build/bench"),
+    json_file: _JsonFile = None,
 ) -> None:
     """Measure the cost of SYNC_MASTER and of a group, and the duration of a change of masters.
 
@@ -170,8 +163,7 @@ def replication(
         typer.echo(f"mqproof bench: {error}", err=True)
         raise typer.Exit(Exit.TOOL) from None
     print(replicated_brokers.table(result))
-    if json_file is not None:
-        json_file.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    _write(result, json_file)
 
 
 @bench.command()
@@ -180,9 +172,7 @@ def history(
     directory: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the temporary history.")] = Path(
         "build/bench"
     ),
-    json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Write the result to this file.")
-    ] = None,
+    json_file: _JsonFile = None,
 ) -> None:
     """Run all anomaly rules on a generated history without anomalies.
 
@@ -193,11 +183,15 @@ def history(
     directory.mkdir(parents=True, exist_ok=True)
     result = history_bench.measure(operations, directory)
     print(history_bench.table(result))
-    if json_file is not None:
-        json_file.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    _write(result, json_file)
     if result["rules_violated"]:
         typer.echo(f"mqproof bench: the clean history violates {result['rules_violated']}", err=True)
         raise typer.Exit(Exit.VIOLATED)
+
+
+def _write(result: dict[str, Any], json_file: Path | None) -> None:
+    if json_file is not None:
+        json_file.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
 
 
 def measure(load: Load, rounds: int, directory: Path) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 python -m mqproof.conformance.pages.request_page
 """
 
-import re
 from collections.abc import Iterator
 from os.path import relpath
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Final
 
 from mqproof.conformance.wire.model import Field, Operation, Since
 from mqproof.conformance.wire.operations import ALL
+from mqproof.report.markdown import anchor
 from mqproof.report.write import write_text
 from mqproof.spec.checkout import expect_checkout
 
@@ -49,8 +49,7 @@ def _rows() -> Iterator[str]:
 def _link(source: str) -> str:
     chapter, _, quoted = source.partition(", ")
     title = quoted.strip('"')
-    anchor = re.sub(r"[^\w -]", "", title).lower().replace(" ", "-")
-    return f"[{title}]({relpath(_ROOT / chapter, PAGE.parent)}#{anchor})"
+    return f"[{title}]({relpath(_ROOT / chapter, PAGE.parent)}#{anchor(title)})"
 
 
 def _field(field: Field) -> str:

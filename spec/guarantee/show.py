@@ -1,7 +1,6 @@
 """Renders the view of the matrix as terminal text, Markdown, one HTML page and JSON."""
 
 import json
-import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -12,6 +11,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from rich.console import Console
 from rich.text import Text
 
+from mqproof.report.markdown import anchor
 from mqproof.spec.guarantee.matrix import Matrix, Outcome, Verdicts
 from mqproof.spec.guarantee.view import LEGEND, LETTERS, WORDS, ShownCell, ShownDifference, View
 
@@ -54,7 +54,7 @@ def markdown(view: View) -> str:
 
 
 def _markdown(view: View) -> Iterator[str]:
-    anchors = {each.number: f"[≠{each.number}](#{_anchor(_heading(each))})" for each in view.differences}
+    anchors = {each.number: f"[≠{each.number}](#{anchor(_heading(each))})" for each in view.differences}
     yield from ("| verdict | meaning |", "|---|---|")
     yield from (f"| {WORDS[outcome]} {LETTERS[outcome]} | {text} |" for outcome, text in LEGEND.items())
     heads = [f"{column.name} {column.fault}" for column in view.single_columns]
@@ -92,11 +92,6 @@ def _markdown(view: View) -> Iterator[str]:
 
 def _heading(difference: ShownDifference) -> str:
     return f"{difference.number}. {difference.title}: {WORDS[difference.outcome]}"
-
-
-def _anchor(heading: str) -> str:
-    """Return the anchor that GitHub generates for a heading."""
-    return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
 
 
 def _table(*heads: str) -> Iterator[str]:

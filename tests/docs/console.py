@@ -15,7 +15,6 @@ import os
 import queue
 import re
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -24,6 +23,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
+
+from mqproof.conformance.hosts.processes import free_ports
 
 ROOT: Final = Path(__file__).parents[2]
 PORTS: Final = ("9876", "10911")
@@ -109,12 +110,8 @@ def _with_single_blanks(text: str) -> str:
 
 
 def _with_free_ports(text: str) -> str:
-    sockets = [socket.socket() for _ in PORTS]
-    for port, taken in zip(PORTS, sockets, strict=True):
-        taken.bind(("127.0.0.1", 0))
-        text = re.sub(rf"\b{port}\b", str(taken.getsockname()[1]), text)
-    for taken in sockets:
-        taken.close()
+    for port, free in zip(PORTS, free_ports(len(PORTS)), strict=True):
+        text = re.sub(rf"\b{port}\b", str(free), text)
     return text
 
 

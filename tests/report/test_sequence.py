@@ -73,6 +73,7 @@ def test_the_lifeline_is_dashed_between_a_crash_and_the_restart() -> None:
         (replace(DIAGRAM, arrows=(Arrow("producer", "unknown", "", 0, 1),)), "no lifeline 'unknown'"),
         (replace(DIAGRAM, arrows=(Arrow("producer", "broker", "", 0, 9),)), "no row 9, it has 4"),
         (replace(DIAGRAM, loop=(0, 4)), "no row 4"),
+        (replace(DIAGRAM, arrows=(Arrow("producer", "broker", "", INITIALLY, INITIALLY),)), "no row -1"),
     ],
 )
 def test_a_diagram_with_an_unknown_lifeline_or_row_is_rejected(diagram: Diagram, message: str) -> None:
@@ -159,3 +160,12 @@ def test_the_initial_state_is_a_row_before_the_first_step_from_which_messages_ma
     assert texts["role: n1 = LEADER; n2, n3 = FOLLOWER"].bottom < texts["1"].top
     (early, *_) = [arrow for arrow in crowded(4).arrows if arrow.sent == INITIALLY]
     assert texts[early.label].top < texts["3"].bottom
+
+
+def test_a_behaviour_of_the_initial_state_alone_is_drawn_with_its_crossing_messages() -> None:
+    label = "VOTE term 4, endIndex 1, endTerm 2, and more"
+    ends = [("n1", "n2"), ("n2", "n1")] * 3
+    arrows = tuple(Arrow(source, target, label, INITIALLY, None) for source, target in ends)
+    lifelines = (Lifeline("n1"), Lifeline("n2"))
+    svg = render(Diagram("the initial state", lifelines, (), arrows, initial=("term: 4",)))
+    assert sum(text.startswith("VOTE") for text, _ in _boxes(svg)) == len(ends)

@@ -16,6 +16,7 @@ from mqproof.fuzz import simulation, targets
 from mqproof.fuzz.cluster.program import HEAD_BYTES, Run, fault, random_program
 from mqproof.fuzz.engine.execution import judge
 from mqproof.fuzz.engine.minimise import minimise
+from mqproof.fuzz.targets.cluster import TESTING_ALL
 from mqproof.spec.events import Event, Kind, encode
 from tests.fuzz.seeds import UNBEGUN, hold, parts
 
@@ -29,8 +30,6 @@ def _head(shape: int) -> bytes:
 
 
 ELECTED_PROGRAM = _head(ELECTED) + fault("pause", 1, 16, 60) + fault("crash", 1, 60, 8)
-TESTING_ALL = (0, 5, 10, 15, 20, 32)
-"""Few seeds that together test every invariant."""
 FOUND_ONCE = (2932, 3103, 8016, 8771, 9185, 9822)
 """Seeds of the deep profile. Each one found a defect of the broker or of the judge, since corrected."""
 
@@ -48,7 +47,7 @@ def _events(program: bytes) -> list[Event]:
 
 
 def digest(program: bytes) -> str:
-    """Return everything that the brokers log."""
+    """Return the hash of everything that the brokers log."""
     return hashlib.sha256(b"".join(map(encode, _events(program)))).hexdigest()
 
 
