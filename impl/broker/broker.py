@@ -45,6 +45,7 @@ from mqproof.impl.runtime.disk import read_whole
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address
 from mqproof.impl.runtime.runtime import Runtime
+from mqproof.impl.runtime.secret_files import warn_if_exposed
 from mqproof.impl.store.base import Store
 from mqproof.impl.store.message_store import MessageStore
 from mqproof.impl.store.results import Recovery
@@ -419,4 +420,5 @@ def _own_account(config: BrokerConfig, runtime: Runtime) -> Credentials | None:
     path = f"{config.store_directory}/config/tools.yml"
     if not runtime.disk.exists(path):
         return None
+    warn_if_exposed(runtime.disk, path)
     return account_file.parse(read_whole(runtime.disk, path).decode(errors="replace"), path)

@@ -38,7 +38,7 @@ from mqproof.impl.remoting.headers import (
 from mqproof.impl.remoting.message import Message
 from mqproof.impl.remoting.request_handler import RefusedError
 from mqproof.impl.remoting.signing import Credentials
-from mqproof.impl.runtime.disk import read_whole, write_durably
+from mqproof.impl.runtime.disk import SECRET_MODE, read_whole, write_durably
 from mqproof.impl.runtime.properties import ConfigError
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 from tests.impl.broker.processors.test_send import CONFIG
@@ -249,13 +249,13 @@ def test_an_invalid_file_is_reported_in_one_line(text: str, complaint: str) -> N
 # With a broker.
 
 
-def guarded(scenario: Callable[[World], Awaitable[T]], text: str = TEXT) -> T:
+def guarded(scenario: Callable[[World], Awaitable[T]], text: str = TEXT, mode: int = SECRET_MODE) -> T:
     """Run a scenario with a broker that has access control."""
     loop = SimulatedLoop()
 
     async def main() -> T:
         world = World(loop, config=replace(CONFIG, acl_enabled=True))
-        write_durably(world.disk, PATH, text.encode())
+        write_durably(world.disk, PATH, text.encode(), mode)
         async with world:
             return await scenario(world)
 
@@ -320,6 +320,30 @@ def test_a_changed_file_takes_effect_soon_and_a_broken_one_does_not(caplog: pyte
     complaints = [one for one in caplog.messages if "access rules" in one]
     assert len(complaints) == 1
     assert PATH in complaints[0]
+
+
+def test_a_start_with_a_file_that_other_users_can_read_logs_a_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def nothing(world: World) -> None: ...
+
+    for mode, warnings in ((SECRET_MODE, 0), (0o644, 1)):
+        caplog.clear()
+        guarded(nothing, mode=mode)
+        assert len([one for one in caplog.messages if f"chmod 600 {PATH}" in one]) == warnings
+
+
+def test_a_change_over_the_network_keeps_the_mode_of_the_file() -> None:
+    async def scenario(world: World) -> list[int | None]:
+        change = RequestCode.UPDATE_AND_CREATE_ACL_CONFIG
+        header = AccountRequest("newcomer", "abcdefg")
+        assert await code_of(world, ADMIN, change, header) == ResponseCode.SUCCESS
+        modes = [world.disk.mode(PATH)]
+        world.disk.remove(PATH)
+        assert await code_of(world, ADMIN, change, AccountRequest("newcomer", "gfedcba")) == 0
+        return [*modes, world.disk.mode(PATH)]
+
+    assert guarded(scenario, mode=0o640) == [0o640, SECRET_MODE]
 
 
 def test_a_broker_does_not_start_with_a_broken_file_or_without_one() -> None:
