@@ -80,6 +80,7 @@ TESTED_TOGETHER: Final[dict[str, tuple[str, ...]]] = {
         "tests/conformance/commands/test_model_behaviours.py",
         "tests/package/test_extras.py",
     ),
+    "impl/access": ("tests/impl/access/test_acl.py",),
     "impl/admin": ("tests/impl/admin/test_cli.py",),
     "impl/admin/commands": ("tests/impl/admin/test_commands.py",),
     "impl/command": ("tests/impl/command/test_cli.py",),

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from mqproof.impl.broker.acl_file import POLL_S, AclFile
+from mqproof.impl.access.acl_file import POLL_S, AclFile
+from mqproof.impl.access.gate import Gate
 from mqproof.impl.broker.config import BrokerConfig
 from mqproof.impl.broker.delayed import DelayedDelivery
 from mqproof.impl.broker.elected_role import ElectedRole
@@ -25,7 +26,7 @@ from mqproof.impl.broker.state.queue_locks import QueueLockTable
 from mqproof.impl.broker.state.rolling_counts import ROLL_S
 from mqproof.impl.broker.state.statistics import Statistics
 from mqproof.impl.broker.state.subscription_groups import SubscriptionGroupTable
-from mqproof.impl.broker.state.topics import TopicTable, built_in
+from mqproof.impl.broker.state.topics import NOT_FOR_CLIENTS, TopicTable, built_in
 from mqproof.impl.dledger.ledger_store import LedgerStore
 from mqproof.impl.remoting import account_file
 from mqproof.impl.remoting.address_server import FETCH_INTERVAL_S
@@ -34,8 +35,8 @@ from mqproof.impl.remoting.channel import Channel, Handler, Reply
 from mqproof.impl.remoting.client import RemotingClient
 from mqproof.impl.remoting.codes import ResponseCode
 from mqproof.impl.remoting.command import Command
-from mqproof.impl.remoting.java_json import BodyError
-from mqproof.impl.remoting.request_handler import RefusedError, handler
+from mqproof.impl.remoting.message import REAL_TOPIC
+from mqproof.impl.remoting.request_handler import handler
 from mqproof.impl.remoting.server import RemotingServer
 from mqproof.impl.remoting.signing import Credentials
 from mqproof.impl.replication.metadata import MetadataSync
@@ -47,6 +48,7 @@ from mqproof.impl.runtime.network import Address
 from mqproof.impl.runtime.runtime import Runtime
 from mqproof.impl.runtime.secret_files import warn_if_exposed
 from mqproof.impl.store.base import Store
+from mqproof.impl.store.files import record
 from mqproof.impl.store.message_store import MessageStore
 from mqproof.impl.store.results import Recovery
 
@@ -83,10 +85,10 @@ class Broker:
             config.store_directory, config.store, runtime, events
         )
         self.replicas = Replicas(config, runtime, self.store, events)
-        self._acl: AclFile | None = None
+        self._gate: Gate | None = None
         if config.acl_enabled:
             path = config.acl_path or f"{config.store_directory}/config/plain_acl.yml"
-            self._acl = AclFile(path, runtime)
+            self._gate = Gate(AclFile(path, runtime), self._topic_at)
         self._client = RemotingClient(runtime.remoting)
         self._holds = PullHolds()
         self._clients = ClientTable()
@@ -137,10 +139,10 @@ class Broker:
         return address
 
     def _load_access_rules(self) -> None:
-        if self._acl is not None:
-            self._acl.load()
-            self._client.credentials = _own_account(self._config, self._runtime)
-            self._every(POLL_S, self._acl.poll)
+        self._client.credentials = _own_account(self._config, self._runtime)
+        if self._gate is not None:
+            self._gate.file.load()
+            self._every(POLL_S, self._gate.file.poll)
 
     def _load_tables(self) -> _Tables:
         """Read the tables in the folder `config` of the store; a table without a file is empty."""
@@ -204,7 +206,7 @@ class Broker:
             statistics=Statistics(config.cluster),
             config_version=DataVersion(0, wall_ms(runtime.clock)),
             config_file=ConfigFile(config.config_path, runtime),
-            acl=self._acl,
+            acl=self._gate.file if self._gate else None,
             started_s=loop_ms() // 1000,
             booted_ms=wall_ms(runtime.clock),
             delays=tables.delays,
@@ -309,14 +311,21 @@ class Broker:
     def _handle(self, request: Command, channel: Channel) -> Reply | Awaitable[Reply]:
         if self._processors is None:
             return request.answer(ResponseCode.SERVICE_NOT_AVAILABLE, remark="the broker is starting")
-        if self._acl is not None:
-            try:
-                self._acl.rules.check(request, channel.remote.host)
-            except RefusedError as refusal:
-                return request.answer(refusal.code, remark=refusal.remark)
-            except BodyError as error:
-                return request.answer(ResponseCode.SYSTEM_ERROR, remark=str(error))
+        if self._gate is not None and request.code in PROCESSORS:
+            refusal = self._gate.refusal(request, channel.remote)
+            if refusal is not None:
+                return refusal
         return self._processors(request, channel)
+
+    def _topic_at(self, commit_offset: int) -> str | None:
+        """Return the topic to which the message at an offset was sent, also while it waits for its time."""
+        data = self.store.record_at(commit_offset)
+        if data is None:
+            return None
+        message = record.decode(data, commit_offset).message
+        if message.topic in NOT_FOR_CLIENTS:
+            return message.properties.get(REAL_TOPIC, message.topic)
+        return message.topic
 
     def _channel_closed(self, channel: Channel) -> None:
         self._holds.drop(channel)
@@ -416,7 +425,7 @@ def _group_store(config: BrokerConfig, runtime: Runtime, events: EventLog | None
 
 
 def _own_account(config: BrokerConfig, runtime: Runtime) -> Credentials | None:
-    """Return the broker's own credentials, which a slave uses for its requests to the master, or None."""
+    """Return the broker's own credentials, for its requests to name servers and to its master, or None."""
     path = f"{config.store_directory}/config/tools.yml"
     if not runtime.disk.exists(path):
         return None

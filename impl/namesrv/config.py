@@ -21,6 +21,10 @@ class NameServerConfig:
     """The port to listen on; 0 is any free port."""
     kv_path: str = "store/namesrv/kvConfig.json"
     """The file of the key-value configuration."""
+    acl_enabled: bool = False
+    """Whether requests that change the name server need an account of the file `acl_path`."""
+    acl_path: str = ""
+    """The file of the accounts. Empty means plain_acl.yml beside the file `kv_path`."""
     config_path: str = ""
     """The properties file that stores configuration changes made over the network, if there is one."""
     scan_interval_ms: int = 10_000
@@ -52,6 +56,8 @@ class NameServerConfig:
 START_OPTIONS: Final = {
     "listenPort": Option("port", number(0, 65535)),
     "kvConfigPath": Option("kv_path", text),
+    "aclEnable": Option("acl_enabled", boolean),
+    "aclFile": Option("acl_path", str),
 }
 """The options that are read only at the start: key in the file to Option (a field of NameServerConfig)."""
 

@@ -144,6 +144,14 @@ class ResponseCode(IntEnum):
     GO_AWAY = 1500, True, "the server is about to stop"
 
 
+def request_name(code: int) -> str:
+    """Return the name of a request code, or its number if the name is not known."""
+    try:
+        return RequestCode(code).name
+    except ValueError:
+        return f"CODE_{code}"
+
+
 def response_name(code: int) -> str:
     """Return the name of a response code, or its number if the name is not known."""
     try:

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 import yaml
 
-from mqproof.impl.broker.acl import AclEntries, Rules, parse, rules
+from mqproof.impl.access.acl import AclEntries, Rules, parse, rules
 from mqproof.impl.remoting.bodies import DataVersion
 from mqproof.impl.runtime.clock import now_ms
 from mqproof.impl.runtime.disk import SECRET_MODE, read_whole, write_durably
