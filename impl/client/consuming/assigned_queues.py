@@ -16,11 +16,13 @@ from mqproof.impl.client.consuming.offset_store import Offsets
 from mqproof.impl.client.consuming.process_queue import ProcessQueue
 from mqproof.impl.client.model import ClientError, MessageQueue, PullResult, ReceivedMessage, RefusalError
 from mqproof.impl.remoting.codes import ResponseCode
+from mqproof.impl.runtime.notices import Notices
 
 _log = logging.getLogger(__name__)
 
 _FLOW_CONTROL_PAUSE_S: Final = 0.02
 _ERROR_PAUSE_S: Final = 1.0
+_FULL_PAUSE_S: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,8 @@ class PullLimits:
     span_max: int | None = 2000
     """The maximum offset range from the first unfinished message to the last one pulled; None means no limit.
     """
+    total_bytes_max: int = 512 << 20
+    """The most bytes of all queues of the consumer that are held; above it, pulling pauses."""
 
 
 class AssignedQueues:
@@ -66,6 +70,7 @@ class AssignedQueues:
         self._rates = rates
         self._assigned: dict[MessageQueue, tuple[ProcessQueue, asyncio.Task[None]]] = {}
         self._resets: set[asyncio.Task[None]] = set()
+        self._notices = Notices(_log)
 
     def __contains__(self, queue: MessageQueue) -> bool:
         return queue in self._assigned
@@ -141,6 +146,11 @@ class AssignedQueues:
         while self._is_full(held):
             held.shrunk.clear()
             await held.shrunk.wait()
+        while self._room() <= 0:
+            held_max = self._limits.total_bytes_max
+            self._notices.warn("full", f"pulling pauses: the consumer holds {held_max} bytes of messages")
+            # Any queue may make room, and this one may hold nothing.
+            await asyncio.sleep(_FULL_PAUSE_S)
         queue = held.queue
         asked_s = _now_s()
         result = await self._pull(queue, offset)
@@ -176,6 +186,7 @@ class AssignedQueues:
                 max_count=self._limits.batch,
                 tags=self._tags_of(queue.topic),
                 hold_ms=self._limits.hold_ms,
+                room=self._room,
             )
             if result.status != "OFFSET_ILLEGAL":
                 _check_order(queue, offset, result)
@@ -185,6 +196,10 @@ class AssignedQueues:
             await asyncio.sleep(_FLOW_CONTROL_PAUSE_S if slow else _ERROR_PAUSE_S)
             return None
         return result
+
+    def _room(self) -> int:
+        """Return how many more bytes the consumer may hold."""
+        return self._limits.total_bytes_max - sum(held.bytes for held, _ in self._assigned.values())
 
     def _is_full(self, held: ProcessQueue) -> bool:
         limits = self._limits

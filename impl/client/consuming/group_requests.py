@@ -6,10 +6,10 @@ requests"; docs/reference/protocol/groups.md, "Queue locks"; docs/reference/prot
 respond in time, or sends a malformed response.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Final
 
-from mqproof.impl.client.connection.records import read_records
+from mqproof.impl.client.connection.records import AnswerReader
 from mqproof.impl.client.connection.session import Session
 from mqproof.impl.client.model import ClientError, MessageQueue, PullResult, ReceivedMessage, RefusalError
 from mqproof.impl.remoting import bodies, headers, java_json
@@ -54,6 +54,7 @@ class GroupRequests:
         self._session = session
         self.group = group
         self._suggested: dict[MessageQueue, int] = {}
+        self._reader = AnswerReader()
 
     # Reading.
 
@@ -65,10 +66,12 @@ class GroupRequests:
         max_count: int = 32,
         tags: str = "*",
         hold_ms: int = 0,
+        room: Callable[[], int] | None = None,
     ) -> PullResult:
         """Return messages with a matching tag, starting at `offset`.
 
-        The broker may wait `hold_ms` for the first one.
+        The broker may wait `hold_ms` for the first one. The bodies of several messages have at most `room()`
+        bytes when they are decompressed; the next offset is then that of the first message left out.
         """
         address = await self._replica(queue)
         header = PullRequest(
@@ -94,13 +97,12 @@ class GroupRequests:
             raise _refusal(str(queue), answer)
         try:
             response = headers.read(PullResponse, answer.fields)
-            messages = tuple(_wanted(read_records(answer.body), tags))
+            messages, left_out = await self._reader.read(answer.body, _filter(tags), room)
         except ValueError as error:
             raise ClientError(f"{queue}: the answer to a pull is invalid: {error}") from None
         self._suggested[queue] = response.suggest_which_broker_id
-        return PullResult(
-            status, response.next_begin_offset, response.min_offset, response.max_offset, messages
-        )
+        next_offset = response.next_begin_offset if left_out is None else left_out
+        return PullResult(status, next_offset, response.min_offset, response.max_offset, messages)
 
     async def min_offset(self, queue: MessageQueue) -> int:
         """Return the first offset that can be read."""
@@ -275,12 +277,12 @@ class GroupRequests:
         return replicas[next((each for each in candidates if each in replicas), min(replicas))]
 
 
-def _wanted(messages: Iterator[StoredMessage], expression: str) -> Iterator[StoredMessage]:
-    """Filter by the tags themselves, because the broker compares only their hash codes."""
+def _filter(expression: str) -> Callable[[StoredMessage], bool]:
+    """Return a filter by the tags themselves, because the broker compares only their hash codes."""
     tags = {tag.strip() for tag in expression.split("||")} - {""}
-    for stored in messages:
-        if not tags or tags == {"*"} or stored.message.properties.get(TAGS) in tags:
-            yield stored
+    if not tags or tags == {"*"}:
+        return lambda _: True
+    return lambda stored: stored.message.properties.get(TAGS) in tags
 
 
 def _require(what: str, answer: Command) -> Command:

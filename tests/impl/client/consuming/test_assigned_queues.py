@@ -39,7 +39,14 @@ class ScriptedCalls(GroupRequests):
         self.asked: list[tuple[int, float]] = []
 
     async def pull(
-        self, queue: MessageQueue, offset: int, *, max_count: int = 32, tags: str = "*", hold_ms: int = 0
+        self,
+        queue: MessageQueue,
+        offset: int,
+        *,
+        max_count: int = 32,
+        tags: str = "*",
+        hold_ms: int = 0,
+        room: Callable[[], int] | None = None,
     ) -> PullResult:
         self.asked.append((offset, round(asyncio.get_running_loop().time(), 3)))
         if not self.answers:
