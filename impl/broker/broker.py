@@ -31,10 +31,12 @@ from mqproof.impl.dledger.ledger_store import LedgerStore
 from mqproof.impl.remoting import account_file
 from mqproof.impl.remoting.address_server import FETCH_INTERVAL_S
 from mqproof.impl.remoting.bodies import DataVersion
+from mqproof.impl.remoting.budget import Percentages, server_budgets
 from mqproof.impl.remoting.channel import Channel, Handler, Reply
 from mqproof.impl.remoting.client import RemotingClient
 from mqproof.impl.remoting.codes import ResponseCode
 from mqproof.impl.remoting.command import Command
+from mqproof.impl.remoting.frame import FRAME_BYTES_MAX
 from mqproof.impl.remoting.message import REAL_TOPIC
 from mqproof.impl.remoting.request_handler import handler
 from mqproof.impl.remoting.server import RemotingServer
@@ -90,8 +92,10 @@ class Broker:
             path = config.acl_path or f"{config.store_directory}/config/plain_acl.yml"
             self._gate = Gate(AclFile(path, runtime), self._topic_at)
         self._client = RemotingClient(runtime.remoting)
-        self._holds = PullHolds()
-        self._clients = ClientTable()
+        self._percent = percent = Percentages(config.address_percent, config.connection_percent)
+        self._budgets = server_budgets(runtime.connections_max, FRAME_BYTES_MAX, percent)
+        self._holds = PullHolds(config.holds_max, percent)
+        self._clients = ClientTable(percent)
         self._tasks: set[asyncio.Task[None]] = set()
         self.services: Services | None = None
         """The objects that the processors share; None until the broker is started."""
@@ -154,9 +158,13 @@ class Broker:
                 runtime,
                 topics_max=config.topics_max,
                 queues_max=config.topic_queues_max,
+                percent=self._percent,
             ),
             groups=SubscriptionGroupTable(
-                f"{folder}/subscriptionGroup.json", runtime, groups_max=config.groups_max
+                f"{folder}/subscriptionGroup.json",
+                runtime,
+                groups_max=config.groups_max,
+                percent=self._percent,
             ),
             offsets=OffsetTable(f"{folder}/consumerOffset.json", runtime, config.offset_pairs_max),
             delays=DelayedDelivery(
@@ -255,8 +263,8 @@ class Broker:
         return RemotingServer(
             runtime.remoting,
             self._handle,
-            connections_max=runtime.connections_max,
             on_closed=self._channel_closed,
+            budgets=self._budgets,
         )
 
     async def _open_second_port(self, bound: Address) -> None:

@@ -119,7 +119,7 @@ class DelayedDelivery:
         offset = max(self._next.get(level, 0), self._store.min_offset(SCHEDULE_TOPIC, queue_id))
         units = self._store.units(SCHEDULE_TOPIC, queue_id, offset, _BATCH)
         if not units:
-            await self._holds.hold(SCHEDULE_TOPIC, queue_id, offset, (), _IDLE_S, self)
+            await self._holds.hold(SCHEDULE_TOPIC, queue_id, offset, (), _IDLE_S)
             return
         for unit in units:
             if not is_due(unit, self._store.now_ms()):

@@ -13,8 +13,10 @@ from mqproof.impl.namesrv.config import NameServerConfig
 from mqproof.impl.namesrv.kv_config import KvConfig
 from mqproof.impl.namesrv.route_table import LiveBroker, RouteTable
 from mqproof.impl.namesrv.services import Processor, Services, now_ms
+from mqproof.impl.remoting.budget import Percentages, server_budgets
 from mqproof.impl.remoting.channel import Channel, Handler, Reply
 from mqproof.impl.remoting.command import Command
+from mqproof.impl.remoting.frame import FRAME_BYTES_MAX
 from mqproof.impl.remoting.request_handler import handler
 from mqproof.impl.remoting.server import RemotingServer
 from mqproof.impl.runtime.config_file import ConfigFile
@@ -52,8 +54,12 @@ class NameServer:
         self._server = RemotingServer(
             runtime.remoting,
             self._handle,
-            connections_max=runtime.connections_max,
             on_closed=self._channel_closed,
+            budgets=server_budgets(
+                runtime.connections_max,
+                FRAME_BYTES_MAX,
+                Percentages(config.address_percent, config.connection_percent),
+            ),
         )
         self._tasks: list[asyncio.Task[None]] = []
 

@@ -41,15 +41,18 @@ async def heartbeat(services: Services, request: Command, channel: Channel) -> R
         raise RefusedError(
             ResponseCode.SYSTEM_ERROR, f"a client can be in at most {_GROUPS_OF_CLIENT_MAX} groups"
         )
-    groups = [require_group(services, data.group_name) for data in beat.consumer_data_set]
+    groups = [require_group(services, data.group_name, channel) for data in beat.consumer_data_set]
     await services.topics.ensure_all(
         {
             RETRY_PREFIX + group.group_name: group.retry_queue_nums
             for group in groups
             if group.retry_queue_nums > 0
-        }
+        },
+        channel,
     )
     if channel.is_open:
+        if (reason := services.clients.refusal(channel, beat)) is not None:
+            raise RefusedError(ResponseCode.SYSTEM_BUSY, reason)
         member = Member(beat.client_id, request.language, request.version, loop_ms())
         notify(services, services.clients.heartbeat(channel, beat, member))
     return request.answer(ResponseCode.SUCCESS)
@@ -80,7 +83,7 @@ def check_client(services: Services, request: Command, channel: Channel) -> Repl
     return request.answer(ResponseCode.SUCCESS)
 
 
-def lock_queues(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001  # a processor's signature
+def lock_queues(services: Services, request: Command, channel: Channel) -> Reply:
     """Lock or renew the queues that no other client holds; return those that the client holds now.
 
     A slave does not know the locks at its master, and could lock a queue for a second client. It therefore
@@ -88,7 +91,7 @@ def lock_queues(services: Services, request: Command, channel: Channel) -> Reply
     """
     require_sole_master(services)
     asked = java_json.read(QueueLocks, request.body)
-    require_group(services, asked.consumer_group)
+    require_group(services, asked.consumer_group, channel)
     queues = [queue for queue in asked.mq_set if _is_ours(services, queue)]
     held = services.locks.lock(asked.consumer_group, asked.client_id, queues, loop_ms())
     return request.answer(ResponseCode.SUCCESS, body=java_json.write(LockedQueues(held), standard=True))

@@ -80,10 +80,10 @@ def reset_offsets(services: Services, request: Command, channel: Channel) -> Rep
     return request.answer(ResponseCode.SUCCESS, body=answer)
 
 
-def clone_offsets(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
+def clone_offsets(services: Services, request: Command, channel: Channel) -> Reply:
     """Set a group's offsets to those of another group, in one topic or in all."""
     header = headers.read(CloneOffsetRequest, request.fields)
-    require_group(services, header.dest_group)
+    require_group(services, header.dest_group, channel)
     topics = [header.topic] if header.topic else services.offsets.topics_of(header.src_group)
     for topic in topics:
         if services.topics.get(topic) is not None:

@@ -63,15 +63,15 @@ def pull_message(services: Services, request: Command, channel: Channel) -> Repl
     """Answer with the available messages; if there are none, hold the request where that is allowed."""
     header = headers.read(PullRequest, request.fields)
     require_readable_broker(services)
-    group = require_consuming_group(services, header.consumer_group)
+    group = require_consuming_group(services, header.consumer_group, channel)
     require_readable_queue(services, header.topic, header.queue_id)
     tags = _wanted_tags(services, header, group)
     if header.sys_flag & PULL_COMMITS_OFFSET and header.commit_offset >= 0:
         commit_offset(services, header)
     result, code = _get(services, header, tags)
     if code is ResponseCode.PULL_NOT_FOUND and header.sys_flag & PULL_MAY_SUSPEND:
-        if services.holds.is_full:
-            raise RefusedError(ResponseCode.SYSTEM_BUSY, "too many pulls are held")
+        if (reason := services.holds.budget.refusal(channel)) is not None:
+            raise RefusedError(ResponseCode.SYSTEM_BUSY, reason)
         config = services.config
         asked_ms = header.suspend_timeout_millis if config.long_polling else config.short_polling_ms
         timeout_s = min(max(asked_ms, 0), _HOLD_MS_MAX) / 1000
@@ -92,7 +92,7 @@ async def _after(
     group: SubscriptionGroup,
 ) -> Reply:
     await woken
-    if not channel.takes:
+    if not (channel.takes and channel.is_open):
         # One message may wake thousands of a peer's pulls: messages that it does not read would only occupy
         # memory.
         return _answer(
