@@ -39,6 +39,7 @@ from mqproof.impl.remoting.command import Command
 from mqproof.impl.remoting.frame import FRAME_BYTES_MAX
 from mqproof.impl.remoting.message import REAL_TOPIC
 from mqproof.impl.remoting.request_handler import handler
+from mqproof.impl.remoting.requests import BODIES_USED, limiting
 from mqproof.impl.remoting.server import RemotingServer
 from mqproof.impl.remoting.signing import Credentials
 from mqproof.impl.replication.metadata import MetadataSync
@@ -135,7 +136,8 @@ class Broker:
         self.store.on_arrival = self._holds.arrived
         address = await self._listen()
         self.services = services = self._new_services(address, tables)
-        self._processors = handler({code: _bound(work, services) for code, work in PROCESSORS.items()})
+        processors = {code: _bound(work, services) for code, work in PROCESSORS.items()}
+        self._processors = limiting(handler(processors))
         topics_changed = await self._begin_registration(services)
         self._every(self._config.offsets_flush_interval_ms / 1000, self._persist_offsets)
         self._begin_role(services, topics_changed)
@@ -265,6 +267,7 @@ class Broker:
             self._handle,
             on_closed=self._channel_closed,
             budgets=self._budgets,
+            bodies_used=BODIES_USED,
         )
 
     async def _open_second_port(self, bound: Address) -> None:

@@ -18,6 +18,7 @@ from mqproof.impl.remoting.channel import Channel, Handler, Reply
 from mqproof.impl.remoting.command import Command
 from mqproof.impl.remoting.frame import FRAME_BYTES_MAX
 from mqproof.impl.remoting.request_handler import handler
+from mqproof.impl.remoting.requests import BODIES_USED, limiting
 from mqproof.impl.remoting.server import RemotingServer
 from mqproof.impl.runtime.config_file import ConfigFile
 from mqproof.impl.runtime.disk import parent
@@ -50,11 +51,12 @@ class NameServer:
             path = config.acl_path or f"{parent(config.kv_path)}/plain_acl.yml"
             self._gate = Gate(AclFile(path, runtime))
         processors = {code: _bound(work, self._services) for code, work in PROCESSORS.items()}
-        self._processors = handler(processors)
+        self._processors = limiting(handler(processors))
         self._server = RemotingServer(
             runtime.remoting,
             self._handle,
             on_closed=self._channel_closed,
+            bodies_used=BODIES_USED,
             budgets=server_budgets(
                 runtime.connections_max,
                 FRAME_BYTES_MAX,

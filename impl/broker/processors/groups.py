@@ -4,13 +4,13 @@ See docs/reference/protocol/groups.md, "Client registration" and "Queue locks".
 """
 
 from collections.abc import Iterable
-from typing import Final
 
 from mqproof.impl.broker.processors.checks import require_group, require_sole_master
 from mqproof.impl.broker.services import Services, loop_ms
 from mqproof.impl.broker.state.clients import Member
 from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.bodies import (
+    GROUPS_OF_CLIENT_MAX,
     ClientCheck,
     ConsumerIds,
     Heartbeat,
@@ -25,21 +25,14 @@ from mqproof.impl.remoting.headers import ConsumerGroupRequest, UnregisterClient
 from mqproof.impl.remoting.message import RETRY_PREFIX
 from mqproof.impl.remoting.request_handler import RefusedError
 
-_HEARTBEAT_BYTES_MAX: Final = 1 << 20
-_GROUPS_OF_CLIENT_MAX: Final = 1000
-"""The limit on groups; with the limit on heartbeat size, it bounds the memory that one connection can use."""
-
 
 async def heartbeat(services: Services, request: Command, channel: Channel) -> Reply:
     """Record the client's groups and subscriptions; create the retry topic of each consumer group."""
-    if len(request.body) > _HEARTBEAT_BYTES_MAX:
-        remark = f"heartbeat of {len(request.body)} bytes, at most {_HEARTBEAT_BYTES_MAX} expected"
-        raise RefusedError(ResponseCode.SYSTEM_ERROR, remark)
     beat = java_json.read(Heartbeat, request.body)
     named = len(beat.consumer_data_set) + len(beat.producer_data_set)
-    if named > _GROUPS_OF_CLIENT_MAX or services.clients.membership_count(channel) > _GROUPS_OF_CLIENT_MAX:
+    if named > GROUPS_OF_CLIENT_MAX or services.clients.membership_count(channel) > GROUPS_OF_CLIENT_MAX:
         raise RefusedError(
-            ResponseCode.SYSTEM_ERROR, f"a client can be in at most {_GROUPS_OF_CLIENT_MAX} groups"
+            ResponseCode.SYSTEM_ERROR, f"a client can be in at most {GROUPS_OF_CLIENT_MAX} groups"
         )
     groups = [require_group(services, data.group_name, channel) for data in beat.consumer_data_set]
     await services.topics.ensure_all(

@@ -178,7 +178,7 @@ def test_pulls_that_do_not_match_are_looked_at_over_several_turns(monkeypatch: p
         other = holds.hold("U", 0, 0, (), 15.0)
         holds.arrived("T", 0, 1, 7)
         holds.arrived("U", 0, 1, 0)  # it does not wait for the pulls of the other queue
-        turns = {}
+        turns: dict[str, int] = {}
         for turn in range(10):
             turns |= {
                 name: turn for name, one in (("T", last), ("U", other)) if one.done() and name not in turns
