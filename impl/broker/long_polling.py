@@ -21,7 +21,7 @@ QueueKey = tuple[str, int]
 
 HOLDS_MAX: Final = 100_000
 
-_WOKEN_PER_TURN: Final = 32
+_WOKEN_PER_TURN: Final = 16
 """The most pulls that are woken in one turn; each then reads the store and sends an answer."""
 _SEEN_PER_TURN: Final = 2000
 """The most held pulls, or queues, that are looked at in one turn."""

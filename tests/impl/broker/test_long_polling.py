@@ -164,7 +164,7 @@ def test_many_pulls_are_woken_over_several_turns_of_the_loop(
 
     counts = run_simulated(main())
     assert counts[-1] == 300
-    assert max(later - before for before, later in pairwise(counts)) <= 32
+    assert max(later - before for before, later in pairwise(counts)) <= 16
 
 
 def test_pulls_that_do_not_match_are_looked_at_over_several_turns(monkeypatch: pytest.MonkeyPatch) -> None:
