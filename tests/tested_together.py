@@ -41,6 +41,7 @@ TESTED_TOGETHER: Final[dict[str, tuple[str, ...]]] = {
         "tests/conformance/behaviours/test_replication.py",
     ),
     "conformance/faults": ("tests/conformance/adapters/test_remoting.py",),
+    "conformance/hostile": ("tests/conformance/hostile/test_suite.py",),
     "conformance/hosts": (
         "tests/conformance/hosts/test_broker_memory.py",
         "tests/impl/broker/test_group_processes.py",

@@ -65,7 +65,7 @@ def conform(
     """
     if context.invoked_subcommand is not None:
         return
-    from mqproof.conformance.registry.suite_registry import SUITES
+    from mqproof.conformance.registry.suite_registry import ON_REQUEST, SUITES
 
     suite = selection.suite
     for name in suite or ():
@@ -73,7 +73,8 @@ def conform(
             stop(f"--suite {name}: expected {', '.join(SUITES)}", Exit.USAGE)
     options = run_options(selection, rules, templates, strict=strict)
     # The suites run in the order of SUITES, so their order on the command line does not change the run.
-    names = [name for name in SUITES if name in (suite or SUITES) and SUITES[name].listed(options)]
+    chosen = suite or [name for name in SUITES if name not in ON_REQUEST]
+    names = [name for name in SUITES if name in chosen and SUITES[name].listed(options)]
     if not names:
         stop(f"--id {' '.join(options.ids)}: no invariant and no case has this id", Exit.USAGE)
     if dry_run:

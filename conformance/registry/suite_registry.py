@@ -261,6 +261,13 @@ def _run_wire(options: RunOptions, progress: Progress) -> Part:
     return run(options, progress, servers)
 
 
+def _run_hostile(options: RunOptions, progress: Progress) -> Part:
+    from mqproof.conformance.adapters.victims import victims
+    from mqproof.conformance.hostile.suite import run
+
+    return run(options, progress, victims)
+
+
 @dataclass(frozen=True, slots=True)
 class Undrawn:
     """A suite without drawn examples: a module with its functions."""
@@ -323,5 +330,13 @@ SUITES: Final[dict[str, Registered]] = {
         _run_wire,
         is_long=True,
     ),
+    "hostile": Undrawn(
+        "named attacks of a client without rights; runs only if it is named",
+        "mqproof.conformance.hostile.suite",
+        _run_hostile,
+    ),
 }
 """Maps the name given to `--suite` to the suite, in the order in which suites run."""
+
+ON_REQUEST: Final = frozenset({"hostile"})
+"""The suites that run only if `--suite` names them."""
