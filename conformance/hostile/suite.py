@@ -8,9 +8,9 @@ from typing import Final
 
 from mqproof.conformance.engine.run_options import Part, RunOptions
 from mqproof.conformance.engine.targets import TargetError
-from mqproof.conformance.hostile import runner
+from mqproof.conformance.hostile import attack_run
+from mqproof.conformance.hostile.attack_run import Judged, Memory
 from mqproof.conformance.hostile.attacks import ATTACKS, Attack
-from mqproof.conformance.hostile.runner import Judged, Memory
 from mqproof.conformance.wire.talk import Address, UnreachableError
 from mqproof.report.model import Result, Verdict, Witness
 
@@ -49,7 +49,7 @@ def run(options: RunOptions, progress: Callable[[int, int], None], victims: Vict
     began = time.perf_counter()
     try:
         with victims(options.target) as victim:
-            judged = list(runner.run(victim.address, _chosen(options), victim.memory, progress))
+            judged = list(attack_run.run(victim.address, _chosen(options), victim.memory, progress))
     except UnreachableError as error:
         raise TargetError(str(error)) from None
     found = tuple(_result(one, options) for one in judged)

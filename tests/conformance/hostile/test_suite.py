@@ -15,8 +15,8 @@ from mqproof.conformance.adapters.victims import victims
 from mqproof.conformance.commands.conform import app
 from mqproof.conformance.engine.run_options import RunOptions
 from mqproof.conformance.engine.targets import TargetError, UnknownTargetError
+from mqproof.conformance.hostile.attack_run import MEMORY_MIB_MAX, run
 from mqproof.conformance.hostile.attacks import ATTACKS, Attack, Expected, Names, send_fields
-from mqproof.conformance.hostile.runner import MEMORY_MIB_MAX, run
 from mqproof.conformance.hostile.suite import Victim
 from mqproof.conformance.hostile.suite import run as run_suite
 from mqproof.conformance.wire.frames import RESPONSE, Frame, MalformedError, encode, take
@@ -62,7 +62,6 @@ class Servant(socketserver.BaseRequestHandler):
 def serving(**behaviour: object) -> Iterator[Address]:
     kind = type("Kind", (Servant,), dict(behaviour))
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), kind) as server:
-        server.daemon_threads = True
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
