@@ -34,6 +34,10 @@ COMMANDS: Final = {
         "mqproof.reference.commands.mutate_cli",
         "Break every action of the models; list what no check notices.",
     ),
+    "mutate-impl": (
+        "mqproof.conformance.commands.mutate_impl",
+        "Change the code of impl/; list what no suite notices.",
+    ),
     "matrix": ("mqproof.spec.guarantee.cli", "Decide what is lost under each configuration and fault."),
     "bounds": ("mqproof.spec.bounds_cli", "Grow each constant of the models by one; report what is new."),
     "mutants": ("mqproof.cli", "Run the broken variants; each must be caught."),

@@ -90,7 +90,7 @@ class Drawn:
             target = factory()
             examination = examine(
                 factory, options.examples, options.seed, progress,
-                suite=suite, wanted=wanted, on_example=_kept(options, suite.name),
+                suite=suite, wanted=wanted, shrink=options.shrink, on_example=_kept(options, suite.name),
             )  # fmt: skip
         words = ["--seed", str(options.seed), "--examples", str(options.examples)]
         words += [word for glob in options.ids for word in ("--id", glob)]
@@ -99,7 +99,7 @@ class Drawn:
             ids=chosen, replay=options.replay(suite.name, *words),
         )  # fmt: skip
         classed: dict[str, Class] = {}
-        if examination.failures:
+        if examination.failures and options.shrink:
             from mqproof.conformance.traces.round_trip import classes, with_classes
 
             classed = classes(examination, options.events)
