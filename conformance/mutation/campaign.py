@@ -20,6 +20,7 @@ from mqproof.conformance.mutation import reach
 from mqproof.conformance.mutation.examiner import REPLICATION, Outcome, Task, Verdict
 from mqproof.conformance.mutation.operators import Mutant, mutants
 from mqproof.conformance.registry.suite_registry import SUITES
+from mqproof.report.write import write_text
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 PARTS: Final = ("broker", "store", "namesrv", "replication", "dledger", "remoting", "client")
@@ -186,31 +187,25 @@ class _Kept:
 
 def _reach(campaign: Campaign) -> tuple[dict[str, reach.Lines], dict[str, float]]:
     """Return the executed lines and the seconds of each suite; measured once for the same code."""
-    file = campaign.folder / "reach.json"
-    suites = campaign.suites
-    digest = f"{_digest([ROOT / 'impl', ROOT / 'conformance'])} {campaign.examples} {campaign.seed} {suites}"
-    if file.exists() and (kept := json.loads(file.read_text(encoding="utf-8")))["digest"] == digest:
-        lines = {
-            name: {module: frozenset(found) for module, found in of_suite.items()}
-            for name, of_suite in kept["lines"].items()
+    file, suites = campaign.folder / "reach.json", campaign.suites
+    code = _digest([ROOT / "impl", ROOT / "conformance"])
+    digest = f"{code} {campaign.examples} {campaign.seed} {suites}"
+    if not file.exists() or json.loads(file.read_text(encoding="utf-8"))["digest"] != digest:
+        with ThreadPoolExecutor(campaign.workers) as pool:
+            measured = pool.map(lambda name: reach.measure(name, campaign.examples, campaign.seed), suites)
+            by_suite = dict(zip(suites, measured, strict=True))
+        plain = {
+            name: {module: sorted(found) for module, found in lines.items()}
+            for name, (lines, _) in by_suite.items()
         }
-        return lines, kept["seconds"]
-    with ThreadPoolExecutor(campaign.workers) as pool:
-        measured = dict(
-            zip(
-                suites,
-                pool.map(lambda name: reach.measure(name, campaign.examples, campaign.seed), suites),
-                strict=True,
-            )
-        )
-    lines = {name: found for name, (found, _) in measured.items()}
-    seconds = {name: taken for name, (_, taken) in measured.items()}
-    plain = {
-        name: {module: sorted(found) for module, found in of_suite.items()}
-        for name, of_suite in lines.items()
+        seconds = {name: taken for name, (_, taken) in by_suite.items()}
+        write_text(file, json.dumps({"digest": digest, "lines": plain, "seconds": seconds}))
+    kept = json.loads(file.read_text(encoding="utf-8"))
+    lines_of: dict[str, reach.Lines] = {
+        name: {module: frozenset(found) for module, found in lines.items()}
+        for name, lines in kept["lines"].items()
     }
-    file.write_text(json.dumps({"digest": digest, "lines": plain, "seconds": seconds}), encoding="utf-8")
-    return lines, seconds
+    return lines_of, kept["seconds"]
 
 
 def _digest(paths: Iterable[Path]) -> str:
