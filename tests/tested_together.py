@@ -56,7 +56,7 @@ TESTED_TOGETHER: Final[dict[str, tuple[str, ...]]] = {
         "tests/conformance/traces/test_round_trip.py",
     ),
     "conformance/traces": ("tests/conformance/traces/test_group.py",),
-    "conformance/guarantee": ("tests/conformance/guarantee/test_live.py",),
+    "conformance/guarantee": ("tests/conformance/guarantee/test_on_simulated_brokers.py",),
     # Every mutant must be caught; one test judges all of them.
     "conformance/mutants": ("tests/conformance/history/test_workload.py",),
     "fuzz/defects": ("tests/fuzz/test_mutants.py",),

@@ -17,7 +17,7 @@ import msgspec
 from mqproof.conformance.behaviours.conditions import Outcome
 from mqproof.conformance.behaviours.cover import Path as Behaviour
 from mqproof.conformance.behaviours.cover import Steps, cover, graph
-from mqproof.conformance.behaviours.plain import order, plain
+from mqproof.conformance.behaviours.json_values import order, plain
 from mqproof.reference.constants import constants
 from mqproof.reference.explorer.search import Label
 from mqproof.reference.models import MODELS

@@ -13,7 +13,7 @@ from html import escape
 from typing import Any, Final
 
 from mqproof.conformance.behaviours.cover import Steps
-from mqproof.conformance.behaviours.plain import order, plain
+from mqproof.conformance.behaviours.json_values import order, plain
 from mqproof.conformance.behaviours.replay import Taken
 
 ALIKE: Final[dict[str, Callable[[Any], str]]] = {

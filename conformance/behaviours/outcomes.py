@@ -18,7 +18,7 @@ import msgspec
 
 from mqproof.conformance.behaviours.conditions import Conditions, Outcome
 from mqproof.conformance.behaviours.corpus import CORPUS, SCHEMA, Script, read, read_lines, write_lines
-from mqproof.conformance.behaviours.plain import plain
+from mqproof.conformance.behaviours.json_values import plain
 from mqproof.reference.constants import constants
 from mqproof.reference.explorer.search import Label, explore
 from mqproof.reference.explorer.search import Step as Taken

@@ -128,7 +128,7 @@ def template(
 
     Examples: mqproof conform template my_broker.py; mqproof conform template my_offsets.py --suite offsets
     """
-    from mqproof.conformance.adapters import skeleton, template
+    from mqproof.conformance.adapters import adapter_generator, template
     from mqproof.conformance.registry.suite_registry import SUITES, Drawn
 
     if not isinstance(registered := SUITES.get(suite), Drawn):
@@ -137,8 +137,8 @@ def template(
     if suite == "flush":
         text, name = Path(template.__file__).read_text(encoding="utf-8"), "MyBroker"
     else:
-        text = skeleton.skeleton(registered.protocol(), suite).replace("MODULE", file.stem)
-        name = skeleton.CLASS
+        text = adapter_generator.skeleton(registered.protocol(), suite).replace("MODULE", file.stem)
+        name = adapter_generator.CLASS
     try:
         with file.open("x", encoding="utf-8") as new:
             new.write(text)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from mqproof.conformance.guarantee.live import Lived, describe
+from mqproof.conformance.guarantee.on_simulated_brokers import Lived, describe
 from mqproof.conformance.subjects.guarantee_entry_processes import FAULTS, live
 from mqproof.spec.guarantee.matrix import Cell, Outcome, Verdicts
 

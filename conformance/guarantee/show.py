@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from mqproof.conformance.guarantee.live import Lived, keeps_acknowledged
+from mqproof.conformance.guarantee.on_simulated_brokers import Lived, keeps_acknowledged
 from mqproof.spec.guarantee.matrix import FAULTS, Cell, Setup, columns
 from mqproof.spec.guarantee.view import LETTERS, WORDS
 

@@ -39,8 +39,8 @@ from mqproof.conformance.suites.routing.suite import ROUTING
 from mqproof.conformance.wire.catalogue import choose
 from mqproof.conformance.wire.model import Verdict as CaseVerdict
 from mqproof.conformance.wire.runner import Judged
+from mqproof.conformance.wire.server_connection import Address
 from mqproof.conformance.wire.suite import examine as examine_wire
-from mqproof.conformance.wire.talk import Address
 from mqproof.report.model import Result, Verdict, Witness
 
 LAYER: Final = "impl"

@@ -18,7 +18,7 @@ from mqproof.conformance.wire.model import COMMIT_OFFSET, NOT_SUPPORTED, Request
 from mqproof.conformance.wire.operations import administration, messages, name_server, offsets
 from mqproof.conformance.wire.requests import valid
 from mqproof.conformance.wire.runner import kept
-from mqproof.conformance.wire.talk import (
+from mqproof.conformance.wire.server_connection import (
     Address,
     ClosedError,
     Connection,

@@ -241,8 +241,8 @@ def _judge(
     from mqproof.spark_audit.audit import audit
     from mqproof.spark_audit.evidence.history import NO_HISTORY
     from mqproof.spark_audit.evidence.options import Options
+    from mqproof.spark_audit.incremental.all_runs import with_history
     from mqproof.spark_audit.incremental.continuation import Continuation
-    from mqproof.spark_audit.incremental.so_far import with_history
     from mqproof.spark_audit.reporting.summary import summarise
     from mqproof.spark_audit.reporting.timelines import with_timelines
     from mqproof.spark_audit.sources.read import read_files

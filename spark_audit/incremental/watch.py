@@ -26,8 +26,8 @@ from mqproof.report.staging import file_beside
 from mqproof.spark_audit.audit import audit
 from mqproof.spark_audit.checks import EVENT_CHECKS, Check
 from mqproof.spark_audit.evidence.options import Options
+from mqproof.spark_audit.incremental.all_runs import certain_now
 from mqproof.spark_audit.incremental.continuation import Continuation
-from mqproof.spark_audit.incremental.so_far import certain_now
 from mqproof.spark_audit.incremental.state_folder import FORGET_US, UNREADABLE, newest, next_state, open_run
 from mqproof.spark_audit.runtime.staging import staged
 from mqproof.spark_audit.sources import topics

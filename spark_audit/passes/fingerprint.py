@@ -47,8 +47,8 @@ from mqproof.spark_audit.passes.bucket_plan import (
     Guess,
     named,
 )
-from mqproof.spark_audit.passes.over_log import merged
 from mqproof.spark_audit.passes.partition import Fold, Partition
+from mqproof.spark_audit.passes.run_over_log import merged
 from mqproof.spark_audit.passes.sums import Known
 
 _TALLIES: Final = ("messages", "messages_delivered", "acked", "acked_and_delivered", "acked_sync_at_risk")

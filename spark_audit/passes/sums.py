@@ -25,9 +25,9 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from mqproof.spark_audit.passes.bucket_ids import bucket_text, in_sample
 from mqproof.spark_audit.passes.message_columns import COUNTS, FIRST, NUMBERED
-from mqproof.spark_audit.passes.over_log import fold, merged, parts
 from mqproof.spark_audit.passes.partial_aggregates import PARTIAL_AGGREGATES
 from mqproof.spark_audit.passes.partition import Partition
+from mqproof.spark_audit.passes.run_over_log import fold, merged, parts
 from mqproof.spark_audit.sources.event_log import EventLog
 
 _COLUMNS: Final = ("ts", "seq", "node", "kind", "msg_id", "topic", "group", "status", "commit_offset")
