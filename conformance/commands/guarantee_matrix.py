@@ -95,9 +95,8 @@ def _on_machines(chosen: Mapping[str, str], runs: int | None, workers: int) -> "
             decided = decide(rows)
         except TlcError as error:
             stop(str(error), Exit.TOOL)
-        for each in on_simulated_brokers.live_through_all(
-            decided, chosen, runs or on_simulated_brokers.RUNS, workers
-        ):
+        lives = runs or on_simulated_brokers.RUNS
+        for each in on_simulated_brokers.live_through_all(decided, chosen, lives, workers):
             on_stage(str(each.entry))
             yield each
 

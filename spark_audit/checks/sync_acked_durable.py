@@ -1,7 +1,8 @@
 """FLUSH-1 SyncAckedDurable: under SYNC_FLUSH a SEND_OK message survives any crash.
 
 See docs/reference/protocol/event-log.md, "Audit inputs". A message is lost if every record of it lies at or
-beyond the end to which its broker's log was later truncated; copies at slaves do not count (truncated_messages.py).
+beyond the end to which its broker's log was later truncated; copies at slaves do not count
+(truncated_messages.py).
 
 Cannot conclude: anything about brokers whose appends or flush mode are not in the log, or that did not crash.
 """

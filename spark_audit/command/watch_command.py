@@ -135,7 +135,9 @@ def _report_totals(state: Path) -> int:
 
 
 def so_far(rows: Sequence[tuple[str, str, int, int, int]], missing: int) -> int:
-    """Print the violations of all_runs.py, with the number of missing or unreadable rows. Return the exit code.
+    """Print the violations of all_runs.py, and the number of missing or unreadable rows.
+
+    Return the exit code.
 
     The verdict follows the rule of judging/verdict.py.
     """
