@@ -314,7 +314,6 @@ def trace_check(
         stop(
             "--window cuts logs of brokers and is not available with --models",
             Exit.USAGE,
-            command="trace-check",
         )
     with stages("trace-check") as on_stage:
         try:
@@ -340,7 +339,7 @@ def _traces(
     from mqproof.spec.events import EventError
 
     if model is not None and model not in (names := sorted({known.name for known in MODELS})):
-        stop(f"--model {model}: expected one of {', '.join(names)}", Exit.USAGE, command="trace-check")
+        stop(f"--model {model}: expected one of {', '.join(names)}", Exit.USAGE)
     began = time.perf_counter()
     try:
         checked = check_logs(logs, records_max=window, models=(model,) if model else (), on_stage=on_stage)

@@ -53,7 +53,7 @@ def at_site(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def main(*, namesrv: Any, tls: Path | None, account: Path | None, **options: Any) -> None:
-        command(Site(namesrv, new_runtime("admin", tls), read_account("admin", account)), **options)
+        command(Site(namesrv, new_runtime(tls), read_account(account)), **options)
 
     _, *own = signature(command, eval_str=True).parameters.values()
     where = Parameter("namesrv", Parameter.KEYWORD_ONLY, annotation=NameServers)

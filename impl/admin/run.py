@@ -86,4 +86,4 @@ def show(*tables: Table) -> None:
 
 def fail(message: str, code: int) -> NoReturn:
     """End the command with one line and the exit code."""
-    errors.fail("admin", visible(message), code)
+    errors.fail(visible(message), code)

@@ -458,6 +458,6 @@ def _result(
             Witness(f"{what}: {dict(zip(KEY, key, strict=True))}") for what, key in wrong[:_WITNESSES_MAX]
         ),
         detail=f"{outcome}: {description}",
-        replay="" if good else f"mqproof mutants --layer audit --name {name}",
+        replay="" if good else f"mqproof mutants --layer audit --only {name}",
         seconds=time.monotonic() - started,
     )

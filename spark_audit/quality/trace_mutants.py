@@ -78,7 +78,7 @@ def judge(spark: SparkSession, mutant: TraceMutant) -> Result:
         counts={"planted": len(message_traces.SHOWN), "wrong": len(wrong)},
         witnesses=tuple(Witness(f"{name}: {text}") for name, text in wrong),
         detail=f"{'caught' if caught else 'survived'}: {mutant.description}",
-        replay="" if caught else f"mqproof mutants --layer audit --name {mutant.name}",
+        replay="" if caught else f"mqproof mutants --layer audit --only {mutant.name}",
         seconds=time.monotonic() - started,
     )
 
