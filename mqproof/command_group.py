@@ -13,7 +13,6 @@ import typer
 from typer.core import CompletionItem, TyperGroup  # type: ignore[attr-defined]  # part of its interface
 
 from mqproof.log_options import with_log_options
-from mqproof.running_command import beginning, running
 
 HELP: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 """Context settings of every command: the options that print its help, and the columns it may fill."""
@@ -148,6 +147,8 @@ def _runs(command: Any) -> bool:
 
 def _set_name(command: Any) -> None:
     """Let the lines that the command prints on standard error begin with all words of its name."""
+    from mqproof.report.running_command import beginning, running  # not needed to complete a command
+
     made, invoked = command.make_context, command.invoke
 
     def make_context(info_name: str, args: list[str], parent: Any = None, **extra: Any) -> Any:

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from mqproof.report.printable import one_line
-from mqproof.running_command import beginning
+from mqproof.report.running_command import beginning
 
 _TERMINATED: Final = 128 + signal.SIGTERM
 

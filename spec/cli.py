@@ -12,7 +12,7 @@ import typer
 
 from mqproof.report.console import stop, terminable
 from mqproof.report.model import Exit, Report, Verdict, exit_code, overall
-from mqproof.running_command import beginning
+from mqproof.report.running_command import beginning
 
 if TYPE_CHECKING:
     from mqproof.spec.catalogue import Invariant

@@ -85,9 +85,10 @@ def namesrv(
     from mqproof.impl.namesrv.server import NameServer
 
     kv_path = f"{store}/kvConfig.json" if store else None
-    runtime = inputs.new_runtime(tls)
+    runtime = inputs.new_runtime("namesrv", tls)
     setup = name_server_config(config, host=host, port=port, kv_path=kv_path)
     _serve(
+        "namesrv",
         {"namesrv": lambda _: NameServer(setup, runtime, inputs.server_event_log(events, "namesrv"))},
     )
 
@@ -127,22 +128,25 @@ def broker(
     from mqproof.impl.broker.broker import Broker
 
     setup = broker_config(
+        "broker",
         config,
         host=host,
         port=port,
         store=store,
         flush=flush,
         name=name,
-        name_servers=inputs.name_servers(namesrv) if namesrv else None,
+        name_servers=inputs.name_servers("broker", namesrv) if namesrv else None,
         role=role,
         broker_id=broker_id,
         ha_port=ha_port,
-        ha_master=inputs.address("--ha-master", ha_master),
+        ha_master=inputs.address("broker", "--ha-master", ha_master),
         peers=peers,
         self_id=self_id,
     )
-    runtime = inputs.new_runtime(tls)
-    _serve({"broker": lambda _: Broker(setup, runtime, inputs.server_event_log(events, setup.node))})
+    runtime = inputs.new_runtime("broker", tls)
+    _serve(
+        "broker", {"broker": lambda _: Broker(setup, runtime, inputs.server_event_log(events, setup.node))}
+    )
 
 
 @app.command()
@@ -168,14 +172,15 @@ def serve(
     from mqproof.impl.namesrv.config import NameServerConfig
     from mqproof.impl.namesrv.server import NameServer
 
-    setup = broker_config(config, host=host, port=broker_port, store=store, flush=flush, name=name)
+    setup = broker_config("serve", config, host=host, port=broker_port, store=store, flush=flush, name=name)
     names = NameServerConfig(
         host=host,
         port=9876 if namesrv_port is None else namesrv_port,
         kv_path=f"{setup.store_directory}/namesrv/kvConfig.json",
     )
-    runtime = inputs.new_runtime(tls)
+    runtime = inputs.new_runtime("serve", tls)
     _serve(
+        "serve",
         {
             "namesrv": lambda _: NameServer(names, runtime, inputs.server_event_log(events, "namesrv")),
             "broker": lambda known: Broker(
@@ -227,9 +232,9 @@ def send(
     from mqproof.impl.command import sending
 
     texts = {"topic": topic, "body": body, "tags": tags, "keys": keys, "group": group}
-    inputs.check_text(**texts, sharding_key=sharding_key, property=" ".join(property or ()))
+    inputs.check_text("send", **texts, sharding_key=sharding_key, property=" ".join(property or ()))
     job = sending.SendJob(
-        name_servers=inputs.name_servers(namesrv),
+        name_servers=inputs.name_servers("send", namesrv),
         topic=topic,
         body=_body(body, size),
         properties=_message_properties(topic, tags, keys, delay_level, property or []),
@@ -241,10 +246,10 @@ def send(
         group=group,
         batch=batch,
         sharding_key=sharding_key,
-        credentials=inputs.read_account(account),
+        credentials=inputs.read_account("send", account),
     )
-    runtime, log = inputs.new_runtime(tls), inputs.client_event_log(events)
-    summary = run_command(sending.send(job, runtime, log))
+    runtime, log = inputs.new_runtime("send", tls), inputs.client_event_log("send", events)
+    summary = run_command("send", sending.send(job, runtime, log))
     _show_summary(summary, json)
     raise typer.Exit(summary.exit_code)
 
@@ -286,9 +291,9 @@ def consume(
     from mqproof.impl.command import consuming
 
     begin = _begin(from_min=from_min, from_max=from_max, from_time=from_time is not None)
-    inputs.check_text(topic=topic, group=group, tags=tags)
+    inputs.check_text("consume", topic=topic, group=group, tags=tags)
     job = consuming.ConsumeJob(
-        name_servers=inputs.name_servers(namesrv),
+        name_servers=inputs.name_servers("consume", namesrv),
         topic=topic,
         group=group,
         count_max=count,
@@ -299,23 +304,23 @@ def consume(
         tags=tags,
         as_json=as_json,
         show=print,
-        credentials=inputs.read_account(account),
+        credentials=inputs.read_account("consume", account),
     )
     if orderly and not share:
-        fail("--orderly needs --share")
+        fail("consume", "--orderly needs --share")
     work = (
         (consuming.consume_assigned_in_order if orderly else consuming.consume_assigned)
         if share
         else consuming.consume
     )
-    runtime, log = inputs.new_runtime(tls), inputs.client_event_log(events)
-    run_command(work(job, runtime, log))
+    runtime, log = inputs.new_runtime("consume", tls), inputs.client_event_log("consume", events)
+    run_command("consume", work(job, runtime, log))
 
 
-def _serve(servers: dict[str, Any]) -> None:
+def _serve(command: str, servers: dict[str, Any]) -> None:
     from mqproof.impl.runtime.serving import until_signal
 
-    run_command(until_signal(servers))
+    run_command(command, until_signal(servers))
 
 
 def _is_quiet() -> bool:
@@ -328,12 +333,12 @@ def _show_summary(summary: "SendSummary", json: Path | None) -> None:
     if summary.count > 1 and str(json) != "-":
         print(summary)
     if json is not None:
-        write_json(json, summary.as_json())
+        write_json("send", json, summary.as_json())
 
 
 def _body(body: str | None, size: int | None) -> bytes:
     if (body is None) == (size is None):
-        fail("give either --body TEXT or --size BYTES")
+        fail("send", "give either --body TEXT or --size BYTES")
     return body.encode() if body is not None else b"m" * (size or 0)
 
 
@@ -348,14 +353,14 @@ def _message_properties(
     for pair in pairs:
         name, sign, value = pair.partition("=")
         if not sign:
-            fail(f"--property is {pair!r}, NAME=VALUE expected")
+            fail("send", f"--property is {pair!r}, NAME=VALUE expected")
         own[name] = value
     try:
         message = new_message(
             topic, b"", tag=tags, keys=(keys or "").split(), delay_level=delay_level, properties=own
         )
     except MessageError as error:
-        fail(str(error))
+        fail("send", str(error))
     return dict(message.properties)
 
 
@@ -366,5 +371,5 @@ def _begin(*, from_min: bool, from_max: bool, from_time: bool) -> "Begin":
     given = {Begin.MIN: from_min, Begin.MAX: from_max, Begin.TIME: from_time}
     begins = [begin for begin, is_given in given.items() if is_given]
     if len(begins) > 1:
-        fail("give one of --from-min, --from-max and --from-time")
+        fail("consume", "give one of --from-min, --from-max and --from-time")
     return begins[0] if begins else Begin.COMMITTED

@@ -26,10 +26,11 @@ def name_server_config(path: Path | None, **options: Any) -> "NameServerConfig":
         _mention_unknown(path, tuple(key for key in properties if key not in OPTIONS))
         return NameServerConfig(**{**apply(properties, OPTIONS), **given, "config_path": str(path)})
     except (ConfigError, OSError) as error:
-        fail(one_line(error))
+        fail("namesrv", one_line(error))
 
 
 def broker_config(
+    command: str,
     path: Path | None,
     *,
     store: Path | None,
@@ -59,21 +60,21 @@ def broker_config(
             "flush_mode": FlushMode(flush) if flush else None,
             "role": Role(role) if role else None,
             "is_member": True if peers else None,
-            "peers": _peers(peers),
+            "peers": _peers(command, peers),
             **options,
         }
         return with_changes(config, changes)
     except (ConfigError, OSError) as error:
-        fail(one_line(error))
+        fail(command, one_line(error))
 
 
-def _peers(text: str | None) -> Any:
+def _peers(command: str, text: str | None) -> Any:
     from mqproof.impl.dledger.config import parse_peers
 
     try:
         return parse_peers(text) if text else None
     except ValueError as error:
-        fail(f"--peers is {text!r}, {error} expected")
+        fail(command, f"--peers is {text!r}, {error} expected")
 
 
 def _mention_unknown(path: Path, keys: tuple[str, ...]) -> None:

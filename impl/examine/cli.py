@@ -35,11 +35,11 @@ def inspect(directory: Directory, index_slots: Slots = 5_000_000, json: Json = N
     from mqproof.impl.examine import tables
     from mqproof.impl.examine.contents import contents
 
-    opened, in_use = _open(directory, index_slots)
+    opened, in_use = _open("inspect", directory, index_slots)
     found = contents(opened, in_use=in_use)
     if json is None or str(json) != "-":
         tables.show(found)
-    _write(json, found)
+    _write("inspect", json, found)
 
 
 @store.command()
@@ -55,7 +55,7 @@ def verify(directory: Directory, index_slots: Slots = 5_000_000, json: Json = No
     """
     from mqproof.impl.examine.verify import verify as check
 
-    opened, in_use = _open(directory, index_slots)
+    opened, in_use = _open("verify", directory, index_slots)
     verdict = check(opened)
     if json is None or str(json) != "-":
         if in_use:
@@ -66,11 +66,11 @@ def verify(directory: Directory, index_slots: Slots = 5_000_000, json: Json = No
             print(damage)
         counts = f"{verdict.records} records, {verdict.entries} queue entries, {verdict.keys} keys"
         print(f"{len(verdict.damages)} damages; {counts}" if verdict.damages else f"whole: {counts}")
-    _write(json, {"in_use": in_use, **_fields(verdict)})
+    _write("verify", json, {"in_use": in_use, **_fields(verdict)})
     raise typer.Exit(1 if verdict.damages else 0)
 
 
-def _open(directory: Path, index_slots: int) -> tuple[Any, bool]:
+def _open(command: str, directory: Path, index_slots: int) -> tuple[Any, bool]:
     from mqproof.impl.examine.directory import open_directory
     from mqproof.impl.runtime.disk import ReadOnlyDisk
     from mqproof.impl.store.errors import StoreError
@@ -80,17 +80,17 @@ def _open(directory: Path, index_slots: int) -> tuple[Any, bool]:
         opened = open_directory(disk, str(directory), index_slots)
         return opened, disk.is_locked(opened.layout.lock)
     except StoreError as error:
-        fail(str(error))
+        fail(f"store {command}", str(error))
     except OSError as error:
-        fail(one_line(error))
+        fail(f"store {command}", one_line(error))
 
 
 def _fields(verdict: Any) -> dict[str, Any]:
     return {name: getattr(verdict, name) for name in verdict.__slots__}
 
 
-def _write(path: Path | None, value: Any) -> None:
+def _write(command: str, path: Path | None, value: Any) -> None:
     import msgspec
 
     if path is not None:
-        write_json(path, msgspec.json.encode(value).decode())
+        write_json(f"store {command}", path, msgspec.json.encode(value).decode())

@@ -4,15 +4,13 @@ from typing import NoReturn
 
 import typer
 
-from mqproof.running_command import beginning
 
-
-def fail(message: str, code: int = 2) -> NoReturn:
-    """Print one line on standard error, which begins with the name of the command, and end the command.
+def fail(command: str, message: str, code: int = 2) -> NoReturn:
+    """Print one line on standard error and end the command.
 
     The default code means incorrect use or bad input.
     """
-    typer.echo(f"{beginning()}: {message}", err=True)
+    typer.echo(f"mqproof {command}: {message}", err=True)
     raise typer.Exit(code)
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # imported late: a command loads only what it uses
     from mqproof.impl.runtime.runtime import Runtime
 
 
-def new_runtime(tls: Path | None) -> "Runtime":
+def new_runtime(command: str, tls: Path | None) -> "Runtime":
     """Return the runtime of real sockets, disks and clocks, with TLS as configured in the file."""
     from mqproof.impl.runtime.network import AsyncioNetwork
     from mqproof.impl.runtime.properties import ConfigError
@@ -23,10 +23,10 @@ def new_runtime(tls: Path | None) -> "Runtime":
     try:
         return production(AsyncioNetwork(), load(str(tls)) if tls else None)
     except (ConfigError, OSError, UnicodeDecodeError) as error:
-        fail(one_line(error))
+        fail(command, one_line(error))
 
 
-def read_account(path: Path | None) -> "Credentials | None":
+def read_account(command: str, path: Path | None) -> "Credentials | None":
     """Return the account that signs requests, or None without a file."""
     from mqproof.impl.remoting.account_file import parse
     from mqproof.impl.runtime.properties import ConfigError
@@ -34,7 +34,7 @@ def read_account(path: Path | None) -> "Credentials | None":
     try:
         return parse(read_text(path), str(path)) if path else None
     except (ConfigError, OSError) as error:
-        fail(one_line(error))
+        fail(command, one_line(error))
 
 
 def read_text(path: Path) -> str:
@@ -60,7 +60,7 @@ def server_event_log(path: Path | None, node: str) -> "EventLog | None":
     return EventLog.to_file(str(path), node, SystemClock()) if path else None
 
 
-def client_event_log(path: Path | None) -> "EventLog | None":
+def client_event_log(command: str, path: Path | None) -> "EventLog | None":
     """Open the event log of a client.
 
     Its node is the name of the file, because two clients must not share one sequence of event numbers.
@@ -70,10 +70,10 @@ def client_event_log(path: Path | None) -> "EventLog | None":
     try:
         return server_event_log(path, path.stem) if path else None
     except (OSError, EventError) as error:
-        fail(one_line(error))
+        fail(command, one_line(error))
 
 
-def check_text(**options: str | None) -> None:
+def check_text(command: str, **options: str | None) -> None:
     """Check that options contain Unicode text.
 
     A command line may contain any bytes, but the wire format is UTF-8.
@@ -82,24 +82,24 @@ def check_text(**options: str | None) -> None:
         try:
             (value or "").encode()
         except UnicodeEncodeError:
-            fail(f"--{option} is {value!r}, UTF-8 text expected")
+            fail(command, f"--{option} is {value!r}, UTF-8 text expected")
 
 
-def name_servers(text: str) -> "NameServers":
+def name_servers(command: str, text: str) -> "NameServers":
     """Parse the value of --namesrv."""
     from mqproof.impl.remoting.address_server import parse
 
     try:
-        return parse(text) or fail("--namesrv: HOST:PORT expected")
+        return parse(text) or fail(command, "--namesrv: HOST:PORT expected")
     except ValueError as error:
-        fail(f"--namesrv: {error}")
+        fail(command, f"--namesrv: {error}")
 
 
-def address(option: str, text: str | None) -> "Address | None":
+def address(command: str, option: str, text: str | None) -> "Address | None":
     """Parse HOST:PORT, the value of the option. Returns None without a value."""
     from mqproof.impl.runtime.network import Address
 
     try:
         return Address.parse(text) if text else None
     except ValueError as error:
-        fail(f"{option}: {error}")
+        fail(command, f"{option}: {error}")

@@ -8,7 +8,7 @@ from mqproof.impl.terminal.errors import fail, one_line
 T = TypeVar("T")
 
 
-def run_command(main: Coroutine[Any, Any, T]) -> T:
+def run_command(command: str, main: Coroutine[Any, Any, T]) -> T:
     """Run the coroutine to its end and return its result.
 
     Errors that the user can correct end the command with one line. All others are defects and are raised.
@@ -22,4 +22,4 @@ def run_command(main: Coroutine[Any, Any, T]) -> T:
     try:
         return run(main)
     except (ConfigError, StoreError, ClientError, MessageError, EventError, OSError) as error:
-        fail(one_line(error))
+        fail(command, one_line(error))

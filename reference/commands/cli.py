@@ -11,7 +11,7 @@ import typer
 
 from mqproof.report.console import is_quiet, stages, stop, terminable
 from mqproof.report.model import Exit, Report, Result, Verdict, Witness, exit_code
-from mqproof.running_command import beginning
+from mqproof.report.running_command import beginning
 from mqproof.spec.catalogue import id_of
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import typer
 
 from mqproof.report.console import stages, stop, terminable
 from mqproof.report.model import Exit, Report, Result, Table, Verdict, exit_code
-from mqproof.running_command import beginning
+from mqproof.report.running_command import beginning
 
 if TYPE_CHECKING:
     from mqproof.spec.model_file import Models

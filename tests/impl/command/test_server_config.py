@@ -29,14 +29,14 @@ def test_an_option_of_the_name_server_overrides_its_file(
 def test_an_option_of_the_broker_overrides_its_file(tmp_path: Path) -> None:
     path = tmp_path / "broker.conf"
     path.write_text("brokerName=b-file\nflushDiskType=SYNC_FLUSH\n")
-    config = broker_config(path, store=tmp_path, flush="ASYNC_FLUSH", role="SLAVE", broker_id=1)
+    config = broker_config("broker", path, store=tmp_path, flush="ASYNC_FLUSH", role="SLAVE", broker_id=1)
     assert (config.name, config.store_directory) == ("b-file", str(tmp_path))
     assert (config.store.flush_mode, config.replication.role) == (FlushMode.ASYNC_FLUSH, Role.SLAVE)
 
 
 def test_peers_make_the_broker_a_member_of_a_group() -> None:
     peers = "n0-h:1;n1-h:2;n2-h:3"
-    config = broker_config(None, store=None, flush=None, peers=peers, self_id="n0")
+    config = broker_config("broker", None, store=None, flush=None, peers=peers, self_id="n0")
     assert config.membership.is_member
     assert {peer.id for peer in config.membership.peers} == {"n0", "n1", "n2"}
 
@@ -53,7 +53,7 @@ def test_a_mistake_is_reported_in_one_line(
     options: dict[str, Any], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(typer.Exit) as ended:
-        broker_config(None, **{"store": None, "flush": None, **options})
+        broker_config("broker", None, **{"store": None, "flush": None, **options})
     assert ended.value.exit_code == 2
     printed = capsys.readouterr().err
     assert printed.startswith(f"mqproof broker: {message}")

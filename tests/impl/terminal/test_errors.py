@@ -8,7 +8,7 @@ from mqproof.impl.terminal.errors import fail, one_line
 
 def test_a_failure_is_one_line_on_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(typer.Exit) as ended:
-        fail("give either --body TEXT or --size BYTES")
+        fail("send", "give either --body TEXT or --size BYTES")
     assert ended.value.exit_code == 2
     printed = capsys.readouterr()
     assert (printed.out, printed.err) == ("", "mqproof send: give either --body TEXT or --size BYTES\n")
@@ -16,7 +16,7 @@ def test_a_failure_is_one_line_on_standard_error(capsys: pytest.CaptureFixture[s
 
 def test_a_failure_may_have_another_exit_code() -> None:
     with pytest.raises(typer.Exit) as ended:
-        fail("no answer", 4)
+        fail("admin", "no answer", 4)
     assert ended.value.exit_code == 4
 
 

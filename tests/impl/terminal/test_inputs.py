@@ -12,30 +12,30 @@ from mqproof.impl.terminal import inputs
 
 
 def test_name_servers_are_parsed_as_addresses() -> None:
-    assert inputs.name_servers("a:1;b:2") == (Address("a", 1), Address("b", 2))
+    assert inputs.name_servers("send", "a:1;b:2") == (Address("a", 1), Address("b", 2))
 
 
 def test_an_address_that_is_not_given_is_none() -> None:
-    assert inputs.address("--ha-master", None) is None
-    assert inputs.address("--ha-master", "a:1") == Address("a", 1)
+    assert inputs.address("broker", "--ha-master", None) is None
+    assert inputs.address("broker", "--ha-master", "a:1") == Address("a", 1)
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: inputs.name_servers("x"), "send: --namesrv: 'x' is not an address"),
-        (lambda: inputs.name_servers(""), "send: --namesrv: HOST:PORT expected"),
-        (lambda: inputs.address("--ha-master", "x"), "broker: --ha-master: 'x' is not an address"),
+        (lambda: inputs.name_servers("send", "x"), "send: --namesrv: 'x' is not an address"),
+        (lambda: inputs.name_servers("send", ""), "send: --namesrv: HOST:PORT expected"),
+        (lambda: inputs.address("broker", "--ha-master", "x"), "broker: --ha-master: 'x' is not an address"),
         (
-            lambda: inputs.check_text(topic="\udcff"),
+            lambda: inputs.check_text("send", topic="\udcff"),
             "send: --topic is '\\udcff', UTF-8 text expected",
         ),
         (
-            lambda: inputs.read_account(Path("/nowhere/tools.yml")),
+            lambda: inputs.read_account("send", Path("/nowhere/tools.yml")),
             "send: /nowhere/tools.yml: No such",
         ),
-        (lambda: inputs.new_runtime(Path("/nowhere/tls.properties")), "send: /nowhere/tls.propert"),
-        (lambda: inputs.client_event_log(Path("/nowhere/e")), "send: /nowhere/e: No such file"),
+        (lambda: inputs.new_runtime("send", Path("/nowhere/tls.properties")), "send: /nowhere/tls.propert"),
+        (lambda: inputs.client_event_log("send", Path("/nowhere/e")), "send: /nowhere/e: No such file"),
     ],
 )
 def test_a_mistake_is_reported_in_one_line(
@@ -58,5 +58,5 @@ def test_a_file_that_is_not_utf_8_is_named(tmp_path: Path) -> None:
 
 def test_without_a_file_there_is_no_event_log_and_no_account() -> None:
     assert inputs.server_event_log(None, "broker-a") is None
-    assert inputs.client_event_log(None) is None
-    assert inputs.read_account(None) is None
+    assert inputs.client_event_log("send", None) is None
+    assert inputs.read_account("send", None) is None

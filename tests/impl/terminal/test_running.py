@@ -10,4 +10,4 @@ def test_a_programming_error_is_not_reported_as_a_mistake_of_the_user() -> None:
         raise ValueError("injected")
 
     with pytest.raises(ValueError, match="injected"):
-        run_command(broken())
+        run_command("send", broken())

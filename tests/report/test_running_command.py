@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from mqproof import cli
-from mqproof.running_command import beginning, running
+from mqproof.report.running_command import beginning, running
 
 
 def test_lines_begin_with_the_name_of_the_running_command() -> None:

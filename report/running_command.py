@@ -1,7 +1,4 @@
-"""The name of the running command, with which its lines on standard error begin.
-
-Every part of mqproof may import this module; it imports none of them.
-"""
+"""The name of the running command, with which its lines on standard error begin."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
