@@ -28,7 +28,17 @@ from mqproof.spec.catalogue import LAYERS, Invariant, catalogue
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
-_SUITES: Final = ("routing", "offsets", "retry", "delivery", "ordering", "admin", "consumers", "producers")
+_SUITES: Final = (
+    "routing",
+    "offsets",
+    "retry",
+    "delivery",
+    "ordering",
+    "admin",
+    "consumers",
+    "producers",
+    "replication",
+)
 """The suites that run with a few examples each; `flush` has a stage of its own."""
 _SIMULATIONS: Final = ("ha-stream", "dledger-group", "cluster")
 _FUZZED: Final = ("remoting-decode", "store-recovery")
