@@ -15,7 +15,7 @@ from mqproof import cli
 from mqproof.conformance.registry import suite_registry
 from tests.import_graph import PARTS as PACKAGES
 from tests.import_graph import ROOT, modules, reached
-from tests.tested_together import TESTED_TOGETHER, UNTESTED
+from tests.tested_together import UNTESTED, WHY_TOGETHER
 
 ROLES = {
     "spec": {"cli": "a command line"},
@@ -157,11 +157,21 @@ def test_every_module_has_a_test_module_of_its_name_or_is_tested_together_with_o
             continue
         if not (ROOT / "tests" / place.parent / f"test_{place.name}").exists():
             together[place.parent.as_posix()].add(name)
-    assert set(together) == set(TESTED_TOGETHER), "folders with such modules; the entries for them"
+    entries = {folder: tests for folders in WHY_TOGETHER.values() for folder, tests in folders.items()}
+    assert set(together) == set(entries), "folders with such modules; the entries for them"
     for folder, names in together.items():
-        tests = [test.removesuffix(".py").replace("/", ".") for test in TESTED_TOGETHER[folder]]
+        tests = [f"tests.{test.replace('/', '.')}" for test in entries[folder]]
+        assert set(tests) <= set(known), folder
         missing = names.difference(*(reached(test, known, named) for test in tests))
         assert not missing, f"{folder}: no test of its entry reaches {missing}"
+
+
+def test_every_folder_without_test_modules_of_its_own_has_one_reason() -> None:
+    folders = [folder for folders in WHY_TOGETHER.values() for folder in folders]
+    assert len(folders) == len(set(folders))
+    assert all(folders for folders in WHY_TOGETHER.values())
+    for reason in (*WHY_TOGETHER, *UNTESTED.values()):
+        assert len(reason.split()) >= 5, reason
 
 
 def test_no_module_name_has_two_meanings_inside_one_part() -> None:
