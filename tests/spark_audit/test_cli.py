@@ -154,4 +154,4 @@ def test_explain_escapes_names_from_the_log(spark: SparkSession, tmp_path: Path)
     assert ESCAPED in done.stdout
     done = mqproof("explain", HOSTILE, "--events", tmp_path)
     assert done.exit_code == Exit.INCONCLUSIVE
-    assert done.stderr.splitlines()[-1] == f"mqproof audit explain: {ESCAPED}: no input knows this message"
+    assert done.stderr.splitlines()[-1] == f"mqproof: {ESCAPED}: no input knows this message"
