@@ -35,7 +35,7 @@ class Lived:
 
 def keeps_acknowledged(outcome: Outcome) -> bool:
     """Return whether the verdict says that no message answered SEND_OK is lost."""
-    return outcome in (Outcome.SAFE, Outcome.TOLD, Outcome.SILENT)
+    return outcome in (Outcome.SAFE, Outcome.ERROR, Outcome.SILENT)
 
 
 def live_through(

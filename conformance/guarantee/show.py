@@ -1,4 +1,7 @@
-"""Shows the results of the entries beside the model's verdicts: as Markdown, and as lines for a terminal."""
+"""Shows what brokers did in each cell of the guarantee matrix beside the model's verdict.
+
+The formats are Markdown, JSON, and lines for a terminal.
+"""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

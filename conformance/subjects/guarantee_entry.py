@@ -386,7 +386,7 @@ def fate(send_result: str, is_read: bool, is_kept: bool) -> Became:
     if is_read:
         return Became.SAFE
     if send_result == "error":
-        return Became.TOLD
+        return Became.ERROR
     if send_result != "SEND_OK":
         return Became.SILENT
     return Became.SLAVE if is_kept else Became.GONE
