@@ -397,7 +397,7 @@ class _Handle:
 
 
 class _ProcessDisk:
-    """The disk as one process sees it; unusable after its crash. Open files check for the crash themselves."""
+    """The disk as one process sees it; unusable after its crash. Open files check this themselves."""
 
     def __init__(self, disk: SimulatedDisk) -> None:
         self._disk = disk

@@ -109,7 +109,7 @@ def _extents(
 def runs(which: Ints, is_step: Flags, is_delivery: Flags, seq: Ints, offset: Ints) -> tuple[Ints, Ints]:
     """Return the first and the last row of each run of steps.
 
-    `which` numbers the sequences of steps; in each, steps are taken in the order of `seq`. A run ends where the
+    `which` numbers the sequences of steps; in each, steps are in the order of `seq`. A run ends where the
     offset decreases, or where a delivery skips offsets.
     """
     first, last, in_order = _runs(np.arange(len(which)), which, is_step, is_delivery, seq, offset)

@@ -114,7 +114,7 @@ def _log(**columns: str) -> Callable[[Evidence], Evidence]:
 
 
 def _event_rows(condition: str) -> Callable[[Evidence], Evidence]:
-    """Keep only some of the events without attrs."""
+    """Return a change of the evidence: only the events that meet the condition stay in its event tables."""
     return lambda evidence: replace(
         evidence,
         events=evidence.events.where(condition),
