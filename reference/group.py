@@ -48,7 +48,7 @@ def initial(config: Config) -> tuple[State, ...]:
     )
 
 
-# Owed deliveries
+# Due deliveries
 
 
 def make_due(state: State, service: delivery.State) -> State:
