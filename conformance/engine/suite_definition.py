@@ -37,7 +37,7 @@ class Session(Protocol):
         ...
 
     def script(self) -> list[str]:
-        """Return the run as steps for people."""
+        """Return the run as readable lines, one for each step."""
         ...
 
 

@@ -155,7 +155,7 @@ def fixtures(addresses: list[Address], seconds_max: float) -> Iterator[Fixtures]
         now=str(int(time.time() * 1000)),
         scratch=f"wire_{token}_scratch",
         half_key=f"wire-half-{token}",
-        reply_properties="CORRELATION_ID\x01wire\x02REPLY_TO_CLIENT\x01nobody\x02TTL\x013000\x02MSG_TYPE\x01reply\x02",
+        reply_properties="CORRELATION_ID\x01wire\x02REPLY_TO_CLIENT\x01absent\x02TTL\x013000\x02MSG_TYPE\x01reply\x02",
         broker="",
         cluster="",
         ns_cluster=f"wire_cluster_{token}",

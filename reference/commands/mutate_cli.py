@@ -171,7 +171,7 @@ def _judged(
 def _applicable(
     reasons: dict[str, str], scores: "list[Score]", *, all_judged: bool, profile: str
 ) -> dict[str, str]:
-    """Return the reasons that this campaign can confirm."""
+    """Return the reasons for survivors that this campaign can confirm, because it judged their mutants."""
     from mqproof.spec.mutation.judge import Noticed
 
     judgements = [judgement for one in scores for judgement in one.judgements]

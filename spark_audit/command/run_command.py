@@ -198,7 +198,10 @@ def _request(
     index_slots: int | None,
     replay_arguments: list[str],
 ) -> _Request:
-    """Find the inputs: before Spark starts, which takes seconds, so that a wrong path is reported at once."""
+    """Find the inputs and return the request.
+
+    This happens before Spark starts, which takes seconds, so that a wrong path is reported at once.
+    """
     from mqproof.spark_audit.sources.inputs import InputError, Inputs, find_files
     from mqproof.spark_audit.sources.store_tables import name_stores
     from mqproof.spark_audit.sources.stores import SLOTS
