@@ -50,9 +50,8 @@ def mutate_impl(
 ) -> None:
     """Change the code of impl/ in small ways; report which changes no suite detects.
 
-    Each mutant runs in a process of its own, under the suites that execute its line: the drawn suites, the
-    wire cases, the workload with its history checkers, and the runs of a master with a slave. The first suite
-    that reports a violation detects it.
+    Each mutant runs in a process of its own, under the suites of `conform` that execute its line. The first
+    suite that reports a violation detects it.
 
     Exit codes: 0 each part of impl/ reaches the goal; 1 one does not; 2 wrong use; 4 a suite does not hold on
     the unchanged code.

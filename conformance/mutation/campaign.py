@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from mqproof.conformance.mutation import reach
-from mqproof.conformance.mutation.examiner import REPLICATION, Outcome, Task, Verdict
+from mqproof.conformance.mutation.examiner import Outcome, Task, Verdict
 from mqproof.conformance.mutation.operators import Mutant, mutants
 from mqproof.conformance.registry.suite_registry import SUITES
 from mqproof.report.write import write_text
@@ -25,7 +25,7 @@ from mqproof.report.write import write_text
 ROOT: Final = Path(__file__).resolve().parents[2]
 PARTS: Final = ("broker", "store", "namesrv", "replication", "dledger", "remoting", "client")
 """The folders of `impl/` that are mutated. The others are tools for people, or the simulation itself."""
-ALL_SUITES: Final = (*SUITES, REPLICATION)
+ALL_SUITES: Final = tuple(SUITES)
 _JUDGES: Final = ("conformance", "reference", "impl/runtime")
 """The folders on which verdicts depend, beside the mutated module."""
 _WALL_FACTOR: Final = 10

@@ -13,12 +13,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import Final
 
 from mqproof.conformance.mutation import loading
-
-REPLICATION: Final = "replication"
-"""The runs of a master and its slave; they are no suite of `mqproof conform`."""
 
 
 class Outcome(StrEnum):
@@ -77,7 +73,7 @@ _Detection = tuple[Outcome, str, str, int]
 def _detections(suite: str, task: Task) -> Iterator[_Detection]:
     """Yield what a suite detects, the first first."""
     try:
-        yield from _DETECTIONS.get(suite, _of_suite)(suite, task)
+        yield from (_of_cases if suite == "wire" else _of_suite)(suite, task)
     except Exception as error:  # whatever the changed code raises in the suite's process
         yield Outcome.BROKEN, type(error).__name__, str(error), 0
 
@@ -103,26 +99,6 @@ def _of_cases(suite: str, task: Task) -> Iterator[_Detection]:
 
     with serving() as address:
         yield from _of_suite(suite, task, f"remoting://{address}")
-
-
-def _of_pairs(suite: str, task: Task) -> Iterator[_Detection]:  # noqa: ARG001
-
-    from mqproof.conformance.subjects.pair_run import live
-    from mqproof.conformance.suites.replication.checkers import CHECKERS
-
-    for number in range(task.examples):
-        life = live(task.seed + number)
-        for invariant, check in CHECKERS.items():
-            finding = check(life)
-            if finding.verdict == "violated":
-                yield Outcome.VIOLATION, invariant, finding.witnesses[0].text, number + 1
-
-
-_DETECTIONS: Final[Mapping[str, Callable[[str, Task], Iterator[_Detection]]]] = {
-    REPLICATION: _of_pairs,
-    "wire": _of_cases,
-}
-"""The suites that do not run as `mqproof conform --target impl`."""
 
 
 def main() -> None:
