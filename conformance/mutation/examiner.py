@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from typing import Final
 
 from mqproof.conformance.mutation import loading
 
