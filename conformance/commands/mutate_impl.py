@@ -1,5 +1,6 @@
 """`mqproof mutate-impl`."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -7,6 +8,7 @@ import typer
 
 from mqproof.report.console import stages, stop, terminable
 from mqproof.report.model import Exit, exit_code
+from mqproof.report.option_groups import with_groups
 
 if TYPE_CHECKING:
     from mqproof.conformance.mutation.campaign import Campaign, Judged
@@ -21,25 +23,40 @@ def _root() -> None:
     """Systematic mutation of the implementation."""
 
 
-@app.command("mutate-impl")
-def mutate_impl(
+@dataclass(frozen=True)
+class SampleOptions:
+    """Which mutants are judged."""
+
     parts: Annotated[
         list[str] | None,
         typer.Argument(metavar="[PART]...", help="Folders of impl/, e.g. store. Default: all with a suite."),
-    ] = None,
+    ] = None
+    sample: Annotated[int, typer.Option(min=1, help="Number of mutants to judge.")] = 100
+    seed: Annotated[int, typer.Option(help="Seed of the sample, and first seed of the suites.")] = 0
+
+
+@dataclass(frozen=True)
+class JudgeOptions:
+    """How a mutant is judged."""
+
     suite: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="Judge by this suite only; may be repeated. Default: all suites."),
-    ] = None,
-    sample: Annotated[int, typer.Option(min=1, help="Number of mutants to judge.")] = 100,
-    seed: Annotated[int, typer.Option(help="Seed of the sample, and first seed of the suites.")] = 0,
-    examples: Annotated[int, typer.Option(min=1, help="Number of examples for each suite.")] = 100,
-    cpu_seconds: Annotated[int, typer.Option(min=5, help="Processor time for each mutant.")] = 60,
-    workers: Annotated[int, typer.Option(min=1, help="Number of mutants judged at the same time.")] = 2,
-    goal: Annotated[int, typer.Option(min=0, max=100, help="Percentage that must be detected.")] = 90,
+    ] = None
+    examples: Annotated[int, typer.Option(min=1, help="Number of examples for each suite.")] = 100
+    cpu_seconds: Annotated[int, typer.Option(min=5, help="Processor time for each mutant.")] = 60
+    workers: Annotated[int, typer.Option(min=1, help="Number of mutants judged at the same time.")] = 2
     folder: Annotated[
         Path, typer.Option(metavar="DIR", help="Folder for verdicts; a stopped campaign continues from it.")
-    ] = _FOLDER,
+    ] = _FOLDER
+
+
+@app.command("mutate-impl")
+@with_groups
+def mutate_impl(
+    chosen: SampleOptions,
+    judge: JudgeOptions,
+    goal: Annotated[int, typer.Option(min=0, max=100, help="Percentage that must be detected.")] = 90,
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON to this file.")
     ] = None,
@@ -58,29 +75,15 @@ def mutate_impl(
 
     Examples: mqproof mutate-impl store --sample 50; mqproof mutate-impl --sample 1500 --seed 7
     """
-    from mqproof.conformance.mutation import campaign, score
+    from mqproof.conformance.mutation import score
     from mqproof.conformance.mutation.reach import ReachError
     from mqproof.report import terminal
     from mqproof.report.files import expect_writable, write_files
 
-    if unknown := [part for part in parts or () if part not in campaign.PARTS]:
-        stop(f"no part {unknown[0]!r}; there are {', '.join(campaign.PARTS)}", Exit.USAGE)
-    if unknown := [name for name in suite or () if name not in campaign.ALL_SUITES]:
-        stop(f"--suite {unknown[0]}: expected {', '.join(campaign.ALL_SUITES)}", Exit.USAGE)
+    options = _campaign(chosen, judge)
     expect_writable(json=json_file, report=report_file)
-    chosen = campaign.Campaign(
-        folder,
-        parts=tuple(parts or campaign.PARTS),
-        suites=tuple(suite or campaign.ALL_SUITES),
-        size=sample,
-        seed=seed,
-        examples=examples,
-        cpu_s=cpu_seconds,
-        workers=workers,
-    )
     try:
-        judged = _judged(chosen)
-        found = score.report(judged, _facts(chosen), goal)
+        found = score.report(_judged(options), _facts(options), goal)
     except (ReachError, score.EquivalentsError) as error:
         stop(str(error), Exit.TOOL)
     except OSError as error:
@@ -90,23 +93,43 @@ def mutate_impl(
     raise typer.Exit(exit_code(found.results))
 
 
-def _judged(chosen: "Campaign") -> "tuple[Judged, ...]":
+def _campaign(chosen: SampleOptions, judge: JudgeOptions) -> "Campaign":
+    """Return the options of the campaign. Ends the command on an unknown part or suite."""
+    from mqproof.conformance.mutation.campaign import ALL_SUITES, PARTS, Campaign
+
+    if unknown := [part for part in chosen.parts or () if part not in PARTS]:
+        stop(f"no part {unknown[0]!r}; there are {', '.join(PARTS)}", Exit.USAGE)
+    if unknown := [name for name in judge.suite or () if name not in ALL_SUITES]:
+        stop(f"--suite {unknown[0]}: expected {', '.join(ALL_SUITES)}", Exit.USAGE)
+    return Campaign(
+        judge.folder,
+        parts=tuple(chosen.parts or PARTS),
+        suites=tuple(judge.suite or ALL_SUITES),
+        size=chosen.sample,
+        seed=chosen.seed,
+        examples=judge.examples,
+        cpu_s=judge.cpu_seconds,
+        workers=judge.workers,
+    )
+
+
+def _judged(options: "Campaign") -> "tuple[Judged, ...]":
     from mqproof.conformance.mutation import campaign
 
     with terminable(), stages("mutate-impl") as on_stage:
-        on_stage(f"measuring the lines that {len(chosen.suites)} suites execute")
+        on_stage(f"measuring the lines that {len(options.suites)} suites execute")
 
         def report(judged: "Judged", done: int, total: int) -> None:
             by = f" by {judged.verdict.suite}" if judged.verdict.suite else ""
             on_stage(f"{done}/{total} {judged.mutant.id} {judged.verdict.outcome}{by}")
 
-        return campaign.run(chosen, report)
+        return campaign.run(options, report)
 
 
-def _facts(chosen: "Campaign") -> dict[str, str]:
+def _facts(options: "Campaign") -> dict[str, str]:
     return {
-        "sample": str(chosen.size),
-        "seed": str(chosen.seed),
-        "examples": str(chosen.examples),
-        "processor seconds a mutant": str(chosen.cpu_s),
+        "sample": str(options.size),
+        "seed": str(options.seed),
+        "examples": str(options.examples),
+        "processor seconds a mutant": str(options.cpu_s),
     }

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from mqproof.conformance.engine.fault_kinds import FaultKind
 from mqproof.conformance.engine.finding import Finding
+from mqproof.conformance.engine.processor_time import bounded
 from mqproof.conformance.engine.run_options import Part, RunOptions
 from mqproof.conformance.engine.suite_results import scripted, with_time
 from mqproof.conformance.engine.targets import IMPL, UnknownTargetError
@@ -67,7 +68,8 @@ class SeededSuite:
     ) -> Part:
         """Judge one run for each seed.
 
-        Raises UnknownTargetError: the target is not our own code.
+        Raises:
+            UnknownTargetError: the target is not our own code. EndlessError: a run never ends.
         """
         if options.target != IMPL:
             raise UnknownTargetError(f"{options.target!r}: the suite examines only {self.needs}, on {IMPL}")
@@ -77,7 +79,8 @@ class SeededSuite:
         operations, faults = 0, Counter[FaultKind]()
         for number in range(-(-options.examples // self.examples_per_run)):
             seed = options.seed + number
-            run = play(seed)
+            with bounded():
+                run = play(seed)
             operations += run.operations
             faults.update(run.faults())
             for id_, finding in run.findings().items():

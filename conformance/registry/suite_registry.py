@@ -10,12 +10,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final, Protocol
 
 from mqproof.conformance.engine.examination import Examination
+from mqproof.conformance.engine.finding import SPEC_1
 from mqproof.conformance.engine.run_options import SINCE, Part, RunOptions, RunOptionsError
 from mqproof.conformance.engine.suite_definition import Session, Suite, TargetFactory, known
 from mqproof.conformance.engine.suite_results import results
 from mqproof.conformance.engine.suite_run import OnExample, examine
-from mqproof.conformance.engine.targets import APACHE, TargetError, UnknownTargetError
-from mqproof.report.model import Result, Table, Verdict
+from mqproof.conformance.engine.targets import APACHE, EndlessError, TargetError, UnknownTargetError
+from mqproof.report.model import Result, Table, Verdict, Witness
 from mqproof.spec.catalogue import catalogue
 from mqproof.spec.events import encode
 
@@ -92,6 +93,8 @@ class Drawn:
                 factory, options.examples, options.seed, progress,
                 suite=suite, wanted=wanted, shrink=options.shrink, on_example=_kept(options, suite.name),
             )  # fmt: skip
+        if SPEC_1 in examination.failures and SPEC_1 not in chosen:
+            chosen += (SPEC_1,)
         words = ["--seed", str(options.seed), "--examples", str(options.examples)]
         words += [word for glob in options.ids for word in ("--id", glob)]
         found = results(
@@ -144,13 +147,19 @@ def conduct(options: RunOptions, name: str, progress: Progress) -> Part:
     """Run one suite and return its part of the scoreboard.
 
     If the suite has no such target, its results are not tested. If the target could not be driven, they are
-    unknown.
+    unknown. A run that never ends violates SPEC-1.
 
     Raises RunOptionsError.
     """
     suite = SUITES[name]
     try:
         return suite.run(options, progress)
+    except EndlessError as error:
+        endless = Result(
+            SPEC_1, catalogue()[SPEC_1].name, name, Verdict.VIOLATED, {}, (Witness(str(error)),),
+            "a run never ends", options.replay(name, "--seed", str(options.seed)),
+        )  # fmt: skip
+        return Part(name, (endless,), {}, 0.0)
     except (UnknownTargetError, TargetError) as error:
         verdict = Verdict.NOT_TESTED if isinstance(error, UnknownTargetError) else Verdict.UNKNOWN
         results = tuple(replace(one, verdict=verdict, detail=str(error)) for one in suite.listed(options))

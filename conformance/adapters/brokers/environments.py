@@ -169,7 +169,7 @@ class SimulatedEnvironment:
 
     def run(self, work: Coroutine[object, object, T]) -> T:
         assert self._loop is not None, "call open first"
-        return self._loop.run_until_complete(work)
+        return simulated_loops.run(self._loop, work)
 
     def found(self, place: Place) -> None:
         pass

@@ -1,4 +1,4 @@
-"""A small campaign judges in processes, keeps its verdicts, and measures what each suite executes."""
+"""A campaign draws its sample by a seed, keeps its verdicts, and names lines that no suite executes."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -9,15 +9,8 @@ from mqproof.conformance.mutation import campaign
 from mqproof.conformance.mutation.campaign import Campaign, Judged, modules, run, sample
 from mqproof.conformance.mutation.examiner import Outcome, Task, Verdict
 from mqproof.conformance.mutation.operators import mutants
-from mqproof.conformance.mutation.reach import ReachError, measure
 
-_CHOICE = "mqproof.impl.client.producing.queue_choice"
 _SUITE = "producers"
-
-
-def _number(module: str, text: str) -> int:
-    source = modules(("client",))[module].read_text(encoding="utf-8")
-    return next(mutant.number for mutant in mutants(module, source) if text in mutant.after)
 
 
 def test_sample_is_determined_by_its_seed() -> None:
@@ -57,34 +50,3 @@ def test_campaign_keeps_verdicts_and_names_unreached_lines(
     assert len(tasks) == before, "a kept verdict is judged again"
     run(replace(options, cpu_s=61), lambda *_: None)
     assert len(tasks) == 2 * before, "a verdict under other options is used"
-
-
-def test_defect_of_the_client_is_detected_by_its_suite() -> None:
-    task = Task(_CHOICE, _number(_CHOICE, "- 1"), (_SUITE,), 20, 0, 60)
-    verdict = campaign._in_a_process(task)
-    assert verdict.outcome in {Outcome.VIOLATION, Outcome.BROKEN}
-    assert verdict.suite == _SUITE
-
-
-def test_module_that_cannot_be_imported_is_broken_and_names_the_suite() -> None:
-    verdict = campaign._in_a_process(Task(_CHOICE, 10**9, (_SUITE,), 1, 0, 60))
-    assert (verdict.outcome, verdict.suite) == (Outcome.BROKEN, _SUITE)
-
-
-def test_process_without_an_end_is_endless() -> None:
-    verdict = campaign._in_a_process(Task("", 0, (_SUITE,), 100_000, 0, 2))
-    assert (verdict.outcome, verdict.suite) == (Outcome.ENDLESS, _SUITE)
-
-
-def test_reach_names_executed_lines_only() -> None:
-    lines, seconds = measure(_SUITE, 2, 0)
-    source = modules(("client",))[_CHOICE].read_text(encoding="utf-8").splitlines()
-    returns = {at for at, line in enumerate(source, 1) if line.strip().startswith("return")}
-    assert lines[_CHOICE] & returns, "no function of the module ran"
-    assert returns - lines[_CHOICE], "two examples cannot reach every line"
-    assert seconds > 0
-
-
-def test_unknown_suite_is_no_reach() -> None:
-    with pytest.raises(ReachError, match="suite nothing"):
-        measure("nothing", 2, 0)
