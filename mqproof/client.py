@@ -26,6 +26,7 @@ from mqproof.impl.client.model import (
     RefusalError,
     Refused,
     RetryLater,
+    SendError,
     Sent,
     Unknown,
 )
@@ -78,4 +79,5 @@ __all__ = [
     "ClientError",
     "NoRouteError",
     "RefusalError",
+    "SendError",
 ]

@@ -3,16 +3,17 @@
 import asyncio
 import threading
 from collections.abc import Coroutine, Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from mqproof.impl.client.arguments import require_whole
 from mqproof.impl.client.connection.connect import connect
 from mqproof.impl.client.consuming.lite_pull_consumer import LitePullConfig, LitePullConsumer
 from mqproof.impl.client.consuming.pull_consumer import PullConsumer
 from mqproof.impl.client.consuming.push_consumer import PushConsumer, PushConsumerConfig
-from mqproof.impl.client.model import Listener, MessageQueue, Outcome, PullResult, ReceivedMessage
+from mqproof.impl.client.model import Listener, MessageQueue, Outcome, PullResult, ReceivedMessage, Sent
 from mqproof.impl.client.producing.producer import Producer, ProducerConfig
 from mqproof.impl.client.producing.queue_choice import Selector
 from mqproof.impl.remoting.message import Message
@@ -45,7 +46,7 @@ class BlockingClient:
         """Create a client that starts when its `with` block is entered.
 
         `name_servers`, `tls` and `credentials` are as in `connect`. The methods `queues`, `pull` and `commit`
-        use `consumer_group`.
+        use `consumer_group`. `listener_threads` is the `concurrency` of consumers without a configuration.
         """
         self._name_servers = name_servers
         self._client_id = client_id
@@ -53,9 +54,10 @@ class BlockingClient:
         self._credentials = credentials
         self._consumer_group = consumer_group
         self._producer_config = producer
+        require_whole("listener_threads", listener_threads, 1)
+        self._listener_threads = listener_threads
         self._consumer: PullConsumer | None = None
         self._loop = asyncio.new_event_loop()
-        self._loop.set_default_executor(ThreadPoolExecutor(listener_threads, "mqproof-listener"))
         self._thread = threading.Thread(target=self._loop.run_forever, name="mqproof-client", daemon=True)
 
     def __enter__(self) -> Self:
@@ -90,6 +92,18 @@ class BlockingClient:
     ) -> Outcome:
         """Send a message, as Producer.send does."""
         return self._run(self._producer.send(message, queue, select=select, timeout_ms=timeout_ms))
+
+    def send_or_raise(
+        self,
+        message: Message,
+        queue: MessageQueue | None = None,
+        *,
+        select: Selector | None = None,
+        timeout_ms: int | None = None,
+    ) -> Sent:
+        """Send a message, as Producer.send_or_raise does. Raises SendError."""
+        work = self._producer.send_or_raise(message, queue, select=select, timeout_ms=timeout_ms)
+        return self._run(work)
 
     def send_later(
         self, message: Message, queue: MessageQueue | None = None, *, select: Selector | None = None
@@ -188,6 +202,7 @@ class BlockingClient:
     async def _push_consumer(
         self, group: str, topics: Mapping[str, str], listener: Listener, config: PushConsumerConfig | None
     ) -> PushConsumer:
+        config = config or PushConsumerConfig(concurrency=self._listener_threads)
         consumer = PushConsumer(self._session, group, listener, config)
         await consumer.start()
         for topic, tags in topics.items():

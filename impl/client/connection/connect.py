@@ -6,6 +6,7 @@
 docs/how-to/client.md has an example for each kind of producer and consumer.
 """
 
+from mqproof.impl.client.connection.group_claims import OF_PROCESS
 from mqproof.impl.client.connection.session import Session
 from mqproof.impl.remoting.address_server import parse
 from mqproof.impl.remoting.signing import Credentials
@@ -36,4 +37,4 @@ def connect(
     if not found:
         raise ValueError(f"{name_servers!r} names no name server, HOST:PORT expected")
     runtime = production(AsyncioNetwork(), load(tls) if tls else None)
-    return Session(found, runtime, client_id, credentials=credentials)
+    return Session(found, runtime, client_id, credentials=credentials, claims=OF_PROCESS)

@@ -66,6 +66,8 @@ class AssignedQueues:
         self._rates = rates
         self._assigned: dict[MessageQueue, tuple[ProcessQueue, asyncio.Task[None]]] = {}
         self._resets: set[asyncio.Task[None]] = set()
+        self._refused: set[MessageQueue] = set()
+        """Queues whose last pull a broker refused, which is logged as a warning once."""
 
     def __contains__(self, queue: MessageQueue) -> bool:
         return queue in self._assigned
@@ -181,9 +183,17 @@ class AssignedQueues:
                 _check_order(queue, offset, result)
         except ClientError as error:
             slow = isinstance(error, RefusalError) and error.code == ResponseCode.FLOW_CONTROL
-            _log.info("a pull failed and is repeated: %s", error)
+            is_new_refusal = isinstance(error, RefusalError) and not slow and queue not in self._refused
+            if is_new_refusal:
+                self._refused.add(queue)
+            _log.log(
+                logging.WARNING if is_new_refusal else logging.INFO,
+                "a pull failed and is repeated: %s",
+                error,
+            )
             await asyncio.sleep(_FLOW_CONTROL_PAUSE_S if slow else _ERROR_PAUSE_S)
             return None
+        self._refused.discard(queue)
         return result
 
     def _is_full(self, held: ProcessQueue) -> bool:

@@ -1,5 +1,6 @@
 """Reads queues by offset. The application chooses where to start and what to commit."""
 
+from mqproof.impl.client.arguments import require_time_ms
 from mqproof.impl.client.connection.routes import require, subscribe_queues
 from mqproof.impl.client.connection.session import Session
 from mqproof.impl.client.consuming.consumer_events import ConsumerEvents
@@ -69,7 +70,11 @@ class PullConsumer:
         return await self._calls.max_offset(queue)
 
     async def search_offset(self, queue: MessageQueue, timestamp_ms: int) -> int:
-        """Return the offset of the message whose store time is nearest to the timestamp."""
+        """Return the offset of the message whose store time is nearest to the timestamp.
+
+        Raises TypeError for a time that is no number.
+        """
+        require_time_ms("timestamp_ms", timestamp_ms)
         return await self._calls.search_offset(queue, timestamp_ms)
 
 

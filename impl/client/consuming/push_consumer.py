@@ -12,6 +12,7 @@ from enum import StrEnum
 from types import TracebackType
 from typing import Any, Final, Self
 
+from mqproof.impl.client.arguments import require_function, require_time_ms, require_whole
 from mqproof.impl.client.connection.periodic import repeat
 from mqproof.impl.client.connection.session import Session
 from mqproof.impl.client.consuming.allocation import Strategy, averagely
@@ -20,7 +21,9 @@ from mqproof.impl.client.consuming.concurrent import ConcurrentConsumption
 from mqproof.impl.client.consuming.consume_rates import ConsumeRates
 from mqproof.impl.client.consuming.consumer_events import ConsumerEvents
 from mqproof.impl.client.consuming.group_requests import GroupRequests
+from mqproof.impl.client.consuming.lifecycle import Lifecycle
 from mqproof.impl.client.consuming.listener import SafeListener
+from mqproof.impl.client.consuming.listener_threads import ListenerThreads
 from mqproof.impl.client.consuming.locks import RENEWAL_S, QueueLocks
 from mqproof.impl.client.consuming.offset_store import BrokerOffsets, FileOffsets, Offsets
 from mqproof.impl.client.consuming.orderly import OrderlyConsumption
@@ -70,7 +73,10 @@ class PushConsumerConfig:
     strategy: Strategy = averagely
     """How the queues are divided among the members. All members must use the same strategy."""
     concurrency: int = 20
-    """The maximum number of concurrent calls of the listener."""
+    """The maximum number of concurrent calls of the listener.
+
+    If the listener is a plain function, this is also the number of its threads.
+    """
     batch_max: int = 1
     """The maximum number of messages in one call of the listener."""
     limits: PullLimits = field(default_factory=PullLimits)
@@ -115,9 +121,13 @@ class PushConsumer:
         """Create a consumer.
 
         Raises:
-            ValueError: the group name is invalid, or a broadcast consumer has no directory for offsets.
+            ValueError: the group name or a number of the configuration is invalid, or a broadcast consumer
+                has no directory for offsets.
+            TypeError: the listener is no function, or a number of the configuration is none.
         """
         config = config or PushConsumerConfig()
+        require_function("listener", listener)
+        _check(config)
         if not _GROUP_NAME.fullmatch(group):
             raise ValueError(f"group {group!r}: 1 to 120 letters, digits or %|_- expected")
         self._session = session
@@ -131,9 +141,11 @@ class PushConsumer:
         self._offsets = Offsets(self._offset_store())
         self._locks = QueueLocks(self._calls) if in_order else None
         self._rates = ConsumeRates()
-        self._listening = SafeListener(listener, session.runtime.offload, self._rates)
+        self._threads = ListenerThreads(session.runtime, config.concurrency)
+        self._listening = SafeListener(listener, self._threads.run, self._rates)
         self._leaving: dict[MessageQueue, asyncio.Task[None]] = {}
         self._tasks: list[asyncio.Task[None]] = []
+        self._life = Lifecycle(f"the push consumer of group {group}")
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -151,18 +163,24 @@ class PushConsumer:
         requested until it does.
         """
         self._subscriptions.add(topic, tags)
-        if self._tasks:
+        if self._life.is_started:
             await self._announce()
 
     async def unsubscribe(self, topic: str) -> None:
         """Stop consuming the topic."""
         self._subscriptions.remove(topic)
-        if self._tasks:
+        if self._life.is_started:
             await self._announce()
 
     async def start(self) -> None:
-        """Join the group and start consuming in the background. Operations that fail are retried."""
-        assert not self._tasks, "a consumer can be started only once"
+        """Join the group and start consuming in the background. Operations that fail are retried.
+
+        Raises:
+            ClientError: the consumer was started before, or the group has another consumer with the same
+                client id.
+        """
+        self._join()
+        self._life.start()
         config = self._config
         since_ms = config.consume_from_ms
         self._started_ms = now_ms(self._session.runtime.clock)
@@ -188,7 +206,13 @@ class PushConsumer:
         self._tasks = [asyncio.create_task(each) for each in self._background()]
 
     async def stop(self) -> None:
-        """Wait for the listeners, store the offsets, and leave the group."""
+        """Wait for the listeners, store the offsets, and leave the group. Does nothing at a second call.
+
+        Raises:
+            ClientError: the consumer was not started.
+        """
+        if not self._life.stop():
+            return
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -200,6 +224,7 @@ class PushConsumer:
         await self._offsets.save()
         if self._locks is not None:
             await self._locks.unlock_all()
+        self._threads.close()
         await self._session.leave_as_consumer(self._group)
 
     # The methods that the rebalancer calls.
@@ -340,6 +365,12 @@ class PushConsumer:
 
         The rebalancer sends them to the others.
         """
+        self._join()
+        await self._session.heartbeat()
+        self._rebalancer.soon()
+
+    def _join(self) -> None:
+        """Join the group with the current subscriptions. Raises ClientError if it has another consumer."""
         data = ConsumerData(
             self._group,
             self._config.consume_from,
@@ -348,8 +379,6 @@ class PushConsumer:
             self._subscriptions.all(),
         )
         self._session.join_as_consumer(data, self)
-        await self._session.heartbeat()
-        self._rebalancer.soon()
 
     async def _renew_locks(self) -> None:
         assert self._locks is not None
@@ -362,3 +391,15 @@ class PushConsumer:
         assert isinstance(self._consumption, ConcurrentConsumption)
         for held in self._queues.process_queues():
             await self._consumption.give_back_overdue(held, self._config.consume_timeout_ms / 1000)
+
+
+def _check(config: PushConsumerConfig) -> None:
+    if config.consume_from_ms is not None:
+        require_time_ms("consume_from_ms", config.consume_from_ms)
+    require_whole("concurrency", config.concurrency, 1)
+    require_whole("batch_max", config.batch_max, 1)
+    require_whole("consume_timeout_ms", config.consume_timeout_ms, 1)
+    require_whole("persist_interval_ms", config.persist_interval_ms, 1)
+    require_whole("stop_timeout_ms", config.stop_timeout_ms)
+    if config.reconsume_max is not None:
+        require_whole("reconsume_max", config.reconsume_max)

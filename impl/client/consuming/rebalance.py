@@ -21,6 +21,11 @@ _log = logging.getLogger(__name__)
 _INTERVAL_S: Final = 20.0
 _UNBALANCED_S: Final = 1.0
 """The pause after the first incomplete round. It doubles after each further one."""
+_UNBALANCED_MAX_S: Final = 4.0
+"""The longest pause after an incomplete round.
+
+It limits how long a topic may exist before the queues of its consumers are found.
+"""
 
 
 class Owner(Protocol):
@@ -76,7 +81,7 @@ class Rebalancer:
                 balanced = False
             pause_s, retry_s = (_INTERVAL_S, _UNBALANCED_S) if balanced else (retry_s, 2 * retry_s)
             try:
-                async with asyncio.timeout(min(pause_s, _INTERVAL_S)):
+                async with asyncio.timeout(pause_s if balanced else min(pause_s, _UNBALANCED_MAX_S)):
                     await self._wake.wait()
                 retry_s = _UNBALANCED_S
             except TimeoutError:

@@ -16,9 +16,11 @@ from mqproof.impl.client.connection.session import Session
 from mqproof.impl.client.consuming.allocation import averagely
 from mqproof.impl.client.consuming.assigned_queues import PullLimits
 from mqproof.impl.client.consuming.group_requests import GroupRequests
+from mqproof.impl.client.consuming.lite_pull_consumer import LitePullConsumer
+from mqproof.impl.client.consuming.pull_consumer import PullConsumer
 from mqproof.impl.client.consuming.push_consumer import MessageModel, PushConsumer, PushConsumerConfig
 from mqproof.impl.client.consuming.start_offset import ConsumeFrom
-from mqproof.impl.client.model import MessageQueue, ReceivedMessage, RetryLater, Sent
+from mqproof.impl.client.model import ClientError, MessageQueue, ReceivedMessage, RetryLater, Sent
 from mqproof.impl.remoting import bodies, java_json
 from mqproof.impl.remoting.bodies import ConsumedDirectly, RunningInfo
 from mqproof.impl.remoting.channel import Reply
@@ -91,9 +93,10 @@ def test_a_topic_that_is_created_later_is_found() -> None:
     async def scenario(world: World) -> list[bytes]:
         ear = Ear()
         async with member(world, "c1", ear):
+            await asyncio.sleep(60)
             await send(world, [b"x"])
-            await asyncio.sleep(21)
-        return ear.bodies()
+            await asyncio.sleep(4.5)
+            return ear.bodies()
 
     assert play(scenario) == [b"x"]
 
@@ -895,3 +898,93 @@ def test_a_message_consumed_on_request_has_no_other_effect() -> None:
     assert (fine.consume_result, fine.order, fine.remark) == ("CR_SUCCESS", False, None)
     assert later.consume_result == "CR_LATER"
     assert (broken.consume_result, broken.remark) == ("CR_THROW_EXCEPTION", "ValueError: no such order")
+
+
+# Errors of the caller.
+
+
+def test_a_second_consumer_of_the_group_on_one_session_is_refused() -> None:
+    async def scenario(world: World) -> tuple[list[bytes], str]:
+        await make_topic(world)
+        ear = Ear()
+        async with Session([world.namesrv_address], world.runtime) as session:
+            async with PushConsumer(session, GROUP, ear) as first:
+                await first.subscribe("T")
+                second: PushConsumer | LitePullConsumer
+                for second in (PushConsumer(session, GROUP, ear), LitePullConsumer(session, GROUP)):
+                    with pytest.raises(ClientError, match="already has a consumer with client id") as refusal:
+                        await second.start()
+                await asyncio.sleep(2)
+                await send(world, numbers(0, 8))
+                await asyncio.sleep(2)
+            async with PushConsumer(session, GROUP, ear):
+                pass  # the group is free again
+        return ear.bodies(), str(refusal.value)
+
+    bodies, text = play(scenario)
+    assert sorted(bodies) == numbers(0, 8)
+    assert f"group {GROUP}" in text
+
+
+def test_a_pull_consumer_of_the_same_group_and_session_does_not_change_the_subscription() -> None:
+    async def scenario(world: World) -> list[str]:
+        await make_topic(world)
+        ear = Ear()
+        session = Session([world.namesrv_address], world.runtime)
+        async with session, PushConsumer(session, GROUP, ear) as consumer:
+            await consumer.subscribe("T")
+            await asyncio.sleep(2)
+            PullConsumer(session, GROUP)
+            await session.heartbeat()
+            assert world.broker is not None
+            assert world.broker.services is not None
+            group = world.broker.services.clients.consumer_group(GROUP)
+            assert group is not None
+            return sorted(group.subscriptions)
+
+    assert play(scenario) == [f"%RETRY%{GROUP}", "T"]
+
+
+def test_a_consumer_cannot_be_created_with_values_that_it_could_not_use() -> None:
+    async def scenario(world: World) -> None:
+        def create(listener: object, **settings: object) -> None:
+            PushConsumer(world.session, GROUP, listener, PushConsumerConfig(**settings))  # type: ignore[arg-type]  # what is tested
+
+        with pytest.raises(TypeError, match="listener is None, a function expected"):
+            create(None)
+        with pytest.raises(TypeError, match="consume_from_ms is '2026-01-01', milliseconds since 1970"):
+            create(Ear(), consume_from_ms="2026-01-01")
+        with pytest.raises(ValueError, match="concurrency is 0, at least 1 expected"):
+            create(Ear(), concurrency=0)
+        consumer = PushConsumer(world.session, GROUP, Ear())
+        with pytest.raises(ClientError, match=f"push consumer of group {GROUP} is not started"):
+            await consumer.stop()
+
+    play(scenario)
+
+
+def test_a_consumer_that_brokers_refuse_says_so_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario(world: World) -> None:
+        await make_topic(world)
+        async with member(world, "c1", Ear()) as consumer:
+            queues = {queue for queue in consumer.owned() if queue.topic == "T"}
+            assert len(queues) == 4
+            await asyncio.sleep(45)
+
+    refuse(monkeypatch, RequestCode.PULL_MESSAGE, ResponseCode.NO_PERMISSION)
+    play(scenario)
+    warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert len([text for text in warnings if "T@broker-a:0: NO_PERMISSION: injected" in text]) == 1
+
+    async def refused(world: World) -> None:
+        await make_topic(world)
+        async with member(world, "c1", Ear()):
+            await asyncio.sleep(45)
+
+    caplog.clear()
+    refuse(monkeypatch, RequestCode.HEART_BEAT, ResponseCode.NO_PERMISSION)
+    play(refused)
+    refusals = [text for text in caplog.messages if "refuses the heartbeats: NO_PERMISSION: injected" in text]
+    assert len(refusals) == 1
