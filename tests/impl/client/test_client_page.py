@@ -78,15 +78,18 @@ def test_the_certificate_of_the_page_works_for_testing_tls(
 
 def test_the_examples_of_the_page_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     examples = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(examples) == 7
+    assert len(examples) == 10
     printed = []
     with cluster(tmp_path / "store") as namesrv:
         names = {"NAMESRV": namesrv, "SECONDS": 1, "__name__": "page"}
         for example in examples:
             exec(compile(example, str(PAGE), "exec"), names)
             printed.append(capsys.readouterr().out)
-    send, many, ways, push, orderly, poll, blocking = printed
+    send, raising, many, ways, push, orderly, poll, iterated, acknowledged, blocking = printed
     assert "stored at offset 0" in send
+    assert raising.startswith("stored at offset ")
+    assert iterated.startswith("b'")
+    assert acknowledged.startswith("b'")
     assert many == "100 stored\n"
     assert ways.count("'") == 4
     assert push.startswith("Orders drink one coffee ")

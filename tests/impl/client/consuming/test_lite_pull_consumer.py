@@ -343,7 +343,7 @@ def test_an_iteration_ends_when_the_consumer_stops() -> None:
             acknowledging = asyncio.create_task(all_of(consumer.unacknowledged()))
             await asyncio.sleep(1)
         began_s = asyncio.get_running_loop().time()
-        assert await asyncio.gather(iterating, acknowledging) == [[], []]
+        assert [await iterating, await acknowledging] == [[], []]
         return asyncio.get_running_loop().time() - began_s
 
     assert play(scenario) < 1
