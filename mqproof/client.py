@@ -13,6 +13,7 @@ from mqproof.impl.client.consuming.lite_pull_consumer import LitePullConfig, Lit
 from mqproof.impl.client.consuming.pull_consumer import PullConsumer
 from mqproof.impl.client.consuming.push_consumer import MessageModel, PushConsumer, PushConsumerConfig
 from mqproof.impl.client.consuming.start_offset import ConsumeFrom
+from mqproof.impl.client.message_selector import MessageSelector
 from mqproof.impl.client.messages.compose import new_message
 from mqproof.impl.client.model import (
     ClientError,
@@ -62,6 +63,7 @@ __all__ = [
     "PushConsumer",
     "PushConsumerConfig",
     "MessageModel",
+    "MessageSelector",
     "Listener",
     "RetryLater",
     "ConsumeFrom",

@@ -13,6 +13,7 @@ from mqproof.impl.client.connection.connect import connect
 from mqproof.impl.client.consuming.lite_pull_consumer import LitePullConfig, LitePullConsumer
 from mqproof.impl.client.consuming.pull_consumer import PullConsumer
 from mqproof.impl.client.consuming.push_consumer import PushConsumer, PushConsumerConfig
+from mqproof.impl.client.message_selector import MessageSelector
 from mqproof.impl.client.model import Listener, MessageQueue, Outcome, PullResult, ReceivedMessage, Sent
 from mqproof.impl.client.producing.producer import Producer, ProducerConfig
 from mqproof.impl.client.producing.queue_choice import Selector
@@ -126,13 +127,13 @@ class BlockingClient:
     def consuming(
         self,
         group: str,
-        topics: Mapping[str, str],
+        topics: Mapping[str, str | MessageSelector],
         listener: Listener,
         config: PushConsumerConfig | None = None,
     ) -> Iterator[None]:
         """Pass messages to the listener, in threads, while the block runs. Works as PushConsumer.
 
-        `topics` maps each topic to its tag expression; `*` selects all messages.
+        `topics` maps each topic to its tag expression or selector; `*` selects all messages.
         """
         consumer = self._run(self._push_consumer(group, topics, listener, config))
         try:
@@ -142,11 +143,11 @@ class BlockingClient:
 
     @contextmanager
     def polling(
-        self, group: str, topics: Mapping[str, str], config: LitePullConfig | None = None
+        self, group: str, topics: Mapping[str, str | MessageSelector], config: LitePullConfig | None = None
     ) -> Iterator["BlockingPoller"]:
         """Return a poller for messages that works while the block runs. Works as LitePullConsumer.
 
-        `topics` maps each topic to its tag expression; `*` selects all messages.
+        `topics` maps each topic to its tag expression or selector; `*` selects all messages.
         """
         consumer = self._run(self._lite_pull_consumer(group, topics, config))
         try:
@@ -161,7 +162,9 @@ class BlockingClient:
         """Return the topic's readable queues, as PullConsumer.queues does."""
         return self._run(self._pull_consumer().queues(topic))
 
-    def pull(self, queue: MessageQueue, offset: int, *, max_count: int = 32, tags: str = "*") -> PullResult:
+    def pull(
+        self, queue: MessageQueue, offset: int, *, max_count: int = 32, tags: str | MessageSelector = "*"
+    ) -> PullResult:
         """Pull messages as PullConsumer.pull does, without asking the broker to wait for new ones."""
         return self._run(self._pull_consumer().pull(queue, offset, max_count=max_count, tags=tags))
 
@@ -200,22 +203,30 @@ class BlockingClient:
         return self._consumer
 
     async def _push_consumer(
-        self, group: str, topics: Mapping[str, str], listener: Listener, config: PushConsumerConfig | None
+        self,
+        group: str,
+        topics: Mapping[str, str | MessageSelector],
+        listener: Listener,
+        config: PushConsumerConfig | None,
     ) -> PushConsumer:
         config = config or PushConsumerConfig(concurrency=self._listener_threads)
         consumer = PushConsumer(self._session, group, listener, config)
-        await consumer.start()
         for topic, tags in topics.items():
             await consumer.subscribe(topic, tags)
+        await consumer.start()
         return consumer
 
     async def _lite_pull_consumer(
-        self, group: str, topics: Mapping[str, str], config: LitePullConfig | None
+        self, group: str, topics: Mapping[str, str | MessageSelector], config: LitePullConfig | None
     ) -> LitePullConsumer:
         consumer = LitePullConsumer(self._session, group, config)
         await consumer.start()
-        for topic, tags in topics.items():
-            await consumer.subscribe(topic, tags)
+        try:
+            for topic, tags in topics.items():
+                await consumer.subscribe(topic, tags)
+        except BaseException:
+            await consumer.stop()
+            raise
         return consumer
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:

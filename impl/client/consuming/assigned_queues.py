@@ -14,6 +14,7 @@ from mqproof.impl.client.consuming.consume_rates import ConsumeRates
 from mqproof.impl.client.consuming.group_requests import GroupRequests
 from mqproof.impl.client.consuming.offset_store import Offsets
 from mqproof.impl.client.consuming.process_queue import ProcessQueue
+from mqproof.impl.client.message_selector import MessageSelector
 from mqproof.impl.client.model import ClientError, MessageQueue, PullResult, ReceivedMessage, RefusalError
 from mqproof.impl.remoting.codes import ResponseCode
 
@@ -52,7 +53,7 @@ class AssignedQueues:
         calls: GroupRequests,
         offsets: Offsets,
         limits: PullLimits,
-        tags_of: Callable[[str], str],
+        tags_of: Callable[[str], str | MessageSelector],
         receive: Callable[[ProcessQueue, list[ReceivedMessage]], None],
         settled: Callable[[ProcessQueue], Awaitable[None]],
         rates: ConsumeRates,

@@ -25,8 +25,9 @@ from mqproof.impl.client.consuming.pull_consumer import topic_queues
 from mqproof.impl.client.consuming.rebalance import Rebalancer
 from mqproof.impl.client.consuming.running_info import running_info
 from mqproof.impl.client.consuming.start_offset import ConsumeFrom, start_offset
-from mqproof.impl.client.consuming.subscriptions import Subscriptions
-from mqproof.impl.client.model import ClientError, MessageQueue, ReceivedMessage
+from mqproof.impl.client.consuming.subscriptions import Subscriptions, require_accepted
+from mqproof.impl.client.message_selector import MessageSelector
+from mqproof.impl.client.model import ClientError, MessageQueue, ReceivedMessage, RefusalError
 from mqproof.impl.remoting.bodies import ConsumerData, RunningInfo
 from mqproof.impl.remoting.message import StoredMessage
 from mqproof.impl.runtime.clock import now_ms
@@ -92,7 +93,7 @@ class LitePullConsumer:
             self._calls,
             self._offsets,
             self._config.limits,
-            self._subscriptions.tags_of,
+            self._subscriptions.selector_of,
             self._received,
             self._settled,
             self._rates,
@@ -154,13 +155,27 @@ class LitePullConsumer:
             await self._offsets.save()
         await self._session.leave_as_consumer(self._group)
 
-    async def subscribe(self, topic: str, tags: str = "*") -> None:
-        """Read part of the topic's queues. `tags` selects messages: `TagA || TagB`, or `*` for all."""
+    async def subscribe(self, topic: str, tags: str | MessageSelector = "*") -> None:
+        """Read part of the topic's queues. `tags` selects messages: `TagA || TagB`, or `*` for all.
+
+        `tags` may also be a MessageSelector.
+
+        Raises:
+            ClientError: the consumer is not started, or has assigned queues.
+            ValueError: `tags` is no tag expression.
+            RefusalError: a broker refuses the SQL92 expression. The subscription is as it was before.
+        """
         self._life.require_started()
         if self._is_assigned:
             raise ClientError("this consumer has assigned queues: it can either subscribe or assign")
+        known = self._subscriptions.get(topic)
         is_first = not self._subscriptions.topics()
         self._subscriptions.add(topic, tags)
+        try:
+            await require_accepted(self._calls, self._subscriptions, topic)
+        except RefusalError:
+            self._subscriptions.restore(topic, known)
+            raise
         await self._announce()
         if is_first:
             self._tasks.append(asyncio.create_task(self._rebalancer.run()))

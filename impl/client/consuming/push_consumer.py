@@ -32,8 +32,15 @@ from mqproof.impl.client.consuming.rebalance import Rebalancer
 from mqproof.impl.client.consuming.redelivery import Redelivery
 from mqproof.impl.client.consuming.running_info import running_info
 from mqproof.impl.client.consuming.start_offset import ConsumeFrom, start_offset
-from mqproof.impl.client.consuming.subscriptions import Subscriptions
-from mqproof.impl.client.model import ClientError, Listener, MessageQueue, ReceivedMessage
+from mqproof.impl.client.consuming.subscriptions import Subscriptions, require_accepted
+from mqproof.impl.client.message_selector import MessageSelector
+from mqproof.impl.client.model import (
+    ClientError,
+    Listener,
+    MessageQueue,
+    ReceivedMessage,
+    RefusalError,
+)
 from mqproof.impl.client.producing.producer import Producer, ProducerConfig
 from mqproof.impl.remoting.bodies import ConsumedDirectly, ConsumerData, RunningInfo
 from mqproof.impl.remoting.message import RETRY_PREFIX, StoredMessage
@@ -156,14 +163,24 @@ class PushConsumer:
     ) -> None:
         await self.stop()
 
-    async def subscribe(self, topic: str, tags: str = "*") -> None:
+    async def subscribe(self, topic: str, tags: str | MessageSelector = "*") -> None:
         """Consume the topic's messages with one of these tags: `TagA || TagB`, or `*` for all.
 
-        All members of a group must have the same subscriptions. The topic need not exist yet: its route is
-        requested until it does.
+        `tags` may also be a MessageSelector. All members of a group must have the same subscriptions. The
+        topic need not exist yet: its route is requested until it does.
+
+        Raises:
+            ValueError: `tags` is no tag expression.
+            RefusalError: a broker refuses the SQL92 expression. The subscription is as it was before.
         """
+        known = self._subscriptions.get(topic)
         self._subscriptions.add(topic, tags)
         if self._life.is_started:
+            try:
+                await require_accepted(self._calls, self._subscriptions, topic)
+            except RefusalError:
+                self._subscriptions.restore(topic, known)
+                raise
             await self._announce()
 
     async def unsubscribe(self, topic: str) -> None:
@@ -178,7 +195,10 @@ class PushConsumer:
         Raises:
             ClientError: the consumer was started before, or the group has another consumer with the same
                 client id.
+            RefusalError: a broker refuses an SQL92 expression.
         """
+        for topic in self._subscriptions.topics():
+            await require_accepted(self._calls, self._subscriptions, topic)
         self._join()
         self._life.start()
         config = self._config
@@ -193,7 +213,7 @@ class PushConsumer:
             self._offsets,
             # An orderly consumer also consumes the messages in between, so the span cannot grow large.
             replace(config.limits, span_max=None) if config.orderly else config.limits,
-            self._subscriptions.tags_of,
+            self._subscriptions.selector_of,
             self._consumption.receive,
             self._consumption.settled,
             self._rates,
