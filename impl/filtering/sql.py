@@ -26,6 +26,7 @@ _ORDERS: Final[dict[str, Callable[[int], bool]]] = {
     ">": lambda order: order > 0,
     ">=": lambda order: order >= 0,
 }
+_TRUTHS: Final = {"TRUE": True, "FALSE": False, "NULL": None}
 _TEXT_TESTS: Final[dict[str, Callable[[str, str], bool]]] = {
     "CONTAINS": operator.contains,
     "STARTSWITH": str.startswith,
@@ -190,17 +191,17 @@ class _Parser:
         return _of(predicates.opposite(self._condition(self._signed())))
 
     def _literal(self) -> _Term:
+        is_operator = self._next.kind is Kind.KEYWORD and self._next.text not in _TRUTHS
+        if is_operator or self._next.kind in (Kind.SYMBOL, Kind.END):
+            raise self._unexpected("a property, a value or (")
         token = self._advance()
         if token.kind is Kind.NAME:
             return _property(token.text)
         if token.kind is Kind.STRING:
             return _constant(token.text)
-        if token.kind in (Kind.WHOLE, Kind.DECIMAL):
-            return _constant(_number(token))
-        if token.is_one_of("TRUE", "FALSE", "NULL"):
-            return _constant({"TRUE": True, "FALSE": False, "NULL": None}[token.text], is_truth=True)
-        self._at -= 1
-        raise self._unexpected("a property, a value or (")
+        if token.kind is Kind.KEYWORD:
+            return _constant(_TRUTHS[token.text], is_truth=True)
+        return _constant(_number(token))
 
     def _texts(self) -> frozenset[str]:
         self._expect("(")

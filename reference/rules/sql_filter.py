@@ -269,7 +269,7 @@ def _compared(tree: Tree, properties: Mapping[str, str]) -> bool | None:
             value = evaluate(part, properties)
             if not isinstance(value, str) or not wanted:
                 return False
-            return _passes(test, value, wanted) == (name == "test")
+            return _passes(test, value, wanted) is (name == "test")
     sign, left, right = tree
     first, second = evaluate(left, properties), evaluate(right, properties)
     if first is None or second is None:
@@ -277,7 +277,8 @@ def _compared(tree: Tree, properties: Mapping[str, str]) -> bool | None:
     if isinstance(first, str) and isinstance(second, str):
         first, second = (DOUBLE, _double(first)), (DOUBLE, _double(second))
     order = _sign(*_same_type(first, second))
-    return {"<": order < 0, "<=": order <= 0, ">": order > 0, ">=": order >= 0}[sign]
+    results: dict[str, bool] = {"<": order < 0, "<=": order <= 0, ">": order > 0, ">=": order >= 0}
+    return results[sign]
 
 
 def _passes(test: str, text: str, wanted: str) -> bool:
@@ -289,10 +290,10 @@ def _passes(test: str, text: str, wanted: str) -> bool:
 
 def _combined(decisive: bool, left: Tree, right: Tree, properties: Mapping[str, str]) -> bool | None:
     """Return `left OR right` if `decisive` is true, `left AND right` if it is false."""
-    first = evaluate(left, properties)
+    first: bool | None = evaluate(left, properties)
     if first is decisive:
         return decisive
-    second = evaluate(right, properties)
+    second: bool | None = evaluate(right, properties)
     if second is decisive:
         return decisive
     return None if None in (first, second) else not decisive

@@ -199,8 +199,7 @@ def properties_of(data: bytes) -> dict[str, str]:
         RecordError: the parts do not fit into the record.
     """
     try:
-        (magic,) = struct.unpack_from(">i", data, 4)
-        _, _, _, _, _, _, _, sys_flag = _FRONT.unpack_from(data)
+        _, magic, _, _, _, _, _, sys_flag = _FRONT.unpack_from(data)
         at = _BORN_HOST_AT + (20 if sys_flag & SYS_BORN_HOST_V6 else 8) + 8
         at += 20 if sys_flag & SYS_STORE_HOST_V6 else 8
         _, _, body_size = _TAIL.unpack_from(data, at)

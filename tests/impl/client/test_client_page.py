@@ -36,7 +36,11 @@ def cluster(directory: Path, *, acl: bool = False, tls: str | None = None) -> It
     async def start() -> tuple[str, Broker]:
         address = await namesrv.start()
         config = BrokerConfig(
-            store_directory=str(directory), port=0, name_servers=(address,), acl_enabled=acl
+            store_directory=str(directory),
+            port=0,
+            name_servers=(address,),
+            acl_enabled=acl,
+            property_filter=True,
         )
         broker = Broker(config, runtime)
         await broker.start()
@@ -78,14 +82,14 @@ def test_the_certificate_of_the_page_works_for_testing_tls(
 
 def test_the_examples_of_the_page_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     examples = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(examples) == 10
+    assert len(examples) == 11
     printed = []
     with cluster(tmp_path / "store") as namesrv:
         names = {"NAMESRV": namesrv, "SECONDS": 1, "__name__": "page"}
         for example in examples:
             exec(compile(example, str(PAGE), "exec"), names)
             printed.append(capsys.readouterr().out)
-    send, raising, many, ways, push, orderly, poll, iterated, acknowledged, blocking = printed
+    send, raising, many, ways, push, orderly, filtered, poll, iterated, acknowledged, blocking = printed
     assert "stored at offset 0" in send
     assert raising.startswith("stored at offset ")
     assert iterated.startswith("b'")
@@ -97,6 +101,7 @@ def test_the_examples_of_the_page_run(tmp_path: Path, capsys: pytest.CaptureFixt
         line.split()[2] for line in orderly.splitlines() if line.split()[2] in ("ordered", "paid", "shipped")
     ]
     assert in_order == ["ordered", "paid", "shipped"]
+    assert [line.split()[2:4] for line in filtered.splitlines()] == [["a", "cake"]]
     assert sum(int(line.split()[0]) for line in poll.splitlines()) >= 107
     assert "from a thread" not in blocking
     assert blocking.count("SEND_OK") == 2

@@ -20,7 +20,15 @@ from mqproof.impl.client.consuming.lite_pull_consumer import LitePullConsumer
 from mqproof.impl.client.consuming.pull_consumer import PullConsumer
 from mqproof.impl.client.consuming.push_consumer import MessageModel, PushConsumer, PushConsumerConfig
 from mqproof.impl.client.consuming.start_offset import ConsumeFrom
-from mqproof.impl.client.model import ClientError, MessageQueue, ReceivedMessage, RetryLater, Sent
+from mqproof.impl.client.message_selector import MessageSelector
+from mqproof.impl.client.model import (
+    ClientError,
+    MessageQueue,
+    ReceivedMessage,
+    RefusalError,
+    RetryLater,
+    Sent,
+)
 from mqproof.impl.remoting import bodies, java_json
 from mqproof.impl.remoting.bodies import ConsumedDirectly, RunningInfo
 from mqproof.impl.remoting.channel import Reply
@@ -988,3 +996,39 @@ def test_a_consumer_that_brokers_refuse_says_so_once(
     play(refused)
     refusals = [text for text in caplog.messages if "refuses the heartbeats: NO_PERMISSION: injected" in text]
     assert len(refusals) == 1
+
+
+# SQL92.
+
+
+def test_a_consumer_receives_what_its_expression_selects() -> None:
+    async def scenario(world: World) -> list[bytes]:
+        await make_topic(world)
+        ear = Ear()
+        async with member(world, "c1", ear, tags=MessageSelector.sql("price BETWEEN 5 AND 9")):
+            for price in range(12):
+                await world.producer.send(Message("T", b"%d" % price, {"price": str(price)}))
+            await asyncio.sleep(3)
+        return ear.bodies()
+
+    found = play(scenario, config=replace(FIXED_PORT, property_filter=True))
+    assert sorted(found) == [b"5", b"6", b"7", b"8", b"9"]
+
+
+def test_an_expression_that_the_broker_refuses_is_an_error_of_subscribe_and_of_start() -> None:
+    async def scenario(world: World) -> None:
+        await make_topic(world)
+        wanted = MessageSelector.sql("price > 5")
+        async with member(world, "c1", Ear()) as consumer:
+            with pytest.raises(RefusalError, match="its enablePropertyFilter is false"):
+                await consumer.subscribe("T", wanted)
+            await send(world, numbers(0, 4))
+            await asyncio.sleep(2)
+        late = PushConsumer(world.session, "H", Ear())
+        await late.subscribe("T", wanted)
+        with pytest.raises(RefusalError, match="its enablePropertyFilter is false"):
+            await late.start()
+        with pytest.raises(ValueError, match="use MessageSelector"):
+            await late.subscribe("T", "price > 5")
+
+    play(scenario)
