@@ -2,14 +2,16 @@
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from mqproof.impl.client.arguments import require_whole
+from mqproof.impl.client.connection.client_settings import ClientSettings
 from mqproof.impl.client.connection.connect import connect
+from mqproof.impl.client.connection.request_hooks import RequestHook
 from mqproof.impl.client.consuming.lite_pull_consumer import LitePullConfig, LitePullConsumer
 from mqproof.impl.client.consuming.pull_consumer import PullConsumer
 from mqproof.impl.client.consuming.push_consumer import PushConsumer, PushConsumerConfig
@@ -35,7 +37,7 @@ class BlockingClient:
 
     def __init__(
         self,
-        name_servers: str,
+        name_servers: str | None = None,
         *,
         consumer_group: str = "mqproof_consumer",
         producer: ProducerConfig | None = None,
@@ -43,16 +45,21 @@ class BlockingClient:
         listener_threads: int = 20,
         tls: str | None = None,
         credentials: Credentials | None = None,
+        instance: str | None = None,
+        settings: ClientSettings | None = None,
+        hooks: Sequence[RequestHook] = (),
     ) -> None:
         """Create a client that starts when its `with` block is entered.
 
-        `name_servers`, `tls` and `credentials` are as in `connect`. The methods `queues`, `pull` and `commit`
+        `name_servers`, `client_id`, `tls`, `credentials`, `instance`, `settings` and `hooks` are as in
+        `connect`. The methods `queues`, `pull` and `commit`
         use `consumer_group`. `listener_threads` is the `concurrency` of consumers without a configuration.
         """
         self._name_servers = name_servers
         self._client_id = client_id
         self._tls = tls
         self._credentials = credentials
+        self._instance, self._settings, self._hooks = instance, settings, hooks
         self._consumer_group = consumer_group
         self._producer_config = producer
         require_whole("listener_threads", listener_threads, 1)
@@ -188,7 +195,13 @@ class BlockingClient:
 
     async def _start(self) -> None:
         self._session = connect(
-            self._name_servers, self._client_id, tls=self._tls, credentials=self._credentials
+            self._name_servers,
+            self._client_id,
+            tls=self._tls,
+            credentials=self._credentials,
+            instance=self._instance,
+            settings=self._settings,
+            hooks=self._hooks,
         )
         self._producer = Producer(self._session, self._producer_config)
         await self._session.start()

@@ -142,6 +142,10 @@ class ReceivedMessage:
     """The queue it was read from. For a redelivered message, this is a queue of the group's retry topic."""
     reconsume_times: int
     """How often it was sent back before."""
+    min_offset: int = -1
+    """The first offset of the queue when the message was pulled; -1 if it was not pulled from the queue."""
+    max_offset: int = -1
+    """The end offset of the queue when the message was pulled; -1 if it was not pulled from the queue."""
 
     @property
     def body(self) -> bytes:

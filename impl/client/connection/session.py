@@ -2,15 +2,17 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
 from mqproof.impl.client.connection.group_claims import GroupClaims, Identity
+from mqproof.impl.client.connection.hooked_client import HookedClient
 from mqproof.impl.client.connection.inbound_requests import Member, processors
 from mqproof.impl.client.connection.name_server_choice import NameServerChoice
 from mqproof.impl.client.connection.periodic import repeat
+from mqproof.impl.client.connection.request_hooks import Hooks, RequestHook
 from mqproof.impl.client.connection.routes import Routes
 from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.address_server import FETCH_INTERVAL_S, NameServers
@@ -53,17 +55,19 @@ class Session:
         config: SessionConfig | None = None,
         credentials: Credentials | None = None,
         claims: GroupClaims | None = None,
+        hooks: Sequence[RequestHook] = (),
     ) -> None:
         """Create a session. `claims` is shared with the other sessions of the process."""
         self.runtime = runtime
         self._claims = claims or GroupClaims()
         self._name_servers_text = str(name_servers)
         self._members: dict[str, Member] = {}
-        self.remoting = RemotingClient(
+        self.remoting: RemotingClient = HookedClient(
             runtime.remoting,
             handler(processors(self._members)),
-            on_connected=self._greet_again,
-            credentials=credentials,
+            self._greet_again,
+            credentials,
+            Hooks(hooks),
         )
         self.name_servers = NameServerChoice(self.remoting, runtime.network, name_servers, runtime.random)
         self.routes = Routes(self.name_servers)

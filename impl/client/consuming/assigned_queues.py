@@ -67,6 +67,8 @@ class AssignedQueues:
         self._rates = rates
         self._assigned: dict[MessageQueue, tuple[ProcessQueue, asyncio.Task[None]]] = {}
         self._resets: set[asyncio.Task[None]] = set()
+        self._may_pull = asyncio.Event()
+        self._may_pull.set()
         self._refused: set[MessageQueue] = set()
         """Queues whose last pull a broker refused, which is logged as a warning once."""
 
@@ -110,6 +112,14 @@ class AssignedQueues:
                 self._resets.add(task)
                 task.add_done_callback(self._resets.discard)
 
+    def suspend(self) -> None:
+        """Begin no more pulls until `resume`."""
+        self._may_pull.clear()
+
+    def resume(self) -> None:
+        """Pull again."""
+        self._may_pull.set()
+
     def stop(self) -> None:
         """Stop pulling. Messages already pulled may still be consumed, and their results count."""
         for task in (*self._resets, *(task for _, task in self._assigned.values())):
@@ -141,6 +151,7 @@ class AssignedQueues:
 
     async def _step(self, held: ProcessQueue, offset: int) -> int:
         """Pull once, or wait for room. Returns the offset to pull next."""
+        await self._may_pull.wait()
         while self._is_full(held):
             held.shrunk.clear()
             await held.shrunk.wait()
@@ -155,7 +166,10 @@ class AssignedQueues:
             await self.go_to(queue, result.next_offset)
             return offset
         messages = [
-            ReceivedMessage(stored, queue, stored.message.reconsume_times) for stored in result.messages
+            ReceivedMessage(
+                stored, queue, stored.message.reconsume_times, result.min_offset, result.max_offset
+            )
+            for stored in result.messages
         ]
         if messages:
             self._rates.pulled(queue.topic, len(messages), held.pulled_s - asked_s, held.pulled_s)

@@ -19,7 +19,7 @@ from mqproof.impl.client.consuming.consume_rates import ConsumeRates
 from mqproof.impl.client.consuming.consumer_events import ConsumerEvents
 from mqproof.impl.client.consuming.group_requests import GroupRequests
 from mqproof.impl.client.consuming.lifecycle import Lifecycle
-from mqproof.impl.client.consuming.offset_store import BrokerOffsets, Offsets
+from mqproof.impl.client.consuming.offset_store import BrokerOffsets, Offsets, OffsetStore
 from mqproof.impl.client.consuming.process_queue import ProcessQueue
 from mqproof.impl.client.consuming.pull_consumer import topic_queues
 from mqproof.impl.client.consuming.rebalance import Rebalancer
@@ -51,6 +51,8 @@ class LitePullConfig:
     """How the queues are divided among the members. All members must use the same strategy."""
     limits: PullLimits = field(default_factory=lambda: PullLimits(hold_ms=20_000, span_max=None))
     """The limits of pulling ahead."""
+    offset_store: OffsetStore | None = None
+    """Where the offsets are stored instead of at the brokers."""
     auto_commit: bool = True
     """Whether to store the offsets periodically. They cover the messages before those of the last poll."""
     commit_interval_ms: int = 5000
@@ -86,7 +88,7 @@ class LitePullConsumer:
         self._life = Lifecycle(f"the lite pull consumer of group {group}")
         self._events = ConsumerEvents(events, group, session.client_id)
         self._calls = GroupRequests(session, group)
-        self._offsets = Offsets(BrokerOffsets(self._calls, self._events))
+        self._offsets = Offsets(self._config.offset_store or BrokerOffsets(self._calls, self._events))
         self._subscriptions = Subscriptions(session.runtime.clock)
         self._rates = ConsumeRates()
         self._queues = AssignedQueues(

@@ -6,7 +6,7 @@ See docs/reference/protocol/groups.md, "Push consumers".
 import asyncio
 import logging
 import re
-from collections.abc import Collection, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import TracebackType
@@ -25,7 +25,7 @@ from mqproof.impl.client.consuming.lifecycle import Lifecycle
 from mqproof.impl.client.consuming.listener import SafeListener
 from mqproof.impl.client.consuming.listener_threads import ListenerThreads
 from mqproof.impl.client.consuming.locks import RENEWAL_S, QueueLocks
-from mqproof.impl.client.consuming.offset_store import BrokerOffsets, FileOffsets, Offsets
+from mqproof.impl.client.consuming.offset_store import BrokerOffsets, FileOffsets, Offsets, OffsetStore
 from mqproof.impl.client.consuming.orderly import OrderlyConsumption
 from mqproof.impl.client.consuming.process_queue import ProcessQueue
 from mqproof.impl.client.consuming.rebalance import Rebalancer
@@ -99,7 +99,14 @@ class PushConsumerConfig:
     Orderly consumers ignore it.
     """
     offsets_directory: str | None = None
-    """The directory in which a broadcast consumer keeps its offsets. Required for broadcast."""
+    """The directory in which a broadcast consumer keeps its offsets.
+
+    Required for broadcast, unless there is an `offset_store`.
+    """
+    offset_store: OffsetStore | None = None
+    """Where the offsets are stored instead of at the brokers, or in `offsets_directory`."""
+    queue_listener: Callable[[str, Sequence[MessageQueue]], None] | None = None
+    """Called with a topic and the queues that the member reads of it, after a change."""
     persist_interval_ms: int = 5000
     """The pause between two writes of the offsets."""
     stop_timeout_ms: int = 5000
@@ -152,6 +159,7 @@ class PushConsumer:
         self._listening = SafeListener(listener, self._threads.run, self._rates)
         self._leaving: dict[MessageQueue, asyncio.Task[None]] = {}
         self._tasks: list[asyncio.Task[None]] = []
+        self._concurrency = config.concurrency
         self._life = Lifecycle(f"the push consumer of group {group}")
 
     async def __aenter__(self) -> Self:
@@ -220,10 +228,42 @@ class PushConsumer:
         )
         strategy = config.strategy if self._is_cluster else None
         self._rebalancer = Rebalancer(
-            self._session, self._calls, self, self._events, self._subscriptions.topics, strategy
+            self._session,
+            self._calls,
+            self,
+            self._events,
+            self._subscriptions.topics,
+            strategy,
+            self._queues_changed,
         )
         await self._announce()
         self._tasks = [asyncio.create_task(each) for each in self._background()]
+
+    def queues(self) -> list[MessageQueue]:
+        """Return the queues that this member reads now, sorted, without the group's retry topic."""
+        self._life.require_started()
+        return sorted(each for each in self._queues.queues() if not each.topic.startswith(RETRY_PREFIX))
+
+    def suspend(self) -> None:
+        """Pull no more messages until `resume`. Messages that were pulled before are still consumed.
+
+        The member stays in its group and keeps its queues.
+        """
+        self._life.require_started()
+        self._queues.suspend()
+
+    def resume(self) -> None:
+        """Pull messages again."""
+        self._life.require_started()
+        self._queues.resume()
+
+    async def set_concurrency(self, concurrency: int) -> None:
+        """Change the maximum number of concurrent calls of the listener. Calls in progress are completed."""
+        require_whole("concurrency", concurrency, 1)
+        self._life.require_started()
+        self._threads.resize(concurrency)
+        await self._consumption.resize(concurrency)
+        self._concurrency = concurrency
 
     async def stop(self) -> None:
         """Wait for the listeners, store the offsets, and leave the group. Does nothing at a second call.
@@ -299,7 +339,7 @@ class PushConsumer:
             **self._session.properties("CONSUME_PASSIVELY"),
             "PROP_CONSUMEORDERLY": as_text(config.orderly),
             "PROP_CONSUMER_START_TIMESTAMP": str(self._started_ms),
-            "PROP_THREADPOOL_CORE_SIZE": str(config.concurrency),
+            "PROP_THREADPOOL_CORE_SIZE": str(self._concurrency),
             "consumeMessageBatchMaxSize": str(config.batch_max),
             "messageModel": config.message_model,
             "pullBatchSize": str(config.limits.batch),
@@ -345,11 +385,21 @@ class PushConsumer:
             work.append(repeat(self._renew_locks, RENEWAL_S, _FIRST_RENEWAL_S))
         return work
 
-    def _offset_store(self) -> BrokerOffsets | FileOffsets:
+    def _queues_changed(self, topic: str) -> None:
+        listener = self._config.queue_listener
+        if listener is not None and not topic.startswith(RETRY_PREFIX):
+            try:
+                listener(topic, [queue for queue in self.queues() if queue.topic == topic])
+            except Exception as error:  # an error of the application must not end its consumer
+                _log.error("the queue listener failed on %s", topic, exc_info=error)
+
+    def _offset_store(self) -> OffsetStore:
+        if self._config.offset_store is not None:
+            return self._config.offset_store
         if self._is_cluster:
             return BrokerOffsets(self._calls, self._events)
         if self._config.offsets_directory is None:
-            raise ValueError("a broadcast consumer needs an offsets_directory")
+            raise ValueError("a broadcast consumer needs an offsets_directory or an offset_store")
         directory, client_id = self._config.offsets_directory, self._session.client_id
         return FileOffsets(directory, client_id, self._group, self._session.runtime)
 

@@ -55,14 +55,19 @@ class Rebalancer:
         events: ConsumerEvents,
         topics: Callable[[], Iterable[str]],
         strategy: Strategy | None,
+        on_change: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Create a rebalancer. Without a strategy the owner reads every queue (broadcast)."""
+        """Create a rebalancer. Without a strategy the owner reads every queue (broadcast).
+
+        `on_change` is called with a topic after the owner gained or lost queues of it.
+        """
         self._session = session
         self._calls = calls
         self._owner = owner
         self._events = events
         self._topics = topics
         self._strategy = strategy
+        self._on_change = on_change
         self._wake = asyncio.Event()
 
     def soon(self) -> None:
@@ -117,6 +122,7 @@ class Rebalancer:
         gained = await asyncio.gather(*map(self._owner.gain, new))
         if had - assigned or any(gained):
             self._events.rebalanced(topic, sum(queue.topic == topic for queue in self._owner.owned()))
+            self._on_change(topic)
         return all(gained)
 
     async def _queues_of_member(self, topic: str) -> set[MessageQueue]:

@@ -80,17 +80,27 @@ def test_the_certificate_of_the_page_works_for_testing_tls(
             assert isinstance(plain.send(new_message("T", b"x")), Refused)
 
 
-def test_the_examples_of_the_page_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_examples_of_the_page_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     examples = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(examples) == 11
+    assert len(examples) == 15
     printed = []
     with cluster(tmp_path / "store") as namesrv:
         names = {"NAMESRV": namesrv, "SECONDS": 1, "__name__": "page"}
         for example in examples:
             exec(compile(example, str(PAGE), "exec"), names)
             printed.append(capsys.readouterr().out)
-    send, raising, many, ways, push, orderly, filtered, poll, iterated, acknowledged, blocking = printed
+    send, raising, many, ways, push, orderly, filtered, poll, iterated, acknowledged, *others, blocking = (
+        printed
+    )
     assert "stored at offset 0" in send
+    copies, newest, settings, hooks = others
+    assert sum(int(line.split()[0]) for line in copies.splitlines()) >= 100
+    assert newest == ""
+    assert settings.endswith("@billing\n")
+    assert re.search(r"^SEND_MESSAGE_V2 127\.0\.0\.1:\d+ SUCCESS \d\.\d s$", hooks, re.MULTILINE)
     assert raising.startswith("stored at offset ")
     assert iterated.startswith("b'")
     assert acknowledged.startswith("b'")

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -1032,3 +1032,128 @@ def test_an_expression_that_the_broker_refuses_is_an_error_of_subscribe_and_of_s
             await late.subscribe("T", "price > 5")
 
     play(scenario)
+
+
+# Control while it runs.
+
+
+def test_a_suspended_consumer_keeps_its_queues_and_receives_later_messages_after_resume() -> None:
+    async def scenario(world: World) -> tuple[list[bytes], list[MessageQueue], list[bytes]]:
+        await make_topic(world)
+        ear = Ear()
+        config = PushConsumerConfig(limits=PullLimits(hold_ms=500))
+        async with member(world, "c1", ear, config) as consumer:
+            await send(world, numbers(0, 4))
+            await asyncio.sleep(1)
+            consumer.suspend()
+            await asyncio.sleep(1)  # the pulls in progress end
+            await send(world, numbers(4, 8))
+            await asyncio.sleep(30)
+            suspended, queues = ear.bodies(), consumer.queues()
+            consumer.resume()
+            await asyncio.sleep(2)
+            return suspended, queues, ear.bodies()
+
+    suspended, queues, resumed = play(scenario)
+    assert sorted(suspended) == numbers(0, 4)
+    assert queues == [MessageQueue("T", "broker-a", queue_id) for queue_id in range(4)]
+    assert sorted(resumed) == numbers(0, 8)
+
+
+def test_the_queue_listener_learns_the_queues_that_the_member_reads() -> None:
+    async def scenario(world: World) -> list[tuple[str, int]]:
+        await make_topic(world)
+        seen: list[tuple[str, int]] = []
+
+        def changed(topic: str, queues: Sequence[MessageQueue]) -> None:
+            seen.append((topic, len(queues)))
+            raise RuntimeError("injected")
+
+        config = PushConsumerConfig(queue_listener=changed)
+        async with member(world, "c1", Ear(), config):
+            async with member(world, "c2", Ear()):
+                await asyncio.sleep(3)
+            await asyncio.sleep(3)
+        return seen
+
+    assert play(scenario) == [("T", 4), ("T", 2), ("T", 4)]
+
+
+@pytest.mark.parametrize("orderly", [False, True])
+def test_the_concurrency_can_change_while_the_consumer_runs(orderly: bool) -> None:
+    async def scenario(world: World) -> list[int]:
+        await make_topic(world)
+        ear = Ear()
+        ear.takes_s = 1.0
+        most = []
+        config = PushConsumerConfig(concurrency=2, orderly=orderly)
+        async with member(world, "c1", ear, config) as consumer:
+            for concurrency in (2, 4, 1):
+                await consumer.set_concurrency(concurrency)
+                await asyncio.sleep(3)
+                ear.busy_most = 0
+                await send(world, numbers(0, 8))
+                await asyncio.sleep(12)
+                most.append(ear.busy_most)
+            assert consumer.running_info().properties["PROP_THREADPOOL_CORE_SIZE"] == "1"
+            with pytest.raises(ValueError, match="concurrency is 0"):
+                await consumer.set_concurrency(0)
+        assert len(ear.heard) == 24
+        return most
+
+    assert play(scenario) == [2, 4, 1]
+
+
+def test_a_message_has_the_offsets_of_its_queue_so_that_a_backlog_can_be_skipped() -> None:
+    async def scenario(world: World) -> list[bytes]:
+        queue = MessageQueue("T", "broker-a", 0)
+        for body in numbers(0, 10):
+            await world.producer.send(Message("T", body), queue)
+        consumed = []
+
+        async def listener(messages: Sequence[ReceivedMessage]) -> None:
+            for message in messages:
+                assert message.min_offset == 0
+                if message.max_offset - message.queue_offset <= 3:
+                    consumed.append(message.body)
+
+        async with member(world, "c1", listener):
+            await asyncio.sleep(1)
+        return consumed
+
+    assert sorted(play(scenario)) == numbers(7, 10)
+
+
+class MemoryOffsets:
+    """An application's own offset store."""
+
+    def __init__(self) -> None:
+        self.table: dict[MessageQueue, int] = {}
+
+    async def load(self, queue: MessageQueue) -> int | None:
+        return self.table.get(queue)
+
+    async def save(self, offsets: Mapping[MessageQueue, int], *, reset: bool = False) -> None:  # noqa: ARG002  # an OffsetStore's signature
+        self.table.update(offsets)
+
+    async def release(self, queue: MessageQueue, offset: int) -> None:
+        self.table[queue] = offset
+
+
+def test_the_offsets_are_in_the_store_of_the_application() -> None:
+    async def scenario(world: World) -> tuple[list[bytes], dict[int, int | None], dict[str, int]]:
+        await make_topic(world)
+        store = MemoryOffsets()
+        ear = Ear()
+        config = PushConsumerConfig(offset_store=store)
+        for start in (0, 8):
+            async with member(world, f"c{start}", ear, config):
+                await send(world, numbers(start, start + 8))
+                await asyncio.sleep(2)
+        topic_offsets = {str(queue): offset for queue, offset in store.table.items() if queue.topic == "T"}
+        return ear.bodies(), await committed(world), topic_offsets
+
+    bodies, at_broker, stored = play(scenario)
+    assert sorted(bodies) == sorted(numbers(0, 16))
+    assert set(at_broker.values()) == {0}  # what a broker says of a queue without a committed offset
+    assert stored == {f"T@broker-a:{queue_id}": 4 for queue_id in range(4)}
