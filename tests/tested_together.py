@@ -26,6 +26,7 @@ TESTED_TOGETHER: Final[dict[str, tuple[str, ...]]] = {
     "conformance/adapters/apache": (
         "tests/conformance/adapters/apache/test_tap.py",
         "tests/interop/test_replication.py",
+        "tests/interop/test_filters.py",
         _DRAWN,
     ),
     "conformance/adapters/brokers": (_DRAWN,),
