@@ -24,8 +24,7 @@ async def main(namesrv: str) -> None:
     complete = asyncio.Event()
 
     async def listener(messages: Sequence[ReceivedMessage]) -> None:
-        for message in messages:
-            received.append(f"{message.body.decode()} for {message.properties['price']}")
+        received.extend(f"{each.body.decode()} for {each.properties['price']}" for each in messages)
         if len(received) == 2:
             complete.set()
 

@@ -21,7 +21,7 @@ Each one multiplies the states that the oracle keeps.
 
 _TAGS: Final = ("A", "Aa", "BB", "")
 """The tags that messages may have; Aa and BB have the same hash."""
-_EXPRESSIONS: Final = ("*", "A", "Aa", "A || BB", "nobody")
+_EXPRESSIONS: Final = ("*", "A", "Aa", "A || BB", "absent")
 
 _SQL_EXPRESSIONS: Final = ("sql:TAGS = 'Aa'", "sql:NOT (TAGS = 'A')", "sql:TAGS IS NULL OR TAGS > 1")
 """A message without a tag is unknown to the second one. The third one is an error for messages with a tag."""
