@@ -32,6 +32,10 @@ READING = [
     "admin clusterList -n 127.0.0.1:1 --tls {file}",
 ]
 WRONG = [
+    "consume --namesrv 127.0.0.1:1 --topic T --group G --tags a=1",
+    "consume --namesrv 127.0.0.1:1 --topic T --group G --sql a>",
+    "consume --namesrv 127.0.0.1:1 --topic T --group G --tags a --sql a>1",
+    "admin printMsg -n 127.0.0.1:1 -t T -s a=1",
     "check Nope",
     "check --profile huge",
     "check --only Nope",

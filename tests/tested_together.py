@@ -27,7 +27,7 @@ WHY_TOGETHER: Final[dict[str, dict[str, tuple[str, ...]]]] = {
     "Adapters, faults and hosts only pass calls on; the suites that drive them show their defects.": {
         "conformance/adapters": ("conformance/adapters/test_checklist",),
         "conformance/adapters/apache": (
-            *("conformance/adapters/apache/test_tap", "interop/test_replication"),
+            *("conformance/adapters/apache/test_tap", "interop/test_replication", "interop/test_filters"),
             _DRAWN,
         ),
         "conformance/adapters/brokers": (_DRAWN,),

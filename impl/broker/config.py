@@ -101,6 +101,8 @@ class BrokerConfig:
     """The part of the machine's memory that is assumed to hold the end of the log."""
     slave_readable: bool = False
     """Whether consumers are directed to a slave for old messages."""
+    property_filter: bool = False
+    """Whether consumers may select messages by SQL92 expressions over their properties."""
     client_expiry_ms: int = 120_000
     """A client that stays silent for longer is removed."""
     store: StoreConfig = field(default_factory=StoreConfig)
@@ -218,6 +220,7 @@ OPTIONS: Final = {
     "aclFile": Option("acl_path", str),
     "sendThreadPoolQueueCapacity": Option("sends_max", number(1, _INT_MAX)),
     "osPageCacheBusyTimeOutMills": Option("busy_ms", _MS),
+    "enablePropertyFilter": Option("property_filter", boolean),
     "longPollingEnable": Option("long_polling", boolean),
     "shortPollingTimeMills": Option("short_polling_ms", _MS),
 }
@@ -238,6 +241,7 @@ RUNNING_KEYS: Final = frozenset(
         "maxTransferBytesOnMessageInDisk",
         "accessMessageInMemoryMaxRatio",
         "slaveReadEnable",
+        "enablePropertyFilter",
         "maxMessageSize",
         "syncFlushTimeout",
         "deleteWhen",

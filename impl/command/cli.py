@@ -42,6 +42,7 @@ from mqproof.impl.command.options import (
     ShardingKey,
     Share,
     Size,
+    Sql,
     Store,
     SummaryFile,
     Tag,
@@ -57,6 +58,7 @@ from mqproof.impl.terminal.output import write_json
 from mqproof.impl.terminal.running import run_command
 
 if TYPE_CHECKING:  # imported late: a server loads no client, and a client no server
+    from mqproof.impl.client.message_selector import MessageSelector
     from mqproof.impl.command.consuming import Begin
     from mqproof.impl.command.sending import SendSummary
 
@@ -268,6 +270,7 @@ def consume(
     follow: Follow = False,
     idle_ms: IdleMs = None,
     tags: Tags = "*",
+    sql: Sql = None,
     as_json: AsJson = False,
     events: Events = None,
     tls: TlsFile = None,
@@ -301,18 +304,15 @@ def consume(
         begin_ms=int(from_time.timestamp() * 1000) if from_time else 0,
         follow=follow,
         idle_ms_max=idle_ms,
-        tags=tags,
+        tags=_selector(tags, sql),
         as_json=as_json,
         show=print,
         credentials=inputs.read_account("consume", account),
     )
     if orderly and not share:
         fail("consume", "--orderly needs --share")
-    work = (
-        (consuming.consume_assigned_in_order if orderly else consuming.consume_assigned)
-        if share
-        else consuming.consume
-    )
+    shared = consuming.consume_assigned_in_order if orderly else consuming.consume_assigned
+    work = shared if share else consuming.consume
     runtime, log = inputs.new_runtime("consume", tls), inputs.client_event_log("consume", events)
     run_command("consume", work(job, runtime, log))
 
@@ -340,6 +340,18 @@ def _body(body: str | None, size: int | None) -> bytes:
     if (body is None) == (size is None):
         fail("send", "give either --body TEXT or --size BYTES")
     return body.encode() if body is not None else b"m" * (size or 0)
+
+
+def _selector(tags: str, sql: str | None) -> "MessageSelector":
+    from mqproof.impl.client.message_selector import MessageSelector
+
+    if sql is not None and tags != "*":
+        fail("consume", "--tags and --sql cannot be used together")
+    try:
+        return MessageSelector.tag(tags) if sql is None else MessageSelector.sql(sql)
+    except ValueError as error:
+        text = str(error).replace("MessageSelector.sql(...)", "--sql")
+        fail("consume", text)
 
 
 def _message_properties(

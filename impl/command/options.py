@@ -92,6 +92,13 @@ SummaryFile = Annotated[
 # What `consume` consumes, and where it begins.
 ConsumerGroup = Annotated[str, typer.Option(help="The consumer group whose offsets are used.")]
 Tags = Annotated[str, typer.Option(help="`TagA || TagB`; * selects all messages.")]
+Sql = Annotated[
+    str | None,
+    typer.Option(
+        metavar="EXPRESSION",
+        help="Select by the properties of messages, such as `price > 10`. The broker must allow it.",
+    ),
+]
 FromMin = Annotated[bool, typer.Option("--from-min", help="Start at the first message of each queue.")]
 FromMax = Annotated[bool, typer.Option("--from-max", help="Start after the last message of each queue.")]
 FromTime = Annotated[

@@ -80,6 +80,7 @@ _SETUP: Final = Setup(
     queues=CONFIG.default_topic_queues,
     store=CONFIG.store,
     queue_lock_ms=LOCK_LEASE_MS,
+    property_filter=True,
 )
 
 
