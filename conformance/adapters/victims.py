@@ -9,7 +9,7 @@ from typing import Final
 from mqproof.conformance.engine.targets import IMPL, REMOTING, TargetError, UnknownTargetError
 from mqproof.conformance.hostile.suite import Victim
 from mqproof.conformance.hosts.processes import Cluster, ClusterError, cluster
-from mqproof.conformance.wire.talk import Address
+from mqproof.conformance.wire.server_connection import Address
 
 EXPECTED: Final = "remoting://HOST:PORT of a broker, or impl"
 

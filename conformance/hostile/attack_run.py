@@ -17,7 +17,7 @@ from mqproof.conformance.hostile.attacks import (
     send_fields,
 )
 from mqproof.conformance.wire.frames import Frame, MalformedError, encode
-from mqproof.conformance.wire.talk import (
+from mqproof.conformance.wire.server_connection import (
     Address,
     ClosedError,
     Connection,

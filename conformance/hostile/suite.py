@@ -11,7 +11,7 @@ from mqproof.conformance.engine.targets import TargetError
 from mqproof.conformance.hostile import attack_run
 from mqproof.conformance.hostile.attack_run import Judged, Memory
 from mqproof.conformance.hostile.attacks import ATTACKS, Attack
-from mqproof.conformance.wire.talk import Address, UnreachableError
+from mqproof.conformance.wire.server_connection import Address, UnreachableError
 from mqproof.report.model import Result, Verdict, Witness
 
 LAYER: Final = "hostile"

@@ -15,6 +15,7 @@ from mqproof.impl.client.consuming.concurrent import ConcurrentConsumption
 from mqproof.impl.client.consuming.offset_store import Offsets
 from mqproof.impl.client.consuming.orderly import OrderlyConsumption
 from mqproof.impl.client.consuming.process_queue import ProcessQueue
+from mqproof.impl.client.message_selector import MessageSelector
 from mqproof.impl.client.model import ClientError, MessageQueue, ReceivedMessage
 from mqproof.impl.remoting.message import Message, StoredMessage
 
@@ -57,9 +58,9 @@ async def _everything(rebalancer: Any, topic: str) -> set[MessageQueue]:
     return set(subscribe_queues(topic, route))
 
 
-def _some_of_the_wanted(expression: str) -> Callable[[StoredMessage], bool]:
-    is_wanted = _filter(expression)
-    if expression == "*":
+def _some_of_the_wanted(selector: MessageSelector) -> Callable[[StoredMessage], bool]:
+    is_wanted = _filter(selector)
+    if selector.expression == "*":
         return is_wanted
     return lambda stored: bool(is_wanted(stored) and stored.queue_offset % _DROPPED)
 

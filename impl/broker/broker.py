@@ -20,13 +20,14 @@ from mqproof.impl.broker.registration import Registrar
 from mqproof.impl.broker.replicas import Replicas, SlaveTables
 from mqproof.impl.broker.services import Processor, Services, loop_ms
 from mqproof.impl.broker.state.clients import ClientTable
+from mqproof.impl.broker.state.consumer_filters import ConsumerFilterTable
 from mqproof.impl.broker.state.offsets import OffsetTable
 from mqproof.impl.broker.state.pull_progress import PullProgress
 from mqproof.impl.broker.state.queue_locks import QueueLockTable
 from mqproof.impl.broker.state.rolling_counts import ROLL_S
 from mqproof.impl.broker.state.statistics import Statistics
 from mqproof.impl.broker.state.subscription_groups import SubscriptionGroupTable
-from mqproof.impl.broker.state.topics import NOT_FOR_CLIENTS, TopicTable, built_in
+from mqproof.impl.broker.state.topics import TopicTable, built_in
 from mqproof.impl.dledger.ledger_store import LedgerStore
 from mqproof.impl.remoting import account_file
 from mqproof.impl.remoting.address_server import FETCH_INTERVAL_S
@@ -42,6 +43,7 @@ from mqproof.impl.remoting.request_handler import handler
 from mqproof.impl.remoting.requests import BODIES_USED, limiting
 from mqproof.impl.remoting.server import RemotingServer
 from mqproof.impl.remoting.signing import Credentials
+from mqproof.impl.remoting.topic_names import NOT_FOR_CLIENTS
 from mqproof.impl.replication.metadata import MetadataSync
 from mqproof.impl.runtime.clock import now_ms as wall_ms
 from mqproof.impl.runtime.config_file import ConfigFile
@@ -73,6 +75,7 @@ class _Tables:
     groups: SubscriptionGroupTable
     offsets: OffsetTable
     delays: DelayedDelivery
+    filters: ConsumerFilterTable
 
 
 class Broker:
@@ -172,6 +175,7 @@ class Broker:
             delays=DelayedDelivery(
                 f"{folder}/delayOffset.json", self.store, self._holds, runtime, self._events
             ),
+            filters=ConsumerFilterTable(f"{folder}/consumerFilter.json", runtime),
         )
         tables.topics.load(
             built_in(
@@ -184,6 +188,7 @@ class Broker:
         tables.groups.load()
         tables.offsets.load()
         tables.delays.load()
+        tables.filters.load(wall_ms(runtime.clock))
         if config.replication.is_slave or self._group_store is not None:
             tables.offsets.follow()
         else:
@@ -208,6 +213,7 @@ class Broker:
             topics=tables.topics,
             groups=tables.groups,
             offsets=tables.offsets,
+            filters=tables.filters,
             pull_progress=PullProgress(config.offset_pairs_max),
             clients=self._clients,
             locks=QueueLockTable(config.queue_lock_ms),
@@ -342,7 +348,7 @@ class Broker:
         self._holds.drop(channel)
         changed = self._clients.channel_closed(channel)
         if self.services is not None:
-            groups.notify(self.services, changed)
+            groups.members_left(self.services, changed)
 
     async def _drop_silent_clients(self) -> None:
         assert self.services is not None
@@ -350,6 +356,7 @@ class Broker:
         before_ms = loop_ms() - self.services.config.client_expiry_ms
         for channel in self._clients.silent_since(before_ms):
             channel.close()
+        await self.services.filters.drop_expired(wall_ms(self._runtime.clock))
 
     async def _sample(self) -> None:
         assert self.services is not None
@@ -367,8 +374,9 @@ class Broker:
         try:
             await self.services.offsets.persist()
             await self.services.groups.persist()
+            await self.services.filters.persist()
         except OSError as error:
-            _log.error("consumer offsets or groups cannot be written to disk: %s", error)
+            _log.error("consumer offsets, groups or filters cannot be written to disk: %s", error)
 
     async def _persist_delays(self) -> None:
         assert self.services is not None

@@ -108,6 +108,8 @@ class BrokerConfig:
     """The part of the machine's memory that is assumed to hold the end of the log."""
     slave_readable: bool = False
     """Whether consumers are directed to a slave for old messages."""
+    property_filter: bool = False
+    """Whether consumers may select messages by SQL92 expressions over their properties."""
     client_expiry_ms: int = 120_000
     """A client that stays silent for longer is removed."""
     store: StoreConfig = field(default_factory=StoreConfig)
@@ -228,6 +230,7 @@ OPTIONS: Final = {
     "pullThreadPoolQueueCapacity": Option("holds_max", number(1, 10_000_000)),
     "addressSharePercent": Option("address_percent", number(1, 100)),
     "connectionSharePercent": Option("connection_percent", number(1, 100)),
+    "enablePropertyFilter": Option("property_filter", boolean),
     "longPollingEnable": Option("long_polling", boolean),
     "shortPollingTimeMills": Option("short_polling_ms", _MS),
 }
@@ -248,6 +251,7 @@ RUNNING_KEYS: Final = frozenset(
         "maxTransferBytesOnMessageInDisk",
         "accessMessageInMemoryMaxRatio",
         "slaveReadEnable",
+        "enablePropertyFilter",
         "maxMessageSize",
         "syncFlushTimeout",
         "deleteWhen",

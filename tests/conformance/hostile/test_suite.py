@@ -20,7 +20,7 @@ from mqproof.conformance.hostile.attacks import ATTACKS, Attack, Expected, Names
 from mqproof.conformance.hostile.suite import Victim
 from mqproof.conformance.hostile.suite import run as run_suite
 from mqproof.conformance.wire.frames import RESPONSE, Frame, MalformedError, encode, take
-from mqproof.conformance.wire.talk import Address, UnreachableError
+from mqproof.conformance.wire.server_connection import Address, UnreachableError
 from mqproof.report.model import Exit, Verdict
 
 QUICK_S = 0.5

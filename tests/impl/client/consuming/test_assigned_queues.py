@@ -12,6 +12,7 @@ from mqproof.impl.client.consuming.consume_rates import ConsumeRates
 from mqproof.impl.client.consuming.group_requests import GroupRequests
 from mqproof.impl.client.consuming.offset_store import Offsets
 from mqproof.impl.client.consuming.process_queue import ProcessQueue
+from mqproof.impl.client.message_selector import MessageSelector
 from mqproof.impl.client.model import ClientError, MessageQueue, PullResult, ReceivedMessage, RefusalError
 from mqproof.impl.remoting.codes import ResponseCode
 from mqproof.impl.remoting.message import Message, StoredMessage
@@ -44,7 +45,7 @@ class ScriptedCalls(GroupRequests):
         offset: int,
         *,
         max_count: int = 32,
-        tags: str = "*",
+        tags: str | MessageSelector = "*",
         hold_ms: int = 0,
         room: Callable[[], int] | None = None,
     ) -> PullResult:
