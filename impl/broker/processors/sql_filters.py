@@ -30,15 +30,14 @@ def require_filter_type(expression_type: str | None) -> bool:
 
 
 def require_filter(services: Services, expression: str | None) -> Filter:
-    """Return the compiled expression; refuse one that is invalid, and any while they are not allowed."""
-    try:
-        found = compiled(expression or "")
-    except ExpressionError as error:
-        raise RefusedError(ResponseCode.SUBSCRIPTION_PARSE_FAILED, f"SQL92 expression: {error}") from None
+    """Return the compiled expression; refuse any while they are not allowed, and one that is invalid."""
     if not services.config.property_filter:
         remark = "the broker does not filter by SQL92: its enablePropertyFilter is false"
         raise RefusedError(ResponseCode.SYSTEM_ERROR, remark)
-    return found
+    try:
+        return compiled(expression or "")
+    except ExpressionError as error:
+        raise RefusedError(ResponseCode.SUBSCRIPTION_PARSE_FAILED, f"SQL92 expression: {error}") from None
 
 
 def registered_expression(services: Services, header: PullRequest) -> str:

@@ -20,6 +20,7 @@ from mqproof.impl.runtime.network import Address, Network
 _log = logging.getLogger(__name__)
 
 _TIMEOUT_S: Final = 3.0
+_WARNING_DELAY_S: Final = 0.5
 _WARNING_INTERVAL_S: Final = 60.0
 
 
@@ -36,6 +37,8 @@ class NameServerChoice:
         self._addresses: list[Address] = []
         self._current = 0
         self._has_answered = False
+        self._failed_s: float | None = None
+        """The loop time of the first failure since a name server last responded; None while one responds."""
         self._warned_s: float | None = None
         """The loop time of the last warning that no name server responds; None while one responds."""
         if not isinstance(name_servers, AddressServer):
@@ -100,7 +103,7 @@ class NameServerChoice:
         except RemotingError as error:
             self._warn(error)
             raise
-        self._warned_s = None
+        self._failed_s = self._warned_s = None
         return answer
 
     async def _first_answer(
@@ -124,8 +127,15 @@ class NameServerChoice:
         raise failure
 
     def _warn(self, error: RemotingError) -> None:
-        """Log that no name server responds: at the first failure, and then at most once a minute."""
+        """Log that no name server responds: when it lasts, and then at most once a minute.
+
+        The first failure is not logged. The caller receives its error, and a command prints it.
+        """
         now_s = asyncio.get_running_loop().time()
+        if self._failed_s is None:
+            self._failed_s = now_s
+        if now_s - self._failed_s < _WARNING_DELAY_S:
+            return
         if self._warned_s is None or now_s - self._warned_s >= _WARNING_INTERVAL_S:
             self._warned_s = now_s
             tried = ";".join(map(str, self._addresses)) or "none known"

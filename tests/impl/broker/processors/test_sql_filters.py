@@ -53,7 +53,7 @@ def test_a_pull_returns_the_messages_that_the_expression_selects_and_moves_over_
     ("changes", "code", "remark"),
     [
         (SQL, ResponseCode.SYSTEM_ERROR, "its enablePropertyFilter is false"),
-        ({**SQL, "subscription": "price >"}, ResponseCode.SUBSCRIPTION_PARSE_FAILED, "the end at position 8"),
+        ({**SQL, "subscription": "price >"}, ResponseCode.SYSTEM_ERROR, "its enablePropertyFilter is false"),
         (
             {**SQL, "expressionType": "XPATH"},
             ResponseCode.SYSTEM_ERROR,
