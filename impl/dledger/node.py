@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, Protocol
 
 from mqproof.impl.dledger import events as member_events
 from mqproof.impl.dledger import wire
-from mqproof.impl.dledger.changes import Ballot, Change, Committed, Lacks, SteppedDown
+from mqproof.impl.dledger.changes import Ballot, Change, Committed, Lacks, Refused, SteppedDown
 from mqproof.impl.dledger.codes import RequestCode, ResponseCode
 from mqproof.impl.dledger.config import GroupConfig
 from mqproof.impl.dledger.ledger import Ledger, LedgerConfig
@@ -49,6 +49,7 @@ from mqproof.impl.store.errors import StoreError
 _log = logging.getLogger(__name__)
 
 _RPC_S: Final = 3.0
+_REPORT_MS: Final = 60_000.0
 _GROUP_REQUESTS: Final = (
     RequestCode.VOTE,
     RequestCode.HEART_BEAT,
@@ -156,6 +157,8 @@ class Node:
         self._tasks: set[asyncio.Task[None]] = set()
         self._transfers: set[asyncio.Future[ResponseCode]] = set()
         """Futures that wait for the result of a leadership transfer."""
+        self._silent_until_ms: dict[str, float] = {}
+        """Until when refusals of each peer are not logged again. The peers are members, so they are few."""
         self._is_flushing = False
         self._is_stepping = False
         self._taken: list[Entry] | None = None
@@ -390,6 +393,8 @@ class Node:
             self._acknowledge(change.index)
         elif isinstance(change, SteppedDown):
             self._fail_waiting(ResponseCode.TERM_CHANGED)
+        elif isinstance(change, Refused):
+            self._report_refusal(change)
         elif isinstance(change, Lacks):
             _log.error(
                 "%s of %s lacks entries that were deleted here, the ledger begins with %d:"
@@ -397,6 +402,19 @@ class Node:
                 change.member,
                 self.config.group,
                 change.begin,
+            )
+
+    def _report_refusal(self, refused: Refused) -> None:
+        """Log a refusal, at most once in a minute for each peer."""
+        now_ms = self._now_ms()
+        if now_ms >= self._silent_until_ms.get(refused.peer, 0.0):
+            self._silent_until_ms[refused.peer] = now_ms + _REPORT_MS
+            _log.warning(
+                "%s of %s refused %s (from %s)",
+                self.config.self_id,
+                self.config.group,
+                refused.why,
+                refused.peer,
             )
 
     def _acknowledge(self, commit: int) -> None:
