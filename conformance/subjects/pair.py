@@ -67,7 +67,8 @@ class Pair(Cluster):
 
     async def followed(self) -> None:
         """Wait until the slave follows and has every record."""
-        assert await self.until(self.has_caught_up), "the slave did not follow"
+        has_followed = await self.until(self.has_caught_up)
+        assert has_followed, "the slave did not follow"
 
     async def send(self, name: str, *, wait: bool = True) -> str:
         """Send one message with that name; return its status, `unknown`, or the refusal."""

@@ -163,7 +163,10 @@ class Ledger:
         for index in range(end + 1, self._end_index + 1):
             self._forget_recent(index)
         if end < self.begin_index:
-            assert end == NO_INDEX, f"cut after {end}, the ledger begins with {self.begin_index}"
+            if end != NO_INDEX:
+                raise StoreError(
+                    f"{self._data.directory}: cut after {end}, it begins with {self.begin_index}"
+                )
             self._end_pos = 0
         else:
             pos, size, *_ = self._unit(end)
@@ -179,9 +182,8 @@ class Ledger:
         """Return the entry. Raises StoreError when the disk does not return it as it was written."""
         if (entry := self._recent.get(index)) is not None:
             return entry
-        assert self.begin_index <= index <= self._end_index, (
-            f"entry {index} of {self._begin} to {self._end_index}"
-        )
+        if not self.begin_index <= index <= self._end_index:
+            raise StoreError(f"{self._index.directory}: no entry {index}, {self._begin} to {self._end_index}")
         pos, size, *_ = self._unit(index)
         try:
             return entry_format.decode(self._data.read(pos, size), pos)

@@ -162,6 +162,7 @@ class LedgerStore(Store):
                 log.last_record, log.store_timestamp_ms = stored.commit_offset, stored.store_timestamp_ms
         log.durable_to(ledger.end_pos)
         self._next_index = ledger.index_from(log.end)
+        self.node.member.core.state.known_committed = self._next_index - 1
         _, redispatched = recover_queues(parts, start)
         if self._events is not None:
             attrs = {"abnormal": str(abnormal).lower(), "flush_disk_type": "DLEDGER"}
