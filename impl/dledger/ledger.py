@@ -165,7 +165,7 @@ class Ledger:
         if end < self.begin_index:
             if end != NO_INDEX:
                 raise StoreError(
-                    f"{self._data.directory}: cut after {end}, it begins with {self.begin_index}"
+                    f"{self._data.directory}: cut after {end}, it begins at {self.begin_index}"
                 )
             self._end_pos = 0
         else:
