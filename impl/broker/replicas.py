@@ -45,7 +45,7 @@ class Replicas:
             bytes_max = config.store.message_bytes_max + record.AROUND_BODY_BYTES_MAX
             self.client = SlaveClient(runtime.network, store, replication, bytes_max)
         elif replication.role is not None:
-            self.server = MasterServer(runtime.network, store, replication, events)
+            self.server = MasterServer(runtime.network, store, replication, events, runtime.supervisor)
             store.on_append = self.server.grown
             if replication.slaves_waited_for:
                 store.replicate = self.server.waits.wait

@@ -164,9 +164,7 @@ class Ledger:
             self._forget_recent(index)
         if end < self.begin_index:
             if end != NO_INDEX:
-                raise StoreError(
-                    f"{self._data.directory}: cut after {end}, it begins at {self.begin_index}"
-                )
+                raise StoreError(f"{self._data.directory}: cut after {end}, it begins at {self.begin_index}")
             self._end_pos = 0
         else:
             pos, size, *_ = self._unit(end)

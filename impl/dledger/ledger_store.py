@@ -95,7 +95,9 @@ class LedgerStore(Store):
         self._queue_offsets: dict[QueueKey, int] = {}
         """The next offset of each queue that this leader accepted messages for."""
         self._flushed = asyncio.Event()
-        self._services = BackgroundTasks(config, None, self.flush_queues, self.write_checkpoint, self._clean)
+        self._services = BackgroundTasks(
+            config, None, self.flush_queues, self.write_checkpoint, self._clean, runtime.supervisor
+        )
 
     @property
     def has_all(self) -> bool:
@@ -304,7 +306,8 @@ class LedgerStore(Store):
             self.node.fail(error)
             return
         if self._next_index <= self._committed:
-            asyncio.get_running_loop().call_soon(self._dispatch_committed)
+            go_on = self._runtime.supervisor.guarded("dispatch of the ledger", self._dispatch_committed)
+            asyncio.get_running_loop().call_soon(go_on)
         else:
             self._begin_to_lead()
 

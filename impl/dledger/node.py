@@ -4,8 +4,8 @@ import asyncio
 import logging
 import math
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Final, NamedTuple, Protocol
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from typing import Any, Final, NamedTuple, Protocol
 
 from mqproof.impl.dledger import events as member_events
 from mqproof.impl.dledger import wire
@@ -141,6 +141,7 @@ class Node:
             runtime.network,
             request_handler.handler(processors),  # type: ignore[arg-type]
             connections_max=runtime.connections_max,
+            supervisor=runtime.supervisor,
         )
         self._client = RemotingClient(runtime.network)
         self._inbox: deque[Callable[[float], None]] = deque()
@@ -205,7 +206,7 @@ class Node:
         own = self._addresses[self.config.self_id]
         address = await self._server.start(own.host, own.port)
         self._addresses[self.config.self_id] = address
-        self._spawn(self._run())
+        self._supervise("DLedger member", self._run())
         return address
 
     def know(self, addresses: Mapping[str, Address]) -> None:
@@ -329,6 +330,9 @@ class Node:
                 self._give_up_answers(asyncio.get_running_loop().time())
         except (OSError, StoreError) as error:
             self.fail(error)
+        except Exception as error:
+            self.fail(error)  # it answers no member and no client from now on
+            raise
         finally:
             if self._alarm is not None:
                 self._alarm.cancel()
@@ -374,7 +378,7 @@ class Node:
                 asked.answer.set_result(wire.encode_response(asked.command, response))
         if member.has_unsynced and not self._is_flushing:
             self._is_flushing = True
-            self._spawn(self._flush())
+            self._supervise("flush of the ledger", self._flush())
 
     def _carry_out_all_but_ballots(self) -> None:
         """Carry out the changes of an append, which never changes the term."""
@@ -457,8 +461,13 @@ class Node:
         if self._listener is not None:
             self._listener.failed(str(error))
 
-    def _spawn(self, work: "asyncio._CoroutineLike[None]") -> None:
-        task = asyncio.get_running_loop().create_task(work)
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        self._keep(asyncio.get_running_loop().create_task(work))
+
+    def _supervise(self, name: str, work: Coroutine[Any, Any, None]) -> None:
+        self._keep(self._runtime.supervisor.run(name, work))
+
+    def _keep(self, task: asyncio.Task[None]) -> None:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

@@ -1,7 +1,6 @@
 """The name server: its tables, served over the remoting protocol."""
 
 import asyncio
-from contextlib import suppress
 from functools import partial
 from typing import Final
 
@@ -44,7 +43,9 @@ class NameServer:
             handler(processors),
             connections_max=runtime.connections_max,
             on_closed=self._channel_closed,
+            supervisor=runtime.supervisor,
         )
+        self._supervisor = runtime.supervisor
         self._scan: asyncio.Task[None] | None = None
 
     async def start(self) -> Address:
@@ -58,15 +59,14 @@ class NameServer:
         self._services.started_ms = now_ms()
         address = await self._server.start(config.host, config.port)
         self._emit_start()
-        self._scan = asyncio.create_task(self._expire_silent())
+        self._scan = self._supervisor.run("scan for silent brokers", self._expire_silent())
         return address
 
     async def stop(self) -> None:
         """Stop accepting connections, and close all of them."""
         if self._scan is not None:
             self._scan.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._scan
+            await asyncio.gather(self._scan, return_exceptions=True)
         await self._server.stop()
 
     def kill(self) -> None:

@@ -9,6 +9,7 @@ from typing import Final
 from mqproof.impl.remoting.channel import Channel, Handler, Limits, ReceiveBudget
 from mqproof.impl.remoting.command import Command
 from mqproof.impl.runtime.network import Address, Connection, Listener, Network
+from mqproof.impl.runtime.supervision import Supervisor
 
 _log = logging.getLogger(__name__)
 
@@ -33,12 +34,14 @@ class RemotingServer:
         limits: Limits | None = None,
         connections_max: int = 10_000,
         on_closed: Callable[[Channel], None] = lambda _: None,
+        supervisor: Supervisor | None = None,
     ) -> None:
         self._network = network
         self._handle = handle
         self._limits = limits or Limits()
         self._connections_max = connections_max
         self._on_closed = on_closed
+        self._supervisor = supervisor or Supervisor()
         self._budget = ReceiveBudget(_RECEIVE_BYTES_MAX)
         self._none_left = asyncio.Event()
         self._channels: dict[Channel, None] = {}  # in the order of their arrival
@@ -48,7 +51,7 @@ class RemotingServer:
     async def start(self, host: str, port: int) -> Address:
         """Listen and return the address, with the chosen port if `port` was 0. Raises OSError."""
         self._listener = await self._network.listen(host, port, self._accept)
-        self._idle_scan = asyncio.create_task(self._close_idle())
+        self._idle_scan = self._supervisor.run("scan for idle connections", self._close_idle())
         return self._listener.address
 
     async def stop(self, drain_s: float = 1.0) -> None:
@@ -58,8 +61,7 @@ class RemotingServer:
             self._listener = None
         if self._idle_scan is not None:
             self._idle_scan.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._idle_scan
+            await asyncio.gather(self._idle_scan, return_exceptions=True)
         await asyncio.gather(*(channel.drain(drain_s) for channel in self._channels))
         for channel in list(self._channels):
             channel.close()

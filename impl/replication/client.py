@@ -89,8 +89,10 @@ class SlaveClient:
             self._receiver = None
         if isinstance(receiver.error, DivergedError):
             self.refused = str(receiver.error)
-        elif receiver.error is not None:
+        elif isinstance(receiver.error, (StreamError, OSError)):
             self._complain(f"closing the connection to master {master}: {receiver.error}")
+        elif receiver.error is not None:
+            raise receiver.error
         return receiver.has_followed
 
     async def _stay(self, receiver: "_Receiver", master: Address) -> None:
@@ -164,8 +166,8 @@ class _Receiver:
         self.heard_s = self._loop.time()
         try:
             answer = self._follow.received(data)
-        except (StreamError, DivergedError, OSError) as error:
-            self.error = error
+        except Exception as error:
+            self.error = error  # `_follow` handles it, or raises it if it is not expected
             self._connection.abort()
             self.ended.set()
             return

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from contextlib import suppress
 from typing import Final
 
 from mqproof.impl.replication.acks import Acks
@@ -12,6 +11,7 @@ from mqproof.impl.replication.stream import StreamError
 from mqproof.impl.replication.waits import ReplicaWaits
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address, Connection, Listener, Network
+from mqproof.impl.runtime.supervision import Supervisor
 from mqproof.spec.events import Kind
 
 _log = logging.getLogger(__name__)
@@ -29,8 +29,14 @@ class MasterServer:
     """
 
     def __init__(
-        self, network: Network, log: MastersLog, config: ReplicationConfig, events: EventLog | None
+        self,
+        network: Network,
+        log: MastersLog,
+        config: ReplicationConfig,
+        events: EventLog | None,
+        supervisor: Supervisor | None = None,
     ) -> None:
+        self.supervisor = supervisor or Supervisor()
         self.acks = Acks()
         self.waits = ReplicaWaits(self.acks, config)
         self._network = network
@@ -49,7 +55,7 @@ class MasterServer:
     async def start(self, host: str, port: int) -> Address:
         """Listen on the port; port 0 is any free one. Raises OSError."""
         self._listener = await self._network.listen(host, port, self._accept)
-        self._scan = asyncio.create_task(self._keep_house())
+        self._scan = self.supervisor.run("scan for silent slaves", self._keep_house())
         return self._listener.address
 
     async def stop(self) -> None:
@@ -59,8 +65,7 @@ class MasterServer:
             self._listener = None
         if self._scan is not None:
             self._scan.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._scan
+            await asyncio.gather(self._scan, return_exceptions=True)
             self._scan = None
         for sender in list(self._senders):
             sender.connection.close()
@@ -135,7 +140,7 @@ class _Sender:
         """Schedule a send, so that everything appended in one turn of the event loop goes out together."""
         if not self._awake and self._takes and self._open:
             self._awake = True
-            self._loop.call_soon(self._send)
+            self._loop.call_soon(self._server.supervisor.guarded("feed of a slave", self._send))
 
     def beat(self) -> None:
         if self._open and self._takes and (frame := self._feed.heartbeat()):

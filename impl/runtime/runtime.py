@@ -5,13 +5,14 @@ import os
 import random
 import resource
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from mqproof.impl.runtime.clock import Clock, SystemClock
 from mqproof.impl.runtime.disk import Disk, RealDisk
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk
 from mqproof.impl.runtime.simulated_loop import SimulatedClock, SimulatedLoop
+from mqproof.impl.runtime.supervision import Supervisor
 from mqproof.impl.runtime.tls import Tls, TlsNetwork
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ class Runtime:
     tls: Tls | None = None
     files_max: int = _FILES_MAX
     """How many files, connections included, the process may have open."""
+    supervisor: Supervisor = field(default_factory=Supervisor)
+    """Runs the tasks that must live as long as the servers of the process."""
 
     @property
     def connections_max(self) -> int:
