@@ -426,8 +426,8 @@ def _bound(work: Processor, services: Services) -> Handler:
 
 def _group_store(config: BrokerConfig, runtime: Runtime, events: EventLog | None) -> LedgerStore:
     """Return the store of a member of a group."""
-    addresses = config.membership.addresses
-    return LedgerStore(config.store_directory, config.store, config.group, addresses, runtime, events)
+    addresses, peers = config.membership.addresses, config.peer_access
+    return LedgerStore(config.store_directory, config.store, config.group, addresses, runtime, events, peers)
 
 
 def _own_account(config: BrokerConfig, runtime: Runtime) -> Credentials | None:

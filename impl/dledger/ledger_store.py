@@ -23,6 +23,7 @@ from mqproof.impl.dledger.state import Role
 from mqproof.impl.remoting.message import Message, offset_message_id
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address
+from mqproof.impl.runtime.peer_network import PeerConfig
 from mqproof.impl.runtime.runtime import Runtime
 from mqproof.impl.store.appender import encode
 from mqproof.impl.store.background import BackgroundTasks
@@ -79,9 +80,12 @@ class LedgerStore(Store):
         addresses: Mapping[str, Address],
         runtime: Runtime,
         events: EventLog | None = None,
+        peers: PeerConfig | None = None,
     ) -> None:
         ledger_config = LedgerConfig(data_segment_bytes=config.commit_log_segment_bytes)
-        self.node = Node(group, addresses, directory, runtime, events, ledger_config, listener=self)
+        self.node = Node(
+            group, addresses, directory, runtime, events, ledger_config, listener=self, peers=peers
+        )
         self._ledger_log = LedgerLog(self.node.ledger.data)
         super().__init__(directory, config, runtime, events, self._ledger_log)
         self.refusal = NOT_LEADING

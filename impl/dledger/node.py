@@ -11,7 +11,7 @@ from mqproof.impl.dledger import events as member_events
 from mqproof.impl.dledger import wire
 from mqproof.impl.dledger.changes import Ballot, Change, Committed, Lacks, Refused, SteppedDown
 from mqproof.impl.dledger.codes import RequestCode, ResponseCode
-from mqproof.impl.dledger.config import GroupConfig
+from mqproof.impl.dledger.config import GroupConfig, purpose_of
 from mqproof.impl.dledger.ledger import Ledger, LedgerConfig
 from mqproof.impl.dledger.member import Member
 from mqproof.impl.dledger.pending import Pending
@@ -43,6 +43,7 @@ from mqproof.impl.remoting.java_json import BodyError
 from mqproof.impl.remoting.server import RemotingServer
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address
+from mqproof.impl.runtime.peer_network import PeerConfig, warn_if_open
 from mqproof.impl.runtime.runtime import Runtime
 from mqproof.impl.store.errors import StoreError
 
@@ -122,6 +123,7 @@ class Node:
         events: EventLog | None = None,
         ledger_config: LedgerConfig | None = None,
         listener: Listener | None = None,
+        peers: PeerConfig | None = None,
     ) -> None:
         self.config = config
         self._addresses = dict(addresses)
@@ -130,6 +132,9 @@ class Node:
         self._events = events
         self._listener = listener
         self.ledger = Ledger(runtime.disk, self._directory, ledger_config or LedgerConfig())
+        self._peers = peers or PeerConfig()
+        name = f"{config.group}-{config.self_id}"
+        network = runtime.peers(self._peers, name, purpose_of(config.group))
         processors: dict[int, Callable[..., object]] = dict.fromkeys(_GROUP_REQUESTS, self._asked)
         processors |= {
             RequestCode.METADATA: self._metadata,
@@ -138,12 +143,12 @@ class Node:
         if listener is None:
             processors[RequestCode.APPEND] = self._append
         self._server = RemotingServer(
-            runtime.network,
+            network,
             request_handler.handler(processors),  # type: ignore[arg-type]
             connections_max=runtime.connections_max,
             supervisor=runtime.supervisor,
         )
-        self._client = RemotingClient(runtime.network)
+        self._client = RemotingClient(network)
         self._inbox: deque[Callable[[float], None]] = deque()
         self._arrived = asyncio.Event()
         self._alarm: asyncio.TimerHandle | None = None
@@ -205,6 +210,7 @@ class Node:
             self.recover()
         own = self._addresses[self.config.self_id]
         address = await self._server.start(own.host, own.port)
+        warn_if_open(self._peers, address, "DLedger", "acts as a member of the group")
         self._addresses[self.config.self_id] = address
         self._supervise("DLedger member", self._run())
         return address

@@ -30,8 +30,16 @@ class SlaveClient:
     """
 
     def __init__(
-        self, network: Network, log: SlavesLog, config: ReplicationConfig, record_bytes_max: int
+        self,
+        network: Network,
+        log: SlavesLog,
+        config: ReplicationConfig,
+        record_bytes_max: int,
+        *,
+        proves: bool = False,
     ) -> None:
+        """With `proves`, the master has the peer secret, and expects proofs of the end of this log."""
+        self._proves = proves
         self.master: Address | None = config.ha_master
         """The address on which the master accepts slaves; None while unknown. It may change at any time."""
         self.refused = ""
@@ -74,7 +82,8 @@ class SlaveClient:
 
         Returns whether the slave received data and the logs agreed.
         """
-        follow = Follow(self._own_log, self._record_bytes_max, self._config.log_check)
+        check, proves = self._config.log_check, self._proves
+        follow = Follow(self._own_log, self._record_bytes_max, check, proves=proves)
         receiver = self._receiver = _Receiver(follow)
         try:
             async with asyncio.timeout(_CONNECT_TIMEOUT_S):

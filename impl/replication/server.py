@@ -19,6 +19,8 @@ _log = logging.getLogger(__name__)
 _TURN_BYTES_MAX: Final = 256 << 10
 """The most bytes sent to one slave before other slaves get their turn."""
 _SLAVES_MAX: Final = 64
+_SLAVES_OF_ADDRESS_MAX: Final = 16
+"""The most connections from one address, so that one host cannot occupy all places."""
 _SCANS_IN_HEARTBEAT: Final = 5
 
 
@@ -35,7 +37,11 @@ class MasterServer:
         config: ReplicationConfig,
         events: EventLog | None,
         supervisor: Supervisor | None = None,
+        *,
+        proved: bool = False,
     ) -> None:
+        """With `proved`, the slaves have the peer secret, and prove the end of their logs."""
+        self._proved = proved
         self.supervisor = supervisor or Supervisor()
         self.acks = Acks()
         self.waits = ReplicaWaits(self.acks, config)
@@ -85,13 +91,21 @@ class MasterServer:
             sender.wake()
 
     def _accept(self, connection: Connection) -> "_Sender":
-        feed = Feed(self._master_log, self.acks, self._config.log_check)
+        feed = Feed(self._master_log, self.acks, self._config.log_check, proved=self._proved)
         sender = _Sender(connection, feed, self)
-        if len(self._senders) >= _SLAVES_MAX:
-            _log.warning("%d slaves: refusing %s", len(self._senders), connection.remote)
+        host = connection.remote.host
+        of_host = [other for other in self._senders if other.connection.remote.host == host]
+        crowd = of_host if len(of_host) >= _SLAVES_OF_ADDRESS_MAX else list(self._senders)
+        is_full = crowd is of_host or len(crowd) >= _SLAVES_MAX
+        idle = next((other for other in crowd if not other.has_acknowledged), None)
+        if is_full and idle is None:
+            self.complain(f"refused a slave on {host}: {len(crowd)} slaves are connected")
             connection.abort()
-        else:
-            self._senders[sender] = None
+            return sender
+        if is_full and idle is not None:
+            idle.refuse("it has acknowledged nothing, and another slave needs its place")
+            self.forget(idle)
+        self._senders[sender] = None
         return sender
 
     def forget(self, sender: "_Sender") -> None:
@@ -132,6 +146,8 @@ class _Sender:
         self._server = server
         self._loop = asyncio.get_running_loop()
         self.heard_s = self.sent_s = self._loop.time()
+        self.has_acknowledged = False
+        """Whether it has acknowledged a position. A slave that follows soon has."""
         self._takes = True
         self._awake = False
         self._open = True
@@ -165,6 +181,7 @@ class _Sender:
             self.refuse(str(error))
             return
         if acknowledged is not None:
+            self.has_acknowledged = True
             self._server.record(Kind.HA_ACK, self.connection.remote, acknowledged)
         self.wake()
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from mqproof.impl.runtime.clock import Clock, SystemClock
 from mqproof.impl.runtime.disk import Disk, RealDisk
+from mqproof.impl.runtime.peer_network import PeerConfig, PeerIdentity, PeerNetwork, read_secret
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk
 from mqproof.impl.runtime.simulated_loop import SimulatedClock, SimulatedLoop
 from mqproof.impl.runtime.supervision import Supervisor
@@ -43,6 +44,8 @@ class Runtime:
     tls: Tls | None = None
     files_max: int = _FILES_MAX
     """How many files, connections included, the process may have open."""
+    nonce: Callable[[int], bytes] = os.urandom
+    """Returns random bytes that a peer cannot predict."""
     supervisor: Supervisor = field(default_factory=Supervisor)
     """Runs the tasks that must live as long as the servers of the process."""
 
@@ -59,6 +62,15 @@ class Runtime:
     def remoting(self) -> "Network":
         """The network for RocketMQ's own connections, which may use TLS; other connections do not."""
         return TlsNetwork(self.network, self.tls) if self.tls else self.network
+
+    def peers(self, config: PeerConfig, name: str, purpose: str) -> "Network":
+        """Return the network between brokers, as configured. Peers with a secret use TLS as clients do.
+
+        Raises ConfigError: the secret cannot be read.
+        """
+        secret = read_secret(self.disk, config.secret_file) if config.secret_file else None
+        inner = self.network if secret is None else self.remoting
+        return PeerNetwork(inner, PeerIdentity(secret, name, purpose, self.nonce), config.peer_addresses)
 
 
 def production(network: "Network", tls: Tls | None = None) -> Runtime:
@@ -94,7 +106,14 @@ def simulated(loop: SimulatedLoop, network: "Network", seed: int = 0, disk: Disk
     Pass `disk` to keep its content across simulated crashes.
     """
     chance = random.Random(seed)
-    return Runtime(SimulatedClock(loop), disk or SimulatedDisk(), network, chance, SlowCalls(chance))
+    return Runtime(
+        SimulatedClock(loop),
+        disk or SimulatedDisk(),
+        network,
+        chance,
+        SlowCalls(chance),
+        nonce=chance.randbytes,
+    )
 
 
 async def in_thread(function: Callable[[], T]) -> T:

@@ -53,7 +53,8 @@ class BackgroundTasks:
         self._stopping.set()
         if self._flusher is not None:
             self._flusher.wanted.set()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._tasks:
+            await asyncio.wait(self._tasks)
         self._tasks = []
 
     def kill(self) -> None:
