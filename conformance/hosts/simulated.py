@@ -138,7 +138,8 @@ class Machine:
     def runtime(self) -> Runtime:
         """Return a runtime for one process."""
         chance = random.Random(self._chance.getrandbits(64))
-        return Runtime(self.clock, self.disk.process(), self._network, chance, self.fsync)
+        disk = self.disk.process()
+        return Runtime(self.clock, disk, self._network, chance, self.fsync, nonce=chance.randbytes)
 
 
 class Cluster:
