@@ -54,6 +54,8 @@ _log = logging.getLogger(__name__)
 Work = Callable[[], Coroutine[Any, Any, None]]
 
 _FIRST_SYNC_S: Final = 3.0
+_SEEK_S: Final = 0.5
+"""The pause between two questions of a slave for its master."""
 _CLIENT_SCAN_S: Final = 10.0
 _DRAIN_MORE_S: Final = 1.0
 _HOLD_CHECK_S: Final = 5.0
@@ -242,6 +244,7 @@ class Broker:
             self._keep_like_master(services)
         elif self.replicas.client is not None:
             self._in_background("slave", self.replicas.client.run())
+            self._again(_SEEK_S, self._seek_master, "search for the master")
             self._keep_like_master(services)
         else:
             self._in_background("delivery of delayed messages", services.delays.run(services.address))
@@ -335,6 +338,12 @@ class Broker:
         changed = self._clients.channel_closed(channel)
         if self.services is not None:
             groups.notify(self.services, changed)
+
+    async def _seek_master(self) -> None:
+        """Let a slave that follows no master find the one that has registered since."""
+        client, registrar = self.replicas.client, self._registrar
+        if client is not None and registrar is not None and not client.is_following:
+            await registrar.seek_master(self.replicas.master if client.master is not None else None)
 
     async def _drop_silent_clients(self) -> None:
         assert self.services is not None

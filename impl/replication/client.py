@@ -14,8 +14,13 @@ _log = logging.getLogger(__name__)
 
 _CONNECT_TIMEOUT_S: Final = 3.0
 _PAUSE_S_MIN: Final = 0.5
-_PAUSE_S_MAX: Final = 16.0
-"""Bounds of the pause between two attempts to connect. The pause doubles after each attempt that failed."""
+_PAUSE_S_MAX: Final = 1.0
+"""Bounds of the pause between two attempts to connect. The pause doubles after each attempt that failed.
+
+Producers of a synchronous master wait for the next attempt, and an attempt costs little.
+"""
+_LOOK_S: Final = 0.2
+"""The pause between two looks for the address of the master, while it is unknown."""
 _LOOKS_IN_HEARTBEAT: Final = 5
 
 
@@ -71,7 +76,10 @@ class SlaveClient:
     async def run(self) -> None:
         pause_s = _PAUSE_S_MIN
         while not self.refused:
-            followed = self.master is not None and await self._follow(self.master)
+            if self.master is None:
+                await asyncio.sleep(_LOOK_S)
+                continue
+            followed = await self._follow(self.master)
             pause_s = _PAUSE_S_MIN if followed else min(2 * pause_s, _PAUSE_S_MAX)
             if not self.refused:
                 await asyncio.sleep(pause_s)

@@ -86,7 +86,12 @@ BROKEN: dict[tuple[str, str], tuple[type, str]] = {
 }
 """For the tasks of each role, a function that the task calls."""
 
-NOT_STOPPED_BY_ANSWERS = {"registration", "registration of topics", "copy of the master's tables"}
+NOT_STOPPED_BY_ANSWERS = {
+    "registration",
+    "registration of topics",
+    "copy of the master's tables",
+    "search for the master",
+}
 """Tasks that ask other servers: they log an unexpected error and ask again."""
 
 

@@ -13,6 +13,8 @@ import pytest
 
 from mqproof.conformance.hosts.simulated import MASTER, SLAVE
 from mqproof.conformance.subjects.pair import Pair
+from mqproof.impl.admin.admin import Admin, UnreachableError
+from mqproof.impl.admin.members import transfer_leadership
 from mqproof.impl.broker.config import BrokerConfig
 from mqproof.impl.dledger.config import Membership, Peer
 from mqproof.impl.replication.acks import Acks
@@ -30,7 +32,7 @@ from mqproof.impl.runtime.disk import write_durably
 from mqproof.impl.runtime.network import Address, Connection
 from mqproof.impl.runtime.peer_network import PeerConfig, PeerIdentity, PeerNetwork
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
-from tests.impl.broker.group import PEERS, Group
+from tests.impl.broker.group import IDS, PEERS, Group
 from tests.impl.replication.site import RECORD_BYTES_MAX, filled, message, store
 
 T = TypeVar("T")
@@ -259,6 +261,14 @@ def test_members_with_one_secret_elect_a_leader_and_strangers_are_refused() -> N
                 stranger = PeerIdentity(secret, "x", purpose, group.runtime.random.randbytes)
                 with pytest.raises(OSError, match="do both ends have the same peer secret"):
                     await PeerNetwork(group.network, stranger).connect(PEERS[0].address, Liar)
+            leader = await group.master()
+            to = next(id_ for id_ in IDS if id_ != leader)
+            broker = Address("10.0.0.1", 10_911 + 10 * IDS.index(leader))
+            write_durably(group.runtime.disk, PATH, SECRET)
+            async with Admin([group.names], group.runtime) as admin:
+                with pytest.raises(UnreachableError):
+                    await transfer_leadership(admin, broker, to)
+                assert await transfer_leadership(admin, broker, to, PeerConfig(PATH)) == leader
             return sent.status
 
     assert run_simulated(main(), loop) == "SEND_OK"

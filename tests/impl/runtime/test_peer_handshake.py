@@ -2,6 +2,7 @@
 
 import hashlib
 import hmac
+from contextlib import suppress
 
 import pytest
 
@@ -11,9 +12,7 @@ SECRET = b"0123456789abcdef"
 ONE, TWO = b"\x01" * 32, b"\x02" * 32
 
 
-def _ends(
-    secret: bytes = SECRET, purpose: str = "group g", name: str = "n1"
-) -> tuple[Connecting, Accepting]:
+def _ends(secret: bytes = SECRET, purpose: str = "group g", name: str = "n1") -> tuple[Connecting, Accepting]:
     return Connecting(secret, purpose, name, ONE), Accepting(SECRET, "group g", "n0", TWO)
 
 
@@ -60,7 +59,8 @@ def test_single_bytes_and_bytes_after_the_handshake_are_accepted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("secret", "purpose"), [(b"another secret 16", "group g"), (SECRET, "group h"), (SECRET, "replication of g")]
+    ("secret", "purpose"),
+    [(b"another secret 16", "group g"), (SECRET, "group h"), (SECRET, "replication of g")],
 )
 def test_another_secret_or_purpose_is_refused(secret: bytes, purpose: str) -> None:
     connecting, accepting = _ends(secret, purpose)
@@ -96,10 +96,8 @@ def test_a_changed_byte_is_never_accepted(place: int) -> None:
     said = hello + connecting.received(_ends()[1].received(hello))
     spoilt = bytearray(said)
     spoilt[place] ^= 1
-    try:
+    with suppress(HandshakeError):
         accepting.received(bytes(spoilt))
-    except HandshakeError:
-        pass
     assert not accepting.is_done
 
 
