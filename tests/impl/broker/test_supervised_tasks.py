@@ -157,7 +157,6 @@ def _play(role: str, breaks: Callable[[], None]) -> tuple[str, bool]:
         finally:
             using.cancel()
             server.kill()
-        return "", True
 
     return run_simulated(main(), loop)
 

@@ -312,7 +312,7 @@ def test_every_field_of_every_message_declares_its_limit() -> None:
         assert isinstance(info, msgspec.inspect.StructType)
         for field in info.fields:
             for part in _parts(field.type):
-                assert _is_limited(part), f"{kind.__name__}.{field.name}: {part}"
+                assert _is_limited(part), f"{kind}.{field.name}: {part}"
 
 
 def _parts(kind: msgspec.inspect.Type) -> list[msgspec.inspect.Type]:
