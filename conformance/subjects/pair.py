@@ -1,7 +1,7 @@
 """A cluster of our master and slave with a client, with short methods for scenarios."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 from mqproof.conformance.hosts.simulated import MASTER, SLAVE, Cluster, Setup
 from mqproof.conformance.subjects.released_consumer import ReleasedCommits
@@ -38,7 +38,7 @@ class Pair(Cluster):
     ) -> None:
         super().__init__(loop, seed, Setup(flush, ReplicationConfig(role, **replication), queues=queues))
 
-    async def __aenter__(self) -> "Pair":
+    async def __aenter__(self) -> Self:
         await self.start_all()
         self.client = self.session("client")
         await self.client.start()

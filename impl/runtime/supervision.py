@@ -24,6 +24,7 @@ class Supervisor:
     def __init__(self) -> None:
         self.failure: TaskFailedError | None = None
         """The first failure of a task."""
+        self._error: BaseException | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._waiting: list[asyncio.Future[None]] = []
 
@@ -55,7 +56,7 @@ class Supervisor:
         _log.critical("the task %r failed, this process stops", name, exc_info=error)
         if self.failure is None:
             self.failure = TaskFailedError(f"the task {name!r} failed: {type(error).__name__}: {error}")
-            self.failure.__cause__ = error
+            self._error = error
         for waiting in self._waiting:
             if not waiting.done():
                 waiting.set_result(None)
@@ -69,7 +70,7 @@ class Supervisor:
                 await waiting
             finally:
                 self._waiting.remove(waiting)
-        raise self.failure or TaskFailedError("a task failed")
+        raise self.failure or TaskFailedError("a task failed") from self._error
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)

@@ -537,7 +537,8 @@ Following == intact /\ verified
 
 \* TRUST-1: what a stranger acknowledges changes nothing that the master knows, and answers no send
 StrangerNotCounted ==
-    [][faults'.strangers > faults.strangers => UNCHANGED <<masterMemory, answer, log>>]_vars
+    [][faults'.strangers > faults.strangers =>
+        phase["master"] = "up" /\ log["master"] # <<>> /\ UNCHANGED <<masterMemory, answer, log>>]_vars
 
 \* REPL-2: the slave's log is a prefix of its master's, except after a restart of a master that lost its tail;
 \* then no slave follows
@@ -735,8 +736,7 @@ FaultsCounted ==
         /\ faults'.process > faults.process =>
             UNCHANGED files /\ \E n \in Nodes : phase[n] = "up" /\ phase'[n] = "down"
         /\ \A n \in Nodes : faults'[n] > faults[n] => phase[n] # "gone" /\ phase'[n] = "down"
-        /\ faults'.cuts > faults.cuts => intact /\ ~intact'
-        /\ faults'.strangers > faults.strangers => phase["master"] = "up" /\ log["master"] # <<>>]_vars
+        /\ faults'.cuts > faults.cuts => intact /\ ~intact']_vars
 
 \* A process ends only by a fault, and a fault ends one process. A lost machine never restarts.
 EndsByAFault ==
