@@ -158,7 +158,8 @@ class Follow:
             return min(left, size)
         # Checked before the rest arrives, so that a master cannot make us buffer a size that it only
         # announces.
-        most = min(room, self._record_bytes_max)
+        # After a record, a segment must have room for a filler: nothing else can end the segment.
+        most = min(room - record.FILLER_BYTES, self._record_bytes_max)
         if magic not in record.MAGICS or not record.SIZE_MIN <= size <= most:
             raise StreamError(f"no record at {place}: size {size}, at most {most} expected, magic {magic:#x}")
         return size if size <= left else None
