@@ -1,9 +1,6 @@
 """Commands about the members of a DLedger group. mqadmin has none."""
 
-from pathlib import Path
 from typing import Annotated
-
-import typer
 
 from mqproof.impl.admin import members
 from mqproof.impl.admin.admin import Admin
@@ -11,20 +8,15 @@ from mqproof.impl.admin.options import Broker, text
 from mqproof.impl.admin.run import WRONG_USE, Site, fail, perform, say
 from mqproof.impl.runtime.peer_network import PeerConfig
 from mqproof.impl.runtime.properties import ConfigError
+from mqproof.impl.terminal.options import PeerSecretFile
 
 Member = Annotated[
     str, text("t", "transfereeId", "ID", "The member that takes over the leadership: its dLegerSelfId.")
 ]
 
 
-PeerSecret = Annotated[
-    Path | None,
-    typer.Option("--peer-secret", metavar="FILE", help="The peerSecretFile of the group's members."),
-]
-
-
 def leadership_transfer(
-    site: Site, transferee: Member, broker: Broker = None, peer_secret: PeerSecret = None
+    site: Site, transferee: Member, broker: Broker = None, peer_secret: PeerSecretFile = None
 ) -> None:
     """Transfer the leadership of a DLedger group to another member.
 
