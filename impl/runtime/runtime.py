@@ -106,7 +106,7 @@ def simulated(loop: SimulatedLoop, network: "Network", seed: int = 0, disk: Disk
     Pass `disk` to keep its content across simulated crashes.
     """
     chance = random.Random(seed)
-    return Runtime(
+    runtime = Runtime(
         SimulatedClock(loop),
         disk or SimulatedDisk(),
         network,
@@ -114,6 +114,8 @@ def simulated(loop: SimulatedLoop, network: "Network", seed: int = 0, disk: Disk
         SlowCalls(chance),
         nonce=chance.randbytes,
     )
+    runtime.supervisor.on_failure = loop.task_failed
+    return runtime
 
 
 async def in_thread(function: Callable[[], T]) -> T:

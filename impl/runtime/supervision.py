@@ -24,6 +24,8 @@ class Supervisor:
     def __init__(self) -> None:
         self.failure: TaskFailedError | None = None
         """The first failure of a task."""
+        self.on_failure: Callable[[BaseException], None] = lambda _: None
+        """Called with each failure. Simulations use it, because no process of theirs can end."""
         self._error: BaseException | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._waiting: list[asyncio.Future[None]] = []
@@ -57,6 +59,7 @@ class Supervisor:
         if self.failure is None:
             self.failure = TaskFailedError(f"the task {name!r} failed: {type(error).__name__}: {error}")
             self._error = error
+        self.on_failure(error)
         for waiting in self._waiting:
             if not waiting.done():
                 waiting.set_result(None)
