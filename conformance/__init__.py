@@ -7,6 +7,7 @@ The folders, from the bottom to the top; each imports only from those before it:
 - `suites`: what is examined, one folder each, all of one shape. Start with `suites/flush/target.py`.
 - `wire` (numbered cases for each request code), `traces` (event logs against TLA+ by TLC),
   `behaviours` (paths through the models' state graphs).
+- `hostile`: named attacks of a client without rights.
 - `faults`, `hosts`: what disturbs a broker, and where brokers of ours run.
 - `mutants`: all injected defects of `impl`.
 - `adapters`: what connects suites to the reference, to `impl`, and to any broker.

@@ -3,11 +3,12 @@
 from collections.abc import Callable
 from typing import Final
 
-from docs_site import api, catalogue, commands, configuration
+from docs_site import api, catalogue, commands, configuration, request_limits
 
 PAGES: Final[dict[str, Callable[[], str]]] = {
     "reference/api.md": api.page,
     "reference/catalogue.md": catalogue.page,
     "reference/commands.md": commands.page,
     "reference/configuration.md": configuration.page,
+    "reference/request-limits.md": request_limits.page,
 }

@@ -65,7 +65,7 @@ def conform(
     """
     if context.invoked_subcommand is not None:
         return
-    from mqproof.conformance.registry.suite_registry import SUITES
+    from mqproof.conformance.registry.suite_registry import ON_REQUEST, SUITES
 
     suite = selection.suite
     for name in suite or ():
@@ -73,7 +73,8 @@ def conform(
             stop(f"--suite {name}: expected {', '.join(SUITES)}", Exit.USAGE)
     options = run_options(selection, rules, templates, strict=strict)
     # The suites run in the order of SUITES, so their order on the command line does not change the run.
-    names = [name for name in SUITES if name in (suite or SUITES) and SUITES[name].listed(options)]
+    chosen = suite or [name for name in SUITES if name not in ON_REQUEST]
+    names = [name for name in SUITES if name in chosen and SUITES[name].listed(options)]
     if not names:
         stop(f"--id {' '.join(options.ids)}: no invariant and no case has this id", Exit.USAGE)
     if dry_run:
@@ -128,7 +129,7 @@ def template(
 
     Examples: mqproof conform template my_broker.py; mqproof conform template my_offsets.py --suite offsets
     """
-    from mqproof.conformance.adapters import skeleton, template
+    from mqproof.conformance.adapters import adapter_generator, template
     from mqproof.conformance.registry.suite_registry import SUITES, Drawn
 
     if not isinstance(registered := SUITES.get(suite), Drawn):
@@ -137,8 +138,8 @@ def template(
     if suite == "flush":
         text, name = Path(template.__file__).read_text(encoding="utf-8"), "MyBroker"
     else:
-        text = skeleton.skeleton(registered.protocol(), suite).replace("MODULE", file.stem)
-        name = skeleton.CLASS
+        text = adapter_generator.skeleton(registered.protocol(), suite).replace("MODULE", file.stem)
+        name = adapter_generator.CLASS
     try:
         with file.open("x", encoding="utf-8") as new:
             new.write(text)
@@ -314,7 +315,6 @@ def trace_check(
         stop(
             "--window cuts logs of brokers and is not available with --models",
             Exit.USAGE,
-            command="trace-check",
         )
     with stages("trace-check") as on_stage:
         try:
@@ -340,7 +340,7 @@ def _traces(
     from mqproof.spec.events import EventError
 
     if model is not None and model not in (names := sorted({known.name for known in MODELS})):
-        stop(f"--model {model}: expected one of {', '.join(names)}", Exit.USAGE, command="trace-check")
+        stop(f"--model {model}: expected one of {', '.join(names)}", Exit.USAGE)
     began = time.perf_counter()
     try:
         checked = check_logs(logs, records_max=window, models=(model,) if model else (), on_stage=on_stage)

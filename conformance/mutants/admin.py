@@ -13,6 +13,8 @@ from mqproof.impl.broker.state.offsets import OffsetTable
 from mqproof.impl.broker.state.subscription_groups import SubscriptionGroupTable
 from mqproof.impl.broker.state.topics import TopicTable
 from mqproof.impl.remoting.bodies import SubscriptionGroup, TopicConfig
+from mqproof.impl.remoting.budget import Peer
+from mqproof.impl.remoting.channel import Channel
 from mqproof.impl.remoting.message import KEYS, UNIQUE_KEY, Message
 from mqproof.impl.store.message_store import MessageStore
 
@@ -44,7 +46,7 @@ def _always_the_first(store: MessageStore, _commit_offset: int) -> bytes | None:
     return _record_at(store, store.log_begin)
 
 
-def _counts_stay(table: TopicTable, topics: Iterable[TopicConfig]) -> Any:
+def _counts_stay(table: TopicTable, topics: Iterable[TopicConfig], by: Peer | None = None) -> Any:
     """Does not change the numbers of queues of an existing topic."""
 
     def kept(topic: TopicConfig) -> TopicConfig:
@@ -53,7 +55,7 @@ def _counts_stay(table: TopicTable, topics: Iterable[TopicConfig]) -> Any:
             return topic
         return replace(topic, read_queue_nums=known.read_queue_nums, write_queue_nums=known.write_queue_nums)
 
-    return _put_all(table, map(kept, topics))
+    return _put_all(table, map(kept, topics), by)
 
 
 async def _nothing_is_deleted(_table: TopicTable, _topics: Iterable[str]) -> None:
@@ -64,8 +66,8 @@ def _queues_stay(_store: MessageStore, _topic: str) -> None:
     pass
 
 
-def _group_may_always(services: Services, group: str) -> SubscriptionGroup:
-    return checks.require_group(services, group)
+def _group_may_always(services: Services, group: str, channel: Channel) -> SubscriptionGroup:
+    return checks.require_group(services, group, channel)
 
 
 def _any_queue(_services: Services, topic_name: str, queue_id: int) -> None:
@@ -78,8 +80,10 @@ def _every_group_forgotten(table: OffsetTable, _group: str) -> None:
         _remove_group(table, group)
 
 
-async def _known_groups_stay(table: SubscriptionGroupTable, groups: Iterable[SubscriptionGroup]) -> None:
-    await _groups_put_all(table, [group for group in groups if table.get(group.group_name) is None])
+async def _known_groups_stay(
+    table: SubscriptionGroupTable, groups: Iterable[SubscriptionGroup], by: Peer | None = None
+) -> None:
+    await _groups_put_all(table, [group for group in groups if table.get(group.group_name) is None], by)
 
 
 async def _not_written_yet(table: DurableTable[Any], values: Mapping[str, Any]) -> None:

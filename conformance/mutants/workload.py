@@ -4,7 +4,7 @@ Each is detected in the history of a workload, by a rule of the invariant that i
 """
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from mqproof.conformance.mutants.mutant import Mutant
@@ -15,12 +15,13 @@ from mqproof.impl.client.consuming.concurrent import ConcurrentConsumption
 from mqproof.impl.client.consuming.offset_store import Offsets
 from mqproof.impl.client.consuming.orderly import OrderlyConsumption
 from mqproof.impl.client.consuming.process_queue import ProcessQueue
+from mqproof.impl.client.message_selector import MessageSelector
 from mqproof.impl.client.model import ClientError, MessageQueue, ReceivedMessage
 from mqproof.impl.remoting.message import Message, StoredMessage
 
 _receive = ConcurrentConsumption.receive
 _receive_orderly = OrderlyConsumption.receive
-_wanted = group_requests._wanted
+_filter = group_requests._filter
 _advance = Offsets.advance
 _DROPPED: Final = 7
 
@@ -57,9 +58,11 @@ async def _everything(rebalancer: Any, topic: str) -> set[MessageQueue]:
     return set(subscribe_queues(topic, route))
 
 
-def _some_of_the_wanted(messages: Iterator[StoredMessage], expression: str) -> Iterator[StoredMessage]:
-    wanted = _wanted(messages, expression)
-    return wanted if expression == "*" else (each for each in wanted if each.queue_offset % _DROPPED)
+def _some_of_the_wanted(selector: MessageSelector) -> Callable[[StoredMessage], bool]:
+    is_wanted = _filter(selector)
+    if selector.expression == "*":
+        return is_wanted
+    return lambda stored: bool(is_wanted(stored) and stored.queue_offset % _DROPPED)
 
 
 def _never_given_up(*_: object) -> bool:
@@ -96,7 +99,7 @@ MUTANTS: Final = {
         ),
         Mutant(
             "wanted-messages-dropped", "a subscription by tags omits some of its messages", "DELIV-10",
-            "mqproof.impl.client.consuming.group_requests:_wanted", _some_of_the_wanted,
+            "mqproof.impl.client.consuming.group_requests:_filter", _some_of_the_wanted,
         ),
         Mutant(
             "cached-messages-dropped", "some messages that a consumer pulled never reach its listener",

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from mqproof.impl.broker.acl_file import POLL_S, AclFile
+from mqproof.impl.access.acl_file import POLL_S, AclFile
+from mqproof.impl.access.gate import Gate
 from mqproof.impl.broker.config import BrokerConfig
 from mqproof.impl.broker.delayed import DelayedDelivery
 from mqproof.impl.broker.elected_role import ElectedRole
@@ -19,6 +20,7 @@ from mqproof.impl.broker.registration import Registrar
 from mqproof.impl.broker.replicas import Replicas, SlaveTables
 from mqproof.impl.broker.services import Processor, Services, loop_ms
 from mqproof.impl.broker.state.clients import ClientTable
+from mqproof.impl.broker.state.consumer_filters import ConsumerFilterTable
 from mqproof.impl.broker.state.offsets import OffsetTable
 from mqproof.impl.broker.state.pull_progress import PullProgress
 from mqproof.impl.broker.state.queue_locks import QueueLockTable
@@ -30,14 +32,18 @@ from mqproof.impl.dledger.ledger_store import LedgerStore
 from mqproof.impl.remoting import account_file
 from mqproof.impl.remoting.address_server import FETCH_INTERVAL_S
 from mqproof.impl.remoting.bodies import DataVersion
+from mqproof.impl.remoting.budget import Percentages, server_budgets
 from mqproof.impl.remoting.channel import Channel, Handler, Reply
 from mqproof.impl.remoting.client import RemotingClient
 from mqproof.impl.remoting.codes import ResponseCode
 from mqproof.impl.remoting.command import Command
-from mqproof.impl.remoting.java_json import BodyError
-from mqproof.impl.remoting.request_handler import RefusedError, handler
+from mqproof.impl.remoting.frame import FRAME_BYTES_MAX
+from mqproof.impl.remoting.message import REAL_TOPIC
+from mqproof.impl.remoting.request_handler import handler
+from mqproof.impl.remoting.requests import BODIES_USED, limiting
 from mqproof.impl.remoting.server import RemotingServer
 from mqproof.impl.remoting.signing import Credentials
+from mqproof.impl.remoting.topic_names import NOT_FOR_CLIENTS
 from mqproof.impl.replication.metadata import MetadataSync
 from mqproof.impl.runtime.clock import now_ms as wall_ms
 from mqproof.impl.runtime.config_file import ConfigFile
@@ -45,7 +51,9 @@ from mqproof.impl.runtime.disk import read_whole
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address
 from mqproof.impl.runtime.runtime import Runtime
+from mqproof.impl.runtime.secret_files import warn_if_exposed
 from mqproof.impl.store.base import Store
+from mqproof.impl.store.files import record
 from mqproof.impl.store.message_store import MessageStore
 from mqproof.impl.store.results import Recovery
 
@@ -71,6 +79,7 @@ class _Tables:
     groups: SubscriptionGroupTable
     offsets: OffsetTable
     delays: DelayedDelivery
+    filters: ConsumerFilterTable
 
 
 class Broker:
@@ -86,13 +95,15 @@ class Broker:
             config.store_directory, config.store, runtime, events
         )
         self.replicas = Replicas(config, runtime, self.store, events)
-        self._acl: AclFile | None = None
+        self._gate: Gate | None = None
         if config.acl_enabled:
             path = config.acl_path or f"{config.store_directory}/config/plain_acl.yml"
-            self._acl = AclFile(path, runtime)
+            self._gate = Gate(AclFile(path, runtime), self._topic_at)
         self._client = RemotingClient(runtime.remoting)
-        self._holds = PullHolds()
-        self._clients = ClientTable()
+        self._percent = percent = Percentages(config.address_percent, config.connection_percent)
+        self._budgets = server_budgets(runtime.connections_max, FRAME_BYTES_MAX, percent)
+        self._holds = PullHolds(config.holds_max, percent)
+        self._clients = ClientTable(percent)
         self._tasks: set[asyncio.Task[None]] = set()
         self.services: Services | None = None
         """The objects that the processors share; None until the broker is started."""
@@ -137,7 +148,8 @@ class Broker:
         self.store.on_arrival = self._holds.arrived
         address = await self._listen()
         self.services = services = self._new_services(address, tables)
-        self._processors = handler({code: _bound(work, services) for code, work in PROCESSORS.items()})
+        processors = {code: _bound(work, services) for code, work in PROCESSORS.items()}
+        self._processors = limiting(handler(processors))
         topics_changed = await self._begin_registration(services)
         self._every(self._config.offsets_flush_interval_ms / 1000, self._persist_offsets, "write of offsets")
         self._begin_role(services, topics_changed)
@@ -145,10 +157,10 @@ class Broker:
         return address
 
     def _load_access_rules(self) -> None:
-        if self._acl is not None:
-            self._acl.load()
-            self._client.credentials = _own_account(self._config, self._runtime)
-            self._every(POLL_S, self._acl.poll, "poll of the accounts")
+        self._client.credentials = _own_account(self._config, self._runtime)
+        if self._gate is not None:
+            self._gate.file.load()
+            self._every(POLL_S, self._gate.file.poll, "poll of the accounts")
 
     def _load_tables(self) -> _Tables:
         """Read the tables in the folder `config` of the store; a table without a file is empty."""
@@ -160,14 +172,19 @@ class Broker:
                 runtime,
                 topics_max=config.topics_max,
                 queues_max=config.topic_queues_max,
+                percent=self._percent,
             ),
             groups=SubscriptionGroupTable(
-                f"{folder}/subscriptionGroup.json", runtime, groups_max=config.groups_max
+                f"{folder}/subscriptionGroup.json",
+                runtime,
+                groups_max=config.groups_max,
+                percent=self._percent,
             ),
             offsets=OffsetTable(f"{folder}/consumerOffset.json", runtime, config.offset_pairs_max),
             delays=DelayedDelivery(
                 f"{folder}/delayOffset.json", self.store, self._holds, runtime, self._events
             ),
+            filters=ConsumerFilterTable(f"{folder}/consumerFilter.json", runtime),
         )
         tables.topics.load(
             built_in(
@@ -180,6 +197,7 @@ class Broker:
         tables.groups.load()
         tables.offsets.load()
         tables.delays.load()
+        tables.filters.load(wall_ms(runtime.clock))
         if config.replication.is_slave or self._group_store is not None:
             tables.offsets.follow()
         else:
@@ -204,6 +222,7 @@ class Broker:
             topics=tables.topics,
             groups=tables.groups,
             offsets=tables.offsets,
+            filters=tables.filters,
             pull_progress=PullProgress(config.offset_pairs_max),
             clients=self._clients,
             locks=QueueLockTable(config.queue_lock_ms),
@@ -212,7 +231,7 @@ class Broker:
             statistics=Statistics(config.cluster),
             config_version=DataVersion(0, wall_ms(runtime.clock)),
             config_file=ConfigFile(config.config_path, runtime),
-            acl=self._acl,
+            acl=self._gate.file if self._gate else None,
             started_s=loop_ms() // 1000,
             booted_ms=wall_ms(runtime.clock),
             delays=tables.delays,
@@ -264,9 +283,10 @@ class Broker:
         return RemotingServer(
             runtime.remoting,
             self._handle,
-            connections_max=runtime.connections_max,
             on_closed=self._channel_closed,
             supervisor=runtime.supervisor,
+            budgets=self._budgets,
+            bodies_used=BODIES_USED,
         )
 
     async def _open_second_port(self, bound: Address) -> None:
@@ -324,20 +344,27 @@ class Broker:
         if (failure := self._runtime.supervisor.failure) is not None:
             remark = f"the broker is stopping: {failure}"
             return request.answer(ResponseCode.SERVICE_NOT_AVAILABLE, remark=remark)
-        if self._acl is not None:
-            try:
-                self._acl.rules.check(request, channel.remote.host)
-            except RefusedError as refusal:
-                return request.answer(refusal.code, remark=refusal.remark)
-            except BodyError as error:
-                return request.answer(ResponseCode.SYSTEM_ERROR, remark=str(error))
+        if self._gate is not None and request.code in PROCESSORS:
+            refusal = self._gate.refusal(request, channel.remote)
+            if refusal is not None:
+                return refusal
         return self._processors(request, channel)
+
+    def _topic_at(self, commit_offset: int) -> str | None:
+        """Return the topic to which the message at an offset was sent, also while it waits for its time."""
+        data = self.store.record_at(commit_offset)
+        if data is None:
+            return None
+        message = record.decode(data, commit_offset).message
+        if message.topic in NOT_FOR_CLIENTS:
+            return message.properties.get(REAL_TOPIC, message.topic)
+        return message.topic
 
     def _channel_closed(self, channel: Channel) -> None:
         self._holds.drop(channel)
         changed = self._clients.channel_closed(channel)
         if self.services is not None:
-            groups.notify(self.services, changed)
+            groups.members_left(self.services, changed)
 
     async def _seek_master(self) -> None:
         """Let a slave that follows no master find the one that has registered since."""
@@ -351,6 +378,7 @@ class Broker:
         before_ms = loop_ms() - self.services.config.client_expiry_ms
         for channel in self._clients.silent_since(before_ms):
             channel.close()
+        await self.services.filters.drop_expired(wall_ms(self._runtime.clock))
 
     async def _sample(self) -> None:
         assert self.services is not None
@@ -368,8 +396,9 @@ class Broker:
         try:
             await self.services.offsets.persist()
             await self.services.groups.persist()
+            await self.services.filters.persist()
         except OSError as error:
-            _log.error("consumer offsets or groups cannot be written to disk: %s", error)
+            _log.error("consumer offsets, groups or filters cannot be written to disk: %s", error)
 
     async def _persist_delays(self) -> None:
         assert self.services is not None
@@ -440,8 +469,9 @@ def _group_store(config: BrokerConfig, runtime: Runtime, events: EventLog | None
 
 
 def _own_account(config: BrokerConfig, runtime: Runtime) -> Credentials | None:
-    """Return the broker's own credentials, which a slave uses for its requests to the master, or None."""
+    """Return the broker's own credentials, for its requests to name servers and to its master, or None."""
     path = f"{config.store_directory}/config/tools.yml"
     if not runtime.disk.exists(path):
         return None
+    warn_if_exposed(runtime.disk, path)
     return account_file.parse(read_whole(runtime.disk, path).decode(errors="replace"), path)

@@ -8,6 +8,7 @@ from mqproof.impl.dledger.config import GroupConfig, Membership, parse_peers
 from mqproof.impl.remoting import address_server
 from mqproof.impl.remoting.address_server import NameServers
 from mqproof.impl.remoting.bodies import PERM_READ_WRITE
+from mqproof.impl.remoting.budget import ADDRESS_PERCENT, CONNECTION_PERCENT
 from mqproof.impl.replication.config import LogCheck, ReplicationConfig, Role
 from mqproof.impl.runtime.network import Address
 from mqproof.impl.runtime.peer_network import PeerConfig, parse_addresses
@@ -65,6 +66,12 @@ class BrokerConfig:
     """The most consumer groups."""
     offset_pairs_max: int = 1_000_000
     """The most pairs of topic and group with offsets."""
+    holds_max: int = 100_000
+    """The most pulls that wait for a message at once."""
+    address_percent: int = ADDRESS_PERCENT
+    """The share that one address may use of connections, held pulls, bytes, topics and groups, in percent."""
+    connection_percent: int = CONNECTION_PERCENT
+    """The share that one connection may use of these, in percent."""
     permission: int = PERM_READ_WRITE
     """The permissions of the broker as a whole: 4 is read, 2 is write, 6 is both."""
     region: str = "DefaultRegion"
@@ -103,6 +110,8 @@ class BrokerConfig:
     """The part of the machine's memory that is assumed to hold the end of the log."""
     slave_readable: bool = False
     """Whether consumers are directed to a slave for old messages."""
+    property_filter: bool = False
+    """Whether consumers may select messages by SQL92 expressions over their properties."""
     client_expiry_ms: int = 120_000
     """A client that stays silent for longer is removed."""
     store: StoreConfig = field(default_factory=StoreConfig)
@@ -234,6 +243,10 @@ OPTIONS: Final = {
     "aclFile": Option("acl_path", str),
     "sendThreadPoolQueueCapacity": Option("sends_max", number(1, _INT_MAX)),
     "osPageCacheBusyTimeOutMills": Option("busy_ms", _MS),
+    "pullThreadPoolQueueCapacity": Option("holds_max", number(1, 10_000_000)),
+    "addressSharePercent": Option("address_percent", number(1, 100)),
+    "connectionSharePercent": Option("connection_percent", number(1, 100)),
+    "enablePropertyFilter": Option("property_filter", boolean),
     "longPollingEnable": Option("long_polling", boolean),
     "shortPollingTimeMills": Option("short_polling_ms", _MS),
 }
@@ -254,6 +267,7 @@ RUNNING_KEYS: Final = frozenset(
         "maxTransferBytesOnMessageInDisk",
         "accessMessageInMemoryMaxRatio",
         "slaveReadEnable",
+        "enablePropertyFilter",
         "maxMessageSize",
         "syncFlushTimeout",
         "deleteWhen",

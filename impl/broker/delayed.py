@@ -16,9 +16,9 @@ from msgspec.structs import replace
 
 from mqproof.impl.broker.long_polling import PullHolds
 from mqproof.impl.broker.state.durable_table import read_config
-from mqproof.impl.broker.state.topics import NOT_FOR_CLIENTS
 from mqproof.impl.remoting.java_json import write
 from mqproof.impl.remoting.message import UNIQUE_KEY, Message
+from mqproof.impl.remoting.topic_names import NOT_FOR_CLIENTS
 from mqproof.impl.runtime.disk import write_durably
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address
@@ -119,7 +119,7 @@ class DelayedDelivery:
         offset = max(self._next.get(level, 0), self._store.min_offset(SCHEDULE_TOPIC, queue_id))
         units = self._store.units(SCHEDULE_TOPIC, queue_id, offset, _BATCH)
         if not units:
-            await self._holds.hold(SCHEDULE_TOPIC, queue_id, offset, (), _IDLE_S, self)
+            await self._holds.hold(SCHEDULE_TOPIC, queue_id, offset, (), _IDLE_S)
             return
         for unit in units:
             if not is_due(unit, self._store.now_ms()):

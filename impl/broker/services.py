@@ -4,12 +4,13 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from mqproof.impl.broker.acl_file import AclFile
+from mqproof.impl.access.acl_file import AclFile
 from mqproof.impl.broker.config import BrokerConfig
 from mqproof.impl.broker.delayed import DelayedDelivery
 from mqproof.impl.broker.flow_control import SendGate
 from mqproof.impl.broker.long_polling import PullHolds
 from mqproof.impl.broker.state.clients import ClientTable
+from mqproof.impl.broker.state.consumer_filters import ConsumerFilterTable
 from mqproof.impl.broker.state.offsets import OffsetTable
 from mqproof.impl.broker.state.pull_progress import PullProgress
 from mqproof.impl.broker.state.queue_locks import QueueLockTable
@@ -43,6 +44,7 @@ class Services:
     topics: TopicTable
     groups: SubscriptionGroupTable
     offsets: OffsetTable
+    filters: ConsumerFilterTable
     pull_progress: PullProgress
     clients: ClientTable
     locks: QueueLockTable

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from mqproof.impl.namesrv.route_table import Bounds
+from mqproof.impl.remoting.budget import ADDRESS_PERCENT, CONNECTION_PERCENT
 from mqproof.impl.runtime.properties import Option, apply, boolean, from_afar, number, text
 
 _INT_MAX: Final = 2**31 - 1
@@ -21,6 +22,14 @@ class NameServerConfig:
     """The port to listen on; 0 is any free port."""
     kv_path: str = "store/namesrv/kvConfig.json"
     """The file of the key-value configuration."""
+    acl_enabled: bool = False
+    """Whether requests that change the name server need an account of the file `acl_path`."""
+    acl_path: str = ""
+    """The file of the accounts. Empty means plain_acl.yml beside the file `kv_path`."""
+    address_percent: int = ADDRESS_PERCENT
+    """The share that one address may use of connections and bytes, in percent."""
+    connection_percent: int = CONNECTION_PERCENT
+    """The share that one connection may use of the bytes, in percent."""
     config_path: str = ""
     """The properties file that stores configuration changes made over the network, if there is one."""
     scan_interval_ms: int = 10_000
@@ -52,6 +61,10 @@ class NameServerConfig:
 START_OPTIONS: Final = {
     "listenPort": Option("port", number(0, 65535)),
     "kvConfigPath": Option("kv_path", text),
+    "aclEnable": Option("acl_enabled", boolean),
+    "aclFile": Option("acl_path", str),
+    "addressSharePercent": Option("address_percent", number(1, 100)),
+    "connectionSharePercent": Option("connection_percent", number(1, 100)),
 }
 """The options that are read only at the start: key in the file to Option (a field of NameServerConfig)."""
 

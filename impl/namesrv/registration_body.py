@@ -7,6 +7,8 @@ import json
 import zlib
 from typing import Final
 
+import msgspec
+
 from mqproof.impl.remoting.bodies import DataVersion, RegisterBrokerBody, TopicConfig, TopicConfigs
 from mqproof.impl.remoting.headers import RegisterBrokerRequest
 from mqproof.impl.remoting.java_json import BodyError, read
@@ -58,16 +60,12 @@ def _topic(line: str) -> TopicConfig:
     words = line.split(" ", 5)
     try:
         name, reads, writes, perm, filter_type = words[:5]
-        return TopicConfig(
-            topic_name=name,
-            read_queue_nums=int(reads),
-            write_queue_nums=int(writes),
-            perm=int(perm),
-            topic_filter_type=filter_type,
-        )
-    except ValueError:
+        read_queues, write_queues = int(reads), int(writes)
+        fields = {"topicName": name, "readQueueNums": read_queues, "writeQueueNums": write_queues}
+        return msgspec.convert({**fields, "perm": int(perm), "topicFilterType": filter_type}, TopicConfig)
+    except ValueError:  # msgspec's own errors are ValueErrors too
         raise BodyError(
-            f"{json.dumps(line)} is not a topic, 'NAME READS WRITES PERM FILTER' expected"
+            f"{json.dumps(line[:200])} is not a topic, 'NAME READS WRITES PERM FILTER' expected"
         ) from None
 
 

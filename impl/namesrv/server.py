@@ -1,18 +1,26 @@
 """The name server: its tables, served over the remoting protocol."""
 
 import asyncio
+from collections.abc import Awaitable
 from functools import partial
 from typing import Final
 
+from mqproof.impl.access.acl_file import POLL_S, AclFile
+from mqproof.impl.access.gate import Gate
 from mqproof.impl.namesrv import administration, brokers, queries
 from mqproof.impl.namesrv.config import NameServerConfig
 from mqproof.impl.namesrv.kv_config import KvConfig
 from mqproof.impl.namesrv.route_table import LiveBroker, RouteTable
 from mqproof.impl.namesrv.services import Processor, Services, now_ms
-from mqproof.impl.remoting.channel import Channel, Handler
+from mqproof.impl.remoting.budget import Percentages, server_budgets
+from mqproof.impl.remoting.channel import Channel, Handler, Reply
+from mqproof.impl.remoting.command import Command
+from mqproof.impl.remoting.frame import FRAME_BYTES_MAX
 from mqproof.impl.remoting.request_handler import handler
+from mqproof.impl.remoting.requests import BODIES_USED, limiting
 from mqproof.impl.remoting.server import RemotingServer
 from mqproof.impl.runtime.config_file import ConfigFile
+from mqproof.impl.runtime.disk import parent
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address
 from mqproof.impl.runtime.runtime import Runtime
@@ -37,43 +45,65 @@ class NameServer:
             ConfigFile(config.config_path, runtime),
             events,
         )
+        self._gate: Gate | None = None
+        if config.acl_enabled:
+            path = config.acl_path or f"{parent(config.kv_path)}/plain_acl.yml"
+            self._gate = Gate(AclFile(path, runtime))
         processors = {code: _bound(work, self._services) for code, work in PROCESSORS.items()}
+        self._processors = limiting(handler(processors))
         self._server = RemotingServer(
             runtime.remoting,
-            handler(processors),
-            connections_max=runtime.connections_max,
+            self._handle,
             on_closed=self._channel_closed,
             supervisor=runtime.supervisor,
+            bodies_used=BODIES_USED,
+            budgets=server_budgets(
+                runtime.connections_max,
+                FRAME_BYTES_MAX,
+                Percentages(config.address_percent, config.connection_percent),
+            ),
         )
         self._supervisor = runtime.supervisor
-        self._scan: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> Address:
         """Start to accept connections. Returns the address.
 
         Raises:
-            ConfigError, OSError: kvConfig.json cannot be read, or the port is taken.
+            ConfigError, OSError: kvConfig.json or the accounts cannot be read, or the port is taken.
         """
         config = self._services.config
+        if self._gate is not None:
+            self._gate.file.load()
         self._services.kv.load()
         self._services.started_ms = now_ms()
         address = await self._server.start(config.host, config.port)
         self._emit_start()
-        self._scan = self._supervisor.run("scan for silent brokers", self._expire_silent())
+        run = self._supervisor.run
+        self._tasks.append(run("scan for silent brokers", self._expire_silent()))
+        if self._gate is not None:
+            self._tasks.append(run("poll of the accounts", _poll(self._gate.file)))
         return address
 
     async def stop(self) -> None:
         """Stop accepting connections, and close all of them."""
-        if self._scan is not None:
-            self._scan.cancel()
-            await asyncio.gather(self._scan, return_exceptions=True)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._server.stop()
 
     def kill(self) -> None:
         """End a simulated process: everything stops where it is, without notifying any peer."""
-        if self._scan is not None:
-            self._scan.cancel()
+        for task in self._tasks:
+            task.cancel()
         self._server.kill()
+
+    def _handle(self, request: Command, channel: Channel) -> Reply | Awaitable[Reply]:
+        if self._gate is not None and request.code in PROCESSORS:
+            refusal = self._gate.refusal(request, channel.remote)
+            if refusal is not None:
+                return refusal
+        return self._processors(request, channel)
 
     def _emit_start(self) -> None:
         """Record the start in the event log. All tables are empty."""
@@ -93,6 +123,12 @@ class NameServer:
     def _report_lost(self, lost: list[LiveBroker], reason: str) -> None:
         for live in lost:
             self._services.emit(Kind.EXPIRE, live.key.broker_name, live.key.address, reason=reason)
+
+
+async def _poll(file: AclFile) -> None:
+    while True:
+        await asyncio.sleep(POLL_S)
+        await file.poll()
 
 
 def _bound(work: Processor, services: Services) -> Handler:

@@ -4,17 +4,37 @@ Read them with `java_json.read` and write them with `java_json.write`. Members a
 RocketMQ writes them, and have its defaults. See docs/reference/protocol/framing.md, "JSON bodies".
 """
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
+from mqproof.impl.remoting.headers import Int, ListText, Long, Name, ValueText
 from mqproof.impl.remoting.java_json import ObjectKey
 
 PERM_INHERIT: Final = 1
 PERM_WRITE: Final = 2
 PERM_READ: Final = 4
 PERM_READ_WRITE: Final = PERM_READ | PERM_WRITE
+
+TOPICS_MAX: Final = 100_000
+"""The most topics in the table of a broker."""
+LIST_MAX: Final = 10_000
+"""The most topics, groups or queues in one request of a client."""
+SUBSCRIPTIONS_MAX: Final = 10_000
+"""The most subscriptions of one group."""
+GROUPS_OF_CLIENT_MAX: Final = 1000
+"""The most producer groups, and the most consumer groups, in one heartbeat."""
+NESTING_MAX: Final = 16
+"""The deepest nesting of a member that is only preserved."""
+_TAGS_MAX: Final = 4096
+_FEW: Final = 1000
+
+
+_Preserved = Annotated[dict[Name, Any], Meta(max_length=_FEW)]
+"""An object that is only preserved; `_check_depth` limits its nesting."""
+
+Attributes = Annotated[dict[Name, ListText], Meta(max_length=_FEW)]
 
 
 class _Body(msgspec.Struct, rename="camel", frozen=True):
@@ -24,27 +44,27 @@ class _Body(msgspec.Struct, rename="camel", frozen=True):
 class DataVersion(_Body, frozen=True):
     """The version of a broker's topic table. The one with the higher counter is newer."""
 
-    counter: int = 0
-    timestamp: int = 0
-    state_version: int | UnsetType = UNSET
+    counter: Long = 0
+    timestamp: Long = 0
+    state_version: Long | UnsetType = UNSET
     """5.x: decides which of two brokers that claim one id is the later one."""
 
 
 class TopicConfig(_Body, frozen=True):
-    topic_name: str
+    topic_name: Name
     order: bool = False
-    perm: int = PERM_READ_WRITE
-    read_queue_nums: int = 16
-    topic_filter_type: str = "SINGLE_TAG"
-    topic_sys_flag: int = 0
-    write_queue_nums: int = 16
-    attributes: dict[str, str] | UnsetType = UNSET
+    perm: Int = PERM_READ_WRITE
+    read_queue_nums: Int = 16
+    topic_filter_type: Name = "SINGLE_TAG"
+    topic_sys_flag: Int = 0
+    write_queue_nums: Int = 16
+    attributes: Attributes | UnsetType = UNSET
     """A member of 5.x, which is only preserved."""
 
 
 class TopicConfigs(_Body, frozen=True):
     data_version: DataVersion
-    topic_config_table: dict[str, TopicConfig]
+    topic_config_table: Annotated[dict[Name, TopicConfig], Meta(max_length=TOPICS_MAX)]
 
 
 class AllTopics(TopicConfigs, frozen=True, omit_defaults=True):
@@ -57,41 +77,47 @@ class AllTopics(TopicConfigs, frozen=True, omit_defaults=True):
 class TopicConfigList(_Body, frozen=True):
     """The request body of UPDATE_AND_CREATE_TOPIC_LIST."""
 
-    topic_config_list: list[TopicConfig]
+    topic_config_list: Annotated[list[TopicConfig], Meta(max_length=LIST_MAX)]
 
 
 class RegisterBrokerBody(_Body, frozen=True):
     topic_config_serialize_wrapper: TopicConfigs
-    filter_server_list: list[str] = []
+    filter_server_list: Annotated[list[Name], Meta(max_length=_FEW)] = []
 
 
 class SubscriptionGroup(_Body, frozen=True):
     """The settings of a consumer group at a broker."""
 
-    broker_id: int = 0
+    broker_id: Long = 0
     """The id of the broker that the group reads from."""
     consume_broadcast_enable: bool = True
     consume_enable: bool = True
     consume_from_min_enable: bool = True
-    group_name: str = ""
+    group_name: Name = ""
     notify_consumer_ids_changed_enable: bool = True
-    retry_max_times: int = 16
+    retry_max_times: Int = 16
     """How often a message is redelivered before it goes to the dead letter queue."""
-    retry_queue_nums: int = 1
-    which_broker_when_consume_slowly: int = 1
+    retry_queue_nums: Int = 1
+    which_broker_when_consume_slowly: Long = 1
     # Members of 5.x, which are only preserved.
-    attributes: dict[str, str] | UnsetType = UNSET
+    attributes: Attributes | UnsetType = UNSET
     consume_message_orderly: bool | UnsetType = UNSET
-    consume_timeout_minute: int | UnsetType = UNSET
-    group_retry_policy: dict[str, Any] | UnsetType | None = UNSET
-    group_sys_flag: int | UnsetType = UNSET
-    subscription_data_set: list[dict[str, Any]] | UnsetType | None = UNSET
+    consume_timeout_minute: Int | UnsetType = UNSET
+    group_retry_policy: _Preserved | UnsetType | None = UNSET
+    group_sys_flag: Int | UnsetType = UNSET
+    subscription_data_set: (
+        Annotated[list[_Preserved], Meta(max_length=SUBSCRIPTIONS_MAX)] | UnsetType | None
+    ) = UNSET
+
+    def __post_init__(self) -> None:
+        for value in (self.group_retry_policy, self.subscription_data_set):
+            _check_depth(value, NESTING_MAX)
 
 
 class SubscriptionGroupList(_Body, frozen=True):
     """The request body of UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST."""
 
-    group_config_list: list[SubscriptionGroup]
+    group_config_list: Annotated[list[SubscriptionGroup], Meta(max_length=LIST_MAX)]
 
 
 class SubscriptionGroups(_Body, frozen=True):
@@ -102,30 +128,32 @@ class SubscriptionGroups(_Body, frozen=True):
 class QueueData(_Body, frozen=True):
     """The queues of one topic at one broker name."""
 
-    broker_name: str
-    perm: int
-    read_queue_nums: int
-    topic_sys_flag: int = 0
+    broker_name: Name
+    perm: Int
+    read_queue_nums: Int
+    topic_sys_flag: Int = 0
     """The system flag of the topic. Name servers before 4.9 misspell the name of this field."""
-    write_queue_nums: int = 0
+    write_queue_nums: Int = 0
 
 
 class BrokerData(_Body, frozen=True):
     """One broker name, with its addresses by broker id. The master has id 0."""
 
-    broker_addrs: dict[int, str]
-    broker_name: str
-    cluster: str
+    broker_addrs: Annotated[dict[Long, Name], Meta(max_length=_FEW)]
+    broker_name: Name
+    cluster: Name
     enable_acting_master: bool | None = None
-    zone_name: str | None = None
+    zone_name: Name | None = None
 
 
 class TopicRoute(_Body, frozen=True):
-    broker_datas: list[BrokerData]
-    queue_datas: list[QueueData]
-    filter_server_table: dict[str, list[str] | None] = {}
+    broker_datas: Annotated[list[BrokerData], Meta(max_length=LIST_MAX)]
+    queue_datas: Annotated[list[QueueData], Meta(max_length=LIST_MAX)]
+    filter_server_table: Annotated[
+        dict[Name, Annotated[list[Name], Meta(max_length=_FEW)] | None], Meta(max_length=LIST_MAX)
+    ] = {}
     """Old name servers send null instead of a list."""
-    order_topic_conf: str | None = None
+    order_topic_conf: ValueText | None = None
 
 
 class MemberGroup(_Body, frozen=True):
@@ -140,13 +168,13 @@ class ClusterInfo(_Body, frozen=True):
 class Subscription(_Body, frozen=True):
     """The subscription of a group to a topic. An empty code set selects everything."""
 
-    topic: str
-    sub_string: str | None = "*"
-    code_set: list[int] = []
+    topic: Name
+    sub_string: ListText | None = "*"
+    code_set: Annotated[list[Int], Meta(max_length=_TAGS_MAX)] = []
     """Java hash codes of the tags."""
-    tags_set: list[str] = []
-    expression_type: str | None = "TAG"
-    sub_version: int = 0
+    tags_set: Annotated[list[Name], Meta(max_length=_TAGS_MAX)] = []
+    expression_type: Name | None = "TAG"
+    sub_version: Long = 0
     """The time of the subscription in milliseconds. A higher one replaces a lower one."""
     class_filter_mode: bool = False
     """Whether clients filter with their own code; the broker then passes every message."""
@@ -155,7 +183,7 @@ class Subscription(_Body, frozen=True):
 if TYPE_CHECKING:
     _Constant = str
 else:
-    _Constant = str | int  # the type of received values; see ConsumerData
+    _Constant = Name | Int  # the type of received values; see ConsumerData
 
 _CONSTANTS: Final = {
     "consume_from_where": (
@@ -174,11 +202,11 @@ _CONSTANTS: Final = {
 class ConsumerData(_Body, frozen=True):
     """How a member consumes. C++ clients send a constant as its ordinal, all others as its name."""
 
-    group_name: str
+    group_name: Name
     consume_from_where: _Constant = "CONSUME_FROM_LAST_OFFSET"
     consume_type: _Constant = "CONSUME_PASSIVELY"
     message_model: _Constant = "CLUSTERING"
-    subscription_data_set: list[Subscription] = []
+    subscription_data_set: Annotated[list[Subscription], Meta(max_length=SUBSCRIPTIONS_MAX)] = []
     unit_mode: bool = False
 
     def __post_init__(self) -> None:
@@ -188,16 +216,18 @@ class ConsumerData(_Body, frozen=True):
                 if not 0 <= given < len(names):
                     raise ValueError(f"{field} is {given}, 0 to {len(names) - 1} or a name expected")
                 msgspec.structs.force_setattr(self, field, names[given])
+            elif given not in names:
+                raise ValueError(f"{field} is {given[:100]!r}, {', '.join(names)} expected")
 
 
 class ProducerData(_Body, frozen=True):
-    group_name: str
+    group_name: Name
 
 
 class Heartbeat(_Body, frozen=True):
-    client_id: str = msgspec.field(name="clientID")
-    consumer_data_set: list[ConsumerData] = []
-    producer_data_set: list[ProducerData] = []
+    client_id: Name = msgspec.field(name="clientID")
+    consumer_data_set: Annotated[list[ConsumerData], Meta(max_length=GROUPS_OF_CLIENT_MAX)] = []
+    producer_data_set: Annotated[list[ProducerData], Meta(max_length=GROUPS_OF_CLIENT_MAX)] = []
 
 
 class ConsumerIds(_Body, frozen=True):
@@ -210,17 +240,17 @@ class ConsumerIds(_Body, frozen=True):
 class MessageQueue(_Body, frozen=True):
     """The name of a queue in bodies. Tables keyed by queue have an ObjectKey of it as the key."""
 
-    broker_name: str
-    queue_id: int
-    topic: str
+    broker_name: Name
+    queue_id: Int
+    topic: Name
 
 
 class QueueLocks(_Body, frozen=True):
     """The request body of LOCK_BATCH_MQ and UNLOCK_BATCH_MQ."""
 
-    client_id: str
-    consumer_group: str
-    mq_set: list[MessageQueue] = []
+    client_id: Name
+    consumer_group: Name
+    mq_set: Annotated[list[MessageQueue], Meta(max_length=LIST_MAX)] = []
 
 
 class LockedQueues(_Body, frozen=True):
@@ -232,14 +262,14 @@ class LockedQueues(_Body, frozen=True):
 class ClientCheck(_Body, frozen=True):
     """The request body of CHECK_CLIENT_CONFIG."""
 
-    client_id: str
-    group: str
+    client_id: Name
+    group: Name
     subscription_data: Subscription | None = None
 
 
 class Connection(_Body, frozen=True):
     client_addr: str
-    client_id: str
+    client_id: Name
     language: str | None
     version: int
 
@@ -387,9 +417,9 @@ class QueueEntries(_Body, frozen=True):
 class GroupSubscription(_Body, frozen=True):
     """The response body of QUERY_SUBSCRIPTION_BY_CONSUMER."""
 
-    group: str
+    group: Name
     subscription_data: Subscription | None = None
-    topic: str | None = None
+    topic: Name | None = None
 
 
 class QueueExtent(_Body, frozen=True):
@@ -412,10 +442,10 @@ class QueueOffsets(_Body, frozen=True):
 
 
 class ListedOffset(_Body, frozen=True):
-    broker_name: str
+    broker_name: Name
     offset: int
     queue_id: int
-    topic: str
+    topic: Name
 
 
 class ListedOffsets(_Body, frozen=True):
@@ -463,7 +493,7 @@ class GroupList(_Body, frozen=True):
 
 
 class ProducerInfo(_Body, frozen=True):
-    client_id: str
+    client_id: Name
     language: str | None
     last_update_timestamp: int
     remote_ip: str = msgspec.field(name="remoteIP")
@@ -472,3 +502,12 @@ class ProducerInfo(_Body, frozen=True):
 
 class ProducerTable(_Body, frozen=True):
     data: dict[str, list[ProducerInfo]]
+
+
+def _check_depth(value: Any, levels: int) -> None:
+    """Check the nesting of a preserved member. Raises ValueError."""
+    if isinstance(value, (dict, list)):
+        if not levels:
+            raise ValueError(f"nested more than {NESTING_MAX} levels deep")
+        for item in value.values() if isinstance(value, dict) else value:
+            _check_depth(item, levels - 1)

@@ -2,16 +2,19 @@
 
 The memory that a peer can use is bounded: the size of a frame, the number of unanswered requests, and their
 bytes. At a bound the channel stops reading from that peer until it has caught up. Other connections are not
-affected.
+affected. All channels of a server share its budgets; beyond those a request is refused as SYSTEM_BUSY.
 """
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Container
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+import msgspec
+
+from mqproof.impl.remoting.budget import ServerBudgets
 from mqproof.impl.remoting.codes import ResponseCode
 from mqproof.impl.remoting.command import Command, decode, encode
 from mqproof.impl.remoting.frame import FRAME_BYTES_MAX, FrameError, read_frame
@@ -54,13 +57,8 @@ CLOSE_S = 10.0
 _SMALL_BYTES = 64 * 1024
 """The bytes of an incomplete frame that each connection may always buffer, despite the common budget."""
 
-
-class ReceiveBudget:
-    """The budget for incomplete frames, common to all connections of a server."""
-
-    def __init__(self, bytes_max: int) -> None:
-        self.bytes_max = bytes_max
-        self.used = 0
+_RESERVED_BYTES: Final = 4 * 1024
+"""Bytes of unanswered requests are taken from the common budget in multiples of this."""
 
 
 class _Pending(NamedTuple):
@@ -85,11 +83,15 @@ class Channel:
         handle: Handler,
         limits: Limits,
         on_closed: Callable[["Channel"], None] = lambda _: None,
-        budget: ReceiveBudget | None = None,
+        budgets: ServerBudgets | None = None,
+        bodies_used: Container[int] | None = None,
     ) -> None:
+        """`bodies_used` has the request codes whose body is used; None means all of them."""
         self._connection = connection
-        self._budget = budget or ReceiveBudget(2 * limits.frame_bytes_max)
+        self._budgets = budgets
+        self._bodies_used = bodies_used
         self._budgeted = 0
+        self._reserved = 0
         self._closing: asyncio.TimerHandle | None = None
         self._handle = handle
         self._limits = limits
@@ -215,6 +217,7 @@ class Channel:
         self._let_senders_go_on()
         self._buffer.clear()
         self._account()
+        self._reserve()
         if self._closing is not None:
             self._closing.cancel()
         if self._alarm is not None:
@@ -241,13 +244,30 @@ class Channel:
         self._account()
 
     def _account(self) -> None:
-        budget = self._budget
-        budget.used += len(self._buffer) - self._budgeted
-        self._budgeted = len(self._buffer)
-        if budget.used > budget.bytes_max and self._budgeted > _SMALL_BYTES:
-            _log.warning("closing the connection to %s: too many bytes of incomplete frames", self.remote)
+        size = len(self._buffer)
+        if size == self._budgeted or self._budgets is None:
+            return
+        budget = self._budgets.incomplete
+        budget.take(self, size - self._budgeted)
+        self._budgeted = size
+        if size > _SMALL_BYTES and budget.refusal(self, 0) is not None:
             self._reading = False
             self._connection.abort()
+
+    def _reserve(self) -> str | None:
+        """Take what the unanswered requests need from the common budget; return why that is not possible."""
+        wanted = -(-self._unanswered_bytes // _RESERVED_BYTES) * _RESERVED_BYTES
+        if self._budgets is None or (self._reserved - _RESERVED_BYTES <= wanted <= self._reserved and wanted):
+            return None
+        budget = self._budgets.unanswered
+        # A few bytes are always allowed: a peer that uses the whole budget must not stop others' heartbeats.
+        if wanted > max(self._reserved, _RESERVED_BYTES):
+            reason = budget.refusal(self, wanted - self._reserved)
+            if reason is not None:
+                return reason
+        budget.take(self, wanted - self._reserved)
+        self._reserved = wanted
+        return None
 
     def _take(self, command: Command, size: int) -> None:
         if command.is_response:
@@ -255,17 +275,27 @@ class Channel:
             if pending is not None and not pending.answer.done():
                 pending.answer.set_result(command)
             return
+        if self._bodies_used is not None and command.code not in self._bodies_used:
+            size -= len(command.body)
+        self._unanswered_bytes += size
+        if (reason := self._reserve()) is not None:
+            self._unanswered_bytes -= size
+            self._answer(command, command.answer(ResponseCode.SYSTEM_BUSY, remark=reason))
+            return
         reply = self._handle(command, self)
         if reply is None or isinstance(reply, Command):
+            self._unanswered_bytes -= size
+            self._reserve()
             self._answer(command, reply)
             return
         self._unanswered += 1
-        self._unanswered_bytes += size
         if self._is_full():
             self._pause_reading()
-        work = reply if asyncio.isfuture(reply) else self._loop.create_task(self._answered(command, reply))
+        # The processor has the body, if it needs it.
+        asked = msgspec.structs.replace(command, body=b"") if command.body else command
+        work = reply if asyncio.isfuture(reply) else self._loop.create_task(self._answered(asked, reply))
         self._working[work] = None
-        work.add_done_callback(partial(self._worked, command, size))
+        work.add_done_callback(partial(self._worked, asked, size))
 
     async def _answered(self, request: Command, reply: Awaitable[Reply]) -> None:
         # Send it in the same turn in which it is made. Of many requests that wait for one event, the next
@@ -276,6 +306,7 @@ class Channel:
         del self._working[work]
         self._unanswered -= 1
         self._unanswered_bytes -= size
+        self._reserve()
         if not work.cancelled():
             self._answer(request, work.result())
         if not self._reading:

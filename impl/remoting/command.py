@@ -22,8 +22,10 @@ IMPLEMENTATION_KEY: Final = "implementation"
 
 LANGUAGE: Final = "PYTHON"
 
-HEADER_BYTES_MAX: Final = (1 << 24) - 1
-"""The maximum size of a header: the largest number of its length field."""
+HEADER_BYTES_MAX: Final = 1 << 20
+"""The maximum size of a header. Its length field could announce 16 times as much."""
+FIELDS_MAX: Final = 1000
+"""The maximum number of fields in a header."""
 
 _RESPONSE: Final = 1
 _ONEWAY: Final = 2
@@ -96,7 +98,7 @@ def encode(command: Command) -> bytes:
     """Return the whole frame, including its length field, ready to be written.
 
     Raises:
-        ValueError: the header does not fit its 24-bit length, or contains text that is not Unicode.
+        ValueError: the header exceeds HEADER_BYTES_MAX, or contains text that is not Unicode.
     """
     json = command.serialization is Serialization.JSON
     header = _encode_json(command) if json else _encode_binary(command)
@@ -110,13 +112,15 @@ def decode(frame: bytes) -> Command:
     """Return the command in a frame, which is passed without its length field.
 
     Raises:
-        FrameError: the frame is too short, the header length exceeds the frame, the serialization is unknown,
-            or the header does not match its serialization.
+        FrameError: the frame is too short, the header is longer than the frame or a limit, it has too many
+            fields, the serialization is unknown, or the header does not match its serialization.
     """
     if len(frame) < 4:
         raise FrameError(f"a frame of {len(frame)} bytes, at least 4 expected")
     kind = frame[0]
     end = 4 + int.from_bytes(frame[1:4], "big")
+    if end - 4 > HEADER_BYTES_MAX:
+        raise FrameError(f"a header of {end - 4} bytes announced, at most {HEADER_BYTES_MAX} expected")
     if end > len(frame):
         raise FrameError(f"a header of {end - 4} bytes announced in a frame of {len(frame)}")
     header, body = frame[4:end], frame[end:]
@@ -182,6 +186,7 @@ def _decode_json(header: bytes, body: bytes) -> Command:
         read, fields = _decode_loose_json(header)
     except ValueError as error:  # msgspec's own errors, and invalid UTF-8
         raise FrameError(f"the header is not JSON: {error}") from None
+    _check_count(fields)
     return Command(
         read.code,
         read.opaque,
@@ -202,6 +207,11 @@ def _decode_loose_json(header: bytes) -> tuple[_JsonHeader, dict[str, str]]:
         raise FrameError(f"the header is not a command: {error}") from None
     loose: dict[str, Any] = read.ext_fields or {}
     return read, {name: _as_text(value) for name, value in loose.items() if value is not None}
+
+
+def _check_count(fields: dict[str, str]) -> None:
+    if len(fields) > FIELDS_MAX:
+        raise FrameError(f"{len(fields)} fields in a header, at most {FIELDS_MAX} expected")
 
 
 def _as_text(value: _Scalar) -> str:
@@ -250,6 +260,7 @@ def _decode_binary(header: bytes, body: bytes) -> Command:
         remark, at = _take(header, _FIXED.size, _INT32)
         pairs, _ = _take(header, at, _INT32)
         fields = _decode_fields(pairs)
+        _check_count(fields)
         return Command(
             code,
             opaque,

@@ -11,6 +11,15 @@ import msgspec
 Int = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 Long = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
+Name = Annotated[str, msgspec.Meta(max_length=1024)]
+"""A name, an address, an identifier or a word. The rules for topics and groups are stricter."""
+ListText = Annotated[str, msgspec.Meta(max_length=64 * 1024)]
+"""Several names or conditions in one text."""
+PropertiesText = Annotated[str, msgspec.Meta(max_length=64 * 1024)]
+"""The properties of a message. A store takes at most 32767 bytes, and refuses more as MESSAGE_ILLEGAL."""
+ValueText = Annotated[str, msgspec.Meta(max_length=512 * 1024)]
+"""A value of a name server's key-value configuration."""
+
 
 class HeaderError(ValueError):
     """A mandatory header field is missing or has the wrong type. The message names the field."""
@@ -55,9 +64,9 @@ def _text(value: str | bool | int) -> str:
 class SendRequest(Header):
     """The request header of SEND_MESSAGE. With queue id -1, the broker chooses the queue."""
 
-    producer_group: str
-    topic: str
-    default_topic: str
+    producer_group: Name
+    topic: Name
+    default_topic: Name
     """The template for a topic that does not exist yet."""
     default_topic_queue_nums: Int
     queue_id: Int
@@ -66,7 +75,7 @@ class SendRequest(Header):
     """When the client created the message, in milliseconds of its own clock."""
     flag: Int
     """The application's flag, stored unchanged."""
-    properties: str | None = None
+    properties: PropertiesText | None = None
     reconsume_times: Int | None = None
     unit_mode: bool | None = None
     max_reconsume_times: Int | None = None
@@ -117,11 +126,11 @@ def write_send_v2(header: SendRequest) -> dict[str, str]:
 
 
 class SendResponse(Header):
-    msg_id: str
+    msg_id: Name
     """The store host and commit log offset, not the producer's unique key."""
     queue_id: Int
     queue_offset: Long
-    transaction_id: str | None = None
+    transaction_id: Name | None = None
 
 
 def write_send_response(
@@ -142,11 +151,11 @@ class SendBackRequest(Header):
 
     offset: Long
     """Commit offset of the message."""
-    group: str
+    group: Name
     delay_level: Int
     """-1 means the dead letter queue at once; 0 lets the broker choose the level."""
-    origin_msg_id: str | None = None
-    origin_topic: str | None = None
+    origin_msg_id: Name | None = None
+    origin_topic: Name | None = None
     unit_mode: bool | None = None
     max_reconsume_times: Int | None = None
     """Replaces the group's own maximum."""
@@ -161,8 +170,8 @@ PULL_CLASS_FILTER = 8
 
 
 class PullRequest(Header):
-    consumer_group: str
-    topic: str
+    consumer_group: Name
+    topic: Name
     queue_id: Int
     queue_offset: Long
     max_msg_nums: Int
@@ -171,8 +180,8 @@ class PullRequest(Header):
     commit_offset: Long
     suspend_timeout_millis: Long
     sub_version: Long
-    subscription: str | None = None
-    expression_type: str | None = None
+    subscription: ListText | None = None
+    expression_type: Name | None = None
     max_msg_bytes: Int | None = None
     """Only clients of 5.x send this field."""
 
@@ -192,29 +201,29 @@ class PullResponse(Header):
 class QueueRequest(Header):
     """The request header of GET_MAX_OFFSET, GET_MIN_OFFSET, GET_EARLIEST_MSG_STORETIME."""
 
-    topic: str
+    topic: Name
     queue_id: Int
 
 
 class SearchOffsetRequest(Header):
-    topic: str
+    topic: Name
     queue_id: Int
     timestamp: Long
-    boundary_type: str | None = None
+    boundary_type: Name | None = None
     """5.x: UPPER in any case of letters; any other value means LOWER."""
 
 
 class QueryOffsetRequest(Header):
-    consumer_group: str
-    topic: str
+    consumer_group: Name
+    topic: Name
     queue_id: Int
     set_zero_if_not_found: bool | None = None
     """5.x; false requests QUERY_NOT_FOUND instead of 0."""
 
 
 class UpdateOffsetRequest(Header):
-    consumer_group: str
-    topic: str
+    consumer_group: Name
+    topic: Name
     queue_id: Int
     commit_offset: Long
     only_forward: bool | None = None
@@ -239,8 +248,8 @@ UNIQUE_KEY_QUERY: Final = "_UNIQUE_KEY_QUERY"
 
 
 class QueryMessageRequest(Header):
-    topic: str
-    key: str
+    topic: Name
+    key: Name
     max_num: Int
     begin_timestamp: Long
     """The earliest store time of the messages, in milliseconds."""
@@ -263,19 +272,19 @@ class ViewMessageRequest(Header):
 
 
 class UnregisterClientRequest(Header, rename={"client_id": "clientID"}):
-    client_id: str
-    producer_group: str | None = msgspec.field(name="producerGroup", default=None)
-    consumer_group: str | None = msgspec.field(name="consumerGroup", default=None)
+    client_id: Name
+    producer_group: Name | None = msgspec.field(name="producerGroup", default=None)
+    consumer_group: Name | None = msgspec.field(name="consumerGroup", default=None)
 
 
 class ConsumerGroupRequest(Header):
     """The request header of GET_CONSUMER_LIST_BY_GROUP and NOTIFY_CONSUMER_IDS_CHANGED."""
 
-    consumer_group: str
+    consumer_group: Name
 
 
 class ProducerGroupRequest(Header):
-    producer_group: str
+    producer_group: Name
 
 
 # Administration of topics, groups and offsets.
@@ -287,19 +296,19 @@ class TopicRequest(Header):
     They are DELETE_TOPIC_IN_BROKER, GET_TOPIC_STATS_INFO, QUERY_TOPIC_CONSUME_BY_WHO and GET_TOPIC_CONFIG.
     """
 
-    topic: str
+    topic: Name
 
 
 class UpdateTopicRequest(Header):
     """The request header of UPDATE_AND_CREATE_TOPIC."""
 
-    topic: str
-    default_topic: str
+    topic: Name
+    default_topic: Name
     """A mandatory field, which brokers ignore."""
     read_queue_nums: Int
     write_queue_nums: Int
     perm: Int
-    topic_filter_type: str = "SINGLE_TAG"
+    topic_filter_type: Name = "SINGLE_TAG"
     topic_sys_flag: Int | None = None
     order: bool = False
 
@@ -307,13 +316,13 @@ class UpdateTopicRequest(Header):
 class GroupRequest(Header):
     """The request header of GET_SUBSCRIPTIONGROUP_CONFIG and QUERY_TOPICS_BY_CONSUMER."""
 
-    group: str
+    group: Name
 
 
 class DeleteGroupRequest(Header):
     """The request header of DELETE_SUBSCRIPTIONGROUP. The flag is removeOffset in 4.9, cleanOffset in 5.x."""
 
-    group_name: str
+    group_name: Name
     remove_offset: bool | None = None
     clean_offset: bool | None = None
 
@@ -321,8 +330,8 @@ class DeleteGroupRequest(Header):
 class ConsumeStatsRequest(Header):
     """The request header of GET_CONSUME_STATS. Without a topic: every topic with offsets of the group."""
 
-    consumer_group: str
-    topic: str | None = None
+    consumer_group: Name
+    topic: Name | None = None
 
 
 class AllConsumeStatsRequest(Header):
@@ -335,49 +344,49 @@ class AllConsumeStatsRequest(Header):
 class CorrectionRequest(Header):
     """The request header of QUERY_CORRECTION_OFFSET."""
 
-    topic: str
-    compare_group: str
-    filter_groups: str | None = None
+    topic: Name
+    compare_group: Name
+    filter_groups: ListText | None = None
     """Groups to ignore, separated by commas."""
 
 
 class StatsRequest(Header):
     """The request header of VIEW_BROKER_STATS_DATA."""
 
-    stats_name: str
-    stats_key: str
+    stats_name: Name
+    stats_key: Name
 
 
 class QueueEntriesRequest(Header):
     """The request header of QUERY_CONSUME_QUEUE."""
 
-    topic: str
+    topic: Name
     queue_id: Int
     index: Long
     """The queue offset of the first entry."""
     count: Int
-    consumer_group: str | None = None
+    consumer_group: Name | None = None
 
 
 class GroupTopicRequest(Header):
     """The request header of QUERY_SUBSCRIPTION_BY_CONSUMER."""
 
-    group: str
-    topic: str | None = None
+    group: Name
+    topic: Name | None = None
 
 
 class TopicGroupRequest(Header):
     """The request header of QUERY_CONSUME_TIME_SPAN."""
 
-    topic: str
-    group: str
+    topic: Name
+    group: Name
 
 
 class ResetOffsetRequest(Header):
     """The request header of INVOKE_BROKER_TO_RESET_OFFSET and RESET_CONSUMER_CLIENT_OFFSET."""
 
-    topic: str
-    group: str
+    topic: Name
+    group: Name
     timestamp: Long
     """Where to reset to: a time in milliseconds; -1 means the end of each queue."""
     is_force: bool
@@ -391,9 +400,9 @@ class ResetOffsetRequest(Header):
 class ConsumerStatusRequest(Header):
     """The request header of INVOKE_BROKER_TO_GET_CONSUMER_STATUS and GET_CONSUMER_STATUS_FROM_CLIENT."""
 
-    topic: str
-    group: str
-    client_addr: str | None = None
+    topic: Name
+    group: Name
+    client_addr: Name | None = None
     """In fact a client id. Absent or empty means all clients of the group."""
 
 
@@ -403,27 +412,27 @@ class ConsumerRequest(Header):
     The request goes to one client of a group.
     """
 
-    consumer_group: str
-    client_id: str | None = None
+    consumer_group: Name
+    client_id: Name | None = None
     jstack_enable: bool | None = None
-    msg_id: str | None = None
+    msg_id: Name | None = None
     """An offset message id."""
-    broker_name: str | None = None
+    broker_name: Name | None = None
 
 
 class CloneOffsetRequest(Header):
     """The request header of CLONE_GROUP_OFFSET. Without a topic: every topic with offsets of the source."""
 
-    src_group: str
-    dest_group: str
-    topic: str | None = None
+    src_group: Name
+    dest_group: Name
+    topic: Name | None = None
     offline: bool = False
 
 
 class BrokerConfigResponse(Header):
     """The response header of GET_BROKER_CONFIG; the body has the lines."""
 
-    version: str
+    version: Name
     """A DataVersion as JSON."""
 
 
@@ -433,49 +442,49 @@ class BrokerConfigResponse(Header):
 class AccountRequest(Header):
     """The request header of UPDATE_AND_CREATE_ACL_CONFIG; settings that are absent do not change."""
 
-    access_key: str
-    secret_key: str | None = None
-    white_remote_address: str | None = None
+    access_key: Name
+    secret_key: Name | None = None
+    white_remote_address: ListText | None = None
     admin: bool | None = None
-    default_topic_perm: str | None = None
-    default_group_perm: str | None = None
-    topic_perms: str | None = None
+    default_topic_perm: Name | None = None
+    default_group_perm: Name | None = None
+    topic_perms: ListText | None = None
     """The permissions of topics, for example `T=PUB,U=DENY`."""
-    group_perms: str | None = None
+    group_perms: ListText | None = None
 
 
 class DeleteAccountRequest(Header):
     """The request header of DELETE_ACL_CONFIG."""
 
-    access_key: str
+    access_key: Name
 
 
 class WhiteAddressesRequest(Header):
     """The request header of UPDATE_GLOBAL_WHITE_ADDRS_CONFIG."""
 
-    global_white_addrs: str
+    global_white_addrs: ListText
     """The addresses, separated by commas."""
 
 
 class AclVersionResponse(Header):
     """The response header of GET_BROKER_CLUSTER_ACL_INFO."""
 
-    version: str
+    version: Name
     """A DataVersion as JSON."""
-    broker_name: str
-    broker_addr: str
-    cluster_name: str
+    broker_name: Name
+    broker_addr: Name
+    cluster_name: Name
 
 
 # Brokers and clients at a name server.
 
 
 class RegisterBrokerRequest(Header):
-    broker_name: str
-    broker_addr: str
+    broker_name: Name
+    broker_addr: Name
     """IP:port at which clients reach the broker."""
-    cluster_name: str
-    ha_server_addr: str
+    cluster_name: Name
+    ha_server_addr: Name
     broker_id: Long
     """The broker's id; 0 is the master."""
     compressed: bool = False
@@ -491,30 +500,30 @@ class RegisterBrokerRequest(Header):
 
 
 class RegisterBrokerResponse(Header):
-    ha_server_addr: str | None = None
-    master_addr: str | None = None
+    ha_server_addr: Name | None = None
+    master_addr: Name | None = None
 
 
 class UnregisterBrokerRequest(Header):
-    broker_name: str
-    broker_addr: str
-    cluster_name: str
+    broker_name: Name
+    broker_addr: Name
+    cluster_name: Name
     broker_id: Long
 
 
 class BrokerHeartbeatRequest(Header):
-    cluster_name: str
-    broker_addr: str
-    broker_name: str
+    cluster_name: Name
+    broker_addr: Name
+    broker_name: Name
     heartbeat_timeout_mills: Long | None = None
 
 
 class DataVersionRequest(Header):
     """The request header of QUERY_DATA_VERSION: the body has the version that the broker would register."""
 
-    broker_name: str
-    broker_addr: str
-    cluster_name: str
+    broker_name: Name
+    broker_addr: Name
+    cluster_name: Name
     broker_id: Long
 
 
@@ -525,12 +534,12 @@ class DataVersionResponse(Header):
 class MemberGroupRequest(Header):
     """The request header of GET_BROKER_MEMBER_GROUP."""
 
-    cluster_name: str
-    broker_name: str
+    cluster_name: Name
+    broker_name: Name
 
 
 class RouteRequest(Header):
-    topic: str
+    topic: Name
     accept_standard_json_only: bool = False
 
 
@@ -540,30 +549,30 @@ class RouteRequest(Header):
 class KvRequest(Header):
     """The request header of GET_KV_CONFIG and DELETE_KV_CONFIG."""
 
-    namespace: str
-    key: str
+    namespace: Name
+    key: Name
 
 
 class PutKvRequest(Header):
-    namespace: str
-    key: str
-    value: str
+    namespace: Name
+    key: Name
+    value: ValueText
 
 
 class KvResponse(Header):
-    value: str | None = None
+    value: ValueText | None = None
 
 
 class KvNamespaceRequest(Header):
     """The request header of GET_KVLIST_BY_NAMESPACE."""
 
-    namespace: str
+    namespace: Name
 
 
 class BrokerNameRequest(Header):
     """The request header of WIPE_WRITE_PERM_OF_BROKER and ADD_WRITE_PERM_OF_BROKER."""
 
-    broker_name: str
+    broker_name: Name
 
 
 class WipeWriteResponse(Header):
@@ -577,18 +586,18 @@ class AddWriteResponse(Header):
 class ClusterRequest(Header):
     """The request header of GET_TOPICS_BY_CLUSTER."""
 
-    cluster: str
+    cluster: Name
 
 
 class DeleteRoutedTopicRequest(Header):
     """The request header of DELETE_TOPIC_IN_NAMESRV."""
 
-    topic: str
-    cluster_name: str | None = None
+    topic: Name
+    cluster_name: Name | None = None
     """Delete only the queues of this cluster's brokers."""
 
 
 class RegisterTopicRequest(Header):
     """The request header of REGISTER_TOPIC_IN_NAMESRV: the body has the queues, as a route."""
 
-    topic: str
+    topic: Name

@@ -1,30 +1,26 @@
 """Accepts connections and creates a channel for each."""
 
 import asyncio
-import logging
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from contextlib import suppress
 from typing import Final
 
-from mqproof.impl.remoting.channel import Channel, Handler, Limits, ReceiveBudget
+from mqproof.impl.remoting.budget import ServerBudgets, server_budgets
+from mqproof.impl.remoting.channel import Channel, Handler, Limits
 from mqproof.impl.remoting.command import Command
 from mqproof.impl.runtime.network import Address, Connection, Listener, Network
 from mqproof.impl.runtime.supervision import Supervisor
 
-_log = logging.getLogger(__name__)
-
 IDLE_S: Final = 120.0
 """A connection is closed after this time without reads and writes, or when one frame takes this long."""
 
-_RECEIVE_BYTES_MAX: Final = 512 * 1024 * 1024
-"""The maximum size of all incomplete frames, over all connections."""
 _CLOSE_S: Final = 1.0
 
 _SCAN_S: Final = 10.0
 
 
 class RemotingServer:
-    """A listener and its channels. Connections above `connections_max` are closed on arrival."""
+    """A listener and its channels. Connections above `connections_max`, or a share of it, are closed."""
 
     def __init__(
         self,
@@ -35,14 +31,17 @@ class RemotingServer:
         connections_max: int = 10_000,
         on_closed: Callable[[Channel], None] = lambda _: None,
         supervisor: Supervisor | None = None,
+        budgets: ServerBudgets | None = None,
+        bodies_used: Container[int] | None = None,
     ) -> None:
+        """`budgets` are those of a server that has several listeners. `bodies_used`: as for a channel."""
         self._network = network
         self._handle = handle
         self._limits = limits or Limits()
-        self._connections_max = connections_max
+        self.budgets = budgets or server_budgets(connections_max, self._limits.frame_bytes_max)
+        self._bodies_used = bodies_used
         self._on_closed = on_closed
         self._supervisor = supervisor or Supervisor()
-        self._budget = ReceiveBudget(_RECEIVE_BYTES_MAX)
         self._none_left = asyncio.Event()
         self._channels: dict[Channel, None] = {}  # in the order of their arrival
         self._listener: Listener | None = None
@@ -81,16 +80,19 @@ class RemotingServer:
             channel.kill()
 
     def _accept(self, connection: Connection) -> Channel:
-        if len(self._channels) >= self._connections_max:
-            _log.warning("%d connections: refusing %s", len(self._channels), connection.remote)
+        if self.budgets.connections.refusal(connection) is not None:
             connection.abort()
             return Channel(connection, _ignore, self._limits)
-        channel = Channel(connection, self._handle, self._limits, self._forget, self._budget)
+        channel = Channel(
+            connection, self._handle, self._limits, self._forget, self.budgets, self._bodies_used
+        )
+        self.budgets.connections.take(channel)
         self._channels[channel] = None
         return channel
 
     def _forget(self, channel: Channel) -> None:
-        self._channels.pop(channel, None)
+        del self._channels[channel]
+        self.budgets.connections.take(channel, -1)
         if not self._channels:
             self._none_left.set()
         self._on_closed(channel)

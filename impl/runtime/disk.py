@@ -10,11 +10,15 @@ import contextlib
 import errno
 import fcntl
 import os
+import stat
 import threading
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
 _CHUNK_BYTES: Final = 1 << 20
+
+SECRET_MODE: Final = 0o600
+"""The permissions of a new file with secrets: only its owner can read it."""
 
 
 class Space(NamedTuple):
@@ -85,8 +89,15 @@ class Disk(Protocol):
 
     def open(self, path: str) -> File: ...
 
-    def create(self, path: str, size: int) -> File:
-        """Create a sparse file of `size` zero bytes. Raises FileExistsError when the name exists."""
+    def create(self, path: str, size: int, mode: int | None = None) -> File:
+        """Create a sparse file of `size` zero bytes. Raises FileExistsError when the name exists.
+
+        Its permissions are exactly `mode`, or 0644 less the umask.
+        """
+        ...
+
+    def mode(self, path: str) -> int | None:
+        """Return the permission bits of a file; None when it does not exist."""
         ...
 
     def exists(self, path: str) -> bool: ...
@@ -120,16 +131,18 @@ class Disk(Protocol):
         ...
 
 
-def write_durably(disk: Disk, path: str, data: bytes) -> None:
+def write_durably(disk: Disk, path: str, data: bytes, new_mode: int | None = None) -> None:
     """Replace the file's whole content; after any crash the file has either the old content or the new one.
 
     The steps are a temporary file, its fsync, a rename, and an fsync of the directory. Each step depends on
-    the one before it.
+    the one before it. A file that exists keeps its permissions. A new one gets `new_mode`, as in
+    `Disk.create`; use SECRET_MODE for a file with secrets.
     """
     temporary = f"{path}.tmp"
     if disk.exists(temporary):
         disk.remove(temporary)
-    file = disk.create(temporary, len(data))
+    old_mode = disk.mode(path)
+    file = disk.create(temporary, len(data), new_mode if old_mode is None else old_mode)
     try:
         file.write(0, data)
         file.sync()
@@ -231,15 +244,25 @@ class RealDisk:
     def open(self, path: str) -> RealFile:
         return RealFile(path, os.open(path, os.O_RDWR | os.O_CLOEXEC))
 
-    def create(self, path: str, size: int) -> RealFile:
+    def create(self, path: str, size: int, mode: int | None = None) -> RealFile:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        # Never wider than `mode`, not even for a moment: another process could open the file meanwhile.
+        at_first = 0o644 if mode is None else mode & SECRET_MODE
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, at_first)
         try:
+            if mode is not None:
+                os.fchmod(descriptor, mode)
             os.ftruncate(descriptor, size)
         except OSError:
             os.close(descriptor)
             raise
         return RealFile(path, descriptor)
+
+    def mode(self, path: str) -> int | None:
+        try:
+            return stat.S_IMODE(Path(path).stat().st_mode)
+        except FileNotFoundError:
+            return None
 
     def exists(self, path: str) -> bool:
         return Path(path).exists()
@@ -299,7 +322,7 @@ class ReadOnlyDisk(RealDisk):
     def open(self, path: str) -> RealFile:
         return RealFile(path, os.open(path, os.O_RDONLY | os.O_CLOEXEC))
 
-    def create(self, path: str, size: int) -> RealFile:  # noqa: ARG002
+    def create(self, path: str, size: int, mode: int | None = None) -> RealFile:  # noqa: ARG002
         raise _read_only(path)
 
     def remove(self, path: str) -> None:

@@ -13,13 +13,13 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from ipaddress import ip_address
-from pathlib import Path
 from typing import Final
 
-from mqproof.impl.runtime.disk import Disk, RealDisk, read_whole
+from mqproof.impl.runtime.disk import Disk, read_whole
 from mqproof.impl.runtime.network import Address, Connection, Listener, Network, Receiver, ReceiverFactory
 from mqproof.impl.runtime.peer_handshake import NONCE_BYTES, Accepting, Connecting, HandshakeError
 from mqproof.impl.runtime.properties import ConfigError
+from mqproof.impl.runtime.secret_files import warn_if_exposed
 
 _log = logging.getLogger(__name__)
 
@@ -92,8 +92,7 @@ def read_secret(disk: Disk, path: str) -> bytes:
         raise ConfigError(
             f"peerSecretFile {path}: {len(secret)} bytes, {SECRET_BYTES_MIN} to {SECRET_BYTES_MAX} expected"
         )
-    if isinstance(disk, RealDisk) and (mode := Path(path).stat().st_mode & 0o077):
-        _log.warning("%s can be read by other users (mode %03o), 0600 is expected", path, 0o600 | mode)
+    warn_if_exposed(disk, path)
     return secret
 
 

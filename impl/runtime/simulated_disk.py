@@ -78,15 +78,18 @@ class SimulatedDisk:
     def open(self, path: str) -> File:
         return _Handle(self, path, self._inode(path))
 
-    def create(self, path: str, size: int) -> File:
+    def create(self, path: str, size: int, mode: int | None = None) -> File:
         if path in self._names:
             raise FileExistsError(f"{path} exists")
         self.step(Step("create", path, size))
-        inode = _Inode(f"{path}#{self._files_made}")
+        inode = _Inode(f"{path}#{self._files_made}", 0o644 if mode is None else mode)
         self._files_made += 1
         inode.do(_Resize(size))
         self._change(_Link(path, inode))
         return _Handle(self, path, inode)
+
+    def mode(self, path: str) -> int | None:
+        return self._names[path].mode if path in self._names else None
 
     def exists(self, path: str) -> bool:
         return path in self._names or self.is_directory(path)
@@ -276,8 +279,9 @@ class _Resize:
 class _Inode:
     """A file without its names: cache, durable layer, and the ordered changes between them."""
 
-    def __init__(self, label: str) -> None:
+    def __init__(self, label: str, mode: int) -> None:
         self.label = label
+        self.mode = mode
         self.cache = _Content()
         self._durable = _Content()
         self._unsynced: list[_Write | _Resize] = []
@@ -397,7 +401,7 @@ class _Handle:
 
 
 class _ProcessDisk:
-    """The disk of one process, until its crash. Handles check this themselves."""
+    """The disk as one process sees it; unusable after its crash. Open files check this themselves."""
 
     def __init__(self, disk: SimulatedDisk) -> None:
         self._disk = disk
@@ -406,8 +410,11 @@ class _ProcessDisk:
     def open(self, path: str) -> File:
         return self._alive().open(path)
 
-    def create(self, path: str, size: int) -> File:
-        return self._alive().create(path, size)
+    def create(self, path: str, size: int, mode: int | None = None) -> File:
+        return self._alive().create(path, size, mode)
+
+    def mode(self, path: str) -> int | None:
+        return self._alive().mode(path)
 
     def exists(self, path: str) -> bool:
         return self._alive().exists(path)

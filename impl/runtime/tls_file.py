@@ -8,7 +8,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, TypeVar
 
+from mqproof.impl.runtime.disk import RealDisk
 from mqproof.impl.runtime.properties import ConfigError, Property, boolean, one_of, parse
+from mqproof.impl.runtime.secret_files import warn_if_exposed
 from mqproof.impl.runtime.tls import Tls, TlsMode
 
 T = TypeVar("T")
@@ -21,7 +23,10 @@ _CLIENT_AUTH: Final = {
 
 
 def load(path: str) -> Tls:
-    """Return the TLS settings in the file at `path`. Raises OSError, and ConfigError as `read` does."""
+    """Return the TLS settings in the file at `path`. Raises OSError, and ConfigError as `read` does.
+
+    Logs a warning if other users can read a private key.
+    """
     return read(Path(path).read_text(encoding="utf-8"), path)
 
 
@@ -77,6 +82,9 @@ def _client(properties: Mapping[str, Property], where: str) -> ssl.SSLContext:
 def _load_own(context: ssl.SSLContext, properties: Mapping[str, Property], prefix: str) -> None:
     certificate = properties[f"{prefix}.certPath"]
     key = properties.get(f"{prefix}.keyPath")
+    warn_if_exposed(
+        RealDisk(), (key or certificate).value
+    )  # without a key file, the certificate's has the key
     password = properties.get(f"{prefix}.keyPassword")
     try:
         # Without a password, an encrypted key must be an error and not a prompt at the terminal.

@@ -29,9 +29,13 @@ def new_runtime(command: str, tls: Path | None) -> "Runtime":
 def read_account(command: str, path: Path | None) -> "Credentials | None":
     """Return the account that signs requests, or None without a file."""
     from mqproof.impl.remoting.account_file import parse
+    from mqproof.impl.runtime.disk import RealDisk
     from mqproof.impl.runtime.properties import ConfigError
+    from mqproof.impl.runtime.secret_files import warn_if_exposed
 
     try:
+        if path:
+            warn_if_exposed(RealDisk(), str(path))
         return parse(read_text(path), str(path)) if path else None
     except (ConfigError, OSError) as error:
         fail(command, one_line(error))

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import msgspec
 
-from mqproof.impl.broker.acl import AccountEntry, AclEntries
-from mqproof.impl.broker.acl_file import AclFile
+from mqproof.impl.access.acl import AccountEntry, AclEntries
+from mqproof.impl.access.acl_file import AclFile
 from mqproof.impl.broker.services import Processor, Services
 from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.channel import Channel, Reply

@@ -1,30 +1,34 @@
 """Checks that several request processors share; each raises RefusedError."""
 
 from mqproof.impl.broker.services import Services
-from mqproof.impl.broker.state.topics import name_problem
 from mqproof.impl.remoting.bodies import PERM_READ, PERM_WRITE, SubscriptionGroup, TopicConfig
+from mqproof.impl.remoting.channel import Channel
 from mqproof.impl.remoting.codes import ResponseCode
 from mqproof.impl.remoting.message import RETRY_PREFIX, Message
 from mqproof.impl.remoting.request_handler import RefusedError
+from mqproof.impl.remoting.topic_names import name_problem
 from mqproof.impl.store.delay import scheduled
 
 
-def require_group(services: Services, group: str) -> SubscriptionGroup:
-    """Return the group; create it if groups are created automatically, otherwise refuse an unknown group."""
+def require_group(services: Services, group: str, channel: Channel) -> SubscriptionGroup:
+    """Return the group; create it if groups are created automatically, otherwise refuse an unknown group.
+
+    A new group counts for the channel.
+    """
     known = services.groups.get(group)
     if known is not None:
         return known
     if not group or name_problem(RETRY_PREFIX + group):
         raise RefusedError(ResponseCode.SYSTEM_ERROR, f"{group!r} cannot be a consumer group's name")
-    made = services.groups.find_or_make(group, auto_create=services.config.auto_create_groups)
+    made = services.groups.find_or_make(group, auto_create=services.config.auto_create_groups, by=channel)
     if made is None:
         raise RefusedError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"group {group} does not exist")
     return made
 
 
-def require_consuming_group(services: Services, group: str) -> SubscriptionGroup:
+def require_consuming_group(services: Services, group: str, channel: Channel) -> SubscriptionGroup:
     """Return the group; refuse as `require_group`, and also a group that may not consume."""
-    known = require_group(services, group)
+    known = require_group(services, group, channel)
     if not known.consume_enable:
         raise RefusedError(ResponseCode.NO_PERMISSION, f"group {group} may not consume")
     return known

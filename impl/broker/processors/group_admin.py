@@ -9,7 +9,6 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from mqproof.impl.broker.services import Processor, Services
-from mqproof.impl.broker.state.topics import name_problem
 from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.bodies import SubscriptionGroup, SubscriptionGroupList
 from mqproof.impl.remoting.channel import Channel, Reply
@@ -18,17 +17,18 @@ from mqproof.impl.remoting.command import Command
 from mqproof.impl.remoting.headers import DeleteGroupRequest, GroupRequest
 from mqproof.impl.remoting.message import RETRY_PREFIX
 from mqproof.impl.remoting.request_handler import RefusedError
+from mqproof.impl.remoting.topic_names import name_problem
 
 
-async def update_group(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
+async def update_group(services: Services, request: Command, channel: Channel) -> Reply:
     """Create or change a group; answer after it is on disk."""
-    await _put_all(services, [java_json.read(SubscriptionGroup, request.body)])
+    await _put_all(services, [java_json.read(SubscriptionGroup, request.body)], channel)
     return request.answer(ResponseCode.SUCCESS)
 
 
-async def update_groups(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
+async def update_groups(services: Services, request: Command, channel: Channel) -> Reply:
     """Create or change several groups, either all or none."""
-    await _put_all(services, java_json.read(SubscriptionGroupList, request.body).group_config_list)
+    await _put_all(services, java_json.read(SubscriptionGroupList, request.body).group_config_list, channel)
     return request.answer(ResponseCode.SUCCESS)
 
 
@@ -56,12 +56,13 @@ def one_group(services: Services, request: Command, channel: Channel) -> Reply: 
     return request.answer(ResponseCode.SUCCESS, body=java_json.write(group, standard=True))
 
 
-async def _put_all(services: Services, groups: list[SubscriptionGroup]) -> None:
+async def _put_all(services: Services, groups: list[SubscriptionGroup], channel: Channel) -> None:
     for group in groups:
         if problem := _problem(services, group):
             raise RefusedError(ResponseCode.SYSTEM_ERROR, problem)
     asked = [_with_its_attributes(services, group) for group in groups]
-    await services.groups.put_all(group for group in asked if services.groups.get(group.group_name) != group)
+    changed = [group for group in asked if services.groups.get(group.group_name) != group]
+    await services.groups.put_all(changed, channel)
 
 
 def _with_its_attributes(services: Services, group: SubscriptionGroup) -> SubscriptionGroup:

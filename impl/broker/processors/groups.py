@@ -4,13 +4,14 @@ See docs/reference/protocol/groups.md, "Client registration" and "Queue locks".
 """
 
 from collections.abc import Iterable
-from typing import Final
 
 from mqproof.impl.broker.processors.checks import require_group, require_sole_master
+from mqproof.impl.broker.processors.sql_filters import require_filter, require_filter_type
 from mqproof.impl.broker.services import Services, loop_ms
 from mqproof.impl.broker.state.clients import Member
 from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.bodies import (
+    GROUPS_OF_CLIENT_MAX,
     ClientCheck,
     ConsumerIds,
     Heartbeat,
@@ -24,41 +25,41 @@ from mqproof.impl.remoting.command import Command, new_request
 from mqproof.impl.remoting.headers import ConsumerGroupRequest, UnregisterClientRequest
 from mqproof.impl.remoting.message import RETRY_PREFIX
 from mqproof.impl.remoting.request_handler import RefusedError
-
-_HEARTBEAT_BYTES_MAX: Final = 1 << 20
-_GROUPS_OF_CLIENT_MAX: Final = 1000
-"""The limit on groups; with the limit on heartbeat size, it bounds the memory that one connection can use."""
+from mqproof.impl.runtime.clock import now_ms
 
 
 async def heartbeat(services: Services, request: Command, channel: Channel) -> Reply:
     """Record the client's groups and subscriptions; create the retry topic of each consumer group."""
-    if len(request.body) > _HEARTBEAT_BYTES_MAX:
-        remark = f"heartbeat of {len(request.body)} bytes, at most {_HEARTBEAT_BYTES_MAX} expected"
-        raise RefusedError(ResponseCode.SYSTEM_ERROR, remark)
     beat = java_json.read(Heartbeat, request.body)
     named = len(beat.consumer_data_set) + len(beat.producer_data_set)
-    if named > _GROUPS_OF_CLIENT_MAX or services.clients.membership_count(channel) > _GROUPS_OF_CLIENT_MAX:
+    if named > GROUPS_OF_CLIENT_MAX or services.clients.membership_count(channel) > GROUPS_OF_CLIENT_MAX:
         raise RefusedError(
-            ResponseCode.SYSTEM_ERROR, f"a client can be in at most {_GROUPS_OF_CLIENT_MAX} groups"
+            ResponseCode.SYSTEM_ERROR, f"a client can be in at most {GROUPS_OF_CLIENT_MAX} groups"
         )
-    groups = [require_group(services, data.group_name) for data in beat.consumer_data_set]
+    groups = [require_group(services, data.group_name, channel) for data in beat.consumer_data_set]
     await services.topics.ensure_all(
         {
             RETRY_PREFIX + group.group_name: group.retry_queue_nums
             for group in groups
             if group.retry_queue_nums > 0
-        }
+        },
+        channel,
     )
     if channel.is_open:
+        if (reason := services.clients.refusal(channel, beat)) is not None:
+            raise RefusedError(ResponseCode.SYSTEM_BUSY, reason)
         member = Member(beat.client_id, request.language, request.version, loop_ms())
         notify(services, services.clients.heartbeat(channel, beat, member))
+        if services.config.property_filter:
+            for data in beat.consumer_data_set:
+                services.filters.register(data.group_name, data.subscription_data_set, wall_ms(services))
     return request.answer(ResponseCode.SUCCESS)
 
 
 def unregister(services: Services, request: Command, channel: Channel) -> Reply:
     """Remove the client from its groups."""
     header = headers.read(UnregisterClientRequest, request.fields)
-    notify(services, services.clients.unregister(channel, header.producer_group, header.consumer_group))
+    members_left(services, services.clients.unregister(channel, header.producer_group, header.consumer_group))
     return request.answer(ResponseCode.SUCCESS)
 
 
@@ -74,13 +75,13 @@ def consumer_ids(services: Services, request: Command, channel: Channel) -> Repl
 def check_client(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001  # a processor's signature
     """Check whether the broker supports the filter of the client's subscription."""
     check = java_json.read(ClientCheck, request.body)
-    kind = check.subscription_data.expression_type if check.subscription_data else None
-    if (kind or "TAG") != "TAG":
-        raise RefusedError(ResponseCode.SYSTEM_ERROR, f"filter type {kind} is not supported, TAG expected")
+    subscription = check.subscription_data
+    if subscription is not None and require_filter_type(subscription.expression_type):
+        require_filter(services, subscription.sub_string)
     return request.answer(ResponseCode.SUCCESS)
 
 
-def lock_queues(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001  # a processor's signature
+def lock_queues(services: Services, request: Command, channel: Channel) -> Reply:
     """Lock or renew the queues that no other client holds; return those that the client holds now.
 
     A slave does not know the locks at its master, and could lock a queue for a second client. It therefore
@@ -88,7 +89,7 @@ def lock_queues(services: Services, request: Command, channel: Channel) -> Reply
     """
     require_sole_master(services)
     asked = java_json.read(QueueLocks, request.body)
-    require_group(services, asked.consumer_group)
+    require_group(services, asked.consumer_group, channel)
     queues = [queue for queue in asked.mq_set if _is_ours(services, queue)]
     held = services.locks.lock(asked.consumer_group, asked.client_id, queues, loop_ms())
     return request.answer(ResponseCode.SUCCESS, body=java_json.write(LockedQueues(held), standard=True))
@@ -100,6 +101,18 @@ def unlock_queues(services: Services, request: Command, channel: Channel) -> Rep
     asked = java_json.read(QueueLocks, request.body)
     services.locks.unlock(asked.consumer_group, asked.client_id, asked.mq_set)
     return request.answer(ResponseCode.SUCCESS)
+
+
+def members_left(services: Services, changed: Iterable[str]) -> None:
+    """Notify the remaining members of groups that members left."""
+    for name in sorted(changed):
+        if services.clients.consumer_group(name) is None:
+            services.filters.group_left(name, wall_ms(services))
+    notify(services, changed)
+
+
+def wall_ms(services: Services) -> int:
+    return now_ms(services.runtime.clock)
 
 
 def notify(services: Services, groups: Iterable[str]) -> None:

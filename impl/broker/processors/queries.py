@@ -50,10 +50,10 @@ def query_offset(services: Services, request: Command, channel: Channel) -> Repl
     return _offset(request, offset or 0)
 
 
-def update_offset(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
+def update_offset(services: Services, request: Command, channel: Channel) -> Reply:
     """Commit a group's offset, greater or smaller, unless the request allows it only to increase."""
     header = headers.read(UpdateOffsetRequest, request.fields)
-    require_group(services, header.consumer_group)
+    require_group(services, header.consumer_group, channel)
     require_readable_queue(services, header.topic, header.queue_id)
     if header.commit_offset < 0:
         raise RefusedError(ResponseCode.SYSTEM_ERROR, f"offset {header.commit_offset}, 0 or more expected")

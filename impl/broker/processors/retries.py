@@ -37,18 +37,20 @@ _FIRST_RETRY_LEVEL: Final = 3
 _STORED_WELL: Final = STORED - {PutStatus.FLUSH_DISK_TIMEOUT}
 
 
-async def send_back(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001  # a processor's signature
+async def send_back(services: Services, request: Command, channel: Channel) -> Reply:
     """Store the message again, for a later retry or as a dead letter.
 
     Answer success only when it is safely stored.
     """
     header = headers.read(SendBackRequest, request.fields)
-    group = require_group(services, header.group)
+    group = require_group(services, header.group, channel)
     require_writable_broker(services)
     require_master(services)
     if group.retry_queue_nums <= 0:
         return request.answer(ResponseCode.SUCCESS)  # the group allows no retries: the message is dropped
-    retry_topic = await services.topics.ensure(RETRY_PREFIX + header.group, group.retry_queue_nums)
+    retry_topic = await services.topics.ensure(
+        RETRY_PREFIX + header.group, group.retry_queue_nums, by=channel
+    )
     if not retry_topic.perm & PERM_WRITE or not retry_topic.write_queue_nums:
         raise RefusedError(
             ResponseCode.NO_PERMISSION, f"topic {retry_topic.topic_name} has no write permission"
@@ -58,7 +60,7 @@ async def send_back(services: Services, request: Command, channel: Channel) -> R
         is_given_up(original.message.reconsume_times, header.max_reconsume_times, group)
         or header.delay_level < 0
     ):
-        topic, level = await dead_letter_topic(services, header.group), 0
+        topic, level = await dead_letter_topic(services, header.group, channel), 0
     else:
         level = header.delay_level or _FIRST_RETRY_LEVEL + original.message.reconsume_times
         topic = retry_topic
@@ -77,12 +79,12 @@ def is_given_up(reconsume_times: int, asked_max: int | None, group: Subscription
     return reconsume_times >= (group.retry_max_times if asked_max is None else asked_max)
 
 
-async def dead_letter_topic(services: Services, group: str) -> TopicConfig:
+async def dead_letter_topic(services: Services, group: str, channel: Channel) -> TopicConfig:
     """Return the group's topic for messages that it could not consume.
 
     Raises RefusedError, OSError as `ensure`.
     """
-    return await services.topics.ensure(DEAD_LETTER_PREFIX + group, 1)
+    return await services.topics.ensure(DEAD_LETTER_PREFIX + group, 1, by=channel)
 
 
 def _find(services: Services, commit_offset: int) -> StoredMessage:

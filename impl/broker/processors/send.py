@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from mqproof.impl.broker.processors.checks import require_group, require_master, scheduled_or_refused
 from mqproof.impl.broker.processors.retries import dead_letter_topic, is_given_up
 from mqproof.impl.broker.services import Services
-from mqproof.impl.broker.state.topics import DEFAULT_TOPIC, NOT_FOR_CLIENTS, name_problem
+from mqproof.impl.broker.state.topics import DEFAULT_TOPIC
 from mqproof.impl.remoting import headers
 from mqproof.impl.remoting.batch import decode_batch
 from mqproof.impl.remoting.bodies import PERM_WRITE, TopicConfig
@@ -32,6 +32,7 @@ from mqproof.impl.remoting.message import (
     decode_properties,
 )
 from mqproof.impl.remoting.request_handler import RefusedError
+from mqproof.impl.remoting.topic_names import NOT_FOR_CLIENTS, name_problem
 from mqproof.impl.store.results import STORED, PutResult, PutStatus
 from mqproof.spec.events import Kind
 
@@ -89,7 +90,7 @@ async def _send_when_made(
     """Send like `send_message`, after creating the topic if necessary."""
     try:
         with services.sends.admitted(len(request.body)):
-            target = await _target(services, header)
+            target = await _target(services, header, channel)
         return await _store(services, request, header, target, channel)
     except RefusedError as error:
         return _refused(services, request, error)
@@ -161,14 +162,14 @@ def read_header(request: Command) -> SendRequest:
 # Topic and queue.
 
 
-async def _target(services: Services, header: SendRequest) -> _Target:
-    topic = services.topics.get(header.topic) or await _made(services, header)
+async def _target(services: Services, header: SendRequest, channel: Channel) -> _Target:
+    topic = services.topics.get(header.topic) or await _made(services, header, channel)
     target = _checked(services, header, topic)
     if header.topic.startswith(RETRY_PREFIX):
         name = header.topic.removeprefix(RETRY_PREFIX)
-        group = require_group(services, name)
+        group = require_group(services, name, channel)
         if is_given_up(header.reconsume_times or 0, header.max_reconsume_times, group):
-            return _Target(await dead_letter_topic(services, name), 0, is_dead_letter=True)
+            return _Target(await dead_letter_topic(services, name, channel), 0, is_dead_letter=True)
     return target
 
 
@@ -178,7 +179,7 @@ def _checked(services: Services, header: SendRequest, topic: TopicConfig) -> _Ta
     return _Target(topic, _queue_id(services, header.queue_id, topic))
 
 
-async def _made(services: Services, header: SendRequest) -> TopicConfig:
+async def _made(services: Services, header: SendRequest, channel: Channel) -> TopicConfig:
     if problem := name_problem(header.topic):
         raise RefusedError(ResponseCode.SYSTEM_ERROR, problem)
     template = header.default_topic or DEFAULT_TOPIC
@@ -188,7 +189,9 @@ async def _made(services: Services, header: SendRequest) -> TopicConfig:
         or template != DEFAULT_TOPIC
         or header.topic.startswith(RETRY_PREFIX)
     ):
-        made = await services.topics.create_for_send(header.topic, template, header.default_topic_queue_nums)
+        made = await services.topics.create_for_send(
+            header.topic, template, header.default_topic_queue_nums, channel
+        )
     if made is None:
         raise RefusedError(ResponseCode.TOPIC_NOT_EXIST, f"topic {header.topic} does not exist")
     return made

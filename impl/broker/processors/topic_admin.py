@@ -6,7 +6,7 @@ from msgspec import UNSET
 
 from mqproof.impl.broker.processors.checks import require_topic
 from mqproof.impl.broker.services import Processor, Services
-from mqproof.impl.broker.state.topics import is_system_topic, name_problem, system_topics
+from mqproof.impl.broker.state.topics import is_system_topic, system_topics
 from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.bodies import PERM_READ_WRITE, AllTopics, TopicConfig, TopicConfigList, TopicList
 from mqproof.impl.remoting.channel import Channel, Reply
@@ -14,12 +14,13 @@ from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command
 from mqproof.impl.remoting.headers import TopicRequest, UpdateTopicRequest
 from mqproof.impl.remoting.request_handler import RefusedError
+from mqproof.impl.remoting.topic_names import name_problem
 
 _PERM_MAX: Final = PERM_READ_WRITE | 1
 _FILTER_TYPES: Final = ("SINGLE_TAG", "MULTI_TAG")
 
 
-async def update_topic(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
+async def update_topic(services: Services, request: Command, channel: Channel) -> Reply:
     """Create or change a topic; answer after it is on disk.
 
     It is registered with the name servers afterwards.
@@ -36,13 +37,13 @@ async def update_topic(services: Services, request: Command, channel: Channel) -
         write_queue_nums=header.write_queue_nums,
         attributes=UNSET if known is None else known.attributes,
     )
-    await _put_all(services, [topic])
+    await _put_all(services, [topic], channel)
     return request.answer(ResponseCode.SUCCESS)
 
 
-async def update_topics(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
+async def update_topics(services: Services, request: Command, channel: Channel) -> Reply:
     """Create or change several topics, either all or none."""
-    await _put_all(services, java_json.read(TopicConfigList, request.body).topic_config_list)
+    await _put_all(services, java_json.read(TopicConfigList, request.body).topic_config_list, channel)
     return request.answer(ResponseCode.SUCCESS)
 
 
@@ -81,11 +82,12 @@ def system_topic_list(services: Services, request: Command, channel: Channel) ->
     return request.answer(ResponseCode.SUCCESS, body=java_json.write(TopicList(topic_list=topics)))
 
 
-async def _put_all(services: Services, topics: list[TopicConfig]) -> None:
+async def _put_all(services: Services, topics: list[TopicConfig], channel: Channel) -> None:
     for topic in topics:
         if problem := _problem(services, topic):
             raise RefusedError(ResponseCode.SYSTEM_ERROR, problem)
-    await services.topics.put_all(topic for topic in topics if services.topics.get(topic.topic_name) != topic)
+    changed = [topic for topic in topics if services.topics.get(topic.topic_name) != topic]
+    await services.topics.put_all(changed, channel)
 
 
 def _problem(services: Services, topic: TopicConfig) -> str | None:

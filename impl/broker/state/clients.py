@@ -7,10 +7,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
+
 from mqproof.impl.remoting.bodies import ConsumerData, Heartbeat, Subscription
+from mqproof.impl.remoting.budget import Budget, Percentages, shares_of
 from mqproof.impl.remoting.channel import Channel
 
 BROADCASTING: Final = "BROADCASTING"
+
+MEMBERSHIP_BYTES_MAX: Final = 128 << 20
+"""The most bytes of all memberships: what the heartbeats say about each client and group."""
+_MEMBER_BYTES: Final = 256
+"""The size of a membership without subscriptions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,24 +67,34 @@ class ConsumerGroup:
 class ClientTable:
     """The producer and consumer groups. A group is removed when its last member leaves."""
 
-    def __init__(self) -> None:
+    def __init__(self, percent: Percentages | None = None) -> None:
+        self.budget = Budget(
+            "bytes of group memberships", shares_of(MEMBERSHIP_BYTES_MAX, percent or Percentages())
+        )
         self._consumers: dict[str, ConsumerGroup] = {}
         self._producers: dict[str, dict[Channel, Member]] = {}
-        self._memberships: dict[Channel, set[str]] = {}
-        """The groups of each channel, with prefix `p` for producer groups and `c` for consumer groups."""
+        self._memberships: dict[Channel, dict[str, int]] = {}
+        """The groups of each channel, with prefix `p` or `c` for producers and consumers, and their bytes."""
+
+    def refusal(self, channel: Channel, heartbeat: Heartbeat) -> str | None:
+        """Return why the budget has no room for a heartbeat; None if it has."""
+        known = self._memberships.get(channel, {})
+        given = _sizes(heartbeat)
+        return self.budget.refusal(channel, sum(size - known.get(name, 0) for name, size in given.items()))
 
     def heartbeat(self, channel: Channel, heartbeat: Heartbeat, member: Member) -> set[str]:
         """Record a heartbeat; return the consumer groups whose members or topics changed."""
-        memberships = self._memberships.setdefault(channel, set())
+        memberships = self._memberships.setdefault(channel, {})
+        for name, size in _sizes(heartbeat).items():
+            self.budget.take(channel, size - memberships.get(name, 0))
+            memberships[name] = size
         for producer in heartbeat.producer_data_set:
             self._producers.setdefault(producer.group_name, {})[channel] = member
-            memberships.add("p" + producer.group_name)
         changed = set()
         for data in heartbeat.consumer_data_set:
             group = self._consumers.setdefault(data.group_name, ConsumerGroup())
             is_new = channel not in group.members
             group.members[channel] = member
-            memberships.add("c" + data.group_name)
             if group.update(data) or is_new:
                 changed.add(data.group_name)
         return changed
@@ -90,7 +108,7 @@ class ClientTable:
     ) -> set[str]:
         """Remove a client from its groups; return the consumer groups that changed."""
         leaving = {"p" + (producer_group or ""), "c" + (consumer_group or "")}
-        return self._leave(channel, leaving & self._memberships.get(channel, set()))
+        return self._leave(channel, leaving & self._memberships.get(channel, {}).keys())
 
     def channel_closed(self, channel: Channel) -> set[str]:
         """Remove the channel from every group; return the consumer groups that changed."""
@@ -143,10 +161,18 @@ class ClientTable:
                 changed.add(name)
                 if not self._consumers[name].members:
                     del self._consumers[name]
-            self._memberships[channel].discard(membership)
+            self.budget.take(channel, -self._memberships[channel].pop(membership))
         if not self._memberships.get(channel):
             self._memberships.pop(channel, None)
         return changed
+
+
+def _sizes(heartbeat: Heartbeat) -> dict[str, int]:
+    """Return the membership of each group in a heartbeat, and its size in bytes."""
+    sizes = {"p" + producer.group_name: _MEMBER_BYTES for producer in heartbeat.producer_data_set}
+    for data in heartbeat.consumer_data_set:
+        sizes["c" + data.group_name] = _MEMBER_BYTES + len(msgspec.json.encode(data))
+    return sizes
 
 
 def _drop(groups: dict[str, dict[Channel, Member]], name: str, channel: Channel) -> None:

@@ -10,6 +10,7 @@ from typing import Final
 
 from mqproof.impl.broker.state.durable_table import DurableTable, read_config
 from mqproof.impl.remoting.bodies import SubscriptionGroup, SubscriptionGroups
+from mqproof.impl.remoting.budget import NameBudget, Peer, Percentages, shares_of
 from mqproof.impl.remoting.codes import ResponseCode
 from mqproof.impl.remoting.request_handler import RefusedError
 from mqproof.impl.runtime.runtime import Runtime
@@ -32,10 +33,13 @@ SYSTEM_GROUPS: Final = frozenset(
 class SubscriptionGroupTable:
     """All groups, in memory and in subscriptionGroup.json."""
 
-    def __init__(self, path: str, runtime: Runtime, *, groups_max: int) -> None:
+    def __init__(
+        self, path: str, runtime: Runtime, *, groups_max: int, percent: Percentages | None = None
+    ) -> None:
         self._path = path
         self._disk = runtime.disk
         self._groups_max = groups_max
+        self._created = NameBudget("groups", shares_of(groups_max, percent or Percentages()))
         self._table: DurableTable[SubscriptionGroup] = DurableTable(path, runtime, SubscriptionGroups)
 
     def load(self) -> None:
@@ -51,42 +55,56 @@ class SubscriptionGroupTable:
     def get(self, group: str) -> SubscriptionGroup | None:
         return self._table.get(group)
 
-    def find_or_make(self, group: str, *, auto_create: bool) -> SubscriptionGroup | None:
+    def find_or_make(
+        self, group: str, *, auto_create: bool, by: Peer | None = None
+    ) -> SubscriptionGroup | None:
         """Return the group; create it with the default settings if that is allowed, otherwise return None.
 
+        A new group counts for the peer `by`.
+
         Raises:
-            RefusedError: there are too many groups already.
+            RefusedError: there are too many groups already, in all or of the peer.
         """
         known = self._table.get(group)
         if known is not None:
             return known
         if not (auto_create or group in SYSTEM_GROUPS or group.startswith(SYSTEM_PREFIX)):
             return None
-        self._require_room(1)
+        self._require_room(1, by)
         made = SubscriptionGroup(group_name=group)
         self._table.add_now({group: made})
+        if by is not None:
+            self._created.created(by, [group])
         return made
 
     async def put(self, group: SubscriptionGroup) -> None:
         """Create or replace a group. Raises as `put_all`."""
         await self.put_all([group])
 
-    async def put_all(self, groups: Iterable[SubscriptionGroup]) -> None:
-        """Create or replace groups, in one write.
+    async def put_all(self, groups: Iterable[SubscriptionGroup], by: Peer | None = None) -> None:
+        """Create or replace groups, in one write. New ones count for the peer `by`.
 
         Raises:
-            RefusedError: there are too many groups already. OSError: the file cannot be written; nothing has
-                changed then.
+            RefusedError: there are too many groups already, in all or of the peer.
+            OSError: the file cannot be written; nothing has changed then.
         """
         changed = {group.group_name: group for group in groups}
         if changed:
-            self._require_room(sum(self.get(name) is None for name in changed))
-            await self._table.change(changed)
+            new = [name for name in changed if self.get(name) is None]
+            self._require_room(len(new), by)
+            if by is not None:
+                self._created.created(by, new)
+            try:
+                await self._table.change(changed)
+            except OSError:
+                self._created.deleted(new)
+                raise
 
     async def delete(self, group: str) -> None:
         """Delete a group, if it exists. Raises OSError as `put`."""
         if self.get(group) is not None:
             await self._table.change({group: None})
+            self._created.deleted([group])
 
     def snapshot(self) -> SubscriptionGroups:
         return SubscriptionGroups(self._table.version, self._table.values())
@@ -103,8 +121,10 @@ class SubscriptionGroupTable:
         """Write the file if a group was created since the last write. Raises OSError when that fails."""
         await self._table.persist()
 
-    def _require_room(self, count: int) -> None:
+    def _require_room(self, count: int, by: Peer | None) -> None:
+        if count and by is not None and (reason := self._created.refusal(by, count)) is not None:
+            raise RefusedError(ResponseCode.SYSTEM_BUSY, reason)
         if count and len(self._table) + count > self._groups_max:
             raise RefusedError(
-                ResponseCode.SYSTEM_ERROR, f"there are {len(self._table)} groups, which is the limit"
+                ResponseCode.SYSTEM_BUSY, f"there are {len(self._table)} groups, which is the limit"
             )

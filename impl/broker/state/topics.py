@@ -4,7 +4,6 @@ A topic is on disk before the first message in it is acknowledged. Otherwise no 
 message after a crash. See docs/reference/protocol/sending.md, "Topics".
 """
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
@@ -12,6 +11,7 @@ import msgspec
 
 from mqproof.impl.broker.state.durable_table import DurableTable, read_config
 from mqproof.impl.remoting.bodies import PERM_INHERIT, PERM_READ_WRITE, TopicConfig, TopicConfigs
+from mqproof.impl.remoting.budget import NameBudget, Peer, Percentages, shares_of
 from mqproof.impl.remoting.codes import ResponseCode
 from mqproof.impl.remoting.message import RETRY_PREFIX
 from mqproof.impl.remoting.request_handler import RefusedError
@@ -21,7 +21,6 @@ DEFAULT_TOPIC: Final = "TBW102"
 """The template of topics that are created by a send."""
 
 DEAD_LETTER_PREFIX: Final = "%DLQ%"
-NAME_CHARACTERS_MAX: Final = 127
 
 SYSTEM_TOPICS: Final = frozenset(
     {
@@ -39,31 +38,6 @@ SYSTEM_TOPICS: Final = frozenset(
 """Topics that no administrator creates, changes or deletes, together with those of `system_topics`."""
 
 _SYSTEM_PREFIX: Final = "rmq_sys_"
-
-NOT_FOR_CLIENTS: Final = frozenset(
-    {
-        "SCHEDULE_TOPIC_XXXX",
-        "RMQ_SYS_TRANS_HALF_TOPIC",
-        "RMQ_SYS_TRANS_OP_HALF_TOPIC",
-        "TRANS_CHECK_MAX_TIME_TOPIC",
-        "SELF_TEST_TOPIC",
-        "OFFSET_MOVED_EVENT",
-    }
-)
-"""Topics to which no client may send."""
-
-_NAME: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
-
-
-def name_problem(topic: str) -> str | None:
-    """Return why this cannot be a topic's name; None if it can."""
-    if not topic:
-        return "the topic is empty"
-    if len(topic) > NAME_CHARACTERS_MAX:
-        return f"the topic has {len(topic)} characters, at most {NAME_CHARACTERS_MAX} are allowed"
-    if not _NAME.fullmatch(topic):
-        return f"the topic {topic!r} has a character other than % | a-z A-Z 0-9 _ -"
-    return None
 
 
 def system_topics(broker: str, cluster: str) -> list[str]:
@@ -101,10 +75,19 @@ def built_in(*, broker: str, cluster: str, auto_create: bool, default_queues: in
 class TopicTable:
     """All topics, in memory and in topics.json. `on_change` is called after the file was written."""
 
-    def __init__(self, path: str, runtime: Runtime, *, topics_max: int, queues_max: int) -> None:
+    def __init__(
+        self,
+        path: str,
+        runtime: Runtime,
+        *,
+        topics_max: int,
+        queues_max: int,
+        percent: Percentages | None = None,
+    ) -> None:
         self._path = path
         self._disk = runtime.disk
         self._topics_max = topics_max
+        self._created = NameBudget("topics", shares_of(topics_max, percent or Percentages()))
         self._queues_max = queues_max
         self._table: DurableTable[TopicConfig] = DurableTable(path, runtime, TopicConfigs)
         self.on_change: Callable[[], None] = lambda: None
@@ -142,47 +125,61 @@ class TopicTable:
         self._table.renew_version()
         self.on_change()
 
-    async def create_for_send(self, topic: str, template_name: str, queues: int) -> TopicConfig | None:
+    async def create_for_send(
+        self, topic: str, template_name: str, queues: int, by: Peer | None = None
+    ) -> TopicConfig | None:
         """Return the topic; create it like its template if the template allows that, otherwise return None.
 
+        A new topic counts for the peer `by`.
+
         Raises:
-            RefusedError: there are too many topics already. OSError: topics.json cannot be written. The topic
-                does not exist then.
+            RefusedError: there are too many topics already, in all or of the peer.
+            OSError: topics.json cannot be written. The topic does not exist then.
         """
         if topic.startswith(RETRY_PREFIX):
-            return await self.ensure(topic, 1)
+            return await self.ensure(topic, 1, by=by)
         template = self.get(template_name)
         if template is None or not template.perm & PERM_INHERIT:
             return None
         queues = max(1, min(queues, template.write_queue_nums, self._queues_max))
-        return await self.ensure(topic, queues, template.perm & ~PERM_INHERIT)
+        return await self.ensure(topic, queues, template.perm & ~PERM_INHERIT, by=by)
 
-    async def ensure(self, topic: str, queues: int, perm: int = PERM_READ_WRITE) -> TopicConfig:
+    async def ensure(
+        self, topic: str, queues: int, perm: int = PERM_READ_WRITE, by: Peer | None = None
+    ) -> TopicConfig:
         """Return the existing topic, or create it with these settings. Raises as `create_for_send`."""
         existing = self.get(topic)
         if existing is None:
-            await self.put(_topic(topic, queues, perm))
+            await self.put_all([_topic(topic, queues, perm)], by)
             existing = self.get(topic)
             assert existing is not None
         return existing
 
-    async def ensure_all(self, topics: Mapping[str, int]) -> None:
+    async def ensure_all(self, topics: Mapping[str, int], by: Peer | None = None) -> None:
         """Create the topics that do not exist, with the given numbers of queues, in one write.
 
         Raises as `ensure`.
         """
-        await self.put_all(_topic(name, queues) for name, queues in topics.items() if self.get(name) is None)
+        missing = {name: queues for name, queues in topics.items() if self.get(name) is None}
+        await self.put_all((_topic(name, queues) for name, queues in missing.items()), by)
 
     async def put(self, topic: TopicConfig) -> None:
         """Create or replace a topic. Raises as `create_for_send`."""
         await self.put_all([topic])
 
-    async def put_all(self, topics: Iterable[TopicConfig]) -> None:
+    async def put_all(self, topics: Iterable[TopicConfig], by: Peer | None = None) -> None:
         """Create or replace topics, in one write. Raises as `create_for_send`."""
         changed = {topic.topic_name: topic for topic in topics}
         if changed:
-            self._require_room(sum(self.get(name) is None for name in changed))
-            await self._table.change(changed)
+            new = [name for name in changed if self.get(name) is None]
+            self._require_room(len(new), by)
+            if by is not None:  # at once: further requests may come before these topics are on disk
+                self._created.created(by, new)
+            try:
+                await self._table.change(changed)
+            except OSError:
+                self._created.deleted(new)
+                raise
             self.on_change()
 
     async def adopt(self, topics: TopicConfigs) -> None:
@@ -202,13 +199,16 @@ class TopicTable:
         known: dict[str, TopicConfig | None] = {name: None for name in topics if self.get(name) is not None}
         if known:
             await self._table.change(known)
+            self._created.deleted(known)
             self.on_change()
 
-    def _require_room(self, count: int) -> None:
+    def _require_room(self, count: int, by: Peer | None) -> None:
         if count and len(self._table) + count > self._topics_max:
             raise RefusedError(
-                ResponseCode.SYSTEM_ERROR, f"there are {len(self._table)} topics, which is the limit"
+                ResponseCode.SYSTEM_BUSY, f"there are {len(self._table)} topics, which is the limit"
             )
+        if count and by is not None and (reason := self._created.refusal(by, count)) is not None:
+            raise RefusedError(ResponseCode.SYSTEM_BUSY, reason)
 
 
 def _topic(name: str, queues: int, perm: int = PERM_READ_WRITE) -> TopicConfig:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Protocol
 
-from mqproof.impl.client.connection.records import read_records
+from mqproof.impl.client.connection.records import AnswerReader
 from mqproof.impl.client.model import MessageQueue
 from mqproof.impl.remoting import bodies, headers, java_json
 from mqproof.impl.remoting.bodies import ConsumedDirectly, ConsumerStatus, QueueOffsets, RunningInfo
@@ -48,6 +48,7 @@ def processors(members: Mapping[str, Member]) -> dict[int, Handler]:
 
     `members` holds the current members, by group, and is read on each request.
     """
+    reader = AnswerReader()
 
     def ids_changed(request: Command, channel: Channel) -> Reply:  # noqa: ARG001  # a Handler's signature
         # Notify all groups, whichever the request names. This makes up for a notification that a group
@@ -84,7 +85,7 @@ def processors(members: Mapping[str, Member]) -> dict[int, Handler]:
         header = headers.read(ConsumerRequest, request.fields)
         member = _member(members, header.consumer_group)
         try:
-            (message,) = read_records(request.body)
+            (message,), _ = await reader.read(request.body, lambda _: True)
         except ValueError as error:
             raise RefusedError(ResponseCode.SYSTEM_ERROR, f"not one message: {error}") from None
         result = await member.consume_directly(message, header.broker_name or "")

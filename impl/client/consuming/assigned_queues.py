@@ -14,13 +14,16 @@ from mqproof.impl.client.consuming.consume_rates import ConsumeRates
 from mqproof.impl.client.consuming.group_requests import GroupRequests
 from mqproof.impl.client.consuming.offset_store import Offsets
 from mqproof.impl.client.consuming.process_queue import ProcessQueue
+from mqproof.impl.client.message_selector import MessageSelector
 from mqproof.impl.client.model import ClientError, MessageQueue, PullResult, ReceivedMessage, RefusalError
 from mqproof.impl.remoting.codes import ResponseCode
+from mqproof.impl.runtime.notices import Notices
 
 _log = logging.getLogger(__name__)
 
 _FLOW_CONTROL_PAUSE_S: Final = 0.02
 _ERROR_PAUSE_S: Final = 1.0
+_FULL_PAUSE_S: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,8 @@ class PullLimits:
     span_max: int | None = 2000
     """The maximum offset range from the first unfinished message to the last one pulled; None means no limit.
     """
+    total_bytes_max: int = 512 << 20
+    """The most bytes of all queues of the consumer that are held; above it, pulling pauses."""
 
 
 class AssignedQueues:
@@ -52,7 +57,7 @@ class AssignedQueues:
         calls: GroupRequests,
         offsets: Offsets,
         limits: PullLimits,
-        tags_of: Callable[[str], str],
+        tags_of: Callable[[str], str | MessageSelector],
         receive: Callable[[ProcessQueue, list[ReceivedMessage]], None],
         settled: Callable[[ProcessQueue], Awaitable[None]],
         rates: ConsumeRates,
@@ -66,6 +71,11 @@ class AssignedQueues:
         self._rates = rates
         self._assigned: dict[MessageQueue, tuple[ProcessQueue, asyncio.Task[None]]] = {}
         self._resets: set[asyncio.Task[None]] = set()
+        self._notices = Notices(_log)
+        self._may_pull = asyncio.Event()
+        self._may_pull.set()
+        self._refused: set[MessageQueue] = set()
+        """Queues whose last pull a broker refused, which is logged as a warning once."""
 
     def __contains__(self, queue: MessageQueue) -> bool:
         return queue in self._assigned
@@ -107,6 +117,14 @@ class AssignedQueues:
                 self._resets.add(task)
                 task.add_done_callback(self._resets.discard)
 
+    def suspend(self) -> None:
+        """Begin no more pulls until `resume`."""
+        self._may_pull.clear()
+
+    def resume(self) -> None:
+        """Pull again."""
+        self._may_pull.set()
+
     def stop(self) -> None:
         """Stop pulling. Messages already pulled may still be consumed, and their results count."""
         for task in (*self._resets, *(task for _, task in self._assigned.values())):
@@ -138,9 +156,15 @@ class AssignedQueues:
 
     async def _step(self, held: ProcessQueue, offset: int) -> int:
         """Pull once, or wait for room. Returns the offset to pull next."""
+        await self._may_pull.wait()
         while self._is_full(held):
             held.shrunk.clear()
             await held.shrunk.wait()
+        while self._room() <= 0:
+            held_max = self._limits.total_bytes_max
+            self._notices.warn("full", f"pulling pauses: the consumer holds {held_max} bytes of messages")
+            # Any queue may make room, and this one may hold nothing.
+            await asyncio.sleep(_FULL_PAUSE_S)
         queue = held.queue
         asked_s = _now_s()
         result = await self._pull(queue, offset)
@@ -152,7 +176,10 @@ class AssignedQueues:
             await self.go_to(queue, result.next_offset)
             return offset
         messages = [
-            ReceivedMessage(stored, queue, stored.message.reconsume_times) for stored in result.messages
+            ReceivedMessage(
+                stored, queue, stored.message.reconsume_times, result.min_offset, result.max_offset
+            )
+            for stored in result.messages
         ]
         if messages:
             self._rates.pulled(queue.topic, len(messages), held.pulled_s - asked_s, held.pulled_s)
@@ -176,15 +203,28 @@ class AssignedQueues:
                 max_count=self._limits.batch,
                 tags=self._tags_of(queue.topic),
                 hold_ms=self._limits.hold_ms,
+                room=self._room,
             )
             if result.status != "OFFSET_ILLEGAL":
                 _check_order(queue, offset, result)
         except ClientError as error:
             slow = isinstance(error, RefusalError) and error.code == ResponseCode.FLOW_CONTROL
-            _log.info("a pull failed and is repeated: %s", error)
+            is_new_refusal = isinstance(error, RefusalError) and not slow and queue not in self._refused
+            if is_new_refusal:
+                self._refused.add(queue)
+            _log.log(
+                logging.WARNING if is_new_refusal else logging.INFO,
+                "a pull failed and is repeated: %s",
+                error,
+            )
             await asyncio.sleep(_FLOW_CONTROL_PAUSE_S if slow else _ERROR_PAUSE_S)
             return None
+        self._refused.discard(queue)
         return result
+
+    def _room(self) -> int:
+        """Return how many more bytes the consumer may hold."""
+        return self._limits.total_bytes_max - sum(held.bytes for held, _ in self._assigned.values())
 
     def _is_full(self, held: ProcessQueue) -> bool:
         limits = self._limits

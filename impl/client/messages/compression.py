@@ -1,10 +1,11 @@
 """Compression and decompression of message bodies. See docs/reference/protocol/messages.md, "Compression"."""
 
+import logging
 import sys
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeVar
 
 import lz4.frame
 from msgspec import structs
@@ -23,11 +24,19 @@ _ZLIB: Final = 0x300
 _TYPES: Final = 0x700
 """The bits of the system flag that name the method. Older clients leave them 0 for zlib."""
 
-_INFLATED_BYTES_MAX: Final = 64 << 20
+MESSAGE_BYTES_MAX: Final = 32 << 20
+"""The most bytes that a body may have after decompression. A larger one stays compressed."""
+STEP_BYTES: Final = 1 << 20
+"""The most bytes that are decompressed in one step. The event loop can run other tasks between two steps."""
+
 _ZSTD_OPTIONS: Final[dict[int, int]] = {
-    zstd.DecompressionParameter.window_log_max: _INFLATED_BYTES_MAX.bit_length() - 1
+    zstd.DecompressionParameter.window_log_max: MESSAGE_BYTES_MAX.bit_length() - 1
 }
 """Limits the decompressor's window: a frame cannot request one larger than the largest body."""
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 def deflated(message: Message) -> Message:
@@ -37,50 +46,126 @@ def deflated(message: Message) -> Message:
 
 
 def inflated(stored: StoredMessage) -> StoredMessage:
-    """Return the message with the body its producer provided. The system flag does not change."""
+    """Return the message with the body its producer provided. The system flag does not change.
+
+    A body that is not a complete stream of its method stays as it is. So does one that is too large, and a
+    warning names the message.
+    """
     message = stored.message
-    body = inflated_body(message.body, message.sys_flag)
+    body = _run(inflating(message.body, message.sys_flag, MESSAGE_BYTES_MAX))
+    if body is None:
+        warn_of_size(stored)
+        return stored
+    return with_body(stored, body)
+
+
+def with_body(stored: StoredMessage, body: bytes) -> StoredMessage:
+    """Return the message with another body."""
+    message = stored.message
     return stored if body is message.body else replace(stored, message=structs.replace(message, body=body))
+
+
+def warn_of_size(stored: StoredMessage) -> None:
+    """Log that a message is delivered with its compressed body."""
+    _log.warning(
+        "message %s of topic %s has more than %d bytes when decompressed: its body stays compressed",
+        stored.message_id,
+        stored.message.topic,
+        MESSAGE_BYTES_MAX,
+    )
 
 
 def inflated_body(body: bytes, sys_flag: int) -> bytes:
     """Return the body that the producer provided.
 
-    Returns the body unchanged if it is not a complete stream of its method, or would be too large to hold in
-    memory.
+    Returns the body unchanged if it is not a complete stream of its method, or has more than
+    MESSAGE_BYTES_MAX bytes.
     """
-    inflate = _METHODS.get(sys_flag & _TYPES)
-    if not sys_flag & SYS_COMPRESSED or inflate is None:
-        return body
-    try:
-        whole = inflate(body)
-    except (zlib.error, zstd.ZstdError, RuntimeError, EOFError):
-        return body
+    whole = _run(inflating(body, sys_flag, MESSAGE_BYTES_MAX))
     return body if whole is None else whole
 
 
-# Each function returns None for a stream that is incomplete or too large.
+def inflating(body: bytes, sys_flag: int, bytes_max: int) -> Generator[int, None, bytes | None]:
+    """Decompress a body in steps. Yields the number of bytes of each step except the last.
+
+    Returns the body that the producer provided; the same body if it is not compressed, or not a complete
+    stream of its method; None if it has more than `bytes_max` bytes.
+    """
+    method = _METHODS.get(sys_flag & _TYPES)
+    if not sys_flag & SYS_COMPRESSED or method is None:
+        return body
+    parts: list[bytes] = []
+    size = 0
+    try:
+        read = method(body)
+        while True:
+            part, is_end = read(min(STEP_BYTES, bytes_max + 1 - size))
+            parts.append(part)
+            size += len(part)
+            if size > bytes_max:
+                return None
+            if is_end:
+                return b"".join(parts) if len(parts) > 1 else part
+            if not part:  # the stream is incomplete
+                return body
+            yield len(part)
+    except (zlib.error, zstd.ZstdError, RuntimeError, EOFError):
+        return body
 
 
-def _zlib(data: bytes) -> bytes | None:
+def _run(steps: Generator[int, None, T]) -> T:
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+
+Read = Callable[[int], tuple[bytes, bool]]
+"""Returns at most that many more bytes of a stream, and whether it has ended."""
+
+
+def _zlib(data: bytes) -> Read:
     inflater = zlib.decompressobj()
-    body = inflater.decompress(data, _INFLATED_BYTES_MAX)
-    return body if inflater.eof else None
+    left = data
+
+    def read(size: int) -> tuple[bytes, bool]:
+        nonlocal left
+        part = inflater.decompress(left, size)
+        left = inflater.unconsumed_tail
+        return part, inflater.eof
+
+    return read
 
 
-def _zstd(data: bytes) -> bytes | None:
+def _zstd(data: bytes) -> Read:
     inflater = zstd.ZstdDecompressor(options=_ZSTD_OPTIONS)
-    body = inflater.decompress(data, _INFLATED_BYTES_MAX + 1)
-    return body if inflater.eof and len(body) <= _INFLATED_BYTES_MAX else None
+    left = data
+
+    def read(size: int) -> tuple[bytes, bool]:
+        nonlocal left
+        part = inflater.decompress(left, size)
+        left = b""  # the decompressor keeps what it has not used
+        return part, inflater.eof
+
+    return read
 
 
-def _lz4(data: bytes) -> bytes | None:
+def _lz4(data: bytes) -> Read:
     inflater = lz4.frame.LZ4FrameDecompressor()
-    body: bytes = inflater.decompress(data, _INFLATED_BYTES_MAX)
-    return body if inflater.eof else None
+    left = data
+
+    def read(size: int) -> tuple[bytes, bool]:
+        nonlocal left
+        part = inflater.decompress(left, size)
+        left = b""  # as above
+        return part, inflater.eof
+
+    return read
 
 
-_METHODS: Final[dict[int, Callable[[bytes], bytes | None]]] = {
+_METHODS: Final[dict[int, Callable[[bytes], Read]]] = {
     0: _zlib,
     _ZLIB: _zlib,
     _ZSTD: _zstd,

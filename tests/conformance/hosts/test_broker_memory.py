@@ -3,6 +3,8 @@
 import resource
 import select
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -33,6 +35,30 @@ def broker(tmp_path: Path) -> Iterator[Cluster]:
         made.start_name_server()
         made.start_broker()
         yield made
+
+
+PROBE = """
+import pathlib, sys, time, types
+from tests.conformance.hosts.test_broker_memory import RequestCode, SEND, call, connected
+port, process = map(int, sys.argv[1:])
+fields = {**SEND, "topic": "Unrelated"}
+def worked_ns():
+    return int(pathlib.Path(f"/proc/{process}/schedstat").read_text().split()[0])
+with connected(types.SimpleNamespace(broker_port=port)) as peer:
+    call(peer, RequestCode.SEND_MESSAGE, fields, b"x")
+    print("probing", flush=True)
+    waited = worked = 0.0
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        began, before = time.monotonic(), worked_ns()
+        assert call(peer, RequestCode.SEND_MESSAGE, fields, b"x") == 0
+        worked = max(worked, (worked_ns() - before) / 1e6)
+        waited = max(waited, (time.monotonic() - began) * 1e3)
+        time.sleep(0.005)
+    print(waited, worked)
+"""
+"""Sends to another topic for 20 s, and prints in milliseconds the longest wait for an answer, and the most
+processor time that the broker's thread used between a send and its answer."""
 
 
 def connected(made: Cluster) -> socket.socket:
@@ -146,3 +172,75 @@ def test_a_thousand_idle_or_incomplete_connections_need_little_memory(broker: Cl
         print(f"{CONNECTIONS} connections: {idle} MiB idle, {half_done} MiB with half a frame each")
         assert idle < 100
         assert half_done < 100, "16 GiB are announced"
+
+
+def test_held_pulls_do_not_keep_the_bodies_that_came_with_them(broker: Cluster) -> None:
+    fields = headers.write(PullRequest("G", "T", 0, 1, 32, 6, 0, 30_000, 0, "*"))
+    request = encode(new_request(RequestCode.PULL_MESSAGE, fields, bytes(8 * MIB)))
+    with ExitStack() as stack:
+        producer = stack.enter_context(connected(broker))
+        assert send(producer, b"x") == 0
+        before = memory_mib(broker)
+        for _ in range(4):
+            stack.enter_context(connected(broker)).sendall(request * 4)
+        time.sleep(1)
+        assert send(producer, b"y") == 0
+        assert memory_mib(broker) - before < 60, "128 MiB were sent"
+
+
+@pytest.mark.deep
+@pytest.mark.usefixtures("many_files")
+def test_a_send_waits_little_while_one_message_wakes_a_hundred_thousand_pulls(tmp_path: Path) -> None:
+    """Measures unrelated sends from another process.
+
+    The verdict is about the processor time that the broker uses before it answers, which does not depend on
+    other load of the machine. On an idle machine the wait is little more.
+    """
+    config = tmp_path / "broker.conf"
+    config.write_text("addressSharePercent=100\n", encoding="ascii")
+    with ExitStack() as stack:
+        made = stack.enter_context(cluster(tmp_path, "ASYNC_FLUSH"))
+        made.broker_options = ("-c", str(config))
+        made.start_name_server()
+        made.start_broker()
+        producer = stack.enter_context(connected(made))
+        assert send(producer, b"x") == 0
+        holders = [stack.enter_context(connected(made)) for _ in range(20)]
+        for holder in holders:
+            for _ in range(50):
+                holder.sendall(pulls(1, 60_000, 100))
+            assert call(holder, NO_REQUEST, {}, b"") == NOT_SUPPORTED  # all of them are held
+        arguments = [str(made.broker_port), str(made.processes["broker"].pid)]
+        prober = subprocess.Popen(
+            [sys.executable, "-c", PROBE, *arguments], stdout=subprocess.PIPE, text=True
+        )
+        stack.callback(prober.kill)
+        assert prober.stdout is not None
+        assert prober.stdout.readline() == "probing\n"
+        began = time.monotonic()
+        assert send(producer, b"y") == 0
+        woken = sum(codes_read(holders, 100_000, 120))
+        took_s = time.monotonic() - began
+        assert prober.wait(60) == 0
+        with prober.stdout:
+            waited_ms, worked_ms = map(float, prober.stdout.read().split())
+        print(
+            f"{woken} pulls woken in {took_s:.1f} s; an unrelated send waited at most {waited_ms:.0f} ms,"
+            f" in which the broker worked {worked_ms:.0f} ms"
+        )
+        assert woken == 100_000
+        assert worked_ms < 50
+
+
+def codes_read(peers: list[socket.socket], count: int, seconds: float) -> Iterator[int]:
+    """Read answers from many peers; yield how many came at once, until there are `count`."""
+    buffers = {peer: bytearray() for peer in peers}
+    found, deadline = 0, time.monotonic() + seconds
+    while found < count and time.monotonic() < deadline:
+        for peer in select.select(peers, [], [], 1)[0]:
+            buffers[peer] += peer.recv(1 << 20)
+            at_once = 0
+            while read_frame(buffers[peer]) is not None:
+                at_once += 1
+            found += at_once
+            yield at_once

@@ -1,13 +1,18 @@
 """Tests long polls: the events that wake a held pull, and its timeout."""
 
 import asyncio
+from collections.abc import Callable
+from itertools import pairwise
 
+import pytest
+
+from mqproof.impl.broker import long_polling
 from mqproof.impl.broker.long_polling import PullHolds
 from mqproof.impl.runtime.simulated_loop import run_simulated
 
 
 async def waited_s(
-    holds: PullHolds, offset: int, tags: frozenset[int] = frozenset(), owner: object = None
+    holds: PullHolds, offset: int, tags: frozenset[int] = frozenset(), owner: "Peer | None" = None
 ) -> float:
     loop = asyncio.get_running_loop()
     began = loop.time()
@@ -68,11 +73,11 @@ def test_a_check_wakes_holds_with_a_message_at_their_offset_whatever_its_tag() -
 
 def test_a_disconnected_client_is_no_longer_held() -> None:
     async def main() -> tuple[list[float], int]:
-        holds = PullHolds()
-        waiting = [asyncio.create_task(waited_s(holds, 0, owner=owner)) for owner in ("a", "a", "b")]
+        holds, one, other = PullHolds(), Peer(), Peer()
+        waiting = [asyncio.create_task(waited_s(holds, 0, owner=owner)) for owner in (one, one, other)]
         await asyncio.sleep(1)
-        holds.drop("a")
-        holds.drop("unknown")
+        holds.drop(one)
+        holds.drop(Peer())
         left = len(holds)
         return await asyncio.gather(*waiting), left
 
@@ -106,14 +111,99 @@ def test_closing_wakes_all_holds_and_accepts_no_more() -> None:
     assert run_simulated(main()) == (1, 0)
 
 
+class Peer:
+    """The owner of held pulls."""
+
+    remote = ("10.0.0.1", 1)
+
+
 def test_the_number_of_holds_is_limited_and_ended_holds_do_not_count() -> None:
-    async def main() -> list[bool]:
-        holds = PullHolds(holds_max=2)
-        waiting = [asyncio.create_task(waited_s(holds, 0)) for _ in range(2)]
+    async def main() -> list[str | None]:
+        holds, owner = PullHolds(holds_max=2), Peer()
+        waiting = [asyncio.create_task(waited_s(holds, 0, owner=owner)) for _ in range(2)]
         await asyncio.sleep(1)
-        full = [holds.is_full]
+        full = [holds.budget.refusal(owner)]
         holds.arrived("T", 0, 1, 0)
         await asyncio.gather(*waiting)
-        return [*full, holds.is_full]
+        return [*full, holds.budget.refusal(owner)]
 
-    assert run_simulated(main()) == [True, False]
+    assert run_simulated(main()) == ["2 held pulls of this connection, at most 2 allowed", None]
+
+
+def time_ends(holds: PullHolds, owner: Peer) -> None:
+    (end,) = holds._by_end
+    holds._end(end)
+
+
+def arrive(holds: PullHolds, owner: Peer) -> None:
+    holds.arrived("T", 0, 1, 7)
+
+
+def check(holds: PullHolds, owner: Peer) -> None:
+    holds.check(lambda *_: 1)
+
+
+def disconnect(holds: PullHolds, owner: Peer) -> None:
+    holds.drop(owner)
+
+
+@pytest.mark.parametrize("start", [arrive, check, disconnect, time_ends])
+@pytest.mark.parametrize("tags", [frozenset(), frozenset({7, 8})], ids=["all", "tags"])
+def test_many_pulls_are_woken_over_several_turns_of_the_loop(
+    start: Callable[[PullHolds, Peer], None], tags: frozenset[int]
+) -> None:
+    async def main() -> list[int]:
+        holds, owner = PullHolds(), Peer()
+        held = [holds.hold("T", 0, 0, tags, 15.0, owner) for _ in range(300)]
+        start(holds, owner)
+        counts = [0]
+        while counts[-1] < 300 and len(counts) < 100:
+            counts.append(sum(one.done() for one in held))
+            await asyncio.sleep(0)
+        return counts
+
+    counts = run_simulated(main())
+    assert counts[-1] == 300
+    assert max(later - before for before, later in pairwise(counts)) <= 16
+
+
+def test_pulls_that_do_not_match_are_looked_at_over_several_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(long_polling, "_SEEN_PER_TURN", 10)
+
+    async def main() -> dict[str, int]:
+        holds = PullHolds()
+        for _ in range(35):
+            holds.hold("T", 0, 0, frozenset({8}), 15.0)
+        last = holds.hold("T", 0, 0, frozenset({7}), 15.0)
+        other = holds.hold("U", 0, 0, (), 15.0)
+        holds.arrived("T", 0, 1, 7)
+        holds.arrived("U", 0, 1, 0)  # it does not wait for the pulls of the other queue
+        turns: dict[str, int] = {}
+        for turn in range(10):
+            turns |= {
+                name: turn for name, one in (("T", last), ("U", other)) if one.done() and name not in turns
+            }
+            await asyncio.sleep(0)
+        assert len(holds) == 35
+        return turns
+
+    turns = run_simulated(main())
+    assert turns["U"] < turns["T"]
+    assert turns["T"] >= 3
+
+
+def test_messages_that_arrive_during_a_pass_are_compared_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(long_polling, "_SEEN_PER_TURN", 2)
+    monkeypatch.setattr(long_polling, "_CODES_MAX", 3)
+
+    async def main() -> tuple[list[bool], bool]:
+        holds = PullHolds()
+        early = [holds.hold("T", 0, 0, frozenset({tag}), 15.0) for tag in range(1, 5)]
+        for number in range(1, 4):
+            holds.arrived("T", 0, number, number)
+        late = holds.hold("T", 0, 3, frozenset({2}), 15.0)  # its tag arrived before its offset
+        for _ in range(10):
+            await asyncio.sleep(0)
+        return [one.done() for one in early], late.done()
+
+    assert run_simulated(main()) == ([True, True, True, False], False)

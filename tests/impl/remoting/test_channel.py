@@ -9,6 +9,7 @@ from contextlib import suppress
 
 import pytest
 
+from mqproof.impl.remoting.budget import Shares
 from mqproof.impl.remoting.channel import (
     CLOSE_S,
     Channel,
@@ -240,7 +241,7 @@ def test_a_request_too_long_for_a_command_is_not_sent() -> None:
         async with World() as world:
             await world.ask(ECHO)  # the connection exists
             request = new_request(ECHO, {"long": "w" * HEADER_BYTES_MAX})
-            with pytest.raises(ValueError, match=r"a header of \d+ bytes, at most 16777215 expected"):
+            with pytest.raises(ValueError, match=r"a header of \d+ bytes, at most 1048576 expected"):
                 await world.client.invoke(world.address, request, 1.0)
             assert (await world.ask(ECHO, b"x")).body == b"x"
 
@@ -416,7 +417,8 @@ def test_an_endless_frame_closes_its_connection_however_active_it_is() -> None:
 def test_incomplete_frames_share_a_budget() -> None:
     async def main() -> None:
         async with World() as world:
-            world.server._budget.bytes_max = 300_000
+            incomplete = world.server.budgets.incomplete
+            incomplete.limits = Shares(300_000, 300_000, 300_000)
             half = encode(new_request(ECHO, body=bytes(200_000)))[:100_000]
             peers = [await world.raw() for _ in range(4)]
             for peer in peers[:3]:
@@ -433,11 +435,69 @@ def test_incomplete_frames_share_a_budget() -> None:
             for peer in peers:
                 peer.connection.abort()
             await asyncio.sleep(0.1)
-            assert world.server._budget.used == 0
+            assert incomplete.used == 0
             assert (await world.ask(ECHO, bytes(200_000))).code == 0
-            assert world.server._budget.used == 0
+            assert incomplete.used == 0
 
     run_simulated(main())
+
+
+def test_unanswered_requests_share_a_budget_and_others_are_refused_as_busy(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def main() -> None:
+        async with World() as world:
+            budget = world.server.budgets.unanswered
+            budget.limits = Shares(20_000, 20_000, 20_000)
+            peers = [await world.raw() for _ in range(4)]
+            for peer in peers:
+                peer.connection.write(encode(new_request(SLOW, body=b"1" + b" " * 6_000)))
+            await asyncio.sleep(0.1)
+            codes = [[one.code for one in peer.answers()] for peer in peers]
+            assert codes == [[], [], [2], [2]]
+            assert (await world.ask(ECHO, b"x")).code == 0
+            await asyncio.sleep(2)
+            assert [one.code for one in peers[0].answers()] == [0]
+            peers[0].connection.write(encode(new_request(SLOW, body=b"1" + b" " * 6_000)))
+            for peer in peers:
+                peer.connection.abort()
+            await asyncio.sleep(2)
+            assert world.server.budgets.connections.used == 1
+            assert budget.used <= 4096  # what an open connection keeps
+
+    run_simulated(main())
+    (line,) = caplog.messages
+    assert "bytes of unanswered requests of" in line
+
+
+def test_the_body_of_a_request_that_does_not_use_it_does_not_count() -> None:
+    async def main() -> list[int]:
+        async with World() as world:
+            world.server.budgets.unanswered.limits = Shares(20_000, 20_000, 20_000)
+            world.server._bodies_used = {ECHO}
+            peer = await world.raw()
+            peer.connection.write(encode(new_request(SLOW, body=b"1" + b" " * 60_000)))
+            peer.connection.write(encode(new_request(ECHO, body=b"1" + b" " * 60_000)))
+            await asyncio.sleep(2)
+            return [one.code for one in peer.answers()]
+
+    assert run_simulated(main()) == [2, 0]
+
+
+def test_one_address_has_a_share_of_the_connections() -> None:
+    async def main() -> list[bool]:
+        async with World() as world:
+            world.server.budgets.connections.limits = Shares(10, 2, 1)
+            peers = [await world.raw() for _ in range(3)]
+            await asyncio.sleep(0.1)
+            closed = [peer.is_closed for peer in peers]
+            peers[0].connection.abort()
+            await asyncio.sleep(0.1)
+            again = await world.raw()
+            await asyncio.sleep(0.1)
+            return [*closed, again.is_closed]
+
+    assert run_simulated(main()) == [False, False, True, False]
 
 
 def test_a_thousand_half_open_connections_are_gone_after_the_idle_time() -> None:
@@ -450,10 +510,10 @@ def test_a_thousand_half_open_connections_are_gone_after_the_idle_time() -> None
                 peer = await world.raw()
                 peer.connection.write(half)
             await asyncio.sleep(1)
-            assert (len(world.server._channels), world.server._budget.used) == (1000, 1_000_000)
+            assert (len(world.server._channels), world.server.budgets.incomplete.used) == (1000, 1_000_000)
             world.network.silence(world.address)
             await asyncio.sleep(IDLE_S + 11)
-            assert (len(world.server._channels), world.server._budget.used) == (0, 0)
+            assert (len(world.server._channels), world.server.budgets.incomplete.used) == (0, 0)
             world.network.heal(world.address)
             assert (await world.ask(ECHO, b"alive")).body == b"alive"
 

@@ -1,11 +1,13 @@
 """Tests the table of codes; an unknown code is shown as its number."""
 
-from mqproof.impl.remoting.codes import ResponseCode, is_retriable, response_name
+from mqproof.impl.remoting.codes import ResponseCode, is_retriable, request_name, response_name
 
 
 def test_known_codes_have_names_and_unknown_ones_a_number() -> None:
     assert response_name(17) == "TOPIC_NOT_EXIST"
     assert response_name(4711) == "CODE_4711"
+    assert request_name(10) == "SEND_MESSAGE"
+    assert request_name(4711) == "CODE_4711"
 
 
 def test_a_refused_message_is_final_and_a_missing_topic_is_not() -> None:

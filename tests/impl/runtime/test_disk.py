@@ -7,7 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from mqproof.impl.runtime.disk import Disk, LockedError, RealDisk, parent, read_whole, write_durably
+from mqproof.impl.runtime.disk import (
+    SECRET_MODE,
+    Disk,
+    LockedError,
+    RealDisk,
+    parent,
+    read_whole,
+    write_durably,
+)
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk
 
 
@@ -75,6 +83,19 @@ def test_a_durable_write_replaces_the_whole_file_despite_a_leftover(place: tuple
     write_durably(disk, f"{root}/f", b"new")
     assert read_whole(disk, f"{root}/f") == b"new"
     assert disk.names(root) == ["f"]
+
+
+def test_a_durable_write_keeps_the_mode_of_a_file_and_creates_secrets_for_the_owner_only(
+    place: tuple[Disk, str],
+) -> None:
+    disk, root = place
+    for mode in (0o600, 0o640, 0o644):
+        disk.create(f"{root}/{mode}", 1, mode).close()
+        write_durably(disk, f"{root}/{mode}", b"new")
+        assert disk.mode(f"{root}/{mode}") == mode
+    write_durably(disk, f"{root}/secret", b"new", SECRET_MODE)
+    assert disk.mode(f"{root}/secret") == 0o600
+    assert disk.mode(f"{root}/none") is None
 
 
 def test_errors_are_the_usual_exceptions(place: tuple[Disk, str]) -> None:

@@ -186,7 +186,7 @@ def test_a_secret_that_others_can_read_is_a_warning(tmp_path: Path, caplog: pyte
     assert not caplog.records
     path.chmod(0o644)
     read_secret(RealDisk(), str(path))
-    assert "mode 644" in caplog.text
+    assert str(path) in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -119,7 +119,7 @@ def test_a_member_that_does_not_read_is_not_notified() -> None:
 
         class Peer:
             def __init__(self, name: str, *, takes: bool) -> None:
-                self.name, self.takes = name, takes
+                self.name, self.takes, self.remote = name, takes, ("127.0.0.1", 1)
 
             def send_oneway(self, _: Command) -> None:
                 reported.append(self.name)

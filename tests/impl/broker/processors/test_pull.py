@@ -13,6 +13,7 @@ from mqproof.impl.broker.processors.pull import _CODES as PULL_CODES
 from mqproof.impl.broker.processors.pull import pull_message
 from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.bodies import ConsumerData, Heartbeat, Subscription, SubscriptionGroup, TopicConfig
+from mqproof.impl.remoting.budget import Shares
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command, new_request
 from mqproof.impl.remoting.headers import PullResponse
@@ -40,6 +41,9 @@ def bodies(answer: Command) -> list[bytes]:
 
 class Peer:
     """The part of a channel that a pull uses."""
+
+    remote = ("127.0.0.1", 1)
+    is_open = True
 
     def __init__(self, *, takes: bool = True) -> None:
         self.takes = takes
@@ -287,7 +291,7 @@ def test_a_pull_above_the_limit_of_held_pulls_is_refused() -> None:
         await send(world)
         assert world.broker is not None
         assert world.broker.services is not None
-        world.broker.services.holds.holds_max = len(world.broker.services.holds)
+        world.broker.services.holds.budget.limits = Shares(0, 0, 0)
         return (await pull(world, queueOffset=1, sysFlag=6, suspendTimeoutMillis=15_000)).code
 
     assert play(scenario) == ResponseCode.SYSTEM_BUSY

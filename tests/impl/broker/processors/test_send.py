@@ -190,7 +190,7 @@ def test_a_peer_cannot_create_topics_and_groups_without_limit() -> None:
         return codes
 
     codes = play(scenario, config=replace(CONFIG, topics_max=12, groups_max=2))
-    assert codes[-2:] == [ResponseCode.SYSTEM_ERROR, 0]
+    assert codes[-2:] == [ResponseCode.SYSTEM_BUSY, 0]
 
 
 # Flow control.

@@ -8,7 +8,13 @@ from random import Random
 import lz4.frame
 import pytest
 
-from mqproof.impl.client.messages.compression import deflated, inflated
+from mqproof.impl.client.messages.compression import (
+    MESSAGE_BYTES_MAX,
+    STEP_BYTES,
+    deflated,
+    inflated,
+    inflating,
+)
 from mqproof.impl.remoting.message import Message, StoredMessage
 
 if sys.version_info >= (3, 14):
@@ -52,10 +58,32 @@ def test_an_incomplete_zlib_stream_is_left_as_it_is() -> None:
         assert inflated(stored(body, flag)).message.body == body
 
 
-@pytest.mark.parametrize(
+METHODS = pytest.mark.parametrize(
     ("flag", "compress"),
     [(0x1, zlib.compress), (0x101, lz4.frame.compress), (0x201, zstd.compress)],
 )
-def test_a_body_too_large_for_memory_stays_compressed(flag: int, compress: Callable[[bytes], bytes]) -> None:
-    bomb = compress(bytes(65 << 20))
-    assert inflated(stored(bomb, flag)).message.body == bomb
+
+
+@METHODS
+def test_a_body_larger_than_the_limit_stays_compressed_and_the_log_names_its_message(
+    flag: int, compress: Callable[[bytes], bytes], caplog: pytest.LogCaptureFixture
+) -> None:
+    most = compress(bytes(MESSAGE_BYTES_MAX))
+    assert len(inflated(stored(most, flag)).message.body) == MESSAGE_BYTES_MAX
+    bomb = stored(compress(bytes(MESSAGE_BYTES_MAX + 1)), flag)
+    assert inflated(bomb) == bomb
+    (line,) = caplog.messages
+    assert f"message {bomb.message_id} of topic T has more than {MESSAGE_BYTES_MAX} bytes" in line
+
+
+@METHODS
+def test_a_body_is_decompressed_in_steps_up_to_the_given_limit(
+    flag: int, compress: Callable[[bytes], bytes]
+) -> None:
+    steps = inflating(compress(bytes(5 * STEP_BYTES)), flag, 3 * STEP_BYTES)
+    sizes = []
+    while (size := next(steps, None)) is not None:
+        sizes.append(size)
+    assert max(sizes) <= STEP_BYTES
+    assert sum(sizes) <= 3 * STEP_BYTES
+    assert len(sizes) >= 3

@@ -1,33 +1,39 @@
-"""Access control: the accounts of plain_acl.yml and the rules that they define. Pure functions.
+"""The accounts of plain_acl.yml and the rules that they define. Pure functions.
 
 See docs/reference/protocol/access-control.md, "Accounts" and "Permissions".
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import Any, Final
 
 import msgspec
 import yaml
 
-from mqproof.impl.broker.white_list import Match, white_list
-from mqproof.impl.remoting import java_json
-from mqproof.impl.remoting.bodies import Heartbeat, QueueLocks
+from mqproof.impl.access.permissions import (
+    ANY,
+    DENY,
+    PERMISSIONS,
+    PUB,
+    SUB,
+    Caller,
+    Kind,
+    Need,
+    TopicAt,
+    no_messages,
+)
+from mqproof.impl.access.white_list import Match, white_list
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command
 from mqproof.impl.remoting.headers import UNIQUE_KEY_QUERY
-from mqproof.impl.remoting.message import RETRY_PREFIX
 from mqproof.impl.remoting.request_handler import RefusedError
 from mqproof.impl.remoting.signing import ACCESS_KEY, is_signed_with
 from mqproof.impl.runtime.properties import ConfigError
 
-DENY: Final = 1
-ANY: Final = 2
-PUB: Final = 4
-SUB: Final = 8
-
 _PERMISSIONS: Final = {"DENY": DENY, "ANY": ANY, "PUB": PUB, "SUB": SUB}
+_INTERNAL_TOPICS: Final = frozenset(
+    {"SCHEDULE_TOPIC_XXXX", "RMQ_SYS_TRANS_HALF_TOPIC", "RMQ_SYS_TRANS_OP_HALF_TOPIC"}
+)
 _TRACE_TOPIC: Final = "RMQ_SYS_TRACE_TOPIC"
 _V5: Final = 413
 """The first client version that receives NO_PERMISSION; older clients receive SYSTEM_ERROR."""
@@ -55,20 +61,6 @@ class AclEntries(msgspec.Struct, rename="camel"):
     accounts: list[AccountEntry] | str = []
 
 
-class Kind(Enum):
-    TOPIC = "topic"
-    GROUP = "group"
-
-
-@dataclass(frozen=True, slots=True)
-class Need:
-    """A permission that a request needs."""
-
-    kind: Kind
-    name: str
-    permission: int
-
-
 @dataclass(frozen=True, slots=True)
 class Account:
     access_key: str
@@ -82,7 +74,9 @@ class Account:
         listed = self.permissions[need.kind]
         if self.is_admin and not any(self.permissions.values()):
             return True
-        granted = listed.get(need.name, self.defaults[need.kind])
+        # The broker's own topics hold messages of all topics, so the default does not apply to them.
+        default = DENY if need.name in _INTERNAL_TOPICS else self.defaults[need.kind]
+        granted = listed.get(need.name, default)
         return not granted & DENY and bool(granted & (need.permission | ANY))
 
 
@@ -91,9 +85,13 @@ class Rules:
     is_white: Match
     accounts: Mapping[str, Account]
 
-    def check(self, request: Command, ip: str) -> None:
-        """Check whether a request is allowed from this address; raises RefusedError otherwise."""
-        if self.is_white(ip):
+    def check(self, request: Command, ip: str, topic_at: TopicAt = no_messages) -> None:
+        """Check whether a request is allowed from this address; raises RefusedError otherwise.
+
+        Raises BodyError for a body that cannot be read.
+        """
+        permission = PERMISSIONS.get(request.code)
+        if self.is_white(ip) or permission is Caller.ANYONE:
             return
         key = request.fields.get(ACCESS_KEY)
         account = self.accounts.get(key or "")
@@ -105,13 +103,16 @@ class Rules:
             return
         if not _is_signed(request, account):
             raise _refusal(request, f"the signature is not that of access key {key}")
-        if request.code in _FOR_ADMINISTRATORS and not account.is_admin:
-            raise _refusal(request, f"access key {key} does not belong to an administrator")
-        for need in needs(request):
+        if permission is None:
+            raise _refusal(request, f"request code {request.code} has no permission")
+        if isinstance(permission, Caller):
+            if not account.is_admin:
+                raise _refusal(request, f"access key {key} does not belong to an administrator")
+            return
+        for need in permission(request, topic_at):
             if need.name != _TRACE_TOPIC and not account.allows(need):
-                what = "PUB" if need.permission == PUB else "SUB"
-                remark = f"access key {key} has no permission {what} for {need.kind.value} {need.name}"
-                raise _refusal(request, remark)
+                what = f"{_shown(need)} for {need.kind.value} {need.name}"
+                raise _refusal(request, f"access key {key} has no permission {what}")
 
 
 def parse(text: str, where: str) -> tuple[AclEntries, Rules]:
@@ -162,89 +163,6 @@ def rules(entries: AclEntries) -> Rules:
     return Rules(lambda ip: any(matches(ip) for matches in white), accounts)
 
 
-def needs(request: Command) -> Iterator[Need]:
-    """Yield the permissions that a request needs.
-
-    Requests whose code needs no permission yield none. Raises BodyError for a body that cannot be read.
-    """
-    work = _NEEDS.get(request.code)
-    if work is not None:
-        yield from work(request)
-
-
-# Needed permissions by request code.
-
-
-def _topic(name: str, permission: int) -> Need:
-    """Return the needed permission for a topic; a retry topic needs permission SUB for its group."""
-    if name.startswith(RETRY_PREFIX):
-        return Need(Kind.GROUP, name.removeprefix(RETRY_PREFIX), SUB)
-    return Need(Kind.TOPIC, name, permission)
-
-
-def _of_fields(*, topic: str = "", group: str = "", permission: int = SUB) -> Callable[[Command], list[Need]]:
-    def found(request: Command) -> list[Need]:
-        fields = request.fields
-        wanted = [_topic(fields.get(topic, ""), permission)] if topic else []
-        return wanted + ([Need(Kind.GROUP, fields.get(group, ""), SUB)] if group else [])
-
-    return found
-
-
-def _unregistered(request: Command) -> list[Need]:
-    group = request.fields.get("consumerGroup")
-    return [Need(Kind.GROUP, group, SUB)] if group else []
-
-
-def _of_heartbeat(request: Command) -> list[Need]:
-    found = []
-    for data in java_json.read(Heartbeat, request.body).consumer_data_set:
-        found.append(Need(Kind.GROUP, data.group_name, SUB))
-        found += [_topic(each.topic, SUB) for each in data.subscription_data_set]
-    return found
-
-
-def _of_locks(request: Command) -> list[Need]:
-    locks = java_json.read(QueueLocks, request.body)
-    topics = dict.fromkeys(queue.topic for queue in locks.mq_set)
-    return [Need(Kind.GROUP, locks.consumer_group, SUB), *(_topic(name, SUB) for name in topics)]
-
-
-_NEEDS: Final[dict[int, Callable[[Command], list[Need]]]] = {
-    RequestCode.SEND_MESSAGE: _of_fields(topic="topic", permission=PUB),
-    RequestCode.SEND_MESSAGE_V2: _of_fields(topic="b", permission=PUB),
-    RequestCode.SEND_BATCH_MESSAGE: _of_fields(topic="b", permission=PUB),
-    RequestCode.CONSUMER_SEND_MSG_BACK: _of_fields(group="group"),
-    RequestCode.PULL_MESSAGE: _of_fields(topic="topic", group="consumerGroup"),
-    RequestCode.LITE_PULL_MESSAGE: _of_fields(topic="topic", group="consumerGroup"),
-    RequestCode.QUERY_MESSAGE: _of_fields(topic="topic"),
-    RequestCode.HEART_BEAT: _of_heartbeat,
-    RequestCode.UNREGISTER_CLIENT: _unregistered,
-    RequestCode.GET_CONSUMER_LIST_BY_GROUP: _of_fields(group="consumerGroup"),
-    RequestCode.QUERY_CONSUMER_OFFSET: _of_fields(topic="topic", group="consumerGroup"),
-    RequestCode.UPDATE_CONSUMER_OFFSET: _of_fields(topic="topic", group="consumerGroup"),
-    RequestCode.LOCK_BATCH_MQ: _of_locks,
-    RequestCode.UNLOCK_BATCH_MQ: _of_locks,
-}
-
-_FOR_ADMINISTRATORS: Final = frozenset(
-    {
-        RequestCode.UPDATE_AND_CREATE_TOPIC,
-        RequestCode.UPDATE_AND_CREATE_TOPIC_LIST,
-        RequestCode.DELETE_TOPIC_IN_BROKER,
-        RequestCode.UPDATE_BROKER_CONFIG,
-        RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP,
-        RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST,
-        RequestCode.DELETE_SUBSCRIPTIONGROUP,
-        RequestCode.UPDATE_AND_CREATE_ACL_CONFIG,
-        RequestCode.DELETE_ACL_CONFIG,
-        RequestCode.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG,
-        RequestCode.INVOKE_BROKER_TO_RESET_OFFSET,
-        RequestCode.CLONE_GROUP_OFFSET,
-    }
-)
-
-
 # Helper functions.
 
 
@@ -259,6 +177,10 @@ def _is_signed(request: Command, account: Account) -> bool:
 def _refusal(request: Command, remark: str) -> RefusedError:
     code = ResponseCode.NO_PERMISSION if request.version >= _V5 else ResponseCode.SYSTEM_ERROR
     return RefusedError(code, f"AclException: {remark}")
+
+
+def _shown(need: Need) -> str:
+    return "|".join(name for name, bit in _PERMISSIONS.items() if need.permission & bit)
 
 
 def _permission(text: str) -> int:

@@ -12,13 +12,17 @@ from typing import TypeVar
 
 import pytest
 
-from mqproof.impl.broker.acl import parse
+from mqproof.impl.access.acl import parse
+from mqproof.impl.access.permissions import PERMISSIONS, Caller
+from mqproof.impl.broker.processors.all_processors import PROCESSORS
 from mqproof.impl.client.connection.session import Session
 from mqproof.impl.client.consuming.lite_pull_consumer import LitePullConsumer
 from mqproof.impl.client.model import MessageQueue, Sent
 from mqproof.impl.client.producing.producer import Producer, ProducerConfig
+from mqproof.impl.namesrv import server as namesrv_server
 from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.bodies import (
+    ClientCheck,
     ConsumerData,
     DataVersion,
     Heartbeat,
@@ -35,10 +39,10 @@ from mqproof.impl.remoting.headers import (
     DeleteAccountRequest,
     WhiteAddressesRequest,
 )
-from mqproof.impl.remoting.message import Message
+from mqproof.impl.remoting.message import DELAY, Message, parse_offset_message_id
 from mqproof.impl.remoting.request_handler import RefusedError
 from mqproof.impl.remoting.signing import Credentials
-from mqproof.impl.runtime.disk import read_whole, write_durably
+from mqproof.impl.runtime.disk import SECRET_MODE, read_whole, write_durably
 from mqproof.impl.runtime.properties import ConfigError
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 from tests.impl.broker.processors.test_send import CONFIG
@@ -123,8 +127,10 @@ PULLED = {"topic": "In", "consumerGroup": "G"}
         (35, {"clientID": "c"}, b""),
         (38, {"consumerGroup": "G"}, b""),
         (41, {}, locks("G", "In")),
-        (28, {}, b""),
-        (202, {"topic": "Other"}, b""),
+        *((code, {"topic": "Out"}, b"") for code in (29, 30, 31, 32, 202, 300, 351)),
+        (203, {"consumerGroup": "G"}, b""),
+        (208, {"consumerGroup": "G"}, b""),
+        (33, {"offset": "no number"}, b""),  # the processor refuses it
     ],
 )
 def test_an_account_may_use_its_permissions(code: int, fields: dict[str, str], body: bytes) -> None:
@@ -154,7 +160,8 @@ def test_an_account_may_use_its_permissions(code: int, fields: dict[str, str], b
         (42, {}, locks("G", "Out"), "topic Out"),
         *(
             (code, {}, b"", "does not belong to an administrator")
-            for code in (17, 18, 25, 50, 51, 53, 200, 207, 215, 222, 225, 314)
+            for code in PERMISSIONS
+            if PERMISSIONS[code] is Caller.ADMINISTRATOR
         ),
     ],
 )
@@ -166,6 +173,51 @@ def test_an_account_may_not_exceed_its_permissions(
     assert refusal.code == ResponseCode.SYSTEM_ERROR
     assert refusal.remark.startswith("AclException: ")
     assert remark in refusal.remark
+
+
+def test_an_account_that_is_denied_everything_gets_no_request_through() -> None:
+    denied = "accounts: [{accessKey: denied-app, secretKey: 12345678}]"
+    nobody = Credentials("denied-app", "12345678")
+    bodies = {
+        34: heartbeat("G", "T"),
+        41: locks("G", "T"),
+        42: locks("G", "T"),
+        46: java_json.write(ClientCheck("c", "G", Subscription("T")), standard=True),
+    }
+    fields = {"topic": "T", "b": "T", "group": "G", "consumerGroup": "G", "offset": "1", "msgId": "0" * 32}
+    rules = parse(denied, "f")[1]
+    for code in PROCESSORS:
+        request = nobody.signed(new_request(code, fields, bodies.get(code, b"")))
+        with pytest.raises(RefusedError, match="AclException"):
+            rules.check(request, "127.0.0.1", lambda _: "T")
+
+
+def test_every_request_code_of_a_server_has_a_row_in_the_table_of_permissions() -> None:
+    served = set(PROCESSORS) | set(namesrv_server.PROCESSORS)
+    assert served == set(PERMISSIONS)
+    # An account says nothing about name servers, so their rows name a caller.
+    assert all(isinstance(PERMISSIONS[code], Caller) for code in namesrv_server.PROCESSORS)
+    assert not [code for code in PROCESSORS if PERMISSIONS[code] is Caller.ANYONE]
+
+
+def test_a_code_without_a_row_is_refused() -> None:
+    refusal = asked(9999, credentials=ADMIN)
+    assert refusal is not None
+    assert "request code 9999 has no permission" in refusal.remark
+
+
+def test_the_default_permission_does_not_open_the_topics_of_the_broker_itself() -> None:
+    account = "accessKey: default-sub, secretKey: 12345678, defaultTopicPerm: SUB, defaultGroupPerm: SUB"
+    reader = Credentials("default-sub", "12345678")
+    rules = parse(f"accounts: [{{{account}}}]", "f")[1]
+
+    def pull(topic: str) -> Command:
+        return reader.signed(new_request(11, {"topic": topic, "consumerGroup": "G"}))
+
+    rules.check(pull("Any"), "127.0.0.1")
+    for topic in ("SCHEDULE_TOPIC_XXXX", "RMQ_SYS_TRANS_HALF_TOPIC"):
+        with pytest.raises(RefusedError, match="no permission SUB"):
+            rules.check(pull(topic), "127.0.0.1")
 
 
 def test_an_administrator_without_lists_may_do_everything() -> None:
@@ -249,13 +301,13 @@ def test_an_invalid_file_is_reported_in_one_line(text: str, complaint: str) -> N
 # With a broker.
 
 
-def guarded(scenario: Callable[[World], Awaitable[T]], text: str = TEXT) -> T:
+def guarded(scenario: Callable[[World], Awaitable[T]], text: str = TEXT, mode: int = SECRET_MODE) -> T:
     """Run a scenario with a broker that has access control."""
     loop = SimulatedLoop()
 
     async def main() -> T:
         world = World(loop, config=replace(CONFIG, acl_enabled=True))
-        write_durably(world.disk, PATH, text.encode())
+        write_durably(world.disk, PATH, text.encode(), mode)
         async with world:
             return await scenario(world)
 
@@ -322,6 +374,30 @@ def test_a_changed_file_takes_effect_soon_and_a_broken_one_does_not(caplog: pyte
     assert PATH in complaints[0]
 
 
+def test_a_start_with_a_file_that_other_users_can_read_logs_a_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def nothing(world: World) -> None: ...
+
+    for mode, warnings in ((SECRET_MODE, 0), (0o644, 1)):
+        caplog.clear()
+        guarded(nothing, mode=mode)
+        assert len([one for one in caplog.messages if f"chmod 600 {PATH}" in one]) == warnings
+
+
+def test_a_change_over_the_network_keeps_the_mode_of_the_file() -> None:
+    async def scenario(world: World) -> list[int | None]:
+        change = RequestCode.UPDATE_AND_CREATE_ACL_CONFIG
+        header = AccountRequest("newcomer", "abcdefg")
+        assert await code_of(world, ADMIN, change, header) == ResponseCode.SUCCESS
+        modes = [world.disk.mode(PATH)]
+        world.disk.remove(PATH)
+        assert await code_of(world, ADMIN, change, AccountRequest("newcomer", "gfedcba")) == 0
+        return [*modes, world.disk.mode(PATH)]
+
+    assert guarded(scenario, mode=0o640) == [0o640, SECRET_MODE]
+
+
 def test_a_broker_does_not_start_with_a_broken_file_or_without_one() -> None:
     async def nothing(world: World) -> None: ...
 
@@ -384,6 +460,37 @@ def test_an_invalid_account_changes_nothing(header: AccountRequest) -> None:
         assert read_whole(world.disk, PATH) == TEXT.encode()
 
     guarded(scenario)
+
+
+def test_a_message_can_be_read_by_its_place_only_with_permission_for_its_topic() -> None:
+    text = (
+        TEXT
+        + """
+- accessKey: other-app
+  secretKey: 12345678
+  defaultTopicPerm: DENY
+  defaultGroupPerm: SUB
+"""
+    )
+    other = Credentials("other-app", "12345678")
+
+    async def scenario(world: World) -> list[list[int]]:
+        async with session(world, ORDERS) as one:
+            producer = Producer(one, ProducerConfig("PG"))
+            sent = await producer.send(Message("T", b"x"))
+            delayed = await producer.send(Message("T", b"x", {DELAY: "18"}))
+        found = []
+        for outcome in (sent, delayed):
+            assert isinstance(outcome, Sent)
+            _, offset = parse_offset_message_id(outcome.offset_message_id)
+            for code, header in (
+                (RequestCode.VIEW_MESSAGE_BY_ID, headers.ViewMessageRequest(offset)),
+                (RequestCode.CONSUMER_SEND_MSG_BACK, headers.SendBackRequest(offset, "G", 1)),
+            ):
+                found.append([await code_of(world, account, code, header) for account in (ORDERS, other)])
+        return found
+
+    assert guarded(scenario, text) == [[ResponseCode.SUCCESS, ResponseCode.SYSTEM_ERROR]] * 4
 
 
 def test_an_invalid_heartbeat_is_refused_as_without_accounts() -> None:

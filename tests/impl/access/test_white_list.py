@@ -2,7 +2,7 @@
 
 import pytest
 
-from mqproof.impl.broker.white_list import white_list
+from mqproof.impl.access.white_list import white_list
 
 
 @pytest.mark.parametrize(

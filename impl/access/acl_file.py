@@ -11,12 +11,13 @@ from typing import Final
 import msgspec
 import yaml
 
-from mqproof.impl.broker.acl import AclEntries, Rules, parse, rules
+from mqproof.impl.access.acl import AclEntries, Rules, parse, rules
 from mqproof.impl.remoting.bodies import DataVersion
 from mqproof.impl.runtime.clock import now_ms
-from mqproof.impl.runtime.disk import read_whole, write_durably
+from mqproof.impl.runtime.disk import SECRET_MODE, read_whole, write_durably
 from mqproof.impl.runtime.properties import ConfigError
 from mqproof.impl.runtime.runtime import Runtime
+from mqproof.impl.runtime.secret_files import warn_if_exposed
 
 _log = logging.getLogger(__name__)
 
@@ -36,7 +37,11 @@ class AclFile:
         self.version = DataVersion(0, now_ms(runtime.clock))
 
     def load(self) -> None:
-        """Read the file. Raises ConfigError or OSError; the rules then stay as they are."""
+        """Read the file, and warn if other users can read it.
+
+        Raises ConfigError or OSError; the rules then stay as they are.
+        """
+        warn_if_exposed(self._runtime.disk, self._path)
         self._take(read_whole(self._runtime.disk, self._path))
 
     async def poll(self) -> None:
@@ -65,7 +70,9 @@ class AclFile:
             version = DataVersion(self.version.counter + 1, now_ms(self._runtime.clock))
             content = {**msgspec.to_builtins(entries), "dataVersion": [msgspec.to_builtins(version)]}
             data = yaml.safe_dump(content, allow_unicode=True, sort_keys=False).encode()
-            await self._runtime.offload(lambda: write_durably(self._runtime.disk, self._path, data))
+            await self._runtime.offload(
+                lambda: write_durably(self._runtime.disk, self._path, data, SECRET_MODE)
+            )
             self._become(data, entries, new_rules)
 
     def _take(self, content: bytes) -> None:

@@ -1,0 +1,137 @@
+"""Tests the answers to pulls: their messages, and the limits on what a broker can make a consumer hold.
+
+Source: docs/reference/protocol/messages.md, "Compression".
+"""
+
+import asyncio
+import sys
+from functools import lru_cache
+
+import pytest
+
+from mqproof.impl.client.connection import records
+from mqproof.impl.client.connection.records import Answer, AnswerReader, read_records
+from mqproof.impl.client.messages.compression import MESSAGE_BYTES_MAX
+from mqproof.impl.remoting.message import Message
+from mqproof.impl.runtime.simulated_loop import run_simulated
+from mqproof.impl.store.files import record
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+MIB = 1 << 20
+
+
+@lru_cache
+def compressed(size: int) -> bytes:
+    return zstd.compress(bytes(size))
+
+
+def stored(*sizes: int, tag: str = "") -> bytes:
+    """Return an answer with messages whose bodies have these sizes when decompressed."""
+    found = b""
+    for offset, size in enumerate(sizes):
+        properties = {"TAGS": tag} if tag else {}
+        draft = record.encode(Message("T", compressed(size), properties, sys_flag=0x201))
+        record.place(draft, offset, 1000 * offset, 1)
+        found += draft
+    return found
+
+
+def read(body: bytes, room: int | None = None) -> Answer:
+    async def main() -> Answer:
+        return await AnswerReader().read(body, lambda _: True, None if room is None else lambda: room)
+
+    return run_simulated(main())
+
+
+def sizes(answer: Answer) -> list[int]:
+    return [len(one.message.body) for one in answer.messages]
+
+
+def test_an_answer_is_read_up_to_the_limit_and_the_rest_is_pulled_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(records, "ANSWER_BYTES_MAX", 7 * MIB)
+    answer = read(stored(*[3 * MIB] * 8))
+    assert sizes(answer) == [3 * MIB] * 2
+    assert answer.left_out == 2
+    assert read(stored(1, 2, 3)) == Answer(tuple(read_records(stored(1, 2, 3))), None)
+
+
+def test_a_consumer_takes_no_more_than_it_has_room_for_but_always_one_message() -> None:
+    assert read(stored(2 * MIB, 2 * MIB, 2 * MIB), 5 * MIB).left_out == 2
+    assert read(stored(2 * MIB, 2 * MIB, 2 * MIB), 4 * MIB).left_out == 2
+    answer = read(stored(2 * MIB, 2 * MIB), 1)
+    assert (sizes(answer), answer.left_out) == ([2 * MIB], 1)
+
+
+def test_an_answer_waits_while_the_consumer_has_no_room() -> None:
+    async def main() -> float:
+        room = [0]
+        asyncio.get_running_loop().call_later(7, room.__setitem__, 0, 1)
+        await AnswerReader().read(stored(1), lambda _: True, lambda: room[0])
+        return asyncio.get_running_loop().time()
+
+    assert 7 <= run_simulated(main()) < 8
+
+
+def test_a_message_beyond_the_limit_is_delivered_compressed_and_named_and_others_follow(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    body = stored(1, MESSAGE_BYTES_MAX + 1, 3)
+    answer = read(body)
+    first, bomb, last = answer.messages
+    assert (len(first.message.body), len(last.message.body), answer.left_out) == (1, 3, None)
+    assert zstd.decompress(bomb.message.body) == bytes(MESSAGE_BYTES_MAX + 1)
+    assert bomb.message_id in caplog.text
+
+
+def test_the_number_of_messages_of_an_answer_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(records, "ANSWER_MESSAGES_MAX", 3)
+    answer = read(stored(*[1] * 5))
+    assert (len(answer.messages), answer.left_out) == (3, 3)
+
+
+def test_unwanted_messages_are_not_decompressed() -> None:
+    async def main() -> Answer:
+        return await AnswerReader().read(stored(*[MIB] * 8), lambda one: one.queue_offset == 7, lambda: MIB)
+
+    answer = run_simulated(main())
+    assert [one.queue_offset for one in answer.messages] == [7]
+    assert answer.left_out is None
+
+
+@pytest.mark.parametrize("body", [stored(12 * MIB), stored(*[1] * 2000)], ids=["one large", "many small"])
+def test_reading_an_answer_leaves_the_loop_to_other_tasks(body: bytes) -> None:
+    async def main() -> int:
+        turns = 0
+        reading = asyncio.create_task(AnswerReader().read(body, lambda _: True))
+        while not reading.done():
+            turns += 1
+            await asyncio.sleep(0)
+        return turns
+
+    assert run_simulated(main()) > 10
+
+
+def test_answers_are_read_one_at_a_time() -> None:
+    async def main() -> list[int]:
+        reader, done = AnswerReader(), []
+
+        async def one(number: int) -> None:
+            await reader.read(stored(2 * MIB), lambda _: True)
+            done.append(number)
+
+        await asyncio.gather(one(1), one(2), one(3))
+        return done
+
+    assert run_simulated(main()) == [1, 2, 3]
+
+
+def test_an_answer_read_at_once_has_a_limit_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(records, "ANSWER_BYTES_MAX", 7 * MIB)
+    with pytest.raises(ValueError, match="more than 7340032 bytes when decompressed"):
+        list(read_records(stored(*[3 * MIB] * 3)))
