@@ -52,7 +52,8 @@ class ElectedRole:
         services.config = services.config.with_role(leads=True)
         services.offsets.lead()
         self._end_delivery()
-        self._delivery = asyncio.create_task(services.delays.run(services.address))
+        work = services.delays.run(services.address)
+        self._delivery = services.runtime.supervisor.run("delivery of delayed messages", work)
         _log.info("%s leads its group in term %d", services.config.node, self._store.term)
 
     def _topics_of_log(self) -> list[TopicConfig]:
