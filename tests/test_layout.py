@@ -31,6 +31,7 @@ ROLES = {
                 "queue_choice",
                 "replication",
                 "routing",
+                "transactions",
             ],
             "one model: itself, its mutants, its proofs, the mutants of its proofs",
         ),
