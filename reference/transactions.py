@@ -339,7 +339,11 @@ def checked_while_open(config: Config, before: State, action: str, after: State)
     for tx in added.of:
         if not may_check(before, tx):
             return False
-        if added.times != times(before, tx) + 1 if added.kind == "half" else times(before, tx) < config.checks_max:
+        if (
+            added.times != times(before, tx) + 1
+            if added.kind == "half"
+            else times(before, tx) < config.checks_max
+        ):
             return False
     return True
 
@@ -367,9 +371,7 @@ MODEL: Final = Model(
     actions=ACTIONS,
     invariants=named(transaction_atomic, committed_once, ends_once, half_kept),
     step_invariants=named(checked_while_open),
-    from_constants=configuration(
-        Config, txs="Txs", inconsistent="Inconsistent", checks_max="ChecksMax"
-    ),
+    from_constants=configuration(Config, txs="Txs", inconsistent="Inconsistent", checks_max="ChecksMax"),
     from_tla=from_tla,
     operator=operators(),
 )

@@ -38,7 +38,11 @@ def _operation_before_final(config: Config, state: State, tx: str, half: int, en
 
 def _commit_after_rollback(_config: Config, state: State, tx: str, half: int, end: str) -> State | None:
     known = Request(tx, half, end) in state.requests and transactions.names(state, tx, half)
-    if not state.ready or not known or any(transactions.has(state.log, k, tx) for k in ("final", "discarded")):
+    if (
+        not state.ready
+        or not known
+        or any(transactions.has(state.log, k, tx) for k in ("final", "discarded"))
+    ):
         return None
     log = (*state.log, Record("final", frozenset({tx}), 0)) if end == "commit" else state.log
     return state._replace(log=log, pending=state.pending | {tx})
@@ -93,7 +97,9 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
         config=Config(inconsistent=("t1",), checks_max=0),
     ),
     _one("ProgressAheadOfLog", invariant="HalfKept", action="Advance", apply=_progress_ahead_of_log),
-    _one("AcknowledgedBeforeSafe", invariant="HalfKept", action="Acknowledge", apply=_acknowledged_before_safe),
+    _one(
+        "AcknowledgedBeforeSafe", invariant="HalfKept", action="Acknowledge", apply=_acknowledged_before_safe
+    ),
     _one("DiscardedBeforeRead", invariant="EndsOnce", action="Discard", apply=_discarded_before_read),
     Mutant(
         transactions.MODEL,

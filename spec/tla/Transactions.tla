@@ -267,8 +267,9 @@ CommittedOnce == \A t \in Txs : Count("final", t) <= 1
 
 \* TXN-2: a transaction that ended does not end in another way, and is not checked again
 EndsOnce ==
-    \A i, j \in 1..Len(log) :
-        i < j /\ log[i].kind # "half" /\ log[j].kind # "op" => log[i].of \cap log[j].of = {}
+    \A t \in Txs, i \in 1..Len(log) :
+        log[i].kind # "half" /\ t \in log[i].of =>
+            \A j \in i + 1..Len(log) : t \in log[j].of => log[j].kind = "op"
 
 \* TXN-3: a half message whose send was acknowledged has ended, or the broker still has to end it
 HalfKept == \A t \in Txs : phase[t] \in {"running", "commit"} => Latest(log, t) > progress \/ Evidence(log, t)

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from mqproof.impl.client.connection.inbound_requests import Member, processors
+from mqproof.impl.client.connection.inbound_requests import Checked, Member, processors
 from mqproof.impl.client.connection.name_server_choice import NameServerChoice
 from mqproof.impl.client.connection.periodic import repeat
 from mqproof.impl.client.connection.routes import Routes
+from mqproof.impl.client.model import ClientError
 from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.address_server import FETCH_INTERVAL_S, NameServers
 from mqproof.impl.remoting.bodies import ConsumerData, Heartbeat, ProducerData
@@ -54,9 +55,10 @@ class Session:
     ) -> None:
         self.runtime = runtime
         self._members: dict[str, Member] = {}
+        self._checked: dict[str, Checked] = {}
         self.remoting = RemotingClient(
             runtime.remoting,
-            handler(processors(self._members)),
+            handler(processors(self._members, self._checked)),
             on_connected=self._greet_again,
             credentials=credentials,
         )
@@ -102,9 +104,23 @@ class Session:
             await self.leave_as_consumer(group)
         await self.remoting.close()
 
-    def join_as_producer(self, group: str) -> None:
-        """Register the producer group at brokers from the next heartbeat on."""
-        self._producers[group] = ProducerData(group)
+    def join_as_producer(self, group: str, checked: Checked | None = None) -> None:
+        """Register the producer group at brokers from the next heartbeat on. `checked` answers their checks.
+
+        Raises:
+            ClientError: another producer of this session answers the checks of the group.
+        """
+        if checked is not None:
+            if group in self._checked:
+                raise ClientError(f"group {group} has a transaction producer in this session already")
+            self._checked[group] = checked
+        if group not in self._producers:
+            self._producers[group] = ProducerData(group)
+            self._greeted.clear()  # no broker has the new group yet
+
+    def leave_checks(self, group: str) -> None:
+        """Answer no more checks of the group's transactions."""
+        self._checked.pop(group, None)
 
     def join_as_consumer(self, data: ConsumerData, member: Member | None = None) -> None:
         """Register the group at brokers from the next heartbeat on. `member` answers requests of brokers."""
