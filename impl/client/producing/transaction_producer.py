@@ -170,7 +170,7 @@ class TransactionProducer:
         if _is_async(function):
             state = await cast(Awaitable[TransactionState], function(message, transaction_id))  # type: ignore[arg-type]
         else:
-            state = await self._session.runtime.offload(lambda: function(message, transaction_id))  # type: ignore[arg-type,assignment,return-value]
+            state = await self._session.runtime.offload(lambda: function(message, transaction_id))  # type: ignore[arg-type,return-value]
         if not isinstance(state, TransactionState):
             raise TypeError(f"the function returned {state!r}, a TransactionState expected")
         return state

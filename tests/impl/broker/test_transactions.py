@@ -9,15 +9,22 @@ from dataclasses import replace
 import pytest
 
 from mqproof.impl.broker import half_messages
+from mqproof.impl.broker.broker import Broker
 from mqproof.impl.broker.config import BrokerConfig
 from mqproof.impl.broker.half_messages import DISCARD_TOPIC, HALF_TOPIC, OPERATION_TOPIC, PROGRESS_GROUP
-from mqproof.impl.client.model import MessageQueue, Outcome, Sent, StoredMessage
+from mqproof.impl.client.model import MessageQueue, Outcome, Sent
+from mqproof.impl.remoting import headers
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import new_request
 from mqproof.impl.remoting.headers import CheckTransactionRequest, EndTransactionRequest, ResumeCheckRequest
-from mqproof.impl.remoting.message import Message, parse_offset_message_id
+from mqproof.impl.remoting.message import Message, StoredMessage, parse_offset_message_id
+from mqproof.impl.replication.config import ReplicationConfig, Role
+from mqproof.impl.runtime.simulated_disk import SimulatedDisk
 from mqproof.impl.store.config import FlushMode
 from mqproof.impl.store.files import record
 from mqproof.spec.events import Kind
+from tests.impl.broker.group import Group
+from tests.impl.broker.group import play as play_group
 from tests.impl.world import SMALL_STORE, World, play
 
 QUEUE = MessageQueue("T", "broker-a", 0)
@@ -368,3 +375,70 @@ def test_a_loss_of_the_end_of_the_log_reopens_the_transaction() -> None:
 
     store = replace(SMALL_STORE, flush_mode=FlushMode.ASYNC_FLUSH)
     play(scenario, config=replace(CONFIG, store=store))
+
+
+def test_a_slave_refuses_ends_and_takes_over_open_transactions() -> None:
+    """The slave has the log, and an older progress; as master it reads its transactions."""
+
+    async def scenario(world: World) -> None:
+        disk = SimulatedDisk()
+        runtime = replace(world.runtime, disk=disk)
+        role = ReplicationConfig(role=Role.SLAVE, ha_port=0)
+        slave_config = replace(CONFIG, broker_id=1, name_servers=(world.namesrv_address,), replication=role)
+        slave = Broker(slave_config, runtime)
+        address = await slave.start()
+        await asyncio.sleep(35)
+        ended, open_one = await half(world, "ended"), await half(world, "open")
+        await end(world, ended)
+        await asyncio.sleep(5)
+        command = new_request(RequestCode.END_TRANSACTION, headers.write(request(open_one)))
+        answer = await world.session.remoting.invoke(address, command, 3.0)
+        assert answer.code == ResponseCode.SLAVE_NOT_AVAILABLE
+        await world.stop_broker()
+        await slave.stop()
+        world.disk = disk
+        world.runtime = runtime
+        world.config = replace(CONFIG, broker_id=0)
+        await world.start_broker()
+        await asyncio.sleep(0.5)
+        assert bodies(world) == ["ended"]
+        assert await end(world, ended) in (ResponseCode.SUCCESS, ResponseCode.SYSTEM_ERROR)
+        assert await end(world, open_one) == ResponseCode.SUCCESS
+        await asyncio.sleep(30)
+        assert bodies(world) == ["ended", "open"]
+
+    role = ReplicationConfig(role=Role.ASYNC_MASTER, ha_port=0)
+    play(scenario, config=replace(CONFIG, replication=role))
+
+
+@pytest.mark.parametrize("pause_s", [0.0, 4.0])
+def test_a_new_leader_of_a_group_ends_the_transactions_of_the_last_one(pause_s: float) -> None:
+    async def scenario(group: Group) -> None:
+        marks = {"TRAN_MSG": "true", "PGROUP": "PG"}
+        await group.master()
+        first = await group.send("first", **marks)
+        second = await group.send("second", **marks)
+
+        async def end_at(sent: Sent) -> int:
+            services = group.brokers[await group.master()].services
+            assert services is not None
+            command = new_request(RequestCode.END_TRANSACTION, headers.write(request(sent)))
+            return (await group.session.remoting.invoke(services.address, command, 30.0)).code
+
+        assert await end_at(first) == ResponseCode.SUCCESS
+        await asyncio.sleep(pause_s)
+        group.kill(await group.master())
+        await group.master()
+        await asyncio.sleep(1)
+        assert await end_at(first) in (ResponseCode.SUCCESS, ResponseCode.SYSTEM_ERROR)
+        assert await end_at(second) == ResponseCode.SUCCESS
+        await asyncio.sleep(5)
+        store = group.brokers[await group.master()].store
+        found = [
+            record.decode(data).message.body
+            for queue_id in range(store.topics()["T"])
+            for data in store.get("T", queue_id, 0).records
+        ]
+        assert sorted(found) == [b"first", b"second"]
+
+    play_group(scenario)

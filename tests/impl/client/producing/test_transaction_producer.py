@@ -10,14 +10,14 @@ import pytest
 
 from mqproof.impl.broker.config import BrokerConfig
 from mqproof.impl.client.connection.session import Session
-from mqproof.impl.client.model import ClientError, MessageError, MessageQueue, Sent, StoredMessage
+from mqproof.impl.client.model import ClientError, MessageError, MessageQueue, Sent
 from mqproof.impl.client.producing.producer import ProducerConfig
 from mqproof.impl.client.producing.transaction_producer import (
     LocalTransaction,
     TransactionProducer,
     TransactionState,
 )
-from mqproof.impl.remoting.message import DELAY, Message
+from mqproof.impl.remoting.message import DELAY, Message, StoredMessage
 from mqproof.impl.replication.config import ReplicationConfig, Role
 from mqproof.impl.store.files import record
 from tests.impl.world import SMALL_STORE, World, play
@@ -159,7 +159,7 @@ def test_a_plain_function_runs_in_a_thread_and_must_return_a_state() -> None:
         table = Table()
         outcome = await producer(world, table).send(MESSAGE, lambda _m, _t: TransactionState.COMMIT, QUEUE)
         assert outcome.state is TransactionState.COMMIT
-        wrong = await producer_of(world, "TG2").send(MESSAGE, lambda _m, _t: True, QUEUE)  # type: ignore[arg-type,return-value]
+        wrong = await producer_of(world, "TG2").send(MESSAGE, lambda _m, _t: True, QUEUE)  # type: ignore[arg-type]
         assert wrong.state is TransactionState.UNKNOWN
         assert isinstance(wrong.error, TypeError)
 
