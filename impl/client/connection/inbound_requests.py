@@ -1,6 +1,7 @@
 """Requests that brokers send to a client. See docs/reference/protocol/clients.md, "Requests to clients"."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Protocol
 
 from mqproof.impl.client.connection.records import read_records
@@ -105,22 +106,23 @@ def processors(members: Mapping[str, Member], checked: Mapping[str, Checked]) ->
             raise RefusedError(ResponseCode.SYSTEM_ERROR, remark)
         return request.answer(ResponseCode.SUCCESS, body=java_json.write(result))
 
-    def check(request: Command, channel: Channel) -> Reply:
-        header = headers.read(CheckTransactionRequest, request.fields)
-        message = _one_message(request)
-        producer = checked.get(message.message.properties.get("PGROUP", ""))
-        if producer is not None:
-            producer(channel.remote, header, message)
-        return None
-
     return {
-        RequestCode.CHECK_TRANSACTION_STATE: check,
+        RequestCode.CHECK_TRANSACTION_STATE: partial(_check, checked),
         RequestCode.GET_CONSUMER_RUNNING_INFO: running,
         RequestCode.CONSUME_MESSAGE_DIRECTLY: consume,
         RequestCode.NOTIFY_CONSUMER_IDS_CHANGED: ids_changed,
         RequestCode.RESET_CONSUMER_CLIENT_OFFSET: reset,
         RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT: status,
     }
+
+
+def _check(checked: Mapping[str, Checked], request: Command, channel: Channel) -> Reply:
+    header = headers.read(CheckTransactionRequest, request.fields)
+    message = _one_message(request)
+    producer = checked.get(message.message.properties.get("PGROUP", ""))
+    if producer is not None:
+        producer(channel.remote, header, message)
+    return None
 
 
 def _one_message(request: Command) -> StoredMessage:
