@@ -59,7 +59,7 @@ ROLES = {
             "a module of every suite",
         ),
         **dict.fromkeys(
-            ["admin", "delivery", "offsets", "ordering", "retry", "workload"],
+            ["admin", "delivery", "offsets", "ordering", "retry", "transactions", "workload"],
             "one suite: its adapter, its mutants",
         ),
         **dict.fromkeys(

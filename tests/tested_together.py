@@ -13,7 +13,7 @@ TESTED_TOGETHER: Final[dict[str, tuple[str, ...]]] = {
     # The modules of a suite are tested together: on the reference, on our code, and by the mutants.
     **{
         f"conformance/suites/{name}": (_SUITES.format(name), _DRAWN)
-        for name in ("delivery", "offsets", "ordering", "retry")
+        for name in ("delivery", "offsets", "ordering", "retry", "transactions")
     },
     "conformance/suites/admin": (_SUITES.format("admin"), "tests/conformance/adapters/test_remoting.py"),
     "conformance/suites/producers": (_SUITES.format("producers"),),

@@ -223,16 +223,20 @@ class Transactions:
         self, timeout_ms: int, checks_max: int, ask: Ask, discard: Callable[[], Awaitable[object]]
     ) -> None:
         self._catch_up()
-        now_ms, kept_ms = self._store.now_ms(), self._store.config.file_reserved_ms
+        now_ms = self._store.now_ms()
+        # The record of a half message must not expire before it is checked.
+        immunity_ms_max = self._store.config.file_reserved_ms // 2
         for half in self._table.open_halves():
-            if self._table.find(half.original) != half or not is_due(half, now_ms, timeout_ms):
+            if self._table.find(half.original) != half or not is_due(
+                half, now_ms, timeout_ms, immunity_ms_max
+            ):
                 continue
             try:
                 stored = self.half_at(half.commit_offset)
                 if stored is None:
                     _log.error("half message %d does not exist any more", half.place)
                     self._table.drop(half.original)
-                elif half.times >= checks_max or now_ms - stored.message.born_timestamp_ms > kept_ms:
+                elif half.times >= checks_max:
                     await discard()
                     await self._discard(half, stored)
                 else:
@@ -339,10 +343,10 @@ class Transactions:
             self._events.emit(kind, msg_id=half_messages.key_of(half), topic=topic)
 
 
-def is_due(half: HalfMessage, now_ms: int, timeout_ms: int) -> bool:
+def is_due(half: HalfMessage, now_ms: int, timeout_ms: int, immunity_ms_max: int) -> bool:
     """Return whether the immunity time is over; a copy was written after it was."""
     immunity_ms = timeout_ms if half.immunity_ms is None else half.immunity_ms
-    return half.times > 0 or now_ms - half.stored_ms >= immunity_ms
+    return half.times > 0 or now_ms - half.stored_ms >= min(immunity_ms, immunity_ms_max)
 
 
 def _half_message(stored: StoredMessage) -> HalfMessage:
