@@ -54,10 +54,6 @@ async def _never_checked(*_arguments: object) -> None:
     """Stops checking (issue 9500)."""
 
 
-def _copies_are_new(_stored: StoredMessage) -> int:
-    return _stored.queue_offset
-
-
 _BROKER: Final = "mqproof.impl.broker"
 
 
@@ -85,10 +81,6 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
         _mutant(
             "final-no-evidence", "a crash between final message and operation opens the transaction again",
             "TXN-1", f"{_WORK}._scan", _not_scanned,
-        ),
-        _mutant(
-            "copy-ends-alone", "an end of the original leaves its copies open", "TXN-1",
-            "half_messages:original_of", _copies_are_new,
         ),
         _mutant(
             "commit-after-rollback", "a commit is accepted after a rollback", "TXN-2",

@@ -227,9 +227,8 @@ class Transactions:
         # The record of a half message must not expire before it is checked.
         immunity_ms_max = self._store.config.file_reserved_ms // 2
         for half in self._table.open_halves():
-            if self._table.find(half.original) != half or not is_due(
-                half, now_ms, timeout_ms, immunity_ms_max
-            ):
+            due = is_due(half, now_ms, timeout_ms, immunity_ms_max)
+            if not due or self._table.find(half.original) != half:
                 continue
             try:
                 stored = self.half_at(half.commit_offset)

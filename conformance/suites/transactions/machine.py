@@ -51,27 +51,39 @@ class TransactionsMachine(Machine[TransactionsTarget, TransactionsSession]):
         self.session.read()
 
     @precondition(lambda machine: Capability.CHECKS in machine.target.capabilities)
-    @rule(rounds=st.sampled_from((1, 2, 17)))
-    def wait_for_checks(self, rounds: int) -> None:
+    @rule(rounds=st.sampled_from((1, 1, 2, 17)), end=st.sampled_from((None, *End)))
+    def wait_for_checks(self, rounds: int, end: End | None) -> None:
+        """Wait, and perhaps report an end of each transaction twice: by its first and by its last copy."""
         self.session.wait(rounds * self.target.round_s + 1)
+        for number in range(len(self.session.halves) if end else 0):
+            for copy in (0, -1):
+                self.session.report(number, end or End.COMMIT, copy)
         self.session.read()
 
     @precondition(lambda machine: bool(machine.ahead))
-    @rule(number=_numbers, end=_ends, pause_s=st.sampled_from((0.0, 9.0)))
-    def cause_fault(self, number: int, end: End, pause_s: float) -> None:
-        """End a transaction, inject the next fault, and report the end again."""
+    @rule(
+        number=_numbers, end=_ends, pause_s=st.sampled_from((0.0, 9.0)), after=st.sampled_from((None, *End))
+    )
+    def cause_fault(self, number: int, end: End, pause_s: float, after: End | None) -> None:
+        """End a transaction and inject the next fault.
+
+        Then report an end of all transactions, or let the broker check those that it takes for open.
+        """
         self.session.report(number, end, 0)
         if pause_s:
             self.session.wait(pause_s)
         self.session.inject(self.ahead.pop())
         self.session.read()
-        for other in range(len(self.session.halves)):
-            self.session.report(other, end, 0)
+        if after is not None:
+            for other in range(len(self.session.halves)):
+                self.session.report(other, after, 0)
+        elif Capability.CHECKS in self.target.capabilities:
+            self.session.wait(self.target.round_s + 1)
         self.session.read()
 
     def last_look(self) -> None:
         while self.ahead:
-            self.cause_fault(number=0, end=End.COMMIT, pause_s=0.0)
+            self.cause_fault(number=0, end=End.COMMIT, pause_s=0.0, after=End.COMMIT)
         if Capability.CHECKS in self.target.capabilities:
             self.session.send()
             self.session.wait(3 * self.target.round_s)
