@@ -5,14 +5,19 @@ docs/how-to/client.md has an example of each. The names in `__all__` are public 
 """
 
 from mqproof.impl.client.blocking import BlockingClient, BlockingPoller, BlockingTransactions
+from mqproof.impl.client.connection.client_settings import ClientSettings
 from mqproof.impl.client.connection.connect import connect
+from mqproof.impl.client.connection.request_hooks import RequestHook, RequestSummary
 from mqproof.impl.client.connection.session import Session
 from mqproof.impl.client.consuming.allocation import Strategy, averagely
 from mqproof.impl.client.consuming.assigned_queues import PullLimits
 from mqproof.impl.client.consuming.lite_pull_consumer import LitePullConfig, LitePullConsumer
+from mqproof.impl.client.consuming.offset_store import OffsetStore
 from mqproof.impl.client.consuming.pull_consumer import PullConsumer
 from mqproof.impl.client.consuming.push_consumer import MessageModel, PushConsumer, PushConsumerConfig
+from mqproof.impl.client.consuming.scheduled_pull import PullTask, ScheduledPull
 from mqproof.impl.client.consuming.start_offset import ConsumeFrom
+from mqproof.impl.client.message_selector import MessageSelector
 from mqproof.impl.client.messages.compose import new_message
 from mqproof.impl.client.model import (
     ClientError,
@@ -26,6 +31,7 @@ from mqproof.impl.client.model import (
     RefusalError,
     Refused,
     RetryLater,
+    SendError,
     Sent,
     Unknown,
 )
@@ -46,6 +52,9 @@ __all__ = [
     # A session with a cluster.
     "connect",
     "Session",
+    "ClientSettings",
+    "RequestHook",
+    "RequestSummary",
     "Credentials",
     "ConfigError",
     # Messages.
@@ -74,6 +83,7 @@ __all__ = [
     "PushConsumer",
     "PushConsumerConfig",
     "MessageModel",
+    "MessageSelector",
     "Listener",
     "RetryLater",
     "ConsumeFrom",
@@ -84,6 +94,9 @@ __all__ = [
     "LitePullConfig",
     "PullConsumer",
     "PullResult",
+    "ScheduledPull",
+    "PullTask",
+    "OffsetStore",
     # Without an event loop.
     "BlockingClient",
     "BlockingPoller",
@@ -92,4 +105,5 @@ __all__ = [
     "ClientError",
     "NoRouteError",
     "RefusalError",
+    "SendError",
 ]

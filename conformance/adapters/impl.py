@@ -214,7 +214,7 @@ class ImplTarget:
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         assert self._loop is not None
-        return self._loop.run_until_complete(work)
+        return simulated_loops.run(self._loop, work)
 
     def _end(self) -> None:
         """Stop everything that runs, without any further change to the disk."""

@@ -1,6 +1,33 @@
-"""Ends the event loop of a simulated target, with every task that still runs on it."""
+"""Runs work on the event loop of a simulated target, and ends the loop with all of its tasks."""
 
 import asyncio
+from collections.abc import Awaitable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+from mqproof.conformance.engine.targets import EndlessError
+from mqproof.impl.runtime.simulated_loop import LivelockError, StuckError
+
+T = TypeVar("T")
+
+
+def run(loop: asyncio.AbstractEventLoop, work: Awaitable[T]) -> T:
+    """Run the work to its end and return its result.
+
+    Raises:
+        EndlessError: the work waits for something that cannot happen, or computes without end.
+    """
+    with endless_reported():
+        return loop.run_until_complete(work)
+
+
+@contextmanager
+def endless_reported() -> Iterator[None]:
+    """Report simulated work without an end as an EndlessError."""
+    try:
+        yield
+    except (LivelockError, StuckError) as error:
+        raise EndlessError(str(error)) from None
 
 
 def end(loop: asyncio.AbstractEventLoop) -> None:

@@ -6,7 +6,8 @@ from typing import Generic, Protocol, TypeVar
 
 from hypothesis.stateful import RuleBasedStateMachine
 
-from mqproof.conformance.engine.targets import TargetError
+from mqproof.conformance.engine import processor_time
+from mqproof.conformance.engine.targets import EndlessError, TargetError
 
 SessionT = TypeVar("SessionT")
 
@@ -30,6 +31,18 @@ class UndrivableError(BaseException):
         self.error = error
 
 
+class EndlessExampleError(BaseException):
+    """Ends the search at once, because an operation of the target never ends, and each repetition would not.
+
+    It is not an Exception, as UndrivableError.
+    """
+
+    def __init__(self, session: object, why: str) -> None:
+        super().__init__(why)
+        self.session = session
+        self.why = why
+
+
 class Machine(RuleBasedStateMachine, Generic[TargetT, SessionT]):
     """One example, run on one target.
 
@@ -47,6 +60,7 @@ class Machine(RuleBasedStateMachine, Generic[TargetT, SessionT]):
         super().__init__()
         self.target = target
         self._judge = judge
+        processor_time.start(processor_time.EXAMPLE_SECONDS_MAX)
 
     def last_look(self) -> None:
         """Make the final observations of the session, at the end of every uninterrupted example."""
@@ -56,6 +70,7 @@ class Machine(RuleBasedStateMachine, Generic[TargetT, SessionT]):
 
         Raises:
             UndrivableError: the example ended because the target could not be driven.
+            EndlessExampleError: an operation of the target never ends.
         """
         interrupted = sys.exc_info()[1]
         whole = interrupted is None and hasattr(self, "session")
@@ -65,10 +80,20 @@ class Machine(RuleBasedStateMachine, Generic[TargetT, SessionT]):
                     self.last_look()
             finally:
                 self.target.close()
-        except TargetError as error:
+        except (TargetError, EndlessError, processor_time.OutOfTimeInterrupt) as error:
             # The first error shows the cause: closing a target that no longer works may fail too.
             interrupted = interrupted or error
-        if isinstance(interrupted, TargetError):
-            raise UndrivableError(interrupted)
+        finally:
+            processor_time.stop()
+        self._end_the_search(interrupted)
         if whole:
             self._judge(self.session)
+
+    def _end_the_search(self, interrupted: BaseException | None) -> None:
+        """Raise if a target that cannot be driven, or that never ends, interrupted the example."""
+        if isinstance(interrupted, TargetError):
+            raise UndrivableError(interrupted)
+        if isinstance(interrupted, EndlessError | processor_time.OutOfTimeInterrupt):
+            if not hasattr(self, "session"):
+                raise UndrivableError(TargetError(f"the target does not start: {interrupted}"))
+            raise EndlessExampleError(self.session, str(interrupted))

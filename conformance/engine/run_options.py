@@ -41,6 +41,8 @@ class RunOptions:
     events: Path | None = None
     """The folder for the event logs of targets that write one."""
     controls: FaultCommands = field(default_factory=FaultCommands)
+    shrink: bool = True
+    """If false, a suite ends with the first violation, and does not look for a shorter script."""
 
     @property
     def name_server(self) -> str:

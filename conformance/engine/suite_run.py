@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Final
+from typing import Final, cast
 
 import hypothesis
 from hypothesis import HealthCheck, Phase, Verbosity
@@ -16,12 +16,13 @@ from hypothesis.errors import Flaky
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
 from mqproof.conformance.engine.examination import Examination
-from mqproof.conformance.engine.example import UndrivableError
+from mqproof.conformance.engine.example import EndlessExampleError, UndrivableError
+from mqproof.conformance.engine.finding import SPEC_1, Finding
 from mqproof.conformance.engine.seeded_draws import repeatable
 from mqproof.conformance.engine.suite_definition import Session, Suite, TargetFactory
 from mqproof.conformance.engine.suite_results import results
 from mqproof.conformance.engine.targets import TargetError
-from mqproof.report.model import Result, Verdict
+from mqproof.report.model import Result, Verdict, Witness
 
 STEPS_MAX: Final = 40
 """The maximum number of steps of one example, without the steps that examine a restarted broker."""
@@ -126,6 +127,9 @@ class _Search:
                 run_state_machine_as_test(seeded, settings=settings)  # type: ignore[arg-type]  # any factory does
         except (ViolationError, _EnoughShrinkingError):
             return True
+        except EndlessExampleError as ended:
+            self._keep_endless(ended)
+            return True
         except (Flaky, UndrivableError) as ended:
             if self.examination.failures:
                 return True  # it ended while shrinking: the earlier failure is still valid
@@ -133,6 +137,18 @@ class _Search:
                 raise error from None
             return False
         return True
+
+    def _keep_endless(self, ended: EndlessExampleError) -> None:
+        """Keep an example that never ends as a violation: no behaviour of the model explains it.
+
+        It is not shrunk, because each run would take as long.
+        """
+        examination = self.examination
+        if not examination.failures:
+            session = cast("Session", ended.session)
+            examination.examples += 1
+            finding = Finding(Verdict.VIOLATED, {}, (Witness(ended.why),))
+            examination.keep_failure(SPEC_1, session, finding, shrinking=False)
 
     def _machine(self) -> RuleBasedStateMachine:
         try:

@@ -20,6 +20,10 @@ class TargetError(Exception):
     """
 
 
+class EndlessError(Exception):
+    """An operation of the target never ends. The message says how that was found out."""
+
+
 class UnknownTargetError(ValueError):
     """No target has this name; the message lists the names that exist."""
 

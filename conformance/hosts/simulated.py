@@ -74,6 +74,7 @@ class Setup:
     """The number of queues of a topic at a broker."""
     store: StoreConfig = STORE
     queue_lock_ms: int = 60_000
+    property_filter: bool = False
 
 
 class Fsync:
@@ -370,6 +371,7 @@ class Cluster:
             store_directory="/store",
             default_topic_queues=setup.queues,
             queue_lock_ms=setup.queue_lock_ms,
+            property_filter=setup.property_filter,
             store=replace(setup.store, flush_mode=setup.flush),
         )
         if setup.elected:

@@ -9,6 +9,8 @@ from mqproof.impl.broker.broker import Broker
 from mqproof.impl.broker.processors import pull, queries
 from mqproof.impl.broker.services import Services
 from mqproof.impl.broker.state.offsets import OffsetTable
+from mqproof.impl.filtering.predicates import EvaluationError, Properties
+from mqproof.impl.filtering.sql import Filter
 from mqproof.impl.remoting.headers import PullRequest, UpdateOffsetRequest
 from mqproof.impl.store import reader, recovery
 from mqproof.impl.store.message_store import MessageStore
@@ -71,6 +73,17 @@ def _every_tag(*_args: Any) -> Collection[int]:
 
 def _first_tag_only(kind: str | None, expression: str | None, is_class_filter: bool) -> Collection[int]:
     return _tags(kind, expression.split("||")[0] if expression else expression, is_class_filter)
+
+
+def _every_record(*_args: Any) -> None:
+    pass
+
+
+def _unless_false(compiled: Filter, properties: Properties) -> bool:
+    try:
+        return compiled.result(properties) is not False
+    except EvaluationError:
+        return False
 
 
 def _no_wake_up(*_args: Any) -> None:
@@ -152,6 +165,15 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
         ),
         _mutant("tags-ignored", "a pull returns messages of every tag", "DELIV-10",
                 "mqproof.impl.broker.processors.pull:_tags", _every_tag),
+        _mutant(
+            "sql-ignored", "a pull by SQL92 returns every message", "DELIV-10",
+            "mqproof.impl.broker.processors.pull:selection", _every_record,
+        ),
+        _mutant(
+            "sql-unknown-matches", "a message for which an SQL92 expression is unknown is returned",
+            "DELIV-10",
+            "mqproof.impl.filtering.sql:Filter.matches", _unless_false,
+        ),
         _mutant(
             "first-tag-only", "a pull with `A || B` returns messages of A only", "DELIV-10",
             "mqproof.impl.broker.processors.pull:_tags", _first_tag_only,

@@ -15,6 +15,7 @@ from mqproof.impl.client.consuming.concurrent import ConcurrentConsumption
 from mqproof.impl.client.consuming.offset_store import Offsets
 from mqproof.impl.client.consuming.orderly import OrderlyConsumption
 from mqproof.impl.client.consuming.process_queue import ProcessQueue
+from mqproof.impl.client.message_selector import MessageSelector
 from mqproof.impl.client.model import ClientError, MessageQueue, ReceivedMessage
 from mqproof.impl.remoting.message import Message, StoredMessage
 
@@ -57,9 +58,11 @@ async def _everything(rebalancer: Any, topic: str) -> set[MessageQueue]:
     return set(subscribe_queues(topic, route))
 
 
-def _some_of_the_wanted(messages: Iterator[StoredMessage], expression: str) -> Iterator[StoredMessage]:
-    wanted = _wanted(messages, expression)
-    return wanted if expression == "*" else (each for each in wanted if each.queue_offset % _DROPPED)
+def _some_of_the_wanted(
+    messages: Iterator[StoredMessage], selector: MessageSelector
+) -> Iterator[StoredMessage]:
+    wanted = _wanted(messages, selector)
+    return wanted if selector.expression == "*" else (each for each in wanted if each.queue_offset % _DROPPED)
 
 
 def _never_given_up(*_: object) -> bool:

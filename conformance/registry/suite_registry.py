@@ -10,12 +10,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final, Protocol
 
 from mqproof.conformance.engine.examination import Examination
+from mqproof.conformance.engine.finding import SPEC_1
 from mqproof.conformance.engine.run_options import SINCE, Part, RunOptions, RunOptionsError
 from mqproof.conformance.engine.suite_definition import Session, Suite, TargetFactory, known
 from mqproof.conformance.engine.suite_results import results
 from mqproof.conformance.engine.suite_run import OnExample, examine
-from mqproof.conformance.engine.targets import APACHE, TargetError, UnknownTargetError
-from mqproof.report.model import Result, Table, Verdict
+from mqproof.conformance.engine.targets import APACHE, EndlessError, TargetError, UnknownTargetError
+from mqproof.report.model import Result, Table, Verdict, Witness
 from mqproof.spec.catalogue import catalogue
 from mqproof.spec.events import encode
 
@@ -90,8 +91,10 @@ class Drawn:
             target = factory()
             examination = examine(
                 factory, options.examples, options.seed, progress,
-                suite=suite, wanted=wanted, on_example=_kept(options, suite.name),
+                suite=suite, wanted=wanted, shrink=options.shrink, on_example=_kept(options, suite.name),
             )  # fmt: skip
+        if SPEC_1 in examination.failures and SPEC_1 not in chosen:
+            chosen += (SPEC_1,)
         words = ["--seed", str(options.seed), "--examples", str(options.examples)]
         words += [word for glob in options.ids for word in ("--id", glob)]
         found = results(
@@ -99,7 +102,7 @@ class Drawn:
             ids=chosen, replay=options.replay(suite.name, *words),
         )  # fmt: skip
         classed: dict[str, Class] = {}
-        if examination.failures:
+        if examination.failures and options.shrink:
             from mqproof.conformance.traces.round_trip import classes, with_classes
 
             classed = classes(examination, options.events)
@@ -144,13 +147,19 @@ def conduct(options: RunOptions, name: str, progress: Progress) -> Part:
     """Run one suite and return its part of the scoreboard.
 
     If the suite has no such target, its results are not tested. If the target could not be driven, they are
-    unknown.
+    unknown. A run that never ends violates SPEC-1.
 
     Raises RunOptionsError.
     """
     suite = SUITES[name]
     try:
         return suite.run(options, progress)
+    except EndlessError as error:
+        endless = Result(
+            SPEC_1, catalogue()[SPEC_1].name, name, Verdict.VIOLATED, {}, (Witness(str(error)),),
+            "a run never ends", options.replay(name, "--seed", str(options.seed)),
+        )  # fmt: skip
+        return Part(name, (endless,), {}, 0.0)
     except (UnknownTargetError, TargetError) as error:
         verdict = Verdict.NOT_TESTED if isinstance(error, UnknownTargetError) else Verdict.UNKNOWN
         results = tuple(replace(one, verdict=verdict, detail=str(error)) for one in suite.listed(options))
@@ -247,6 +256,13 @@ def _run_consumers(options: RunOptions, progress: Progress) -> Part:
     return run(options, progress, live)
 
 
+def _run_replication(options: RunOptions, progress: Progress) -> Part:
+    from mqproof.conformance.subjects.pair_run import live
+    from mqproof.conformance.suites.replication.suite import run
+
+    return run(options, progress, live)
+
+
 def _run_workload(options: RunOptions, progress: Progress) -> Part:
     from mqproof.conformance.adapters.workload import clusters
     from mqproof.conformance.suites.workload.suite import run
@@ -314,6 +330,11 @@ SUITES: Final[dict[str, Registered]] = {
         "our push consumers as the members of a group",
         "mqproof.conformance.suites.consumers.suite",
         _run_consumers,
+    ),
+    "replication": Undrawn(
+        "a master of ours and its slave, with crashes and cut links",
+        "mqproof.conformance.suites.replication.suite",
+        _run_replication,
     ),
     "workload": Undrawn(
         "many clients at once, while faults are injected",

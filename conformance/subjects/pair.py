@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
+from mqproof.conformance.adapters.simulated_loops import endless_reported
 from mqproof.conformance.hosts.simulated import MASTER, SLAVE, Cluster, Setup
 from mqproof.conformance.subjects.released_consumer import ReleasedCommits
 from mqproof.impl.broker.broker import Broker
@@ -92,4 +93,5 @@ def play(scenario: Callable[[Pair], Awaitable[T]], seed: int = 0, **options: Any
         async with Pair(loop, seed, **options) as pair:
             return await scenario(pair)
 
-    return run_simulated(main(), loop)
+    with endless_reported():
+        return run_simulated(main(), loop)

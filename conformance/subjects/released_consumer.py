@@ -5,7 +5,7 @@ docs/reference/protocol/replication.md, "Reads from a slave".
 """
 
 from mqproof.impl.client.consuming.group_requests import GroupRequests
-from mqproof.impl.client.consuming.offset_store import BrokerOffsets, FileOffsets
+from mqproof.impl.client.consuming.offset_store import BrokerOffsets, OffsetStore
 from mqproof.impl.client.consuming.push_consumer import PushConsumer
 from mqproof.impl.client.model import MessageQueue
 from mqproof.impl.runtime.network import Address
@@ -24,7 +24,7 @@ class ReleasedCommits(GroupRequests):
 class ReleasedPushConsumer(PushConsumer):
     """Our push consumer, except that it commits offsets as released consumers do."""
 
-    def _offset_store(self) -> BrokerOffsets | FileOffsets:
+    def _offset_store(self) -> OffsetStore:
         if not self._is_cluster:
             return super()._offset_store()
         return BrokerOffsets(ReleasedCommits(self._session, self._group), self._events)

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import typer
+from typer.core import TyperGroup
 
 from mqproof.impl.admin.commands import brokers, groups, members, messages, name_servers, topics
 from mqproof.impl.admin.options import NameServers
-from mqproof.impl.admin.run import Site
+from mqproof.impl.admin.run import COMMAND, Site
 from mqproof.impl.terminal.inputs import new_runtime, read_account
 from mqproof.impl.terminal.options import AccountFile, TlsFile
 
@@ -25,6 +26,9 @@ COMMANDS: Final[dict[str, Callable[..., None]]] = {
     "deleteSubGroup": groups.delete_sub_group,
     "consumerProgress": groups.consumer_progress,
     "resetOffsetByTime": groups.reset_offset_by_time,
+    "producerConnection": groups.producer_connection,
+    "consumerConnection": groups.consumer_connection,
+    "consumerStatus": groups.consumer_status,
     "clusterList": brokers.cluster_list,
     "brokerStatus": brokers.broker_status,
     "getBrokerConfig": brokers.get_broker_config,
@@ -44,8 +48,18 @@ COMMANDS: Final[dict[str, Callable[..., None]]] = {
 
 _SETTINGS: Final[dict[str, Any]] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
+
+class _Commands(TyperGroup):
+    """Names the command before it parses its options, so that errors in options name it too."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, command, rest = super().resolve_command(ctx, args)
+        COMMAND.set(f"admin {name}")
+        return name, command, rest
+
+
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-admin = typer.Typer(no_args_is_help=True, rich_markup_mode=None, context_settings=_SETTINGS)
+admin = typer.Typer(cls=_Commands, no_args_is_help=True, rich_markup_mode=None, context_settings=_SETTINGS)
 
 
 def at_site(command: Callable[..., None]) -> Callable[..., None]:
@@ -53,7 +67,9 @@ def at_site(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def main(*, namesrv: Any, tls: Path | None, account: Path | None, **options: Any) -> None:
-        command(Site(namesrv, new_runtime("admin", tls), read_account("admin", account)), **options)
+        command(
+            Site(namesrv, new_runtime(COMMAND.get(), tls), read_account(COMMAND.get(), account)), **options
+        )
 
     _, *own = signature(command, eval_str=True).parameters.values()
     where = Parameter("namesrv", Parameter.KEYWORD_ONLY, annotation=NameServers)

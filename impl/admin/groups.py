@@ -12,8 +12,10 @@ from mqproof.impl.client.consuming.group_requests import GroupRequests
 from mqproof.impl.client.model import ClientError, MessageQueue, NoRouteError, RefusalError
 from mqproof.impl.remoting import java_json
 from mqproof.impl.remoting.bodies import (
+    Connection,
     ConsumerConnection,
     ConsumeStats,
+    ProducerConnection,
     QueueOffsets,
     QueueProgress,
     RunningInfo,
@@ -26,6 +28,7 @@ from mqproof.impl.remoting.headers import (
     ConsumerRequest,
     ConsumeStatsRequest,
     DeleteGroupRequest,
+    ProducerGroupRequest,
     ResetOffsetRequest,
 )
 from mqproof.impl.runtime.network import Address
@@ -96,6 +99,36 @@ async def connection(admin: Admin, group: str) -> ConsumerConnection | None:
         if found := await _connection_at(admin, group, broker):
             return found
     return None
+
+
+async def producers(admin: Admin, group: str, topic: str) -> list[Connection]:
+    """Return the connected producers of the group, as the topic's masters report them."""
+    found: dict[str, Connection] = {}
+    for broker in (await admin.masters_of(topic)).values():
+        header = ProducerGroupRequest(group)
+        with suppress(RefusalError):  # none is connected to this one
+            answer = await admin.ask(broker, RequestCode.GET_PRODUCER_CONNECTION_LIST, header)
+            connected = read_body(ProducerConnection, answer).connection_set
+            found.update((each.client_id, each) for each in connected)
+    return [found[name] for name in sorted(found)]
+
+
+async def running(admin: Admin, group: str, client_id: str | None = None) -> dict[str, RunningInfo]:
+    """Return what each member reads and holds, by client id, or that of one member.
+
+    Members that refuse the request are left out.
+    """
+    found: dict[str, RunningInfo] = {}
+    for broker in (await _brokers(admin, group)).values():
+        connected = await _connection_at(admin, group, broker)
+        for member in connected.connection_set if connected else ():
+            if member.client_id in found or client_id not in (None, member.client_id):
+                continue
+            header = ConsumerRequest(group, member.client_id, jstack_enable=False)
+            with suppress(RefusalError):
+                answer = await admin.ask(broker, RequestCode.GET_CONSUMER_RUNNING_INFO, header)
+                found[member.client_id] = read_body(RunningInfo, answer)
+    return dict(sorted(found.items()))
 
 
 async def progress(

@@ -10,6 +10,7 @@ from mqproof.impl.admin.admin import Admin, read_body
 from mqproof.impl.client.connection.records import read_records
 from mqproof.impl.client.connection.routes import subscribe_queues
 from mqproof.impl.client.consuming.group_requests import GroupRequests
+from mqproof.impl.client.message_selector import MessageSelector
 from mqproof.impl.client.model import ClientError, MessageQueue, Outcome, RefusalError
 from mqproof.impl.client.producing.producer import Producer, ProducerConfig
 from mqproof.impl.remoting.bodies import ConsumedDirectly
@@ -116,7 +117,12 @@ async def by_key(
 
 
 async def read(
-    admin: Admin, topic: str, *, tags: str = "*", begin_ms: int | None = None, end_ms: int | None = None
+    admin: Admin,
+    topic: str,
+    *,
+    tags: str | MessageSelector = "*",
+    begin_ms: int | None = None,
+    end_ms: int | None = None,
 ) -> AsyncIterator[tuple[MessageQueue, StoredMessage]]:
     """Yield the topic's messages, queue by queue.
 

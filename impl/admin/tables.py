@@ -13,13 +13,16 @@ from rich.text import Text
 from mqproof.impl.admin import times
 from mqproof.impl.admin.brokers import BrokerState
 from mqproof.impl.admin.groups import GroupSummary, Progress
+from mqproof.impl.admin.topics import queue_of
 from mqproof.impl.client.model import MessageQueue
 from mqproof.impl.remoting.bodies import (
     PERM_READ,
     PERM_WRITE,
+    Connection,
     ConsumerConnection,
     QueueExtent,
     QueueProgress,
+    RunningInfo,
     TopicRoute,
 )
 from mqproof.impl.remoting.message import KEYS, TAGS, UNIQUE_KEY, StoredMessage
@@ -60,6 +63,34 @@ def cluster_list(brokers: Sequence[BrokerState]) -> Table:
             _hours(status.get("earliestMessageTimeStamp")),
             _ratio(status.get("commitLogDiskRatio")),
         )
+    return table
+
+
+def connections(members: Sequence[Connection]) -> Table:
+    """Return one row per connected client."""
+    table = _table("client id", "address", "language", "#version")
+    for member in members:
+        _add(table, member.client_id, member.client_addr, member.language or _UNKNOWN, str(member.version))
+    return table
+
+
+def subscriptions(group: ConsumerConnection) -> Table:
+    """Return one row per topic of a group: what it selects, and how."""
+    table = _table("topic", "expression", "type")
+    for topic, subscription in sorted(group.subscription_table.items()):
+        _add(table, topic, subscription.sub_string or "*", subscription.expression_type or "TAG")
+    return table
+
+
+def running(members: Mapping[str, RunningInfo]) -> Table:
+    """Return one row per queue that a member reads: what it holds of it, and its committed offset."""
+    table = _table("client id", "topic", "broker", "#queue", "#committed", "#held", "locked")
+    for client_id, info in members.items():
+        queues = {queue_of(key): held for key, held in info.mq_table.items()}
+        for queue, held in sorted(queues.items()):
+            place = (client_id, queue.topic, queue.broker_name, str(queue.queue_id))
+            locked = "yes" if held.locked else "no"
+            _add(table, *place, str(held.commit_offset), str(held.cached_msg_count), locked)
     return table
 
 

@@ -19,6 +19,7 @@ from mqproof.impl.broker.registration import Registrar
 from mqproof.impl.broker.replicas import Replicas, SlaveTables
 from mqproof.impl.broker.services import Processor, Services, loop_ms
 from mqproof.impl.broker.state.clients import ClientTable
+from mqproof.impl.broker.state.consumer_filters import ConsumerFilterTable
 from mqproof.impl.broker.state.offsets import OffsetTable
 from mqproof.impl.broker.state.pull_progress import PullProgress
 from mqproof.impl.broker.state.queue_locks import QueueLockTable
@@ -68,6 +69,7 @@ class _Tables:
     groups: SubscriptionGroupTable
     offsets: OffsetTable
     delays: DelayedDelivery
+    filters: ConsumerFilterTable
 
 
 class Broker:
@@ -160,6 +162,7 @@ class Broker:
             delays=DelayedDelivery(
                 f"{folder}/delayOffset.json", self.store, self._holds, runtime, self._events
             ),
+            filters=ConsumerFilterTable(f"{folder}/consumerFilter.json", runtime),
         )
         tables.topics.load(
             built_in(
@@ -172,6 +175,7 @@ class Broker:
         tables.groups.load()
         tables.offsets.load()
         tables.delays.load()
+        tables.filters.load(wall_ms(runtime.clock))
         if config.replication.is_slave or self._group_store is not None:
             tables.offsets.follow()
         else:
@@ -196,6 +200,7 @@ class Broker:
             topics=tables.topics,
             groups=tables.groups,
             offsets=tables.offsets,
+            filters=tables.filters,
             pull_progress=PullProgress(config.offset_pairs_max),
             clients=self._clients,
             locks=QueueLockTable(config.queue_lock_ms),
@@ -324,7 +329,7 @@ class Broker:
         self._holds.drop(channel)
         changed = self._clients.channel_closed(channel)
         if self.services is not None:
-            groups.notify(self.services, changed)
+            groups.members_left(self.services, changed)
 
     async def _drop_silent_clients(self) -> None:
         assert self.services is not None
@@ -332,6 +337,7 @@ class Broker:
         before_ms = loop_ms() - self.services.config.client_expiry_ms
         for channel in self._clients.silent_since(before_ms):
             channel.close()
+        await self.services.filters.drop_expired(wall_ms(self._runtime.clock))
 
     async def _sample(self) -> None:
         assert self.services is not None
@@ -349,8 +355,9 @@ class Broker:
         try:
             await self.services.offsets.persist()
             await self.services.groups.persist()
+            await self.services.filters.persist()
         except OSError as error:
-            _log.error("consumer offsets or groups cannot be written to disk: %s", error)
+            _log.error("consumer offsets, groups or filters cannot be written to disk: %s", error)
 
     async def _persist_delays(self) -> None:
         assert self.services is not None

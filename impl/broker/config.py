@@ -101,6 +101,8 @@ class BrokerConfig:
     """The part of the machine's memory that is assumed to hold the end of the log."""
     slave_readable: bool = False
     """Whether consumers are directed to a slave for old messages."""
+    property_filter: bool = False
+    """Whether consumers may select messages by SQL92 expressions over their properties."""
     client_expiry_ms: int = 120_000
     """A client that stays silent for longer is removed."""
     reject_transactions: bool = False
@@ -230,6 +232,7 @@ OPTIONS: Final = {
     "aclFile": Option("acl_path", str),
     "sendThreadPoolQueueCapacity": Option("sends_max", number(1, _INT_MAX)),
     "osPageCacheBusyTimeOutMills": Option("busy_ms", _MS),
+    "enablePropertyFilter": Option("property_filter", boolean),
     "longPollingEnable": Option("long_polling", boolean),
     "shortPollingTimeMills": Option("short_polling_ms", _MS),
     "rejectTransactionMessage": Option("reject_transactions", boolean),
@@ -261,6 +264,7 @@ RUNNING_KEYS: Final = frozenset(
         "transactionCheckInterval",
         "transactionCheckMax",
         "transactionsOpenMax",
+        "enablePropertyFilter",
         "maxMessageSize",
         "syncFlushTimeout",
         "deleteWhen",

@@ -16,9 +16,9 @@ from msgspec.structs import replace
 
 from mqproof.impl.broker.long_polling import PullHolds
 from mqproof.impl.broker.state.durable_table import read_config
-from mqproof.impl.broker.state.topics import NOT_FOR_CLIENTS
 from mqproof.impl.remoting.java_json import write
 from mqproof.impl.remoting.message import UNIQUE_KEY, Message
+from mqproof.impl.remoting.topic_names import NOT_FOR_CLIENTS
 from mqproof.impl.runtime.disk import write_durably
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address

@@ -10,6 +10,7 @@ from mqproof.impl.broker.delayed import DelayedDelivery
 from mqproof.impl.broker.flow_control import SendGate
 from mqproof.impl.broker.long_polling import PullHolds
 from mqproof.impl.broker.state.clients import ClientTable
+from mqproof.impl.broker.state.consumer_filters import ConsumerFilterTable
 from mqproof.impl.broker.state.offsets import OffsetTable
 from mqproof.impl.broker.state.pull_progress import PullProgress
 from mqproof.impl.broker.state.queue_locks import QueueLockTable
@@ -44,6 +45,7 @@ class Services:
     topics: TopicTable
     groups: SubscriptionGroupTable
     offsets: OffsetTable
+    filters: ConsumerFilterTable
     pull_progress: PullProgress
     clients: ClientTable
     locks: QueueLockTable

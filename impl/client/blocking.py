@@ -2,17 +2,21 @@
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from mqproof.impl.client.arguments import require_whole
+from mqproof.impl.client.connection.client_settings import ClientSettings
 from mqproof.impl.client.connection.connect import connect
+from mqproof.impl.client.connection.request_hooks import RequestHook
 from mqproof.impl.client.consuming.lite_pull_consumer import LitePullConfig, LitePullConsumer
 from mqproof.impl.client.consuming.pull_consumer import PullConsumer
 from mqproof.impl.client.consuming.push_consumer import PushConsumer, PushConsumerConfig
-from mqproof.impl.client.model import Listener, MessageQueue, Outcome, PullResult, ReceivedMessage
+from mqproof.impl.client.message_selector import MessageSelector
+from mqproof.impl.client.model import Listener, MessageQueue, Outcome, PullResult, ReceivedMessage, Sent
 from mqproof.impl.client.producing.producer import Producer, ProducerConfig
 from mqproof.impl.client.producing.queue_choice import Selector
 from mqproof.impl.client.producing.transaction_producer import (
@@ -39,7 +43,7 @@ class BlockingClient:
 
     def __init__(
         self,
-        name_servers: str,
+        name_servers: str | None = None,
         *,
         consumer_group: str = "mqproof_consumer",
         producer: ProducerConfig | None = None,
@@ -47,21 +51,27 @@ class BlockingClient:
         listener_threads: int = 20,
         tls: str | None = None,
         credentials: Credentials | None = None,
+        instance: str | None = None,
+        settings: ClientSettings | None = None,
+        hooks: Sequence[RequestHook] = (),
     ) -> None:
         """Create a client that starts when its `with` block is entered.
 
-        `name_servers`, `tls` and `credentials` are as in `connect`. The methods `queues`, `pull` and `commit`
-        use `consumer_group`.
+        `name_servers`, `client_id`, `tls`, `credentials`, `instance`, `settings` and `hooks` are as in
+        `connect`. The methods `queues`, `pull` and `commit`
+        use `consumer_group`. `listener_threads` is the `concurrency` of consumers without a configuration.
         """
         self._name_servers = name_servers
         self._client_id = client_id
         self._tls = tls
         self._credentials = credentials
+        self._instance, self._settings, self._hooks = instance, settings, hooks
         self._consumer_group = consumer_group
         self._producer_config = producer
+        require_whole("listener_threads", listener_threads, 1)
+        self._listener_threads = listener_threads
         self._consumer: PullConsumer | None = None
         self._loop = asyncio.new_event_loop()
-        self._loop.set_default_executor(ThreadPoolExecutor(listener_threads, "mqproof-listener"))
         self._thread = threading.Thread(target=self._loop.run_forever, name="mqproof-client", daemon=True)
 
     def __enter__(self) -> Self:
@@ -96,6 +106,18 @@ class BlockingClient:
     ) -> Outcome:
         """Send a message, as Producer.send does."""
         return self._run(self._producer.send(message, queue, select=select, timeout_ms=timeout_ms))
+
+    def send_or_raise(
+        self,
+        message: Message,
+        queue: MessageQueue | None = None,
+        *,
+        select: Selector | None = None,
+        timeout_ms: int | None = None,
+    ) -> Sent:
+        """Send a message, as Producer.send_or_raise does. Raises SendError."""
+        work = self._producer.send_or_raise(message, queue, select=select, timeout_ms=timeout_ms)
+        return self._run(work)
 
     def send_later(
         self, message: Message, queue: MessageQueue | None = None, *, select: Selector | None = None
@@ -132,13 +154,13 @@ class BlockingClient:
     def consuming(
         self,
         group: str,
-        topics: Mapping[str, str],
+        topics: Mapping[str, str | MessageSelector],
         listener: Listener,
         config: PushConsumerConfig | None = None,
     ) -> Iterator[None]:
         """Pass messages to the listener, in threads, while the block runs. Works as PushConsumer.
 
-        `topics` maps each topic to its tag expression; `*` selects all messages.
+        `topics` maps each topic to its tag expression or selector; `*` selects all messages.
         """
         consumer = self._run(self._push_consumer(group, topics, listener, config))
         try:
@@ -148,11 +170,11 @@ class BlockingClient:
 
     @contextmanager
     def polling(
-        self, group: str, topics: Mapping[str, str], config: LitePullConfig | None = None
+        self, group: str, topics: Mapping[str, str | MessageSelector], config: LitePullConfig | None = None
     ) -> Iterator["BlockingPoller"]:
         """Return a poller for messages that works while the block runs. Works as LitePullConsumer.
 
-        `topics` maps each topic to its tag expression; `*` selects all messages.
+        `topics` maps each topic to its tag expression or selector; `*` selects all messages.
         """
         consumer = self._run(self._lite_pull_consumer(group, topics, config))
         try:
@@ -167,7 +189,9 @@ class BlockingClient:
         """Return the topic's readable queues, as PullConsumer.queues does."""
         return self._run(self._pull_consumer().queues(topic))
 
-    def pull(self, queue: MessageQueue, offset: int, *, max_count: int = 32, tags: str = "*") -> PullResult:
+    def pull(
+        self, queue: MessageQueue, offset: int, *, max_count: int = 32, tags: str | MessageSelector = "*"
+    ) -> PullResult:
         """Pull messages as PullConsumer.pull does, without asking the broker to wait for new ones."""
         return self._run(self._pull_consumer().pull(queue, offset, max_count=max_count, tags=tags))
 
@@ -191,7 +215,13 @@ class BlockingClient:
 
     async def _start(self) -> None:
         self._session = connect(
-            self._name_servers, self._client_id, tls=self._tls, credentials=self._credentials
+            self._name_servers,
+            self._client_id,
+            tls=self._tls,
+            credentials=self._credentials,
+            instance=self._instance,
+            settings=self._settings,
+            hooks=self._hooks,
         )
         self._producer = Producer(self._session, self._producer_config)
         await self._session.start()
@@ -211,21 +241,30 @@ class BlockingClient:
         return TransactionProducer(self._session, check, config)
 
     async def _push_consumer(
-        self, group: str, topics: Mapping[str, str], listener: Listener, config: PushConsumerConfig | None
+        self,
+        group: str,
+        topics: Mapping[str, str | MessageSelector],
+        listener: Listener,
+        config: PushConsumerConfig | None,
     ) -> PushConsumer:
+        config = config or PushConsumerConfig(concurrency=self._listener_threads)
         consumer = PushConsumer(self._session, group, listener, config)
-        await consumer.start()
         for topic, tags in topics.items():
             await consumer.subscribe(topic, tags)
+        await consumer.start()
         return consumer
 
     async def _lite_pull_consumer(
-        self, group: str, topics: Mapping[str, str], config: LitePullConfig | None
+        self, group: str, topics: Mapping[str, str | MessageSelector], config: LitePullConfig | None
     ) -> LitePullConsumer:
         consumer = LitePullConsumer(self._session, group, config)
         await consumer.start()
-        for topic, tags in topics.items():
-            await consumer.subscribe(topic, tags)
+        try:
+            for topic, tags in topics.items():
+                await consumer.subscribe(topic, tags)
+        except BaseException:
+            await consumer.stop()
+            raise
         return consumer
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:

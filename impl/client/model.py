@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NoReturn
 
 from mqproof.impl.remoting.codes import ResponseCode
 from mqproof.impl.remoting.message import KEYS, RETRY_TOPIC, TAGS, StoredMessage
@@ -52,6 +52,12 @@ STORED_STATUSES: Final[dict[int, str]] = {
 """Response codes that mean "stored", with the status of each."""
 
 
+def _no_truth(outcome: object) -> NoReturn:
+    raise TypeError(
+        f"{type(outcome).__name__} has no truth value: test isinstance(outcome, Sent), or use send_or_raise"
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Sent:
     """The message is stored. `status` says what the broker confirmed."""
@@ -65,6 +71,9 @@ class Sent:
     offset_message_id: str
     attempts: int
 
+    def __bool__(self) -> NoReturn:
+        _no_truth(self)
+
 
 @dataclass(frozen=True, slots=True)
 class Refused:
@@ -75,6 +84,9 @@ class Refused:
     """The name of the response code, NOT_CONNECTED or NO_ROUTE."""
     remark: str
     attempts: int
+
+    def __bool__(self) -> NoReturn:
+        _no_truth(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +100,22 @@ class Unknown:
     remark: str
     attempts: int
 
+    def __bool__(self) -> NoReturn:
+        _no_truth(self)
+
 
 Outcome = Sent | Refused | Unknown
+
+
+class SendError(ClientError):
+    """`send_or_raise` did not store the message, or it is unknown whether it did."""
+
+    def __init__(self, outcome: Refused | Unknown) -> None:
+        what = "is not stored" if isinstance(outcome, Refused) else "may be stored"
+        status = f"{outcome.status}: " if isinstance(outcome, Refused) else ""
+        super().__init__(f"message {outcome.message_id} {what}: {status}{outcome.remark or 'no remark'}")
+        self.outcome = outcome
+        """What is known: `Refused`, or `Unknown`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +142,10 @@ class ReceivedMessage:
     """The queue it was read from. For a redelivered message, this is a queue of the group's retry topic."""
     reconsume_times: int
     """How often it was sent back before."""
+    min_offset: int = -1
+    """The first offset of the queue when the message was pulled; -1 if it was not pulled from the queue."""
+    max_offset: int = -1
+    """The end offset of the queue when the message was pulled; -1 if it was not pulled from the queue."""
 
     @property
     def body(self) -> bytes:

@@ -1,5 +1,6 @@
 """`mqproof namesrv | broker | serve | send | consume`: the servers and the client tools."""
 
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from mqproof.impl.command.options import (
     Body,
     BrokerId,
     BrokerName,
+    BrokerPort,
     BrokerRole,
     Config,
     ConsumerGroup,
@@ -28,18 +30,19 @@ from mqproof.impl.command.options import (
     IdleMs,
     Keys,
     KvStore,
+    NameServerPort,
     Orderly,
     Outstanding,
     Peers,
     Port,
     ProducerGroup,
     Properties,
-    Quiet,
     RegisterAt,
     SelfId,
     ShardingKey,
     Share,
     Size,
+    Sql,
     Store,
     SummaryFile,
     Tag,
@@ -55,6 +58,7 @@ from mqproof.impl.terminal.output import write_json
 from mqproof.impl.terminal.running import run_command
 
 if TYPE_CHECKING:  # imported late: a server loads no client, and a client no server
+    from mqproof.impl.client.message_selector import MessageSelector
     from mqproof.impl.command.consuming import Begin
     from mqproof.impl.command.sending import SendSummary
 
@@ -150,8 +154,8 @@ def broker(
 @app.command()
 def serve(
     host: Host = "127.0.0.1",
-    namesrv_port: Port = 9876,
-    broker_port: Port = None,
+    namesrv_port: NameServerPort = 9876,
+    broker_port: BrokerPort = None,
     store: Store = None,
     flush: Flush = None,
     name: BrokerName = None,
@@ -207,13 +211,12 @@ def send(
     group: ProducerGroup = "mqproof_producer",
     timeout_ms: TimeoutMs = 3000,
     until_stored: UntilStored = False,
-    quiet: Quiet = False,
     events: Events = None,
     tls: TlsFile = None,
     account: AccountFile = None,
     json: SummaryFile = None,
 ) -> None:
-    """Send messages and print the result of each.
+    """Send messages and print the result of each; with -q, only the summary of several messages.
 
     Exit codes: 0 all SEND_OK; 1 one was refused, or had no route; 2 wrong use; 3 unknown if one is stored.
 
@@ -241,7 +244,7 @@ def send(
         outstanding=outstanding,
         timeout_ms=timeout_ms,
         until_stored=until_stored,
-        show=None if quiet or str(json) == "-" else print,
+        show=None if _is_quiet() or str(json) == "-" else print,
         group=group,
         batch=batch,
         sharding_key=sharding_key,
@@ -267,6 +270,7 @@ def consume(
     follow: Follow = False,
     idle_ms: IdleMs = None,
     tags: Tags = "*",
+    sql: Sql = None,
     as_json: AsJson = False,
     events: Events = None,
     tls: TlsFile = None,
@@ -300,18 +304,15 @@ def consume(
         begin_ms=int(from_time.timestamp() * 1000) if from_time else 0,
         follow=follow,
         idle_ms_max=idle_ms,
-        tags=tags,
+        tags=_selector(tags, sql),
         as_json=as_json,
         show=print,
         credentials=inputs.read_account("consume", account),
     )
     if orderly and not share:
         fail("consume", "--orderly needs --share")
-    work = (
-        (consuming.consume_assigned_in_order if orderly else consuming.consume_assigned)
-        if share
-        else consuming.consume
-    )
+    shared = consuming.consume_assigned_in_order if orderly else consuming.consume_assigned
+    work = shared if share else consuming.consume
     runtime, log = inputs.new_runtime("consume", tls), inputs.client_event_log("consume", events)
     run_command("consume", work(job, runtime, log))
 
@@ -320,6 +321,11 @@ def _serve(command: str, servers: dict[str, Any]) -> None:
     from mqproof.impl.runtime.serving import until_signal
 
     run_command(command, until_signal(servers))
+
+
+def _is_quiet() -> bool:
+    """Return whether the command was started with --quiet, or logs errors only."""
+    return not logging.getLogger("mqproof").isEnabledFor(logging.WARNING)
 
 
 def _show_summary(summary: "SendSummary", json: Path | None) -> None:
@@ -334,6 +340,18 @@ def _body(body: str | None, size: int | None) -> bytes:
     if (body is None) == (size is None):
         fail("send", "give either --body TEXT or --size BYTES")
     return body.encode() if body is not None else b"m" * (size or 0)
+
+
+def _selector(tags: str, sql: str | None) -> "MessageSelector":
+    from mqproof.impl.client.message_selector import MessageSelector
+
+    if sql is not None and tags != "*":
+        fail("consume", "--tags and --sql cannot be used together")
+    try:
+        return MessageSelector.tag(tags) if sql is None else MessageSelector.sql(sql)
+    except ValueError as error:
+        text = str(error).replace("MessageSelector.sql(...)", "--sql")
+        fail("consume", text)
 
 
 def _message_properties(

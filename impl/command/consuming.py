@@ -14,6 +14,7 @@ from mqproof.impl.client.consuming.lite_pull_consumer import LitePullConfig, Lit
 from mqproof.impl.client.consuming.pull_consumer import PullConsumer
 from mqproof.impl.client.consuming.push_consumer import PushConsumer, PushConsumerConfig
 from mqproof.impl.client.consuming.start_offset import ConsumeFrom
+from mqproof.impl.client.message_selector import MessageSelector
 from mqproof.impl.client.model import (
     ClientError,
     MessageQueue,
@@ -61,7 +62,7 @@ class ConsumeJob:
     """Whether to wait for more messages at the end of a queue, and for a broker that is not available."""
     idle_ms_max: int | None
     """With `follow`: stop after this time without a message; None means never."""
-    tags: str
+    tags: MessageSelector
     as_json: bool
     """Whether each line is a JSON object."""
     show: Callable[[str], None]

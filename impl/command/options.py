@@ -10,7 +10,15 @@ from mqproof.impl.terminal.options import NAME_SERVERS_HELP
 
 # Servers.
 Host = Annotated[str, typer.Option(help="Address to listen on.")]
-Port = Annotated[int | None, typer.Option(min=0, max=65535, help="0 selects any free port.")]
+Port = Annotated[
+    int | None, typer.Option(min=0, max=65535, help="Port to listen on; 0 selects any free port.")
+]
+NameServerPort = Annotated[
+    int | None, typer.Option(min=0, max=65535, help="Port of the name server; 0 selects any free port.")
+]
+BrokerPort = Annotated[
+    int | None, typer.Option(min=0, max=65535, help="Port of the broker; 0 selects any free port.")
+]
 Config = Annotated[
     Path | None, typer.Option("--config", "-c", metavar="FILE", help="A RocketMQ properties file.")
 ]
@@ -77,7 +85,6 @@ UntilStored = Annotated[
         "--until-stored", help="Send each message again, with the same id, until it is answered SEND_OK."
     ),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the summary only.")]
 SummaryFile = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Write the summary to this file; - is standard output.")
 ]
@@ -85,6 +92,13 @@ SummaryFile = Annotated[
 # What `consume` consumes, and where it begins.
 ConsumerGroup = Annotated[str, typer.Option(help="The consumer group whose offsets are used.")]
 Tags = Annotated[str, typer.Option(help="`TagA || TagB`; * selects all messages.")]
+Sql = Annotated[
+    str | None,
+    typer.Option(
+        metavar="EXPRESSION",
+        help="Select by the properties of messages, such as `price > 10`. The broker must allow it.",
+    ),
+]
 FromMin = Annotated[bool, typer.Option("--from-min", help="Start at the first message of each queue.")]
 FromMax = Annotated[bool, typer.Option("--from-max", help="Start after the last message of each queue.")]
 FromTime = Annotated[

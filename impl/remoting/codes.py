@@ -136,6 +136,8 @@ class ResponseCode(IntEnum):
     SUBSCRIPTION_NOT_EXIST = 24, False, "no heartbeat has subscribed this group to the topic"
     SUBSCRIPTION_NOT_LATEST = 25, False, "the broker's subscription is older than the request's"
     SUBSCRIPTION_GROUP_NOT_EXIST = 26, False, "no such group, and none was created"
+    FILTER_DATA_NOT_EXIST = 27, False, "no heartbeat has registered an SQL92 expression of the group"
+    FILTER_DATA_NOT_LATEST = 28, False, "the broker's SQL92 expression is older than the request's"
     NO_BUYER_ID = 204, True, "of units that are not Apache's"
     NOT_IN_CURRENT_UNIT = 205, True, "of units that are not Apache's"
     CONSUMER_NOT_ONLINE = 206, False, "no such consumer is connected"

@@ -43,6 +43,9 @@ class Runtime:
     files_max: int = _FILES_MAX
     """How many files, connections included, the process may have open."""
 
+    has_threads: bool = False
+    """Whether blocking calls may run in threads; in a simulation they run in the loop."""
+
     @property
     def connections_max(self) -> int:
         """The most connections that one listener accepts.
@@ -66,7 +69,15 @@ def production(network: "Network", tls: Tls | None = None) -> Runtime:
     memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     files_max = _raise_files_max()
     return Runtime(
-        SystemClock(), RealDisk(), network, random.Random(), in_thread, memory_bytes, tls, files_max
+        SystemClock(),
+        RealDisk(),
+        network,
+        random.Random(),
+        in_thread,
+        memory_bytes,
+        tls,
+        files_max,
+        has_threads=True,
     )
 
 

@@ -22,12 +22,19 @@ EPOCH_US: Final = 1_700_000_000_000_000
 _CANCELLED_MAX: Final = 100
 """How many cancelled timers may stay in the heap, unless half of the heap is more."""
 
+TURNS_MAX: Final = 1_000_000
+"""How many callbacks may run while no time passes. More are taken for callbacks that cause each other."""
+
 _PROCESS: Final[ContextVar[str]] = ContextVar("process", default="")
 """The process that runs now; empty outside all processes."""
 
 
 class StuckError(RuntimeError):
     """Nothing is ready and no timer is set: the simulation would wait forever."""
+
+
+class LivelockError(RuntimeError):
+    """Callbacks cause each other without end, and no time passes."""
 
 
 class SimulatedLoop(asyncio.SelectorEventLoop):
@@ -94,11 +101,20 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         """Call the ready callbacks and those that become ready by them.
 
         If nothing is ready, first advance the time to the next timer.
+
+        Raises:
+            StuckError, LivelockError: the simulation cannot go on.
         """
         ready = self._ready
         if not ready and not self._stopping:
             self._pass_time()
+        turns = 0
         while ready and not self._stopping:
+            turns += 1
+            if turns > TURNS_MAX:
+                raise LivelockError(
+                    f"{TURNS_MAX:,} callbacks ran at the same simulated time, and more are ready"
+                )
             handle = ready.popleft()
             if handle.cancelled():
                 continue

@@ -245,8 +245,11 @@ class Store(ABC):
         max_count: int = 32,
         max_bytes: int = 256 * 1024,
         tag_codes: Collection[int] | None = None,
+        selects: Callable[[bytes], bool] | None = None,
     ) -> GetResult:
         """Return dispatched records from `offset` on; `tag_codes` None or empty means all.
+
+        With `selects`, only the records that it accepts are returned.
 
         At least one record is returned whatever its size. Raises OSError when the disk fails.
         """
@@ -254,7 +257,8 @@ class Store(ABC):
         if queue is None:
             found = GetResult(GetStatus.NO_MATCHED_LOGIC_QUEUE, 0, 0, 0)
         else:
-            found = read_messages(self._log, queue, offset, max_count, max_bytes, tag_codes)
+            options = (tag_codes,) if selects is None else (tag_codes, selects)
+            found = read_messages(self._log, queue, offset, max_count, max_bytes, *options)
         if found.max_offset < offset <= self.taken_end(topic, queue_id):
             return replace(found, status=GetStatus.OFFSET_OVERFLOW_ONE, next_offset=offset)
         return found
@@ -333,7 +337,7 @@ class Store(ABC):
         return found[::-1]
 
     def topics(self) -> dict[str, int]:
-        """Return the topics that have queues, with the number of queues that each has in this log."""
+        """Return the topics that have queues in this log, each with its largest queue id plus one."""
         counts: dict[str, int] = {}
         for topic, queue_id in (queue.key for queue in self._queues):
             counts[topic] = max(counts.get(topic, 0), queue_id + 1)

@@ -3,7 +3,7 @@
 See docs/reference/protocol/pulling.md, "Get statuses"; docs/reference/protocol/storing.md, "Key index".
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Final
 
 from mqproof.impl.remoting.message import StoredMessage
@@ -24,8 +24,9 @@ def read_messages(
     max_count: int,
     max_bytes: int,
     tag_codes: Collection[int] | None,
+    selects: Callable[[bytes], bool] | None = None,
 ) -> GetResult:
-    """Read at most `max_count` records from `offset` on.
+    """Read at most `max_count` records from `offset` on, of those that `selects` accepts.
 
     They have at most `max_bytes` together, but the first one is returned whatever its size.
     """
@@ -43,6 +44,9 @@ def read_messages(
             # A damaged entry may contain any values: the reader skips it and goes on.
             data = log.read(unit.commit_offset, unit.size) if min(unit.commit_offset, unit.size) >= 0 else b""
             if data and len(data) == unit.size:
+                if selects is not None and not selects(data):
+                    next_offset += 1
+                    continue
                 records.append(data)
                 room -= unit.size
             else:

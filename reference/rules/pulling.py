@@ -9,7 +9,11 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from mqproof.reference.rules import sql_filter
+
 EVERYTHING: Final = "*"
+SQL: Final = "sql:"
+"""The beginning of an SQL92 expression."""
 
 
 class Status(StrEnum):
@@ -61,7 +65,12 @@ def tag_hash(text: str) -> int:
 
 
 def selects(expression: str, tag: str) -> bool:
-    """Return whether a broker selects a message by `A || B`, or `*`. It compares only hashes."""
+    """Return whether a broker selects a message by `A || B`, or `*`. It compares only hashes.
+
+    An SQL92 expression selects by the property TAGS, which a message without a tag lacks.
+    """
+    if expression.startswith(SQL):
+        return sql_filter.selects(expression.removeprefix(SQL), {"TAGS": tag} if tag else {})
     wanted = [each.strip() for each in expression.split("||")]
     return expression == EVERYTHING or tag_hash(tag) in {tag_hash(each) for each in wanted if each}
 

@@ -54,6 +54,17 @@ def test_each_member_of_a_broadcasting_group_receives_every_message(namesrv: str
     assert run("broadcast.py", namesrv=namesrv).splitlines() == [f"cache-1 {prices}", f"cache-2 {prices}"]
 
 
+def test_messages_are_selected_by_their_properties(namesrv: str) -> None:
+    setting = ("-c", "DefaultCluster", "-k", "enablePropertyFilter", "-v", "true")
+    run("-m", "mqproof", "admin", "updateBrokerConfig", *setting, namesrv=namesrv)
+    expected = "received espresso machine for 900 and kettle for 40\n"
+    assert run("sql_filter.py", namesrv=namesrv) == expected
+
+
+def test_the_balance_counts_each_payment_once(namesrv: str) -> None:
+    assert run("offsets_in_database.py", namesrv=namesrv).splitlines() == ["balance 132", "balance 264"]
+
+
 def test_a_message_that_always_fails_becomes_a_dead_letter(namesrv: str) -> None:
     lines = run("dead_letters.py", namesrv=namesrv).splitlines()
     assert [line for line in lines if "twelve" in line] == [

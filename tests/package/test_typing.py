@@ -43,6 +43,7 @@ from mqproof import Produzer
 
 async def main() -> str:
     async with connect(9876) as session:
+        Producer(session).send(new_message("Orders", b"not awaited"))
         outcome = await Producer(session).send("no message")
     return outcome
 """
@@ -77,6 +78,7 @@ def test_a_users_program_passes_and_its_type_errors_are_reported(bare: Environme
     program.write_text(_ERRORS)
     checked = _mypy(bare, program)
     reported = {line.rsplit("[", 1)[1] for line in checked.stdout.splitlines() if "error:" in line}
-    assert (checked.returncode, reported) == (1, {"attr-defined]", "arg-type]", "return-value]"}), (
-        checked.stdout
-    )
+    assert (checked.returncode, reported) == (
+        1,
+        {"attr-defined]", "arg-type]", "return-value]", "unused-coroutine]"},
+    ), checked.stdout

@@ -155,7 +155,7 @@ def java_client(
     """
     log = folder / "java-client.log"
     flags = (*SMALL_JVM, *_client_flags(folder), *jvm)
-    classes = f"{_compiled(release)}:{class_path(release)}"
+    classes = f"{compiled(release, _SOURCE)}:{class_path(release)}"
     command = [java(), *flags, "-cp", classes, "Driver", str(name_server)]
     with log.open("ab") as errors:
         process = subprocess.Popen(
@@ -207,9 +207,9 @@ def _client_flags(folder: Path) -> tuple[str, ...]:
 
 
 @cache
-def _compiled(release: str) -> Path:
-    """Return the folder with the driver's classes, next to the release's jars; compile them if necessary."""
-    source = _SOURCE.read_bytes()
+def compiled(release: str, program_source: Path) -> Path:
+    """Return the folder with a program's classes, next to the release's jars; compile them if necessary."""
+    source = program_source.read_bytes()
     folder = jars(release).parent / f"driver-{release}-{zlib.crc32(source):08x}"
     if not folder.is_dir():
         compiler = program("javac", "install a JDK 17, a JRE is not enough")
@@ -222,13 +222,15 @@ def _compiled(release: str) -> Path:
                 class_path(release),
                 "-d",
                 scratch,
-                str(_SOURCE),
+                str(program_source),
             ]
             done = subprocess.run(
                 command, capture_output=True, text=True, timeout=_COMPILE_SECONDS_MAX, check=False
             )
             if done.returncode != 0:
-                raise DriverError(f"{_SOURCE.name} cannot be compiled against {release}: {done.stderr}")
+                raise DriverError(
+                    f"{program_source.name} cannot be compiled against {release}: {done.stderr}"
+                )
             if not folder.is_dir():
                 Path(scratch).rename(folder)
                 Path(scratch).mkdir()  # for the context manager to remove

@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from mqproof.conformance.adapters import simulated_loops
 from mqproof.conformance.adapters.apache.fault_controls import of_broker
@@ -80,6 +80,7 @@ _SETUP: Final = Setup(
     queues=CONFIG.default_topic_queues,
     store=CONFIG.store,
     queue_lock_ms=LOCK_LEASE_MS,
+    property_filter=True,
 )
 
 
@@ -135,7 +136,7 @@ class Environment(Protocol):
         """
         ...
 
-    def run(self, work: Coroutine[Any, Any, T]) -> T: ...
+    def run(self, work: Coroutine[object, object, T]) -> T: ...
 
     def close(self) -> None:
         """Free all resources. Works in any state, and more than once."""
@@ -167,9 +168,9 @@ class SimulatedEnvironment:
         self.name_server = self._cluster.names[0]
         self.run(self._cluster.start_all())
 
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
+    def run(self, work: Coroutine[object, object, T]) -> T:
         assert self._loop is not None, "call open first"
-        return self._loop.run_until_complete(work)
+        return simulated_loops.run(self._loop, work)
 
     def found(self, place: Place) -> None:
         pass
@@ -245,7 +246,7 @@ class RunningEnvironment:
         self._network = LinkedNetwork(AsyncioNetwork())
         self.runtime = production(self._network)
 
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
+    def run(self, work: Coroutine[object, object, T]) -> T:
         assert self._loop is not None, "call open first"
         return self._loop.run_until_complete(work)
 

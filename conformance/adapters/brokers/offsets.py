@@ -176,10 +176,12 @@ class BrokerOffsets(OnEnvironment):
         flags = PULL_HAS_SUBSCRIPTION
         flags |= PULL_MAY_SUSPEND if hold_ms else 0
         flags |= PULL_COMMITS_OFFSET if commit is not None else 0
+        kind = "SQL92" if expression.startswith(pulling.SQL) else "TAG"
         return PullRequest(
             consumer_group=self._group, topic=self._topic, queue_id=queue_id, queue_offset=offset,
             max_msg_nums=count, sys_flag=flags, commit_offset=commit or 0, suspend_timeout_millis=hold_ms,
-            sub_version=0, subscription=expression, expression_type="TAG",
+            sub_version=0, subscription=expression.removeprefix(pulling.SQL),
+            expression_type=kind,
         )  # fmt: skip
 
     def _update(self, queue_id: int, offset: int) -> UpdateOffsetRequest:

@@ -121,7 +121,7 @@ class ImplProducer:
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         assert self._loop is not None, "call open first"
-        return self._loop.run_until_complete(work)
+        return simulated_loops.run(self._loop, work)
 
 
 class ReferenceProducer:

@@ -12,9 +12,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from mqproof.conformance.adapters import simulated_loops
 from mqproof.conformance.adapters.apache.fault_controls import of_name_server
 from mqproof.conformance.adapters.python_class import adapter
-from mqproof.conformance.adapters.routing.player import Player
+from mqproof.conformance.adapters.routing.simulated_peers import Player
 from mqproof.conformance.engine.fault_commands import NO_COMMANDS, FaultCommands
 from mqproof.conformance.engine.targets import (
     APACHE,
@@ -172,7 +173,7 @@ class _Played:
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         assert self._loop is not None, "call open first"
-        return self._loop.run_until_complete(work)
+        return simulated_loops.run(self._loop, work)
 
 
 class ImplNameServer(_Played):

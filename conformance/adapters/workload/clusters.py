@@ -18,8 +18,10 @@ from typing import Final
 
 from mqproof.conformance.adapters.apache.fault_controls import of_broker
 from mqproof.conformance.adapters.caller import Caller
+from mqproof.conformance.adapters.simulated_loops import endless_reported
 from mqproof.conformance.adapters.workload.workload_clients import Clients, groups
 from mqproof.conformance.engine.fault_commands import FaultCommands
+from mqproof.conformance.engine.processor_time import bounded
 from mqproof.conformance.engine.targets import APACHE, IMPL, MUTANT, REMOTING, TargetError, mutant_named
 from mqproof.conformance.faults.controls import FaultControl, FaultControls, Place, by_shell
 from mqproof.conformance.faults.expected_warnings import expected_warnings
@@ -55,7 +57,8 @@ def run(
     `apache:LINE`, which is started for the run. `controls` are the fault commands for a running cluster.
 
     Raises:
-        ValueError: no such target. TargetError: the cluster cannot be used.
+        ValueError: no such target. TargetError: the cluster cannot be used. EndlessError: our simulated
+            cluster never ends.
     """
     if target == IMPL:
         return _simulated(workload, progress)
@@ -296,5 +299,6 @@ def _simulated(workload: Workload, progress: Progress) -> list[Line]:
         await world.stop()
         return historian.lines
 
-    with expected_warnings("mqproof.impl"):  # errors from injected faults are expected
+    # Errors from injected faults are expected.
+    with expected_warnings("mqproof.impl"), endless_reported(), bounded():
         return run_simulated(main(), loop)

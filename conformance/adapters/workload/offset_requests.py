@@ -8,7 +8,7 @@ from typing import Any, Final
 from mqproof.conformance.history.lines import CommitValue, QueryValue, Type
 from mqproof.conformance.history.recorder import Historian
 from mqproof.impl.client.consuming.group_requests import GroupRequests
-from mqproof.impl.client.consuming.offset_store import BrokerOffsets, FileOffsets
+from mqproof.impl.client.consuming.offset_store import BrokerOffsets, OffsetStore
 from mqproof.impl.client.consuming.push_consumer import PushConsumer
 from mqproof.impl.client.model import ClientError, MessageQueue
 
@@ -57,7 +57,7 @@ class RecordingPushConsumer(PushConsumer):
         self._recording = historian, client
         super().__init__(*arguments)
 
-    def _offset_store(self) -> BrokerOffsets | FileOffsets:
+    def _offset_store(self) -> OffsetStore:
         if not self._is_cluster:
             return super()._offset_store()
         return BrokerOffsets(_RecordingCalls(*self._recording, self._session, self._group), self._events)

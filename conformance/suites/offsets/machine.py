@@ -21,12 +21,16 @@ Each one multiplies the states that the oracle keeps.
 
 _TAGS: Final = ("A", "Aa", "BB", "")
 """The tags that messages may have; Aa and BB have the same hash."""
-_EXPRESSIONS: Final = ("*", "A", "Aa", "A || BB", "nobody")
+_EXPRESSIONS: Final = ("*", "A", "Aa", "A || BB", "absent")
+
+_SQL_EXPRESSIONS: Final = ("sql:TAGS = 'Aa'", "sql:NOT (TAGS = 'A')", "sql:TAGS IS NULL OR TAGS > 1")
+"""A message without a tag is unknown to the second one. The third one is an error for messages with a tag."""
 
 _faults = st.lists(st.sampled_from(BrokerFault), max_size=FAULTS_MAX)
 _queues = st.integers(0, QUEUES - 1)
 _tags = st.sampled_from(_TAGS)
 _expressions = st.sampled_from(_EXPRESSIONS)
+_sql_expressions = st.sampled_from(_SQL_EXPRESSIONS)
 _counts = st.integers(1, 4)
 _places = st.sampled_from(("begin", "middle", "end", "beyond"))
 _back = st.integers(0, 3)
@@ -60,6 +64,11 @@ class OffsetsMachine(Machine[OffsetsTarget, OffsetsSession]):
         self.session.pull(queue, offset, count, expression, offset if commits else None)
         if commits:
             self.session.query(queue)
+
+    @precondition(lambda machine: Capability.SQL92 in machine.target.capabilities)
+    @rule(queue=_queues, back=_back, count=_counts, expression=_sql_expressions)
+    def pull_by_sql(self, queue: int, back: int, count: int, expression: str) -> None:
+        self.session.pull(queue, self._offset(queue, "begin", back), count, expression)
 
     @rule(queue=_queues, count=_counts, expression=_expressions, tags=st.lists(_tags, min_size=1, max_size=3))
     def hold(self, queue: int, count: int, expression: str, tags: list[str]) -> None:

@@ -19,6 +19,7 @@ class Capability(StrEnum):
 
     EXPIRE = "expire"  # `expire`: old messages are deleted
     CLOCK = "clock"  # simulated time, which passes only while nothing happens: response times can be judged
+    SQL92 = "sql92"  # pulls by an SQL92 expression
     WRITE = "write"  # `write`: time passes until the broker has written its offsets
 
 
@@ -101,7 +102,10 @@ class OffsetsTarget(Protocol):
     def pull(
         self, queue_id: int, offset: int, count: int, expression: str, commit: int | None = None
     ) -> Pulled:
-        """Pull once; with `commit`, the pull also commits that offset."""
+        """Pull once; with `commit`, the pull also commits that offset.
+
+        The expression is by tags, or by SQL92 if it begins with `sql:`.
+        """
         ...
 
     def hold(

@@ -21,7 +21,7 @@ from mqproof.impl.admin.options import (
     text,
     when,
 )
-from mqproof.impl.admin.run import WRONG_USE, Site, fail, perform, require_one, say, show, targets
+from mqproof.impl.admin.run import REFUSED, WRONG_USE, Site, fail, perform, require_one, say, show, targets
 from mqproof.impl.remoting.bodies import SubscriptionGroup
 
 T = TypeVar("T")
@@ -254,5 +254,65 @@ def reset_offset_by_time(
                 admin, group, topic, broker, queue, timestamp_ms=timestamp, offset=offset
             )
         show(tables.offsets(found))
+
+    perform(site, work)
+
+
+def producer_connection(
+    site: Site,
+    group: Annotated[str, text("g", "producerGroup", "NAME", "The producer group.")],
+    topic: Topic,
+) -> None:
+    """Show the connected producers of a group.
+
+    \b
+    Example: mqproof admin producerConnection -n 127.0.0.1:9876 -g mqproof_producer -t T
+    """
+
+    async def work(admin: Admin) -> None:
+        found = await groups.producers(admin, group, topic)
+        if not found:
+            fail(f"no producer of group {group} is connected to a broker of topic {topic}", REFUSED)
+        show(tables.connections(found))
+
+    perform(site, work)
+
+
+_ConsumerGroup = Annotated[str, text("g", "consumerGroup", "NAME", "The consumer group.")]
+
+
+def consumer_connection(site: Site, group: _ConsumerGroup) -> None:
+    """Show the members of a consumer group, and its subscriptions.
+
+    \b
+    Example: mqproof admin consumerConnection -n 127.0.0.1:9876 -g G
+    """
+
+    async def work(admin: Admin) -> None:
+        found = await groups.connection(admin, group)
+        if found is None:
+            fail(f"no consumer of group {group} is connected", REFUSED)
+        show(tables.connections(found.connection_set), tables.subscriptions(found))
+        say(f"\n{found.consume_type}, {found.message_model}, {found.consume_from_where}")
+
+    perform(site, work)
+
+
+def consumer_status(
+    site: Site,
+    group: _ConsumerGroup,
+    client: Annotated[str | None, text("i", "clientId", "ID", "Show only this member.")] = None,
+) -> None:
+    """Show the queues that each member of a group reads, and what it holds of them.
+
+    \b
+    Example: mqproof admin consumerStatus -n 127.0.0.1:9876 -g G
+    """
+
+    async def work(admin: Admin) -> None:
+        found = await groups.running(admin, group, client)
+        if not found:
+            fail(f"no such member of group {group} answers", REFUSED)
+        show(tables.running(found))
 
     perform(site, work)

@@ -9,6 +9,7 @@ from mqproof.impl.admin import messages, tables, times
 from mqproof.impl.admin.admin import Admin
 from mqproof.impl.admin.options import AtCluster, Begin, End, Topic, count, flag, parsed, text
 from mqproof.impl.admin.run import WRONG_USE, Site, fail, perform, say, show
+from mqproof.impl.client.message_selector import MessageSelector
 from mqproof.impl.client.model import ClientError, MessageQueue, Refused, Sent
 from mqproof.impl.remoting.message import KEYS, TAGS, StoredMessage
 from mqproof.impl.runtime.network import Address
@@ -154,7 +155,16 @@ def query_msg_by_key(
 def print_msg(
     site: Site,
     topic: Topic,
-    tags: Annotated[str, text("s", "subExpression", "TAGS", "TagA || TagB; * selects all messages.")] = "*",
+    tags: Annotated[
+        Any,
+        typer.Option(
+            "-s",
+            "--subExpression",
+            parser=parsed("s", MessageSelector.tag),
+            metavar="TAGS",
+            help="TagA || TagB; * selects all messages.",
+        ),
+    ] = "*",
     begin: Begin = None,
     end: End = None,
     body: Annotated[Any, flag("d", "printBody", "Whether to print the bodies.")] = "true",

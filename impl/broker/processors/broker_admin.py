@@ -111,7 +111,8 @@ def _traffic(services: Services) -> dict[str, str]:
         "getFoundTps": _rates(stats.found),
         "getMissTps": _rates(stats.missed),
         "getTotalTps": _rates(stats.found, stats.missed),
-        "getTransferedTps": _rates(got),
+        "getTransferedTps": _rates(got),  # the name in 4.9
+        "getTransferredTps": _rates(got),  # the name in 5.x, without which exportMetrics fails
     }
 
 

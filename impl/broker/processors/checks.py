@@ -1,11 +1,11 @@
 """Checks that several request processors share; each raises RefusedError."""
 
 from mqproof.impl.broker.services import Services
-from mqproof.impl.broker.state.topics import name_problem
 from mqproof.impl.remoting.bodies import PERM_READ, PERM_WRITE, SubscriptionGroup, TopicConfig
 from mqproof.impl.remoting.codes import ResponseCode
 from mqproof.impl.remoting.message import RETRY_PREFIX, Message
 from mqproof.impl.remoting.request_handler import RefusedError
+from mqproof.impl.remoting.topic_names import name_problem
 from mqproof.impl.store.delay import scheduled
 
 

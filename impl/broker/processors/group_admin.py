@@ -9,7 +9,6 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from mqproof.impl.broker.services import Processor, Services
-from mqproof.impl.broker.state.topics import name_problem
 from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.bodies import SubscriptionGroup, SubscriptionGroupList
 from mqproof.impl.remoting.channel import Channel, Reply
@@ -18,6 +17,7 @@ from mqproof.impl.remoting.command import Command
 from mqproof.impl.remoting.headers import DeleteGroupRequest, GroupRequest
 from mqproof.impl.remoting.message import RETRY_PREFIX
 from mqproof.impl.remoting.request_handler import RefusedError
+from mqproof.impl.remoting.topic_names import name_problem
 
 
 async def update_group(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001

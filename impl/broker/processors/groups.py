@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from mqproof.impl.broker.processors.checks import require_group, require_sole_master
+from mqproof.impl.broker.processors.sql_filters import require_filter, require_filter_type
 from mqproof.impl.broker.services import Services, loop_ms
 from mqproof.impl.broker.state.clients import Member
 from mqproof.impl.remoting import headers, java_json
@@ -24,6 +25,7 @@ from mqproof.impl.remoting.command import Command, new_request
 from mqproof.impl.remoting.headers import ConsumerGroupRequest, UnregisterClientRequest
 from mqproof.impl.remoting.message import RETRY_PREFIX
 from mqproof.impl.remoting.request_handler import RefusedError
+from mqproof.impl.runtime.clock import now_ms
 
 _HEARTBEAT_BYTES_MAX: Final = 1 << 20
 _GROUPS_OF_CLIENT_MAX: Final = 1000
@@ -52,13 +54,16 @@ async def heartbeat(services: Services, request: Command, channel: Channel) -> R
     if channel.is_open:
         member = Member(beat.client_id, request.language, request.version, loop_ms())
         notify(services, services.clients.heartbeat(channel, beat, member))
+        if services.config.property_filter:
+            for data in beat.consumer_data_set:
+                services.filters.register(data.group_name, data.subscription_data_set, wall_ms(services))
     return request.answer(ResponseCode.SUCCESS)
 
 
 def unregister(services: Services, request: Command, channel: Channel) -> Reply:
     """Remove the client from its groups."""
     header = headers.read(UnregisterClientRequest, request.fields)
-    notify(services, services.clients.unregister(channel, header.producer_group, header.consumer_group))
+    members_left(services, services.clients.unregister(channel, header.producer_group, header.consumer_group))
     return request.answer(ResponseCode.SUCCESS)
 
 
@@ -74,9 +79,9 @@ def consumer_ids(services: Services, request: Command, channel: Channel) -> Repl
 def check_client(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001  # a processor's signature
     """Check whether the broker supports the filter of the client's subscription."""
     check = java_json.read(ClientCheck, request.body)
-    kind = check.subscription_data.expression_type if check.subscription_data else None
-    if (kind or "TAG") != "TAG":
-        raise RefusedError(ResponseCode.SYSTEM_ERROR, f"filter type {kind} is not supported, TAG expected")
+    subscription = check.subscription_data
+    if subscription is not None and require_filter_type(subscription.expression_type):
+        require_filter(services, subscription.sub_string)
     return request.answer(ResponseCode.SUCCESS)
 
 
@@ -100,6 +105,18 @@ def unlock_queues(services: Services, request: Command, channel: Channel) -> Rep
     asked = java_json.read(QueueLocks, request.body)
     services.locks.unlock(asked.consumer_group, asked.client_id, asked.mq_set)
     return request.answer(ResponseCode.SUCCESS)
+
+
+def members_left(services: Services, changed: Iterable[str]) -> None:
+    """Notify the remaining members of groups that members left."""
+    for name in sorted(changed):
+        if services.clients.consumer_group(name) is None:
+            services.filters.group_left(name, wall_ms(services))
+    notify(services, changed)
+
+
+def wall_ms(services: Services) -> int:
+    return now_ms(services.runtime.clock)
 
 
 def notify(services: Services, groups: Iterable[str]) -> None:

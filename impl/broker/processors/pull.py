@@ -5,7 +5,7 @@ See docs/reference/protocol/pulling.md, "Pull requests" and "Get statuses".
 
 import asyncio
 from collections.abc import Awaitable, Collection
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
@@ -15,6 +15,12 @@ from mqproof.impl.broker.processors.checks import (
     require_readable_queue,
 )
 from mqproof.impl.broker.processors.queries import commit_offset, is_far_behind
+from mqproof.impl.broker.processors.sql_filters import (
+    Selection,
+    registered_expression,
+    require_filter_type,
+    selection,
+)
 from mqproof.impl.broker.services import Services
 from mqproof.impl.remoting import headers
 from mqproof.impl.remoting.bodies import Subscription, SubscriptionGroup
@@ -59,16 +65,26 @@ _CORRECTED: Final = frozenset(
 _EMPTY_QUEUE: Final = frozenset({GetStatus.NO_MATCHED_LOGIC_QUEUE, GetStatus.NO_MESSAGE_IN_QUEUE})
 
 
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """The messages that a pull selects."""
+
+    tags: Collection[int]
+    """The codes of the wanted tags; empty means all messages."""
+    selects: Selection | None = None
+    """The SQL92 filter, or None. A pull with one is held until any message arrives."""
+
+
 def pull_message(services: Services, request: Command, channel: Channel) -> Reply | Awaitable[Reply]:
     """Answer with the available messages; if there are none, hold the request where that is allowed."""
     header = headers.read(PullRequest, request.fields)
     require_readable_broker(services)
     group = require_consuming_group(services, header.consumer_group)
     require_readable_queue(services, header.topic, header.queue_id)
-    tags = _wanted_tags(services, header, group)
+    wanted = _wanted(services, header, group)
     if header.sys_flag & PULL_COMMITS_OFFSET and header.commit_offset >= 0:
         commit_offset(services, header)
-    result, code = _get(services, header, tags)
+    result, code = _get(services, header, wanted)
     if code is ResponseCode.PULL_NOT_FOUND and header.sys_flag & PULL_MAY_SUSPEND:
         if services.holds.is_full:
             raise RefusedError(ResponseCode.SYSTEM_BUSY, "too many pulls are held")
@@ -76,9 +92,9 @@ def pull_message(services: Services, request: Command, channel: Channel) -> Repl
         asked_ms = header.suspend_timeout_millis if config.long_polling else config.short_polling_ms
         timeout_s = min(max(asked_ms, 0), _HOLD_MS_MAX) / 1000
         woken = services.holds.hold(
-            header.topic, header.queue_id, header.queue_offset, tags, timeout_s, channel
+            header.topic, header.queue_id, header.queue_offset, wanted.tags, timeout_s, channel
         )
-        return _after(woken, services, request, channel, header, tags, group)
+        return _after(woken, services, request, channel, header, wanted, group)
     return _answer(services, request, header, result, code, group)
 
 
@@ -88,7 +104,7 @@ async def _after(
     request: Command,
     channel: Channel,
     header: PullRequest,
-    tags: Collection[int],
+    wanted: _Wanted,
     group: SubscriptionGroup,
 ) -> Reply:
     await woken
@@ -99,11 +115,11 @@ async def _after(
             services, request, header, _nothing(services, header), ResponseCode.PULL_NOT_FOUND, group
         )
     # A pull is held only once: the answer is whatever is available now.
-    result, code = _get(services, header, tags)
+    result, code = _get(services, header, wanted)
     return _answer(services, request, header, result, code, group)
 
 
-def _get(services: Services, header: PullRequest, tags: Collection[int]) -> tuple[GetResult, ResponseCode]:
+def _get(services: Services, header: PullRequest, wanted: _Wanted) -> tuple[GetResult, ResponseCode]:
     config = services.config
     count_max, bytes_max = config.pull_count_max, config.pull_bytes_max
     if is_far_behind(services, header.topic, header.queue_id, header.queue_offset):
@@ -116,7 +132,8 @@ def _get(services: Services, header: PullRequest, tags: Collection[int]) -> tupl
         header.queue_offset,
         max_count=min(max(header.max_msg_nums, 1), count_max),
         max_bytes=bytes_max,
-        tag_codes=tags,
+        tag_codes=wanted.tags,
+        selects=wanted.selects,
     )
     # A consumer that begins at offset 0 of a queue without messages is at the right offset.
     if result.status in _EMPTY_QUEUE and header.queue_offset == 0:
@@ -167,12 +184,19 @@ def _answer(
 # Message filters.
 
 
-def _wanted_tags(services: Services, header: PullRequest, group: SubscriptionGroup) -> Collection[int]:
-    """Return the wanted tag codes; empty means all messages."""
+def _wanted(services: Services, header: PullRequest, group: SubscriptionGroup) -> _Wanted:
     if header.sys_flag & PULL_HAS_SUBSCRIPTION:
-        return _tags(header.expression_type, header.subscription, bool(header.sys_flag & PULL_CLASS_FILTER))
-    subscription = _subscription(services, header, group)
-    return _tags(subscription.expression_type, subscription.sub_string, subscription.class_filter_mode)
+        kind, text = header.expression_type, header.subscription
+        is_class_filter = bool(header.sys_flag & PULL_CLASS_FILTER)
+    else:
+        subscription = _subscription(services, header, group)
+        kind, text = subscription.expression_type, subscription.sub_string
+        is_class_filter = subscription.class_filter_mode
+    if is_class_filter or not require_filter_type(kind):
+        return _Wanted(_tags(kind, text, is_class_filter))
+    if not header.sys_flag & PULL_HAS_SUBSCRIPTION:
+        text = registered_expression(services, header)
+    return _Wanted(_EVERYTHING, selection(services, header.topic, text))
 
 
 def _subscription(services: Services, header: PullRequest, group: SubscriptionGroup) -> Subscription:
@@ -206,13 +230,9 @@ def _serves_newer(subscription: Subscription, header: PullRequest) -> bool:
     return types == {"TAG"} and subscription.sub_string in (None, "", "*")
 
 
-def _tags(expression_type: str | None, expression: str | None, is_class_filter: bool) -> Collection[int]:
+def _tags(_type: str | None, expression: str | None, is_class_filter: bool) -> Collection[int]:
     if is_class_filter:  # the client's own code filters
         return _EVERYTHING
-    if (expression_type or "TAG") != "TAG":
-        raise RefusedError(
-            ResponseCode.SYSTEM_ERROR, f"filter type {expression_type} is not supported, TAG expected"
-        )
     if not expression or expression == "*":
         return _EVERYTHING
     if len(expression) > _EXPRESSION_CHARACTERS_MAX:

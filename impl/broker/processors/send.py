@@ -14,7 +14,7 @@ from mqproof.impl.broker import half_messages
 from mqproof.impl.broker.processors.checks import require_group, require_master, scheduled_or_refused
 from mqproof.impl.broker.processors.retries import dead_letter_topic, is_given_up
 from mqproof.impl.broker.services import Services
-from mqproof.impl.broker.state.topics import DEFAULT_TOPIC, NOT_FOR_CLIENTS, name_problem
+from mqproof.impl.broker.state.topics import DEFAULT_TOPIC
 from mqproof.impl.remoting import headers
 from mqproof.impl.remoting.batch import decode_batch
 from mqproof.impl.remoting.bodies import PERM_WRITE, TopicConfig
@@ -34,6 +34,7 @@ from mqproof.impl.remoting.message import (
     decode_properties,
 )
 from mqproof.impl.remoting.request_handler import RefusedError
+from mqproof.impl.remoting.topic_names import NOT_FOR_CLIENTS, name_problem
 from mqproof.impl.store.results import STORED, PutResult, PutStatus
 from mqproof.spec.events import Kind
 

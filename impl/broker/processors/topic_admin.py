@@ -6,7 +6,7 @@ from msgspec import UNSET
 
 from mqproof.impl.broker.processors.checks import require_topic
 from mqproof.impl.broker.services import Processor, Services
-from mqproof.impl.broker.state.topics import is_system_topic, name_problem, system_topics
+from mqproof.impl.broker.state.topics import is_system_topic, system_topics
 from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.bodies import PERM_READ_WRITE, AllTopics, TopicConfig, TopicConfigList, TopicList
 from mqproof.impl.remoting.channel import Channel, Reply
@@ -14,6 +14,7 @@ from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command
 from mqproof.impl.remoting.headers import TopicRequest, UpdateTopicRequest
 from mqproof.impl.remoting.request_handler import RefusedError
+from mqproof.impl.remoting.topic_names import name_problem
 
 _PERM_MAX: Final = PERM_READ_WRITE | 1
 _FILTER_TYPES: Final = ("SINGLE_TAG", "MULTI_TAG")

@@ -4,7 +4,6 @@ A topic is on disk before the first message in it is acknowledged. Otherwise no 
 message after a crash. See docs/reference/protocol/sending.md, "Topics".
 """
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
@@ -21,7 +20,6 @@ DEFAULT_TOPIC: Final = "TBW102"
 """The template of topics that are created by a send."""
 
 DEAD_LETTER_PREFIX: Final = "%DLQ%"
-NAME_CHARACTERS_MAX: Final = 127
 
 SYSTEM_TOPICS: Final = frozenset(
     {
@@ -39,31 +37,6 @@ SYSTEM_TOPICS: Final = frozenset(
 """Topics that no administrator creates, changes or deletes, together with those of `system_topics`."""
 
 _SYSTEM_PREFIX: Final = "rmq_sys_"
-
-NOT_FOR_CLIENTS: Final = frozenset(
-    {
-        "SCHEDULE_TOPIC_XXXX",
-        "RMQ_SYS_TRANS_HALF_TOPIC",
-        "RMQ_SYS_TRANS_OP_HALF_TOPIC",
-        "TRANS_CHECK_MAX_TIME_TOPIC",
-        "SELF_TEST_TOPIC",
-        "OFFSET_MOVED_EVENT",
-    }
-)
-"""Topics to which no client may send."""
-
-_NAME: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
-
-
-def name_problem(topic: str) -> str | None:
-    """Return why this cannot be a topic's name; None if it can."""
-    if not topic:
-        return "the topic is empty"
-    if len(topic) > NAME_CHARACTERS_MAX:
-        return f"the topic has {len(topic)} characters, at most {NAME_CHARACTERS_MAX} are allowed"
-    if not _NAME.fullmatch(topic):
-        return f"the topic {topic!r} has a character other than % | a-z A-Z 0-9 _ -"
-    return None
 
 
 def system_topics(broker: str, cluster: str) -> list[str]:

@@ -6,6 +6,12 @@
 docs/how-to/client.md has an example for each kind of producer and consumer.
 """
 
+from collections.abc import Sequence
+
+from mqproof.impl.client.connection import client_ids
+from mqproof.impl.client.connection.client_settings import NAME_SERVERS_VARIABLE, ClientSettings
+from mqproof.impl.client.connection.group_claims import OF_PROCESS
+from mqproof.impl.client.connection.request_hooks import RequestHook
 from mqproof.impl.client.connection.session import Session
 from mqproof.impl.remoting.address_server import parse
 from mqproof.impl.remoting.signing import Credentials
@@ -15,25 +21,44 @@ from mqproof.impl.runtime.tls_file import load
 
 
 def connect(
-    name_servers: str,
+    name_servers: str | None = None,
     client_id: str | None = None,
     *,
     tls: str | None = None,
     credentials: Credentials | None = None,
+    instance: str | None = None,
+    unit: str | None = None,
+    settings: ClientSettings | None = None,
+    hooks: Sequence[RequestHook] = (),
 ) -> Session:
     """Return a session on the running event loop, to be used in `async with`.
 
     `name_servers` is `host:port`, several of them separated by `;`, or the `http://` address of a server that
-    returns such a list. `client_id` is needed only by a broadcast consumer that must continue at its last
-    offset after a restart. `tls` is the path of a tls.properties file. If `credentials` are given, they sign
-    every request.
+    returns such a list. `tls` is the path of a tls.properties file. If `credentials` are given, they sign
+    every request. `hooks` see each request and its response.
+
+    A client id is `ADDRESS@INSTANCE`, with `@UNIT` if there is a unit. A broadcast consumer that must
+    continue at its last offset after a restart needs an `instance` or a `client_id`. An argument counts
+    before `settings`, and both count before the environment variable NAMESRV_ADDR.
 
     Raises:
-        ValueError: `name_servers` contains no address.
-        ConfigError, OSError: the TLS file cannot be used.
+        ValueError: there is no name server, or a name is invalid.
+        ConfigError, OSError: the TLS file cannot be used, or the settings have only a part of an account.
     """
-    found = parse(name_servers)
+    known = (settings or ClientSettings()).or_environment()
+    text = known.name_servers if name_servers is None else name_servers
+    if text is None:
+        raise ValueError(f"no name server: pass HOST:PORT, or set {NAME_SERVERS_VARIABLE}")
+    found = parse(text)
     if not found:
-        raise ValueError(f"{name_servers!r} names no name server, HOST:PORT expected")
+        raise ValueError(f"{text!r} names no name server, HOST:PORT expected")
+    tls = tls or known.tls
     runtime = production(AsyncioNetwork(), load(tls) if tls else None)
-    return Session(found, runtime, client_id, credentials=credentials)
+    return Session(
+        found,
+        runtime,
+        client_id or known.client_id or client_ids.client_id(instance or known.instance, unit or known.unit),
+        credentials=credentials or known.credentials,
+        claims=OF_PROCESS,
+        hooks=hooks,
+    )

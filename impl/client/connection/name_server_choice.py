@@ -4,6 +4,7 @@ The name servers may disagree, and their responses are not compared. See docs/re
 "Name servers and routes".
 """
 
+import asyncio
 import logging
 import random
 from collections.abc import Iterable
@@ -19,6 +20,7 @@ from mqproof.impl.runtime.network import Address, Network
 _log = logging.getLogger(__name__)
 
 _TIMEOUT_S: Final = 3.0
+_WARNING_INTERVAL_S: Final = 60.0
 
 
 class NameServerChoice:
@@ -34,6 +36,8 @@ class NameServerChoice:
         self._addresses: list[Address] = []
         self._current = 0
         self._has_answered = False
+        self._warned_s: float | None = None
+        """The loop time of the last warning that no name server responds; None while one responds."""
         if not isinstance(name_servers, AddressServer):
             assert name_servers, "a client needs a name server"
             self.become(name_servers)
@@ -91,6 +95,17 @@ class NameServerChoice:
         Raises:
             RemotingError: no name server responds, or no address is known.
         """
+        try:
+            answer = await self._first_answer(code, fields, body, timeout_s)
+        except RemotingError as error:
+            self._warn(error)
+            raise
+        self._warned_s = None
+        return answer
+
+    async def _first_answer(
+        self, code: RequestCode, fields: dict[str, str], body: bytes, timeout_s: float
+    ) -> Command:
         await self.known()
         if self._has_answered and not self._client.is_connected(self._addresses[self._current]):
             self._turn_from(self._addresses[self._current])
@@ -107,6 +122,14 @@ class NameServerChoice:
                 return answer
         assert failure is not None
         raise failure
+
+    def _warn(self, error: RemotingError) -> None:
+        """Log that no name server responds: at the first failure, and then at most once a minute."""
+        now_s = asyncio.get_running_loop().time()
+        if self._warned_s is None or now_s - self._warned_s >= _WARNING_INTERVAL_S:
+            self._warned_s = now_s
+            tried = ";".join(map(str, self._addresses)) or "none known"
+            _log.warning("no name server responds (%s): %s", tried, error)
 
     def _turn_from(self, address: Address) -> None:
         """Switch to the next name server, unless another request has switched already."""

@@ -2,14 +2,17 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
+from mqproof.impl.client.connection.group_claims import GroupClaims, Identity
+from mqproof.impl.client.connection.hooked_client import HookedClient
 from mqproof.impl.client.connection.inbound_requests import Checked, Member, processors
 from mqproof.impl.client.connection.name_server_choice import NameServerChoice
 from mqproof.impl.client.connection.periodic import repeat
+from mqproof.impl.client.connection.request_hooks import Hooks, RequestHook
 from mqproof.impl.client.connection.routes import Routes
 from mqproof.impl.client.model import ClientError
 from mqproof.impl.remoting import headers, java_json
@@ -17,8 +20,8 @@ from mqproof.impl.remoting.address_server import FETCH_INTERVAL_S, NameServers
 from mqproof.impl.remoting.bodies import ConsumerData, Heartbeat, ProducerData
 from mqproof.impl.remoting.channel import Channel, RemotingError
 from mqproof.impl.remoting.client import RemotingClient
-from mqproof.impl.remoting.codes import RequestCode
-from mqproof.impl.remoting.command import VERSION_NAME, new_request
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode, response_name
+from mqproof.impl.remoting.command import VERSION_NAME, Command, new_request
 from mqproof.impl.remoting.headers import UnregisterClientRequest
 from mqproof.impl.remoting.request_handler import handler
 from mqproof.impl.remoting.signing import Credentials
@@ -52,15 +55,21 @@ class Session:
         client_id: str | None = None,
         config: SessionConfig | None = None,
         credentials: Credentials | None = None,
+        claims: GroupClaims | None = None,
+        hooks: Sequence[RequestHook] = (),
     ) -> None:
+        """Create a session. `claims` is shared with the other sessions of the process."""
         self.runtime = runtime
+        self._claims = claims or GroupClaims()
+        self._name_servers_text = str(name_servers)
         self._members: dict[str, Member] = {}
         self._checked: dict[str, Checked] = {}
-        self.remoting = RemotingClient(
+        self.remoting: RemotingClient = HookedClient(
             runtime.remoting,
             handler(processors(self._members, self._checked)),
-            on_connected=self._greet_again,
-            credentials=credentials,
+            self._greet_again,
+            credentials,
+            Hooks(hooks),
         )
         self.name_servers = NameServerChoice(self.remoting, runtime.network, name_servers, runtime.random)
         self.routes = Routes(self.name_servers)
@@ -73,6 +82,8 @@ class Session:
 
         The broker forgets this client when it closes.
         """
+        self._refused: set[Address] = set()
+        """Brokers that refused the last heartbeat."""
         self._greetings: set[asyncio.Task[None]] = set()
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -123,17 +134,32 @@ class Session:
         self._checked.pop(group, None)
 
     def join_as_consumer(self, data: ConsumerData, member: Member | None = None) -> None:
-        """Register the group at brokers from the next heartbeat on. `member` answers requests of brokers."""
-        self._consumers[data.group_name] = data
-        self._greeted.clear()  # no broker has the new group yet
+        """Register the group at brokers from the next heartbeat on. `member` answers requests of brokers.
+
+        A consumer without a member only pulls. It shares the registration of a member of the same group.
+
+        Raises:
+            ClientError: the group already has another member with this client id.
+        """
+        group = data.group_name
+        if member is None and group in self._members:
+            return
         if member is not None:
-            self._members[data.group_name] = member
+            self._claims.claim(self._identity, group, member)
+            self._members[group] = member
+        self._consumers[group] = data
+        self._greeted.clear()  # no broker has the new group yet
 
     async def leave_as_consumer(self, group: str) -> None:
         """Unregister the group at every connected broker."""
-        self._members.pop(group, None)
+        if self._members.pop(group, None) is not None:
+            self._claims.release(self._identity, group)
         if self._consumers.pop(group, None):
             await self._leave(UnregisterClientRequest(self.client_id, consumer_group=group))
+
+    @property
+    def _identity(self) -> Identity:
+        return self._name_servers_text, self.client_id
 
     def properties(self, consume_type: str) -> dict[str, str]:
         """Return the properties of a consumer that administrators see, under RocketMQ's names."""
@@ -176,10 +202,20 @@ class Session:
     async def _beat_at(self, address: Address, body: bytes) -> None:
         try:
             request = new_request(RequestCode.HEART_BEAT, body=body)
-            await self.remoting.invoke(address, request, _TIMEOUT_S)
+            answer = await self.remoting.invoke(address, request, _TIMEOUT_S)
             self._greeted[address] = self.remoting.channel(address)
+            self._note_refusal(address, answer)
         except RemotingError as error:
             _log.info("a heartbeat failed: %s", error)
+
+    def _note_refusal(self, address: Address, answer: Command) -> None:
+        """Log once that a broker refuses the heartbeats, and so does not count this client as a member."""
+        if answer.code == ResponseCode.SUCCESS:
+            self._refused.discard(address)
+        elif address not in self._refused:
+            self._refused.add(address)
+            reason = f"{response_name(answer.code)}: {answer.remark or 'no remark'}"
+            _log.warning("broker %s refuses the heartbeats: %s", address, reason)
 
     async def _leave(self, header: UnregisterClientRequest) -> None:
         for address in self.routes.brokers():

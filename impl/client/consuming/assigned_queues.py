@@ -14,6 +14,7 @@ from mqproof.impl.client.consuming.consume_rates import ConsumeRates
 from mqproof.impl.client.consuming.group_requests import GroupRequests
 from mqproof.impl.client.consuming.offset_store import Offsets
 from mqproof.impl.client.consuming.process_queue import ProcessQueue
+from mqproof.impl.client.message_selector import MessageSelector
 from mqproof.impl.client.model import ClientError, MessageQueue, PullResult, ReceivedMessage, RefusalError
 from mqproof.impl.remoting.codes import ResponseCode
 
@@ -52,7 +53,7 @@ class AssignedQueues:
         calls: GroupRequests,
         offsets: Offsets,
         limits: PullLimits,
-        tags_of: Callable[[str], str],
+        tags_of: Callable[[str], str | MessageSelector],
         receive: Callable[[ProcessQueue, list[ReceivedMessage]], None],
         settled: Callable[[ProcessQueue], Awaitable[None]],
         rates: ConsumeRates,
@@ -66,6 +67,10 @@ class AssignedQueues:
         self._rates = rates
         self._assigned: dict[MessageQueue, tuple[ProcessQueue, asyncio.Task[None]]] = {}
         self._resets: set[asyncio.Task[None]] = set()
+        self._may_pull = asyncio.Event()
+        self._may_pull.set()
+        self._refused: set[MessageQueue] = set()
+        """Queues whose last pull a broker refused, which is logged as a warning once."""
 
     def __contains__(self, queue: MessageQueue) -> bool:
         return queue in self._assigned
@@ -107,6 +112,14 @@ class AssignedQueues:
                 self._resets.add(task)
                 task.add_done_callback(self._resets.discard)
 
+    def suspend(self) -> None:
+        """Begin no more pulls until `resume`."""
+        self._may_pull.clear()
+
+    def resume(self) -> None:
+        """Pull again."""
+        self._may_pull.set()
+
     def stop(self) -> None:
         """Stop pulling. Messages already pulled may still be consumed, and their results count."""
         for task in (*self._resets, *(task for _, task in self._assigned.values())):
@@ -138,6 +151,7 @@ class AssignedQueues:
 
     async def _step(self, held: ProcessQueue, offset: int) -> int:
         """Pull once, or wait for room. Returns the offset to pull next."""
+        await self._may_pull.wait()
         while self._is_full(held):
             held.shrunk.clear()
             await held.shrunk.wait()
@@ -152,7 +166,10 @@ class AssignedQueues:
             await self.go_to(queue, result.next_offset)
             return offset
         messages = [
-            ReceivedMessage(stored, queue, stored.message.reconsume_times) for stored in result.messages
+            ReceivedMessage(
+                stored, queue, stored.message.reconsume_times, result.min_offset, result.max_offset
+            )
+            for stored in result.messages
         ]
         if messages:
             self._rates.pulled(queue.topic, len(messages), held.pulled_s - asked_s, held.pulled_s)
@@ -181,9 +198,17 @@ class AssignedQueues:
                 _check_order(queue, offset, result)
         except ClientError as error:
             slow = isinstance(error, RefusalError) and error.code == ResponseCode.FLOW_CONTROL
-            _log.info("a pull failed and is repeated: %s", error)
+            is_new_refusal = isinstance(error, RefusalError) and not slow and queue not in self._refused
+            if is_new_refusal:
+                self._refused.add(queue)
+            _log.log(
+                logging.WARNING if is_new_refusal else logging.INFO,
+                "a pull failed and is repeated: %s",
+                error,
+            )
             await asyncio.sleep(_FLOW_CONTROL_PAUSE_S if slow else _ERROR_PAUSE_S)
             return None
+        self._refused.discard(queue)
         return result
 
     def _is_full(self, held: ProcessQueue) -> bool:

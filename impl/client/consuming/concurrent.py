@@ -52,13 +52,23 @@ class ConcurrentConsumption:
         self._events = events
         self._batch_max = batch_max
         self._batches: asyncio.Queue[_Batch | None] = asyncio.Queue()
-        self._workers = [asyncio.create_task(self._work()) for _ in range(concurrency)]
+        self._concurrency = concurrency
+        self._stopping = False
+        self._workers = {asyncio.create_task(self._work()) for _ in range(concurrency)}
         self._waiting: set[asyncio.TimerHandle] = set()
 
     def receive(self, held: ProcessQueue, messages: Sequence[ReceivedMessage]) -> None:
         """Queue messages of the process queue for consumption."""
         for start in range(0, len(messages), self._batch_max):
             self._batches.put_nowait((held, messages[start : start + self._batch_max]))
+
+    async def resize(self, concurrency: int) -> None:
+        """Consume at most this many batches at once. Batches being consumed are completed."""
+        self._concurrency = concurrency
+        while len(self._workers) < concurrency:
+            self._workers.add(asyncio.create_task(self._work()))
+        for _ in range(len(self._workers) - concurrency):
+            self._batches.put_nowait(None)  # wakes a worker that waits
 
     async def settled(self, held: ProcessQueue) -> None:
         """Return at once: results for a dropped queue are ignored, so there is nothing to wait for."""
@@ -84,15 +94,25 @@ class ConcurrentConsumption:
             timer.cancel()
         while not self._batches.empty():
             self._batches.get_nowait()
-        for _ in self._workers:
+        self._stopping = True
+        workers = list(self._workers)
+        for _ in workers:
             self._batches.put_nowait(None)
-        await asyncio.wait(self._workers, timeout=timeout_s)
-        for worker in self._workers:
+        await asyncio.wait(workers, timeout=timeout_s)
+        for worker in workers:
             worker.cancel()
-        await asyncio.gather(*self._workers, return_exceptions=True)
+        await asyncio.gather(*workers, return_exceptions=True)
 
     async def _work(self) -> None:
-        while (batch := await self._batches.get()) is not None:
+        me = asyncio.current_task()
+        assert me is not None
+        while not self._stopping:
+            if len(self._workers) > self._concurrency:
+                self._workers.discard(me)
+                return
+            batch = await self._batches.get()
+            if batch is None:
+                continue
             held, messages = batch
             # Skip messages that were dropped, or sent back as overdue, since they were queued.
             messages = [message for message in messages if not held.is_dropped and held.holds(message)]

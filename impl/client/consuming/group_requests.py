@@ -11,9 +11,10 @@ from typing import Final
 
 from mqproof.impl.client.connection.records import read_records
 from mqproof.impl.client.connection.session import Session
+from mqproof.impl.client.message_selector import MessageSelector, as_selector
 from mqproof.impl.client.model import ClientError, MessageQueue, PullResult, ReceivedMessage, RefusalError
 from mqproof.impl.remoting import bodies, headers, java_json
-from mqproof.impl.remoting.bodies import ConsumerIds, LockedQueues, QueueLocks
+from mqproof.impl.remoting.bodies import ClientCheck, ConsumerIds, LockedQueues, QueueLocks, Subscription
 from mqproof.impl.remoting.channel import RemotingError
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode, response_name
 from mqproof.impl.remoting.command import Command, new_request
@@ -63,13 +64,15 @@ class GroupRequests:
         offset: int,
         *,
         max_count: int = 32,
-        tags: str = "*",
+        tags: str | MessageSelector = "*",
         hold_ms: int = 0,
     ) -> PullResult:
-        """Return messages with a matching tag, starting at `offset`.
+        """Return the messages that `tags` selects, starting at `offset`.
 
-        The broker may wait `hold_ms` for the first one.
+        The broker may wait `hold_ms` for the first one. Raises ValueError for a text that is no tag
+        expression.
         """
+        selector = as_selector(tags)
         address = await self._replica(queue)
         header = PullRequest(
             consumer_group=self.group,
@@ -83,8 +86,8 @@ class GroupRequests:
             commit_offset=0,
             suspend_timeout_millis=hold_ms,
             sub_version=0,
-            subscription=tags,
-            expression_type="TAG",
+            subscription=selector.expression,
+            expression_type=selector.expression_type,
         )
         timeout_s = hold_ms / 1000 + _HOLD_SLACK_S
         request = new_request(RequestCode.PULL_MESSAGE, headers.write(header))
@@ -94,13 +97,29 @@ class GroupRequests:
             raise _refusal(str(queue), answer)
         try:
             response = headers.read(PullResponse, answer.fields)
-            messages = tuple(_wanted(read_records(answer.body), tags))
+            messages = tuple(_wanted(read_records(answer.body), selector))
         except ValueError as error:
             raise ClientError(f"{queue}: the answer to a pull is invalid: {error}") from None
         self._suggested[queue] = response.suggest_which_broker_id
         return PullResult(
             status, response.next_begin_offset, response.min_offset, response.max_offset, messages
         )
+
+    async def check(self, subscription: Subscription) -> None:
+        """Ask one broker of the topic whether it accepts the subscription.
+
+        Raises:
+            RefusalError: it does not. ClientError: no broker of the topic answers.
+        """
+        topic = subscription.topic
+        await self._route(topic)
+        brokers = self._session.routes.brokers_of(topic)
+        if not brokers:
+            raise ClientError(f"{topic}: no broker is known")
+        body = java_json.write(ClientCheck(self._session.client_id, self.group, subscription), standard=True)
+        request = new_request(RequestCode.CHECK_CLIENT_CONFIG, body=body)
+        address = self._session.runtime.random.choice(brokers)
+        _require(f"subscription to {topic}", await self._ask(topic, topic, address, request))
 
     async def min_offset(self, queue: MessageQueue) -> int:
         """Return the first offset that can be read."""
@@ -275,9 +294,12 @@ class GroupRequests:
         return replicas[next((each for each in candidates if each in replicas), min(replicas))]
 
 
-def _wanted(messages: Iterator[StoredMessage], expression: str) -> Iterator[StoredMessage]:
+def _wanted(messages: Iterator[StoredMessage], selector: MessageSelector) -> Iterator[StoredMessage]:
     """Filter by the tags themselves, because the broker compares only their hash codes."""
-    tags = {tag.strip() for tag in expression.split("||")} - {""}
+    if selector.is_sql:
+        yield from messages
+        return
+    tags = {tag.strip() for tag in selector.expression.split("||")} - {""}
     for stored in messages:
         if not tags or tags == {"*"} or stored.message.properties.get(TAGS) in tags:
             yield stored

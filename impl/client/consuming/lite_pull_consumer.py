@@ -5,11 +5,12 @@ See docs/reference/protocol/groups.md, "Lite pull consumers".
 
 import asyncio
 import logging
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
+from mqproof.impl.client.arguments import require_time_ms, require_whole
 from mqproof.impl.client.connection.periodic import repeat
 from mqproof.impl.client.connection.session import Session
 from mqproof.impl.client.consuming.allocation import Strategy, averagely
@@ -17,20 +18,24 @@ from mqproof.impl.client.consuming.assigned_queues import AssignedQueues, PullLi
 from mqproof.impl.client.consuming.consume_rates import ConsumeRates
 from mqproof.impl.client.consuming.consumer_events import ConsumerEvents
 from mqproof.impl.client.consuming.group_requests import GroupRequests
-from mqproof.impl.client.consuming.offset_store import BrokerOffsets, Offsets
+from mqproof.impl.client.consuming.lifecycle import Lifecycle
+from mqproof.impl.client.consuming.offset_store import BrokerOffsets, Offsets, OffsetStore
 from mqproof.impl.client.consuming.process_queue import ProcessQueue
 from mqproof.impl.client.consuming.pull_consumer import topic_queues
 from mqproof.impl.client.consuming.rebalance import Rebalancer
 from mqproof.impl.client.consuming.running_info import running_info
 from mqproof.impl.client.consuming.start_offset import ConsumeFrom, start_offset
-from mqproof.impl.client.consuming.subscriptions import Subscriptions
-from mqproof.impl.client.model import ClientError, MessageQueue, ReceivedMessage
+from mqproof.impl.client.consuming.subscriptions import Subscriptions, require_accepted
+from mqproof.impl.client.message_selector import MessageSelector
+from mqproof.impl.client.model import ClientError, MessageQueue, ReceivedMessage, RefusalError
 from mqproof.impl.remoting.bodies import ConsumerData, RunningInfo
 from mqproof.impl.remoting.message import StoredMessage
 from mqproof.impl.runtime.clock import now_ms
 from mqproof.impl.runtime.event_log import EventLog
 
 _log = logging.getLogger(__name__)
+
+_ITERATION_POLL_MS: Final = 5000
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +51,8 @@ class LitePullConfig:
     """How the queues are divided among the members. All members must use the same strategy."""
     limits: PullLimits = field(default_factory=lambda: PullLimits(hold_ms=20_000, span_max=None))
     """The limits of pulling ahead."""
+    offset_store: OffsetStore | None = None
+    """Where the offsets are stored instead of at the brokers."""
     auto_commit: bool = True
     """Whether to store the offsets periodically. They cover the messages before those of the last poll."""
     commit_interval_ms: int = 5000
@@ -75,16 +82,20 @@ class LitePullConsumer:
         self._session = session
         self._group = group
         self._config = config or LitePullConfig()
+        if self._config.consume_from_ms is not None:
+            require_time_ms("consume_from_ms", self._config.consume_from_ms)
+        require_whole("commit_interval_ms", self._config.commit_interval_ms, 1)
+        self._life = Lifecycle(f"the lite pull consumer of group {group}")
         self._events = ConsumerEvents(events, group, session.client_id)
         self._calls = GroupRequests(session, group)
-        self._offsets = Offsets(BrokerOffsets(self._calls, self._events))
+        self._offsets = Offsets(self._config.offset_store or BrokerOffsets(self._calls, self._events))
         self._subscriptions = Subscriptions(session.runtime.clock)
         self._rates = ConsumeRates()
         self._queues = AssignedQueues(
             self._calls,
             self._offsets,
             self._config.limits,
-            self._subscriptions.tags_of,
+            self._subscriptions.selector_of,
             self._received,
             self._settled,
             self._rates,
@@ -111,7 +122,14 @@ class LitePullConsumer:
         await self.stop()
 
     async def start(self) -> None:
-        """Join the group."""
+        """Join the group.
+
+        Raises:
+            ClientError: the consumer was started before, or the group has another consumer with the same
+                client id.
+        """
+        self._join()
+        self._life.start()
         since_ms = self._config.consume_from_ms
         half_an_hour_ago_ms = now_ms(self._session.runtime.clock) - 30 * 60_000
         self._since_ms = half_an_hour_ago_ms if since_ms is None else since_ms
@@ -123,8 +141,14 @@ class LitePullConsumer:
     async def stop(self) -> None:
         """Store the consumed offsets and leave the group.
 
-        The messages of the last poll will be delivered again.
+        The messages of the last poll will be delivered again. A second call does nothing.
+
+        Raises:
+            ClientError: the consumer was not started.
         """
+        if not self._life.stop():
+            return
+        self._arrived.set()  # an iteration ends
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -133,11 +157,27 @@ class LitePullConsumer:
             await self._offsets.save()
         await self._session.leave_as_consumer(self._group)
 
-    async def subscribe(self, topic: str, tags: str = "*") -> None:
-        """Read part of the topic's queues. `tags` selects messages: `TagA || TagB`, or `*` for all."""
-        assert not self._is_assigned, "either subscribe or assign"
+    async def subscribe(self, topic: str, tags: str | MessageSelector = "*") -> None:
+        """Read part of the topic's queues. `tags` selects messages: `TagA || TagB`, or `*` for all.
+
+        `tags` may also be a MessageSelector.
+
+        Raises:
+            ClientError: the consumer is not started, or has assigned queues.
+            ValueError: `tags` is no tag expression.
+            RefusalError: a broker refuses the SQL92 expression. The subscription is as it was before.
+        """
+        self._life.require_started()
+        if self._is_assigned:
+            raise ClientError("this consumer has assigned queues: it can either subscribe or assign")
+        known = self._subscriptions.get(topic)
         is_first = not self._subscriptions.topics()
         self._subscriptions.add(topic, tags)
+        try:
+            await require_accepted(self._calls, self._subscriptions, topic)
+        except RefusalError:
+            self._subscriptions.restore(topic, known)
+            raise
         await self._announce()
         if is_first:
             self._tasks.append(asyncio.create_task(self._rebalancer.run()))
@@ -150,7 +190,9 @@ class LitePullConsumer:
             ClientError: the start offset of a queue cannot be determined. The queues before it, in sorted
                 order, are read.
         """
-        assert not self._subscriptions.topics(), "either subscribe or assign"
+        self._life.require_started()
+        if self._subscriptions.topics():
+            raise ClientError("this consumer has subscribed: it can either subscribe or assign")
         self._is_assigned = True
         wanted, had = set(queues), set(self._queues.queues())
         for queue in had - wanted:
@@ -170,19 +212,63 @@ class LitePullConsumer:
         """Return the next messages, all of one queue and in its order; an empty list if none arrive in time.
 
         Do not poll concurrently: each poll marks the messages of the previous poll as consumed.
+
+        Raises:
+            ClientError: the consumer is not started, or has neither a subscription nor assigned queues.
         """
+        self._require_queues()
         self._done()
         try:
             async with asyncio.timeout(timeout_ms / 1000):
-                while (held := self._next()) is None:
+                while (held := self._next()) is None and self._life.is_started:
                     self._arrived.clear()
                     await self._arrived.wait()
         except TimeoutError:
+            return []
+        if held is None:
             return []
         messages = held.first(max_count)
         self._polled, self._last_polled = (held, messages), held.queue
         self._events.delivered(held.queue, [message.stored for message in messages])
         return messages
+
+    async def __aiter__(self) -> AsyncIterator[ReceivedMessage]:
+        """Yield the messages one by one. Each counts as consumed when the next one is requested.
+
+            async for message in consumer:
+                ...
+
+        A message whose processing raised an exception is not consumed, and is delivered again after a
+        restart. The iteration ends when the consumer stops.
+        """
+        while self._life.is_started:
+            for message in await self.poll(_ITERATION_POLL_MS, 1):
+                yield message
+
+    async def unacknowledged(self) -> AsyncIterator[ReceivedMessage]:
+        """Yield the messages one by one. Each counts as consumed when `acknowledge` is called for it.
+
+        The messages may be acknowledged in any order. The stored offset of a queue stays at its first message
+        that is not acknowledged. A message that is never acknowledged is delivered again after a restart, or
+        to the next member that reads the queue. Pulling pauses when too many messages wait (`limits`). Do not
+        use `poll` on the same consumer.
+        """
+        while self._life.is_started:
+            message = await self._next_unbegun()
+            if message is not None:
+                yield message
+
+    async def acknowledge(self, message: ReceivedMessage) -> bool:
+        """Mark one message of `unacknowledged` as consumed.
+
+        Returns False if that has no effect: the message is acknowledged already, or another member reads its
+        queue now and gets the message again. The offset is stored periodically, and by `commit`.
+        """
+        for held in self._queues.process_queues():
+            if held.queue == message.queue and not held.is_dropped and held.holds(message):
+                self._offsets.advance(held.queue, held.remove([message]))
+                return True
+        return False
 
     async def commit(self) -> None:
         """Mark everything polled as consumed and store the offsets.
@@ -213,8 +299,9 @@ class LitePullConsumer:
     async def offset_for_time(self, queue: MessageQueue, timestamp_ms: int) -> int:
         """Return the offset of the message whose store time is nearest to the timestamp.
 
-        Raises ClientError.
+        Raises ClientError, and TypeError for a time that is no number.
         """
+        require_time_ms("timestamp_ms", timestamp_ms)
         return await self._calls.search_offset(queue, timestamp_ms)
 
     def pause(self, queues: Iterable[MessageQueue]) -> None:
@@ -272,6 +359,10 @@ class LitePullConsumer:
     # Internals.
 
     async def _announce(self) -> None:
+        self._join()
+        await self._session.heartbeat()
+
+    def _join(self) -> None:
         data = ConsumerData(
             self._group,
             self._config.consume_from,
@@ -279,7 +370,6 @@ class LitePullConsumer:
             subscription_data_set=self._subscriptions.all(),
         )
         self._session.join_as_consumer(data, self)
-        await self._session.heartbeat()
 
     async def _start_offset(self, queue: MessageQueue) -> int:
         return await start_offset(
@@ -294,14 +384,40 @@ class LitePullConsumer:
 
     def _next(self) -> ProcessQueue | None:
         """Return a queue that has messages, taking the queues in turn."""
+        return next(iter(self._ready()), None)
+
+    def _ready(self) -> list[ProcessQueue]:
+        """Return the queues that have messages, starting with the one whose turn it is."""
         ready = [
             held
             for held in self._queues.process_queues()
             if len(held) and not held.is_dropped and held.queue not in self._paused
         ]
-        ready.sort(key=lambda held: held.queue)
-        behind = (held for held in ready if self._last_polled is None or held.queue > self._last_polled)
-        return next(behind, ready[0] if ready else None)
+        last = self._last_polled
+        return sorted(ready, key=lambda held: (last is not None and held.queue <= last, held.queue))
+
+    async def _next_unbegun(self) -> ReceivedMessage | None:
+        """Return the next message for `unacknowledged`; None when none arrives for some time."""
+        self._require_queues()
+        while self._life.is_started:
+            for held in self._ready():
+                for message in held.first_unbegun(1):
+                    held.begin([message], asyncio.get_running_loop().time())
+                    self._last_polled = held.queue
+                    self._events.delivered(held.queue, [message.stored])
+                    return message
+            self._arrived.clear()
+            try:
+                async with asyncio.timeout(_ITERATION_POLL_MS / 1000):
+                    await self._arrived.wait()
+            except TimeoutError:
+                break
+        return None
+
+    def _require_queues(self) -> None:
+        self._life.require_started()
+        if not self._subscriptions.topics() and not self._is_assigned:
+            raise ClientError("this consumer has neither a subscription nor assigned queues to poll")
 
     def _done(self) -> None:
         """Mark the messages of the last poll as consumed."""

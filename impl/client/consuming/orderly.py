@@ -15,6 +15,7 @@ from mqproof.impl.client.consuming.locks import QueueLocks
 from mqproof.impl.client.consuming.offset_store import Offsets
 from mqproof.impl.client.consuming.process_queue import ProcessQueue
 from mqproof.impl.client.consuming.redelivery import Redelivery
+from mqproof.impl.client.consuming.slots import Slots
 from mqproof.impl.client.model import ReceivedMessage, RetryLater
 from mqproof.spec.events import Kind
 
@@ -61,7 +62,7 @@ class OrderlyConsumption:
         self._events = events
         self._batch_max = batch_max
         self._reconsume_max = reconsume_max
-        self._slots = asyncio.Semaphore(concurrency)
+        self._slots = Slots(concurrency)
         self._lanes: dict[ProcessQueue, _Lane] = {}
         self._stopping = False
 
@@ -72,6 +73,10 @@ class OrderlyConsumption:
             lane = self._lanes[held] = _Lane()
             lane.task = asyncio.create_task(self._run(held, lane))
         lane.arrived.set()
+
+    async def resize(self, concurrency: int) -> None:
+        """Call the listener for at most this many queues at once."""
+        await self._slots.resize(concurrency)
 
     async def settled(self, held: ProcessQueue) -> None:
         """Wait until the listener no longer consumes messages of this dropped queue."""

@@ -71,6 +71,11 @@ class ProcessQueue:
         """Return up to `count` messages with the lowest offsets, without removing them."""
         return list(islice(self._messages.values(), count))
 
+    def first_unbegun(self, count: int) -> list[ReceivedMessage]:
+        """Return up to `count` messages with the lowest offsets that `begin` has not recorded."""
+        fresh = (message for offset, message in self._messages.items() if offset not in self._begun_s)
+        return list(islice(fresh, count))
+
     def holds(self, message: ReceivedMessage) -> bool:
         return message.queue_offset in self._messages
 

@@ -1,9 +1,11 @@
 """Reads queues by offset. The application chooses where to start and what to commit."""
 
+from mqproof.impl.client.arguments import require_time_ms
 from mqproof.impl.client.connection.routes import require, subscribe_queues
 from mqproof.impl.client.connection.session import Session
 from mqproof.impl.client.consuming.consumer_events import ConsumerEvents
 from mqproof.impl.client.consuming.group_requests import GroupRequests
+from mqproof.impl.client.message_selector import MessageSelector
 from mqproof.impl.client.model import ClientError, MessageQueue, PullResult
 from mqproof.impl.remoting.bodies import ConsumerData
 from mqproof.impl.remoting.channel import RemotingError
@@ -33,11 +35,17 @@ class PullConsumer:
         return queues
 
     async def pull(
-        self, queue: MessageQueue, offset: int, *, max_count: int = 32, tags: str = "*", hold_ms: int = 0
+        self,
+        queue: MessageQueue,
+        offset: int,
+        *,
+        max_count: int = 32,
+        tags: str | MessageSelector = "*",
+        hold_ms: int = 0,
     ) -> PullResult:
         """Return messages starting at `offset`. The broker may wait `hold_ms` for the first one.
 
-        `tags` is `TagA || TagB`, or `*` for all.
+        `tags` is `TagA || TagB`, `*` for all, or a MessageSelector.
         """
         result = await self._calls.pull(queue, offset, max_count=max_count, tags=tags, hold_ms=hold_ms)
         self._events.delivered(queue, result.messages)
@@ -69,7 +77,11 @@ class PullConsumer:
         return await self._calls.max_offset(queue)
 
     async def search_offset(self, queue: MessageQueue, timestamp_ms: int) -> int:
-        """Return the offset of the message whose store time is nearest to the timestamp."""
+        """Return the offset of the message whose store time is nearest to the timestamp.
+
+        Raises TypeError for a time that is no number.
+        """
+        require_time_ms("timestamp_ms", timestamp_ms)
         return await self._calls.search_offset(queue, timestamp_ms)
 
 

@@ -6,12 +6,13 @@ See docs/reference/protocol/groups.md, "Push consumers".
 import asyncio
 import logging
 import re
-from collections.abc import Collection, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import TracebackType
 from typing import Any, Final, Self
 
+from mqproof.impl.client.arguments import require_function, require_time_ms, require_whole
 from mqproof.impl.client.connection.periodic import repeat
 from mqproof.impl.client.connection.session import Session
 from mqproof.impl.client.consuming.allocation import Strategy, averagely
@@ -20,17 +21,26 @@ from mqproof.impl.client.consuming.concurrent import ConcurrentConsumption
 from mqproof.impl.client.consuming.consume_rates import ConsumeRates
 from mqproof.impl.client.consuming.consumer_events import ConsumerEvents
 from mqproof.impl.client.consuming.group_requests import GroupRequests
+from mqproof.impl.client.consuming.lifecycle import Lifecycle
 from mqproof.impl.client.consuming.listener import SafeListener
+from mqproof.impl.client.consuming.listener_threads import ListenerThreads
 from mqproof.impl.client.consuming.locks import RENEWAL_S, QueueLocks
-from mqproof.impl.client.consuming.offset_store import BrokerOffsets, FileOffsets, Offsets
+from mqproof.impl.client.consuming.offset_store import BrokerOffsets, FileOffsets, Offsets, OffsetStore
 from mqproof.impl.client.consuming.orderly import OrderlyConsumption
 from mqproof.impl.client.consuming.process_queue import ProcessQueue
 from mqproof.impl.client.consuming.rebalance import Rebalancer
 from mqproof.impl.client.consuming.redelivery import Redelivery
 from mqproof.impl.client.consuming.running_info import running_info
 from mqproof.impl.client.consuming.start_offset import ConsumeFrom, start_offset
-from mqproof.impl.client.consuming.subscriptions import Subscriptions
-from mqproof.impl.client.model import ClientError, Listener, MessageQueue, ReceivedMessage
+from mqproof.impl.client.consuming.subscriptions import Subscriptions, require_accepted
+from mqproof.impl.client.message_selector import MessageSelector
+from mqproof.impl.client.model import (
+    ClientError,
+    Listener,
+    MessageQueue,
+    ReceivedMessage,
+    RefusalError,
+)
 from mqproof.impl.client.producing.producer import Producer, ProducerConfig
 from mqproof.impl.remoting.bodies import ConsumedDirectly, ConsumerData, RunningInfo
 from mqproof.impl.remoting.message import RETRY_PREFIX, StoredMessage
@@ -70,7 +80,10 @@ class PushConsumerConfig:
     strategy: Strategy = averagely
     """How the queues are divided among the members. All members must use the same strategy."""
     concurrency: int = 20
-    """The maximum number of concurrent calls of the listener."""
+    """The maximum number of concurrent calls of the listener.
+
+    If the listener is a plain function, this is also the number of its threads.
+    """
     batch_max: int = 1
     """The maximum number of messages in one call of the listener."""
     limits: PullLimits = field(default_factory=PullLimits)
@@ -86,7 +99,14 @@ class PushConsumerConfig:
     Orderly consumers ignore it.
     """
     offsets_directory: str | None = None
-    """The directory in which a broadcast consumer keeps its offsets. Required for broadcast."""
+    """The directory in which a broadcast consumer keeps its offsets.
+
+    Required for broadcast, unless there is an `offset_store`.
+    """
+    offset_store: OffsetStore | None = None
+    """Where the offsets are stored instead of at the brokers, or in `offsets_directory`."""
+    queue_listener: Callable[[str, Sequence[MessageQueue]], None] | None = None
+    """Called with a topic and the queues that the member reads of it, after a change."""
     persist_interval_ms: int = 5000
     """The pause between two writes of the offsets."""
     stop_timeout_ms: int = 5000
@@ -115,9 +135,13 @@ class PushConsumer:
         """Create a consumer.
 
         Raises:
-            ValueError: the group name is invalid, or a broadcast consumer has no directory for offsets.
+            ValueError: the group name or a number of the configuration is invalid, or a broadcast consumer
+                has no directory for offsets.
+            TypeError: the listener is no function, or a number of the configuration is none.
         """
         config = config or PushConsumerConfig()
+        require_function("listener", listener)
+        _check(config)
         if not _GROUP_NAME.fullmatch(group):
             raise ValueError(f"group {group!r}: 1 to 120 letters, digits or %|_- expected")
         self._session = session
@@ -131,9 +155,12 @@ class PushConsumer:
         self._offsets = Offsets(self._offset_store())
         self._locks = QueueLocks(self._calls) if in_order else None
         self._rates = ConsumeRates()
-        self._listening = SafeListener(listener, session.runtime.offload, self._rates)
+        self._threads = ListenerThreads(session.runtime, config.concurrency)
+        self._listening = SafeListener(listener, self._threads.run, self._rates)
         self._leaving: dict[MessageQueue, asyncio.Task[None]] = {}
         self._tasks: list[asyncio.Task[None]] = []
+        self._concurrency = config.concurrency
+        self._life = Lifecycle(f"the push consumer of group {group}")
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -144,25 +171,44 @@ class PushConsumer:
     ) -> None:
         await self.stop()
 
-    async def subscribe(self, topic: str, tags: str = "*") -> None:
+    async def subscribe(self, topic: str, tags: str | MessageSelector = "*") -> None:
         """Consume the topic's messages with one of these tags: `TagA || TagB`, or `*` for all.
 
-        All members of a group must have the same subscriptions. The topic need not exist yet: its route is
-        requested until it does.
+        `tags` may also be a MessageSelector. All members of a group must have the same subscriptions. The
+        topic need not exist yet: its route is requested until it does.
+
+        Raises:
+            ValueError: `tags` is no tag expression.
+            RefusalError: a broker refuses the SQL92 expression. The subscription is as it was before.
         """
+        known = self._subscriptions.get(topic)
         self._subscriptions.add(topic, tags)
-        if self._tasks:
+        if self._life.is_started:
+            try:
+                await require_accepted(self._calls, self._subscriptions, topic)
+            except RefusalError:
+                self._subscriptions.restore(topic, known)
+                raise
             await self._announce()
 
     async def unsubscribe(self, topic: str) -> None:
         """Stop consuming the topic."""
         self._subscriptions.remove(topic)
-        if self._tasks:
+        if self._life.is_started:
             await self._announce()
 
     async def start(self) -> None:
-        """Join the group and start consuming in the background. Operations that fail are retried."""
-        assert not self._tasks, "a consumer can be started only once"
+        """Join the group and start consuming in the background. Operations that fail are retried.
+
+        Raises:
+            ClientError: the consumer was started before, or the group has another consumer with the same
+                client id.
+            RefusalError: a broker refuses an SQL92 expression.
+        """
+        for topic in self._subscriptions.topics():
+            await require_accepted(self._calls, self._subscriptions, topic)
+        self._join()
+        self._life.start()
         config = self._config
         since_ms = config.consume_from_ms
         self._started_ms = now_ms(self._session.runtime.clock)
@@ -175,20 +221,58 @@ class PushConsumer:
             self._offsets,
             # An orderly consumer also consumes the messages in between, so the span cannot grow large.
             replace(config.limits, span_max=None) if config.orderly else config.limits,
-            self._subscriptions.tags_of,
+            self._subscriptions.selector_of,
             self._consumption.receive,
             self._consumption.settled,
             self._rates,
         )
         strategy = config.strategy if self._is_cluster else None
         self._rebalancer = Rebalancer(
-            self._session, self._calls, self, self._events, self._subscriptions.topics, strategy
+            self._session,
+            self._calls,
+            self,
+            self._events,
+            self._subscriptions.topics,
+            strategy,
+            self._queues_changed,
         )
         await self._announce()
         self._tasks = [asyncio.create_task(each) for each in self._background()]
 
+    def queues(self) -> list[MessageQueue]:
+        """Return the queues that this member reads now, sorted, without the group's retry topic."""
+        self._life.require_started()
+        return sorted(each for each in self._queues.queues() if not each.topic.startswith(RETRY_PREFIX))
+
+    def suspend(self) -> None:
+        """Pull no more messages until `resume`. Messages that were pulled before are still consumed.
+
+        The member stays in its group and keeps its queues.
+        """
+        self._life.require_started()
+        self._queues.suspend()
+
+    def resume(self) -> None:
+        """Pull messages again."""
+        self._life.require_started()
+        self._queues.resume()
+
+    async def set_concurrency(self, concurrency: int) -> None:
+        """Change the maximum number of concurrent calls of the listener. Calls in progress are completed."""
+        require_whole("concurrency", concurrency, 1)
+        self._life.require_started()
+        self._threads.resize(concurrency)
+        await self._consumption.resize(concurrency)
+        self._concurrency = concurrency
+
     async def stop(self) -> None:
-        """Wait for the listeners, store the offsets, and leave the group."""
+        """Wait for the listeners, store the offsets, and leave the group. Does nothing at a second call.
+
+        Raises:
+            ClientError: the consumer was not started.
+        """
+        if not self._life.stop():
+            return
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -200,6 +284,7 @@ class PushConsumer:
         await self._offsets.save()
         if self._locks is not None:
             await self._locks.unlock_all()
+        self._threads.close()
         await self._session.leave_as_consumer(self._group)
 
     # The methods that the rebalancer calls.
@@ -254,7 +339,7 @@ class PushConsumer:
             **self._session.properties("CONSUME_PASSIVELY"),
             "PROP_CONSUMEORDERLY": as_text(config.orderly),
             "PROP_CONSUMER_START_TIMESTAMP": str(self._started_ms),
-            "PROP_THREADPOOL_CORE_SIZE": str(config.concurrency),
+            "PROP_THREADPOOL_CORE_SIZE": str(self._concurrency),
             "consumeMessageBatchMaxSize": str(config.batch_max),
             "messageModel": config.message_model,
             "pullBatchSize": str(config.limits.batch),
@@ -300,11 +385,21 @@ class PushConsumer:
             work.append(repeat(self._renew_locks, RENEWAL_S, _FIRST_RENEWAL_S))
         return work
 
-    def _offset_store(self) -> BrokerOffsets | FileOffsets:
+    def _queues_changed(self, topic: str) -> None:
+        listener = self._config.queue_listener
+        if listener is not None and not topic.startswith(RETRY_PREFIX):
+            try:
+                listener(topic, [queue for queue in self.queues() if queue.topic == topic])
+            except Exception as error:  # an error of the application must not end its consumer
+                _log.error("the queue listener failed on %s", topic, exc_info=error)
+
+    def _offset_store(self) -> OffsetStore:
+        if self._config.offset_store is not None:
+            return self._config.offset_store
         if self._is_cluster:
             return BrokerOffsets(self._calls, self._events)
         if self._config.offsets_directory is None:
-            raise ValueError("a broadcast consumer needs an offsets_directory")
+            raise ValueError("a broadcast consumer needs an offsets_directory or an offset_store")
         directory, client_id = self._config.offsets_directory, self._session.client_id
         return FileOffsets(directory, client_id, self._group, self._session.runtime)
 
@@ -340,6 +435,12 @@ class PushConsumer:
 
         The rebalancer sends them to the others.
         """
+        self._join()
+        await self._session.heartbeat()
+        self._rebalancer.soon()
+
+    def _join(self) -> None:
+        """Join the group with the current subscriptions. Raises ClientError if it has another consumer."""
         data = ConsumerData(
             self._group,
             self._config.consume_from,
@@ -348,8 +449,6 @@ class PushConsumer:
             self._subscriptions.all(),
         )
         self._session.join_as_consumer(data, self)
-        await self._session.heartbeat()
-        self._rebalancer.soon()
 
     async def _renew_locks(self) -> None:
         assert self._locks is not None
@@ -362,3 +461,15 @@ class PushConsumer:
         assert isinstance(self._consumption, ConcurrentConsumption)
         for held in self._queues.process_queues():
             await self._consumption.give_back_overdue(held, self._config.consume_timeout_ms / 1000)
+
+
+def _check(config: PushConsumerConfig) -> None:
+    if config.consume_from_ms is not None:
+        require_time_ms("consume_from_ms", config.consume_from_ms)
+    require_whole("concurrency", config.concurrency, 1)
+    require_whole("batch_max", config.batch_max, 1)
+    require_whole("consume_timeout_ms", config.consume_timeout_ms, 1)
+    require_whole("persist_interval_ms", config.persist_interval_ms, 1)
+    require_whole("stop_timeout_ms", config.stop_timeout_ms)
+    if config.reconsume_max is not None:
+        require_whole("reconsume_max", config.reconsume_max)

@@ -21,6 +21,11 @@ _log = logging.getLogger(__name__)
 _INTERVAL_S: Final = 20.0
 _UNBALANCED_S: Final = 1.0
 """The pause after the first incomplete round. It doubles after each further one."""
+_UNBALANCED_MAX_S: Final = 4.0
+"""The longest pause after an incomplete round.
+
+It limits how long a topic may exist before the queues of its consumers are found.
+"""
 
 
 class Owner(Protocol):
@@ -50,14 +55,19 @@ class Rebalancer:
         events: ConsumerEvents,
         topics: Callable[[], Iterable[str]],
         strategy: Strategy | None,
+        on_change: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Create a rebalancer. Without a strategy the owner reads every queue (broadcast)."""
+        """Create a rebalancer. Without a strategy the owner reads every queue (broadcast).
+
+        `on_change` is called with a topic after the owner gained or lost queues of it.
+        """
         self._session = session
         self._calls = calls
         self._owner = owner
         self._events = events
         self._topics = topics
         self._strategy = strategy
+        self._on_change = on_change
         self._wake = asyncio.Event()
 
     def soon(self) -> None:
@@ -76,7 +86,7 @@ class Rebalancer:
                 balanced = False
             pause_s, retry_s = (_INTERVAL_S, _UNBALANCED_S) if balanced else (retry_s, 2 * retry_s)
             try:
-                async with asyncio.timeout(min(pause_s, _INTERVAL_S)):
+                async with asyncio.timeout(pause_s if balanced else min(pause_s, _UNBALANCED_MAX_S)):
                     await self._wake.wait()
                 retry_s = _UNBALANCED_S
             except TimeoutError:
@@ -112,6 +122,7 @@ class Rebalancer:
         gained = await asyncio.gather(*map(self._owner.gain, new))
         if had - assigned or any(gained):
             self._events.rebalanced(topic, sum(queue.topic == topic for queue in self._owner.owned()))
+            self._on_change(topic)
         return all(gained)
 
     async def _queues_of_member(self, topic: str) -> set[MessageQueue]:

@@ -3,9 +3,16 @@
 See docs/reference/protocol/groups.md, "Client registration".
 """
 
+import logging
+
+from mqproof.impl.client.consuming.group_requests import GroupRequests
+from mqproof.impl.client.message_selector import SQL92, TAG, MessageSelector, as_selector
+from mqproof.impl.client.model import ClientError, RefusalError
 from mqproof.impl.remoting.bodies import Subscription
 from mqproof.impl.remoting.message import tags_code
 from mqproof.impl.runtime.clock import Clock, now_ms
+
+_log = logging.getLogger(__name__)
 
 
 class Subscriptions:
@@ -15,9 +22,15 @@ class Subscriptions:
         self._clock = clock
         self._by_topic: dict[str, Subscription] = {}
 
-    def add(self, topic: str, tags: str = "*") -> None:
-        """Subscribe to a topic. `tags` is `TagA || TagB`, or `*` for all."""
-        wanted = sorted({tag.strip() for tag in tags.split("||")} - {""})
+    def add(self, topic: str, selector: str | MessageSelector = "*") -> None:
+        """Subscribe to a topic. A text is `TagA || TagB`, or `*` for all. Raises ValueError."""
+        selector = as_selector(selector)
+        if selector.is_sql:
+            self._by_topic[topic] = Subscription(
+                topic, selector.expression, expression_type=SQL92, sub_version=now_ms(self._clock)
+            )
+            return
+        wanted = sorted({tag.strip() for tag in selector.expression.split("||")} - {""})
         if not wanted or wanted == ["*"]:
             subscription = Subscription(topic, "*", sub_version=now_ms(self._clock))
         else:
@@ -35,7 +48,38 @@ class Subscriptions:
     def all(self) -> list[Subscription]:
         return list(self._by_topic.values())
 
-    def tags_of(self, topic: str) -> str:
-        """Return the tag expression of a topic, in the form that brokers read."""
+    def get(self, topic: str) -> Subscription | None:
+        return self._by_topic.get(topic)
+
+    def restore(self, topic: str, subscription: Subscription | None) -> None:
+        """Undo `add`: subscribe as before, or not at all."""
+        if subscription is None:
+            self.remove(topic)
+        else:
+            self._by_topic[topic] = subscription
+
+    def selector_of(self, topic: str) -> MessageSelector:
+        """Return the selector of a topic, in the form that brokers read."""
         subscription = self._by_topic.get(topic)
-        return (subscription and subscription.sub_string) or "*"
+        if subscription is None:
+            return MessageSelector("*")
+        return MessageSelector(subscription.sub_string or "*", subscription.expression_type or TAG)
+
+
+async def require_accepted(calls: GroupRequests, subscriptions: Subscriptions, topic: str) -> None:
+    """Ask a broker whether it accepts the SQL92 expression for the topic, if there is one.
+
+    If no broker answers, the first pull shows whether the brokers accept it.
+
+    Raises:
+        RefusalError: it does not. The error has the broker's reason.
+    """
+    subscription = subscriptions.get(topic)
+    if subscription is None or subscription.expression_type != SQL92:
+        return
+    try:
+        await calls.check(subscription)
+    except RefusalError:
+        raise
+    except ClientError as error:
+        _log.info("the expression for %s is not checked: %s", topic, error)

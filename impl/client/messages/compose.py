@@ -10,6 +10,7 @@ from mqproof.impl.client.model import MessageError
 from mqproof.impl.remoting import batch
 from mqproof.impl.remoting.batch import Part
 from mqproof.impl.remoting.message import DELAY, KEYS, RETRY_PREFIX, TAGS, WAIT, Message
+from mqproof.impl.remoting.topic_names import NOT_FOR_CLIENTS, name_problem
 
 # fmt: off
 _RESERVED: Final = frozenset({
@@ -25,44 +26,84 @@ _RESERVED: Final = frozenset({
 
 def new_message(
     topic: str,
-    body: bytes,
+    body: bytes | bytearray | memoryview,
     *,
     tag: str | None = None,
-    keys: Iterable[str] = (),
+    keys: str | Iterable[str] = (),
     delay_level: int = 0,
     wait_for_flush: bool = True,
     properties: Mapping[str, str] | None = None,
 ) -> Message:
     """Return a message to send.
 
-    Consumers select messages by `tag`, and tools look messages up by `keys`. `delay_level`, 1 to 18, delays
-    the delivery by 1 s to 2 h (docs/reference/protocol/retries-and-delays.md, "Retries"). `properties` are
-    the application's own. Without `wait_for_flush` the broker responds before the message is on disk,
-    whatever its flush mode.
+    Consumers select messages by `tag`, and tools look messages up by `keys`: one key, or several.
+    `delay_level`, 1 to 18, delays the delivery by 1 s to 2 h (docs/reference/protocol/retries-and-delays.md,
+    "Retries"). `properties` are the application's own. Without `wait_for_flush` the
+    broker responds before the message is on disk, whatever its flush mode.
 
     Raises:
-        MessageError: a property name is reserved by the protocol, a name or value is blank, or a key is empty
-            or contains a space.
+        MessageError: the body is not bytes, the topic is not allowed, a property name is reserved by the
+            protocol, a name or value is blank or no text, a key is empty or contains a space, or the tag
+            could never be selected.
     """
     found = dict(properties or {})
     for name, value in found.items():
         if name in _RESERVED:
             raise MessageError(f"property {name!r} is reserved by RocketMQ, another name expected")
+        check_text_property(name, value)
         if not name.strip() or not value.strip():
             raise MessageError(f"property {name!r} is {value!r}: name and value must not be blank")
-    keys = list(keys)
-    for key in keys:
-        if not key or " " in key:
+    listed = [keys] if isinstance(keys, str) else list(keys)
+    for key in listed:
+        if not isinstance(key, str) or not key or " " in key:
             raise MessageError(f"key {key!r}: some text without spaces expected")
+    _check_tag(tag)
+    if type(delay_level) is not int or delay_level < 0:
+        raise MessageError(f"delay_level is {delay_level!r}, 0 (no delay) or a level from 1 expected")
     if tag:
         found[TAGS] = tag
-    if keys:
-        found[KEYS] = " ".join(keys)
+    if listed:
+        found[KEYS] = " ".join(listed)
     if delay_level:
         found[DELAY] = str(delay_level)
     if not wait_for_flush:
         found[WAIT] = "false"
-    return Message(topic, body, found)
+    whole = bytes(body) if isinstance(body, (bytearray, memoryview)) else body
+    message = Message(topic, whole, found)
+    check_destination(message)
+    return message
+
+
+def check_destination(message: Message) -> None:
+    """Check the types of topic and body, and that clients may send to the topic.
+
+    Raises MessageError when they may not.
+    """
+    topic, body = message.topic, message.body
+    if not isinstance(topic, str):
+        raise MessageError(f"the topic is {topic!r}, a text expected")
+    if problem := name_problem(topic):
+        raise MessageError(problem)
+    if topic in NOT_FOR_CLIENTS:
+        raise MessageError(f"topic {topic} is used by brokers, and no client may send to it")
+    if not isinstance(body, bytes):
+        raise MessageError(
+            f"the body is of type {type(body).__name__}, bytes expected; encode a text with text.encode()"
+        )
+
+
+def check_text_property(name: object, value: object) -> None:
+    """Check that a property is a text with a text as its name. Raises MessageError when it is not."""
+    if not isinstance(name, str) or not isinstance(value, str):
+        expected = f"name and value must be texts, such as {str(value)!r}"
+        raise MessageError(f"property {name!r} is {value!r}: {expected}")
+
+
+def _check_tag(tag: object) -> None:
+    if tag is None or tag == "":
+        return
+    if not isinstance(tag, str) or not tag.strip() or tag != tag.strip() or "||" in tag or tag == "*":
+        raise MessageError(f"tag {tag!r}: one text without || and without spaces at its ends expected")
 
 
 def check_batch(messages: Sequence[Message]) -> None:

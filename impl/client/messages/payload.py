@@ -6,7 +6,12 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from mqproof.impl.client.messages.compose import check_batch, encode_batch
+from mqproof.impl.client.messages.compose import (
+    check_batch,
+    check_destination,
+    check_text_property,
+    encode_batch,
+)
 from mqproof.impl.client.messages.compression import deflated
 from mqproof.impl.client.model import MessageError
 from mqproof.impl.remoting.message import (
@@ -76,6 +81,7 @@ class PayloadBuilder:
 
     def _prepared(self, message: Message) -> tuple[Message, str]:
         """Return the message as it is sent, and its encoded properties."""
+        check_destination(message)
         if not message.body:
             raise MessageError("the body is empty")
         self._check_size("body", message.body)
@@ -83,8 +89,9 @@ class PayloadBuilder:
         if UNIQUE_KEY not in properties:
             properties[UNIQUE_KEY] = self._keys.take()
         properties.setdefault(WAIT, "true")
+        for name, value in properties.items():
+            check_text_property(name, value)
         try:
-            message.topic.encode()
             text = encode_properties(properties)
             size = len(text.encode())
         except ValueError as error:

@@ -1,6 +1,7 @@
 """Sends messages: chooses a queue, retries at other brokers, and reports the outcome precisely."""
 
 import asyncio
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -14,6 +15,7 @@ from mqproof.impl.client.model import (
     NoRouteError,
     Outcome,
     Refused,
+    SendError,
     Sent,
     Unknown,
 )
@@ -30,6 +32,10 @@ from mqproof.spec.events import Kind
 
 _UNKNOWN: Final = "unknown"
 _NOT_CONNECTED: Final = "NOT_CONNECTED"
+_ACCESS_REFUSAL: Final = re.compile(r"[\w.$]*AclException\b")
+"""The start of the remark of a refusal by access control; see docs/reference/protocol/access-control.md,
+"Permissions".
+"""
 _WRONG_BROKER: Final = (_NOT_CONNECTED, _UNKNOWN, ResponseCode.SERVICE_NOT_AVAILABLE.name)
 """Statuses of an attempt that suggest that the broker is gone, or is no longer a master."""
 
@@ -113,9 +119,29 @@ class Producer:
         send is cancelled, its outcome is unknown.
 
         Raises:
-            MessageError: the body is empty or too long, or the topic or the properties cannot be encoded.
+            MessageError: the body is empty, too long or not bytes, the topic is not allowed, or the
+                properties cannot be encoded.
         """
         (outcome,) = await self._send(self._payloads.single(message), queue, select, timeout_ms)
+        return outcome
+
+    async def send_or_raise(
+        self,
+        message: Message,
+        queue: MessageQueue | None = None,
+        *,
+        select: Selector | None = None,
+        timeout_ms: int | None = None,
+    ) -> Sent:
+        """Send one message as `send` does, and raise an error unless the broker stored it.
+
+        Raises:
+            SendError: the outcome is `Refused` or `Unknown`; the error has it.
+            MessageError: as `send`.
+        """
+        outcome = await self.send(message, queue, select=select, timeout_ms=timeout_ms)
+        if not isinstance(outcome, Sent):
+            raise SendError(outcome)
         return outcome
 
     async def send_batch(
@@ -305,6 +331,8 @@ class Producer:
             queue = replace(queue, queue_id=response.queue_id)
             return _Ended(stored, attempt, "", again, queue, response)
         name, remark = response_name(answer.code), answer.remark or ""
+        if _is_access_refusal(answer.code, remark):
+            return _Ended(ResponseCode.NO_PERMISSION.name, attempt, remark)
         if answer.code == ResponseCode.SYSTEM_ERROR:
             # Brokers also send this code when they failed halfway, so the record may be stored.
             return _Ended(_UNKNOWN, attempt, f"{name}: {remark}", may_retry=True)
@@ -336,6 +364,17 @@ class Producer:
                 born_ts=message.born_timestamp_us,
                 attrs={"broker": queue.broker_name},
             )
+
+
+def _is_access_refusal(code: int, remark: str) -> bool:
+    """Return whether the broker's access control refused the request before anything was stored.
+
+    Brokers of 4.9 use the same response code for an internal error; the remark distinguishes the two. No
+    other broker of the cluster would decide differently, so the send is not retried.
+    """
+    return code in (ResponseCode.SYSTEM_ERROR, ResponseCode.NO_PERMISSION) and bool(
+        _ACCESS_REFUSAL.match(remark)
+    )
 
 
 def _waits(message: Message) -> bool:

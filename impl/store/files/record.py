@@ -192,6 +192,26 @@ def _decode(data: bytes, position: int | None) -> StoredMessage:
     return StoredMessage(message, queue_offset, commit_offset, store_timestamp_ms, size, crc)
 
 
+def properties_of(data: bytes) -> dict[str, str]:
+    """Return the properties in a record, without a check of its other parts.
+
+    Raises:
+        RecordError: the parts do not fit into the record.
+    """
+    try:
+        _, magic, _, _, _, _, _, sys_flag = _FRONT.unpack_from(data)
+        at = _BORN_HOST_AT + (20 if sys_flag & SYS_BORN_HOST_V6 else 8) + 8
+        at += 20 if sys_flag & SYS_STORE_HOST_V6 else 8
+        _, _, body_size = _TAIL.unpack_from(data, at)
+        at += _TAIL.size + body_size
+        topic_length_bytes = 1 if magic == MAGIC_V1 else 2
+        _, at = _take(data, at + topic_length_bytes, _length(data, at, topic_length_bytes), "topic")
+        properties, _ = _take(data, at + 2, _length(data, at, 2), "properties")
+    except (struct.error, IndexError):
+        raise RecordError(f"record of {len(data)} bytes ends too early") from None
+    return decode_properties(_properties_text(properties))
+
+
 def stands_where_it_says(commit_offset: int, position: int) -> bool:
     """Return whether the record was written for the position at which it was found."""
     return commit_offset == position

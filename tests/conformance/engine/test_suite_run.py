@@ -1,25 +1,32 @@
 """A suite holds on a correct target, lists the ways it did not test, and repeats itself for a seed."""
 
+import asyncio
 import random
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from mqproof.conformance.adapters import simulated_loops
 from mqproof.conformance.adapters.impl import ImplTarget
 from mqproof.conformance.adapters.mutant_broker import MutantTarget
 from mqproof.conformance.adapters.reference import ReferenceTarget
 from mqproof.conformance.adapters.resolution import resolve
+from mqproof.conformance.adapters.template import MyBroker
+from mqproof.conformance.engine import processor_time
 from mqproof.conformance.engine.fault_kinds import KINDS, FaultKind
+from mqproof.conformance.engine.finding import SPEC_1
 from mqproof.conformance.engine.suite_results import results
 from mqproof.conformance.engine.suite_run import examine, run_suite
 from mqproof.conformance.engine.targets import TargetError
 from mqproof.conformance.mutants.flush import MUTANTS
 from mqproof.conformance.suites.flush.suite import FLUSH
-from mqproof.conformance.suites.flush.target import Capability, Outcome, Sent, Setup, Target, WireOnly
+from mqproof.conformance.suites.flush.target import Capability, Outcome, Pulled, Sent, Setup, Target, WireOnly
+from mqproof.impl.runtime.simulated_loop import SimulatedLoop
 from mqproof.reference.flush import SYNC_FLUSH
 from mqproof.report.model import Verdict, overall
 
@@ -216,3 +223,44 @@ def test_a_cluster_is_judged_over_the_wire_and_unavailable_ways_are_not_tested(
     not_tested = {i for i, verdict in verdicts.items() if verdict is Verdict.NOT_TESTED}
     assert not_tested == {"FLUSH-1", "FLUSH-2", "FLUSH-5", "FLUSH-8"}
     assert {verdicts[i] for i in verdicts.keys() - not_tested} == {Verdict.HELD}
+
+
+class _Endless(MyBroker):
+    """A broker whose third pull computes without an end."""
+
+    def open(self, setup: Setup) -> None:
+        super().open(setup)
+        self._pulls = 0
+
+    def pull(self, topic: str, queue_id: int, offset: int, max_count: int) -> Pulled:
+        self._pulls += 1
+        until = time.process_time() + 20
+        while self._pulls > 2 and time.process_time() < until:
+            pass
+        return super().pull(topic, queue_id, offset, max_count)
+
+
+def test_target_that_computes_without_an_end_violates_spec_1(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processor_time, "EXAMPLE_SECONDS_MAX", 0.5)
+    examination = examine(_Endless, 50, 0, suite=FLUSH)
+    failure = examination.failures[SPEC_1]
+    assert failure.finding.verdict is Verdict.VIOLATED
+    assert "processor time" in failure.finding.witnesses[0].text
+    assert failure.script, "the steps before the endless one are missing"
+
+
+class _Stuck(MyBroker):
+    """A broker whose pull waits for an event that cannot happen."""
+
+    def pull(self, *_: object) -> Pulled:
+        loop = SimulatedLoop()
+        never: asyncio.Future[Pulled] = loop.create_future()
+        try:
+            return simulated_loops.run(loop, never)
+        finally:
+            loop.close()
+
+
+def test_target_that_never_answers_violates_spec_1() -> None:
+    failure = examine(_Stuck, 50, 0, suite=FLUSH).failures[SPEC_1]
+    assert "cannot happen" in failure.finding.witnesses[0].text

@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from typer.testing import CliRunner
 
 from mqproof.impl.admin.cli import COMMANDS, app
 from mqproof.impl.admin.commands.groups import changes_of_attributes
+from mqproof.impl.client.blocking import BlockingClient
+from mqproof.impl.client.messages.compose import new_message
 from tests.impl.command.test_cli import MQPROOF, SERVE, run, server
 
 
@@ -142,13 +145,16 @@ def test_a_failure_is_one_line_with_its_exit_code(
 ) -> None:
     done = CliRunner().invoke(app, ["admin", *arguments], env={"NAMESRV_ADDR": "127.0.0.1:1"})
     assert (done.exit_code, done.stdout) == (code, "")
-    assert done.stderr.startswith(f"mqproof admin: {message}")
+    assert done.stderr.startswith(f"mqproof admin {arguments[0]}: {message}")
     assert done.stderr.count("\n") == 1
 
 
 def test_an_unknown_topic_gives_exit_code_1(cluster: dict[str, str]) -> None:
     done = admin("topicStatus", "-t", "unknown", name_server=cluster["namesrv"])
-    assert (done.returncode, done.stderr) == (1, "mqproof admin: the name server knows no topic unknown\n")
+    assert (done.returncode, done.stderr) == (
+        1,
+        "mqproof admin topicStatus: the name server knows no topic unknown\n",
+    )
 
 
 def test_the_cluster_is_listed_and_an_empty_list_is_not_a_success(cluster: dict[str, str]) -> None:
@@ -159,7 +165,10 @@ def test_the_cluster_is_listed_and_an_empty_list_is_not_a_success(cluster: dict[
     assert "brokerVersionDesc" in status.stdout
     with server("namesrv", "--port", "0") as (_, at):
         alone = admin("clusterList", name_server=at["namesrv"])
-    assert (alone.returncode, alone.stderr) == (1, "mqproof admin: the name server knows no broker\n")
+    assert (alone.returncode, alone.stderr) == (
+        1,
+        "mqproof admin clusterList: the name server knows no broker\n",
+    )
 
 
 def test_closing_the_output_early_is_not_an_error(cluster: dict[str, str]) -> None:
@@ -182,3 +191,27 @@ def test_both_help_options_work_and_list_every_command() -> None:
         assert [line.split()[0] for line in shown.stdout.partition("Commands:\n")[2].splitlines()] == list(
             COMMANDS
         )
+
+
+def test_the_connected_clients_are_shown(cluster: dict[str, str]) -> None:
+    received = threading.Event()
+    names = cluster["namesrv"]
+    with BlockingClient(names, instance="shown") as client:
+        client.send_or_raise(new_message("Shown", b"x"))
+        with client.consuming("shown-group", {"Shown": "*"}, lambda _: received.set()):
+            assert received.wait(60)
+            producer = admin("producerConnection", "-g", "mqproof_producer", "-t", "Shown", name_server=names)
+            consumer = admin("consumerConnection", "-g", "shown-group", name_server=names)
+            status = admin("consumerStatus", "-g", "shown-group", name_server=names)
+            missing = admin("consumerStatus", "-g", "shown-group", "-i", "nobody", name_server=names)
+    assert "@shown " in producer.stdout
+    assert ("@shown " in consumer.stdout, "%RETRY%shown-group" in consumer.stdout) == (True, True)
+    rows = [line.split()[1:4] for line in status.stdout.splitlines() if " Shown " in line]
+    assert rows == [["Shown", "broker-a", str(queue_id)] for queue_id in range(4)]
+    assert (missing.returncode, missing.stderr) == (
+        1,
+        "mqproof admin: no such member of group shown-group answers\n",
+    )
+    for command in ("producerConnection -g nobody -t Shown", "consumerConnection -g shown-group"):
+        refused = admin(*command.split(), name_server=names)
+        assert (refused.returncode, refused.stdout) == (1, "")

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from mqproof.impl.client.connection.session import Session
 from mqproof.impl.client.consuming.group_requests import GroupRequests
 from mqproof.impl.client.consuming.push_consumer import PushConsumer, PushConsumerConfig
+from mqproof.impl.client.message_selector import MessageSelector
 from mqproof.impl.client.model import Listener, MessageQueue, ReceivedMessage, RetryLater, Sent
 from mqproof.impl.remoting.message import Message
 from tests.impl.world import World
@@ -45,7 +46,7 @@ async def member(
     listener: Listener,
     config: PushConsumerConfig | None = None,
     topic: str = "T",
-    tags: str = "*",
+    tags: str | MessageSelector = "*",
 ) -> AsyncIterator[PushConsumer]:
     """Run a member with its own connection, subscribed, after it had time to find its queues."""
     async with Session([world.namesrv_address], world.runtime, f"127.0.0.1@{name}") as session:

@@ -12,7 +12,7 @@ from mqproof.impl.client.consuming.lite_pull_consumer import LitePullConfig
 from mqproof.impl.client.consuming.push_consumer import PushConsumerConfig
 from mqproof.impl.client.consuming.start_offset import ConsumeFrom
 from mqproof.impl.client.messages.compose import new_message
-from mqproof.impl.client.model import MessageError, ReceivedMessage, Sent, Unknown
+from mqproof.impl.client.model import MessageError, ReceivedMessage, Refused, Sent
 from mqproof.impl.remoting.signing import Credentials
 from tests.impl.client.test_client_page import cluster
 
@@ -96,9 +96,12 @@ def test_requests_are_signed_with_an_account(tmp_path: Path) -> None:
     rules.write_text("accounts: [{accessKey: the-client, secretKey: '87654321', defaultTopicPerm: PUB}]")
     account = Credentials("the-client", "87654321")
     with cluster(tmp_path, acl=True) as namesrv:
-        for credentials, expected in ((account, Sent), (None, Unknown)):
-            with BlockingClient(namesrv, credentials=credentials) as client:
-                assert isinstance(client.send(new_message("T", b"x")), expected)
+        with BlockingClient(namesrv, credentials=account) as client:
+            assert isinstance(client.send(new_message("T", b"x")), Sent)
+        with BlockingClient(namesrv) as client:
+            refused = client.send(new_message("T", b"x"))
+    assert isinstance(refused, Refused)
+    assert refused.remark == "AclException: the request has no access key"
 
 
 def test_errors_are_raised_by_the_call_that_caused_them(tmp_path: Path) -> None:
@@ -111,3 +114,27 @@ def test_errors_are_raised_by_the_call_that_caused_them(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="names no name server"):
         BlockingClient(";").__enter__()
     assert threading.active_count() == threads
+
+
+def test_a_listener_that_is_a_plain_function_runs_as_often_at_once_as_the_configuration_says(
+    tmp_path: Path,
+) -> None:
+    running, most, lock, enough = 0, 0, threading.Lock(), threading.Event()
+
+    def listener(messages: Sequence[ReceivedMessage]) -> None:  # a Listener's signature
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+            if most == 40:
+                enough.set()
+        enough.wait(30)
+        with lock:
+            running -= 1
+
+    with cluster(tmp_path / "store") as namesrv, BlockingClient(namesrv) as client:
+        for number in range(60):
+            client.send_or_raise(new_message("T", b"%d" % number))
+        with client.consuming("G", {"T": "*"}, listener, PushConsumerConfig(concurrency=40)):
+            assert enough.wait(30)
+    assert most == 40

@@ -36,7 +36,11 @@ def cluster(directory: Path, *, acl: bool = False, tls: str | None = None) -> It
     async def start() -> tuple[str, Broker]:
         address = await namesrv.start()
         config = BrokerConfig(
-            store_directory=str(directory), port=0, name_servers=(address,), acl_enabled=acl
+            store_directory=str(directory),
+            port=0,
+            name_servers=(address,),
+            acl_enabled=acl,
+            property_filter=True,
         )
         broker = Broker(config, runtime)
         await broker.start()
@@ -76,17 +80,30 @@ def test_the_certificate_of_the_page_works_for_testing_tls(
             assert isinstance(plain.send(new_message("T", b"x")), Refused)
 
 
-def test_the_examples_of_the_page_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_examples_of_the_page_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     examples = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(examples) == 7
+    assert len(examples) == 15
     printed = []
     with cluster(tmp_path / "store") as namesrv:
         names = {"NAMESRV": namesrv, "SECONDS": 1, "__name__": "page"}
         for example in examples:
             exec(compile(example, str(PAGE), "exec"), names)
             printed.append(capsys.readouterr().out)
-    send, many, ways, push, orderly, poll, blocking = printed
+    send, raising, many, ways, push, orderly, filtered, poll, iterated, acknowledged, *others, blocking = (
+        printed
+    )
     assert "stored at offset 0" in send
+    copies, newest, settings, hooks = others
+    assert sum(int(line.split()[0]) for line in copies.splitlines()) >= 100
+    assert newest == ""
+    assert settings.endswith("@billing\n")
+    assert re.search(r"^SEND_MESSAGE_V2 127\.0\.0\.1:\d+ SUCCESS \d\.\d s$", hooks, re.MULTILINE)
+    assert raising.startswith("stored at offset ")
+    assert iterated.startswith("b'")
+    assert acknowledged.startswith("b'")
     assert many == "100 stored\n"
     assert ways.count("'") == 4
     assert push.startswith("Orders drink one coffee ")
@@ -94,6 +111,7 @@ def test_the_examples_of_the_page_run(tmp_path: Path, capsys: pytest.CaptureFixt
         line.split()[2] for line in orderly.splitlines() if line.split()[2] in ("ordered", "paid", "shipped")
     ]
     assert in_order == ["ordered", "paid", "shipped"]
+    assert [line.split()[2:4] for line in filtered.splitlines()] == [["a", "cake"]]
     assert sum(int(line.split()[0]) for line in poll.splitlines()) >= 107
     assert "from a thread" not in blocking
     assert blocking.count("SEND_OK") == 2

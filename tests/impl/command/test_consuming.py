@@ -7,6 +7,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
+from mqproof.impl.client.message_selector import MessageSelector
 from mqproof.impl.client.model import MessageQueue
 from mqproof.impl.command import consuming
 from mqproof.impl.command.consuming import Begin, ConsumeJob
@@ -27,7 +28,7 @@ def consume_job(world: World, shown: list[str]) -> ConsumeJob:
         begin_ms=0,
         follow=False,
         idle_ms_max=None,
-        tags="*",
+        tags=MessageSelector("*"),
         as_json=False,
         show=shown.append,
     )

@@ -6,10 +6,12 @@ import time
 
 import pytest
 
+from mqproof.impl.runtime import simulated_loop
 from mqproof.impl.runtime.clock import SystemClock, now_ms
 from mqproof.impl.runtime.runtime import SlowCalls, in_thread, inline
 from mqproof.impl.runtime.simulated_loop import (
     EPOCH_US,
+    LivelockError,
     ManualClock,
     SimulatedClock,
     SimulatedLoop,
@@ -155,3 +157,25 @@ def test_waiting_for_a_process_that_is_paused_for_ever_is_an_error() -> None:
 
     with pytest.raises(StuckError):
         run_simulated(main(), loop)
+
+
+def test_callbacks_that_cause_each_other_without_end_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simulated_loop, "TURNS_MAX", 1000)
+
+    async def spin() -> None:
+        while True:
+            await asyncio.sleep(0)
+
+    with pytest.raises(LivelockError, match="1,000 callbacks"):
+        run_simulated(asyncio.wait_for(spin(), 1))
+
+
+def test_callbacks_at_many_times_are_no_livelock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simulated_loop, "TURNS_MAX", 10)
+
+    async def often() -> int:
+        for _ in range(100):
+            await asyncio.sleep(0.001)
+        return 1
+
+    assert run_simulated(often()) == 1

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mqproof.impl.broker.state.topics import DEFAULT_TOPIC, TopicTable, built_in, name_problem
+from mqproof.impl.broker.state.topics import DEFAULT_TOPIC, TopicTable, built_in
 from mqproof.impl.remoting.bodies import PERM_READ_WRITE
 from mqproof.impl.runtime.network import SimulatedNetwork
 from mqproof.impl.runtime.runtime import Runtime, simulated
@@ -95,13 +95,3 @@ def test_a_file_that_is_not_a_topic_table_is_refused_by_name() -> None:
             loaded(loop, disk)
 
     run_simulated(main(), loop)
-
-
-@pytest.mark.parametrize("name", ["", "a b", "a@b", "ä", "x" * 128, "a\n", "../x"])
-def test_invalid_topic_names_are_refused(name: str) -> None:
-    assert name_problem(name)
-
-
-@pytest.mark.parametrize("name", ["a", "%RETRY%G", "A-b_c|1", "x" * 127])
-def test_valid_topic_names_are_accepted(name: str) -> None:
-    assert name_problem(name) is None

@@ -155,3 +155,18 @@ def test_a_request_without_any_name_server_fails_and_names_the_address_server() 
             await site.asked(choice)
 
     play(scenario)
+
+
+def test_a_wrong_name_server_is_a_warning_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(site: Site) -> None:
+        wrong = Address("127.0.0.1", 1)
+        choice = choice_of(site, wrong)
+        for pause_s in (1, 60, 0):
+            with pytest.raises(ConnectError):
+                await site.asked(choice)
+            await asyncio.sleep(pause_s)
+
+    play(scenario)
+    warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert len(warnings) == 2
+    assert warnings[0].startswith("no name server responds (127.0.0.1:1): ")

@@ -12,6 +12,7 @@ from mqproof.impl.client.consuming.consume_rates import ConsumeRates
 from mqproof.impl.client.consuming.group_requests import GroupRequests
 from mqproof.impl.client.consuming.offset_store import Offsets
 from mqproof.impl.client.consuming.process_queue import ProcessQueue
+from mqproof.impl.client.message_selector import MessageSelector
 from mqproof.impl.client.model import ClientError, MessageQueue, PullResult, ReceivedMessage, RefusalError
 from mqproof.impl.remoting.codes import ResponseCode
 from mqproof.impl.remoting.message import Message, StoredMessage
@@ -39,7 +40,13 @@ class ScriptedCalls(GroupRequests):
         self.asked: list[tuple[int, float]] = []
 
     async def pull(
-        self, queue: MessageQueue, offset: int, *, max_count: int = 32, tags: str = "*", hold_ms: int = 0
+        self,
+        queue: MessageQueue,
+        offset: int,
+        *,
+        max_count: int = 32,
+        tags: str | MessageSelector = "*",
+        hold_ms: int = 0,
     ) -> PullResult:
         self.asked.append((offset, round(asyncio.get_running_loop().time(), 3)))
         if not self.answers:

@@ -1,13 +1,16 @@
 """Tests polling: the result of a poll, consumed offsets, seeking, and dividing queues among the group."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 
 import pytest
 
 from mqproof.impl.client.connection.session import Session
 from mqproof.impl.client.consuming.lite_pull_consumer import LitePullConfig, LitePullConsumer
-from mqproof.impl.client.model import ClientError, MessageQueue
+from mqproof.impl.client.consuming.start_offset import ConsumeFrom
+from mqproof.impl.client.model import ClientError, MessageQueue, ReceivedMessage
 from mqproof.impl.remoting.message import Message
 from mqproof.spec.events import Kind
 from tests.impl.client.members import GROUP, committed, make_topic, numbers, send
@@ -258,3 +261,104 @@ def test_offsets_are_found_by_time_and_deliveries_are_logged() -> None:
         return offset, [e.queue_offset for e in world.events if e.node == "lite" and e.kind is Kind.DELIVER]
 
     assert play(scenario) == (1, [0, 1])
+
+
+def test_a_consumer_that_is_not_started_or_has_nothing_to_poll_says_so() -> None:
+    async def scenario(world: World) -> None:
+        consumer = LitePullConsumer(world.session, "LG")
+        for use in (consumer.poll, consumer.stop, lambda: consumer.subscribe("T")):
+            with pytest.raises(ClientError, match="lite pull consumer of group LG is not started"):
+                await use()
+        with pytest.raises(TypeError, match="timestamp_ms is 'yesterday', milliseconds since 1970"):
+            await consumer.offset_for_time(MessageQueue("T", "b", 0), "yesterday")  # type: ignore[arg-type]  # what is tested
+        async with consumer:
+            with pytest.raises(ClientError, match="neither a subscription nor assigned queues"):
+                await consumer.poll()
+            await consumer.subscribe("T")
+            with pytest.raises(ClientError, match="either subscribe or assign"):
+                await consumer.assign([])
+
+    play(scenario)
+
+
+# Iteration.
+
+
+def test_an_iteration_acknowledges_a_message_when_the_next_one_is_requested() -> None:
+    async def scenario(world: World) -> tuple[list[bytes], int, list[bytes], int]:
+        await make_topic(world)
+        first: list[bytes] = []
+        again: list[bytes] = []
+        with contextlib.suppress(RuntimeError):
+            async with lite(world, "c1") as consumer:
+                await send(world, numbers(0, 4))
+                async for message in consumer:
+                    first.append(message.body)
+                    if len(first) == 3:
+                        raise RuntimeError("the application failed")
+        stored = sum(offset or 0 for offset in (await committed(world)).values())
+        async with lite(world, "c2") as consumer:
+            async for message in consumer:
+                again.append(message.body)
+                if len(again) == 2:
+                    break
+        return first, stored, again, sum(offset or 0 for offset in (await committed(world)).values())
+
+    first, stored, again, at_end = play(scenario)
+    assert (len(first), stored, at_end) == (3, 2, 4)
+    assert sorted([*first[:2], *again]) == numbers(0, 4)
+
+
+def test_messages_that_are_acknowledged_one_by_one_move_the_offset_to_the_first_one_that_is_not() -> None:
+    async def scenario(world: World) -> tuple[list[bool], list[int | None], int]:
+        await make_topic(world)
+        queue = MessageQueue("T", "broker-a", 0)
+        offsets = []
+        async with lite(world, "c1") as consumer:
+            for body in numbers(0, 4):
+                await world.producer.send(Message("T", body), queue)
+            found = []
+            async for message in consumer.unacknowledged():
+                found.append(message)
+                if len(found) == 4:
+                    break
+            done = []
+            for place in (1, 0, 0, 3):
+                done.append(await consumer.acknowledge(found[place]))
+                await consumer.commit()
+                offsets.append(await consumer.committed(queue))
+        return done, offsets, len({message.body for message in found})
+
+    done, offsets, different = play(scenario)
+    assert done == [True, True, False, True]
+    assert offsets == [0, 2, 2, 2]
+    assert different == 4
+
+
+def test_an_iteration_ends_when_the_consumer_stops() -> None:
+    async def scenario(world: World) -> float:
+        await make_topic(world)
+        async with lite(world, "c1") as consumer:
+            iterating = asyncio.create_task(all_of(aiter(consumer)))
+            acknowledging = asyncio.create_task(all_of(consumer.unacknowledged()))
+            await asyncio.sleep(1)
+        began_s = asyncio.get_running_loop().time()
+        assert [await iterating, await acknowledging] == [[], []]
+        return asyncio.get_running_loop().time() - began_s
+
+    assert play(scenario) < 1
+
+
+@asynccontextmanager
+async def lite(world: World, name: str) -> AsyncIterator[LitePullConsumer]:
+    """Run a consumer with its own connection, subscribed to topic T."""
+    async with (
+        Session([world.namesrv_address], world.runtime, f"127.0.0.1@{name}") as session,
+        LitePullConsumer(session, GROUP, LitePullConfig(consume_from=ConsumeFrom.FIRST_OFFSET)) as consumer,
+    ):
+        await consumer.subscribe("T")
+        yield consumer
+
+
+async def all_of(messages: AsyncIterator[ReceivedMessage]) -> list[ReceivedMessage]:
+    return [message async for message in messages]

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -16,9 +16,19 @@ from mqproof.impl.client.connection.session import Session
 from mqproof.impl.client.consuming.allocation import averagely
 from mqproof.impl.client.consuming.assigned_queues import PullLimits
 from mqproof.impl.client.consuming.group_requests import GroupRequests
+from mqproof.impl.client.consuming.lite_pull_consumer import LitePullConsumer
+from mqproof.impl.client.consuming.pull_consumer import PullConsumer
 from mqproof.impl.client.consuming.push_consumer import MessageModel, PushConsumer, PushConsumerConfig
 from mqproof.impl.client.consuming.start_offset import ConsumeFrom
-from mqproof.impl.client.model import MessageQueue, ReceivedMessage, RetryLater, Sent
+from mqproof.impl.client.message_selector import MessageSelector
+from mqproof.impl.client.model import (
+    ClientError,
+    MessageQueue,
+    ReceivedMessage,
+    RefusalError,
+    RetryLater,
+    Sent,
+)
 from mqproof.impl.remoting import bodies, java_json
 from mqproof.impl.remoting.bodies import ConsumedDirectly, RunningInfo
 from mqproof.impl.remoting.channel import Reply
@@ -91,9 +101,10 @@ def test_a_topic_that_is_created_later_is_found() -> None:
     async def scenario(world: World) -> list[bytes]:
         ear = Ear()
         async with member(world, "c1", ear):
+            await asyncio.sleep(60)
             await send(world, [b"x"])
-            await asyncio.sleep(21)
-        return ear.bodies()
+            await asyncio.sleep(4.5)
+            return ear.bodies()
 
     assert play(scenario) == [b"x"]
 
@@ -895,3 +906,254 @@ def test_a_message_consumed_on_request_has_no_other_effect() -> None:
     assert (fine.consume_result, fine.order, fine.remark) == ("CR_SUCCESS", False, None)
     assert later.consume_result == "CR_LATER"
     assert (broken.consume_result, broken.remark) == ("CR_THROW_EXCEPTION", "ValueError: no such order")
+
+
+# Errors of the caller.
+
+
+def test_a_second_consumer_of_the_group_on_one_session_is_refused() -> None:
+    async def scenario(world: World) -> tuple[list[bytes], str]:
+        await make_topic(world)
+        ear = Ear()
+        async with Session([world.namesrv_address], world.runtime) as session:
+            async with PushConsumer(session, GROUP, ear) as first:
+                await first.subscribe("T")
+                second: PushConsumer | LitePullConsumer
+                for second in (PushConsumer(session, GROUP, ear), LitePullConsumer(session, GROUP)):
+                    with pytest.raises(ClientError, match="already has a consumer with client id") as refusal:
+                        await second.start()
+                await asyncio.sleep(2)
+                await send(world, numbers(0, 8))
+                await asyncio.sleep(2)
+            async with PushConsumer(session, GROUP, ear):
+                pass  # the group is free again
+        return ear.bodies(), str(refusal.value)
+
+    bodies, text = play(scenario)
+    assert sorted(bodies) == numbers(0, 8)
+    assert f"group {GROUP}" in text
+
+
+def test_a_pull_consumer_of_the_same_group_and_session_does_not_change_the_subscription() -> None:
+    async def scenario(world: World) -> list[str]:
+        await make_topic(world)
+        ear = Ear()
+        session = Session([world.namesrv_address], world.runtime)
+        async with session, PushConsumer(session, GROUP, ear) as consumer:
+            await consumer.subscribe("T")
+            await asyncio.sleep(2)
+            PullConsumer(session, GROUP)
+            await session.heartbeat()
+            assert world.broker is not None
+            assert world.broker.services is not None
+            group = world.broker.services.clients.consumer_group(GROUP)
+            assert group is not None
+            return sorted(group.subscriptions)
+
+    assert play(scenario) == [f"%RETRY%{GROUP}", "T"]
+
+
+def test_a_consumer_cannot_be_created_with_values_that_it_could_not_use() -> None:
+    async def scenario(world: World) -> None:
+        def create(listener: object, **settings: object) -> None:
+            PushConsumer(world.session, GROUP, listener, PushConsumerConfig(**settings))  # type: ignore[arg-type]  # what is tested
+
+        with pytest.raises(TypeError, match="listener is None, a function expected"):
+            create(None)
+        with pytest.raises(TypeError, match="consume_from_ms is '2026-01-01', milliseconds since 1970"):
+            create(Ear(), consume_from_ms="2026-01-01")
+        with pytest.raises(ValueError, match="concurrency is 0, at least 1 expected"):
+            create(Ear(), concurrency=0)
+        consumer = PushConsumer(world.session, GROUP, Ear())
+        with pytest.raises(ClientError, match=f"push consumer of group {GROUP} is not started"):
+            await consumer.stop()
+
+    play(scenario)
+
+
+def test_a_consumer_that_brokers_refuse_says_so_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario(world: World) -> None:
+        await make_topic(world)
+        async with member(world, "c1", Ear()) as consumer:
+            queues = {queue for queue in consumer.owned() if queue.topic == "T"}
+            assert len(queues) == 4
+            await asyncio.sleep(45)
+
+    refuse(monkeypatch, RequestCode.PULL_MESSAGE, ResponseCode.NO_PERMISSION)
+    play(scenario)
+    warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert len([text for text in warnings if "T@broker-a:0: NO_PERMISSION: injected" in text]) == 1
+
+    async def refused(world: World) -> None:
+        await make_topic(world)
+        async with member(world, "c1", Ear()):
+            await asyncio.sleep(45)
+
+    caplog.clear()
+    refuse(monkeypatch, RequestCode.HEART_BEAT, ResponseCode.NO_PERMISSION)
+    play(refused)
+    refusals = [text for text in caplog.messages if "refuses the heartbeats: NO_PERMISSION: injected" in text]
+    assert len(refusals) == 1
+
+
+# SQL92.
+
+
+def test_a_consumer_receives_what_its_expression_selects() -> None:
+    async def scenario(world: World) -> list[bytes]:
+        await make_topic(world)
+        ear = Ear()
+        async with member(world, "c1", ear, tags=MessageSelector.sql("price BETWEEN 5 AND 9")):
+            for price in range(12):
+                await world.producer.send(Message("T", b"%d" % price, {"price": str(price)}))
+            await asyncio.sleep(3)
+        return ear.bodies()
+
+    found = play(scenario, config=replace(FIXED_PORT, property_filter=True))
+    assert sorted(found) == [b"5", b"6", b"7", b"8", b"9"]
+
+
+def test_an_expression_that_the_broker_refuses_is_an_error_of_subscribe_and_of_start() -> None:
+    async def scenario(world: World) -> None:
+        await make_topic(world)
+        wanted = MessageSelector.sql("price > 5")
+        async with member(world, "c1", Ear()) as consumer:
+            with pytest.raises(RefusalError, match="its enablePropertyFilter is false"):
+                await consumer.subscribe("T", wanted)
+            await send(world, numbers(0, 4))
+            await asyncio.sleep(2)
+        late = PushConsumer(world.session, "H", Ear())
+        await late.subscribe("T", wanted)
+        with pytest.raises(RefusalError, match="its enablePropertyFilter is false"):
+            await late.start()
+        with pytest.raises(ValueError, match="use MessageSelector"):
+            await late.subscribe("T", "price > 5")
+
+    play(scenario)
+
+
+# Control while it runs.
+
+
+def test_a_suspended_consumer_keeps_its_queues_and_receives_later_messages_after_resume() -> None:
+    async def scenario(world: World) -> tuple[list[bytes], list[MessageQueue], list[bytes]]:
+        await make_topic(world)
+        ear = Ear()
+        config = PushConsumerConfig(limits=PullLimits(hold_ms=500))
+        async with member(world, "c1", ear, config) as consumer:
+            await send(world, numbers(0, 4))
+            await asyncio.sleep(1)
+            consumer.suspend()
+            await asyncio.sleep(1)  # the pulls in progress end
+            await send(world, numbers(4, 8))
+            await asyncio.sleep(30)
+            suspended, queues = ear.bodies(), consumer.queues()
+            consumer.resume()
+            await asyncio.sleep(2)
+            return suspended, queues, ear.bodies()
+
+    suspended, queues, resumed = play(scenario)
+    assert sorted(suspended) == numbers(0, 4)
+    assert queues == [MessageQueue("T", "broker-a", queue_id) for queue_id in range(4)]
+    assert sorted(resumed) == numbers(0, 8)
+
+
+def test_the_queue_listener_learns_the_queues_that_the_member_reads() -> None:
+    async def scenario(world: World) -> list[tuple[str, int]]:
+        await make_topic(world)
+        seen: list[tuple[str, int]] = []
+
+        def changed(topic: str, queues: Sequence[MessageQueue]) -> None:
+            seen.append((topic, len(queues)))
+            raise RuntimeError("injected")
+
+        config = PushConsumerConfig(queue_listener=changed)
+        async with member(world, "c1", Ear(), config):
+            async with member(world, "c2", Ear()):
+                await asyncio.sleep(3)
+            await asyncio.sleep(3)
+        return seen
+
+    assert play(scenario) == [("T", 4), ("T", 2), ("T", 4)]
+
+
+@pytest.mark.parametrize("orderly", [False, True])
+def test_the_concurrency_can_change_while_the_consumer_runs(orderly: bool) -> None:
+    async def scenario(world: World) -> list[int]:
+        await make_topic(world)
+        ear = Ear()
+        ear.takes_s = 1.0
+        most = []
+        config = PushConsumerConfig(concurrency=2, orderly=orderly)
+        async with member(world, "c1", ear, config) as consumer:
+            for concurrency in (2, 4, 1):
+                await consumer.set_concurrency(concurrency)
+                await asyncio.sleep(3)
+                ear.busy_most = 0
+                await send(world, numbers(0, 8))
+                await asyncio.sleep(12)
+                most.append(ear.busy_most)
+            assert consumer.running_info().properties["PROP_THREADPOOL_CORE_SIZE"] == "1"
+            with pytest.raises(ValueError, match="concurrency is 0"):
+                await consumer.set_concurrency(0)
+        assert len(ear.heard) == 24
+        return most
+
+    assert play(scenario) == [2, 4, 1]
+
+
+def test_a_message_has_the_offsets_of_its_queue_so_that_a_backlog_can_be_skipped() -> None:
+    async def scenario(world: World) -> list[bytes]:
+        queue = MessageQueue("T", "broker-a", 0)
+        for body in numbers(0, 10):
+            await world.producer.send(Message("T", body), queue)
+        consumed = []
+
+        async def listener(messages: Sequence[ReceivedMessage]) -> None:
+            for message in messages:
+                assert message.min_offset == 0
+                if message.max_offset - message.queue_offset <= 3:
+                    consumed.append(message.body)
+
+        async with member(world, "c1", listener):
+            await asyncio.sleep(1)
+        return consumed
+
+    assert sorted(play(scenario)) == numbers(7, 10)
+
+
+class MemoryOffsets:
+    """An application's own offset store."""
+
+    def __init__(self) -> None:
+        self.table: dict[MessageQueue, int] = {}
+
+    async def load(self, queue: MessageQueue) -> int | None:
+        return self.table.get(queue)
+
+    async def save(self, offsets: Mapping[MessageQueue, int], *, reset: bool = False) -> None:  # noqa: ARG002  # an OffsetStore's signature
+        self.table.update(offsets)
+
+    async def release(self, queue: MessageQueue, offset: int) -> None:
+        self.table[queue] = offset
+
+
+def test_the_offsets_are_in_the_store_of_the_application() -> None:
+    async def scenario(world: World) -> tuple[list[bytes], dict[int, int | None], dict[str, int]]:
+        await make_topic(world)
+        store = MemoryOffsets()
+        ear = Ear()
+        config = PushConsumerConfig(offset_store=store)
+        for start in (0, 8):
+            async with member(world, f"c{start}", ear, config):
+                await send(world, numbers(start, start + 8))
+                await asyncio.sleep(2)
+        topic_offsets = {str(queue): offset for queue, offset in store.table.items() if queue.topic == "T"}
+        return ear.bodies(), await committed(world), topic_offsets
+
+    bodies, at_broker, stored = play(scenario)
+    assert sorted(bodies) == sorted(numbers(0, 16))
+    assert set(at_broker.values()) == {0}  # what a broker says of a queue without a committed offset
+    assert stored == {f"T@broker-a:{queue_id}": 4 for queue_id in range(4)}

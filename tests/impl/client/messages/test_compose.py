@@ -1,5 +1,8 @@
 """Tests what applications send: properties by name, and batches byte by byte."""
 
+import re
+from typing import Any
+
 import pytest
 
 from mqproof.impl.client.messages.compose import check_batch, encode_batch, new_message
@@ -31,6 +34,41 @@ def test_reserved_and_invalid_properties_are_refused(
 ) -> None:
     with pytest.raises(MessageError, match=reason):
         new_message("T", b"x", keys=keys, properties=properties)
+
+
+def test_one_key_may_be_given_as_a_text() -> None:
+    assert new_message("T", b"x", keys="order-7").properties == {"KEYS": "order-7"}
+
+
+def test_the_body_may_be_any_kind_of_bytes() -> None:
+    assert new_message("T", bytearray(b"x")).body == b"x"
+    assert new_message("T", memoryview(b"x")).body == b"x"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ({"body": "text"}, "the body is of type str, bytes expected; encode a text"),
+        ({"body": None}, "the body is of type NoneType"),
+        ({"topic": "two words"}, "'two words' has a character other"),
+        ({"topic": ""}, "the topic is empty"),
+        ({"topic": "x" * 128}, "at most 127"),
+        ({"topic": None}, "the topic is None, a text expected"),
+        ({"topic": "SCHEDULE_TOPIC_XXXX"}, "no client may send to it"),
+        ({"properties": {"a": 10}}, "property 'a' is 10: name and value must be texts, such as '10'"),
+        ({"properties": {7: "a"}}, "property 7 is 'a'"),
+        ({"keys": [7]}, "key 7: some text"),
+        ({"keys": "two words"}, "without spaces expected"),
+        ({"tag": 7}, "tag 7: one text"),
+        ({"tag": "a || b"}, "without ||"),
+        ({"tag": " a"}, "without spaces at its ends"),
+        ({"delay_level": "3"}, "delay_level is '3'"),
+        ({"delay_level": -1}, "delay_level is -1"),
+    ],
+)
+def test_values_of_a_wrong_type_or_form_are_refused(arguments: dict[str, Any], reason: str) -> None:
+    with pytest.raises(MessageError, match=re.escape(reason)):
+        new_message(**{"topic": "T", "body": b"x", **arguments})
 
 
 def test_a_batch_is_the_concatenation_of_its_messages() -> None:

@@ -16,6 +16,7 @@ from mqproof.impl.client.model import (
     NoRouteError,
     Outcome,
     Refused,
+    SendError,
     Sent,
     Unknown,
 )
@@ -59,6 +60,7 @@ class Script:
         self.routes_asked: list[str] = []
         self.unknown: set[str] = set()
         """Topics of which the name server has no route."""
+        self.remark = "scripted"
         self.delay_s = 0.0
         self.servers: list[RemotingServer] = []
         self.addresses: dict[str, Address] = {}
@@ -112,7 +114,7 @@ class Script:
                 self.network.cut(self.addresses[name])
                 return None
             response = headers.write(SendResponse("id1,id2", 0, 7))
-            return None if todo is None else request.answer(todo, response, remark="scripted")
+            return None if todo is None else request.answer(todo, response, remark=self.remark)
 
         return answer
 
@@ -131,6 +133,21 @@ def send(
             return outcome, script.attempts, reported
 
     return run_simulated(main(), loop)
+
+
+@pytest.mark.parametrize("code", [ResponseCode.SYSTEM_ERROR, ResponseCode.NO_PERMISSION])
+def test_a_refusal_by_access_control_is_final_and_has_the_reason_of_the_broker(code: ResponseCode) -> None:
+    loop = SimulatedLoop()
+
+    async def main() -> tuple[Outcome, list[str]]:
+        async with Script(loop, [code]) as script:
+            script.remark = "org.apache.rocketmq.acl.common.AclException: no permission for topic T"
+            return await Producer(script.session).send(MESSAGE), script.attempts
+
+    outcome, attempts = run_simulated(main(), loop)
+    assert isinstance(outcome, Refused)
+    assert (outcome.status, outcome.attempts, len(attempts)) == ("NO_PERMISSION", 1, 1)
+    assert "no permission for topic T" in outcome.remark
 
 
 def test_a_stored_message_is_reported_with_its_status() -> None:
@@ -529,7 +546,10 @@ def test_a_send_to_a_given_queue_has_one_attempt() -> None:
         (Message("T", b"x", {"a": "\x01"}), "0x01"),
         (Message("T", b"x", {"a": "v" * 32_760}), "at most 32767"),
         (Message("T", b"x", {"a": "\ud800"}), "surrogates not allowed"),
-        (Message("\ud800", b"x"), "surrogates not allowed"),
+        (Message("\ud800", b"x"), "character other than"),
+        (Message("T", "x"), "type str, bytes expected"),  # type: ignore[arg-type]  # what is tested
+        (Message("T", b"x", {"a": 7}), "must be texts"),  # type: ignore[dict-item]
+        (Message("SELF_TEST_TOPIC", b"x"), "no client may send"),
     ],
 )
 def test_a_message_that_cannot_be_sent_is_an_error_of_the_caller(message: Message, reason: str) -> None:
@@ -634,3 +654,30 @@ def test_a_broker_that_is_disconnected_meanwhile_loses_no_acknowledged_send() ->
                 assert stored[outcome.message_id] == 0
 
     play(scenario)
+
+
+def test_send_or_raise_returns_only_what_is_stored() -> None:
+    async def scenario(script: Script) -> None:
+        producer = Producer(script.session)
+        assert (await producer.send_or_raise(MESSAGE)).status == "SEND_OK"
+        with pytest.raises(SendError, match="is not stored: MESSAGE_ILLEGAL: scripted") as refused:
+            await producer.send_or_raise(MESSAGE)
+        assert isinstance(refused.value.outcome, Refused)
+        with pytest.raises(SendError, match="may be stored") as unknown:
+            await producer.send_or_raise(MESSAGE, MessageQueue("T", "a", 0), timeout_ms=100)
+        assert isinstance(unknown.value.outcome, Unknown)
+
+    loop = SimulatedLoop()
+
+    async def main() -> None:
+        async with Script(loop, [0, 13, None]) as script:
+            await scenario(script)
+
+    run_simulated(main(), loop)
+
+
+@pytest.mark.parametrize("answers", [(0,), (13,), (None, None, None)])
+def test_an_outcome_has_no_truth_value(answers: tuple[int | None, ...]) -> None:
+    outcome, _, _ = send(*answers)
+    with pytest.raises(TypeError, match="has no truth value: test isinstance"):
+        bool(outcome)

@@ -215,3 +215,13 @@ def test_a_received_record_with_a_negative_position_is_refused() -> None:
     negative = VECTOR[:28] + b"\xff" * 8 + VECTOR[36:]
     with pytest.raises(RecordError, match="commit offset -1: 0 or more expected"):
         record.decode(negative)
+
+
+@pytest.mark.parametrize("topic", ["T", "t" * 200])
+def test_the_properties_of_a_record_are_read_without_its_other_parts(topic: str) -> None:
+    message = Message(topic, b"body", {"a": "1", "b": "two"}, born_host=("::1", 1))
+    data = bytes(record.encode(message))
+    assert record.properties_of(data) == {"a": "1", "b": "two"}
+    for size in (0, 20, len(data) - 3):
+        with pytest.raises(record.RecordError):
+            record.properties_of(data[:size])

@@ -1,0 +1,44 @@
+"""Code without an end is interrupted by its processor time, also inside an event loop."""
+
+import asyncio
+import time
+
+import pytest
+
+from mqproof.conformance.engine.processor_time import bounded
+from mqproof.conformance.engine.targets import EndlessError
+
+
+def _spin() -> None:
+    until = time.process_time() + 20
+    while time.process_time() < until:
+        pass
+
+
+def test_code_without_an_end_is_ended() -> None:
+    began = time.process_time()
+    with pytest.raises(EndlessError, match="used up its processor time"), bounded(0.1):
+        _spin()
+    assert time.process_time() - began < 10
+
+
+def test_callback_of_an_event_loop_is_ended() -> None:
+    async def main() -> None:
+        asyncio.get_running_loop().call_soon(_spin)
+        await asyncio.sleep(60)
+
+    with pytest.raises(EndlessError), bounded(0.1):
+        asyncio.run(main())
+
+
+def test_waiting_costs_no_processor_time() -> None:
+    with bounded(0.1):
+        time.sleep(0.3)
+
+
+def test_bound_ends_with_its_block() -> None:
+    with bounded(0.1):
+        pass
+    until = time.process_time() + 0.3
+    while time.process_time() < until:
+        pass

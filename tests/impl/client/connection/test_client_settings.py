@@ -1,0 +1,61 @@
+"""Tests the settings of a client: from a file, the environment and code, in their order."""
+
+from pathlib import Path
+
+import pytest
+
+from mqproof.impl.client.connection.client_settings import ClientSettings
+from mqproof.impl.client.connection.connect import connect
+from mqproof.impl.runtime.properties import ConfigError
+
+FILE = """
+namesrvAddr=10.0.0.1:9876;10.0.0.2:9876
+instanceName=billing
+unitName=eu
+accessKey=access-key
+secretKey=secret-key
+"""
+
+
+def test_a_file_names_the_servers_the_instance_and_the_account(tmp_path: Path) -> None:
+    path = tmp_path / "client.properties"
+    path.write_text(FILE)
+    settings = ClientSettings.from_file(path)
+    session = connect(settings=settings)
+    assert sorted(map(str, session.name_servers.addresses)) == ["10.0.0.1:9876", "10.0.0.2:9876"]
+    assert session.client_id.endswith("@billing@eu")
+    assert session.remoting.credentials is not None
+    assert session.remoting.credentials.access_key == "access-key"
+    assert "secret" not in repr(settings)
+    other = connect("10.0.0.9:9876", settings=settings, instance="mine")
+    assert list(map(str, other.name_servers.addresses)) == ["10.0.0.9:9876"]
+    assert other.client_id.endswith("@mine@eu")
+
+
+def test_the_environment_counts_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NAMESRV_ADDR", "10.0.0.3:9876")
+    assert list(map(str, connect().name_servers.addresses)) == ["10.0.0.3:9876"]
+    settings = ClientSettings(name_servers="10.0.0.4:9876")
+    assert list(map(str, connect(settings=settings).name_servers.addresses)) == ["10.0.0.4:9876"]
+    monkeypatch.delenv("NAMESRV_ADDR")
+    with pytest.raises(ValueError, match="no name server: pass HOST:PORT, or set NAMESRV_ADDR"):
+        connect()
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("nameserver=x", "client.properties:1: nameserver is not known, one of namesrvAddr"),
+        ("no setting", "client.properties"),
+    ],
+)
+def test_a_file_with_an_unknown_key_is_refused(tmp_path: Path, text: str, problem: str) -> None:
+    path = tmp_path / "client.properties"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=problem):
+        ClientSettings.from_file(path)
+
+
+def test_a_part_of_an_account_is_refused() -> None:
+    with pytest.raises(ConfigError, match="accessKey and secretKey are needed together"):
+        connect("10.0.0.1:9876", settings=ClientSettings(access_key="access-key"))

@@ -1,0 +1,31 @@
+"""Tests that a wrong value is refused with its name."""
+
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+
+from mqproof.impl.client.arguments import require_function, require_time_ms, require_whole
+
+
+def test_right_values_are_accepted() -> None:
+    require_function("f", print)
+    require_whole("n", 1, 1)
+    require_time_ms("t", 0)
+
+
+@pytest.mark.parametrize(
+    ("check", "kind", "text"),
+    [
+        (partial(require_function, "listener", None), TypeError, "listener is None, a function expected"),
+        (partial(require_whole, "n", "3"), TypeError, "n is '3', a whole number expected"),
+        (partial(require_whole, "n", True), TypeError, "n is True, a whole number expected"),
+        (partial(require_whole, "n", 0, 1), ValueError, "n is 0, at least 1 expected"),
+        (partial(require_time_ms, "t", "2026-01-01"), TypeError, "t is '2026-01-01', milliseconds since"),
+        (partial(require_time_ms, "t", 1.5), TypeError, "t is 1.5, milliseconds since"),
+        (partial(require_time_ms, "t", -1), ValueError, "t is -1, milliseconds since"),
+    ],
+)
+def test_a_wrong_value_is_refused(check: Callable[[], None], kind: type[Exception], text: str) -> None:
+    with pytest.raises(kind, match=text):
+        check()
