@@ -22,6 +22,11 @@ def _final_is_lost(stored: StoredMessage, store_host: Address) -> Message:
     return with_members(_final(stored, store_host), topic=DISCARD_TOPIC, queue_id=0)
 
 
+def _final_of_a_copy_is_lost(stored: StoredMessage, store_host: Address) -> Message:
+    is_copy = half_messages.ORIGINAL in stored.message.properties
+    return _final_is_lost(stored, store_host) if is_copy else _final(stored, store_host)
+
+
 def _found_although_ended(table: OpenTransactions, original: int) -> HalfMessage | None:
     return table._halves.get(original)
 
@@ -73,6 +78,10 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
         _mutant(
             "final-lost", "the final message is stored in another topic", "DELIV-9",
             "half_messages:final", _final_is_lost,
+        ),
+        _mutant(
+            "final-of-copy-lost", "a commit that names a copy makes nothing visible", "SPEC-1",
+            "half_messages:final", _final_of_a_copy_is_lost,
         ),
         _mutant(
             "commit-repeated", "a repeated commit stores the message again (issue 8158)", "TXN-1",

@@ -99,11 +99,19 @@ def _reported(one: _One, report: Report) -> Iterator[_One]:
     request = one._replace(requests=frozenset({Request(_TX, 1, str(report.end))}))
     after = transactions.end_transaction(_CONFIGS[0], request, _TX, 1, str(report.end))
     if after is None:
-        yield one
+        if report.answer is Answer.REFUSED or _has_ended_so(one, report):
+            yield one
     elif report.answer is Answer.OK:
         ended = after._replace(requests=frozenset())
         # A commit is answered when its message is safe; a rollback is only remembered.
         yield ended._replace(safe=len(ended.log)) if report.end == "commit" else ended
+
+
+def _has_ended_so(one: _One, report: Report) -> bool:
+    """Return whether the transaction has ended in this way before."""
+    if report.end == "commit":
+        return transactions.has(one.log, "final", _TX)
+    return not any(transactions.has(one.log, kind, _TX) for kind in ("final", "discarded"))
 
 
 def _crashed(one: _One, fault: BrokerFault) -> Iterator[_One]:
