@@ -106,6 +106,19 @@ def processors(members: Mapping[str, Member], checked: Mapping[str, Checked]) ->
             raise RefusedError(ResponseCode.SYSTEM_ERROR, remark)
         return request.answer(ResponseCode.SUCCESS, body=java_json.write(result))
 
+    return {
+        RequestCode.CHECK_TRANSACTION_STATE: _checks(checked, reader),
+        RequestCode.GET_CONSUMER_RUNNING_INFO: running,
+        RequestCode.CONSUME_MESSAGE_DIRECTLY: consume,
+        RequestCode.NOTIFY_CONSUMER_IDS_CHANGED: ids_changed,
+        RequestCode.RESET_CONSUMER_CLIENT_OFFSET: reset,
+        RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT: status,
+    }
+
+
+def _checks(checked: Mapping[str, Checked], reader: AnswerReader) -> Handler:
+    """Return the handler of a broker's check of a transaction."""
+
     async def check(request: Command, channel: Channel) -> Reply:
         header = headers.read(CheckTransactionRequest, request.fields)
         message = await _one_message(request, reader)
@@ -114,14 +127,7 @@ def processors(members: Mapping[str, Member], checked: Mapping[str, Checked]) ->
             producer(channel.remote, header, message)
         return None
 
-    return {
-        RequestCode.CHECK_TRANSACTION_STATE: check,
-        RequestCode.GET_CONSUMER_RUNNING_INFO: running,
-        RequestCode.CONSUME_MESSAGE_DIRECTLY: consume,
-        RequestCode.NOTIFY_CONSUMER_IDS_CHANGED: ids_changed,
-        RequestCode.RESET_CONSUMER_CLIENT_OFFSET: reset,
-        RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT: status,
-    }
+    return check
 
 
 async def _one_message(request: Command, reader: AnswerReader) -> StoredMessage:
