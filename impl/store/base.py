@@ -15,7 +15,9 @@ from mqproof.impl.runtime.disk import Lock, LockedError
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.runtime import Runtime
 from mqproof.impl.store.config import StoreConfig
+from mqproof.impl.store.damage import DamageReport
 from mqproof.impl.store.dispatch import Appended, Dispatcher
+from mqproof.impl.store.entry_repair import EntryRepair
 from mqproof.impl.store.errors import StoreError
 from mqproof.impl.store.expiry import Cleaner
 from mqproof.impl.store.files import layout, record
@@ -67,6 +69,10 @@ class Store(ABC):
         shape = IndexShape(config.index_slots, config.index_entries)
         self._index = Index(disk, self._layout.index, shape) if config.index_enabled else None
         self._dispatcher = Dispatcher(self._queues, self._index, events)
+        self.damage = DamageReport()
+        self._repair = EntryRepair(
+            log, config.delay_levels_ms, self.damage, lambda: self._writable and not self.failure, self._fail
+        )
         self._queue_flusher = QueueFlusher(self._queues, self._dispatcher, offload, events, self._fail)
         self._index_flusher = IndexFlusher(self._index, log, self.flush_log, offload, self._fail)
         self._checkpoint_writer = CheckpointWriter(
@@ -249,7 +255,7 @@ class Store(ABC):
         if queue is None:
             found = GetResult(GetStatus.NO_MATCHED_LOGIC_QUEUE, 0, 0, 0)
         else:
-            found = read_messages(self._log, queue, offset, max_count, max_bytes, tag_codes)
+            found = read_messages(self._log, queue, offset, max_count, max_bytes, tag_codes, self._repair)
         if found.max_offset < offset <= self.taken_end(topic, queue_id):
             return replace(found, status=GetStatus.OFFSET_OVERFLOW_ONE, next_offset=offset)
         return found
@@ -274,17 +280,27 @@ class Store(ABC):
 
     def commit_offset_at(self, topic: str, queue_id: int, offset: int) -> int | None:
         """Return the commit offset of the message at a queue offset; None if there is no message."""
-        queue = self._queues.find(topic, queue_id)
-        units = queue.units(offset, 1) if queue is not None and queue.first <= offset < queue.end else []
-        return units[0].commit_offset if units else None
+        unit = self.unit(topic, queue_id, offset)
+        return unit.commit_offset if unit else None
 
     def store_time_ms(self, topic: str, queue_id: int, offset: int) -> int | None:
         """Return when the message at a queue offset was stored; None if there is no message."""
         at = self.commit_offset_at(topic, queue_id, offset)
         return None if at is None else record.store_time_ms(self._log.read(at, record.FRONT_BYTES))
 
+    def unit(self, topic: str, queue_id: int, offset: int) -> Unit | None:
+        """Return the entry at a queue offset, repaired if it was damaged.
+
+        None if there is none, or if its record is damaged. Raises OSError.
+        """
+        queue = self._queues.find(topic, queue_id)
+        return self._repair.unit(queue, offset) if queue else None
+
     def units(self, topic: str, queue_id: int, offset: int, count: int) -> list[Unit]:
-        """Return at most `count` entries of a queue from `offset` on; fewer at the end of a segment."""
+        """Return at most `count` entries of a queue from `offset` on; fewer at the end of a segment.
+
+        They are as they are in the file, not compared with their records.
+        """
         queue = self._queues.find(topic, queue_id)
         return queue.units(offset, count) if queue else []
 
@@ -297,8 +313,8 @@ class Store(ABC):
         size, magic = record.peek(self._log.read(commit_offset, 8))
         if magic not in record.MAGICS or size > self.config.message_bytes_max + record.AROUND_BODY_BYTES_MAX:
             return None
-        stored = self._log.record_at(commit_offset, size)
-        return self._log.read(commit_offset, size) if stored else None
+        data = self._log.read(commit_offset, size)
+        return data if self._log.decode(data, commit_offset) else None
 
     def find(
         self, topic: str, key: str, count: int, begin_ms: int, end_ms: int, max_bytes: int = 8 << 20
@@ -313,7 +329,7 @@ class Store(ABC):
             return []
         offsets = self._index.find(topic, key, begin_ms, end_ms)
         found: list[bytes] = []
-        for stored, data in find_records(self._log, offsets, topic, key):
+        for stored, data in find_records(self._log, offsets, topic, key, self.damage):
             if len(found) >= count or (found and len(data) > max_bytes):
                 break
             if begin_ms <= stored.store_timestamp_ms <= end_ms:

@@ -12,6 +12,8 @@ from mqproof.impl.store.files.record import RecordError
 from mqproof.impl.store.files.segments import SegmentedFile, Unsynced
 
 _STAGED_BYTES_MAX: Final = 1 << 20
+_SIZE_TRUSTED: Final = 1 << 16
+"""Up to this size, a record is read before its own size is compared."""
 
 
 class CommitLog:
@@ -113,6 +115,18 @@ class CommitLog:
         """Return the bytes at a commit offset; fewer or none when the log does not have them."""
         return self.segments.read(position, size)
 
+    def read_record(self, position: int, size: int) -> bytes:
+        """Return the bytes of the record with that place and size, which may come from a damaged file.
+
+        The result is empty if a record cannot have them. A large size is compared with the record first, so
+        that a damaged one occupies no memory.
+        """
+        if position < 0 or size < record.SIZE_MIN:
+            return b""
+        if size > _SIZE_TRUSTED and record.peek(self.read(position, 8))[0] != size:
+            return b""
+        return self.read(position, size)
+
     def scan(self, position: int) -> Iterator[tuple[int, StoredMessage | None]]:
         """Yield whole records from `position` on, each with the commit offset after it.
 
@@ -137,8 +151,12 @@ class CommitLog:
 
     def record_at(self, position: int, size: int) -> StoredMessage | None:
         """Return the record at a commit offset, or None if there is no whole record of that size."""
+        return self.decode(self.read(position, size), position)
+
+    def decode(self, data: bytes, position: int) -> StoredMessage | None:
+        """Return the record in the bytes found at a commit offset, or None if it is not whole."""
         try:
-            return record.decode(self.read(position, size), position)
+            return record.decode(data, position)
         except RecordError:
             return None
 

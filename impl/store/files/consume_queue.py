@@ -96,9 +96,12 @@ class ConsumeQueue:
 
     def scan(self, queue_offset: int, count: int) -> Iterator[Unit]:
         """Iterate over the same entries as `units`, decoding each only when it is needed."""
+        return map(Unit._make, _UNIT.iter_unpack(self.raw(queue_offset, count)))
+
+    def raw(self, queue_offset: int, count: int) -> bytes:
+        """Return the bytes of the same entries as `units`."""
         size = min(count, self.end - queue_offset) * QUEUE_UNIT_BYTES
-        data = self.segments.read(queue_offset * QUEUE_UNIT_BYTES, max(0, size))
-        return map(Unit._make, _UNIT.iter_unpack(data))
+        return self.segments.read(queue_offset * QUEUE_UNIT_BYTES, max(0, size))
 
     def find_end(self, is_good: Callable[[Unit], bool]) -> int:
         """Set `end` to the capacity and return the offset after the good entries, if these are a prefix.
