@@ -15,7 +15,7 @@ from mqproof.impl.runtime.disk import Lock, LockedError
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.runtime import Runtime
 from mqproof.impl.store.config import StoreConfig
-from mqproof.impl.store.damage import DamageReport
+from mqproof.impl.store.damage import Damage, DamageKind, DamageReport, Outcome
 from mqproof.impl.store.dispatch import Appended, Dispatcher
 from mqproof.impl.store.entry_repair import EntryRepair
 from mqproof.impl.store.errors import StoreError
@@ -70,6 +70,7 @@ class Store(ABC):
         self._index = Index(disk, self._layout.index, shape) if config.index_enabled else None
         self._dispatcher = Dispatcher(self._queues, self._index, events)
         self.damage = DamageReport()
+        log.on_damage = self._report_log
         self._repair = EntryRepair(
             log, config.delay_levels_ms, self.damage, lambda: self._writable and not self.failure, self._fail
         )
@@ -94,6 +95,7 @@ class Store(ABC):
             offload,
             self._flush_and_write_checkpoint,
             self._checkpoint_writer.allows_to_forget,
+            self._checkpoint_writer.allows_to_remove,
         )
 
     # -- methods that depend on the log's writer
@@ -423,6 +425,7 @@ class Store(ABC):
             self._events,
             self.config,
             role,
+            self.damage,
         )
         recovery = self._recover(parts, abnormal)
         if self._index is not None:
@@ -435,6 +438,10 @@ class Store(ABC):
 
     def _fail(self, error: OSError | QueueGapError) -> None:
         self.failure = self.failure or f"{self.directory}: disk error, the store is read-only: {error}"
+
+    def _report_log(self, begin: int, end: int) -> None:
+        place = f"{self._log.segments.path_of(begin)}, commit offset {begin} to {end}"
+        self.damage.add(Damage(DamageKind.LOG, place, "there is no whole record", Outcome.SKIPPED))
 
     def _mark_clean(self) -> None:
         """Finish a clean exit: remove the abort file if everything before it succeeded."""

@@ -62,3 +62,27 @@ def test_any_flipped_bit_of_a_queue_entry_is_repaired(bit: int, restart: bool) -
     if restart:
         site.open()
     assert _read_all(site) == expected == [f"m{number:02d}" for number in range(0, 16, 2)]
+
+
+@pytest.mark.parametrize("ending", ["running", "closed", "killed"])
+@pytest.mark.parametrize("number", [0, 6, 15])
+@pytest.mark.parametrize("byte", [0, 2, 5, 9, 13, 23, 31, 85, 88, 91, 92, 94])
+def test_a_record_with_a_flipped_bit_is_reported_and_the_others_are_delivered(
+    byte: int, number: int, ending: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Flip a bit of size, magic, CRC, queue, offset, place, body length, body, topic and properties' length."""
+    site = _written(16)
+    if ending == "closed":
+        site.close()
+    at = 107 * number
+    with caplog.at_level(logging.WARNING):
+        _flip(site, LOG, at + byte, 1)
+        if ending == "closed":
+            site.open()
+        elif ending == "killed":
+            site.reopen_after_process_crash()
+        got = [_read_all(site, queue_id) for queue_id in range(2)]
+    kept = [each for each in range(16) if each != number]
+    assert got == [[f"m{each:02d}" for each in kept if each % 2 == queue_id] for queue_id in range(2)]
+    assert "commit offset" in caplog.text
+    assert site.append("next", queue_id=number % 2)[0].queue_offset == 8, "no offset is used again"
