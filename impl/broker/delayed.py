@@ -19,14 +19,15 @@ from mqproof.impl.broker.state.durable_table import read_config
 from mqproof.impl.broker.state.topics import NOT_FOR_CLIENTS
 from mqproof.impl.remoting.java_json import write
 from mqproof.impl.remoting.message import UNIQUE_KEY, Message
-from mqproof.impl.runtime.disk import write_durably
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address
 from mqproof.impl.runtime.runtime import Runtime
 from mqproof.impl.store.base import Store
+from mqproof.impl.store.damage import DamageReport
 from mqproof.impl.store.delay import SCHEDULE_TOPIC, due
 from mqproof.impl.store.files import record
 from mqproof.impl.store.files.consume_queue import Unit
+from mqproof.impl.store.files.sealed_file import write_sealed
 from mqproof.impl.store.results import PERHAPS_STORED, PutStatus
 from mqproof.spec.events import Kind
 
@@ -65,13 +66,15 @@ class DelayedDelivery:
         self._next: dict[int, int] = {}
         self._is_dirty = False
 
-    def load(self) -> None:
-        """Read delayOffset.json, if it exists.
+    def load(self, damage: DamageReport | None = None, *, required: bool = False) -> None:
+        """Read delayOffset.json, if it exists. If it does not, `persist` writes it.
 
         Raises:
-            StoreError: the file is not a table of offsets. OSError: it cannot be read.
+            StoreError: the file is not a table of offsets, or is required and missing. OSError: it cannot be
+                read.
         """
-        stored = read_config(self._runtime.disk, self._path, DelayOffsets)
+        stored = read_config(self._runtime.disk, self._path, DelayOffsets, damage, required=required)
+        self._is_dirty = stored is None
         self._next = dict(stored.offset_table) if stored else {}
 
     def offsets(self) -> DelayOffsets:
@@ -95,10 +98,11 @@ class DelayedDelivery:
         data = write(self.offsets())
         self._is_dirty = False
         try:
-            await self._store.flush_log()
-            if self._store.failure:
-                raise OSError(self._store.failure)
-            await self._runtime.offload(lambda: write_durably(self._runtime.disk, self._path, data))
+            if self._next:
+                await self._store.flush_log()
+                if self._store.failure:
+                    raise OSError(self._store.failure)
+            await self._runtime.offload(lambda: write_sealed(self._runtime.disk, self._path, data))
         except OSError:
             self._is_dirty = True
             raise

@@ -408,7 +408,7 @@ class Store(ABC):
         disk = self._runtime.disk
         self._open_log()
         self._queues.load()
-        self._deleted.load()
+        self._deleted.load(self.damage)
         checkpoint = read_checkpoint(disk, self._layout.checkpoint)
         abnormal = disk.exists(self._layout.abort)
         if self._index is not None:
