@@ -5,6 +5,8 @@ writing or syncing makes a started store read-only permanently. What the disk ho
 the store promises nothing more (docs/reference/protocol/storing.md, "Disk errors").
 """
 
+import errno
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
@@ -33,6 +35,8 @@ from mqproof.impl.store.queue_flush import CheckpointWriter, IndexFlusher, Queue
 from mqproof.impl.store.reader import find_records, read_messages
 from mqproof.impl.store.recovery import Parts
 from mqproof.impl.store.results import GetResult, GetStatus, PutResult, PutStatus, Recovery
+
+_log = logging.getLogger(__name__)
 
 Arrival = Callable[[str, int, int, int], None]
 """Called with (topic, queue id, next queue offset, tags code) when a message became readable."""
@@ -437,7 +441,12 @@ class Store(ABC):
             self.on_arrival(appended.topic, appended.queue_id, appended.queue_offset + 1, appended.tags_code)
 
     def _fail(self, error: OSError | QueueGapError) -> None:
-        self.failure = self.failure or f"{self.directory}: disk error, the store is read-only: {error}"
+        if self.failure:
+            return
+        self.failure = f"{self.directory}: disk error, the store is read-only: {error}"
+        is_full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+        remedy = "free space on the disk, and restart it" if is_full else "replace the disk, or restart it"
+        _log.error("%s; the broker accepts no message until it is restarted: %s", self.failure, remedy)
 
     def _report_log(self, begin: int, end: int) -> None:
         place = f"{self._log.segments.path_of(begin)}, commit offset {begin} to {end}"

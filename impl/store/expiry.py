@@ -6,6 +6,7 @@ consumed: a consumer that is behind receives the queue's new first offset.
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Final
 
@@ -17,6 +18,8 @@ from mqproof.impl.store.files.commit_log import CommitLog
 from mqproof.impl.store.files.consume_queue import ConsumeQueues
 from mqproof.impl.store.files.index import Index
 from mqproof.impl.store.files.segments import Removal
+
+_log = logging.getLogger(__name__)
 
 _SEGMENTS_A_ROUND: Final = 10
 
@@ -86,7 +89,21 @@ class Cleaner:
     def look(self, directory: str, config: StoreConfig) -> float:
         """Return the used part of the disk in percent, and update `is_disk_full`. Raises OSError."""
         used_percent = self._disk.space(directory).used_percent
-        self.is_disk_full = used_percent > config.disk_warning_percent
+        is_full = used_percent > config.disk_warning_percent
+        if is_full and not self.is_disk_full:
+            _log.error(
+                "%s: the disk is %.1f %% full, more than %d %%: messages are refused until space is free",
+                directory,
+                used_percent,
+                config.disk_warning_percent,
+            )
+        elif self.is_disk_full and not is_full:
+            _log.warning(
+                "%s: the disk is %.1f %% full: messages are accepted again, no restart is needed",
+                directory,
+                used_percent,
+            )
+        self.is_disk_full = is_full
         return used_percent
 
     async def _clean(self, directory: str, config: StoreConfig, now_ms: int, *, manually: bool) -> int:
