@@ -156,6 +156,10 @@ class SimulatedDisk:
         """Cut a file that was durable to a size, as `damage` changes its bytes."""
         self._inode(path).truncate(size)
 
+    def resize(self, path: str, content: bytes) -> None:
+        """Give a file that was durable another content, which may be longer."""
+        self._inode(path).resize(content)
+
     def lose(self, path: str) -> None:
         """Remove the name of a file that was durable. An open handle keeps its content, as on Linux."""
         self._inode(path)
@@ -314,6 +318,12 @@ class _Inode:
         for content in (self.cache, self._durable):
             if offset < content.size:
                 content.write(offset, data[: content.size - offset])
+
+    def resize(self, data: bytes) -> None:
+        for content in (self.cache, self._durable):
+            content.size = 0
+            del content.data[:]
+            content.write(0, data)
 
     def truncate(self, size: int) -> None:
         for content in (self.cache, self._durable):

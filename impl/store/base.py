@@ -11,14 +11,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
-from mqproof.impl.remoting.message import Message
+from mqproof.impl.remoting.message import Message, StoredMessage
 from mqproof.impl.runtime.clock import now_ms
 from mqproof.impl.runtime.disk import Lock, LockedError
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.runtime import Runtime
 from mqproof.impl.store.config import StoreConfig
 from mqproof.impl.store.damage import Damage, DamageKind, DamageReport, Outcome
-from mqproof.impl.store.dispatch import Appended, Dispatcher
+from mqproof.impl.store.dispatch import Appended, Dispatcher, takes_queue_offset
 from mqproof.impl.store.entry_repair import EntryRepair
 from mqproof.impl.store.errors import StoreError
 from mqproof.impl.store.expiry import Cleaner
@@ -75,6 +75,8 @@ class Store(ABC):
         self._dispatcher = Dispatcher(self._queues, self._index, events)
         self.damage = DamageReport()
         log.on_damage = self._report_log
+        if self._index is not None:
+            self._index.on_damage = self._report_index
         self._repair = EntryRepair(
             log, config.delay_levels_ms, self.damage, lambda: self._writable and not self.failure, self._fail
         )
@@ -320,7 +322,8 @@ class Store(ABC):
         if magic not in record.MAGICS or size > self.config.message_bytes_max + record.AROUND_BODY_BYTES_MAX:
             return None
         data = self._log.read(commit_offset, size)
-        return data if self._log.decode(data, commit_offset) else None
+        stored = self._log.decode(data, commit_offset)
+        return data if stored is not None and self._is_dispatched_as(stored) else None
 
     def find(
         self, topic: str, key: str, count: int, begin_ms: int, end_ms: int, max_bytes: int = 8 << 20
@@ -336,6 +339,8 @@ class Store(ABC):
         offsets = self._index.find(topic, key, begin_ms, end_ms)
         found: list[bytes] = []
         for stored, data in find_records(self._log, offsets, topic, key, self.damage):
+            if not self._is_dispatched_as(stored):
+                continue
             if len(found) >= count or (found and len(data) > max_bytes):
                 break
             if begin_ms <= stored.store_timestamp_ms <= end_ms:
@@ -394,6 +399,19 @@ class Store(ABC):
 
     # -- internal methods
 
+    def _is_dispatched_as(self, stored: StoredMessage) -> bool:
+        """Return whether the queue that a record names has it: no checksum covers its topic, queue and offset.
+
+        Without an entry, the record is not dispatched yet, or its topic was deleted.
+        """
+        key, offset = (stored.message.topic, stored.message.queue_id), stored.queue_offset
+        queue = self._queues.find(*key)
+        if not takes_queue_offset(stored.message.sys_flag) or stored.commit_offset >= self.dispatched_end:
+            return True
+        if queue is None or offset >= queue.end or self._deleted.has(key[0], stored.commit_offset):
+            return self._deleted.has(key[0], stored.commit_offset)
+        return offset < queue.first or self._repair.has(queue, offset, stored)
+
     def _refused(self) -> PutResult | None:
         """Return the answer to a put while puts are refused, otherwise None."""
         if not self.refusal and self.writable:
@@ -451,6 +469,12 @@ class Store(ABC):
     def _report_log(self, begin: int, end: int) -> None:
         place = f"{self._log.segments.path_of(begin)}, commit offset {begin} to {end}"
         self.damage.add(Damage(DamageKind.LOG, place, "there is no whole record", Outcome.SKIPPED))
+
+    def _report_index(self, path: str, number: int) -> None:
+        problem = "it does not belong to its chain, so a search by key may miss messages"
+        self.damage.add(
+            Damage(DamageKind.INDEX_ENTRY, f"{path}, entry {number}", problem, Outcome.SKIPPED)
+        )
 
     def _mark_clean(self) -> None:
         """Finish a clean exit: remove the abort file if everything before it succeeded."""

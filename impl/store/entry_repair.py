@@ -72,6 +72,18 @@ class EntryRepair:
         self._report_lost(queue, queue_offset, unit, self._problem(queue, queue_offset, unit, self._read(unit)))
         return unit, b""
 
+    def has(self, queue: ConsumeQueue, queue_offset: int, stored: StoredMessage) -> bool:
+        """Return whether this is the record of a queue offset; if another one is, report the record as damaged."""
+        units = queue.units(queue_offset, 1)
+        if units and units[0].commit_offset == stored.commit_offset:
+            return True
+        unit = self.unit(queue, queue_offset)
+        if unit is None or unit.commit_offset == stored.commit_offset:
+            return unit is not None
+        lost = Unit(stored.commit_offset, stored.size, 0)
+        self._report_lost(queue, queue_offset, lost, "another record has its queue offset")
+        return False
+
     def unit(self, queue: ConsumeQueue, queue_offset: int) -> Unit | None:
         """Return the entry, repaired if it was damaged; None if there is none or its record is damaged."""
         units = queue.units(queue_offset, 1) if queue.first <= queue_offset < queue.end else []

@@ -235,16 +235,28 @@ def points_into_damage(queue: ConsumeQueue, queue_offset: int, log: CommitLog) -
     if not log.begin <= at < log.known_end:
         return False
     begin = next(start for start in reversed(log.segments.starts) if start <= at)
-    if queue_offset > queue.begin and points_at_its_record(queue, queue_offset - 1, log):
+    follows_sound = queue_offset > queue.begin and points_at_its_record(queue, queue_offset - 1, log)
+    if follows_sound:
         (before,) = queue.units(queue_offset - 1, 1)
-        begin = max(begin, before.commit_offset + before.size)
+        begin = before.commit_offset + before.size
+    there: StoredMessage | None = None
     for position, stored in log.scan(begin):
-        if stored is not None and stored.commit_offset == at and not log.is_listed(stored):
-            # Its topic, queue or offset is altered, which no checksum covers.
-            log.mark_damaged(at, position)
-        if position > at:
+        if stored is not None and stored.commit_offset == at:
+            there = stored
+        if stored is not None and _is_of(stored, queue, queue_offset):
+            return False  # the entry is damaged, not its record
+        if position > at and not follows_sound:
             break
+    if there is not None and follows_sound and not log.is_listed(there):
+        # The log has no record of this offset, so this one is it. Its topic, queue or offset is altered, which
+        # no checksum covers.
+        log.mark_damaged(at, at + there.size)
     return log.is_damaged(at)
+
+
+def _is_of(stored: StoredMessage, queue: ConsumeQueue, queue_offset: int) -> bool:
+    key = (stored.message.topic, stored.message.queue_id)
+    return key == queue.key and stored.queue_offset == queue_offset
 
 
 def _has_entry(queues: ConsumeQueues, stored: StoredMessage) -> bool:
@@ -271,11 +283,7 @@ def points_at_its_record(queue: ConsumeQueue, queue_offset: int, log: CommitLog)
     """Return whether the entry's record is of this queue and has this offset."""
     (unit,) = queue.units(queue_offset, 1)
     stored = log.record_at(unit.commit_offset, unit.size)
-    return (
-        stored is not None
-        and (stored.message.topic, stored.message.queue_id) == queue.key
-        and stored.queue_offset == queue_offset
-    )
+    return stored is not None and _is_of(stored, queue, queue_offset)
 
 
 def index_again(parts: Parts, start: int) -> None:

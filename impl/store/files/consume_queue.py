@@ -100,8 +100,14 @@ class ConsumeQueue:
 
     def raw(self, queue_offset: int, count: int) -> bytes:
         """Return the bytes of the same entries as `units`."""
-        size = min(count, self.end - queue_offset) * QUEUE_UNIT_BYTES
-        return self.segments.read(queue_offset * QUEUE_UNIT_BYTES, max(0, size))
+        position = queue_offset * QUEUE_UNIT_BYTES
+        size = max(0, min(count, self.end - queue_offset) * QUEUE_UNIT_BYTES)
+        data = self.segments.read(position, size)
+        if len(data) < size:
+            # The segment ends here, or its file was cut: then the entries that it lost read as zero.
+            room = self.segments.segment_bytes - position % self.segments.segment_bytes
+            return data.ljust(min(size, room) if self.segments.has(position) else 0, b"\0")
+        return data
 
     def find_end(self, is_good: Callable[[Unit], bool]) -> int:
         """Set `end` to the capacity and return the offset after the good entries, if these are a prefix.

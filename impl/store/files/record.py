@@ -233,10 +233,13 @@ def entry_problem(
             return _OTHER_SHAPE
         if zlib.crc32(data[body_at:body_end]) & 0x7FFFFFFF != crc:
             return _OTHER_BODY
+        data[at + 2 :].decode()  # a client that cannot read the properties cannot go on
         if tags_code is not None and _stored_tags_code(data, at + 2) != tags_code:
             return _OTHER_TAGS
     except (struct.error, IndexError):
         return _NO_RECORD
+    except UnicodeDecodeError:
+        return _OTHER_SHAPE
     return ""
 
 
