@@ -3,6 +3,7 @@
 There is one function per invariant, named as in the catalogue.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
@@ -58,18 +59,19 @@ def judge(point: Point) -> tuple[str, FaultVerdict]:
     """Return the file of a point, and what its fault did. Raises Finding when an invariant is violated."""
     store = written(point.moment)
     simulated, seen = store.simulated, Seen()
+    tag_codes = {0} if point.detail % 2 else None  # all messages have this code, so both give the same
     path = inject(point, store)
     try:
         if point.moment is not Moment.RUNNING:
             simulated.load()
             simulated.store.begin()
-        _observe(simulated, seen)
+        _observe(simulated, seen, tag_codes)
         if not simulated.store.failure:
             _flush(simulated)
         simulated.crash_process()
         simulated.load()
         simulated.store.begin()
-        _observe(simulated, seen)
+        _observe(simulated, seen, tag_codes)
         offsets_not_reused(simulated)
     except StoreError as error:
         refused_by_name(str(error))
@@ -122,12 +124,12 @@ def offsets_not_reused(simulated: SimulatedStore) -> None:
         simulated.truth.append(new)
 
 
-def _observe(simulated: SimulatedStore, seen: Seen) -> None:
+def _observe(simulated: SimulatedStore, seen: Seen, tag_codes: Collection[int] | None) -> None:
     """Read all queues as consumers do, and compare."""
     lost = []
     for queue in QUEUES:
         truth = {each.queue_offset: each for each in simulated.truth if each.queue == queue}
-        got = _consume(simulated, queue)
+        got = _consume(simulated, queue, tag_codes)
         for offset, data in got.items():
             if offset not in truth:
                 raise Finding("NeverSilentlyWrong", f"{queue} delivers offset {offset}, which does not exist")
@@ -148,12 +150,14 @@ def _observe(simulated: SimulatedStore, seen: Seen) -> None:
     never_silently_lost(lost, seen)
 
 
-def _consume(simulated: SimulatedStore, queue: tuple[str, int]) -> dict[int, bytes]:
+def _consume(
+    simulated: SimulatedStore, queue: tuple[str, int], tag_codes: Collection[int] | None
+) -> dict[int, bytes]:
     """Return what a consumer receives from offset 0 on, by queue offset."""
     got: dict[int, bytes] = {}
     offset = 0
     for _ in range(_READS_MAX):
-        result = simulated.store.get(*queue, offset)
+        result = simulated.store.get(*queue, offset, tag_codes=tag_codes)
         for data in result.records:
             try:
                 number = record.decode(data).queue_offset

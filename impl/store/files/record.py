@@ -220,26 +220,26 @@ def entry_problem(
     try:
         size, magic, crc, its_queue_id, _, its_offset, commit_offset, sys_flag = _unpack_front(data)
         if size != len(data) or commit_offset != position or magic not in topic_fields:
-            return _NO_RECORD
+            return NO_RECORD
         if its_queue_id != queue_id or its_offset != queue_offset:
-            return _OTHER_RECORD
+            return OTHER_RECORD
         body_at = _BODY_AT[sys_flag & _HOST_FLAGS]
         body_end = body_at + _unpack_size(data, body_at - 4)[0]
         topic_field = topic_fields[magic]
         at = body_end + len(topic_field)
         if body_end < body_at or not data.startswith(topic_field, body_end):
-            return _OTHER_SHAPE
+            return OTHER_SHAPE
         if at + 2 + ((data[at] << 8) | data[at + 1]) != size or (at + 2 < size and not data[-1]):
-            return _OTHER_SHAPE
+            return OTHER_SHAPE
         if zlib.crc32(data[body_at:body_end]) & 0x7FFFFFFF != crc:
-            return _OTHER_BODY
+            return OTHER_BODY
         data[at + 2 :].decode()  # a client that cannot read the properties cannot go on
         if tags_code is not None and _stored_tags_code(data, at + 2) != tags_code:
-            return _OTHER_TAGS
+            return OTHER_TAGS
     except (struct.error, IndexError):
-        return _NO_RECORD
+        return NO_RECORD
     except UnicodeDecodeError:
-        return _OTHER_SHAPE
+        return OTHER_SHAPE
     return ""
 
 
@@ -255,11 +255,11 @@ def topic_fields(topic: str) -> Mapping[int, bytes]:
 
 _unpack_front: Final = _FRONT.unpack_from
 _unpack_size: Final = struct.Struct(">i").unpack_from
-_NO_RECORD: Final = "no record of that size is there"
-_OTHER_RECORD: Final = "the record there is of another queue or offset"
-_OTHER_SHAPE: Final = "the record's lengths or its topic are altered"
-_OTHER_BODY: Final = "the body does not match its CRC"
-_OTHER_TAGS: Final = "the tag code is not that of the record"
+NO_RECORD: Final = "no record of that size is there"
+OTHER_RECORD: Final = "the record there is of another queue or offset"
+OTHER_SHAPE: Final = "the record's lengths or its topic are altered"
+OTHER_BODY: Final = "the body does not match its CRC"
+OTHER_TAGS: Final = "the tag code is not that of the record"
 
 
 def _stored_tags_code(data: bytes, properties_at: int) -> int:
