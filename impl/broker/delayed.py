@@ -125,7 +125,13 @@ class DelayedDelivery:
         if not units:
             await self._holds.hold(SCHEDULE_TOPIC, queue_id, offset, (), _IDLE_S, self)
             return
-        for unit in units:
+        for _ in units:
+            # A damaged due time could hold back the whole level, or deliver too early.
+            unit = self._store.unit(SCHEDULE_TOPIC, queue_id, offset)
+            if unit is None:
+                _log.error("the delayed message at offset %d of level %d is damaged and left out", offset, level)
+                offset = self._advance(level, offset)
+                continue
             if not is_due(unit, self._store.now_ms()):
                 wait_ms = min(unit.tags_code - self._store.now_ms(), _LOOK_AGAIN_MS)
                 await asyncio.sleep(max(wait_ms, 1) / 1000)
@@ -133,10 +139,14 @@ class DelayedDelivery:
             if not await self._put(unit, address):
                 await asyncio.sleep(_RETRY_S)
                 return
-            offset += 1
-            self._next[level] = offset
-            self._is_dirty = True
+            offset = self._advance(level, offset)
         await asyncio.sleep(0)
+
+    def _advance(self, level: int, offset: int) -> int:
+        """Record that the message at this offset of a level is done; return the next offset."""
+        self._next[level] = offset + 1
+        self._is_dirty = True
+        return offset + 1
 
     async def _put(self, unit: Unit, address: Address) -> bool:
         """Store the message in its own topic and queue; return False when it should be tried again."""
