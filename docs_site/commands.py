@@ -75,7 +75,7 @@ def _rows(params: list[Any], context: Any) -> Iterator[list[str]]:
 
 
 def _record(param: Any, context: Any) -> tuple[str, str]:
-    """The names of the parameter with its value, and its help, with the range as code."""
+    """Return the parameter's names with its value's placeholder, and its help text with the range as code."""
     if param.param_type_name == "argument":
         return param.make_metavar(context), param.help or ""
     names, text = param.get_help_record(context)

@@ -86,12 +86,12 @@ def _check_run(target: str, findings: Path, corpus: Path | None, json: Path | No
     try:
         targets.load(target)
     except targets.UnknownTargetError as error:
-        stop(str(error), Exit.USAGE, command="fuzz")
+        stop(str(error), Exit.USAGE)
     for option, folder in (("--findings", findings), ("--corpus", corpus)):
         if folder is not None and (reason := folder_not_writable(folder)):
-            stop(f"{option} {folder}: {reason}", Exit.USAGE, command="fuzz")
+            stop(f"{option} {folder}: {reason}", Exit.USAGE)
     if json is not None and (reason := not_writable(json)):
-        stop(f"--json {json}: {reason}", Exit.USAGE, command="fuzz")
+        stop(f"--json {json}: {reason}", Exit.USAGE)
 
 
 def _search(campaign: "Campaign", json: Path | None) -> "Report":
@@ -110,9 +110,9 @@ def _search(campaign: "Campaign", json: Path | None) -> "Report":
         if json is not None:
             write_text(json, json_file.render(report))
     except campaigns.WorkerError as error:
-        stop(str(error), Exit.TOOL, command="fuzz")
+        stop(str(error), Exit.TOOL)
     except OSError as error:
-        stop(str(error), Exit.USAGE, command="fuzz")
+        stop(str(error), Exit.USAGE)
     return report
 
 
@@ -201,9 +201,9 @@ def replay(file: Annotated[Path, typer.Argument(help="A finding saved by `fuzz r
         target = targets.load(saved.target)
     except (FindingFileError, targets.UnknownTargetError) as error:
         message = str(error)
-        stop(message if message.startswith(str(file)) else f"{file}: {message}", Exit.USAGE, command="fuzz")
+        stop(message if message.startswith(str(file)) else f"{file}: {message}", Exit.USAGE)
     except OSError as error:
-        stop(f"{file}: {error.strerror}", Exit.USAGE, command="fuzz")
+        stop(f"{file}: {error.strerror}", Exit.USAGE)
     print(f"fuzz target={saved.target} input={len(saved.input)} bytes, found by {saved.version}", flush=True)
     failure = judge(target, saved.input)
     if failure is None:
@@ -236,12 +236,11 @@ def _engine(name: str) -> str:
     from mqproof.fuzz.engine import atheris_search
 
     if name not in ("auto", "atheris", "python"):
-        stop(f"--engine {name}: expected auto, python or atheris", Exit.USAGE, command="fuzz")
+        stop(f"--engine {name}: expected auto, python or atheris", Exit.USAGE)
     if name == "atheris" and not atheris_search.available():
         stop(
             "--engine atheris: atheris is not installed; pip install 'mqproof[fuzz]'",
             Exit.TOOL,
-            command="fuzz",
         )
     if name == "auto":
         return "atheris" if atheris_search.available() else "python"

@@ -53,7 +53,7 @@ def judge(mutant: Mutant, *, seed: int = 0, executions_max: int = EXECUTIONS_MAX
         counts={"executions": executions},
         witnesses=(Witness(message or f"not found: {mutant.defect}"),),
         detail=f"{caught}: {mutant.defect}",
-        replay=f"mqproof mutants --layer {LAYER} --name {mutant.name}",
+        replay=f"mqproof mutants --layer {LAYER} --only {mutant.name}",
         seconds=time.monotonic() - begin,
     )
 

@@ -88,7 +88,7 @@ def judge(mutant: Mutant, *, first: int = 0, seeds_max: int = SEEDS_MAX) -> Resu
         counts={"seeds": seed - first + 1, "seed": seed},
         witnesses=(Witness(message or f"not found: {mutant.defect}"),),
         detail=f"{how}: {mutant.defect}",
-        replay=f"mqproof mutants --layer {LAYER} --name {mutant.name}",
+        replay=f"mqproof mutants --layer {LAYER} --only {mutant.name}",
         seconds=time.monotonic() - begin,
     )
 

@@ -6,7 +6,6 @@ Mounts the `cli` module of each part. The imports are late: a broker never loads
 import importlib
 import sys
 import traceback
-from contextlib import AbstractContextManager, nullcontext
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final
@@ -73,15 +72,21 @@ COMMANDS: Final = {
 }
 """Maps a command name to the module whose typer `app` has it, and to its one-line help."""
 
+_GROUPS: Final = {"--broadcast": "--broadcast-group", "--orderly": "--orderly-group"}
 RENAMED: Final = {
-    "audit": {"--carry": "--state"},
+    "audit run": {"--carry": "--state", "--check": "--id", **_GROUPS},
+    "audit watch": _GROUPS,
+    "audit generate": {"--events": "--count"},
     "consume": {"--max": "--count"},
     "conform": {"--dryrun": "--dry-run"},
     "behaviours": {"--write": "--out"},
     "explore": {"--spark": "--master"},
-    "bench": {"--spark": "--master"},
+    "bench audit": {"--events": "--count"},
+    "bench broker": {"--profile": "--cpu-profile", "--no-profile": "--no-cpu-profile"},
+    "bench explore": {"--spark": "--master", "--workers": "--worker-counts"},
+    "mutants": {"--name": "--only"},
 }
-"""Maps a command name to its old option names, which still work with a warning, and the new ones."""
+"""Maps a command to its old option names, which still work with a warning, and the new ones."""
 
 _TOOL_FAILED: Final = 4
 """The exit code `Exit.TOOL`. `mqproof.report.model` is not imported, so that a broker starts fast."""
@@ -155,8 +160,7 @@ def _run(arguments: list[str]) -> int:
         print(line, file=sys.stderr)
         return _TOOL_FAILED
     try:
-        with _running(arguments[0]) if known else nullcontext():
-            return run(app)
+        return run(app)
     except Exception as error:
         if known and (line := extras.missing_module(arguments, error)):
             print(line, file=sys.stderr)
@@ -164,13 +168,6 @@ def _run(arguments: list[str]) -> int:
             # The default exit code of Python would be 1, which means a violation.
             traceback.print_exc()
         return _TOOL_FAILED
-
-
-def _running(command: str) -> AbstractContextManager[None]:
-    """Name the command in the lines that it prints on standard error."""
-    from mqproof.report.running_command import running
-
-    return running(command)
 
 
 def _matrix_module() -> str:
@@ -194,7 +191,7 @@ def _own_app() -> Any:
 
 
 def bench_audit(
-    events: Annotated[int, typer.Option(help="Number of events to generate.")] = 1_000_000,
+    count: Annotated[int, typer.Option(help="Number of events to generate.")] = 1_000_000,
     side: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Measure only this side; may be repeated.")
     ] = None,
@@ -207,24 +204,25 @@ def bench_audit(
     Sides: bare scan, by message, clean, dirty, worst case, duckdb, "duckdb, dirty". Each result is printed as
     soon as it is measured. With --log there is no dirty side.
 
-    Example: mqproof bench audit --events 10000000 --side "bare scan" --side clean
+    Example: mqproof bench audit --count 10000000 --side "bare scan" --side clean
     """
+    from mqproof.report.console import stop
+    from mqproof.report.model import Exit
     from mqproof.spark_audit.generator.scenario import ScenarioError
     from mqproof.spark_audit.quality.bench import SideError, bench
     from mqproof.spark_audit.sources.inputs import InputError
 
     try:
-        bench(events, side or (), log=log)
+        bench(count, side or (), log=log)
     except (SideError, ScenarioError, InputError) as error:
-        print(f"mqproof bench audit: {error}", file=sys.stderr)
-        raise SystemExit(2) from None
+        stop(f"{error}", Exit.USAGE)
 
 
 def mutants(
     layer: Annotated[
         str, typer.Option(metavar="LAYER", help=f"One of {', '.join(MUTANTS)}; all by default.")
     ] = "",
-    name: Annotated[
+    only: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Run only this mutant; may be repeated.")
     ] = None,
     json: Annotated[str, typer.Option(metavar="FILE", help="Write the result as JSON.")] = "",
@@ -236,7 +234,7 @@ def mutants(
 
     Exit codes: 0 all are caught; 1 one is not caught; 2 wrong use; 3 one could not be judged.
 
-    Examples: mqproof mutants --layer impl;  mqproof mutants --layer reference --name AckBeforeFlush
+    Examples: mqproof mutants --layer impl;  mqproof mutants --layer reference --only AckBeforeFlush
     """
     from mqproof.report import json_file, terminal
     from mqproof.report.console import stages, stop
@@ -247,11 +245,11 @@ def mutants(
         stop(f"--layer {layer}: expected one of {', '.join(MUTANTS)}", Exit.USAGE)
     suites = {each: importlib.import_module(MUTANTS[each]) for each in ([layer] if layer else MUTANTS)}
     known = [mutant for suite in suites.values() for mutant in suite.names()]
-    for one in name or ():
+    for one in only or ():
         if one not in known:
-            stop(f"--name {one}: no such mutant; there are {', '.join(known)}", Exit.USAGE)
+            stop(f"--only {one}: no such mutant; there are {', '.join(known)}", Exit.USAGE)
     chosen = {
-        each: [mutant for mutant in suite.names() if mutant in (name or known)]
+        each: [mutant for mutant in suite.names() if mutant in (only or known)]
         for each, suite in suites.items()
     }
     results = []

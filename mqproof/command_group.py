@@ -41,7 +41,7 @@ class LazyGroup(TyperGroup):
     summaries: ClassVar[Mapping[str, str]] = {}
     """Maps a command name to its help in one line."""
     renamed: ClassVar[Mapping[str, Mapping[str, str]]] = {}
-    """Maps a command name to its old option names, which still work, and the new ones."""
+    """Maps a command, with its subcommand, to its old option names, which still work, and the new ones."""
     silent: ClassVar[frozenset[str]] = frozenset()
     """Commands that log nothing and therefore have no logging options."""
 
@@ -59,6 +59,7 @@ class LazyGroup(TyperGroup):
         command = group.commands[cmd_name]
         for each in _tree(command):
             _set_style(each)
+            _set_name(each)
             if cmd_name not in self.silent and _runs(each):
                 with_log_options(each)
         return command
@@ -83,14 +84,16 @@ class LazyGroup(TyperGroup):
 
     def _with_new_names(self, command: str, arguments: list[str]) -> list[str]:
         """Return the arguments with old option names replaced, after printing a warning for each."""
-        names = self.renamed.get(command, {})
+        inner = f"{command} {arguments[0]}" if arguments else command
+        path = inner if inner in self.renamed else command
+        names = self.renamed.get(path, {})
         end = arguments.index("--") if "--" in arguments else len(arguments)
         found = list(arguments)
         for place, argument in enumerate(arguments[:end]):
             name, sign, value = argument.partition("=")
             if name in names:
                 found[place] = f"{names[name]}{sign}{value}"
-                print(f"mqproof {command}: {name} is deprecated, use {names[name]}", file=sys.stderr)
+                print(f"mqproof {path}: {name} is deprecated, use {names[name]}", file=sys.stderr)
         return found
 
 
@@ -140,6 +143,24 @@ def _tree(command: Any) -> Iterator[Any]:
 def _runs(command: Any) -> bool:
     """Return whether the command does something itself, and is not only a group of others."""
     return not hasattr(command, "commands") or bool(command.invoke_without_command)
+
+
+def _set_name(command: Any) -> None:
+    """Let the lines that the command prints on standard error begin with all words of its name."""
+    from mqproof.report.running_command import beginning, running  # not needed to complete a command
+
+    made, invoked = command.make_context, command.invoke
+
+    def make_context(info_name: str, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        above = parent.command_path if parent else beginning()
+        with running(f"{above} {info_name}"):
+            return made(info_name, args, parent=parent, **extra)
+
+    def invoke(context: Any) -> Any:
+        with running(context.command_path):
+            return invoked(context)
+
+    command.make_context, command.invoke = make_context, invoke
 
 
 def _set_style(command: Any) -> None:

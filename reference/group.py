@@ -1,6 +1,6 @@
 """How a consumer group reads the queues of Delivery, action for action as in spec/tla/Group.tla.
 
-The order is the same: state, owed deliveries, producers and broker, the life of an assignment, offsets that
+The order is the same: state, due deliveries, producers and broker, the life of an assignment, offsets that
 go back, safety. The actions of producers and broker are those of reference/delivery.py.
 """
 
@@ -35,7 +35,7 @@ class State:
     service: delivery.State  # the variables of Delivery
     assigned: tuple[str, ...]  # by queue: the member it is assigned to
     position: tuple[tuple[int, ...], ...]  # by member and queue: the number of messages read, or IDLE
-    owed: tuple[tuple[int, ...], ...]  # history, by queue and place: justified deliveries still to come
+    due: tuple[tuple[int, ...], ...]  # history, by queue and place: justified deliveries still to come
 
 
 def initial(config: Config) -> tuple[State, ...]:
@@ -48,22 +48,22 @@ def initial(config: Config) -> tuple[State, ...]:
     )
 
 
-# Owed deliveries
+# Due deliveries
 
 
-def owe(state: State, service: delivery.State) -> State:
-    """Owe: one delivery of each stored message is due."""
-    owed = tuple(
-        (*owed[: len(queue)], *(1,) * (len(queue) - len(owed)))
-        for owed, queue in zip(state.owed, service.queue, strict=True)
+def make_due(state: State, service: delivery.State) -> State:
+    """MakeDue: one delivery of each stored message is due."""
+    due = tuple(
+        (*due[: len(queue)], *(1,) * (len(queue) - len(due)))
+        for due, queue in zip(state.due, service.queue, strict=True)
     )
-    return replace(state, service=service, owed=owed)
+    return replace(state, service=service, due=due)
 
 
 def again(state: State, q: int, offset: int) -> tuple[tuple[int, ...], ...]:
     """Again: a cause for redelivery; from this offset on, messages of queue number `q` may come once more."""
-    owed = state.owed[q]
-    return changed(state.owed, q, (*owed[:offset], *(max(o, 1) for o in owed[offset:])))
+    due = state.due[q]
+    return changed(state.due, q, (*due[:offset], *(max(o, 1) for o in due[offset:])))
 
 
 # Producers and broker, as in Delivery
@@ -76,7 +76,7 @@ def _served(act: Callable[..., delivery.State | None], *, owing: bool = False) -
         service = act(config.service, state.service, *parameters)
         if service is None:
             return None
-        return owe(state, service) if owing else replace(state, service=service)
+        return make_due(state, service) if owing else replace(state, service=service)
 
     return action
 
@@ -106,8 +106,8 @@ def rebalance(config: Config, state: State, queue: str, consumer: str) -> State 
     if state.assigned[q] == consumer:
         return None
     position = state.position[c][q]
-    owed = state.owed if position == IDLE else again(state, q, position)
-    return replace(state, assigned=changed(state.assigned, q, consumer), owed=owed)
+    due = state.due if position == IDLE else again(state, q, position)
+    return replace(state, assigned=changed(state.assigned, q, consumer), due=due)
 
 
 def start_offset(state: State, q: int) -> int:
@@ -123,7 +123,7 @@ def start(config: Config, state: State, consumer: str, queue: str) -> State | No
     return replace(
         state,
         position=_moved(state, c, q, start_offset(state, q)),
-        owed=again(state, q, state.service.committed[q]),
+        due=again(state, q, state.service.committed[q]),
     )
 
 
@@ -141,14 +141,14 @@ def deliver(config: Config, state: State, consumer: str, queue: str) -> State | 
     if not service.serving or place == IDLE + 1 or place > len(service.queue[q]):
         return None
     seen = with_delivery(service.seen[q], place, service.queue[q][place - 1])
-    owed = state.owed[q]
+    due = state.due[q]
     return replace(
         state,
         service=replace(service, seen=changed(service.seen, q, seen)),
         position=_moved(state, c, q, place),
-        owed=changed(state.owed, q, changed(owed, place - 1, owed[place - 1] - 1))
+        due=changed(state.due, q, changed(due, place - 1, due[place - 1] - 1))
         if state.assigned[q] == consumer
-        else state.owed,
+        else state.due,
     )
 
 
@@ -196,7 +196,7 @@ def reset(config: Config, state: State, queue: str, offset: int) -> State | None
     q = config.service.queues.index(queue)
     if not state.service.serving or offset >= state.service.committed[q]:
         return None
-    return replace(go_back(state, q, offset), owed=again(state, q, offset))
+    return replace(go_back(state, q, offset), due=again(state, q, offset))
 
 
 def correct_offset(config: Config, state: State, queue: str) -> State | None:
@@ -272,7 +272,7 @@ def no_phantom(config: Config, state: State) -> bool:
 
 def duplicates_explained(config: Config, state: State) -> bool:
     """DELIV-3 DuplicatesExplained: no delivery without a cause, and no copy without a send."""
-    return all(min(owed, default=0) >= 0 for owed in state.owed) and delivery.duplicates_explained(
+    return all(min(due, default=0) >= 0 for due in state.due) and delivery.duplicates_explained(
         config.service, state.service
     )
 
@@ -302,7 +302,7 @@ def from_tla(config: Config, variables: Mapping[str, Any]) -> State:
         service=delivery.from_tla(config.service, variables),
         assigned=tuple(variables["assigned"][q] for q in queues),
         position=tuple(tuple(variables["position"][c][q] for q in queues) for c in config.consumers),
-        owed=tuple(variables["owed"][q] for q in queues),
+        due=tuple(variables["due"][q] for q in queues),
     )
 
 

@@ -12,7 +12,7 @@ from mqproof.reference.model import Action, Model, Parameters, by_name, named
 from mqproof.reference.tlc_terms import configuration, operators
 from mqproof.reference.updates import with_item
 
-NO_MEMBER: Final = "nobody"
+NO_MEMBER: Final = "none"
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class State(NamedTuple):
     asked: tuple[int, ...]  # by member: ticks since it last asked
     trust: tuple[int, ...]  # by member: ticks since it last received a grant of the lock
     calls: frozenset[str]  # the members whose listener is processing a message of the queue
-    robbed: frozenset[str]  # history: the members that lost the lock by a fault, until granted again
+    lost_lock: frozenset[str]  # history: the members that lost the lock by a fault, until granted again
 
 
 def initial(config: Config) -> tuple[State, ...]:
@@ -92,7 +92,10 @@ def lock_queue(config: Config, state: State, member: str) -> State | None:
     if state.holder not in (member, NO_MEMBER) and state.held < config.lock_lease:
         return state._replace(asking=with_item(state.asking, m, "refused"))
     return state._replace(
-        asking=with_item(state.asking, m, "granted"), holder=member, held=0, robbed=state.robbed - {member}
+        asking=with_item(state.asking, m, "granted"),
+        holder=member,
+        held=0,
+        lost_lock=state.lost_lock - {member},
     )
 
 
@@ -155,7 +158,7 @@ def tick(config: Config, state: State) -> State | None:
     due = (m for m, asked in zip(config.members, state.asked, strict=True) if asked == config.renew_every)
     if not state.assigned.isdisjoint(due):
         return None
-    if state.holder in state.calls - state.robbed and state.held + 1 >= config.lock_lease:
+    if state.holder in state.calls - state.lost_lock and state.held + 1 >= config.lock_lease:
         return None
     after = state._replace(
         held=0 if state.holder == NO_MEMBER else min(state.held + 1, config.lock_lease),
@@ -171,14 +174,14 @@ def restart(config: Config, state: State) -> State | None:
         return None
     believers = {m for m in config.members if m in state.calls or trusts(config, state, m)}
     asking = ("no",) * len(config.members)
-    return state._replace(holder=NO_MEMBER, held=0, asking=asking, robbed=state.robbed | believers)
+    return state._replace(holder=NO_MEMBER, held=0, asking=asking, lost_lock=state.lost_lock | believers)
 
 
 def stall(config: Config, state: State, member: str) -> State | None:
     """Stall: a listener, or the whole process, stops while time continues."""
-    if not config.faults or member not in state.calls or member in state.robbed:
+    if not config.faults or member not in state.calls or member in state.lost_lock:
         return None
-    return state._replace(robbed=state.robbed | {member})
+    return state._replace(lost_lock=state.lost_lock | {member})
 
 
 # The whole
@@ -214,7 +217,7 @@ ACTIONS: Final[dict[str, Action[Config, State]]] = by_name(
 
 def never_overlaps(_config: Config, state: State) -> bool:
     """DELIV-13 NeverOverlaps: at most one member's listener runs, unless a fault has taken its lock."""
-    return len(state.calls - state.robbed) < 2
+    return len(state.calls - state.lost_lock) < 2
 
 
 # The model in TLC's terms
@@ -235,7 +238,7 @@ def from_tla(config: Config, variables: Mapping[str, Any]) -> State:
         asked=by_member("asked"),
         trust=by_member("trust"),
         calls=frozenset(variables["calls"]),
-        robbed=frozenset(variables["robbed"]),
+        lost_lock=frozenset(variables["lostLock"]),
     )
 
 

@@ -77,7 +77,7 @@ class State(NamedTuple):
     penalty: tuple[int, ...]  # by broker: ticks until it is available again
     tried: tuple[str, ...]  # the brokers of the attempts of the send in progress
     waiting: bool  # an attempt has not ended yet
-    owed: tuple[int, ...]  # history, by broker: ticks for which it must still be avoided
+    avoid_ticks: tuple[int, ...]  # history, by broker: ticks for which it must still be avoided
 
 
 def initial(config: Config) -> tuple[State, ...]:
@@ -140,7 +140,9 @@ def _penalised(config: Config, state: State, broker: str, ticks: int) -> State:
     if not state.strategy:
         return state
     b = config.brokers.index(broker)
-    return state._replace(penalty=with_item(state.penalty, b, ticks), owed=with_item(state.owed, b, ticks))
+    return state._replace(
+        penalty=with_item(state.penalty, b, ticks), avoid_ticks=with_item(state.avoid_ticks, b, ticks)
+    )
 
 
 def answered(config: Config, state: State, ticks: int) -> State | None:
@@ -178,11 +180,11 @@ def route_changes(_config: Config, state: State, brokers: tuple[str, ...]) -> St
 
 def tick(_config: Config, state: State) -> State | None:
     """Tick: all penalties shrink by one tick."""
-    if state.tried or not (any(state.penalty) or any(state.owed)):
+    if state.tried or not (any(state.penalty) or any(state.avoid_ticks)):
         return None
     return state._replace(
         penalty=tuple(max(ticks - 1, 0) for ticks in state.penalty),
-        owed=tuple(max(ticks - 1, 0) for ticks in state.owed),
+        avoid_ticks=tuple(max(ticks - 1, 0) for ticks in state.avoid_ticks),
     )
 
 
@@ -208,7 +210,7 @@ ACTIONS: Final[dict[str, Action[Config, State]]] = by_name(
 
 def _choice(config: Config, state: State) -> frozenset[str]:
     """Choice: the brokers that the strategy allows; those that are not avoided, if there are any."""
-    fresh = {b for b in state.route if not state.owed[config.brokers.index(b)]}
+    fresh = {b for b in state.route if not state.avoid_ticks[config.brokers.index(b)]}
     return frozenset(fresh) if state.strategy and fresh else frozenset(state.route)
 
 
@@ -223,7 +225,7 @@ def faulty_broker_rested(config: Config, before: State, _action: str, after: Sta
     """ROUTE-6 FaultyBrokerRested: a penalised broker is chosen only if all others are penalised too."""
     if before.waiting or not after.waiting or not before.strategy:
         return True
-    rested = _resting(config, before.owed)
+    rested = _resting(config, before.avoid_ticks)
     return after.tried[-1] not in rested or rested >= set(before.route)
 
 
@@ -239,7 +241,7 @@ def from_tla(config: Config, variables: Mapping[str, Any]) -> State:
         penalty=tuple(variables["penalty"][b] for b in config.brokers),
         tried=variables["tried"],
         waiting=variables["waiting"],
-        owed=tuple(variables["owed"][b] for b in config.brokers),
+        avoid_ticks=tuple(variables["avoidTicks"][b] for b in config.brokers),
     )
 
 

@@ -17,12 +17,12 @@ from mqproof.report.running_command import beginning
 _TERMINATED: Final = 128 + signal.SIGTERM
 
 
-def stop(message: str, code: int, *, command: str = "") -> NoReturn:
+def stop(message: str, code: int) -> NoReturn:
     """End the command with one line on standard error and an exit code of `mqproof.report.model.Exit`.
 
-    The line begins with the name of the command: `command`, or by default the one that runs.
+    The line begins with the name of the running command.
     """
-    print(f"{beginning(command)}: {message}", file=sys.stderr)
+    print(f"{beginning()}: {message}", file=sys.stderr)
     raise SystemExit(code)
 
 

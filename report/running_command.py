@@ -5,12 +5,12 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final
 
-_NAME: Final[ContextVar[str]] = ContextVar("running_command", default="")
+_NAME: Final[ContextVar[str]] = ContextVar("running_command", default="mqproof")
 
 
 @contextmanager
 def running(name: str) -> Iterator[None]:
-    """Give the command of the block a name. Within it, `beginning` returns `mqproof NAME`."""
+    """Name the command of the block as it was typed, such as `mqproof audit run`."""
     before = _NAME.set(name)
     try:
         yield
@@ -18,9 +18,9 @@ def running(name: str) -> Iterator[None]:
         _NAME.reset(before)
 
 
-def beginning(command: str = "") -> str:
-    """Return the beginning of a line on standard error: `mqproof COMMAND`, or `mqproof` outside of commands.
+def beginning() -> str:
+    """Return the beginning of a line on standard error: the name of the running command.
 
-    `command` replaces the name of the running command.
+    Outside of commands it is `mqproof`.
     """
-    return f"mqproof {command or _NAME.get()}".strip()
+    return _NAME.get()

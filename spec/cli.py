@@ -12,6 +12,7 @@ import typer
 
 from mqproof.report.console import stop, terminable
 from mqproof.report.model import Exit, Report, Verdict, exit_code, overall
+from mqproof.report.running_command import beginning
 
 if TYPE_CHECKING:
     from mqproof.spec.catalogue import Invariant
@@ -160,12 +161,12 @@ def coverage(
     from mqproof.spec.coverage import LEGEND, as_json, details, matrix, totals
 
     if unknown := [layer for layer in layers or () if layer not in LAYERS]:
-        stop(f"--layer {unknown[0]}: expected one of {', '.join(LAYERS)}", Exit.USAGE, command="coverage")
+        stop(f"--layer {unknown[0]}: expected one of {', '.join(LAYERS)}", Exit.USAGE)
     shown = tuple(layer for layer in LAYERS if layer in (layers or LAYERS))
     try:
         invariants = _matching(tuple(catalogue().values()), ids or ())
     except (CatalogueError, OSError) as error:
-        stop(f"{error}", Exit.USAGE, command="coverage")
+        stop(f"{error}", Exit.USAGE)
     if only_open:
         invariants = tuple(each for each in invariants if "open" in map(each.cell, shown))
     lines = list(matrix(invariants, shown)) if invariants else []
@@ -188,7 +189,7 @@ def _matching(invariants: "tuple[Invariant, ...]", globs: Sequence[str]) -> "tup
 
     for glob in globs:
         if not any(fits(each, glob) for each in invariants):
-            stop(f"--id {glob}: no invariant has such an id or name", Exit.USAGE, command="coverage")
+            stop(f"--id {glob}: no invariant has such an id or name", Exit.USAGE)
     return tuple(each for each in invariants if not globs or any(fits(each, glob) for glob in globs))
 
 
@@ -244,7 +245,7 @@ def _draw_first(file: Path, answers: "tuple[Answer, ...]") -> None:
     unexpected = [answer for answer in found if overall(answer.results) is Verdict.VIOLATED]
     if not found:
         message = "--draw: nothing was violated; mqproof simulate draws a behaviour"
-        print(f"mqproof check: {message}", file=sys.stderr)
+        print(f"{beginning()}: {message}", file=sys.stderr)
         return
     answer = (unexpected or found)[0]
     assert answer.trace is not None

@@ -126,14 +126,20 @@ def _constants(trace: Trace, hidden: frozenset[str]) -> str:
 
 
 def _initial(trace: Trace, hidden: frozenset[str]) -> tuple[str, ...]:
-    """Return a line for each variable of the initial state that is not empty, and that some step changes."""
+    """Return a line for each variable of the initial state that is not empty, and that some step changes.
+
+    Without steps, the initial state is all there is to show: each variable has a line, empty ones too.
+    """
     first = trace.steps[0].state
+    is_all = len(trace.steps) == 1
     lines = []
     for name, value in first.items():
-        text = "" if str(name) in {NETWORK, *hidden} else _grouped(value)
-        if text and any(step.state.get(name) != value for step in trace.steps):
+        if str(name) in {NETWORK, *hidden}:
+            continue
+        text = _grouped(value) or (show(value) if is_all else "")
+        if text and (is_all or any(step.state.get(name) != value for step in trace.steps)):
             lines.append(f"{name}: {text}")
-    if len(lines) > _INITIAL_MAX:
+    if len(lines) > _INITIAL_MAX and not is_all:
         lines[_INITIAL_MAX - 1 :] = [f"and {len(lines) - _INITIAL_MAX + 1} more variables"]
     return tuple(lines)
 

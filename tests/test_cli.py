@@ -59,7 +59,7 @@ def test_an_internal_error_is_not_a_violation(
 
 def test_a_mutant_is_run_by_its_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     answer = tmp_path / "mutants.json"
-    arguments = ("mutants", "--layer", "reference", "--name", "LateCommit", "--json", str(answer))
+    arguments = ("mutants", "--layer", "reference", "--only", "LateCommit", "--json", str(answer))
     assert _run(monkeypatch, *arguments) == 0
     (result,) = from_json(answer.read_text(encoding="utf-8")).results
     assert (result.id, result.name, result.verdict) == ("DELIV-5", "LateCommit", "held")
@@ -68,7 +68,7 @@ def test_a_mutant_is_run_by_its_name(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 def test_each_named_mutant_is_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     answer = tmp_path / "mutants.json"
     arguments = ("mutants", "--layer", "impl", "--json", str(answer))
-    assert _run(monkeypatch, *arguments, "--name", "pull-skips", "--name", "refused-but-stored") == 0
+    assert _run(monkeypatch, *arguments, "--only", "pull-skips", "--only", "refused-but-stored") == 0
     results = from_json(answer.read_text(encoding="utf-8")).results
     assert {result.name for result in results} == {"pull-skips", "refused-but-stored"}
 
@@ -77,8 +77,8 @@ def test_each_named_mutant_is_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     ("arguments", "message"),
     [
         (("--layer", "nope"), "expected one of tla, reference"),
-        (("--layer", "reference", "--name", "X"), "no such mutant"),
-        (("--layer", "reference", "--name", "LateCommit", "--name", "X"), "--name X: no such mutant"),
+        (("--layer", "reference", "--only", "X"), "no such mutant"),
+        (("--layer", "reference", "--only", "LateCommit", "--only", "X"), "--only X: no such mutant"),
     ],
 )
 def test_an_unknown_mutant_is_wrong_use(

@@ -104,15 +104,6 @@ def test_help_says_whether_an_option_takes_a_file_or_a_folder(path: str) -> None
         assert options[name].metavar == "FILE" or options[name].is_flag, name
 
 
-@pytest.mark.parametrize("path", EVERY)
-def test_options_with_the_same_meaning_have_the_same_name(path: str) -> None:
-    options = {name for param in EVERY[path].params for name in param.opts}
-    old = {name for names in cli.RENAMED.values() for name in names}
-    if path.partition(" ")[0] in cli.RENAMED:
-        assert not options & set(cli.RENAMED[path.partition(" ")[0]])
-    assert not options & old
-
-
 def test_an_old_option_name_still_works_and_warns() -> None:
     done = mqproof("conform", "--target", "reference", "--dryrun", "--id", "FLUSH-4")
     assert done.returncode == 0

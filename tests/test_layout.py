@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import re
 import subprocess
 import sys
 from collections import defaultdict
@@ -11,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from mqproof import cli
+from mqproof.conformance.registry import suite_registry
 from tests.import_graph import PARTS as PACKAGES
 from tests.import_graph import ROOT, modules, reached
-from tests.tested_together import TESTED_TOGETHER, UNTESTED
+from tests.tested_together import UNTESTED, WHY_TOGETHER
 
 ROLES = {
     "spec": {"cli": "a command line"},
@@ -80,6 +82,32 @@ ROLES = {
 }
 """Names that several modules of one part have, and the one thing that each name means."""
 
+SUITE_MODULES = {"checkers", "machine", "oracle", "session", "steps", "suite", "target"}
+"""The modules of a suite of conformance."""
+
+ABSENT = {
+    "consumers": {
+        "checkers": "those of the delivery suite judge the group",
+        "machine": "the consumers run on their own; the seed draws which of them join and leave",
+        "oracle": "that of the delivery suite explains the group",
+        "steps": "those of the delivery suite",
+    },
+    "replication": {
+        "machine": "conformance/subjects/pair_run.py draws the run, because it needs our brokers",
+        "oracle": "the checkers need no model; behaviours replay the steps of the model",
+        "steps": "conformance/subjects/pair_run.py has them, because they call our brokers",
+    },
+    "workload": {
+        "machine": "the clients run at the same time; the seed draws their messages and the faults",
+        "oracle": "concurrent clients have no single sequence of steps that an oracle could follow",
+        "steps": "the lines of a history (conformance/history) are the observations",
+    },
+}
+"""The modules that a suite lacks, with the reason."""
+
+MORE = {"flush": {"step_history": "the steps of a run as the lines of a history, for the rules of histories"}}
+"""The modules that only one suite has, with their contents."""
+
 LONGEST_FUNCTION = 60
 """The largest number of lines of a function, from its `def` to its last line, without decorators."""
 
@@ -129,11 +157,21 @@ def test_every_module_has_a_test_module_of_its_name_or_is_tested_together_with_o
             continue
         if not (ROOT / "tests" / place.parent / f"test_{place.name}").exists():
             together[place.parent.as_posix()].add(name)
-    assert set(together) == set(TESTED_TOGETHER), "folders with such modules; the entries for them"
+    entries = {folder: tests for folders in WHY_TOGETHER.values() for folder, tests in folders.items()}
+    assert set(together) == set(entries), "folders with such modules; the entries for them"
     for folder, names in together.items():
-        tests = [test.removesuffix(".py").replace("/", ".") for test in TESTED_TOGETHER[folder]]
+        tests = [f"tests.{test.replace('/', '.')}" for test in entries[folder]]
+        assert set(tests) <= set(known), folder
         missing = names.difference(*(reached(test, known, named) for test in tests))
         assert not missing, f"{folder}: no test of its entry reaches {missing}"
+
+
+def test_every_folder_without_test_modules_of_its_own_has_one_reason() -> None:
+    folders = [folder for folders in WHY_TOGETHER.values() for folder in folders]
+    assert len(folders) == len(set(folders))
+    assert all(folders for folders in WHY_TOGETHER.values())
+    for reason in (*WHY_TOGETHER, *UNTESTED.values()):
+        assert len(reason.split()) >= 5, reason
 
 
 def test_no_module_name_has_two_meanings_inside_one_part() -> None:
@@ -144,6 +182,55 @@ def test_no_module_name_has_two_meanings_inside_one_part() -> None:
     twice = {f"{part}/{name}": places for (part, name), places in folders.items() if len(places) > 1}
     known = {f"{part}/{name}" for part, names in ROLES.items() for name in names}
     assert set(twice) == known
+
+
+def test_every_suite_has_the_same_modules() -> None:
+    suites = [path for path in (ROOT / "conformance" / "suites").iterdir() if (path / "__init__.py").exists()]
+    assert {path.name for path in suites} == set(suite_registry.SUITES) - {"wire"}
+    for path in suites:
+        found = {each.stem for each in path.glob("*.py")} - {"__init__"}
+        absent, more = ABSENT.get(path.name, {}), MORE.get(path.name, {})
+        assert found == (SUITE_MODULES - set(absent)) | set(more), path.name
+        assert all(absent.values()), path.name
+        assert all(more.values()), path.name
+
+
+def test_no_public_protocol_of_conformance_has_an_unchecked_type() -> None:
+    """`Any` in a protocol would let a type checker accept a wrong adapter."""
+    unchecked = [
+        f"{path.relative_to(ROOT).as_posix()} {name}"
+        for path in modules().values()
+        if path.relative_to(ROOT).parts[0] == "conformance"
+        for name in _protocols_with_any(path.read_text(encoding="utf-8"))
+    ]
+    assert unchecked == []
+    engine = [*(ROOT / "conformance" / "engine").glob("*.py"), *(ROOT / "conformance").rglob("target.py")]
+    assert len(engine) > len(suite_registry.SUITES)
+    assert [path for path in engine if re.search(r"\bAny\b", path.read_text(encoding="utf-8"))] == []
+
+
+def test_an_unchecked_type_in_a_protocol_is_found() -> None:
+    source = "class A(Protocol[T]):\n    def f(self, x: dict[str, Any]) -> None: ...\nclass B:\n    x: Any\n"
+    assert list(_protocols_with_any(source)) == ["A"]
+    assert list(_protocols_with_any("class C(typing.Protocol):\n    x: typing.Any\n")) == ["C"]
+    assert list(_protocols_with_any("class D(Protocol):\n    x: int\n")) == []
+
+
+def _protocols_with_any(source: str) -> Iterator[str]:
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ClassDef):
+            bases = {_last_name(base) for base in node.bases}
+            if "Protocol" in bases and any(_last_name(each) == "Any" for each in ast.walk(node)):
+                yield node.name
+
+
+def _last_name(node: ast.AST) -> str:
+    """Return the name without its module and its parameters; empty for other expressions."""
+    if isinstance(node, ast.Subscript):
+        return _last_name(node.value)
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def test_no_function_is_longer_than_the_limit() -> None:

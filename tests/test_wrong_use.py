@@ -63,7 +63,7 @@ WRONG = [
     "fuzz run nope",
     "audit run",
     "audit explain X --events {folder}/missing",
-    "audit generate --events 10 --out {folder}/new --anomaly nope=1",
+    "audit generate --count 10 --out {folder}/new --anomaly nope=1",
     "bench nope",
     "completion tcsh",
     "demo --out {file}",

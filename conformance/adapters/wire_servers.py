@@ -10,7 +10,7 @@ from typing import Final
 from mqproof.conformance.adapters.apache.single_request import send_request
 from mqproof.conformance.engine.targets import APACHE, IMPL, REMOTING, TargetError, UnknownTargetError
 from mqproof.conformance.hosts.processes import ClusterError, cluster
-from mqproof.conformance.wire.talk import Address
+from mqproof.conformance.wire.server_connection import Address
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import new_request
 from mqproof.impl.runtime.network import Address as NetworkAddress

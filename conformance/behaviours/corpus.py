@@ -17,7 +17,7 @@ import msgspec
 from mqproof.conformance.behaviours.conditions import Outcome
 from mqproof.conformance.behaviours.cover import Path as Behaviour
 from mqproof.conformance.behaviours.cover import Steps, cover, graph
-from mqproof.conformance.behaviours.plain import order, plain
+from mqproof.conformance.behaviours.json_values import order, plain
 from mqproof.reference.constants import constants
 from mqproof.reference.explorer.search import Label
 from mqproof.reference.models import MODELS
@@ -133,12 +133,13 @@ def read(text_lines: Iterable[str], where: str) -> Iterator[Script]:
     """Yield the behaviours of a file; `where` names it in errors.
 
     Raises:
-        CorpusError: not a file of behaviours, or of a newer schema.
+        CorpusError: not a file of behaviours, or of a newer schema, or of a version with other variables.
     """
     rows = iter(text_lines)
     head = _object(next(rows, ""), f"{where}:1")
     if head.get("schema") != SCHEMA:
         raise CorpusError(f"{where}:1: schema {head.get('schema')!r}, {SCHEMA} expected")
+    _expect_variables(head, f"{where}:1")
     for number, row in enumerate(rows, start=2):
         behaviour = _object(row, f"{where}:{number}")
         try:
@@ -154,6 +155,21 @@ def read(text_lines: Iterable[str], where: str) -> Iterator[Script]:
                 f"{where}:{number}: not a behaviour: the fields initial and steps are expected"
             ) from None
         yield Script(begins, steps, at, disabled, head.get("configuration", ""), outcomes)
+
+
+def _expect_variables(head: Mapping[str, Any], where: str) -> None:
+    """Check that the states have the variables of this version's model."""
+    try:
+        model, states = MODELS[head["model"]], head["initial"]
+        found = {name for state in states for name in state}
+    except (KeyError, TypeError):
+        raise CorpusError(f"{where}: not a head: the fields model and initial are expected") from None
+    expected = plain(model.initial(bounded(head["model"], head.get("configuration", "")))[0]).keys()
+    if other := sorted(found ^ expected):
+        raise CorpusError(
+            f"{where}: variables of another version ({', '.join(other)} differ);"
+            " write the behaviours again: mqproof behaviours --out DIR"
+        )
 
 
 def file_of(model: str, folder: Path = CORPUS) -> Path:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from mqproof.conformance.behaviours.corpus import TLA, Script, Stimulus
-from mqproof.conformance.behaviours.plain import plain
+from mqproof.conformance.behaviours.json_values import plain
 from mqproof.conformance.behaviours.replay import Failure, replay
 from mqproof.conformance.behaviours.subject import BehaviourTarget
 from mqproof.reference.constants import constants

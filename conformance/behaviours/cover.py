@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, Generic
 
-from mqproof.conformance.behaviours.plain import order
+from mqproof.conformance.behaviours.json_values import order
 from mqproof.reference.explorer.search import Label, explore
 from mqproof.reference.model import ConfigT, Model, StateT
 

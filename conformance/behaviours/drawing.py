@@ -13,7 +13,7 @@ from html import escape
 from typing import Any, Final
 
 from mqproof.conformance.behaviours.cover import Steps
-from mqproof.conformance.behaviours.plain import order, plain
+from mqproof.conformance.behaviours.json_values import order, plain
 from mqproof.conformance.behaviours.replay import Taken
 
 ALIKE: Final[dict[str, Callable[[Any], str]]] = {
@@ -22,7 +22,7 @@ ALIKE: Final[dict[str, Callable[[Any], str]]] = {
     ),
     "QueueChoice": lambda s: f"{s.strategy} {len(s.route)} {len(s.tried)} {s.waiting} {sum(s.penalty)}",
     "OrderLock": lambda s: (
-        f"{len(s.assigned)} {len(s.leaving)} {s.holder != 'nobody'} {s.held} {len(s.calls)} {len(s.robbed)}"
+        f"{len(s.assigned)} {len(s.leaving)} {s.holder != 'none'} {s.held} {len(s.calls)} {len(s.lost_lock)}"
     ),
     "Group": lambda s: (
         f"{sum(s.service.sends)} {sum(map(len, s.service.queue))} {s.service.serving} {s.service.promise} "

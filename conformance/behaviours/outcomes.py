@@ -18,7 +18,7 @@ import msgspec
 
 from mqproof.conformance.behaviours.conditions import Conditions, Outcome
 from mqproof.conformance.behaviours.corpus import CORPUS, SCHEMA, Script, read, read_lines, write_lines
-from mqproof.conformance.behaviours.plain import plain
+from mqproof.conformance.behaviours.json_values import plain
 from mqproof.reference.constants import constants
 from mqproof.reference.explorer.search import Label, explore
 from mqproof.reference.explorer.search import Step as Taken
@@ -32,14 +32,14 @@ _PROFILES: Final = ("smoke", "ci")
 
 
 def _enters_at_once(config: Any, state: Any, action: str, parameters: Parameters) -> bool:
-    """A group member that learns of a term enters it before anything else happens."""
+    """Return false for a step between a member's discovery of a term and its entry into that term."""
     members = zip(config.nodes, state.role, state.known, state.term, strict=True)
     ready = [node for node, role, known, term in members if role == "CANDIDATE" and known > term]
     return not ready or (action, parameters) == ("NextTerm", (ready[0],))
 
 
 def _corrects_to_the_end(config: Any, state: Any, action: str, parameters: Parameters) -> bool:
-    """A group's offset is corrected only from beyond the end of a queue, and to that end."""
+    """Return false for a correction of a group's offset that is not from beyond a queue's end to that end."""
     if action != "CorrectOffset":
         return True
     q, offset = config.queues.index(parameters[0]), parameters[1]

@@ -7,7 +7,7 @@ from typing import Any
 
 from mqproof.conformance.behaviours.conditions import Outcome
 from mqproof.conformance.behaviours.corpus import Script, Stimulus, Variables
-from mqproof.conformance.behaviours.plain import order
+from mqproof.conformance.behaviours.json_values import order
 from mqproof.conformance.behaviours.subject import BehaviourTarget, DeviationError, ImpossibleError
 
 Taken = tuple[str, str, str]

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any, Protocol
 
 from mqproof.conformance.behaviours.corpus import Script, Stimulus, Variables, bounded
-from mqproof.conformance.behaviours.plain import plain
+from mqproof.conformance.behaviours.json_values import plain
 from mqproof.reference.model import Action, Parameters
 from mqproof.reference.models import MODELS
 

@@ -12,8 +12,8 @@ from mqproof.conformance.behaviours.conditions import Outcome
 from mqproof.conformance.behaviours.corpus import Script, bounded, file_of, read, read_lines
 from mqproof.conformance.behaviours.cover import Steps, graph
 from mqproof.conformance.behaviours.drawing import draw
+from mqproof.conformance.behaviours.json_values import order
 from mqproof.conformance.behaviours.outcomes import FOLDER, behaviours, there_are
-from mqproof.conformance.behaviours.plain import order
 from mqproof.conformance.behaviours.replay import Failure, Replayed, replay
 from mqproof.conformance.crash_images import member_images, pair_images, store_images
 from mqproof.conformance.subjects.stepped_targets import resolve

@@ -23,6 +23,7 @@ import typer
 
 from mqproof.conformance.bench import broker as broker_bench
 from mqproof.conformance.bench.broker import BenchError
+from mqproof.report.console import stop
 from mqproof.report.model import Exit
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -72,8 +73,7 @@ def send(
         directory.mkdir(parents=True, exist_ok=True)
         result = measure(load, rounds, directory)
     except (BenchError, OSError) as error:
-        typer.echo(f"mqproof bench: {error}", err=True)
-        raise typer.Exit(Exit.TOOL) from None
+        stop(f"{error}", Exit.TOOL)
     print(table(result))
     _write(result, json_file)
 
@@ -94,7 +94,10 @@ def broker(
         int, typer.Option(min=1, help="Rounds; memory and recovery are measured in the first one.")
     ] = 3,
     profile: Annotated[
-        bool, typer.Option(help="Profile our broker on the rows in which it is slower.")
+        bool,
+        typer.Option(
+            "--cpu-profile/--no-cpu-profile", help="Profile our broker on the rows in which it is slower."
+        ),
     ] = True,
     directory: _StoreFolder = Path("build/bench"),
     json_file: _JsonFile = None,
@@ -125,8 +128,7 @@ def broker(
             if profile:
                 profiled = profiles(result, amount, directory.resolve(), on_stage)
     except (BenchError, ApacheMissingError, ApacheServerError, LoadError, OSError) as error:
-        typer.echo(f"mqproof bench: {error}", err=True)
-        raise typer.Exit(Exit.TOOL) from None
+        stop(f"{error}", Exit.TOOL)
     print(broker_bench.table(result))
     if profiled:
         print(f"\n{profiled}")
@@ -160,8 +162,7 @@ def replication(
         with stages("bench replication") as on_stage:
             result = replicated_brokers.measure(amount, rounds, directory.resolve(), on_stage)
     except (ClusterError, LoadError, OSError) as error:
-        typer.echo(f"mqproof bench: {error}", err=True)
-        raise typer.Exit(Exit.TOOL) from None
+        stop(f"{error}", Exit.TOOL)
     print(replicated_brokers.table(result))
     _write(result, json_file)
 
@@ -185,8 +186,7 @@ def history(
     print(history_bench.table(result))
     _write(result, json_file)
     if result["rules_violated"]:
-        typer.echo(f"mqproof bench: the clean history violates {result['rules_violated']}", err=True)
-        raise typer.Exit(Exit.VIOLATED)
+        stop(f"the clean history violates {result['rules_violated']}", Exit.VIOLATED)
 
 
 def _write(result: dict[str, Any], json_file: Path | None) -> None:

@@ -128,7 +128,7 @@ def template(
 
     Examples: mqproof conform template my_broker.py; mqproof conform template my_offsets.py --suite offsets
     """
-    from mqproof.conformance.adapters import skeleton, template
+    from mqproof.conformance.adapters import adapter_generator, template
     from mqproof.conformance.registry.suite_registry import SUITES, Drawn
 
     if not isinstance(registered := SUITES.get(suite), Drawn):
@@ -137,8 +137,8 @@ def template(
     if suite == "flush":
         text, name = Path(template.__file__).read_text(encoding="utf-8"), "MyBroker"
     else:
-        text = skeleton.skeleton(registered.protocol(), suite).replace("MODULE", file.stem)
-        name = skeleton.CLASS
+        text = adapter_generator.skeleton(registered.protocol(), suite).replace("MODULE", file.stem)
+        name = adapter_generator.CLASS
     try:
         with file.open("x", encoding="utf-8") as new:
             new.write(text)
@@ -314,7 +314,6 @@ def trace_check(
         stop(
             "--window cuts logs of brokers and is not available with --models",
             Exit.USAGE,
-            command="trace-check",
         )
     with stages("trace-check") as on_stage:
         try:
@@ -340,7 +339,7 @@ def _traces(
     from mqproof.spec.events import EventError
 
     if model is not None and model not in (names := sorted({known.name for known in MODELS})):
-        stop(f"--model {model}: expected one of {', '.join(names)}", Exit.USAGE, command="trace-check")
+        stop(f"--model {model}: expected one of {', '.join(names)}", Exit.USAGE)
     began = time.perf_counter()
     try:
         checked = check_logs(logs, records_max=window, models=(model,) if model else (), on_stage=on_stage)

@@ -140,7 +140,7 @@ def run_options(
     """Check and combine the options. Ends the command if one is wrong."""
     target, since = selection.target, rules.since
     if not target:
-        stop("--target is missing; see mqproof conform --help", Exit.USAGE, command="conform")
+        stop("--target is missing; see mqproof conform --help", Exit.USAGE)
     if since not in ("", *SINCE):
         stop(f"--since {since}: expected {' or '.join(SINCE)}", Exit.USAGE)
     return RunOptions(

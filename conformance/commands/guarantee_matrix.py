@@ -11,7 +11,7 @@ from mqproof.report.model import Exit
 from mqproof.spec.guarantee import options
 
 if TYPE_CHECKING:
-    from mqproof.conformance.guarantee.live import Lived
+    from mqproof.conformance.guarantee.on_simulated_brokers import Lived
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
@@ -54,7 +54,7 @@ def matrix(
 
     Example: mqproof matrix --on impl --flush SYNC_FLUSH --producer sync --fault process --runs 10
     """
-    from mqproof.conformance.guarantee import live, show
+    from mqproof.conformance.guarantee import on_simulated_brokers, show
     from mqproof.report.write import write_text
 
     if on != "impl":
@@ -75,7 +75,7 @@ def matrix(
     except OSError as error:
         stop(str(error), Exit.USAGE)
     print(show.markdown(lived))
-    differing = live.differing(lived)
+    differing = on_simulated_brokers.differing(lived)
     for each in differing:
         print(f"✗ {each.entry}: {each.failure}")
     text = show.summary(lived)
@@ -84,7 +84,7 @@ def matrix(
 
 
 def _on_machines(chosen: Mapping[str, str], runs: int | None, workers: int) -> "Iterator[Lived]":
-    from mqproof.conformance.guarantee import live
+    from mqproof.conformance.guarantee import on_simulated_brokers
     from mqproof.spec.guarantee.matrix import decide
     from mqproof.spec.tlc.errors import TlcError
 
@@ -95,7 +95,8 @@ def _on_machines(chosen: Mapping[str, str], runs: int | None, workers: int) -> "
             decided = decide(rows)
         except TlcError as error:
             stop(str(error), Exit.TOOL)
-        for each in live.live_through_all(decided, chosen, runs or live.RUNS, workers):
+        lives = runs or on_simulated_brokers.RUNS
+        for each in on_simulated_brokers.live_through_all(decided, chosen, lives, workers):
             on_stage(str(each.entry))
             yield each
 

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 
 from mqproof.conformance.behaviours.corpus import Script, Variables
 from mqproof.conformance.behaviours.cover import Steps
-from mqproof.conformance.behaviours.plain import order, plain
+from mqproof.conformance.behaviours.json_values import order, plain
 from mqproof.conformance.behaviours.replay import Failure
 from mqproof.conformance.behaviours.subject import DeviationError
 from mqproof.conformance.subjects.stepped_store import SteppedStore

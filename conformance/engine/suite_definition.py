@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol, TypeVar, cast
 
 from hypothesis.stateful import RuleBasedStateMachine
 
@@ -37,7 +37,7 @@ class Session(Protocol):
         ...
 
     def script(self) -> list[str]:
-        """Return the run as steps for people."""
+        """Return the run as readable lines, one for each step."""
         ...
 
 
@@ -45,6 +45,19 @@ Judge = Callable[[Session], None]
 """Called with each run that was not interrupted; raises if the run violates an invariant."""
 TargetFactory = Callable[[], Examined]
 """Creates targets of one suite; each target implements the protocol of that suite."""
+
+MachineFactory = Callable[[Examined, Judge], RuleBasedStateMachine]
+"""Creates the state machine of one example. The target must implement the protocol of the suite."""
+TargetT = TypeVar("TargetT", bound=Examined)
+
+
+def machine_of(machine: Callable[[TargetT, Judge], RuleBasedStateMachine]) -> MachineFactory:
+    """Return a suite's class of state machines as a factory that the engine can call.
+
+    The engine knows of a target only that it is `Examined`. The registry pairs each suite with targets of its
+    own protocol, so that the cast is safe.
+    """
+    return cast("MachineFactory", machine)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +86,8 @@ class Suite:
     ids: tuple[str, ...]
     """The invariants that the suite judges."""
     needs: Needs
-    machine: Callable[[Any, Judge], RuleBasedStateMachine]
-    """A class of state machines; it is called with a target and a judge.
-
-    The type of the target is `Any`, because each suite has its own protocol, which extends `Examined`.
-    """
+    machine: MachineFactory
+    """Creates the state machine of one example; see `machine_of`."""
 
 
 def known(suite: Suite) -> tuple[str, ...]:

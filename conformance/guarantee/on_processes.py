@@ -1,13 +1,14 @@
-"""Runs entries with brokers that are processes: no random life may end worse than the model says.
+"""Tests cells of the guarantee matrix on brokers that are processes, by random runs.
 
-Only entries with one fault that can be injected into processes are included.
+No run may end worse than the model's verdict. Only cells with one fault that can be injected into processes
+are included.
 """
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from mqproof.conformance.guarantee.live import Lived, describe
+from mqproof.conformance.guarantee.on_simulated_brokers import Lived, describe
 from mqproof.conformance.subjects.guarantee_entry_processes import FAULTS, live
 from mqproof.spec.guarantee.matrix import Cell, Outcome, Verdicts
 
@@ -15,7 +16,7 @@ RUNS: Final = 1
 
 
 def entries(verdicts: Verdicts, chosen: Mapping[str, str]) -> list[Cell]:
-    """Return the entries that can run with processes, in the selected rows and column."""
+    """Return the cells of the matrix that can run with processes, in the selected rows and column."""
     return [
         entry
         for entry, outcome in verdicts.items()
@@ -28,7 +29,7 @@ def entries(verdicts: Verdicts, chosen: Mapping[str, str]) -> list[Cell]:
 
 
 def live_through(entry: Cell, expected: Outcome, runs: int, folder: Path) -> Lived:
-    """Run one entry of the guarantee matrix. Raises ClusterError, TimeoutError, OSError."""
+    """Test one cell of the guarantee matrix. Raises ClusterError, TimeoutError, OSError."""
     worst, failure = Outcome.NEVER, ""
     for seed in range(runs):
         played = live(entry, seed, expected, folder)
@@ -41,7 +42,7 @@ def live_through(entry: Cell, expected: Outcome, runs: int, folder: Path) -> Liv
 def live_through_all(
     verdicts: Verdicts, chosen: Mapping[str, str], runs: int, folder: Path
 ) -> Iterator[Lived]:
-    """Yield the results of the selected entries in the matrix's order.
+    """Yield the results of the selected cells in the matrix's order.
 
     Raises the errors of `live_through`.
     """

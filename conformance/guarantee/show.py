@@ -1,11 +1,14 @@
-"""Shows the results of the entries beside the model's verdicts: as Markdown, and as lines for a terminal."""
+"""Shows what brokers did in each cell of the guarantee matrix beside the model's verdict.
+
+The formats are Markdown, JSON, and lines for a terminal.
+"""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from mqproof.conformance.guarantee.live import Lived, keeps_acknowledged
+from mqproof.conformance.guarantee.on_simulated_brokers import Lived, keeps_acknowledged
 from mqproof.spec.guarantee.matrix import FAULTS, Cell, Setup, columns
 from mqproof.spec.guarantee.view import LETTERS, WORDS
 
@@ -27,7 +30,7 @@ def markdown(lived: Sequence[Lived]) -> str:
 
 
 def summary(lived: Sequence[Lived]) -> str:
-    """Summarise how many entries were run, and how."""
+    """Summarise how many cells were tested, and how."""
     keeping = [each for each in lived if keeps_acknowledged(each.expected)]
     kept = sum(each.runs for each in keeping)
     others = sum(each.runs for each in lived) - kept
@@ -87,7 +90,7 @@ def _line(*entries: str) -> str:
 
 
 def as_json(lived: Sequence[Lived]) -> str:
-    """Return every entry with both verdicts, as JSON."""
+    """Return every cell with both verdicts, as JSON."""
     entries = [
         {
             "flush": each.entry.setup.flush,

@@ -30,7 +30,7 @@ MUTANTS: Final[dict[str, Mutant]] = {
     each.name: each
     for each in (
         Mutant(
-            "reset-told-to-nobody", "members are not notified that their offsets were reset", "SPEC-1",
+            "reset-not-notified", "members are not notified that their offsets were reset", "SPEC-1",
             "mqproof.impl.broker.processors.offset_admin:_notify_members", _no_effect,
         ),
         Mutant(

@@ -116,11 +116,11 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
             f"{_CLIENTS}.silent_since", _no_silent_clients,
         ),
         _mutant(
-            "nobody-notified", "members are not notified that others joined or left", "SPEC-1",
+            "members-not-notified", "members are not notified that others joined or left", "SPEC-1",
             "mqproof.impl.broker.processors.groups:notify", _no_notification,
         ),
         _mutant(
-            "joining-not-told", "members are notified when a member leaves, not when it joins", "SPEC-1",
+            "joining-not-notified", "members are notified when a member leaves, not when it joins", "SPEC-1",
             f"{_CLIENTS}.heartbeat", _notified_of_new_groups_only,
         ),
         _mutant(

@@ -3,7 +3,7 @@
 import importlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Protocol
 
 
 class Defect(Protocol):
@@ -12,7 +12,7 @@ class Defect(Protocol):
         """module:attribute that is replaced."""
 
     @property
-    def wrong(self) -> Callable[..., Any]:
+    def wrong(self) -> Callable[..., object]:
         """The replacement."""
 
 

@@ -184,7 +184,7 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
             "mqproof.impl.broker.delayed:DelayedDelivery._deliver", _what_waits_is_passed_over,
         ),
         _mutant(
-            "copy-told-by-message",
+            "copy-identified-by-message",
             "after a crash, a repeated message makes its next copy count as delivered",
             "DELIV-7", "mqproof.impl.broker.delayed:DelayedDelivery._put", _recorded_by_message,
         ),

@@ -131,11 +131,11 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
         ),
         _mutant(
             "permission-ignored", "a client sends to queues without write permission", "ROUTE-4",
-            "mqproof.conformance.adapters.routing.player:publish_queues", _permission_ignored,
+            "mqproof.conformance.adapters.routing.simulated_peers:publish_queues", _permission_ignored,
         ),
         _mutant(
             "slave-written", "a client sends to a broker name without a master", "ROUTE-4",
-            "mqproof.conformance.adapters.routing.player:publish_queues", _slave_is_written,
+            "mqproof.conformance.adapters.routing.simulated_peers:publish_queues", _slave_is_written,
         ),
         _mutant(
             "wipe-undone", "a registration without changes restores the write permission", "SPEC-1",

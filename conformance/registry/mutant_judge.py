@@ -39,8 +39,8 @@ from mqproof.conformance.suites.routing.suite import ROUTING
 from mqproof.conformance.wire.catalogue import choose
 from mqproof.conformance.wire.model import Verdict as CaseVerdict
 from mqproof.conformance.wire.runner import Judged
+from mqproof.conformance.wire.server_connection import Address
 from mqproof.conformance.wire.suite import examine as examine_wire
-from mqproof.conformance.wire.talk import Address
 from mqproof.report.model import Result, Verdict, Witness
 
 LAYER: Final = "impl"
@@ -178,7 +178,7 @@ def by_case(mutant: Mutant, search: Search) -> Result:
 def _of_a_behaviour(model: str) -> Callable[[Mutant, int], tuple[Witness, ...]]:
     """Replay one behaviour per seed and return the step at which our code deviates.
 
-    Behaviours that try disabled actions come first. Of these, the first ones end with the disabled actions,
+    Behaviours that try disabled actions come first; among them, those that try them after their last step,
     because every disabled action can be tried there.
     """
 

@@ -247,6 +247,13 @@ def _run_consumers(options: RunOptions, progress: Progress) -> Part:
     return run(options, progress, live)
 
 
+def _run_replication(options: RunOptions, progress: Progress) -> Part:
+    from mqproof.conformance.subjects.pair_run import live
+    from mqproof.conformance.suites.replication.suite import run
+
+    return run(options, progress, live)
+
+
 def _run_workload(options: RunOptions, progress: Progress) -> Part:
     from mqproof.conformance.adapters.workload import clusters
     from mqproof.conformance.suites.workload.suite import run
@@ -311,6 +318,11 @@ SUITES: Final[dict[str, Registered]] = {
         "our push consumers as the members of a group",
         "mqproof.conformance.suites.consumers.suite",
         _run_consumers,
+    ),
+    "replication": Undrawn(
+        "a master of ours and its slave, with crashes and cut links",
+        "mqproof.conformance.suites.replication.suite",
+        _run_replication,
     ),
     "workload": Undrawn(
         "many clients at once, while faults are injected",

@@ -1,9 +1,9 @@
-"""Runs an entry of the guarantee matrix on our brokers.
+"""Tests one cell of the guarantee matrix on our brokers.
 
 There are a master, an optional slave, and another healthy master. A producer sends messages, and the faults
-of the entry are injected. `replay` takes the steps of a counterexample of the model one by one: links and
+of the cell are injected. `replay` takes the steps of a counterexample of the model one by one: links and
 fsyncs are held, and released when the model says so. `live` injects faults at random times while messages are
-sent. Both return the worst fate of a message, in the model's terms.
+sent. Both return the worst outcome for a message, in the model's terms.
 """
 
 import asyncio
@@ -78,7 +78,7 @@ def replay(cell: Cell, trace: Trace) -> Played:
 
 
 def live(cell: Cell, seed: int) -> Played:
-    """Send a few messages while the faults of the entry are injected; the seed determines everything."""
+    """Send a few messages while the faults of the cell are injected; the seed determines everything."""
     return _play(cell, seed, lambda stage: stage.live())
 
 
@@ -95,7 +95,7 @@ def _play(cell: Cell, seed: int, scenario: Callable[["_Stage"], Coroutine[Any, A
 
 
 class _Stage:
-    """The brokers of one entry, and its producer."""
+    """The brokers of one cell, and its producer."""
 
     def __init__(self, loop: SimulatedLoop, cell: Cell, seed: int) -> None:
         setup = cell.setup
@@ -386,7 +386,7 @@ def fate(send_result: str, is_read: bool, is_kept: bool) -> Became:
     if is_read:
         return Became.SAFE
     if send_result == "error":
-        return Became.TOLD
+        return Became.ERROR
     if send_result != "SEND_OK":
         return Became.SILENT
     return Became.SLAVE if is_kept else Became.GONE

@@ -1,6 +1,6 @@
-"""Runs an entry of the guarantee matrix on brokers that are processes, with real sockets and files.
+"""Tests one cell of the guarantee matrix on brokers that are processes, with real sockets and files.
 
-A few messages are sent while the faults of the entry are injected. Then everything that is left is restarted,
+A few messages are sent while the faults of the cell are injected. Then everything that is left is restarted,
 and the fate of each message is determined. The seed determines which message a fault follows and which broker
 it hits; concurrent events are not determined. Power cannot be lost: a kill keeps the page cache.
 """

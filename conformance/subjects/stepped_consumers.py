@@ -1,7 +1,7 @@
 """A broker and the consumers of a group as a target for behaviours of Group.
 
 Each request of the consumers is answered, or lost, when the script says so. The broker and its producers are
-those of Delivery (`stepped_service`). A consumer that stops reading a queue commits a last offset, which is
+those of Delivery (`stepped_delivery`). A consumer that stops reading a queue commits a last offset, which is
 lost here: in the model this commit is a step of its own. The listener accepts every message.
 """
 
@@ -13,8 +13,8 @@ from mqproof.conformance.behaviours.corpus import Script, Stimulus, Variables, b
 from mqproof.conformance.behaviours.subject import DeviationError, ImpossibleError
 from mqproof.conformance.faults.expected_warnings import expected_warnings
 from mqproof.conformance.subjects.delayed_requests import Held, all_ended, at_rest
+from mqproof.conformance.subjects.stepped_delivery import SERVICE, Service
 from mqproof.conformance.subjects.stepped_member import QUEUE, SteppedMember
-from mqproof.conformance.subjects.stepped_service import SERVICE, Service
 from mqproof.impl.client.consuming.assigned_queues import PullLimits
 from mqproof.impl.client.consuming.push_consumer import PushConsumerConfig
 from mqproof.impl.client.consuming.start_offset import ConsumeFrom

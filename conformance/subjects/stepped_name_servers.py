@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeVar, cast
 
-from mqproof.conformance.adapters.routing.player import CLUSTER, registration
+from mqproof.conformance.adapters.routing.simulated_peers import CLUSTER, registration
 from mqproof.conformance.behaviours.corpus import Script, Stimulus, Variables, bounded
 from mqproof.conformance.behaviours.subject import DeviationError, ImpossibleError
 from mqproof.impl.client.connection.name_server_choice import NameServerChoice

@@ -13,7 +13,7 @@ _OURS: Final = {
     "Replication": "mqproof.conformance.subjects.stepped_pair:SteppedPair",
     "QueueChoice": "mqproof.conformance.subjects.stepped_producer:SteppedProducer",
     "OrderLock": "mqproof.conformance.subjects.stepped_lock:SteppedLock",
-    "Delivery": "mqproof.conformance.subjects.stepped_service:SteppedDelivery",
+    "Delivery": "mqproof.conformance.subjects.stepped_delivery:SteppedDelivery",
     "Group": "mqproof.conformance.subjects.stepped_consumers:SteppedConsumers",
 }
 """Import paths, since each driver imports much of our code."""

@@ -2,7 +2,7 @@
 
 Each folder has these modules:
 
-- `target`: the operations that an implementation must offer
+- `target`: what an implementation must offer
 - `steps`: the operations of a run
 - `session`: one run
 - `oracle`: the states of the reference that explain a run
@@ -10,5 +10,6 @@ Each folder has these modules:
 - `machine`: how runs are drawn
 - `suite`: the definition of the suite
 
+`consumers`, `replication` and `workload` lack some of them; the docstring of each says why.
 Start with `flush`. `conformance/registry/suite_registry.py` lists all suites.
 """

@@ -31,7 +31,7 @@ _NO_OP: Final = "2"
 
 @dataclass(slots=True)
 class _Group:
-    """The state of the conversion."""
+    """The state of the conversion of one group's event log, event by event."""
 
     where: str
     next_recoveries: dict[int, Event]

@@ -35,7 +35,7 @@ class TraceModel:
     """Maps (events, their source, records per trace) to the parts to check; nothing for a foreign log."""
     constants: Callable[[Size, Sequence[Window]], Mapping[str, str]]
     injected: Callable[[Size], Sequence[TraceEvent]]
-    """A trace that the model must refuse."""
+    """Returns a trace that the model must refuse."""
 
     def config_text(self, size: Size, traces: Sequence[Window]) -> str:
         lines = [f"  {name} = {value}" for name, value in self.constants(size, traces).items()]

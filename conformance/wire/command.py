@@ -9,8 +9,8 @@ from mqproof.conformance.engine.targets import TargetError
 from mqproof.conformance.wire.catalogue import choose
 from mqproof.conformance.wire.fixtures import FixturesError
 from mqproof.conformance.wire.model import Case, Since
+from mqproof.conformance.wire.server_connection import Address, UnreachableError
 from mqproof.conformance.wire.suite import LAYER, Progress, Run, examine, results, summary, table, untested
-from mqproof.conformance.wire.talk import Address, UnreachableError
 from mqproof.report.model import Result
 
 Servers = Callable[[str], AbstractContextManager[list[Address]]]

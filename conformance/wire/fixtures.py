@@ -18,7 +18,7 @@ from mqproof.conformance.wire.model import COMMIT_OFFSET, NOT_SUPPORTED, Request
 from mqproof.conformance.wire.operations import administration, messages, name_server, offsets
 from mqproof.conformance.wire.requests import valid
 from mqproof.conformance.wire.runner import kept
-from mqproof.conformance.wire.talk import (
+from mqproof.conformance.wire.server_connection import (
     Address,
     ClosedError,
     Connection,
@@ -155,7 +155,7 @@ def fixtures(addresses: list[Address], seconds_max: float) -> Iterator[Fixtures]
         now=str(int(time.time() * 1000)),
         scratch=f"wire_{token}_scratch",
         half_key=f"wire-half-{token}",
-        reply_properties="CORRELATION_ID\x01wire\x02REPLY_TO_CLIENT\x01nobody\x02TTL\x013000\x02MSG_TYPE\x01reply\x02",
+        reply_properties="CORRELATION_ID\x01wire\x02REPLY_TO_CLIENT\x01absent\x02TTL\x013000\x02MSG_TYPE\x01reply\x02",
         broker="",
         cluster="",
         ns_cluster=f"wire_cluster_{token}",

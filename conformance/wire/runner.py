@@ -28,7 +28,7 @@ from mqproof.conformance.wire.model import (
     Verdict,
     Written,
 )
-from mqproof.conformance.wire.talk import (
+from mqproof.conformance.wire.server_connection import (
     Address,
     ClosedError,
     Connection,

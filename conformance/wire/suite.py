@@ -10,7 +10,7 @@ from mqproof.conformance.wire import runner
 from mqproof.conformance.wire.fixtures import fixtures
 from mqproof.conformance.wire.model import Case, Since, Verdict
 from mqproof.conformance.wire.runner import Judged
-from mqproof.conformance.wire.talk import Address
+from mqproof.conformance.wire.server_connection import Address
 from mqproof.report import model
 from mqproof.report.model import Result, Table, Witness
 

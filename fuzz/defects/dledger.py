@@ -239,7 +239,7 @@ MUTANTS: Final = (
         _always,
     ),
     _mutant(
-        "CommitAsTold",
+        "CommitUncompared",
         "a follower commits the leader's index without comparing its own log",
         "CommittedStable",
         "log_replication:Following._learn_commit",

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import typer
+from typer.core import TyperGroup
 
 from mqproof.impl.admin.commands import brokers, groups, members, messages, name_servers, topics
 from mqproof.impl.admin.options import NameServers
-from mqproof.impl.admin.run import Site
+from mqproof.impl.admin.run import COMMAND, Site
 from mqproof.impl.terminal.inputs import new_runtime, read_account
 from mqproof.impl.terminal.options import AccountFile, TlsFile
 
@@ -44,8 +45,18 @@ COMMANDS: Final[dict[str, Callable[..., None]]] = {
 
 _SETTINGS: Final[dict[str, Any]] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
+
+class _Commands(TyperGroup):
+    """Names the command before it parses its options, so that errors in options name it too."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, command, rest = super().resolve_command(ctx, args)
+        COMMAND.set(f"admin {name}")
+        return name, command, rest
+
+
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-admin = typer.Typer(no_args_is_help=True, rich_markup_mode=None, context_settings=_SETTINGS)
+admin = typer.Typer(cls=_Commands, no_args_is_help=True, rich_markup_mode=None, context_settings=_SETTINGS)
 
 
 def at_site(command: Callable[..., None]) -> Callable[..., None]:
@@ -53,7 +64,9 @@ def at_site(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def main(*, namesrv: Any, tls: Path | None, account: Path | None, **options: Any) -> None:
-        command(Site(namesrv, new_runtime("admin", tls), read_account("admin", account)), **options)
+        command(
+            Site(namesrv, new_runtime(COMMAND.get(), tls), read_account(COMMAND.get(), account)), **options
+        )
 
     _, *own = signature(command, eval_str=True).parameters.values()
     where = Parameter("namesrv", Parameter.KEYWORD_ONLY, annotation=NameServers)

@@ -1,6 +1,7 @@
 """Runs a command: its connections, its exit code, its output."""
 
 from collections.abc import Callable, Coroutine, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
@@ -23,6 +24,8 @@ WRONG_USE: Final = 2
 NO_ANSWER: Final = 4
 """Exit code: no server responded."""
 
+COMMAND: Final[ContextVar[str]] = ContextVar("admin_command", default="admin")
+"""The running command, with which its error lines begin. It is known before the options are parsed."""
 _WIDTH_MAX: Final = 10_000
 
 
@@ -86,4 +89,4 @@ def show(*tables: Table) -> None:
 
 def fail(message: str, code: int) -> NoReturn:
     """End the command with one line and the exit code."""
-    errors.fail("admin", visible(message), code)
+    errors.fail(COMMAND.get(), visible(message), code)

@@ -1,5 +1,6 @@
 """`mqproof namesrv | broker | serve | send | consume`: the servers and the client tools."""
 
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from mqproof.impl.command.options import (
     Body,
     BrokerId,
     BrokerName,
+    BrokerPort,
     BrokerRole,
     Config,
     ConsumerGroup,
@@ -28,13 +30,13 @@ from mqproof.impl.command.options import (
     IdleMs,
     Keys,
     KvStore,
+    NameServerPort,
     Orderly,
     Outstanding,
     Peers,
     Port,
     ProducerGroup,
     Properties,
-    Quiet,
     RegisterAt,
     SelfId,
     ShardingKey,
@@ -150,8 +152,8 @@ def broker(
 @app.command()
 def serve(
     host: Host = "127.0.0.1",
-    namesrv_port: Port = 9876,
-    broker_port: Port = None,
+    namesrv_port: NameServerPort = 9876,
+    broker_port: BrokerPort = None,
     store: Store = None,
     flush: Flush = None,
     name: BrokerName = None,
@@ -207,13 +209,12 @@ def send(
     group: ProducerGroup = "mqproof_producer",
     timeout_ms: TimeoutMs = 3000,
     until_stored: UntilStored = False,
-    quiet: Quiet = False,
     events: Events = None,
     tls: TlsFile = None,
     account: AccountFile = None,
     json: SummaryFile = None,
 ) -> None:
-    """Send messages and print the result of each.
+    """Send messages and print the result of each; with -q, only the summary of several messages.
 
     Exit codes: 0 all SEND_OK; 1 one was refused, or had no route; 2 wrong use; 3 unknown if one is stored.
 
@@ -241,7 +242,7 @@ def send(
         outstanding=outstanding,
         timeout_ms=timeout_ms,
         until_stored=until_stored,
-        show=None if quiet or str(json) == "-" else print,
+        show=None if _is_quiet() or str(json) == "-" else print,
         group=group,
         batch=batch,
         sharding_key=sharding_key,
@@ -320,6 +321,11 @@ def _serve(command: str, servers: dict[str, Any]) -> None:
     from mqproof.impl.runtime.serving import until_signal
 
     run_command(command, until_signal(servers))
+
+
+def _is_quiet() -> bool:
+    """Return whether the command was started with --quiet, or logs errors only."""
+    return not logging.getLogger("mqproof").isEnabledFor(logging.WARNING)
 
 
 def _show_summary(summary: "SendSummary", json: Path | None) -> None:

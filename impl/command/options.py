@@ -10,7 +10,15 @@ from mqproof.impl.terminal.options import NAME_SERVERS_HELP
 
 # Servers.
 Host = Annotated[str, typer.Option(help="Address to listen on.")]
-Port = Annotated[int | None, typer.Option(min=0, max=65535, help="0 selects any free port.")]
+Port = Annotated[
+    int | None, typer.Option(min=0, max=65535, help="Port to listen on; 0 selects any free port.")
+]
+NameServerPort = Annotated[
+    int | None, typer.Option(min=0, max=65535, help="Port of the name server; 0 selects any free port.")
+]
+BrokerPort = Annotated[
+    int | None, typer.Option(min=0, max=65535, help="Port of the broker; 0 selects any free port.")
+]
 Config = Annotated[
     Path | None, typer.Option("--config", "-c", metavar="FILE", help="A RocketMQ properties file.")
 ]
@@ -77,7 +85,6 @@ UntilStored = Annotated[
         "--until-stored", help="Send each message again, with the same id, until it is answered SEND_OK."
     ),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the summary only.")]
 SummaryFile = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Write the summary to this file; - is standard output.")
 ]

@@ -40,7 +40,7 @@ class _Progress:
         self.confirmed_commit = NO_INDEX
         """The committed index that the follower has confirmed."""
         self.confirmed_kept = NO_INDEX
-        """The same for `kept_by_all`."""
+        """The `kept_by_all` that the follower has confirmed."""
         self.idle_since = 0.0
 
     @property

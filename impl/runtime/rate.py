@@ -6,7 +6,7 @@ _PACE_S: Final = 10.0
 
 
 class Pace:
-    """A rate kept in three numbers, because there may be very many of them."""
+    """The rate of one kind of event. It has only three numbers, because there may be very many rates."""
 
     __slots__ = ("_count", "_rate", "_since_s")
 

@@ -434,7 +434,7 @@ class _Handle:
 
 
 class _ProcessDisk:
-    """The disk of one process, until its crash. Handles check this themselves."""
+    """The disk as one process sees it; unusable after its crash. Open files check this themselves."""
 
     def __init__(self, disk: SimulatedDisk) -> None:
         self._disk = disk

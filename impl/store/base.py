@@ -349,7 +349,7 @@ class Store(ABC):
         return found[::-1]
 
     def topics(self) -> dict[str, int]:
-        """Return the topics that have queues, with the number of queues that each has in this log."""
+        """Return the topics that have queues in this log, each with its largest queue id plus one."""
         counts: dict[str, int] = {}
         for topic, queue_id in (queue.key for queue in self._queues):
             counts[topic] = max(counts.get(topic, 0), queue_id + 1)

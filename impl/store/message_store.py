@@ -193,7 +193,7 @@ class MessageStore(Store):
         return self.config.flush_mode is FlushMode.ASYNC_FLUSH and not (wait and self.replicate)
 
     async def _confirmed(self, last: Appended, wait: bool) -> PutStatus:
-        """Return the status of everything put up to that record."""
+        """Wait for the flush and slaves as configured; return the status of all records up to this one."""
         # Called now, because whether there is a slave to wait for is decided when the record is appended.
         replicated = self.replicate(last.end) if wait and self.replicate else None
         status = await self.settle(last, wait)

@@ -28,7 +28,17 @@ from mqproof.spec.catalogue import LAYERS, Invariant, catalogue
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
-_SUITES: Final = ("routing", "offsets", "retry", "delivery", "ordering", "admin", "consumers", "producers")
+_SUITES: Final = (
+    "routing",
+    "offsets",
+    "retry",
+    "delivery",
+    "ordering",
+    "admin",
+    "consumers",
+    "producers",
+    "replication",
+)
 """The suites that run with a few examples each; `flush` has a stage of its own."""
 _SIMULATIONS: Final = ("ha-stream", "dledger-group", "cluster")
 _FUZZED: Final = ("remoting-decode", "store-recovery")
@@ -79,7 +89,7 @@ def demo(
                 models.result()
                 clusters.result()
         except ClusterError as error:
-            stop(f"{error}", Exit.TOOL, command="demo")
+            stop(f"{error}", Exit.TOOL)
     report = _report(run, time.perf_counter() - started)
     write_text(out / "report.html", html.render(report))
     write_text(out / "report.json", json_file.render(report))
@@ -93,13 +103,12 @@ def demo(
 def _make_empty(out: Path) -> None:
     """Make the folder, or replace that of an earlier demo. Other files are never deleted."""
     if reason := folder_not_writable(out):
-        stop(f"--out {out}: {reason}", Exit.USAGE, command="demo")
+        stop(f"--out {out}: {reason}", Exit.USAGE)
     if out.exists() and any(out.iterdir()):
         if not (out / _MARK).exists() and out != Path("build/demo"):
             stop(
                 f"--out {out}: not a folder of an earlier demo; name a new or empty one",
                 Exit.USAGE,
-                command="demo",
             )
         shutil.rmtree(out)
     out.mkdir(parents=True, exist_ok=True)

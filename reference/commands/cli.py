@@ -11,6 +11,7 @@ import typer
 
 from mqproof.report.console import is_quiet, stages, stop, terminable
 from mqproof.report.model import Exit, Report, Result, Verdict, Witness, exit_code
+from mqproof.report.running_command import beginning
 from mqproof.spec.catalogue import id_of
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ def explore(
         done, results = _explored(chosen, which, explorer, states_max)
     for one in done:
         if one.problem:
-            print(f"mqproof explore: {one.question.name}: {one.problem}", file=sys.stderr)
+            print(f"{beginning()}: {one.question.name}: {one.problem}", file=sys.stderr)
     tables = (survey.rows(done), *([survey.steps_taken(done)] if actions else []))
     by = f"Spark on {spark}" if spark else f"{workers} process" + "es" * (workers > 1)
     options = {"profile": "as named" if only else profile, "by": by}

@@ -10,6 +10,7 @@ import typer
 
 from mqproof.report.console import stages, stop, terminable
 from mqproof.report.model import Exit, Report, Result, Table, Verdict, exit_code
+from mqproof.report.running_command import beginning
 
 if TYPE_CHECKING:
     from mqproof.spec.model_file import Models
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 app = typer.Typer(add_completion=False, no_args_is_help=False, pretty_exceptions_enable=False)
 
 _NO_REFERENCE = (
-    "mqproof mutate: these models have no reference model: state graphs are not compared, so only "
+    "these models have no reference model: state graphs are not compared, so only "
     "properties and probes can detect a mutant"
 )
 _PROFILES = {"mutation": ("mutation",), "ci": ("mutation", "ci")}
@@ -98,7 +99,7 @@ def _check_models(names: list[str] | None, models_file: Path | None, *, record: 
     if models_file is None:
         expect_models(names or ())
     elif record:
-        stop("--record is not available with --models", Exit.USAGE, command="mutate")
+        stop("--record is not available with --models", Exit.USAGE)
 
 
 def _check_options(kind: str | None, profile: str, *, record: bool, is_whole: bool) -> None:
@@ -125,7 +126,7 @@ def _models(models_file: Path | None) -> "Models":
         models = load(models_file)
     except ModelFileError as error:
         stop(str(error), Exit.USAGE)
-    print(_NO_REFERENCE, file=sys.stderr)
+    print(f"{beginning()}: {_NO_REFERENCE}", file=sys.stderr)
     return models
 
 
@@ -170,7 +171,7 @@ def _judged(
 def _applicable(
     reasons: dict[str, str], scores: "list[Score]", *, all_judged: bool, profile: str
 ) -> dict[str, str]:
-    """Return the reasons that this campaign can confirm."""
+    """Return the reasons for survivors that this campaign can confirm, because it judged their mutants."""
     from mqproof.spec.mutation.judge import Noticed
 
     judgements = [judgement for one in scores for judgement in one.judgements]

@@ -91,7 +91,9 @@ def bench_explore(
     profile: Annotated[
         str, typer.Option(help="The bounded models to use: smoke, mutation, ci or deep.")
     ] = "ci",
-    workers: Annotated[str, typer.Option(help="Numbers of processes of the explorer.")] = "1,2",
+    workers: Annotated[
+        str, typer.Option("--worker-counts", help="Numbers of processes of the explorer, as in 1,2.")
+    ] = "1,2",
     spark: Annotated[
         str | None, typer.Option("--master", metavar="MASTER", help="Also measure Spark on this master.")
     ] = None,
@@ -108,7 +110,7 @@ def bench_explore(
         stop(f"--profile {profile}: expected one of {', '.join(PROFILES)}", Exit.USAGE)
     expect_models(names or ())
     if not all(number.isdecimal() and int(number) for number in workers.split(",")):
-        stop(f"--workers {workers}: expected numbers, as in 1,2", Exit.USAGE)
+        stop(f"--worker-counts {workers}: expected numbers, as in 1,2", Exit.USAGE)
     sides: Sides = {f"explorer {n}": ("--workers", n) for n in workers.split(",")}
     if spark is not None:
         sides = {**sides, f"spark {spark}": ("--master", spark)}
@@ -121,7 +123,7 @@ def bench_explore(
     except ModelFileError as error:
         stop(str(error), Exit.USAGE)
     except BenchError as error:
-        stop(f"{error}", Exit.TOOL, command="bench explore")
+        stop(f"{error}", Exit.TOOL)
     print(table(result))
     if json_file is not None:
         write_text(json_file, json.dumps(result, indent=2) + "\n")

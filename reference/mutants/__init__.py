@@ -63,7 +63,7 @@ def run(chosen: Sequence[str] = ()) -> Iterator[Result]:
             counts={"states": len(exploration.parents)},
             witnesses=(_witness(violation),) if violation else (),
             detail=f"caught by {mutant.invariant}" if violation else f"survives {mutant.invariant}",
-            replay=f"mqproof mutants --layer reference --name {mutant.name}",
+            replay=f"mqproof mutants --layer reference --only {mutant.name}",
             seconds=time.perf_counter() - started,
         )
 

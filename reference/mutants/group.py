@@ -34,7 +34,7 @@ def _drops_the_cached(config: Config, state: State, consumer: str, queue: str) -
 
 
 def _pulls_the_same_again(config: Config, state: State, consumer: str, queue: str) -> State | None:
-    if any(owed < 0 for queues in state.owed for owed in queues):
+    if any(due < 0 for queues in state.due for due in queues):
         return None
     after = group.deliver(config, state, consumer, queue)
     return after and replace(after, position=state.position)

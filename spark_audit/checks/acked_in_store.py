@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from mqproof.spark_audit.checks.check import findings
-from mqproof.spark_audit.checks.cut_off import with_outcome
+from mqproof.spark_audit.checks.truncated_messages import with_outcome
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spark_audit.sources.store_tables import QUEUE
 

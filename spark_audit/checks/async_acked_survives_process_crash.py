@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
 from mqproof.spark_audit.checks.check import Check, at_sole_place, counted, findings
-from mqproof.spark_audit.checks.cut_off import cut_off
+from mqproof.spark_audit.checks.truncated_messages import cut_off
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spec.events import Kind
 

@@ -1,9 +1,9 @@
 """DELIV-11 BroadcastToAll: in broadcast mode every instance of the group gets every message.
 
-A broadcast group (`--broadcast`; the log does not say which groups are) is treated as one group per member. A
-member misses a message under the same condition as NoAckedLost uses for a group: a later offset of the queue
-was delivered to it, and this message never was. Messages sent before a member started or after it ended are
-not due to it.
+A broadcast group (`--broadcast-group`; the log does not say which groups are) is treated as one group per
+member. A member misses a message under the same condition as NoAckedLost uses for a group: a later offset of
+the queue was delivered to it, and this message never was. Messages sent before a member started or after it
+ended are not due to it.
 
 Cannot conclude: anything about members that received nothing at all.
 """

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
 from mqproof.spark_audit.checks.check import Check, counted, event_tallies, findings, never_unknown
-from mqproof.spark_audit.checks.two_logs import compared
+from mqproof.spark_audit.checks.log_comparison import compared
 from mqproof.spark_audit.evidence import ledgers
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spark_audit.sources.store_tables import Stored

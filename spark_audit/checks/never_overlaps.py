@@ -1,6 +1,6 @@
 """DELIV-13 NeverOverlaps: for a queue that is consumed in order, at most one listener call runs at a time.
 
-The groups that consume in order are named by the user (`--orderly`) or by `attrs.orderly` of a rebalance. A
+The user names the groups that consume in order (`--orderly-group`), or `attrs.orderly` of a rebalance does. A
 call of a listener is a series of deliveries to one member, up to the last end reported for it (consume_ok,
 consume_fail). Within a member, its sequence numbers decide: an overlap is a delivery after some messages
 ended while others of the call were still running. Between members, clocks decide, less the allowed skew.

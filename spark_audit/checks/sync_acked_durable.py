@@ -1,7 +1,8 @@
 """FLUSH-1 SyncAckedDurable: under SYNC_FLUSH a SEND_OK message survives any crash.
 
 See docs/reference/protocol/event-log.md, "Audit inputs". A message is lost if every record of it lies at or
-beyond the end to which its broker's log was later truncated; copies at slaves do not count (cut_off.py).
+beyond the end to which its broker's log was later truncated; copies at slaves do not count
+(truncated_messages.py).
 
 Cannot conclude: anything about brokers whose appends or flush mode are not in the log, or that did not crash.
 """
@@ -13,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from mqproof.spark_audit.checks.check import Check, at_sole_place, findings
-from mqproof.spark_audit.checks.cut_off import cut_off
+from mqproof.spark_audit.checks.truncated_messages import cut_off
 from mqproof.spark_audit.evidence.tables import Evidence
 
 INVARIANT: Final = "FLUSH-1"

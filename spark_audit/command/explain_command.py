@@ -25,7 +25,8 @@ def explain_message(
         list[str] | None, typer.Option(metavar="PATH", help="Event log, folder or pattern, as for audit run.")
     ] = None,
     store: Annotated[
-        list[str] | None, typer.Option(help="Store directory of a broker, DIR or BROKER=DIR.")
+        list[str] | None,
+        typer.Option(metavar="[NAME=]DIR", help="Store directory of a broker, DIR or BROKER=DIR."),
     ] = None,
     trace: Trace = None,
     index_slots: IndexSlots = None,

@@ -25,7 +25,7 @@ def say(line: str) -> None:
 
 
 def fail(message: str, code: int = Exit.USAGE) -> NoReturn:
-    stop(one_line(message), code, command="audit")
+    stop(one_line(message), code)
 
 
 @contextmanager

@@ -13,14 +13,14 @@ from mqproof.spark_audit.command.option_groups import SparkOptions, examples
 from mqproof.spark_audit.command.outputs import try_folder
 
 EXAMPLES: Final = examples(
-    "generate --events 100000 --out build/log --anomaly lost=3 --anomaly duplicate=5",
-    "generate --events 100000000 --out build/large --seed 7 --format ndjson",
+    "generate --count 100000 --out build/log --anomaly lost=3 --anomaly duplicate=5",
+    "generate --count 100000000 --out build/large --seed 7 --format ndjson",
 )
 
 
 def generate(
     *,
-    events: Annotated[int, typer.Option(help="Approximate number of events.")],
+    count: Annotated[int, typer.Option(help="Approximate number of events.")],
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder to fill; must be empty.")],
     anomaly: Annotated[
         list[str] | None, typer.Option(help="NAME=COUNT, with a name from the list above; repeatable.")
@@ -48,7 +48,7 @@ def generate(
     from mqproof.spark_audit.generator.scenario import ScenarioError
     from mqproof.spark_audit.runtime.staging import staged
 
-    request = LogRequest(events, _anomalies(anomaly or []), seed, file_format)
+    request = LogRequest(count, _anomalies(anomaly or []), seed, file_format)
     try_folder("--out", out)
     try:
         # Before Spark starts, which takes seconds: a wrong request is reported at once.

@@ -78,10 +78,12 @@ class ClusterOptions:
         str | None, typer.Option(help="SYNC_FLUSH or ASYNC_FLUSH: for brokers whose log does not state it.")
     ] = None
     broadcast: Annotated[
-        list[str] | None, typer.Option(help="Group in which every member receives every message.")
+        list[str] | None,
+        typer.Option("--broadcast-group", help="Group in which every member receives every message."),
     ] = None
     orderly: Annotated[
-        list[str] | None, typer.Option(help="Group that consumes in order but does not report so.")
+        list[str] | None,
+        typer.Option("--orderly-group", help="Group that consumes in order but does not report so."),
     ] = None
     delays: Annotated[
         str | None,
@@ -135,8 +137,8 @@ class ClusterOptions:
         return {
             "--skew-ms": self.skew_ms,
             "--flush": self.flush,
-            "--broadcast": self.broadcast,
-            "--orderly": self.orderly,
+            "--broadcast-group": self.broadcast,
+            "--orderly-group": self.orderly,
             "--delays": self.delays,
             "--rebalance-s": self.rebalance_s if self.rebalance_s != REBALANCE_S else None,
             "--broker-config": self.broker_config,

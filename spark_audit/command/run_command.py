@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 EXAMPLES: Final = examples(
     "run --events build/log --out build/audit",
     "run --store broker-a=/var/rocketmq/store --events build/log",
-    "run --events 'logs/*.ndjson' --check DELIV-1 --json result.json",
+    "run --events 'logs/*.ndjson' --id DELIV-1 --json result.json",
     "run --events logs/2026-11-22 --state state --out reports/2026-11-22",
 )
 
@@ -55,7 +56,10 @@ class InputOptions:
     ] = None
     store: Annotated[
         list[str] | None,
-        typer.Option(help="Store directory of a broker, DIR or BROKER=DIR; of a slave, BROKER:ID=DIR."),
+        typer.Option(
+            metavar="[NAME=]DIR",
+            help="Store directory of a broker, DIR or BROKER=DIR; of a slave, BROKER:ID=DIR.",
+        ),
     ] = None
     trace: Trace = None
 
@@ -87,7 +91,10 @@ def run(
             help="Folder for report.html, .json, .md, .sarif, junit.xml and violations.parquet.",
         ),
     ] = None,
-    check: Annotated[list[str] | None, typer.Option(help="Only this invariant, e.g. DELIV-1.")] = None,
+    ids: Annotated[
+        list[str] | None,
+        typer.Option("--id", metavar="GLOB", help="Judge only matching invariants; may be repeated."),
+    ] = None,
     json: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the result as JSON to this file.")
     ] = None,
@@ -107,7 +114,7 @@ def run(
     from mqproof.spark_audit.sources.inputs import InputError
 
     inputs = replace(inputs, events=[*(inputs.events or []), *(paths or [])])
-    wanted = _wanted(check or [], inputs)
+    wanted = _wanted(ids or [], inputs)
     try_folder("--out", out)
     try_folder("--state", incremental.state)
     try_file("--json", json)
@@ -133,8 +140,8 @@ def run(
     raise typer.Exit(code)
 
 
-def _wanted(check: list[str], inputs: InputOptions) -> list[str]:
-    """Return the invariants to judge: the named ones, or all that these inputs allow."""
+def _wanted(ids: list[str], inputs: InputOptions) -> list[str]:
+    """Return the invariants to judge: those that match, or all that these inputs allow."""
     from mqproof.spark_audit.checks import CHECKS, EVENT_CHECKS, STORE_CHECKS
     from mqproof.spark_audit.sources.traces import TRACED
 
@@ -142,13 +149,16 @@ def _wanted(check: list[str], inputs: InputOptions) -> list[str]:
         fail("--events: name at least one event log, folder or pattern, or a --store")
     possible = {*(EVENT_CHECKS if inputs.events else ()), *(STORE_CHECKS if inputs.store else ())}
     possible |= set(TRACED if inputs.trace else ())
-    named = [part for text in check for part in text.split(",")]
-    wanted = named or [name for name in CHECKS if name in possible]
-    if unknown := [name for name in wanted if name not in CHECKS]:
-        fail(f"--check: no check for {', '.join(unknown)}, expected one of {', '.join(CHECKS)}")
-    if idle := [name for name in wanted if name not in possible]:
-        judged = "--events" if CHECKS[idle[0]].of_events else "a --store"
-        fail(f"--check {idle[0]}: it judges {judged}, but none is given")
+    if not ids:
+        return [name for name in CHECKS if name in possible]
+    wanted: list[str] = []
+    for glob in (part for text in ids for part in text.split(",")):
+        if not (matching := [name for name in CHECKS if fnmatchcase(name, glob)]):
+            fail(f"--id: no check for {glob}, expected one of {', '.join(CHECKS)}")
+        if possible.isdisjoint(matching):
+            judged = "--events" if CHECKS[matching[0]].of_events else "a --store"
+            fail(f"--id {glob}: it judges {judged}, but none is given")
+        wanted += [name for name in matching if name in possible and name not in wanted]
     return wanted
 
 
@@ -188,7 +198,10 @@ def _request(
     index_slots: int | None,
     replay_arguments: list[str],
 ) -> _Request:
-    """Find the inputs: before Spark starts, which takes seconds, so that a wrong path is reported at once."""
+    """Find the inputs and return the request.
+
+    This happens before Spark starts, which takes seconds, so that a wrong path is reported at once.
+    """
     from mqproof.spark_audit.sources.inputs import InputError, Inputs, find_files
     from mqproof.spark_audit.sources.store_tables import name_stores
     from mqproof.spark_audit.sources.stores import SLOTS
@@ -241,8 +254,8 @@ def _judge(
     from mqproof.spark_audit.audit import audit
     from mqproof.spark_audit.evidence.history import NO_HISTORY
     from mqproof.spark_audit.evidence.options import Options
+    from mqproof.spark_audit.incremental.all_runs import with_history
     from mqproof.spark_audit.incremental.continuation import Continuation
-    from mqproof.spark_audit.incremental.so_far import with_history
     from mqproof.spark_audit.reporting.summary import summarise
     from mqproof.spark_audit.reporting.timelines import with_timelines
     from mqproof.spark_audit.sources.read import read_files

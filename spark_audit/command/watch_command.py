@@ -122,7 +122,7 @@ def _request(
 
 def _report_totals(state: Path) -> int:
     """Print the violations so far, from the state of the last batch. Return the exit code."""
-    from mqproof.spark_audit.incremental.so_far import events_so_far, rows_missing, violations_so_far
+    from mqproof.spark_audit.incremental.all_runs import events_so_far, rows_missing, violations_so_far
     from mqproof.spark_audit.incremental.state_folder import UNREADABLE, newest
 
     last = newest(state)
@@ -135,7 +135,9 @@ def _report_totals(state: Path) -> int:
 
 
 def so_far(rows: Sequence[tuple[str, str, int, int, int]], missing: int) -> int:
-    """Print the violations of so_far.py, with the number of missing or unreadable rows. Return the exit code.
+    """Print the violations of all_runs.py, and the number of missing or unreadable rows.
+
+    Return the exit code.
 
     The verdict follows the rule of judging/verdict.py.
     """

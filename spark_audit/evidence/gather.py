@@ -30,8 +30,8 @@ from mqproof.spark_audit.passes.message_columns import (
     is_of_message,
     message_key,
 )
-from mqproof.spark_audit.passes.over_log import fold
 from mqproof.spark_audit.passes.profile import is_reset, rare_rows
+from mqproof.spark_audit.passes.run_over_log import fold
 from mqproof.spark_audit.passes.sequences import find_irregular_ranges, irregular_steps, numbered
 from mqproof.spark_audit.passes.sql import quoted
 from mqproof.spark_audit.passes.sums import Known

@@ -374,10 +374,10 @@ def _delayed(script: Script) -> None:
     script.wait(2 * _STEP_US)
     is_early("d_early", 4)
     # The delay starts when the record was stamped, even if its event is late.
-    appended("d_told_late", 2, reported_late_ms=4000)
-    appended("d_told_late", offset=5)
-    appended("d_told_at_once", 2, reported_late_ms=0)
-    is_early("d_told_at_once", 6)
+    appended("d_reported_late", 2, reported_late_ms=4000)
+    appended("d_reported_late", offset=5)
+    appended("d_reported_at_once", 2, reported_late_ms=0)
+    is_early("d_reported_at_once", 6)
     # Two groups retry a message that was not delayed. One retries it a third time; the other makes it a dead
     # letter.
     appended("d_tried", offset=7)

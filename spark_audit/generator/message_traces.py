@@ -64,7 +64,7 @@ def _exported() -> list[str]:
 
 
 def _messages() -> list[Message]:
-    repeated = _message(_sent("m_told_again", 6), _received("m_told_again", 7))
+    repeated = _message(_sent("m_reported_again", 6), _received("m_reported_again", 7))
     whole = deflated(_message(_sent("m_squeezed", 10), _received("m_squeezed", 11)))
     torn = Message(TOPIC, whole.body[:-1], {}, 0, sys_flag=whole.sys_flag)
     return [

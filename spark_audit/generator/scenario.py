@@ -29,7 +29,11 @@ CONSUMERS_A_GROUP: Final = 3
 PRODUCERS: Final = tuple(f"producer-{n}" for n in range(4))
 QUEUES_OF_TOPIC: Final = (4, 4, 4, 2)
 QUEUES: Final = sum(QUEUES_OF_TOPIC)
-"""Each broker has a queue of each topic, except the last topic; see broker_of, topic_of, queue_id_of."""
+"""The number of queues of all topics.
+
+Each broker has one queue of each topic; of the last topic, only two brokers do. Queues are numbered through:
+broker_of, topic_of and queue_id_of map such a number.
+"""
 
 _OTHERS: Final = (1, 2, 3, 4, 5, 6, 7, 4, 5, 8, 9, 10, 11, 12, 13)
 ROUND: Final = np.stack([np.zeros(len(_OTHERS), dtype=np.int64), _OTHERS], axis=1).ravel()

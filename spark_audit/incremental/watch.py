@@ -26,8 +26,8 @@ from mqproof.report.staging import file_beside
 from mqproof.spark_audit.audit import audit
 from mqproof.spark_audit.checks import EVENT_CHECKS, Check
 from mqproof.spark_audit.evidence.options import Options
+from mqproof.spark_audit.incremental.all_runs import certain_now
 from mqproof.spark_audit.incremental.continuation import Continuation
-from mqproof.spark_audit.incremental.so_far import certain_now
 from mqproof.spark_audit.incremental.state_folder import FORGET_US, UNREADABLE, newest, next_state, open_run
 from mqproof.spark_audit.runtime.staging import staged
 from mqproof.spark_audit.sources import topics
@@ -37,8 +37,10 @@ from mqproof.spark_audit.sources.read import Log, read_files
 _CHECKPOINT: Final = ".checkpoint"
 _SOURCES: Final = ".sources.json"
 """Describes the sources to which the checkpoint belongs."""
-_REPORTED: Final = "told"
+_REPORTED: Final = "reported"
 """A file in a state: its violations were reported."""
+_REPORTED_FORMERLY: Final = "told"
+"""The name of this file in the states of versions up to 0.2.0."""
 _POLL_S: Final = 1
 _TAKEN: Final = "file string, value string"
 """Columns of the stream.
@@ -183,7 +185,7 @@ def _announced(state: Path | None, report: ReportViolation) -> int:
     A process that ends during the report repeats it: rather twice than never.
     """
     assert state is not None, "a batch has been judged"
-    if (state / _REPORTED).exists():
+    if any((state / name).exists() for name in (_REPORTED, _REPORTED_FORMERLY)):
         return 0
     certain = certain_now(state)
     for violation in certain:

@@ -101,7 +101,7 @@ def _run(invariant: str, check: Check, judging: Judging) -> _Ran | None:
         found=sum(n for (_, cause), n in counts.items() if cause is None),
         all_in="violations.parquet (--out)",
         detail=detail,
-        replay=judging.replay and f"{judging.replay} --check {invariant}",
+        replay=judging.replay and f"{judging.replay} --id {invariant}",
         seconds=time.monotonic() - started,
     )
     return _Ran(result, counts)

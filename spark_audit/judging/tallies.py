@@ -63,7 +63,7 @@ def tally(evidence: Evidence, seen: Overview) -> dict[str, int]:
     return {
         **numbers,
         # Attempts without a recorded broker show nothing about retries.
-        "retries_told": numbers["sends_again"] if numbers["sends_told"] else 0,
+        "retries_told": numbers["sends_again"] if numbers["sends_with_broker"] else 0,
         "broadcast_groups": len(evidence.options.broadcast),
         "replicas": 0,  # set by _store_tallies, if there are stores
         "members": 0,
@@ -80,7 +80,7 @@ def _of_profile() -> dict[str, Column]:
     conditions = {
         **{f"{each}_events": kind == each for each in Kind},
         "scheduled_appends": (kind == Kind.APPEND) & (f.col("topic") == SCHEDULE_TOPIC),
-        "sends_told": (kind == Kind.SEND) & f.col("stated").isNotNull(),
+        "sends_with_broker": (kind == Kind.SEND) & f.col("stated").isNotNull(),
     }
     return {name: f.sum(f.when(condition, f.col("rows"))) for name, condition in conditions.items()}
 

@@ -47,8 +47,8 @@ from mqproof.spark_audit.passes.bucket_plan import (
     Guess,
     named,
 )
-from mqproof.spark_audit.passes.over_log import merged
 from mqproof.spark_audit.passes.partition import Fold, Partition
+from mqproof.spark_audit.passes.run_over_log import merged
 from mqproof.spark_audit.passes.sums import Known
 
 _TALLIES: Final = ("messages", "messages_delivered", "acked", "acked_and_delivered", "acked_sync_at_risk")
@@ -109,7 +109,9 @@ def buckets(
 ) -> Buckets:
     """Judge the aggregates that tasks computed for `plan` (the part `buckets` of schema.PASS). Runs a job."""
     tables = {
-        "classes": _numbers({"class": list(expected_readers), "owed": list(expected_readers.values())}),
+        "classes": _numbers(
+            {"class": list(expected_readers), "expected_count": list(expected_readers.values())}
+        ),
         "brokers": _numbers({"who": [named(broker) for broker in brokers]}),
         "append_outcomes": known.append_outcomes.set_column(
             0,
@@ -160,13 +162,14 @@ WITH merged AS (
         min(unkept_min) AS unkept_min, max(unkept_max) AS unkept_max
     FROM affected GROUP BY ALL
 ), by_class AS (
-    SELECT bucket, count(*) FILTER (role IN ({ACK}, {BROKERS_ACK})) AS acks, any_value(owed) AS owed,
+    SELECT bucket, count(*) FILTER (role IN ({ACK}, {BROKERS_ACK})) AS acks,
+        any_value(expected_count) AS expected_count,
         max(rows) AS rows, sum(sync_at_risk)::BIGINT AS sync_at_risk,
         min(who_min) FILTER (role = {SEND}) AS producer_min,
         max(who_max) FILTER (role = {SEND}) AS producer_max,
         min(unkept_min) AS unkept_min, max(unkept_max) AS unkept_max,
         count(*) FILTER (role = {SEND}) = 1 AND count(*) FILTER (role <> {DELIVER}) = {roles}
-            AND count(*) FILTER (role = {DELIVER}) = any_value(owed) AND max(odd) = 0
+            AND count(*) FILTER (role = {DELIVER}) = any_value(expected_count) AND max(odd) = 0
             AND min(rows) = max(rows) AND min(id) = max(id)
             -- A send knows no place yet.
             AND min(place) FILTER (role <> {SEND}) IS NOT DISTINCT FROM max(place) FILTER (role <> {SEND})
@@ -179,9 +182,9 @@ WITH merged AS (
             OR {in_sample("bucket", sample)} AS read,
         min(unkept_min) AS unkept_min, max(unkept_max) AS unkept_max,
         sum(rows)::BIGINT AS messages,
-        coalesce(sum(rows) FILTER (owed > 0), 0)::BIGINT AS messages_delivered,
+        coalesce(sum(rows) FILTER (expected_count > 0), 0)::BIGINT AS messages_delivered,
         coalesce(sum(rows) FILTER (acks > 0), 0)::BIGINT AS acked,
-        coalesce(sum(rows) FILTER (acks > 0 AND owed > 0), 0)::BIGINT AS acked_and_delivered,
+        coalesce(sum(rows) FILTER (acks > 0 AND expected_count > 0), 0)::BIGINT AS acked_and_delivered,
         coalesce(sum(sync_at_risk) FILTER (acks > 0), 0)::BIGINT AS acked_sync_at_risk
     FROM by_class GROUP BY bucket
 )

@@ -200,7 +200,7 @@ def hash_at(offsets: npt.NDArray[np.int32], data: npt.NDArray[np.uint8], row: in
 
 @compiled
 def hashes(most: int, offsets: npt.NDArray[np.int32], data: npt.NDArray[np.uint8]) -> Hashes:
-    """Return hash_of_first of each text."""
+    """Return the hash of the first `most` bytes of each text."""
     found = np.empty(len(offsets) - 1, np.uint64)
     for row in range(len(found)):
         found[row] = hash_of_first(most, offsets, data, row)

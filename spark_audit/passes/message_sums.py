@@ -43,7 +43,7 @@ from mqproof.spark_audit.passes.partial_aggregates import packed
 from mqproof.spark_audit.passes.partition import Partition
 from mqproof.spark_audit.passes.sql import evaluated
 
-_SUMS: Final = ("first", "id_hash", "topic", "handed", *FIRST, *COUNTS)
+_SUMS: Final = ("first", "id_hash", "topic", "delivered_xor", *FIRST, *COUNTS)
 (
     _ROW, _ID, _TOPIC, _GROUPS_XOR, _SEND_TS, _ACKED_TS, _STORED_TS, _DELIVERED_TS, _SENDS, _ACKED,
     _WEAKLY_ACKED, _UNKNOWN, _REFUSED, _APPENDS, _DELIVERIES, _CUT, _AT_RISK,

@@ -17,8 +17,8 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from mqproof.spark_audit.passes.over_log import fold
 from mqproof.spark_audit.passes.partition import Numbers, Partition, is_one_of
+from mqproof.spark_audit.passes.run_over_log import fold
 from mqproof.spark_audit.schema import EVENTS, PASS
 from mqproof.spark_audit.sources.event_log import EventLog
 from mqproof.spec.events import Kind

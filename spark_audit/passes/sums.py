@@ -25,9 +25,9 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from mqproof.spark_audit.passes.bucket_ids import bucket_text, in_sample
 from mqproof.spark_audit.passes.message_columns import COUNTS, FIRST, NUMBERED
-from mqproof.spark_audit.passes.over_log import fold, merged, parts
 from mqproof.spark_audit.passes.partial_aggregates import PARTIAL_AGGREGATES
 from mqproof.spark_audit.passes.partition import Partition
+from mqproof.spark_audit.passes.run_over_log import fold, merged, parts
 from mqproof.spark_audit.sources.event_log import EventLog
 
 _COLUMNS: Final = ("ts", "seq", "node", "kind", "msg_id", "topic", "group", "status", "commit_offset")
@@ -67,7 +67,10 @@ _IS_CLEAN: Final = """
     cut = 0
     -- A delivery without a send, or with an unknown outcome, is judged by NoPhantom.
     AND (deliveries = 0 OR (sends > 0 AND (acked + soft_acked > 0 OR unknown = 0)))
-    AND ((deliveries = owed AND handed = owed_xor) OR (acked + soft_acked = 0 AND deliveries = 0))"""
+    AND (
+        (deliveries = expected_count AND delivered_xor = expected_xor)
+        OR (acked + soft_acked = 0 AND deliveries = 0)
+    )"""
 
 _IS_RETURNED: Final = "NOT clean OR sampled OR sends > 1 OR (acked = 0 AND deliveries = 0)"
 """Condition for the messages whose sums are returned."""
@@ -81,7 +84,7 @@ def _judge(bucket: str, sample: int, *, return_all: bool) -> str:
     sums = [
         *(f"min({name}) AS {name}" for name in FIRST),
         *(f"sum({name})::BIGINT AS {name}" for name in COUNTS),
-        "coalesce(bit_xor(handed), 0) AS handed",
+        "coalesce(bit_xor(delivered_xor), 0) AS delivered_xor",
         # If a message was sent to two topics, one of them determines the expected readers.
         "max(topic) AS topic",
     ]
@@ -92,11 +95,11 @@ def _judge(bucket: str, sample: int, *, return_all: bool) -> str:
 WITH sums AS (
     SELECT msg_id, {", ".join(sums)} FROM log GROUP BY msg_id
 ), expected AS (
-    SELECT {NUMBERED.format("subscribed_topic")} AS topic, count(*) AS owed,
-        bit_xor({NUMBERED.format('"group"')}) AS owed_xor
+    SELECT {NUMBERED.format("subscribed_topic")} AS topic, count(*) AS expected_count,
+        bit_xor({NUMBERED.format('"group"')}) AS expected_xor
     FROM readers GROUP BY ALL
 ), with_expected AS (
-    SELECT sums.*, coalesce(owed, 0) AS owed, coalesce(owed_xor, 0) AS owed_xor
+    SELECT sums.*, coalesce(expected_count, 0) AS expected_count, coalesce(expected_xor, 0) AS expected_xor
     FROM sums LEFT JOIN expected USING (topic)
 ), judged AS MATERIALIZED (
     SELECT *, ({_IS_CLEAN}) AS clean, {in_sample(bucket, sample)} AS sampled FROM with_expected

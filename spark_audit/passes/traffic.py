@@ -107,7 +107,11 @@ def _extents(
 
 
 def runs(which: Ints, is_step: Flags, is_delivery: Flags, seq: Ints, offset: Ints) -> tuple[Ints, Ints]:
-    """Return the first and last row of each run of the steps of each number, in the order of `seq`."""
+    """Return the first and the last row of each run of steps.
+
+    `which` numbers the sequences of steps; in each, steps are in the order of `seq`. A run ends where the
+    offset decreases, or where a delivery skips offsets.
+    """
     first, last, in_order = _runs(np.arange(len(which)), which, is_step, is_delivery, seq, offset)
     if not in_order:
         by_seq = np.argsort(seq, kind="stable")

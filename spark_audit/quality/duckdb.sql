@@ -16,8 +16,8 @@ SELECT * FROM named
 WHERE kind IN ('crash', 'recover', 'truncate', 'become_leader', 'rebalance', 'register', 'unregister',
     'consume_fail', 'retry') OR (kind = 'offset_commit' AND attrs['reset'] = 'true');
 
--- Why a repeated delivery or a step back is legal, and for whom. (A column's name that the macro's callers use
--- would be taken for theirs.)
+-- The events that make a repeated delivery or a step back legal, with the group, node or broker that they concern.
+-- DuckDB inserts the arguments of `because` as text, so no column here has the name of a column that a caller passes.
 CREATE TEMP TABLE causes AS
 SELECT 'group ' || "group" AS key, ts AS happened FROM rare WHERE kind = 'rebalance' AND "group" IS NOT NULL
 UNION ALL
@@ -131,9 +131,9 @@ SELECT * FROM (
     FROM suspect_deliveries
 ) WHERE from_ts IS NOT NULL;
 
-CREATE TEMP MACRO of_all(topic, told) AS CASE
-    WHEN min(told) FILTER (NOT starts_with(topic, '%RETRY%')) = max(told) FILTER (NOT starts_with(topic, '%RETRY%'))
-    THEN min(told) FILTER (NOT starts_with(topic, '%RETRY%')) END;
+CREATE TEMP MACRO of_all(topic, place) AS CASE
+    WHEN min(place) FILTER (NOT starts_with(topic, '%RETRY%')) = max(place) FILTER (NOT starts_with(topic, '%RETRY%'))
+    THEN min(place) FILTER (NOT starts_with(topic, '%RETRY%')) END;
 CREATE TEMP TABLE spread AS
 SELECT msg_id, "group",
     of_all(topic, broker) AS broker, of_all(topic, topic) AS topic, of_all(topic, queue_id) AS queue_id,

@@ -114,7 +114,7 @@ def _log(**columns: str) -> Callable[[Evidence], Evidence]:
 
 
 def _event_rows(condition: str) -> Callable[[Evidence], Evidence]:
-    """Keep only some of the events without attrs."""
+    """Return a change of the evidence: only the events that meet the condition stay in its event tables."""
     return lambda evidence: replace(
         evidence,
         events=evidence.events.where(condition),
@@ -294,7 +294,7 @@ MUTANTS: Final[dict[str, Mutant]] = {
         Mutant("TermsMayFall", "RAFT-6", "does not compare terms", distort=_never("term-goes-back")),
         Mutant("TurnsAreShares", "DELIV-6", "does not allow time for a group to agree on owners",
                mutate=_options(rebalance_us=-1)),
-        Mutant("NobodyRebalances", "DELIV-6", "ignores rebalances",
+        Mutant("RebalancesIgnored", "DELIV-6", "ignores rebalances",
                mutate=_without_cause("rebalance")),
         Mutant("ReturnsUnheard", "DELIV-7", "ignores messages that were sent back",
                mutate=_event_rows("kind <> 'retry'")),
@@ -306,7 +306,7 @@ MUTANTS: Final[dict[str, Mutant]] = {
                mutate=_options(delays_ms=(1000,) * 18)),
         Mutant("CopiesAreLetGo", "DELIV-8", "treats the append of a follower as a second release",
                mutate=_events(commit_offset="xxhash64(node)")),
-        Mutant("ToldIsStamped", "DELIV-8", "takes the time of the event as the store time of the record",
+        Mutant("EventTimeIsStoreTime", "DELIV-8", "takes the time of the event as the time of storing",
                mutate=_log(attrs="CAST(map() AS MAP<STRING, STRING>)")),
         Mutant("CommittedLater", "DELIV-9", "accepts a commit that is recorded much later",
                mutate=_wide_skew),
@@ -458,6 +458,6 @@ def _result(
             Witness(f"{what}: {dict(zip(KEY, key, strict=True))}") for what, key in wrong[:_WITNESSES_MAX]
         ),
         detail=f"{outcome}: {description}",
-        replay="" if good else f"mqproof mutants --layer audit --name {name}",
+        replay="" if good else f"mqproof mutants --layer audit --only {name}",
         seconds=time.monotonic() - started,
     )

@@ -47,14 +47,14 @@ TRACE_MUTANTS: Final[dict[str, TraceMutant]] = {
     for mutant in (
         TraceMutant("AbsenceIsLoss", "DELIV-1", "reports a message without a record as lost",
                     "mqproof.spark_audit.sources.traces._result", _judged_by_absence),
-        TraceMutant("RolledBackIsOwed", "DELIV-1", "expects the delivery of rolled-back messages",
+        TraceMutant("RolledBackIsExpected", "DELIV-1", "expects the delivery of rolled-back messages",
                     "mqproof.spark_audit.sources.traces._rolled_back",
                     lambda records: records.where("false").select("msg_id")),
         TraceMutant("CompressedUnread", "DELIV-1", "does not decompress bodies",
                     "mqproof.spark_audit.sources.bodies.text", _as_it_is),
         TraceMutant("BatchIsOneMessage", "DELIV-2", "treats the ids of a batch as one id",
                     "mqproof.spark_audit.sources.traces._each_message", lambda records: records),
-        TraceMutant("ToldTwiceIsTwice", "DELIV-3", "counts a repeated trace message twice",
+        TraceMutant("RepeatedTraceIsTwice", "DELIV-3", "counts a repeated trace message twice",
                     "mqproof.spark_audit.sources.traces._deduplicated", lambda records: records),
         TraceMutant("AbortedMayBeRead", "DELIV-9", "ignores the outcome of transactions",
                     "mqproof.spark_audit.sources.traces._transactions", lambda _records: ()),
@@ -78,7 +78,7 @@ def judge(spark: SparkSession, mutant: TraceMutant) -> Result:
         counts={"planted": len(message_traces.SHOWN), "wrong": len(wrong)},
         witnesses=tuple(Witness(f"{name}: {text}") for name, text in wrong),
         detail=f"{'caught' if caught else 'survived'}: {mutant.description}",
-        replay="" if caught else f"mqproof mutants --layer audit --name {mutant.name}",
+        replay="" if caught else f"mqproof mutants --layer audit --only {mutant.name}",
         seconds=time.monotonic() - started,
     )
 

@@ -10,8 +10,8 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
 from mqproof.spark_audit.evidence.tables import Evidence
-from mqproof.spark_audit.passes.over_log import run_queries
 from mqproof.spark_audit.passes.profile import Overview
+from mqproof.spark_audit.passes.run_over_log import run_queries
 from mqproof.spark_audit.sources.event_log import EventLog
 from mqproof.spec.events import Kind
 

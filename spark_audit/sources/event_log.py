@@ -45,7 +45,7 @@ class EventLog:
         return EventLog(self.rows.unionByName(other.rows), self.files + other.files, rest)
 
     def only(self, row_groups: Collection[int]) -> "EventLog":
-        """Return the log with only some row groups of its files (by number), and all rows in no file."""
+        """Return the log with only the row groups of these numbers. Rows that are not in files are kept."""
         files = [LogFile(split.file.path, split.file.marks, own)
                  for split in splits_of(self.files)
                  if (own := tuple(group for number, group in enumerate(split.groups, split.number)

@@ -271,7 +271,7 @@ def offset_ranges(options: Options, *, skip_unavailable: bool = False) -> dict[s
 def begin(options: Options, ends: Mapping[str, Ends]) -> Positions:
     """Return where a new query begins.
 
-    Queues that startingOffsets does not name are read from their beginning.
+    If startingOffsets is a table, queues that it does not name are read from their beginning.
 
     Raises:
         StoreError: startingOffsets names a queue that does not exist.

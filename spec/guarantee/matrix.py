@@ -38,7 +38,7 @@ class Outcome(StrEnum):
 
     NEVER = "never"  # the cell has no behaviour: the only machine cannot be lost twice
     SAFE = "safe"
-    TOLD = "told"  # lost, and the sender received an error
+    ERROR = "error"  # lost, and the sender received an error
     SILENT = "silent"  # lost without an error: another status than SEND_OK, or oneway
     SLAVE = "slave"  # answered SEND_OK; consumers do not get it, but the slave still has it
     GONE = "gone"  # answered SEND_OK, and no node has it

@@ -18,7 +18,7 @@ FAULT_NAMES: Final = {
     "machine": "machine destroyed",
 }
 _BROKEN: Final = {
-    Outcome.TOLD: "NoLoss",
+    Outcome.ERROR: "NoLoss",
     Outcome.SILENT: "NoSilentLoss",
     Outcome.SLAVE: "NoAckedLost",
     Outcome.GONE: "NoAckedGone",
@@ -57,7 +57,7 @@ def _why(outcome: Outcome, end: State) -> str:
         else "oneway sends are not answered"
     )
     match outcome:
-        case Outcome.TOLD:
+        case Outcome.ERROR:
             return f"{message} is lost, and the sender received an error: it may send again."
         case Outcome.SILENT:
             return f"{message} is lost without an error: {reason}."

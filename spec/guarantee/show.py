@@ -17,7 +17,7 @@ from mqproof.spec.guarantee.view import LEGEND, LETTERS, WORDS, ShownCell, Shown
 
 _STYLES: Final = {
     Outcome.SAFE: "green",
-    Outcome.TOLD: "cyan",
+    Outcome.ERROR: "cyan",
     Outcome.SILENT: "yellow",
     Outcome.SLAVE: "bold magenta",
     Outcome.GONE: "bold red",

@@ -10,7 +10,7 @@ from mqproof.spec.guarantee.picture import FAULT_NAMES
 
 WORDS: Final = {
     Outcome.SAFE: "safe",
-    Outcome.TOLD: "error",
+    Outcome.ERROR: "error",
     Outcome.SILENT: "silent",
     Outcome.SLAVE: "slave",
     Outcome.GONE: "LOST",
@@ -18,7 +18,7 @@ WORDS: Final = {
 }
 LETTERS: Final = {
     Outcome.SAFE: "✓",
-    Outcome.TOLD: "e",
+    Outcome.ERROR: "e",
     Outcome.SILENT: "s",
     Outcome.SLAVE: "◐",
     Outcome.GONE: "✗",
@@ -26,7 +26,7 @@ LETTERS: Final = {
 }
 LEGEND: Final = {
     Outcome.SAFE: "no message is lost",
-    Outcome.TOLD: "a message may be lost, and its sender receives an error",
+    Outcome.ERROR: "a message may be lost, and its sender receives an error",
     Outcome.SILENT: "a message may be lost without an error; it was not answered with SEND_OK",
     Outcome.SLAVE: "SEND_OK, but consumers may not get the message: only the slave still has it",
     Outcome.GONE: "SEND_OK, but no node has the message any more",

@@ -36,32 +36,32 @@ VARIABLE position \* by member and queue: the number of messages before its next
 Idle == -1
 PositionOK == position \in [Consumers -> [Queues -> Nat \cup {Idle}]]
 
-VARIABLE owed     \* history: the number of justified deliveries of each message of a queue that are still to come
-OwedOK == owed \in [Queues -> Seq(Int)] /\ \A q \in Queues : Len(owed[q]) = Len(queue[q])
+VARIABLE due     \* history: the number of justified deliveries of each message of a queue that are still to come
+DueOK == due \in [Queues -> Seq(Int)] /\ \A q \in Queues : Len(due[q]) = Len(queue[q])
 
 broker == <<answer, sends, queue, committed, promise, serving>>
-members == <<assigned, position, owed>>
+members == <<assigned, position, due>>
 vars == <<broker, seen, members>>
 
-TypeOK == Promise!TypeOK /\ AssignedOK /\ PositionOK /\ OwedOK
+TypeOK == Promise!TypeOK /\ AssignedOK /\ PositionOK /\ DueOK
 
 Init ==
     /\ Promise!Init
     /\ assigned \in [Queues -> Consumers]
     /\ position = [c \in Consumers |-> [q \in Queues |-> Idle]]
-    /\ owed = [q \in Queues |-> <<>>]
+    /\ due = [q \in Queues |-> <<>>]
 
 -----------------------------------------------------------------------------
-(* Deliveries that are owed, that is, justified and still to come *)
+(* Deliveries that are due: justified and still to come *)
 
 Max(a, b) == IF a < b THEN b ELSE a
 
 \* One delivery for each message that is stored.
-Owe(queues) ==
-    owed' = [q \in Queues |-> [i \in 1..Len(queues[q]) |-> IF i <= Len(owed[q]) THEN owed[q][i] ELSE 1]]
+MakeDue(queues) ==
+    due' = [q \in Queues |-> [i \in 1..Len(queues[q]) |-> IF i <= Len(due[q]) THEN due[q][i] ELSE 1]]
 
 \* A cause for repetition: the messages from this offset on may be delivered once more.
-Again(q, offset) == [owed EXCEPT ![q] = [i \in 1..Len(@) |-> IF i > offset THEN Max(@[i], 1) ELSE @[i]]]
+Again(q, offset) == [due EXCEPT ![q] = [i \in 1..Len(@) |-> IF i > offset THEN Max(@[i], 1) ELSE @[i]]]
 
 -----------------------------------------------------------------------------
 (* Producers and broker, as in Delivery *)
@@ -71,11 +71,11 @@ Retry(m) == Promise!Retry(m) /\ UNCHANGED members
 Acknowledge(m) == Promise!Acknowledge(m) /\ UNCHANGED members
 Fail(m) == Promise!Fail(m) /\ UNCHANGED members
 
-Store(longer) == Promise!Store(longer) /\ Owe(longer) /\ UNCHANGED <<assigned, position>>
+Store(longer) == Promise!Store(longer) /\ MakeDue(longer) /\ UNCHANGED <<assigned, position>>
 
 Fault(answers, kept, offsets, stands, serves) ==
     /\ Promise!Fault(answers, kept, offsets, stands, serves)
-    /\ Owe(kept)
+    /\ MakeDue(kept)
     /\ UNCHANGED <<assigned, position>>
 
 Restart == Promise!Restart /\ UNCHANGED members
@@ -89,7 +89,7 @@ Reads(c, q) == position[c][q] # Idle
 Rebalance(q, c) ==
     /\ assigned[q] # c
     /\ assigned' = [assigned EXCEPT ![q] = c]
-    /\ owed' = IF Reads(c, q) THEN Again(q, position[c][q]) ELSE owed
+    /\ due' = IF Reads(c, q) THEN Again(q, position[c][q]) ELSE due
     /\ UNCHANGED <<broker, seen, position>>
 
 \* The start position of a member that has just received the queue.
@@ -99,7 +99,7 @@ Start(c, q) ==
     /\ serving
     /\ assigned[q] = c /\ ~Reads(c, q)
     /\ position' = [position EXCEPT ![c][q] = StartOffset(q)]
-    /\ owed' = Again(q, committed[q])
+    /\ due' = Again(q, committed[q])
     /\ UNCHANGED <<broker, seen, assigned>>
 
 \* A delivery beyond the end of `seen` leaves a gap.
@@ -115,7 +115,7 @@ Deliver(c, q) ==
     /\ LET i == position[c][q] + 1
        IN  /\ seen' = [seen EXCEPT ![q] = WithDelivery(@, i, queue[q][i])]
            /\ position' = [position EXCEPT ![c][q] = i]
-           /\ owed' = IF assigned[q] = c THEN [owed EXCEPT ![q][i] = @ - 1] ELSE owed
+           /\ due' = IF assigned[q] = c THEN [due EXCEPT ![q][i] = @ - 1] ELSE due
     /\ UNCHANGED <<broker, assigned>>
 
 \* The broker accepts an offset that is ahead of its own, from any member that reads the queue.
@@ -129,13 +129,13 @@ CommitOffset(c, q) ==
 Release(c, q) ==
     /\ assigned[q] # c /\ Reads(c, q)
     /\ position' = [position EXCEPT ![c][q] = Idle]
-    /\ UNCHANGED <<broker, seen, assigned, owed>>
+    /\ UNCHANGED <<broker, seen, assigned, due>>
 
 \* A crash loses everything that the member did not commit to the broker.
 ConsumerCrash(c) ==
     /\ \E q \in Queues : Reads(c, q)
     /\ position' = [position EXCEPT ![c] = [q \in Queues |-> Idle]]
-    /\ UNCHANGED <<broker, seen, assigned, owed>>
+    /\ UNCHANGED <<broker, seen, assigned, due>>
 
 -----------------------------------------------------------------------------
 (* Offsets that go back *)
@@ -152,13 +152,13 @@ GoBack(q, offset) ==
 Reset(q, offset) ==
     /\ offset < committed[q]
     /\ GoBack(q, offset)
-    /\ owed' = Again(q, offset)
+    /\ due' = Again(q, offset)
 
 \* A member requests an offset beyond the end of a queue that lost its end, and receives PULL_OFFSET_MOVED.
 CorrectOffset(q) ==
     /\ \E c \in Consumers : position[c][q] > Len(queue[q])
     /\ GoBack(q, Len(queue[q]))
-    /\ UNCHANGED owed
+    /\ UNCHANGED due
 
 -----------------------------------------------------------------------------
 (* Next and Spec *)
@@ -199,7 +199,7 @@ NoPhantom == Promise!NoPhantom
 \* DELIV-3: no delivery without a cause, and no copy without a send
 DuplicatesExplained ==
     /\ Promise!DuplicatesExplained
-    /\ \A q \in Queues : \A i \in 1..Len(owed[q]) : owed[q][i] >= 0
+    /\ \A q \in Queues : \A i \in 1..Len(due[q]) : due[q][i] >= 0
 
 \* DELIV-4
 QueueOrder == Promise!QueueOrder
@@ -220,27 +220,27 @@ ReadWasSeen ==
         /\ \A c \in Consumers : position[c][q] <= Len(seen[q])
 
 \* Every message from the owner's position on is still to be delivered to it.
-OwedToReader ==
+DueToReader ==
     \A q \in Queues :
         position[assigned[q]][q] # Idle =>
-            \A i \in 1..Len(owed[q]) : i > position[assigned[q]][q] => owed[q][i] > 0
+            \A i \in 1..Len(due[q]) : i > position[assigned[q]][q] => due[q][i] > 0
 
 \* A delivery becomes due only for one of three causes: the queue moves, its owner starts, or the group's
 \* offset is moved back. The message lies after the owner's position, or after its start position.
-OwedForACause ==
-    [][\A q \in Queues : \A i \in 1..Len(owed[q]) :
-        i <= Len(owed'[q]) /\ owed'[q][i] > owed[q][i] =>
-            /\ owed'[q][i] = 1
+DueForACause ==
+    [][\A q \in Queues : \A i \in 1..Len(due[q]) :
+        i <= Len(due'[q]) /\ due'[q][i] > due[q][i] =>
+            /\ due'[q][i] = 1
             /\ \/ assigned'[q] # assigned[q]
                \/ position[assigned[q]][q] = Idle /\ position'[assigned[q]][q] # Idle
                \/ serving' /\ committed'[q] < committed[q]
             /\ i > IF position'[assigned'[q]][q] = Idle THEN committed'[q] ELSE position'[assigned'[q]][q]]_vars
 
 \* A delivery to the owner of the queue was due. No other due delivery is dropped.
-PaidByDelivery ==
-    [][\A q \in Queues : \A i \in 1..Len(owed[q]) :
-        i <= Len(owed'[q]) =>
-            (owed'[q][i] < owed[q][i] <=> position[assigned[q]][q] = i - 1 /\ position'[assigned[q]][q] = i)]_vars
+DeliveredWhenDue ==
+    [][\A q \in Queues : \A i \in 1..Len(due[q]) :
+        i <= Len(due'[q]) =>
+            (due'[q][i] < due[q][i] <=> position[assigned[q]][q] = i - 1 /\ position'[assigned[q]][q] = i)]_vars
 
 \* While the broker does not serve, members only stop.
 SilentUntilRestarted ==
@@ -268,7 +268,7 @@ GoneBackForAReason ==
     [][\A q \in Queues :
         Len(seen'[q]) < Len(seen[q]) =>
             /\ committed'[q] = Len(seen'[q])
-            /\ \/ committed'[q] < committed[q] /\ \A i \in 1..Len(owed'[q]) : i > committed'[q] => owed'[q][i] > 0
+            /\ \/ committed'[q] < committed[q] /\ \A i \in 1..Len(due'[q]) : i > committed'[q] => due'[q][i] > 0
                \/ \E c \in Consumers : position[c][q] > Len(queue[q])]_vars
 
 \* Every step that should be possible is enabled. Without this check, an invariant could hold only because an

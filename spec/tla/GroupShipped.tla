@@ -8,7 +8,7 @@ OffsetQueryFails(c, q) ==
     /\ serving
     /\ assigned[q] = c /\ ~Reads(c, q)
     /\ position' = [position EXCEPT ![c][q] = Len(queue[q])]
-    /\ owed' = Again(q, committed[q])
+    /\ due' = Again(q, committed[q])
     /\ UNCHANGED <<broker, seen, assigned>>
 
 \* All releases: the broker stores any offset from any member. The last commit of the previous owner may be

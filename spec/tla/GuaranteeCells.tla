@@ -14,7 +14,7 @@ Outcome ==
     IF ~NoAckedGone THEN "gone"
     ELSE IF ~NoAckedLost THEN "slave"
     ELSE IF ~NoSilentLoss THEN "silent"
-    ELSE IF ~NoLoss THEN "told"
+    ELSE IF ~NoLoss THEN "error"
     ELSE "safe"
 
 Cell == <<"cell", flush, replication, producer, Kinds, Len(struck), Outcome>>

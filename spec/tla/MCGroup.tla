@@ -58,7 +58,7 @@ WithWeakDeliverFairness ==
 (* Probes: each must be false in some reachable state, which shows that the action or situation does occur. *)
 NoOverlap == \A q \in Queues : \A c, d \in Consumers : c # d /\ Reads(c, q) /\ Reads(d, q) => position[c][q] # position[d][q]
 NoReaderAhead == \A q \in Queues : \A c \in Consumers : assigned[q] # c => position[c][q] <= committed[q]
-NoRepetitionOwed == \A q \in Queues : \A i \in 1..Len(queue[q]) : i <= Len(seen[q]) => owed[q][i] = 0
+NoRepetitionDue == \A q \in Queues : \A i \in 1..Len(queue[q]) : i <= Len(seen[q]) => due[q][i] = 0
 NoWithdrawal == promise
 NoCrash == serving
 NoReaderBeyondEnd == \A q \in Queues : \A c \in Consumers : position[c][q] <= Len(queue[q])

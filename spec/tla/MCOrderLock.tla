@@ -38,7 +38,7 @@ NoLapse == \A m \in assigned : holder = m => Trusts(m)
 NoExpiry == held < LockLease
 NoTakeOver == ~(held = LockLease /\ \E m \in Members : asking[m] = "asked" /\ m # holder)
 NoLateReturn == calls \cap leaving = {}
-NoRestart == ~(holder = NoMember /\ robbed # {})
-NoStall == ~(holder \in robbed)
+NoRestart == ~(holder = NoMember /\ lostLock # {})
+NoStall == ~(holder \in lostLock)
 NoOverlapAfterFault == Cardinality(calls) < 2
 =============================================================================

@@ -30,7 +30,7 @@ CONSTANTS
 ASSUME /\ Members # {} /\ LockLease \in Nat /\ LockTrust \in Nat /\ RenewEvery \in Nat
        /\ 0 < RenewEvery /\ RenewEvery <= LockTrust /\ LockTrust < LockLease
 
-NoMember == "nobody"
+NoMember == "none"
 
 Capped(n, most) == IF n < most THEN n + 1 ELSE most
 
@@ -61,12 +61,12 @@ TrustOK == trust \in [Members -> 0..LockTrust]
 VARIABLE calls    \* the members whose listener is processing a message of the queue
 CallsOK == calls \subseteq Members
 
-VARIABLE robbed   \* history: the members whose lock was lost by a fault, until it is granted to them again
-RobbedOK == robbed \subseteq Members
+VARIABLE lostLock   \* history: the members whose lock was lost by a fault, until it is granted to them again
+LostLockOK == lostLock \subseteq Members
 
-vars == <<assigned, leaving, holder, held, asking, asked, trust, calls, robbed>>
+vars == <<assigned, leaving, holder, held, asking, asked, trust, calls, lostLock>>
 
-TypeOK == AssignedOK /\ LeavingOK /\ HolderOK /\ HeldOK /\ AskingOK /\ AskedOK /\ TrustOK /\ CallsOK /\ RobbedOK
+TypeOK == AssignedOK /\ LeavingOK /\ HolderOK /\ HeldOK /\ AskingOK /\ AskedOK /\ TrustOK /\ CallsOK /\ LostLockOK
 
 Init ==
     /\ assigned = {}
@@ -77,7 +77,7 @@ Init ==
     /\ asked = [m \in Members |-> RenewEvery]
     /\ trust = [m \in Members |-> LockTrust]
     /\ calls = {}
-    /\ robbed = {}
+    /\ lostLock = {}
 
 Trusts(m) == trust[m] < LockTrust
 
@@ -89,13 +89,13 @@ Gain(m) ==
     /\ m \notin assigned
     /\ m \notin leaving
     /\ assigned' = assigned \cup {m}
-    /\ UNCHANGED <<leaving, holder, held, asking, asked, trust, calls, robbed>>
+    /\ UNCHANGED <<leaving, holder, held, asking, asked, trust, calls, lostLock>>
 
 Drop(m) ==
     /\ m \in assigned
     /\ assigned' = assigned \ {m}
     /\ leaving' = leaving \cup {m}
-    /\ UNCHANGED <<holder, held, asking, asked, trust, calls, robbed>>
+    /\ UNCHANGED <<holder, held, asking, asked, trust, calls, lostLock>>
 
 -----------------------------------------------------------------------------
 (* The lock *)
@@ -107,7 +107,7 @@ Ask(m) ==
     /\ asked[m] = RenewEvery
     /\ asking' = [asking EXCEPT ![m] = "asked"]
     /\ asked' = [asked EXCEPT ![m] = 0]
-    /\ UNCHANGED <<assigned, leaving, holder, held, trust, calls, robbed>>
+    /\ UNCHANGED <<assigned, leaving, holder, held, trust, calls, lostLock>>
 
 Free(m) == holder \in {m, NoMember} \/ held = LockLease
 
@@ -117,20 +117,20 @@ LockQueue(m) ==
     /\ asking' = [asking EXCEPT ![m] = IF Free(m) THEN "granted" ELSE "refused"]
     /\ holder' = IF Free(m) THEN m ELSE holder
     /\ held' = IF Free(m) THEN 0 ELSE held
-    /\ robbed' = IF Free(m) THEN robbed \ {m} ELSE robbed
+    /\ lostLock' = IF Free(m) THEN lostLock \ {m} ELSE lostLock
     /\ UNCHANGED <<assigned, leaving, asked, trust, calls>>
 
 Hear(m) ==
     /\ asking[m] \in {"granted", "refused"}
     /\ trust' = [trust EXCEPT ![m] = IF asking[m] = "granted" THEN 0 ELSE LockTrust]
     /\ asking' = [asking EXCEPT ![m] = "no"]
-    /\ UNCHANGED <<assigned, leaving, holder, held, asked, calls, robbed>>
+    /\ UNCHANGED <<assigned, leaving, holder, held, asked, calls, lostLock>>
 
 \* The request or its answer is lost, and the request times out.
 Lose(m) ==
     /\ asking[m] # "no"
     /\ asking' = [asking EXCEPT ![m] = "no"]
-    /\ UNCHANGED <<assigned, leaving, holder, held, asked, trust, calls, robbed>>
+    /\ UNCHANGED <<assigned, leaving, holder, held, asked, trust, calls, lostLock>>
 
 \* Only after the listener has returned, and while no request of the member is in progress.
 MayUnlock(m) == m \in leaving /\ m \notin calls /\ asking[m] = "no"
@@ -138,7 +138,7 @@ MayUnlock(m) == m \in leaving /\ m \notin calls /\ asking[m] = "no"
 Left(m) ==
     /\ leaving' = leaving \ {m}
     /\ trust' = [trust EXCEPT ![m] = LockTrust]
-    /\ UNCHANGED <<assigned, asking, asked, calls, robbed>>
+    /\ UNCHANGED <<assigned, asking, asked, calls, lostLock>>
 
 UnlockQueue(m) ==
     /\ MayUnlock(m)
@@ -159,12 +159,12 @@ Begin(m) ==
     /\ Trusts(m)
     /\ m \notin calls
     /\ calls' = calls \cup {m}
-    /\ UNCHANGED <<assigned, leaving, holder, held, asking, asked, trust, robbed>>
+    /\ UNCHANGED <<assigned, leaving, holder, held, asking, asked, trust, lostLock>>
 
 End(m) ==
     /\ m \in calls
     /\ calls' = calls \ {m}
-    /\ UNCHANGED <<assigned, leaving, holder, held, asking, asked, trust, robbed>>
+    /\ UNCHANGED <<assigned, leaving, holder, held, asking, asked, trust, lostLock>>
 
 -----------------------------------------------------------------------------
 (* Time and faults *)
@@ -173,12 +173,12 @@ End(m) ==
 Tick ==
     /\ \A m \in Members : asking[m] = "no"
     /\ \A m \in assigned : asked[m] < RenewEvery
-    /\ holder \in calls \ robbed => held + 1 < LockLease
+    /\ holder \in calls \ lostLock => held + 1 < LockLease
     /\ held' = IF holder = NoMember THEN 0 ELSE Capped(held, LockLease)
     /\ asked' = [m \in Members |-> Capped(asked[m], RenewEvery)]
     /\ trust' = [m \in Members |-> Capped(trust[m], LockTrust)]
     /\ <<held, asked, trust>>' # <<held, asked, trust>>
-    /\ UNCHANGED <<assigned, leaving, holder, asking, calls, robbed>>
+    /\ UNCHANGED <<assigned, leaving, holder, asking, calls, lostLock>>
 
 \* The lock table is only in memory. A broker that starts or takes over has an empty table.
 Restart ==
@@ -186,14 +186,14 @@ Restart ==
     /\ holder' = NoMember
     /\ held' = 0
     /\ asking' = [m \in Members |-> "no"]
-    /\ robbed' = robbed \cup {m \in Members : Trusts(m) \/ m \in calls}
+    /\ lostLock' = lostLock \cup {m \in Members : Trusts(m) \/ m \in calls}
     /\ UNCHANGED <<assigned, leaving, asked, trust, calls>>
 
 \* A listener, or the whole process, stands still while time passes.
 Stall(m) ==
     /\ m \in calls
-    /\ m \notin robbed
-    /\ robbed' = robbed \cup {m}
+    /\ m \notin lostLock
+    /\ lostLock' = lostLock \cup {m}
     /\ UNCHANGED <<assigned, leaving, holder, held, asking, asked, trust, calls>>
 
 -----------------------------------------------------------------------------
@@ -222,15 +222,15 @@ Spec == Init /\ [][Next]_vars /\ Fairness
 (* Safety. The names are those in spec/invariants.toml. *)
 
 \* DELIV-13: orderly consumption never overlaps, unless a fault took the lock from one of the two members
-NeverOverlaps == \A m, n \in calls \ robbed : m = n
+NeverOverlaps == \A m, n \in calls \ lostLock : m = n
 
 \* These are relations between the variables, not promises to users.
 Coherent ==
     /\ holder = NoMember => held = 0
     /\ assigned \cap leaving = {}
     /\ \A m \in Members :
-        /\ Trusts(m) /\ m \notin robbed => holder = m /\ held <= trust[m]
-        /\ m \in calls \ robbed => holder = m /\ held < LockLease
+        /\ Trusts(m) /\ m \notin lostLock => holder = m /\ held <= trust[m]
+        /\ m \in calls \ lostLock => holder = m /\ held < LockLease
         /\ asking[m] = "granted" => holder = m /\ held = 0
         /\ m \in calls \/ Trusts(m) => m \in assigned \cup leaving
         /\ asking[m] # "no" => m \in assigned \cup leaving
@@ -243,7 +243,7 @@ TakenOver ==
     [][holder' # holder /\ holder # NoMember =>
         \/ held = LockLease /\ \E m \in Members : asking[m] = "asked" /\ asking'[m] = "granted" /\ holder' = m
         \/ holder' = NoMember /\ holder \in leaving /\ holder \notin leaving' /\ holder \notin calls
-        \/ holder' = NoMember /\ \A m \in Members : asking'[m] = "no" /\ (m \in calls \/ Trusts(m) => m \in robbed')]_vars
+        \/ holder' = NoMember /\ \A m \in Members : asking'[m] = "no" /\ (m \in calls \/ Trusts(m) => m \in lostLock')]_vars
 
 \* The lock is granted only on request, and only if the member holds it, no member holds it, or the lease is
 \* over.
@@ -288,12 +288,12 @@ TimePasses ==
         /\ \A m \in Members : asked'[m] = asked[m] + 1 \/ (asked[m] = RenewEvery /\ asked'[m] = RenewEvery)
         /\ \A m \in Members : trust'[m] = trust[m] + 1 \/ (trust[m] = LockTrust /\ trust'[m] = LockTrust)]_vars
 
-\* A fault adds to `robbed` only members that trust their lock or are in a call. A grant removes a member.
-RobbedByFault ==
-    [][robbed' # robbed =>
-        \/ \E m \in robbed : robbed' = robbed \ {m} /\ asking[m] = "asked" /\ asking'[m] = "granted"
-        \/ holder' = NoMember /\ robbed' \ robbed \subseteq {m \in Members : Trusts(m) \/ m \in calls} /\ robbed \subseteq robbed'
-        \/ \E m \in calls : robbed' = robbed \cup {m}]_vars
+\* A fault adds to `lostLock` only members that trust their lock or are in a call. A grant removes a member.
+LostByFault ==
+    [][lostLock' # lostLock =>
+        \/ \E m \in lostLock : lostLock' = lostLock \ {m} /\ asking[m] = "asked" /\ asking'[m] = "granted"
+        \/ holder' = NoMember /\ lostLock' \ lostLock \subseteq {m \in Members : Trusts(m) \/ m \in calls} /\ lostLock \subseteq lostLock'
+        \/ \E m \in calls : lostLock' = lostLock \cup {m}]_vars
 
 \* Every step that should be possible is enabled. Without this check, an invariant could hold only because an
 \* action is too restrictive.
@@ -311,10 +311,10 @@ NeverStuck ==
             /\ ENABLED (Next /\ leaving' = leaving \ {m} /\ holder' = holder)
         /\ m \in assigned \ calls /\ trust[m] < LockTrust => ENABLED (Next /\ calls' = calls \cup {m})
         /\ m \in calls => ENABLED (Next /\ calls' = calls \ {m})
-        /\ m \in calls \ robbed => ENABLED (Next /\ m \in robbed' /\ holder' = holder)
+        /\ m \in calls \ lostLock => ENABLED (Next /\ m \in lostLock' /\ holder' = holder)
     /\ holder # NoMember => ENABLED (Next /\ holder' = NoMember /\ leaving' = leaving)
     /\ holder # NoMember /\ held < LockLease /\ (\A m \in Members : asking[m] = "no")
-       /\ (\A m \in assigned : asked[m] < RenewEvery) /\ (holder \in calls => holder \in robbed \/ held + 1 < LockLease)
+       /\ (\A m \in assigned : asked[m] < RenewEvery) /\ (holder \in calls => holder \in lostLock \/ held + 1 < LockLease)
        => ENABLED (Next /\ held' = held + 1)
 
 -----------------------------------------------------------------------------

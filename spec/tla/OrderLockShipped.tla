@@ -7,7 +7,7 @@ EXTENDS MCOrderLock
 ShippedGain(m) ==
     /\ m \notin assigned
     /\ assigned' = assigned \cup {m}
-    /\ UNCHANGED <<leaving, holder, held, asking, asked, trust, calls, robbed>>
+    /\ UNCHANGED <<leaving, holder, held, asking, asked, trust, calls, lostLock>>
 
 \* Only the previous call must have returned. A member that owns the queue again may be in another call.
 ShippedMayUnlock(m) == m \in leaving /\ (m \notin calls \/ m \in assigned) /\ asking[m] = "no"
@@ -16,5 +16,5 @@ ShippedMayUnlock(m) == m \in leaving /\ (m \notin calls \/ m \in assigned) /\ as
 ShippedLeft(m) ==
     /\ leaving' = leaving \ {m}
     /\ trust' = IF m \in assigned THEN trust ELSE [trust EXCEPT ![m] = LockTrust]
-    /\ UNCHANGED <<assigned, asking, asked, calls, robbed>>
+    /\ UNCHANGED <<assigned, asking, asked, calls, lostLock>>
 ==============================================================================

@@ -71,12 +71,12 @@ TriedOK == Len(tried) <= AttemptsMax /\ \A i \in 1..Len(tried) : tried[i] \in ro
 VARIABLE waiting  \* an attempt is in progress
 WaitingOK == waiting \in BOOLEAN /\ (waiting => tried # <<>>)
 
-VARIABLE owed     \* history: the ticks for which each broker must still be avoided, by its latest answer or failure
-OwedOK == owed \in [Brokers -> 0..Max(Penalties \cup {Isolation})]
+VARIABLE avoidTicks     \* history: the ticks for which each broker must still be avoided, by its latest answer or failure
+AvoidTicksOK == avoidTicks \in [Brokers -> 0..Max(Penalties \cup {Isolation})]
 
-vars == <<strategy, route, counter, penalty, tried, waiting, owed>>
+vars == <<strategy, route, counter, penalty, tried, waiting, avoidTicks>>
 
-TypeOK == StrategyOK /\ RouteOK /\ CounterOK /\ PenaltyOK /\ TriedOK /\ WaitingOK /\ OwedOK
+TypeOK == StrategyOK /\ RouteOK /\ CounterOK /\ PenaltyOK /\ TriedOK /\ WaitingOK /\ AvoidTicksOK
 
 Init ==
     /\ strategy \in Strategies
@@ -85,7 +85,7 @@ Init ==
     /\ penalty = [b \in Brokers |-> 0]
     /\ tried = <<>>
     /\ waiting = FALSE
-    /\ owed = [b \in Brokers |-> 0]
+    /\ avoidTicks = [b \in Brokers |-> 0]
 
 -----------------------------------------------------------------------------
 (* A send *)
@@ -115,12 +115,12 @@ Attempt ==
     /\ tried' = Append(tried, BrokerAt(route, (counter + Passed(Wanted)) % Size(route)))
     /\ counter' = (counter + Passed(Wanted) + 1) % Wrap
     /\ waiting' = TRUE
-    /\ UNCHANGED <<strategy, route, penalty, owed>>
+    /\ UNCHANGED <<strategy, route, penalty, avoidTicks>>
 
 \* Penalties are recorded only if the latency fault strategy is on.
 Penalise(b, ticks) ==
     /\ penalty' = IF strategy THEN [penalty EXCEPT ![b] = ticks] ELSE penalty
-    /\ owed' = IF strategy THEN [owed EXCEPT ![b] = ticks] ELSE owed
+    /\ avoidTicks' = IF strategy THEN [avoidTicks EXCEPT ![b] = ticks] ELSE avoidTicks
 
 \* The answer ends the send, and its latency determines the penalty.
 Answered(ticks) ==
@@ -154,15 +154,15 @@ RouteChanges(brokers) ==
     /\ tried = <<>>
     /\ brokers # route
     /\ route' = brokers
-    /\ UNCHANGED <<strategy, counter, penalty, tried, waiting, owed>>
+    /\ UNCHANGED <<strategy, counter, penalty, tried, waiting, avoidTicks>>
 
 Less(ticks) == [b \in Brokers |-> IF ticks[b] > 0 THEN ticks[b] - 1 ELSE 0]
 
 Tick ==
     /\ tried = <<>>
-    /\ \E b \in Brokers : penalty[b] > 0 \/ owed[b] > 0
+    /\ \E b \in Brokers : penalty[b] > 0 \/ avoidTicks[b] > 0
     /\ penalty' = Less(penalty)
-    /\ owed' = Less(owed)
+    /\ avoidTicks' = Less(avoidTicks)
     /\ UNCHANGED <<strategy, route, counter, tried, waiting>>
 
 -----------------------------------------------------------------------------
@@ -185,7 +185,7 @@ Spec == Init /\ [][Next]_vars /\ SendFairness
 -----------------------------------------------------------------------------
 (* Safety. The names are those in spec/invariants.toml. *)
 
-Rested(b) == owed[b] > 0
+Rested(b) == avoidTicks[b] > 0
 
 \* The brokers that the strategy may choose: those that have no penalty, or the whole route if all have one.
 Choice == IF strategy /\ \E b \in route : ~Rested(b) THEN {b \in route : ~Rested(b)} ELSE route
@@ -202,7 +202,7 @@ FaultyBrokerRested ==
 
 \* These are relations between the variables, not promises to users.
 Coherent ==
-    /\ penalty = owed
+    /\ penalty = avoidTicks
     /\ ~strategy => \A b \in Brokers : penalty[b] = 0
     /\ Len(tried) = AttemptsMax => waiting
 
@@ -234,17 +234,17 @@ CounterCountsAttempts == [][counter' # counter => waiting' /\ ~waiting]_vars
 
 \* A send continues only after a failure, which is recorded in the table.
 GoesOnAfterFailure ==
-    [][waiting /\ ~waiting' /\ tried' # <<>> /\ strategy => owed'[Last] = Isolation]_vars
+    [][waiting /\ ~waiting' /\ tried' # <<>> /\ strategy => avoidTicks'[Last] = Isolation]_vars
 
 \* During a send, the table changes only at the end of an attempt, for one broker of the route at a time.
 PenalisedByAttempts ==
-    [][tried # <<>> /\ owed' # owed => \E b \in route : owed' = [owed EXCEPT ![b] = owed'[b]]]_vars
+    [][tried # <<>> /\ avoidTicks' # avoidTicks => \E b \in route : avoidTicks' = [avoidTicks EXCEPT ![b] = avoidTicks'[b]]]_vars
 
 \* A penalty becomes shorter only by ticks, one at a time.
 RestEndsByTicks ==
-    [][tried = <<>> /\ waiting' = waiting /\ owed' # owed =>
-        \/ \E b \in route : owed' = [owed EXCEPT ![b] = owed'[b]]
-        \/ \A b \in Brokers : owed'[b] = owed[b] - 1 \/ (owed[b] = 0 /\ owed'[b] = 0)]_vars
+    [][tried = <<>> /\ waiting' = waiting /\ avoidTicks' # avoidTicks =>
+        \/ \E b \in route : avoidTicks' = [avoidTicks EXCEPT ![b] = avoidTicks'[b]]
+        \/ \A b \in Brokers : avoidTicks'[b] = avoidTicks[b] - 1 \/ (avoidTicks[b] = 0 /\ avoidTicks'[b] = 0)]_vars
 
 \* Every step that should be possible is enabled. Without this check, an invariant could hold only because an
 \* action is too restrictive.
@@ -252,14 +252,14 @@ NeverStuck ==
     /\ IF waiting THEN
             /\ ENABLED (Send /\ ~waiting' /\ tried' = <<>>)
             /\ Len(tried) < AttemptsMax => ENABLED (Send /\ ~waiting' /\ tried' = tried)
-            /\ strategy => \A ticks \in Penalties : ENABLED (Send /\ owed'[Last] = ticks)
+            /\ strategy => \A ticks \in Penalties : ENABLED (Send /\ avoidTicks'[Last] = ticks)
        ELSE route # {} => ENABLED (Send /\ waiting')
     /\ strategy /\ tried # <<>> =>
-        \A b \in route : ENABLED (Surroundings /\ owed'[b] # owed[b] /\ UNCHANGED tried)
+        \A b \in route : ENABLED (Surroundings /\ avoidTicks'[b] # avoidTicks[b] /\ UNCHANGED tried)
     /\ tried = <<>> =>
         /\ \A i \in 1..BrokerCount : {Order[i]} # route => ENABLED (Surroundings /\ route' = {Order[i]})
         /\ route # {} => ENABLED (Surroundings /\ route' = {})
-        /\ (\E b \in Brokers : owed[b] > 0) => ENABLED <<Tick>>_owed
+        /\ (\E b \in Brokers : avoidTicks[b] > 0) => ENABLED <<Tick>>_avoidTicks
 
 \* Not in the catalogue: no attempt returns to a broker of the same send while there is an untried broker.
 UntriedFirst ==

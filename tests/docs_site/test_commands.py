@@ -35,7 +35,7 @@ def test_commands_link_to_the_description_of_the_log_options() -> None:
 
 
 def test_examples_are_code_blocks_with_their_line_breaks() -> None:
-    examples = "mqproof mutants --layer impl\nmqproof mutants --layer reference --name AckBeforeFlush"
+    examples = "mqproof mutants --layer impl\nmqproof mutants --layer reference --only AckBeforeFlush"
     assert f"```\n{examples}\n```" in PAGE
 
 

@@ -29,7 +29,7 @@ def test_only_the_chosen_mutants_are_run() -> None:
     assert mutants.names() == tuple(MUTANTS)
     (result,) = mutants.run(["EmptyFrameRefused"])
     assert (result.name, result.verdict) == ("EmptyFrameRefused", Verdict.HELD)
-    assert result.replay == "mqproof mutants --layer fuzz --name EmptyFrameRefused"
+    assert result.replay == "mqproof mutants --layer fuzz --only EmptyFrameRefused"
     assert result.counts["executions"] > 0
 
 

@@ -38,7 +38,7 @@ def _bare(monkeypatch: pytest.MonkeyPatch) -> None:
         ("explore Flush", "check"),
         ("explore Flush --spark local[2]", "check,audit"),
         ("bench explore", "check"),
-        ("bench audit --events 1000", "audit"),
+        ("bench audit --count 1000", "audit"),
     ],
 )
 def test_a_command_without_its_extra_names_it_and_exits_with_4(

@@ -140,7 +140,7 @@ def test_check_and_prove_work_with_their_extra(wheel: Path, tmp_path: Path) -> N
 def test_audit_works_with_its_extra(wheel: Path, tmp_path: Path) -> None:
     made = environment(tmp_path / "environment", wheel, "audit")
     before = made.files()
-    generate = ("generate", "--events", "20000", "--out", "log", "--anomaly", "lost=2")
+    generate = ("generate", "--count", "20000", "--out", "log", "--anomaly", "lost=2")
     generated = made.run(made.command, "audit", *generate, cwd=tmp_path, timeout=600)
     assert generated.returncode == 0, generated.stderr
     run = ("run", "--events", "log", "--out", "audit", "--json", "audit.json")

@@ -55,18 +55,18 @@ def test_an_acknowledged_or_delivered_message_is_lost_only_after_the_guarantee_i
 def test_a_crash_before_the_offset_commit_allows_a_duplicate_delivery() -> None:
     config = group.Config(delivery.Config(messages=("m1",)))
     delivered = (("Store", "q0", "m1"), ("Start", "c1", "q0"), ("Deliver", "c1", "q0"))
-    assert after(group.MODEL, config, *delivered).owed == ((0,),)
+    assert after(group.MODEL, config, *delivered).due == ((0,),)
     again = after(group.MODEL, config, *delivered, ("ConsumerCrash", "c1"), ("Start", "c1", "q0"))
-    assert again.owed == ((1,),)
+    assert again.due == ((1,),)
     committed = (*delivered, ("CommitOffset", "c1", "q0"), ("ConsumerCrash", "c1"), ("Start", "c1", "q0"))
-    assert after(group.MODEL, config, *committed).owed == ((0,),)
+    assert after(group.MODEL, config, *committed).due == ((0,),)
 
 
 def test_a_delivery_to_the_previous_owner_is_an_explained_duplicate() -> None:
     config = group.Config(delivery.Config(messages=("m1",)))
     moved = (("Store", "q0", "m1"), ("Start", "c1", "q0"), ("Rebalance", "q0", "c2"), ("Start", "c2", "q0"))
     state = after(group.MODEL, config, *moved, ("Deliver", "c1", "q0"), ("Deliver", "c2", "q0"))
-    assert state.owed == ((0,),)
+    assert state.due == ((0,),)
     assert group.duplicates_explained(config, state)
 
 

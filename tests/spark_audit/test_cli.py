@@ -24,18 +24,18 @@ def test_run_finds_the_generated_violations_and_writes_every_format(
 ) -> None:
     log, out = tmp_path / "log", tmp_path / "out"
     generated = mqproof(
-        "generate", "--events", 6000, "--out", log, "--anomaly", "lost=2", "--anomaly", "duplicate=1"
+        "generate", "--count", 6000, "--out", log, "--anomaly", "lost=2", "--anomaly", "duplicate=1"
     )
     assert (generated.exit_code, "5 violations to find" in generated.stdout) == (Exit.HELD, True)
     started = [line.split()[1] for line in generated.stderr.splitlines()]
     assert started == ["planning", "writing", "listing"]
     done = mqproof(
-        "run", "--events", log, "--out", out, "--check", "DELIV-1,DELIV-3", "--json", tmp_path / "r.txt",
-        "--orderly", "a group", "--orderly", "g", "--delays", "1s 9s",
+        "run", "--events", log, "--out", out, "--id", "DELIV-1,DELIV-3", "--json", tmp_path / "r.txt",
+        "--orderly-group", "a group", "--orderly-group", "g", "--delays", "1s 9s",
     )  # fmt: skip
     assert done.exit_code == Exit.VIOLATED, done.output
-    options = "--orderly 'a group' --orderly g --delays '1s 9s'"
-    assert f"mqproof audit run --events {log} {options} --check DELIV-1" in done.stdout
+    options = "--orderly-group 'a group' --orderly-group g --delays '1s 9s'"
+    assert f"mqproof audit run --events {log} {options} --id DELIV-1" in done.stdout
     report = json.loads((out / "report.json").read_text())
     assert json.loads((tmp_path / "r.txt").read_text()) == report
     assert [result["id"] for result in report["results"]] == ["DELIV-1", "DELIV-3"]
@@ -56,12 +56,12 @@ def test_a_corrupt_row_is_reported_and_kept_and_makes_the_verdict_unknown(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     log, out = tmp_path / "log", tmp_path / "out"
-    mqproof("generate", "--events", 3000, "--out", log, "--format", "ndjson")
+    mqproof("generate", "--count", 3000, "--out", log, "--format", "ndjson")
     written = next(log.glob("part-*.ndjson"))
     with written.open("ab") as file:
         file.write(b"{this is no event}\n")
     shutil.copy(written, log / "z_given_twice.ndjson")
-    done = mqproof("run", "--events", log, "--out", out, "--check", "DELIV-2")
+    done = mqproof("run", "--events", log, "--out", out, "--id", "DELIV-2")
     assert done.exit_code == Exit.INCONCLUSIVE, done.output
     assert "Rows that are not events: 1" in done.stdout
     assert "z_given_twice.ndjson is" in done.stderr
@@ -74,11 +74,11 @@ def test_a_corrupt_row_is_reported_and_kept_and_makes_the_verdict_unknown(
     [
         (["run"], "--events: name at least one event log, folder or pattern, or a --store"),
         (["run", "--events", "nowhere"], "nowhere: no such file or folder"),
-        (["run", "--events", ".", "--check", "DELIV-99"], "--check: no check for DELIV-99"),
+        (["run", "--events", ".", "--id", "DELIV-99"], "--id: no check for DELIV-99"),
         (["run", "--trace", "nowhere"], "nowhere: no such file or folder"),
-        (["run", "--trace", ".", "--check", "RAFT-1"], "--check RAFT-1: it judges --events"),
-        (["run", "--events", ".", "--check", "REPL-2"], "--check REPL-2: it judges a --store"),
-        (["run", "--events", ".", "--check", "ROUTE-4"], "--check: no check for ROUTE-4"),
+        (["run", "--trace", ".", "--id", "RAFT-1"], "--id RAFT-1: it judges --events"),
+        (["run", "--events", ".", "--id", "REPL-2"], "--id REPL-2: it judges a --store"),
+        (["run", "--events", ".", "--id", "ROUTE-4"], "--id: no check for ROUTE-4"),
         (["run", "--events", ".", "--conf", "cores=2"], "--conf: 'cores=2', expected KEY=VALUE of Spark"),
         (["watch", "--state", "s"], "--events: name at least one folder, or a --topic"),
         (["watch", "--state", "s", "--topic", "t"], "--namesrv is missing"),
@@ -87,19 +87,19 @@ def test_a_corrupt_row_is_reported_and_kept_and_makes_the_verdict_unknown(
         (["run", "--events", ".", "--json", "/proc/x/r.json"], "--json: /proc/x/r.json cannot be written: "),
         (["run", "--events", ".", "--json", "."], "--json: . is a folder, expected a file"),
         (["run", "--events", ".", "--state", "/proc/x"], "--state: /proc/x cannot be written: "),
-        (["generate", "--events", "9000", "--out", "/proc/x"], "--out: /proc/x cannot be written: "),
+        (["generate", "--count", "9000", "--out", "/proc/x"], "--out: /proc/x cannot be written: "),
         (["run", "--events", ".", "--flush", "maybe"], "--flush: 'maybe', expected SYNC_FLUSH"),
         (["run", "--events", ".", "--delays", "1s 2x"], "--delays: '1s 2x', expected delays such as"),
         (["watch", "--state", "s", "--events", ".", "--broker-config", "no"], "no: No such file"),
-        (["generate", "--events", "9000", "--out", "x", "--anomaly", "lost"], "expected NAME=COUNT"),
-        (["generate", "--events", "9000", "--out", "x", "--anomaly", "lots=1"], "anomaly 'lots'"),
-        (["generate", "--events", "9000", "--out", "x", "--format", "csv"], "--format: 'csv'"),
-        (["generate", "--events", "9" * 22, "--out", "x"], "too many events, expected 1000000000000 at most"),
+        (["generate", "--count", "9000", "--out", "x", "--anomaly", "lost"], "expected NAME=COUNT"),
+        (["generate", "--count", "9000", "--out", "x", "--anomaly", "lots=1"], "anomaly 'lots'"),
+        (["generate", "--count", "9000", "--out", "x", "--format", "csv"], "--format: 'csv'"),
+        (["generate", "--count", "9" * 22, "--out", "x"], "too many events, expected 1000000000000 at most"),
         (
-            ["generate", "--events", "9000", "--out", "x", "--memory", "1x"],
+            ["generate", "--count", "9000", "--out", "x", "--memory", "1x"],
             "--memory: '1x', expected a number",
         ),
-        (["generate", "--events", "9000", "--out", "x", "--master", "mine"], "--master: 'mine' is no master"),
+        (["generate", "--count", "9000", "--out", "x", "--master", "mine"], "--master: 'mine' is no master"),
     ],
 )
 def test_wrong_use_prints_one_line_and_exits_with_code_2(
@@ -154,4 +154,4 @@ def test_explain_escapes_names_from_the_log(spark: SparkSession, tmp_path: Path)
     assert ESCAPED in done.stdout
     done = mqproof("explain", HOSTILE, "--events", tmp_path)
     assert done.exit_code == Exit.INCONCLUSIVE
-    assert done.stderr.splitlines()[-1] == f"mqproof audit: {ESCAPED}: no input knows this message"
+    assert done.stderr.splitlines()[-1] == f"mqproof: {ESCAPED}: no input knows this message"

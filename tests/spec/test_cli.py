@@ -180,8 +180,8 @@ def test_coverage_shows_only_the_requested_invariants_and_layers(tmp_path: Path)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--id", "NOPE-1"), "mqproof coverage: --id NOPE-1: no invariant has such an id or name\n"),
-        (("--layer", "java"), "mqproof coverage: --layer java: expected one of tla, reference, "),
+        (("--id", "NOPE-1"), "mqproof: --id NOPE-1: no invariant has such an id or name\n"),
+        (("--layer", "java"), "mqproof: --layer java: expected one of tla, reference, "),
     ],
 )
 def test_coverage_exits_2_for_an_unknown_invariant_or_layer(arguments: tuple[str, ...], message: str) -> None:

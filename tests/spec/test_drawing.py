@@ -50,6 +50,15 @@ def test_each_step_shows_its_action_its_actor_and_its_changes() -> None:
     assert rows[3].mark is Mark.CRASH
 
 
+def test_a_behaviour_without_steps_shows_all_variables_of_the_initial_state() -> None:
+    empty: Value = frozenset()
+    first = Function({"mode": "async", "log": empty, **{f"v{n:02}": n for n in range(20)}})
+    diagram = draw(_trace(("", first)), "a violated initial state", violated="TypeOK")
+    assert diagram.initial == ("mode: async", "log: {}", *(f"v{n:02}: {n}" for n in range(20)))
+    svg = render(diagram)
+    assert all(f">{line}</text>" in svg for line in diagram.initial)
+
+
 KEPT = _trace(
     ("", _state({"n1": 1, "n2": 1, "n3": 1}, VOTE, Function({**VOTE, "target": "n3"}))),
     ("HandleVote", _state({"n1": 1, "n2": 2, "n3": 1}, VOTE, Function({**VOTE, "target": "n3"}))),

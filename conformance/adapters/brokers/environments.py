@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from mqproof.conformance.adapters import simulated_loops
 from mqproof.conformance.adapters.apache.fault_controls import of_broker
@@ -135,7 +135,7 @@ class Environment(Protocol):
         """
         ...
 
-    def run(self, work: Coroutine[Any, Any, T]) -> T: ...
+    def run(self, work: Coroutine[object, object, T]) -> T: ...
 
     def close(self) -> None:
         """Free all resources. Works in any state, and more than once."""
@@ -167,7 +167,7 @@ class SimulatedEnvironment:
         self.name_server = self._cluster.names[0]
         self.run(self._cluster.start_all())
 
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
+    def run(self, work: Coroutine[object, object, T]) -> T:
         assert self._loop is not None, "call open first"
         return self._loop.run_until_complete(work)
 
@@ -245,7 +245,7 @@ class RunningEnvironment:
         self._network = LinkedNetwork(AsyncioNetwork())
         self.runtime = production(self._network)
 
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
+    def run(self, work: Coroutine[object, object, T]) -> T:
         assert self._loop is not None, "call open first"
         return self._loop.run_until_complete(work)
 

@@ -16,7 +16,7 @@ from mqproof.conformance.adapters.caller import Caller
 from mqproof.conformance.engine.fault_kinds import FaultKind
 from mqproof.conformance.engine.shared_steps import Query
 from mqproof.conformance.engine.stepped_run import Stepped
-from mqproof.conformance.suites.consumers.suite import CHANGES
+from mqproof.conformance.suites.consumers.target import CHANGES
 from mqproof.conformance.suites.delivery.checkers import CHECKERS
 from mqproof.conformance.suites.delivery.oracle import EXPLANATION, State, assigned_queues
 from mqproof.conformance.suites.delivery.steps import (

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from mqproof.conformance.adapters.apache.fault_controls import of_name_server
 from mqproof.conformance.adapters.python_class import adapter
-from mqproof.conformance.adapters.routing.player import Player
+from mqproof.conformance.adapters.routing.simulated_peers import Player
 from mqproof.conformance.engine.fault_commands import NO_COMMANDS, FaultCommands
 from mqproof.conformance.engine.targets import (
     APACHE,

@@ -62,10 +62,10 @@ def _held(history: Record) -> tuple[Tally, Tally]:
 
 
 def _answered(history: Record, queue: str, offset: int, before: int) -> Sent | None:
-    """Return the send whose message is at the place at that index, by the producers' answers.
+    """Return the send that, by the producers' answers, has its message at the offset before that index.
 
-    If two sends were answered with it and nothing in between freed the place, it is the first: C01 judges
-    that.
+    If two sends were answered with the offset, and nothing in between freed it, this is the first: C01 judges
+    the second.
     """
     sent = history.acked.get(queue, _NOTHING).get(offset)
     for later in history.answered_again.get(queue, _NEVER_AGAIN).get(offset, ()):

@@ -3,7 +3,7 @@
 from typing import Final
 
 from mqproof.conformance.engine.finding import SPEC_1
-from mqproof.conformance.engine.suite_definition import Suite
+from mqproof.conformance.engine.suite_definition import Suite, machine_of
 from mqproof.conformance.suites.admin.checkers import CHECKERS
 from mqproof.conformance.suites.admin.machine import AdminMachine
 
@@ -12,6 +12,6 @@ ADMIN: Final = Suite(
     "Delivery.tla",
     (*CHECKERS, SPEC_1),
     {},
-    AdminMachine,
+    machine_of(AdminMachine),
 )
 """Administration of a broker: topics, groups, offsets and message queries."""

@@ -56,7 +56,7 @@ class DeliverySession(Stepped[State, Operation]):
         self.observe(Send(queue_id, Message(msg_id, offset)))
 
     def change(self, member: str, change: Change) -> None:
-        """Let the member join or leave."""
+        """Let the member join, leave, stop without leaving, or fall silent, as `change` says."""
         acts = {
             Change.JOINS: self.target.join,
             Change.LEAVES: self.target.leave,

@@ -3,7 +3,7 @@
 from typing import Final
 
 from mqproof.conformance.engine.finding import SPEC_1
-from mqproof.conformance.engine.suite_definition import Suite
+from mqproof.conformance.engine.suite_definition import Suite, machine_of
 from mqproof.conformance.suites.delivery.checkers import CHECKERS
 from mqproof.conformance.suites.delivery.machine import DeliveryMachine
 
@@ -12,6 +12,6 @@ DELIVERY: Final = Suite(
     "Group.tla",
     (*CHECKERS, SPEC_1),
     {},
-    DeliveryMachine,
+    machine_of(DeliveryMachine),
 )
 """A broker and a group: its members, their notifications, and the offsets at which they start."""

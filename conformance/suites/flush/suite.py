@@ -3,7 +3,7 @@
 from typing import Final
 
 from mqproof.conformance.engine.finding import SPEC_1
-from mqproof.conformance.engine.suite_definition import Need, Suite
+from mqproof.conformance.engine.suite_definition import Need, Suite, machine_of
 from mqproof.conformance.suites.flush.checkers import CHECKERS
 from mqproof.conformance.suites.flush.machine import FlushMachine
 from mqproof.conformance.suites.flush.target import Capability
@@ -18,5 +18,5 @@ _NEEDS: Final = {
     "DELIV-5": Need(frozenset({Capability.COMMIT_OFFSET})),
 }
 
-FLUSH: Final = Suite("flush", "Flush.tla", (*CHECKERS, SPEC_1), _NEEDS, FlushMachine)
+FLUSH: Final = Suite("flush", "Flush.tla", (*CHECKERS, SPEC_1), _NEEDS, machine_of(FlushMachine))
 """One broker and its store: sends, pulls, offsets, crashes."""

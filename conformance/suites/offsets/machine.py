@@ -21,7 +21,7 @@ Each one multiplies the states that the oracle keeps.
 
 _TAGS: Final = ("A", "Aa", "BB", "")
 """The tags that messages may have; Aa and BB have the same hash."""
-_EXPRESSIONS: Final = ("*", "A", "Aa", "A || BB", "nobody")
+_EXPRESSIONS: Final = ("*", "A", "Aa", "A || BB", "absent")
 
 _faults = st.lists(st.sampled_from(BrokerFault), max_size=FAULTS_MAX)
 _queues = st.integers(0, QUEUES - 1)

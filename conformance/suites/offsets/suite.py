@@ -3,7 +3,7 @@
 from typing import Final
 
 from mqproof.conformance.engine.finding import SPEC_1
-from mqproof.conformance.engine.suite_definition import Suite
+from mqproof.conformance.engine.suite_definition import Suite, machine_of
 from mqproof.conformance.suites.offsets.checkers import CHECKERS
 from mqproof.conformance.suites.offsets.machine import OffsetsMachine
 
@@ -12,6 +12,6 @@ OFFSETS: Final = Suite(
     "Delivery.tla",
     (*CHECKERS, SPEC_1),
     {},
-    OffsetsMachine,
+    machine_of(OffsetsMachine),
 )
 """One broker: pulls from any offset, tags, waiting pulls, the group's offsets, expiry."""

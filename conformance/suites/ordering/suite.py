@@ -3,7 +3,7 @@
 from typing import Final
 
 from mqproof.conformance.engine.finding import SPEC_1
-from mqproof.conformance.engine.suite_definition import Suite
+from mqproof.conformance.engine.suite_definition import Suite, machine_of
 from mqproof.conformance.suites.ordering.machine import OrderingMachine
 
 ORDERING: Final = Suite(
@@ -11,6 +11,6 @@ ORDERING: Final = Suite(
     "OrderLock.tla",
     ("DELIV-13", SPEC_1),
     {},
-    OrderingMachine,
+    machine_of(OrderingMachine),
 )
 """A broker's queue locks: the holder of each queue in each group, and the duration of its lock."""

@@ -3,7 +3,7 @@
 from typing import Final
 
 from mqproof.conformance.engine.finding import SPEC_1
-from mqproof.conformance.engine.suite_definition import Suite
+from mqproof.conformance.engine.suite_definition import Suite, machine_of
 from mqproof.conformance.suites.producers.machine import ProducerMachine
 
 PRODUCERS: Final = Suite(
@@ -11,6 +11,6 @@ PRODUCERS: Final = Suite(
     "QueueChoice.tla",
     ("ROUTE-5", "ROUTE-6", SPEC_1),
     {},
-    ProducerMachine,
+    machine_of(ProducerMachine),
 )
 """A producer: its choice of brokers, its retries on other brokers, and the brokers that it rests."""

@@ -3,7 +3,7 @@
 from typing import Final
 
 from mqproof.conformance.engine.finding import SPEC_1
-from mqproof.conformance.engine.suite_definition import Suite
+from mqproof.conformance.engine.suite_definition import Suite, machine_of
 from mqproof.conformance.suites.retry.machine import RetryMachine
 
 RETRY: Final = Suite(
@@ -11,6 +11,6 @@ RETRY: Final = Suite(
     "Delivery.tla",
     ("DELIV-2", "DELIV-3", "DELIV-7", "DELIV-8", SPEC_1),
     {},
-    RetryMachine,
+    machine_of(RetryMachine),
 )
 """One broker: delay levels, redelivered messages, dead letters."""

@@ -3,7 +3,7 @@
 from typing import Final
 
 from mqproof.conformance.engine.finding import SPEC_1
-from mqproof.conformance.engine.suite_definition import Need, Suite
+from mqproof.conformance.engine.suite_definition import Need, Suite, machine_of
 from mqproof.conformance.suites.routing.checkers import CHECKERS
 from mqproof.conformance.suites.routing.machine import RoutingMachine
 from mqproof.conformance.suites.routing.target import Capability
@@ -16,6 +16,6 @@ ROUTING: Final = Suite(
         "ROUTE-3": Need(frozenset({Capability.WAIT})),
         "ROUTE-4": Need(frozenset({Capability.CLIENT})),
     },
-    RoutingMachine,
+    machine_of(RoutingMachine),
 )
 """One name server: registrations, silence, closed connections, routes."""

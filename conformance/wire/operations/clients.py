@@ -103,7 +103,7 @@ RUNNING_INFO: Final = Operation(
     chapters.ADMINISTRATION_OF_A_BROKER,
     fields("""
         consumerGroup S! $group
-        clientId      S! nobody
+        clientId      S! absent
         jstackEnable  B? false
     """),
     expect=Expect(codes=(1,)),
@@ -116,7 +116,7 @@ CONSUME_DIRECTLY: Final = Operation(
     chapters.ADMINISTRATION_OF_A_BROKER,
     fields("""
         consumerGroup S! $group
-        clientId      S? nobody
+        clientId      S? absent
         msgId         S? $msg_id
         brokerName    S? $broker
         topic         S?5

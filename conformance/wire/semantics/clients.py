@@ -66,7 +66,7 @@ RULES: Final = (
         UNREGISTER,
         401,
         "of an unknown client succeeds",
-        (call(UNREGISTER, clientID="nobody", producerGroup="$gone", consumerGroup="$gone"),),
+        (call(UNREGISTER, clientID="absent", producerGroup="$gone", consumerGroup="$gone"),),
     ),
     Rule(
         UNREGISTER,

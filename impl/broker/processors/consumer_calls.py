@@ -22,7 +22,7 @@ _CALL_TIMEOUT_S: Final = 10.0
 _STATUS_TIMEOUT_S: Final = 5.0
 CALLABLE_VERSION: Final = 62
 """The first version that answers GET_CONSUMER_RUNNING_INFO and CONSUME_MESSAGE_DIRECTLY."""
-TELLABLE_VERSION: Final = 28
+NOTIFIABLE_VERSION: Final = 28
 """The first version that knows RESET_CONSUMER_CLIENT_OFFSET and GET_CONSUMER_STATUS_FROM_CLIENT."""
 
 
@@ -49,7 +49,7 @@ async def consumer_status(services: Services, request: Command, channel: Channel
     members = {
         one.client_id: member_channel
         for member_channel, one in (group.members.items() if group else ())
-        if one.version >= TELLABLE_VERSION and header.client_addr in (None, "", one.client_id)
+        if one.version >= NOTIFIABLE_VERSION and header.client_addr in (None, "", one.client_id)
     }
     if not members:
         raise RefusedError(ResponseCode.CONSUMER_NOT_ONLINE, f"no such consumer of group {header.group}")

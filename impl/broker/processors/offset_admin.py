@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from mqproof.impl.broker.processors.checks import require_group, require_topic
-from mqproof.impl.broker.processors.consumer_calls import TELLABLE_VERSION
+from mqproof.impl.broker.processors.consumer_calls import NOTIFIABLE_VERSION
 from mqproof.impl.broker.processors.queries import offset_at_time
 from mqproof.impl.broker.services import Processor, Services, loop_ms
 from mqproof.impl.remoting import headers, java_json
@@ -120,7 +120,7 @@ def _notify_members(services: Services, header: ResetOffsetRequest, body: bytes)
             ResponseCode.CONSUMER_NOT_ONLINE, f"no consumer of group {header.group} is connected"
         )
     for member in group.members.values():
-        if member.version < TELLABLE_VERSION:
+        if member.version < NOTIFIABLE_VERSION:
             raise RefusedError(
                 ResponseCode.SYSTEM_ERROR, f"consumer {member.client_id} is too old for this request"
             )

@@ -8,5 +8,5 @@ MutantCorrectOffset(q) ==
     /\ \E c \in Consumers : Reads(c, q) /\ position[c][q] < Len(queue[q])
     /\ committed' = [committed EXCEPT ![q] = Len(queue[q])]
     /\ position' = [c \in Consumers |-> [position[c] EXCEPT ![q] = IF @ = Idle THEN Idle ELSE Len(queue[q])]]
-    /\ UNCHANGED <<answer, sends, queue, promise, serving, seen, assigned, owed>>
+    /\ UNCHANGED <<answer, sends, queue, promise, serving, seen, assigned, due>>
 ==============================================================================

@@ -9,6 +9,6 @@ MutantStart(c, q) ==
     /\ \E cached \in 0..1 :
         /\ committed[q] + cached <= Len(queue[q])
         /\ position' = [position EXCEPT ![c][q] = committed[q] + cached]
-    /\ owed' = Again(q, committed[q])
+    /\ due' = Again(q, committed[q])
     /\ UNCHANGED <<broker, seen, assigned>>
 ==============================================================================

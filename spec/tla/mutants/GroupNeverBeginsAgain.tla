@@ -8,6 +8,6 @@ MutantStart(c, q) ==
     /\ assigned[q] = c /\ ~Reads(c, q)
     /\ committed[q] = 0
     /\ position' = [position EXCEPT ![c][q] = StartOffset(q)]
-    /\ owed' = Again(q, committed[q])
+    /\ due' = Again(q, committed[q])
     /\ UNCHANGED <<broker, seen, assigned>>
 ==============================================================================

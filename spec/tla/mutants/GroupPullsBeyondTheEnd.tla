@@ -8,5 +8,5 @@ MutantDeliver(c, q) ==
     /\ LET i == position[c][q] + 1
        IN  /\ seen' = [seen EXCEPT ![q] = WithDelivery(@, i, IF i > Len(queue[q]) THEN "torn" ELSE queue[q][i])]
            /\ position' = [position EXCEPT ![c][q] = i]
-    /\ UNCHANGED <<broker, assigned, owed>>
+    /\ UNCHANGED <<broker, assigned, due>>
 ==============================================================================

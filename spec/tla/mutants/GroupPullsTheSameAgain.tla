@@ -9,6 +9,6 @@ MutantDeliver(c, q) ==
     /\ LET i == position[c][q] + 1
        IN  /\ seen' = [seen EXCEPT ![q] = WithDelivery(@, i, queue[q][i])]
            /\ position' \in {position, [position EXCEPT ![c][q] = i]}
-           /\ owed' = IF assigned[q] = c /\ owed[q][i] >= 0 THEN [owed EXCEPT ![q][i] = @ - 1] ELSE owed
+           /\ due' = IF assigned[q] = c /\ due[q][i] >= 0 THEN [due EXCEPT ![q][i] = @ - 1] ELSE due
     /\ UNCHANGED <<broker, assigned>>
 ==============================================================================

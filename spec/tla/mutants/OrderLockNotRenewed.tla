@@ -8,5 +8,5 @@ MutantAsk(m) ==
     /\ asked[m] = RenewEvery
     /\ asking' = [asking EXCEPT ![m] = IF holder = m THEN "no" ELSE "asked"]
     /\ asked' = [asked EXCEPT ![m] = 0]
-    /\ UNCHANGED <<assigned, leaving, holder, held, trust, calls, robbed>>
+    /\ UNCHANGED <<assigned, leaving, holder, held, trust, calls, lostLock>>
 ==============================================================================

@@ -5,7 +5,7 @@ EXTENDS MCQueueChoice
 MutantFailed ==
     /\ waiting
     /\ penalty' = penalty
-    /\ owed' = IF strategy THEN [owed EXCEPT ![Last] = Isolation] ELSE owed
+    /\ avoidTicks' = IF strategy THEN [avoidTicks EXCEPT ![Last] = Isolation] ELSE avoidTicks
     /\ tried' = IF Len(tried) = AttemptsMax THEN <<>> ELSE tried
     /\ waiting' = FALSE
     /\ UNCHANGED <<strategy, route, counter>>

@@ -4,8 +4,8 @@ EXTENDS MCQueueChoice
 
 MutantTick ==
     /\ tried = <<>>
-    /\ \E b \in Brokers : penalty[b] > 0 \/ owed[b] > 0
+    /\ \E b \in Brokers : penalty[b] > 0 \/ avoidTicks[b] > 0
     /\ penalty' = Less(Less(penalty))
-    /\ owed' = Less(owed)
+    /\ avoidTicks' = Less(avoidTicks)
     /\ UNCHANGED <<strategy, route, counter, tried, waiting>>
 ==============================================================================

@@ -61,14 +61,16 @@ def test_the_program_in_the_readme_reads_the_corpus() -> None:
     [
         ("", "log:1: not JSON"),
         ('{"schema":2}', "log:1: schema 2, 1 expected"),
-        ('{"schema":1,"initial":[{}]}\n{"initial":3,"steps":[]}', "log:2: not a behaviour"),
-        ('{"schema":1,"initial":[{}]}\n{"initial":0,"steps":[["a"]]}', "log:2: not a behaviour"),
-        ('{"schema":1,"initial":[{}]}\n[]', "log:2: an object expected"),
+        ('{"schema":1,"initial":[{}]}', "log:1: not a head: the fields model and initial are expected"),
+        ('HEAD\n{"initial":3,"steps":[]}', "log:2: not a behaviour"),
+        ('HEAD\n{"initial":0,"steps":[["a"]]}', "log:2: not a behaviour"),
+        ("HEAD\n[]", "log:2: an object expected"),
     ],
 )
 def test_an_invalid_line_gives_one_error(text: str, said: str) -> None:
+    head = next(iter(read_lines(file_of("Delivery"))))
     with pytest.raises(CorpusError, match=said):
-        list(read(text.splitlines(), "log"))
+        list(read(text.replace("HEAD", head).splitlines(), "log"))
 
 
 def test_a_damaged_file_gives_one_error(tmp_path: Path) -> None:
@@ -76,3 +78,11 @@ def test_a_damaged_file_gives_one_error(tmp_path: Path) -> None:
     path.write_bytes(b"nothing of the kind")
     with pytest.raises(CorpusError, match="Flush"):
         read_lines(path)
+
+
+def test_behaviours_of_a_version_with_other_variables_are_refused() -> None:
+    head, *rest = itertools.islice(read_lines(file_of("OrderLock")), 3)
+    with pytest.raises(
+        CorpusError, match=r"OrderLock:1: variables of another version \(lost_lock, robbed differ\)"
+    ):
+        list(read([head.replace("lost_lock", "robbed"), *rest], "OrderLock"))

@@ -33,7 +33,7 @@ def test_our_members_take_every_step_of_the_model() -> None:
 
 
 def expanded() -> Recovered:
-    """Return the images of the crashes before which a condition is tested."""
+    """Return the recoveries from all crash images of the behaviours that test a condition after a crash."""
     found = Recovered()
     for script in behaviours("Election"):
         expand(script, bounded("Election", script.configuration).nodes, found)

@@ -128,7 +128,7 @@ def test_too_few_examples_are_inconclusive() -> None:
     [
         (["--target", "nothing"], "mqproof: --target 'nothing' is not a target"),
         (["--target", "mutant:nope"], "mqproof: --target 'mutant:nope' is not a mutant of any suite"),
-        ([], "mqproof conform: --target is missing"),
+        ([], "mqproof: --target is missing"),
         (["--target", "impl", "--suite", "nothing"], "mqproof: --suite nothing: expected flush"),
         (["--target", "impl", "--id", "NO-*"], "mqproof: --id NO-*: no invariant and no case"),
         (["--target", "reference", "--events", "x"], "mqproof: --events: only the targets impl"),

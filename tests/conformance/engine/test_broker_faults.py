@@ -132,7 +132,7 @@ JOINS = delivery.Membership("c2", delivery.Change.JOINS, ONE_MEMBER)
 
 
 def begins(offset: int) -> tuple[Any, ...]:
-    """Another member takes over the queue."""
+    """Return steps in which c2 takes over the queues of c1 and begins queue 0 at the offset."""
     left = delivery.Membership("c1", delivery.Change.DIES, frozenset({"c2"}))
     queues = ((0, offset), (1, None), (2, None))
     return JOINS, left, delivery.Rebalance("c2", frozenset({"c2"}), frozenset({0, 1, 2}), queues)

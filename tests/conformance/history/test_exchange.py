@@ -89,7 +89,7 @@ def test_written_operations_have_the_form_of_jepsens_kafka_checker() -> None:
     [:poll {k [[offset v] ...]}]. Indexes are dense. No process has two operations at a time, or one after
     :info. If an answer has no place (delayed messages), the offset is nil.
     """
-    untold = 0
+    unreported = 0
     open_: dict[int, str] = {}
     crashed: set[int] = set()
     for index, text in enumerate(write_jepsen(clean(2).lines).decode().splitlines()):
@@ -111,12 +111,12 @@ def test_written_operations_have_the_form_of_jepsens_kafka_checker() -> None:
                 assert isinstance(value, list) is (type_ == "ok")
                 if type_ == "ok":
                     offset, value = value
-                    untold += offset is None
+                    unreported += offset is None
                 assert isinstance(value, int)
             else:
                 assert micro[0] == Keyword("poll")
                 assert len(micro) == (2 if type_ == "ok" else 1)
-    assert untold
+    assert unreported
 
 
 def test_elle_reads_are_prefixes_of_the_appended_values() -> None:

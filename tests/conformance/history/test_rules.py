@@ -256,7 +256,7 @@ def delivered_to_two_owners(world: ExactDelivery) -> None:
 
 
 def kept_by_its_consumer(world: ExactDelivery) -> None:
-    """No broker accepts the return, so the consumer repeats the message from its first place."""
+    """No broker accepts the third return, so the consumer retries the message at its last place."""
     message = parts.send(world)
     redelivery.fail(world, message, 3)
     last = replace(message, times=3, offset=10_002)

@@ -8,8 +8,8 @@ from mqproof.conformance.registry import mutant_judge
 from mqproof.conformance.wire.catalogue import choose
 from mqproof.conformance.wire.model import Verdict as CaseVerdict
 from mqproof.conformance.wire.runner import Judged
+from mqproof.conformance.wire.server_connection import Address
 from mqproof.conformance.wire.suite import examine
-from mqproof.conformance.wire.talk import Address
 from mqproof.report.model import Verdict
 
 PATIENT_S = 60.0

@@ -14,8 +14,8 @@ from mqproof.conformance.wire import chapters
 from mqproof.conformance.wire.catalogue import CASES, choose
 from mqproof.conformance.wire.model import Case, Since, Verdict
 from mqproof.conformance.wire.runner import Judged
+from mqproof.conformance.wire.server_connection import Address
 from mqproof.conformance.wire.suite import examine
-from mqproof.conformance.wire.talk import Address
 from mqproof.report import json_file
 from mqproof.report.model import Exit
 

@@ -25,8 +25,8 @@ from mqproof.conformance.wire.model import (
 from mqproof.conformance.wire.operations.offsets import MAX_OFFSET
 from mqproof.conformance.wire.requests import valid
 from mqproof.conformance.wire.runner import Judged, run
+from mqproof.conformance.wire.server_connection import Address
 from mqproof.conformance.wire.systematic import systematic
-from mqproof.conformance.wire.talk import Address
 from tests.conformance.wire.wrong_server import Reading, Reply, answer, is_oneway, serving
 
 PATIENT_S = 60.0

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from mqproof.conformance.wire.frames import ONEWAY, RESPONSE, Frame, encode, take
-from mqproof.conformance.wire.talk import Address
+from mqproof.conformance.wire.server_connection import Address
 
 Reply = Callable[[Frame], bytes | None]
 """Returns the bytes to write after a request, or None to close the connection."""

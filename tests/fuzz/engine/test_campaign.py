@@ -96,7 +96,7 @@ def test_a_replay_without_a_finding_says_so(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (("run", "nothing"), "no fuzz target 'nothing', expected one of canary, "),
-        (("run", "canary", "--engine", "magic"), "--engine magic: expected auto, python or atheris"),
+        (("run", "canary", "--engine", "magic"), "--engine magic: expected auto, python or"),
         (("run", "canary", "--workers", "0"), "--workers"),
         (("replay", "/nonexistent/file.json"), "/nonexistent/file.json: No such file or directory"),
         (("replay", "pyproject.toml"), "pyproject.toml: not a finding"),
@@ -112,17 +112,20 @@ def test_wrong_use_is_reported_as_one_clear_error(arguments: tuple[str, ...], me
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("nope",), "mqproof fuzz: no fuzz target 'nope', expected one of "),
+        (("nope",), "mqproof fuzz run: no fuzz target 'nope', expected one of "),
         (
             ("canary", "--findings", "{tmp}/file"),
-            "mqproof fuzz: --findings {tmp}/file: Not a directory: ",
+            "mqproof fuzz run: --findings {tmp}/file: Not a directory: ",
         ),
         (
             ("canary", "--corpus", "{tmp}/file/c"),
-            "mqproof fuzz: --corpus {tmp}/file/c: Not a directory: ",
+            "mqproof fuzz run: --corpus {tmp}/file/c: Not a directory: ",
         ),
-        (("canary", "--json", "{tmp}"), "mqproof fuzz: --json {tmp}: Is a directory"),
-        (("canary", "--engine", "magic"), "mqproof fuzz: --engine magic: expected auto, python or atheris"),
+        (("canary", "--json", "{tmp}"), "mqproof fuzz run: --json {tmp}: Is a directory"),
+        (
+            ("canary", "--engine", "magic"),
+            "mqproof fuzz run: --engine magic: expected auto, python or",
+        ),
     ],
 )
 def test_arguments_are_checked_before_the_header(
@@ -139,7 +142,7 @@ def test_a_report_that_cannot_be_written_is_refused_before_the_search(tmp_path: 
     (tmp_path / "file").write_text("")
     run = mqproof("fuzz", "run", "canary", "--seconds", "3600", "--json", tmp_path / "file" / "report.json")
     assert run.returncode == 2
-    assert run.stderr.startswith(f"mqproof fuzz: --json {tmp_path / 'file' / 'report.json'}: ")
+    assert run.stderr.startswith(f"mqproof fuzz run: --json {tmp_path / 'file' / 'report.json'}: ")
 
 
 @pytest.mark.skipif(atheris_search.available(), reason="atheris is installed")

@@ -142,13 +142,16 @@ def test_a_failure_is_one_line_with_its_exit_code(
 ) -> None:
     done = CliRunner().invoke(app, ["admin", *arguments], env={"NAMESRV_ADDR": "127.0.0.1:1"})
     assert (done.exit_code, done.stdout) == (code, "")
-    assert done.stderr.startswith(f"mqproof admin: {message}")
+    assert done.stderr.startswith(f"mqproof admin {arguments[0]}: {message}")
     assert done.stderr.count("\n") == 1
 
 
 def test_an_unknown_topic_gives_exit_code_1(cluster: dict[str, str]) -> None:
     done = admin("topicStatus", "-t", "unknown", name_server=cluster["namesrv"])
-    assert (done.returncode, done.stderr) == (1, "mqproof admin: the name server knows no topic unknown\n")
+    assert (done.returncode, done.stderr) == (
+        1,
+        "mqproof admin topicStatus: the name server knows no topic unknown\n",
+    )
 
 
 def test_the_cluster_is_listed_and_an_empty_list_is_not_a_success(cluster: dict[str, str]) -> None:
@@ -159,7 +162,10 @@ def test_the_cluster_is_listed_and_an_empty_list_is_not_a_success(cluster: dict[
     assert "brokerVersionDesc" in status.stdout
     with server("namesrv", "--port", "0") as (_, at):
         alone = admin("clusterList", name_server=at["namesrv"])
-    assert (alone.returncode, alone.stderr) == (1, "mqproof admin: the name server knows no broker\n")
+    assert (alone.returncode, alone.stderr) == (
+        1,
+        "mqproof admin clusterList: the name server knows no broker\n",
+    )
 
 
 def test_closing_the_output_early_is_not_an_error(cluster: dict[str, str]) -> None:

@@ -9,7 +9,7 @@ from mqproof.impl.runtime.network import Address, AsyncioNetwork, Connection, Re
 
 
 class _Transport:
-    """The address that an event loop returns when the peer has disconnected or is the socket itself."""
+    """A transport with given addresses, as when the peer is gone, or is the socket itself."""
 
     def __init__(self, **addresses: Any) -> None:
         self.addresses = addresses

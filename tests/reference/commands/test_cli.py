@@ -55,7 +55,7 @@ def test_a_size_that_differs_from_the_recorded_size_is_a_violation(monkeypatch: 
 def test_explore_over_the_maximum_number_of_states_exits_3_with_a_one_line_message() -> None:
     result = explore("Flush", *SMALL, "--states-max", "100")
     assert result.exit_code == 3
-    assert result.stderr == "mqproof explore: MCFlush_liveness_smoke: Flush: more than 100 states\n"
+    assert result.stderr == "mqproof: MCFlush_liveness_smoke: Flush: more than 100 states\n"
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from mqproof.spark_audit.audit import audit, violations
 from mqproof.spark_audit.cli import app
 from mqproof.spark_audit.incremental.continuation import Continuation
 from mqproof.spark_audit.incremental.state_folder import IncrementalRun, newest, next_state, open_run
-from mqproof.spark_audit.incremental.watch import Source, Watch, _files, watch
+from mqproof.spark_audit.incremental.watch import Source, Watch, _announced, _files, watch
 from mqproof.spark_audit.sources.inputs import InputError
 from mqproof.spark_audit.sources.read import read
 from tests.spark_audit.conftest import STEP_US, write_ndjson
@@ -38,7 +38,7 @@ ONE = {"DELIV-4": OF_TRAFFIC["DELIV-4"]}
 """The checks do not affect which files are read, and when."""
 
 NO_EVENTS = b"no event\n" + write_ndjson(
-    [{"ts": 1, "seq": 0, "node": "nobody", "kind": "deliver", "queue_offset": "many"}]
+    [{"ts": 1, "seq": 0, "node": "unknown", "kind": "deliver", "queue_offset": "many"}]
 )
 
 
@@ -79,12 +79,22 @@ def test_batches_find_the_violations_of_one_run_and_a_repeated_batch_counts_once
     watch(spark, request, tmp_path, reported.append, lines.append)
     assert (newest(state), len(reported), len(lines)) == (last, 3, 3)
     # Killed during the report.
-    (last / "told").unlink()
+    (last / "reported").unlink()
     shutil.rmtree(state / ".checkpoint")
     shutil.copytree(tmp_path / "checkpoint", state / ".checkpoint")
     watch(spark, request, tmp_path, reported.append, lines.append)
     assert reported[3:] == reported[earlier:3]
     assert f"{3 - earlier} violations, possibly reported before" in lines[3]
+
+
+@pytest.mark.parametrize("name", ["reported", "told"])
+def test_a_state_with_the_file_of_any_version_that_records_the_report_is_not_reported_again(
+    tmp_path: Path, name: str
+) -> None:
+    (tmp_path / name).touch()
+    reported: list[Any] = []
+    assert (_announced(tmp_path, reported.append), reported) == (0, [])
+    assert list(tmp_path.iterdir()) == [tmp_path / name]
 
 
 @pytest.mark.deep

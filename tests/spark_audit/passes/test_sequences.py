@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
 from mqproof.spark_audit.passes import sequences
-from mqproof.spark_audit.passes.over_log import fold
+from mqproof.spark_audit.passes.run_over_log import fold
 from mqproof.spark_audit.passes.sequences import (
     SEQUENCE,
     find_irregular_ranges,

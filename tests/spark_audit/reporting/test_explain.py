@@ -82,7 +82,7 @@ def test_explain_of_an_unknown_message_is_inconclusive(spark: SparkSession, tmp_
     assert code == Exit.INCONCLUSIVE
     assert output.splitlines() == [
         "audit: reading 1 file",
-        "mqproof audit: m_never: no input knows this message",
+        "mqproof: m_never: no input knows this message",
     ]
 
 

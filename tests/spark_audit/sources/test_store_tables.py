@@ -69,7 +69,7 @@ def test_a_committed_offset_beyond_the_end_is_found_without_an_event_log(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     store_directory.write_store(tmp_path / "store", ("ahead", "altered", "forgotten"))
-    code, output = audit("--store", tmp_path / "store", "--index-slots", 50, "--check", "DELIV-1,FLUSH-5")
+    code, output = audit("--store", tmp_path / "store", "--index-slots", 50, "--id", "DELIV-1,FLUSH-5")
     assert code == Exit.VIOLATED
     assert "offset-ahead" in output
     assert "altered-record" in output
@@ -100,8 +100,8 @@ def test_wrong_use_prints_one_line_and_exits_with_code_2(tmp_path: Path) -> None
         (("--store", tmp_path), "no commitlog folder in it"),
         (("--store", tmp_path / "store" / "commitlog"), "no commitlog folder in it"),
         (("--store", tmp_path / "member"), "ledgers of 2 members in it, expected that of one"),
-        (("--store", tmp_path / "store", "--check", "DELIV-2"), "--check DELIV-2: it judges --events"),
-        (("--events", tmp_path, "--check", "FLUSH-3"), "--check FLUSH-3: it judges a --store"),
+        (("--store", tmp_path / "store", "--id", "DELIV-2"), "--id DELIV-2: it judges --events"),
+        (("--events", tmp_path, "--id", "FLUSH-3"), "--id FLUSH-3: it judges a --store"),
     ):
         code, output = audit(*arguments)
         assert (code, output.count("\n")) == (Exit.USAGE, 1)

@@ -108,7 +108,7 @@ class FakeCalls(GroupRequests):
         self.known = known
         self.commits: list[int] = []
         self.reported: list[tuple[int, bool]] = []
-        """What was asked to be committed, taken or not, and whether it may only go forward."""
+        """The requested commits, accepted or not: the offset, and whether it may only go forward."""
 
     async def committed(self, queue: MessageQueue) -> int | None:  # noqa: ARG002  # as GroupRequests has it
         if isinstance(self.known, ClientError):

@@ -1,7 +1,7 @@
-"""Runs the entries of the matrix on brokers in simulated time.
+"""Tests the cells of the guarantee matrix on brokers in simulated time.
 
-If nothing acknowledged may be lost, an entry runs random lives. If a message may be lost, it replays the
-model's counterexample.
+A cell in which no acknowledged message may be lost is tested by random runs. A cell in which a message may be
+lost is tested by a replay of the model's counterexample.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ RUNS: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class Lived:
-    """The results of one entry of the guarantee matrix on brokers."""
+    """The results of one cell of the guarantee matrix on brokers."""
 
     entry: Cell
     expected: Outcome
@@ -26,22 +26,22 @@ class Lived:
     worst: Outcome
     """The worst observed outcome."""
     runs: int
-    """Number of random lives; none is worse than the model's verdict unless `failure` says so."""
+    """Number of random runs; none ended worse than the model's verdict unless `failure` says so."""
     replayed: Played | None
-    """The outcome of the message in the replay of the model's counterexample; None for a safe entry."""
+    """The outcome of the message in the replay of the model's counterexample; None for a safe cell."""
     failure: str = ""
     """The difference between brokers and model; empty if there is none."""
 
 
 def keeps_acknowledged(outcome: Outcome) -> bool:
     """Return whether the verdict says that no message answered SEND_OK is lost."""
-    return outcome in (Outcome.SAFE, Outcome.TOLD, Outcome.SILENT)
+    return outcome in (Outcome.SAFE, Outcome.ERROR, Outcome.SILENT)
 
 
 def live_through(
     entry: Cell, expected: Outcome, counterexample: Trace | None, runs: int = RUNS, seed: int = 0
 ) -> Lived:
-    """Run one entry of the guarantee matrix: its counterexample, if it has one, and `runs` random lives."""
+    """Test one cell of the matrix: replay its counterexample, if it has one, and do `runs` random runs."""
     worst, failure, replayed = Outcome.NEVER, "", None
     if counterexample is not None:
         try:
@@ -64,9 +64,9 @@ def live_through(
 def live_through_all(
     decided: Matrix, faults: Mapping[str, str], runs: int = RUNS, workers: int = 1
 ) -> Iterator[Lived]:
-    """Yield the results of the entries of the guarantee matrix, in its order, each as soon as it is known.
+    """Yield the results of the cells of the guarantee matrix, in its order, each as soon as it is known.
 
-    If `faults` has the key `fault`, only the entries with this fault are run. Entries that cannot occur are
+    If `faults` has the key `fault`, only the cells with this fault are tested. Cells that cannot occur are
     left out.
     """
     chosen = [
@@ -82,7 +82,7 @@ def live_through_all(
 
 
 def differing(lived: Sequence[Lived]) -> list[Lived]:
-    """Return the entries for which brokers and model differ."""
+    """Return the results of the cells in which brokers and model differ."""
     return [each for each in lived if each.failure]
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import msgspec
 
+from mqproof.spark_audit.incremental.all_runs import rows_missing
 from mqproof.spark_audit.incremental.carried_state import Manifest
-from mqproof.spark_audit.incremental.so_far import rows_missing
 from mqproof.spark_audit.incremental.state_folder import SCHEMA_VERSION
 
 

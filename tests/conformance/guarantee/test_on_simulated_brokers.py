@@ -6,7 +6,7 @@ import re
 import pytest
 
 from mqproof.conformance.guarantee import show
-from mqproof.conformance.guarantee.live import differing, live_through, live_through_all
+from mqproof.conformance.guarantee.on_simulated_brokers import differing, live_through, live_through_all
 from mqproof.conformance.subjects.guarantee_entry import ReplayError, live, replay
 from mqproof.spec.guarantee import recorded
 from mqproof.spec.guarantee.document import MARK

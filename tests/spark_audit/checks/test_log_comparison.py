@@ -13,7 +13,7 @@ from typing import Any, cast
 import pytest
 from pyspark.sql import SparkSession
 
-from mqproof.spark_audit.checks import two_logs
+from mqproof.spark_audit.checks import log_comparison
 from mqproof.spark_audit.checks.log_matching import _stored
 from mqproof.spark_audit.sources.store_tables import Stored
 
@@ -71,7 +71,7 @@ def differences(one: Ledger, other: Ledger) -> set[int]:
 def test_differences_before_the_last_common_entry_are_found(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(two_logs, "_BUCKET_BITS", 3)
+    monkeypatch.setattr(log_comparison, "_BUCKET_BITS", 3)
     groups = [random_group(Random(seed)) for seed in range(GROUPS)]
     records: list[tuple[Any, ...]] = []
     bounds, pairs, expected = [], [], set()

@@ -1,0 +1,115 @@
+"""Judges runs that their seeds determine, one after the other, for suites whose steps no machine draws."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from mqproof.conformance.engine.fault_kinds import FaultKind
+from mqproof.conformance.engine.finding import Finding
+from mqproof.conformance.engine.run_options import Part, RunOptions
+from mqproof.conformance.engine.suite_results import scripted, with_time
+from mqproof.conformance.engine.targets import IMPL, UnknownTargetError
+from mqproof.report.model import Result, Verdict
+from mqproof.spec.catalogue import catalogue
+
+
+class SeededRun(Protocol):
+    """A finished run."""
+
+    @property
+    def operations(self) -> int:
+        """The number of its operations."""
+        ...
+
+    def findings(self) -> dict[str, Finding]:
+        """Judge every invariant of the suite on the run; return the findings by id."""
+        ...
+
+    def faults(self) -> Counter[FaultKind]:
+        """Return how often each kind of fault occurred."""
+        ...
+
+    def script(self) -> list[str]:
+        """Return the run as steps for people."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SeededSuite:
+    name: str
+    ids: tuple[str, ...]
+    """The invariants that the suite judges."""
+    counted: str
+    """The plural noun for its runs."""
+    examples_per_run: int
+    needs: str
+    """What the suite examines, for the message about another target than our own code."""
+
+    def listed(self, options: RunOptions) -> tuple[Result, ...]:
+        """Return the selected invariants, as results that are not tested."""
+        return tuple(
+            Result(id_, catalogue()[id_].name, self.name, Verdict.NOT_TESTED)
+            for id_ in options.chosen(self.ids)
+        )
+
+    def lines(self, options: RunOptions) -> Iterator[str]:
+        """Return one line for each selected invariant."""
+        for each in self.listed(options):
+            yield f"{each.id}  {self.name}  {catalogue()[each.id].statement}"
+
+    def run(
+        self,
+        options: RunOptions,
+        progress: Callable[[int, int], None],
+        play: Callable[[int], SeededRun],
+    ) -> Part:
+        """Judge one run for each seed.
+
+        Raises UnknownTargetError: the target is not our own code.
+        """
+        if options.target != IMPL:
+            raise UnknownTargetError(f"{options.target!r}: the suite examines only {self.needs}, on {IMPL}")
+        began = time.perf_counter()
+        found: dict[str, list[Finding]] = {each.id: [] for each in self.listed(options)}
+        scripts: dict[str, tuple[int, list[str]]] = {}
+        operations, faults = 0, Counter[FaultKind]()
+        for number in range(-(-options.examples // self.examples_per_run)):
+            seed = options.seed + number
+            run = play(seed)
+            operations += run.operations
+            faults.update(run.faults())
+            for id_, finding in run.findings().items():
+                if id_ in found:
+                    found[id_].append(finding)
+                    if finding.verdict is Verdict.VIOLATED:
+                        scripts.setdefault(id_, (seed, run.script()))
+            progress(min((number + 1) * self.examples_per_run, options.examples), options.examples)
+        seconds = time.perf_counter() - began
+        results = (self._result(options, id_, found[id_], scripts.get(id_)) for id_ in found)
+        looked_at = {"examples": options.examples, "operations": operations}
+        return Part(self.name, with_time(results, seconds), looked_at, seconds, faults=faults)
+
+    def _result(
+        self,
+        options: RunOptions,
+        id_: str,
+        found: Sequence[Finding],
+        failed: tuple[int, list[str]] | None,
+    ) -> Result:
+        counts = Counter({self.counted: len(found)})
+        for finding in found:
+            counts.update(finding.counts)
+        if failed is not None:
+            seed, script = failed
+            first = next(finding for finding in found if finding.verdict is Verdict.VIOLATED)
+            replay = options.replay(self.name, "--seed", str(seed), "--examples", "1")
+            witnesses = (*first.witnesses, scripted(script))
+            return Result(
+                id_, catalogue()[id_].name, self.name, Verdict.VIOLATED, dict(counts), witnesses,
+                f"violated in the run with seed {seed}", replay,
+            )  # fmt: skip
+        held = any(finding.verdict is Verdict.HELD for finding in found)
+        verdict = Verdict.HELD if held else Verdict.UNKNOWN
+        return Result(id_, catalogue()[id_].name, self.name, verdict, dict(counts))

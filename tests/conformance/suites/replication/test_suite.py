@@ -1,0 +1,60 @@
+"""The suite replication of `conform`: our pair, a defect, and targets that it cannot examine."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from mqproof.conformance.engine.run_options import Part, RunOptions
+from mqproof.conformance.engine.targets import UnknownTargetError
+from mqproof.conformance.registry.suite_registry import SUITES
+from mqproof.conformance.subjects.pair_run import live
+from mqproof.conformance.suites.replication import suite
+from mqproof.conformance.suites.replication.checkers import CHECKERS, Life
+from mqproof.report.model import Verdict
+
+RUN = SUITES["replication"].run
+
+
+def silent(*_: int) -> None:
+    """Show no progress."""
+
+
+def test_our_pair_holds_every_invariant_of_replication() -> None:
+    part = RUN(RunOptions("impl", examples=4), silent)
+    assert {each.id: each.verdict for each in part.results} == dict.fromkeys(CHECKERS, Verdict.HELD)
+    assert all(each.counts["pairs"] == 4 for each in part.results)
+    assert part.looked_at["operations"] > 0
+
+
+def test_a_lost_replica_is_found_with_its_seed_and_its_sends() -> None:
+    def loses(seed: int) -> Life:
+        lived = live(seed)
+        return replace(lived, sends=tuple(replace(send, on_slave=False) for send in lived.sends))
+
+    found = {each.id: each for each in _run(loses, seed=3).results}
+    assert found["REPL-1"].verdict is Verdict.VIOLATED
+    assert found["REPL-1"].replay == "mqproof conform --target impl --suite replication --seed 3 --examples 1"
+    assert found["REPL-1"].witnesses
+    assert found["REPL-2"].verdict is Verdict.HELD
+
+
+def test_a_run_that_shows_nothing_is_unknown() -> None:
+    def nothing(seed: int) -> Life:
+        return replace(live(seed), sends=(), logs=(), reads=(), caught_up=None, slave_offsets=())
+
+    assert {each.verdict for each in _run(nothing, seed=3).results} == {Verdict.UNKNOWN}
+
+
+def test_another_target_is_not_examined() -> None:
+    with pytest.raises(UnknownTargetError, match="only our own master and slave"):
+        RUN(RunOptions("reference", examples=1), silent)
+
+
+def test_the_invariants_are_listed_for_a_dry_run() -> None:
+    listed = [line.split()[0] for line in suite.lines(RunOptions("impl", ids=("REPL-*",)))]
+    assert listed == ["REPL-1", "REPL-2", "REPL-3", "REPL-4", "REPL-5"]
+
+
+def _run(play: Callable[[int], Life], seed: int) -> Part:
+    return suite.run(RunOptions("impl", examples=1, seed=seed), silent, play)
