@@ -152,7 +152,9 @@ def faults(
     print(f"fuzz faults seed={chosen} points={points} workers={workers}", flush=True)
     progress = _FaultProgress(sys.stderr, points)
     with _quiet_store():
-        tally, seconds = fault_campaign.timed(chosen, points, workers, lambda so_far: progress.show(so_far.points))
+        tally, seconds = fault_campaign.timed(
+            chosen, points, workers, lambda so_far: progress.show(so_far.points)
+        )
     progress.end()
     report = fault_campaign.report(chosen, points, tally, seconds)
     terminal.show(report)

@@ -34,7 +34,10 @@ def _log(
     ] = None,
     log_file: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Append the log to this file instead of standard error; it is rotated at 64 MiB."),
+        typer.Option(
+            metavar="FILE",
+            help="Append the log to this file instead of standard error; it is rotated at 64 MiB.",
+        ),
     ] = None,
 ) -> None:
     """Declares the options, for `with_log_options` to copy."""

@@ -1,4 +1,4 @@
-"""Judges a store after a single fault: what a consumer receives, what was reported, what happens to new messages.
+"""Judges a store after a single fault: what consumers receive, what is reported, where new messages go.
 
 There is one function per invariant, named as in the catalogue.
 """
@@ -80,7 +80,7 @@ def judge(point: Point) -> tuple[str, FaultVerdict]:
 
 
 def never_silently_wrong(each: Appended, data: bytes, seen: Seen) -> None:
-    """Check that a delivered record is the one that was stored, in everything that a checksum or a rule covers."""
+    """Check that a delivered record is the stored one, in all that a checksum or a rule covers."""
     if data == each.data:
         return
     try:
@@ -167,7 +167,11 @@ def _consume(
             if number in got:
                 raise Finding("NeverSilentlyWrong", f"{queue} delivers offset {number} twice")
             got[number] = data
-        ends = (GetStatus.OFFSET_OVERFLOW_ONE, GetStatus.NO_MESSAGE_IN_QUEUE, GetStatus.NO_MATCHED_LOGIC_QUEUE)
+        ends = (
+            GetStatus.OFFSET_OVERFLOW_ONE,
+            GetStatus.NO_MESSAGE_IN_QUEUE,
+            GetStatus.NO_MATCHED_LOGIC_QUEUE,
+        )
         if result.status in ends:
             return got
         if result.next_offset <= offset:

@@ -1,7 +1,7 @@
-"""Single faults of durable bytes, one block of one file at a time, as in the CORDS study of replicated storage.
+"""Single faults of durable bytes, one block of one file at a time, as in the CORDS study of storage.
 
-A store is written, and part of it later than the rest, so that each block has an earlier content. Then one block
-or file changes without the knowledge of the store: while the store runs, after a clean exit, or after a kill.
+A store is written, and part of it later than the rest, so that each block has an earlier content. Then one
+block or file changes without the knowledge of the store: while it runs, after a clean exit, or after a kill.
 """
 
 import random
@@ -161,8 +161,7 @@ def _revert(disk: SimulatedDisk, path: str, at: int, size: int, before: dict[str
 def _misdirect(
     disk: SimulatedDisk, path: str, at: int, size: int, chance: random.Random, store: Written
 ) -> None:
-    """Let the last write of a block of the folder go to this block; the block that it was for has its old content.
-    """
+    """Let the last write of a block of the folder go to this block; its own block has its old content."""
     near = [each for each in store.simulated.files() if parent(each) == parent(path)]
     source = chance.choice(near)
     content = _content(disk, source)
@@ -183,4 +182,6 @@ def _content(disk: SimulatedDisk, path: str) -> bytes:
 def kind_of(path: str) -> str:
     """Return the type of a file of the store."""
     folder = path.removeprefix(f"{DIRECTORY}/").partition("/")[0]
-    return {"commitlog": "commit log", "consumequeue": "consume queue", "index": "key index"}.get(folder, folder)
+    return {"commitlog": "commit log", "consumequeue": "consume queue", "index": "key index"}.get(
+        folder, folder
+    )

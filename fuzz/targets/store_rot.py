@@ -1,5 +1,5 @@
-"""NeverSilentlyWrong, NeverSilentlyLost, OffsetsNotReused, RefusedByName: they hold after any single fault of a
-block or a file of a store that was durable.
+"""NeverSilentlyWrong, NeverSilentlyLost, OffsetsNotReused, RefusedByName: they hold after any single fault
+of a block or a file of a store that was durable.
 
 An input is one fault (fuzz/store/single_fault.py).
 """
@@ -32,7 +32,7 @@ class StoreRot:
         """The type of file and the verdict of the last point that broke no invariant."""
 
     def seeds(self) -> Iterable[bytes]:
-        # A flipped bit of a queue offset in a record, and of a tag code in a queue entry: few points are such.
+        # A flipped bit of a queue offset in a record, and of a tag code in an entry: few points are such.
         yield bytes.fromhex("01046a00a4f9983c")
         yield bytes.fromhex("00bdf300d5a46db7")
         chance = random.Random("store-rot")

@@ -129,7 +129,9 @@ class DelayedDelivery:
             # A damaged due time could hold back the whole level, or deliver too early.
             unit = self._store.unit(SCHEDULE_TOPIC, queue_id, offset)
             if unit is None:
-                _log.error("the delayed message at offset %d of level %d is damaged and left out", offset, level)
+                _log.error(
+                    "the delayed message at offset %d of level %d is damaged and left out", offset, level
+                )
                 offset = self._advance(level, offset)
                 continue
             if not is_due(unit, self._store.now_ms()):

@@ -118,8 +118,8 @@ class Ledger:
             end = entry.pos + entry.size
         if end < self.durable_pos:
             raise StoreError(
-                f"{self._data.path_of(end)}: no whole entry at position {end}, and the ledger was durable up to"
-                f" {self.durable_pos}: copy the store of another member that is stopped, or replace this member"
+                f"{self._data.path_of(end)}: no whole entry at position {end}, and the ledger was durable"
+                f" up to {self.durable_pos}: replace this member, or restore the file from a backup"
             )
         self._end_pos, self._end_index = end, terms.end
         self._data.cut(end)

@@ -400,7 +400,7 @@ class Store(ABC):
     # -- internal methods
 
     def _is_dispatched_as(self, stored: StoredMessage) -> bool:
-        """Return whether the queue that a record names has it: no checksum covers its topic, queue and offset.
+        """Return whether the queue that a record names has it: no checksum covers topic, queue and offset.
 
         Without an entry, the record is not dispatched yet, or its topic was deleted.
         """
@@ -472,9 +472,7 @@ class Store(ABC):
 
     def _report_index(self, path: str, number: int) -> None:
         problem = "it does not belong to its chain, so a search by key may miss messages"
-        self.damage.add(
-            Damage(DamageKind.INDEX_ENTRY, f"{path}, entry {number}", problem, Outcome.SKIPPED)
-        )
+        self.damage.add(Damage(DamageKind.INDEX_ENTRY, f"{path}, entry {number}", problem, Outcome.SKIPPED))
 
     def _mark_clean(self) -> None:
         """Finish a clean exit: remove the abort file if everything before it succeeded."""

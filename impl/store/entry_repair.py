@@ -69,11 +69,13 @@ class EntryRepair:
             return found[queue_offset], self._read(found[queue_offset])
         self._forget_oldest()
         self._lost[queue.key, queue_offset] = unit
-        self._report_lost(queue, queue_offset, unit, self._problem(queue, queue_offset, unit, self._read(unit)))
+        self._report_lost(
+            queue, queue_offset, unit, self._problem(queue, queue_offset, unit, self._read(unit))
+        )
         return unit, b""
 
     def has(self, queue: ConsumeQueue, queue_offset: int, stored: StoredMessage) -> bool:
-        """Return whether this is the record of a queue offset; if another one is, report the record as damaged."""
+        """Return whether this is the record of a queue offset; if another one is, report this one."""
         units = queue.units(queue_offset, 1)
         if units and units[0].commit_offset == stored.commit_offset:
             return True

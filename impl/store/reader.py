@@ -96,8 +96,8 @@ def _read_filtered(
 ) -> tuple[list[bytes], int, bool]:
     """Return the records with one of the tags, as `_read_all`.
 
-    The other entries are compared with their records too, unless that was done before: a damaged tag code would
-    hide a message.
+    The other entries are compared with their records too, unless that was done before: a damaged tag code
+    would hide a message.
     """
     topic, queue_id = queue.key
     fields = record.topic_fields(topic)

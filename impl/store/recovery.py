@@ -95,8 +95,8 @@ def trust_checkpoint(log: CommitLog, checkpoint: Checkpoint) -> None:
 def report_cut(parts: Parts, end: int) -> None:
     """Report that recovery cuts whole records, which follow bytes that are no record.
 
-    No checkpoint says that they were durable, so a crash can have lost the bytes before them. But it can also be
-    damage, and then messages are lost that were acknowledged.
+    No checkpoint says that they were durable, so a crash can have lost the bytes before them. But it can also
+    be damage, and then messages are lost that were acknowledged.
     """
     log = parts.log
     if (at := log.next_whole(end)) is not None:
@@ -248,8 +248,8 @@ def points_into_damage(queue: ConsumeQueue, queue_offset: int, log: CommitLog) -
         if position > at and not follows_sound:
             break
     if there is not None and follows_sound and not log.is_listed(there):
-        # The log has no record of this offset, so this one is it. Its topic, queue or offset is altered, which
-        # no checksum covers.
+        # The log has no record of this offset, so this one is it. Its topic, queue or offset is altered,
+        # which no checksum covers.
         log.mark_damaged(at, at + there.size)
     return log.is_damaged(at)
 
@@ -348,8 +348,8 @@ def require_counted(parts: Parts) -> None:
     entries = parts.queues.count_between(count.begin, count.position)
     if entries < count.entries:
         raise StoreError(
-            f"{parts.queues.directory}: {count.entries} entries expected by the checkpoint, the log has records"
-            f" for {entries}: a record of the log is damaged"
+            f"{parts.queues.directory}: {count.entries} entries expected by the checkpoint, the log has"
+            f" records for {entries}: a record of the log is damaged"
         )
 
 

@@ -1,8 +1,8 @@
 """Remembers which queue entries were compared with their records, by a checksum for each block of entries.
 
-A read with a filter passes over entries whose records it does not deliver. It must compare them too, because a
-damaged tag code would hide a message. Comparing an entry means reading its record, so a block is compared once,
-and afterwards only its checksum is.
+A read with a filter passes over entries whose records it does not deliver. It must compare them too, because
+a damaged tag code would hide a message. Comparing an entry means reading its record, so a block is compared
+once, and afterwards only its checksum is.
 """
 
 import zlib

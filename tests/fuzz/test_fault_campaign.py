@@ -1,4 +1,4 @@
-"""Tests the campaign of single faults: every point has a verdict, and the report is the same for any workers."""
+"""Tests the campaign of single faults: every point has a verdict, whatever the number of workers."""
 
 import json
 from collections import Counter
@@ -22,7 +22,12 @@ def test_a_sample_of_all_faults_breaks_no_invariant_and_shows_every_verdict() ->
     assert tally.findings == []
     assert tally.points == seen[-1] == POINTS
     verdicts = {verdict for *_, verdict in tally.counts}
-    assert verdicts >= {FaultVerdict.HARMLESS, FaultVerdict.REPAIRED, FaultVerdict.REFUSED, FaultVerdict.REPORTED}
+    assert verdicts >= {
+        FaultVerdict.HARMLESS,
+        FaultVerdict.REPAIRED,
+        FaultVerdict.REFUSED,
+        FaultVerdict.REPORTED,
+    }
     report = fault_campaign.report(3, POINTS, tally, 1.0)
     assert [result.verdict for result in report.results] == [Verdict.HELD] * 4
     (table,) = report.tables

@@ -60,7 +60,8 @@ class OffsetTable:
         """Read consumerOffset.json, if it exists. If it does not, `persist` writes it.
 
         Raises:
-            StoreError: the file is not an offset table, or is required and missing. OSError: it cannot be read.
+            StoreError: the file is not an offset table, or is required and missing.
+            OSError: it cannot be read.
         """
         stored = read_config(self._runtime.disk, self._path, _SlavesFile, damage, required=required)
         self._is_dirty = stored is None

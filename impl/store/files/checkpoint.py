@@ -78,9 +78,9 @@ class Checkpoint:
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
-        """Decode a checkpoint. Data that is too short or damaged gives an empty one: recovery checks everything.
+        """Decode a checkpoint. Data that is too short or damaged gives an empty one: all is checked.
 
-        mqproof's own part without its CRC means damage, or that a released broker has written the times since.
+        mqproof's own part without its CRC means damage, or that a released broker has written since.
         """
         if len(data) < _TIMES.size or not _is_whole(data):
             return cls()

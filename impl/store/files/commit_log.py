@@ -154,9 +154,9 @@ class CommitLog:
             stored: StoredMessage | None = None
             if position in self._damaged:
                 position = self._damaged[position]
-            elif self._is_filler(position, size, magic):
-                position += size
-            elif (stored := self._whole(position, size)) is not None:
+            elif (
+                self._is_filler(position, size, magic) or (stored := self._whole(position, size)) is not None
+            ):
                 position += size
             elif (end := self._after_damage(position)) is not None:
                 position = end
@@ -174,7 +174,7 @@ class CommitLog:
         self.on_damage(begin, end)
 
     def next_whole(self, position: int) -> int | None:
-        """Return the commit offset of the next record after these bytes, which are none; None if none follows."""
+        """Return the commit offset of the next record after these bytes, which are none; None without one."""
         limit = self.segments.capacity_end
         found = self._next_whole(position, limit) if position < limit else limit
         return found if found < limit else None
@@ -207,7 +207,7 @@ class CommitLog:
         Each record has its own commit offset and the CRC of its body, so it can be recognised anywhere.
         """
         size, _ = record.peek(self.read(position, 8))
-        if record.SIZE_MIN < size and position + size < limit and self._begins(position + size):
+        if size > record.SIZE_MIN and position + size < limit and self._begins(position + size):
             return position + size
         at, segment_bytes = position, self.segments.segment_bytes
         while at < limit:

@@ -225,7 +225,9 @@ class IndexFile:
     def _load_slots(self) -> bytearray:
         size = self._shape.slots * _SLOT.size
         is_new = self.header.entry_next == 1
-        self._slots = bytearray(size) if is_new else bytearray(self.file.read(HEADER_BYTES, size).ljust(size, b"\0"))
+        self._slots = (
+            bytearray(size) if is_new else bytearray(self.file.read(HEADER_BYTES, size).ljust(size, b"\0"))
+        )
         return self._slots
 
     @property

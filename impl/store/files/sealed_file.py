@@ -45,7 +45,7 @@ class _Candidate:
 def write_sealed(disk: Disk, path: str, data: bytes) -> None:
     """Replace the file and its backup durably. `data` is one JSON object.
 
-    A backup that cannot be written is logged. Raises OSError; the file then has its old content or the new one.
+    A backup that cannot be written is logged. Raises OSError; then the file has its old or its new content.
     """
     content = data.rstrip()
     assert content.endswith(b"}"), f"a JSON object expected: {content[-20:]!r}"

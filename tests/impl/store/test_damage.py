@@ -11,7 +11,7 @@ import pytest
 
 from mqproof.impl.store.config import FlushMode
 from mqproof.impl.store.results import GetStatus
-from tests.impl.store.site import SMALL, Site, bodies, message, now
+from tests.impl.store.site import SMALL, Site
 
 LARGE = replace(SMALL, commit_log_segment_bytes=4096, consume_queue_segment_bytes=2000, index_entries=500)
 LOG = "store/commitlog/00000000000000000000"
@@ -70,7 +70,7 @@ def test_any_flipped_bit_of_a_queue_entry_is_repaired(bit: int, restart: bool) -
 def test_a_record_with_a_flipped_bit_is_reported_and_the_others_are_delivered(
     byte: int, number: int, ending: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Flip a bit of size, magic, CRC, queue, offset, place, body length, body, topic and properties' length."""
+    """Flip a bit of size, magic, CRC, queue, offset, place, body, topic, and of the lengths."""
     site = _written(16)
     if ending == "closed":
         site.close()

@@ -224,7 +224,9 @@ def test_every_get_status_is_returned_where_it_applies(
     ],
 )
 @pytest.mark.parametrize("is_real", [False, True])
-def test_an_entry_without_a_record_is_repaired_from_the_log(entry: Unit, is_real: bool, tmp_path: Path) -> None:
+def test_an_entry_without_a_record_is_repaired_from_the_log(
+    entry: Unit, is_real: bool, tmp_path: Path
+) -> None:
     """No released broker and no crash leaves such an entry among good ones, but a disk may."""
     site = Site(disk=RealDisk(), directory=str(tmp_path / "store")) if is_real else Site()
     site.open()
