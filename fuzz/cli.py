@@ -147,7 +147,7 @@ def faults(
         _judge_point(point)
     for option, file in (("--json", json), ("--page", page)):
         if file is not None and (reason := not_writable(file)):
-            stop(f"{option} {file}: {reason}", Exit.USAGE, command="fuzz")
+            stop(f"{option} {file}: {reason}", Exit.USAGE)
     chosen = secrets.randbelow(1 << 32) if seed is None else seed
     print(f"fuzz faults seed={chosen} points={points} workers={workers}", flush=True)
     progress = _FaultProgress(sys.stderr, points)
@@ -174,7 +174,7 @@ def _judge_point(point: str) -> None:
     try:
         data = bytes.fromhex(point)
     except ValueError:
-        stop(f"--point {point}: hexadecimal digits expected", Exit.USAGE, command="fuzz")
+        stop(f"--point {point}: hexadecimal digits expected", Exit.USAGE)
     target = StoreRot()
     failure = judge(target, data)
     print(f"{Point.decode(data)}")

@@ -132,9 +132,13 @@ class EntryRepair:
         end = after.commit_offset if after else self._log.end
         found: dict[int, Unit] = {}
         for position, stored in self._log.scan(begin):
-            if stored is not None and self._is_of(stored, queue, stored.queue_offset):
-                if queue.first <= stored.queue_offset < queue.end and stored.commit_offset < end:
-                    found.setdefault(stored.queue_offset, self._unit(stored))
+            if (
+                stored is not None
+                and self._is_of(stored, queue, stored.queue_offset)
+                and queue.first <= stored.queue_offset < queue.end
+                and stored.commit_offset < end
+            ):
+                found.setdefault(stored.queue_offset, self._unit(stored))
             if position >= end:
                 break
         return found

@@ -96,9 +96,8 @@ def test_another_table_lost_with_its_backup_is_refused_by_name(name: str) -> Non
             world.disk.lose(f"{CONFIG}/{each}")
         with pytest.raises(StoreError, match=f"{name}: it is missing; .*{name}.bak: it is missing"):
             await world.start_broker()
-        empty = (
-            b'{"dataVersion":{"counter":0,"timestamp":0},"subscriptionGroupTable":{}}'  # as the how-to says
-        )
+        # As the how-to says.
+        empty = b'{"dataVersion":{"counter":0,"timestamp":0},"subscriptionGroupTable":{}}'
         write_durably(world.disk, f"{CONFIG}/{name}", empty)
         await world.start_broker()
         await _check(world)

@@ -9,7 +9,6 @@ from dataclasses import replace
 
 import pytest
 
-from mqproof.impl.store.config import FlushMode
 from mqproof.impl.store.results import GetStatus
 from tests.impl.store.site import SMALL, Site
 
@@ -26,8 +25,8 @@ def _flip(site: Site, path: str, byte: int, bit: int = 0) -> None:
     site.simulated_disk.damage(path, byte, bytes([value ^ (1 << bit)]))
 
 
-def _written(count: int, mode: FlushMode = FlushMode.ASYNC_FLUSH, **more: int) -> Site:
-    site = Site(replace(LARGE, flush_mode=mode, **more))
+def _written(count: int) -> Site:
+    site = Site(LARGE)
     site.open()
     for number in range(count):
         site.append(f"m{number:02d}", queue_id=number % 2)
