@@ -136,8 +136,8 @@ def _observe(simulated: SimulatedStore, seen: Seen, tag_codes: Collection[int] |
             never_silently_wrong(truth[offset], data, seen)
         lost += [each for offset, each in truth.items() if offset not in got]
     for each in simulated.truth:
-        if (data := simulated.store.record_at(each.commit_offset)) is not None:
-            never_silently_wrong(each, data, seen)
+        if (viewed := simulated.store.record_at(each.commit_offset)) is not None:
+            never_silently_wrong(each, viewed, seen)
         found = simulated.store.find(each.queue[0], each.key, 2, 0, 1 << 62)
         seen.not_found |= not found
         for data in found:

@@ -213,9 +213,9 @@ def entry_problem(
 ) -> str:
     """Return why these bytes are not the record that a queue entry names; empty if they are.
 
-    This checks all that can be checked without building the message: lengths, places, the body's
-    checksum, and the entry's tag code unless it is None. `topic_fields` is that of the queue's topic. Each record that is
-    delivered passes here, so the checks are inline.
+    This checks all that can be checked without building the message: lengths, places, the body's checksum,
+    and the entry's tag code unless it is None. `topic_fields` is that of the queue's topic. Each record that
+    is delivered passes here, so the checks are inline.
     """
     try:
         size, magic, crc, its_queue_id, _, its_offset, commit_offset, sys_flag = _unpack_front(data)
