@@ -12,6 +12,7 @@ from mqproof.impl.client.connection.session import SessionConfig
 from mqproof.impl.dledger.config import Membership
 from mqproof.impl.namesrv import config as namesrv
 from mqproof.impl.replication.config import ReplicationConfig
+from mqproof.impl.runtime.peer_network import PeerConfig
 from mqproof.impl.runtime.properties import Option, as_text
 from mqproof.impl.store.config import StoreConfig
 
@@ -20,6 +21,7 @@ BROKER: Final = (
     ("Store", StoreConfig, broker.STORE_OPTIONS),
     ("Master and slave", ReplicationConfig, broker.REPLICATION_OPTIONS),
     ("DLedger group", Membership, broker.MEMBERSHIP_OPTIONS),
+    ("Peers on the ports of slaves and members", PeerConfig, broker.PEER_OPTIONS),
 )
 """Title, configuration class and keys of each part of a broker's properties file."""
 

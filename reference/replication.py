@@ -40,6 +40,8 @@ class Config:
     crashes_max: int | None = 1
     """The maximum number of process and system crashes, as MCReplication bounds them; None for no bound."""
     cuts_max: int | None = 0
+    strangers_max: int | None = 0
+    """The maximum number of acknowledgements by strangers."""
     commits: bool = False
     """Whether the consumer commits its offset."""
 
@@ -142,6 +144,7 @@ class State(NamedTuple):
     process_crashes: int  # history
     system_crashes: tuple[int, int]  # history, by node
     cuts: int  # history
+    strangers: int  # history: acknowledgements by peers without the secret
 
 
 def initial(config: Config) -> tuple[State, ...]:
@@ -170,6 +173,7 @@ def initial(config: Config) -> tuple[State, ...]:
             process_crashes=0,
             system_crashes=(0, 0),
             cuts=0,
+            strangers=0,
         )
         for flush_mode in config.flush_modes
         for role in config.roles
@@ -370,6 +374,15 @@ def cut(config: Config, state: State) -> State | None:
     return state._replace(intact=False, network=frozenset(), cuts=state.cuts + 1)
 
 
+def stranger_acknowledges(config: Config, state: State) -> State | None:
+    """StrangerAcknowledges: a peer without the secret acknowledges records, which does not count."""
+    if config.strangers_max is not None and state.strangers >= config.strangers_max:
+        return None
+    if state.phase[MASTER] != "up" or not state.log[MASTER]:
+        return None
+    return state._replace(strangers=state.strangers + 1)
+
+
 def housekeeping(_config: Config, state: State, n: int) -> State | None:
     """Housekeeping: nothing was received for haHousekeepingInterval."""
     if not state.connected[n] or state.intact:
@@ -517,6 +530,10 @@ def _each_cut(config: Config) -> Iterator[Parameters]:
     return iter(()) if config.cuts_max == 0 else _once(config)
 
 
+def _each_stranger(config: Config) -> Iterator[Parameters]:
+    return iter(()) if config.strangers_max == 0 else _once(config)
+
+
 def _each_crash(config: Config) -> Iterator[Parameters]:
     return iter(()) if config.crashes_max == 0 else _each_node(config)
 
@@ -558,6 +575,7 @@ ACTIONS: Final = by_name(
     Action("RefuseTransfer", refuse_transfer, _each_transfer),
     Action("ReceiveAck", receive_ack, _each_ack),
     Action("Cut", cut, _each_cut),
+    Action("StrangerAcknowledges", stranger_acknowledges, _each_stranger),
     Action("Housekeeping", housekeeping, _each_node),
     Action("Deliver", deliver, _each_node),
     Action("CorrectOffset", correct_offset, _once),
@@ -613,6 +631,11 @@ def sync_acked_on_slave(config: Config, state: State) -> bool:
         m in state.log[SLAVE] or (state.system_crashes[SLAVE] > 0 and m in state.held)
         for m in _answered(config, state, "SEND_OK")
     )
+
+
+def stranger_not_counted(_config: Config, before: State, action: str, after: State) -> bool:
+    """TRUST-1 StrangerNotCounted: an acknowledgement of a stranger changes nothing and answers no send."""
+    return action != "StrangerAcknowledges" or after == before._replace(strangers=after.strangers)
 
 
 def following(state: State) -> bool:
@@ -748,10 +771,19 @@ def from_tla(config: Config, variables: Mapping[str, Any]) -> State:
         process_crashes=faults["process"],
         system_crashes=(faults["master"], faults["slave"]),
         cuts=faults["cuts"],
+        strangers=faults["strangers"],
     )
 
 
-_BOUNDED: Final = ("AppendRecord", "CommitOffset", "ProcessCrash", "SystemCrash", "MachineLoss", "Cut")
+_BOUNDED: Final = (
+    "AppendRecord",
+    "CommitOffset",
+    "ProcessCrash",
+    "SystemCrash",
+    "MachineLoss",
+    "Cut",
+    "StrangerAcknowledges",
+)
 _OF_MESSAGE: Final = ("AppendRecord", "FlushTimeout", "SlaveTimeout", "AnswerSend")
 
 
@@ -784,7 +816,7 @@ MODEL: Final = Model(
         no_phantom,
         queue_order,
     ),
-    step_invariants=named(status_honest, offset_monotone),
+    step_invariants=named(stranger_not_counted, status_honest, offset_monotone),
     from_constants=configuration(
         Config,
         messages="Messages",
@@ -793,6 +825,7 @@ MODEL: Final = Model(
         fall_behind_max="FallBehindMax",
         crashes_max="MaxCrashes",
         cuts_max="MaxCuts",
+        strangers_max="MaxStrangers",
         commits="Commits",
     ),
     from_tla=from_tla,

@@ -16,6 +16,9 @@ settings.register_profile(
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
 
+# Their assertions are checks too, also under `python -O`, which removes those of ordinary modules.
+pytest.register_assert_rewrite("tests.impl.store.site", "tests.impl.world")
+
 
 class TestsByGroup(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
     """A worker runs all tests of a file, because they use the same fixtures.

@@ -128,6 +128,7 @@ class Machine:
 
     def __init__(self, host: str, internet: SimulatedInternet, loop: SimulatedLoop, seed: str) -> None:
         self.host = host
+        self._loop = loop
         self.disk = SimulatedDisk()
         self.clock = SimulatedClock(loop)
         self.fsync = Fsync(random.Random(f"{seed} fsync"))
@@ -139,7 +140,10 @@ class Machine:
     def runtime(self) -> Runtime:
         """Return a runtime for one process."""
         chance = random.Random(self._chance.getrandbits(64))
-        return Runtime(self.clock, self.disk.process(), self._network, chance, self.fsync)
+        disk = self.disk.process()
+        runtime = Runtime(self.clock, disk, self._network, chance, self.fsync, nonce=chance.randbytes)
+        runtime.supervisor.on_failure = self._loop.task_failed
+        return runtime
 
 
 class Cluster:

@@ -1,7 +1,7 @@
 """A cluster of our master and slave with a client, with short methods for scenarios."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 from mqproof.conformance.adapters.simulated_loops import endless_reported
 from mqproof.conformance.hosts.simulated import MASTER, SLAVE, Cluster, Setup
@@ -39,7 +39,7 @@ class Pair(Cluster):
     ) -> None:
         super().__init__(loop, seed, Setup(flush, ReplicationConfig(role, **replication), queues=queues))
 
-    async def __aenter__(self) -> "Pair":
+    async def __aenter__(self) -> Self:
         await self.start_all()
         self.client = self.session("client")
         await self.client.start()
@@ -68,7 +68,8 @@ class Pair(Cluster):
 
     async def followed(self) -> None:
         """Wait until the slave follows and has every record."""
-        assert await self.until(self.has_caught_up), "the slave did not follow"
+        has_followed = await self.until(self.has_caught_up)
+        assert has_followed, "the slave did not follow"
 
     async def send(self, name: str, *, wait: bool = True) -> str:
         """Send one message with that name; return its status, `unknown`, or the refusal."""

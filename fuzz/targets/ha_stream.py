@@ -215,7 +215,7 @@ class HaStream:
     def _bytes_to_master(self, state: int, data: bytes) -> None:
         log = _slaves_log(state & ~DIVERGED)
         whole, single = (
-            _feed_result(log, [data]),
+            _feed_result(log, [data[:8], data[8:]]),
             _feed_result(log, [data[at : at + 1] for at in range(len(data))]),
         )
         self._tested["ChunkingIrrelevant"] += len(data) > 1
@@ -242,13 +242,17 @@ def _spoiled(transfer: Transfer, place: int) -> bytes:
 
 def _feed_result(log: Log, chunks: Iterable[bytes]) -> tuple[str, int, int | None]:
     """Return the error that ended a slave's connection, if any; the position it acknowledged; and the
-    position from which the log is sent to it.
+    position up to which the log was sent to it.
+
+    All of the log is sent as soon as the slave has requested it, so that it may acknowledge all of it.
     """
     acks = Acks()
     feed = Feed(log, acks, LogCheck.COMPARED)
     try:
         for chunk in chunks:
             feed.received(chunk)
+            while feed.next_frame():
+                pass
     except StreamError as error:
         return str(error), acks.highest, feed.sent
     return "", acks.highest, feed.sent

@@ -10,22 +10,28 @@ from mqproof.impl.admin.admin import Admin, UnreachableError
 from mqproof.impl.client.model import ClientError
 from mqproof.impl.dledger import wire
 from mqproof.impl.dledger.codes import ResponseCode
-from mqproof.impl.dledger.config import Peer, parse_peers
+from mqproof.impl.dledger.config import Peer, parse_peers, purpose_of
 from mqproof.impl.dledger.rpc_bodies import Message, MetadataRequest, TransferRequest
 from mqproof.impl.remoting.channel import RemotingError
 from mqproof.impl.remoting.client import RemotingClient
 from mqproof.impl.remoting.java_json import BodyError
 from mqproof.impl.runtime.network import Address
+from mqproof.impl.runtime.peer_network import PeerConfig
 
 _TIMEOUT_S = 5.0
 _OURSELVES = "admin"
 """The sender name used in requests to members. It is not the name of any member."""
 
 
-async def transfer_leadership(admin: Admin, broker: Address, to: str) -> str:
+async def transfer_leadership(
+    admin: Admin, broker: Address, to: str, access: PeerConfig | None = None
+) -> str:
     """Transfer the leadership of a broker's group to a member. Returns the id of the previous leader.
 
+    `access` names the secret of the group's members, if they have one.
+
     Raises:
+        ConfigError: the secret cannot be read.
         ClientError: the broker is not in a group, the group has no leader, or the transfer failed.
         UnreachableError: no member responded.
     """
@@ -37,7 +43,8 @@ async def transfer_leadership(admin: Admin, broker: Address, to: str) -> str:
     if not peers:
         raise ClientError(f"{broker} is not a member of a group")
     group = config.get("dLegerGroup") or config.get("brokerName", "")
-    client = RemotingClient(admin.runtime.network)
+    network = admin.runtime.peers(access or PeerConfig(), _OURSELVES, purpose_of(group))
+    client = RemotingClient(network)
     try:
         leader = await _leader(client, group, peers)
         if leader.id != to:

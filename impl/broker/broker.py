@@ -14,7 +14,7 @@ from mqproof.impl.broker.delayed import DelayedDelivery
 from mqproof.impl.broker.elected_role import ElectedRole
 from mqproof.impl.broker.flow_control import SendGate
 from mqproof.impl.broker.long_polling import PullHolds
-from mqproof.impl.broker.processors import groups
+from mqproof.impl.broker.processors import groups, transaction_ends
 from mqproof.impl.broker.processors.all_processors import PROCESSORS
 from mqproof.impl.broker.registration import Registrar
 from mqproof.impl.broker.replicas import Replicas, SlaveTables
@@ -28,6 +28,7 @@ from mqproof.impl.broker.state.rolling_counts import ROLL_S
 from mqproof.impl.broker.state.statistics import Statistics
 from mqproof.impl.broker.state.subscription_groups import SubscriptionGroupTable
 from mqproof.impl.broker.state.topics import TopicTable, built_in
+from mqproof.impl.broker.transactions import Transactions
 from mqproof.impl.dledger.ledger_store import LedgerStore
 from mqproof.impl.remoting import account_file
 from mqproof.impl.remoting.address_server import FETCH_INTERVAL_S
@@ -59,7 +60,11 @@ from mqproof.impl.store.results import Recovery
 
 _log = logging.getLogger(__name__)
 
+Work = Callable[[], Coroutine[Any, Any, None]]
+
 _FIRST_SYNC_S: Final = 3.0
+_SEEK_S: Final = 0.5
+"""The pause between two questions of a slave for its master."""
 _CLIENT_SCAN_S: Final = 10.0
 _DRAIN_MORE_S: Final = 1.0
 _HOLD_CHECK_S: Final = 5.0
@@ -115,6 +120,11 @@ class Broker:
         """The credentials with which the broker sends its own requests; set by `start`."""
         return self._client.credentials
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether the broker has started, and none of its tasks has failed."""
+        return self._processors is not None and self._runtime.supervisor.is_ready
+
     async def start(self) -> Address:
         """Recover the store, accept connections, register once; return the address that clients use.
 
@@ -142,7 +152,7 @@ class Broker:
         processors = {code: _bound(work, services) for code, work in PROCESSORS.items()}
         self._processors = limiting(handler(processors))
         topics_changed = await self._begin_registration(services)
-        self._every(self._config.offsets_flush_interval_ms / 1000, self._persist_offsets)
+        self._every(self._config.offsets_flush_interval_ms / 1000, self._persist_offsets, "write of offsets")
         self._begin_role(services, topics_changed)
         await self._begin_periodic_work()
         return address
@@ -151,7 +161,7 @@ class Broker:
         self._client.credentials = _own_account(self._config, self._runtime)
         if self._gate is not None:
             self._gate.file.load()
-            self._every(POLL_S, self._gate.file.poll)
+            self._every(POLL_S, self._gate.file.poll, "poll of the accounts")
 
     def _load_tables(self) -> _Tables:
         """Read the tables in the folder `config` of the store; a table without a file is empty."""
@@ -226,6 +236,7 @@ class Broker:
             started_s=loop_ms() // 1000,
             booted_ms=wall_ms(runtime.clock),
             delays=tables.delays,
+            transactions=Transactions(self.store, self._events),
             events=self._events,
             ha_address=self.replicas.ha_address,
             on_registered=self.replicas.learned,
@@ -237,34 +248,38 @@ class Broker:
         # In the background, so that a send that creates its topic does not wait for a silent name server.
         topics_changed = asyncio.Event()
         services.topics.on_change = topics_changed.set
-        self._in_background(self._whenever(topics_changed, registrar.register))
+        self._in_background("registration of topics", self._whenever(topics_changed, registrar.register))
         if registrar.is_fetched:
             await registrar.fetch()
-            self._every(FETCH_INTERVAL_S, registrar.fetch)
+            self._again(FETCH_INTERVAL_S, registrar.fetch, "fetch of name servers")
         await registrar.register()
-        self._every(self._config.register_interval_ms / 1000, registrar.register)
+        self._again(self._config.register_interval_ms / 1000, registrar.register, "registration")
         return topics_changed
 
     def _begin_role(self, services: Services, topics_changed: asyncio.Event) -> None:
         """Start the work of a member of a group, a slave or a master."""
         if (store := self._group_store) is not None:
             services.term = lambda: store.term
-            self._in_background(ElectedRole(store, services, topics_changed.set).run())
+            role = ElectedRole(store, services, topics_changed.set)
+            self._in_background("elected role", role.run())
             self._keep_like_master(services)
         elif self.replicas.client is not None:
-            self._in_background(self.replicas.client.run())
+            self._in_background("slave", self.replicas.client.run())
+            self._again(_SEEK_S, self._seek_master, "search for the master")
             self._keep_like_master(services)
         else:
-            self._in_background(services.delays.run(services.address))
+            self._in_background("delivery of delayed messages", services.delays.run(services.address))
+            self._in_background("checks of transactions", transaction_ends.run(services))
 
     async def _begin_periodic_work(self) -> None:
         config = self._config
-        self._every(config.delay_offsets_flush_interval_ms / 1000, self._persist_delays)
-        self._every(_CLIENT_SCAN_S, self._drop_silent_clients)
+        self._every(config.delay_offsets_flush_interval_ms / 1000, self._persist_delays, "write of delays")
+        self._every(_CLIENT_SCAN_S, self._drop_silent_clients, "scan for silent clients")
         await self._sample()
-        self._every(1.0, self._sample)
-        self._every(ROLL_S, self._roll)
-        self._every(_HOLD_CHECK_S if config.long_polling else _SHORT_HOLD_CHECK_S, self._check_holds)
+        self._every(1.0, self._sample, "samples of statistics")
+        self._every(ROLL_S, self._roll, "periods of statistics")
+        holds_s = _HOLD_CHECK_S if config.long_polling else _SHORT_HOLD_CHECK_S
+        self._every(holds_s, self._check_holds, "check of held pulls")
 
     def _new_server(self) -> RemotingServer:
         runtime = self._runtime
@@ -272,6 +287,7 @@ class Broker:
             runtime.remoting,
             self._handle,
             on_closed=self._channel_closed,
+            supervisor=runtime.supervisor,
             budgets=self._budgets,
             bodies_used=BODIES_USED,
         )
@@ -328,6 +344,9 @@ class Broker:
     def _handle(self, request: Command, channel: Channel) -> Reply | Awaitable[Reply]:
         if self._processors is None:
             return request.answer(ResponseCode.SERVICE_NOT_AVAILABLE, remark="the broker is starting")
+        if (failure := self._runtime.supervisor.failure) is not None:
+            remark = f"the broker is stopping: {failure}"
+            return request.answer(ResponseCode.SERVICE_NOT_AVAILABLE, remark=remark)
         if self._gate is not None and request.code in PROCESSORS:
             refusal = self._gate.refusal(request, channel.remote)
             if refusal is not None:
@@ -349,6 +368,12 @@ class Broker:
         changed = self._clients.channel_closed(channel)
         if self.services is not None:
             groups.members_left(self.services, changed)
+
+    async def _seek_master(self) -> None:
+        """Let a slave that follows no master find the one that has registered since."""
+        client, registrar = self.replicas.client, self._registrar
+        if client is not None and registrar is not None and not client.is_following:
+            await registrar.seek_master(self.replicas.master if client.master is not None else None)
 
     async def _drop_silent_clients(self) -> None:
         assert self.services is not None
@@ -398,38 +423,41 @@ class Broker:
             metadata.master = self.replicas.master if self.replicas.master != services.address else None
             await metadata.sync()
 
-        self._every(self._config.replication.metadata_interval_ms / 1000, sync, _FIRST_SYNC_S)
+        interval_s = self._config.replication.metadata_interval_ms / 1000
+        self._again(interval_s, sync, "copy of the master's tables", _FIRST_SYNC_S)
 
-    def _every(
-        self, seconds: float, work: Callable[[], Coroutine[Any, Any, None]], first_s: float | None = None
-    ) -> None:
+    def _every(self, seconds: float, work: Work, name: str, first_s: float | None = None) -> None:
+        """Do the work periodically. The broker cannot run without it, so an unexpected error stops it."""
+
         async def loop() -> None:
-            if first_s is not None:
-                await asyncio.sleep(first_s)
-                await _guarded(work)
+            await asyncio.sleep(seconds if first_s is None else first_s)
             while True:
+                await work()
                 await asyncio.sleep(seconds)
-                await _guarded(work)
 
-        self._in_background(loop())
+        self._in_background(name, loop())
 
-    async def _whenever(self, event: asyncio.Event, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    def _again(self, seconds: float, work: Work, name: str, first_s: float | None = None) -> None:
+        """Do the work periodically, like `_every`. It asks another server, whose answers must not stop us."""
+        self._every(seconds, partial(_guarded, work), name, first_s)
+
+    async def _whenever(self, event: asyncio.Event, work: Work) -> None:
         """Run the work whenever the event is set; events set during a run cause only one more run."""
         while True:
             await event.wait()
             event.clear()
             await _guarded(work)
 
-    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
+    def _in_background(self, name: str, work: Coroutine[Any, Any, None]) -> None:
+        task = self._runtime.supervisor.run(name, work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
 
-async def _guarded(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+async def _guarded(work: Work) -> None:
     try:
         await work()
-    except Exception:  # periodic work must continue after an unexpected error
+    except Exception:  # what another server answers must not stop this one
         _log.exception("%s failed", work.__qualname__)
 
 
@@ -439,8 +467,8 @@ def _bound(work: Processor, services: Services) -> Handler:
 
 def _group_store(config: BrokerConfig, runtime: Runtime, events: EventLog | None) -> LedgerStore:
     """Return the store of a member of a group."""
-    addresses = config.membership.addresses
-    return LedgerStore(config.store_directory, config.store, config.group, addresses, runtime, events)
+    addresses, peers = config.membership.addresses, config.peer_access
+    return LedgerStore(config.store_directory, config.store, config.group, addresses, runtime, events, peers)
 
 
 def _own_account(config: BrokerConfig, runtime: Runtime) -> Credentials | None:

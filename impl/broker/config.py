@@ -11,6 +11,7 @@ from mqproof.impl.remoting.bodies import PERM_READ_WRITE
 from mqproof.impl.remoting.budget import ADDRESS_PERCENT, CONNECTION_PERCENT
 from mqproof.impl.replication.config import LogCheck, ReplicationConfig, Role
 from mqproof.impl.runtime.network import Address
+from mqproof.impl.runtime.peer_network import PeerConfig, parse_addresses
 from mqproof.impl.runtime.properties import (
     ConfigError,
     Option,
@@ -26,6 +27,7 @@ from mqproof.impl.store.config import QUEUE_UNIT_BYTES, FlushMode, StoreConfig
 from mqproof.impl.store.delay import parse_levels, show_levels
 
 _INT_MAX: Final = 2**31 - 1
+_MASTERS: Final = (Role.ASYNC_MASTER, Role.SYNC_MASTER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +114,24 @@ class BrokerConfig:
     """Whether consumers may select messages by SQL92 expressions over their properties."""
     client_expiry_ms: int = 120_000
     """A client that stays silent for longer is removed."""
+    reject_transactions: bool = False
+    """Whether half messages are refused."""
+    transaction_timeout_ms: int = 6000
+    """How old a half message is when its producer is first asked for the end of its transaction."""
+    transaction_check_interval_ms: int = 30_000
+    """The pause between two rounds of checks."""
+    transaction_checks_max: int = 15
+    """A half message is discarded after this many checks."""
+    transaction_operation_interval_ms: int = 3000
+    """How long the ends of transactions are collected for one operation record."""
+    transactions_open_max: int = 100_000
+    """The most transactions that may be open; more half messages are refused."""
     store: StoreConfig = field(default_factory=StoreConfig)
     replication: ReplicationConfig = field(default_factory=ReplicationConfig)
     """The settings of replication. In a group, `role` and `broker_id` change with its leader."""
     membership: Membership = field(default_factory=Membership)
+    peer_access: PeerConfig = field(default_factory=PeerConfig)
+    """Which slaves and members may connect."""
 
     @property
     def node(self) -> str:
@@ -142,11 +158,23 @@ class BrokerConfig:
             raise ValueError(f"host is {advertised}: brokerIP1 must say where clients reach the broker")
         if self.advertised_host:
             ip_address(self.advertised_host)
+        self._check_peers()
         role = self.replication.role
         if role is not None and self.replication.is_slave == (self.broker_id == 0):
             raise ValueError(
                 f"brokerId is {self.broker_id} and brokerRole {role.value}: only a master has id 0"
             )
+
+    def _check_peers(self) -> None:
+        is_member, role = self.membership.is_member, self.replication.role
+        if self.acl_enabled and (is_member or role in _MASTERS) and self.peer_access.is_open:
+            raise ValueError(
+                "aclEnable is true, but any peer could read all messages on the port of slaves or members:"
+                " set peerSecretFile or peerAddresses"
+            )
+        as_shipped = self.replication.log_check is LogCheck.AS_SHIPPED
+        if self.peer_access.secret_file and role is not None and as_shipped:
+            raise ValueError("haLogCheck is AS_SHIPPED: with peerSecretFile, slaves must prove their logs")
 
 
 def _name_servers(value: str) -> NameServers:
@@ -233,6 +261,12 @@ OPTIONS: Final = {
     "enablePropertyFilter": Option("property_filter", boolean),
     "longPollingEnable": Option("long_polling", boolean),
     "shortPollingTimeMills": Option("short_polling_ms", _MS),
+    "rejectTransactionMessage": Option("reject_transactions", boolean),
+    "transactionTimeOut": Option("transaction_timeout_ms", _MS),
+    "transactionCheckInterval": Option("transaction_check_interval_ms", _MS),
+    "transactionCheckMax": Option("transaction_checks_max", number(1, _INT_MAX)),
+    "transactionOpBatchInterval": Option("transaction_operation_interval_ms", _MS),
+    "transactionsOpenMax": Option("transactions_open_max", number(1, _INT_MAX)),
 }
 """Maps a key in the file to the field of BrokerConfig."""
 
@@ -251,6 +285,11 @@ RUNNING_KEYS: Final = frozenset(
         "maxTransferBytesOnMessageInDisk",
         "accessMessageInMemoryMaxRatio",
         "slaveReadEnable",
+        "rejectTransactionMessage",
+        "transactionTimeOut",
+        "transactionCheckInterval",
+        "transactionCheckMax",
+        "transactionsOpenMax",
         "enablePropertyFilter",
         "maxMessageSize",
         "syncFlushTimeout",
@@ -314,7 +353,19 @@ MEMBERSHIP_OPTIONS: Final = {
 }
 """Maps a key in the file to the field of Membership."""
 
-_ALL_OPTIONS: Final = {**OPTIONS, **STORE_OPTIONS, **REPLICATION_OPTIONS, **MEMBERSHIP_OPTIONS}
+PEER_OPTIONS: Final = {
+    "peerSecretFile": Option("secret_file", text),
+    "peerAddresses": Option("peer_addresses", parse_addresses),
+}
+"""Maps a key in the file to the field of PeerConfig."""
+
+_ALL_OPTIONS: Final = {
+    **OPTIONS,
+    **STORE_OPTIONS,
+    **REPLICATION_OPTIONS,
+    **MEMBERSHIP_OPTIONS,
+    **PEER_OPTIONS,
+}
 
 
 def read(file_text: str, where: str) -> tuple[BrokerConfig, tuple[str, ...]]:
@@ -327,7 +378,7 @@ def read(file_text: str, where: str) -> tuple[BrokerConfig, tuple[str, ...]]:
     store_fields = apply(properties, STORE_OPTIONS)
     if segment := store_fields.get("consume_queue_segment_bytes"):
         store_fields["consume_queue_segment_bytes"] = -(-segment // QUEUE_UNIT_BYTES) * QUEUE_UNIT_BYTES
-    others = apply(properties, {**OPTIONS, **REPLICATION_OPTIONS, **MEMBERSHIP_OPTIONS})
+    others = apply(properties, {**OPTIONS, **REPLICATION_OPTIONS, **MEMBERSHIP_OPTIONS, **PEER_OPTIONS})
     config = with_changes(BrokerConfig(), {**others, **store_fields})
     unknown = [key for key in properties if key not in _ALL_OPTIONS]
     return config, tuple(unknown)
@@ -340,6 +391,9 @@ def show(config: BrokerConfig) -> str:
     replication = config.replication
     for key, option in REPLICATION_OPTIONS.items():
         if (value := getattr(replication, option.field)) is not None:
+            values[key] = option.show(value)
+    for key, option in PEER_OPTIONS.items():
+        if value := getattr(config.peer_access, option.field):
             values[key] = option.show(value)
     if config.membership.is_member:
         for key, option in MEMBERSHIP_OPTIONS.items():
@@ -374,6 +428,8 @@ def with_changes(config: BrokerConfig, changes: dict[str, Any]) -> BrokerConfig:
         store = replace(config.store, **of(StoreConfig))
         replication = replace(config.replication, **of(ReplicationConfig))
         member = replace(config.membership, **of(Membership))
-        return replace(config, store=store, replication=replication, membership=member, **of(BrokerConfig))
+        peers = replace(config.peer_access, **of(PeerConfig))
+        parts = {"store": store, "replication": replication, "membership": member, "peer_access": peers}
+        return replace(config, **{**of(BrokerConfig), **parts})
     except ValueError as error:
         raise ConfigError(str(error)) from None

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from mqproof.impl.broker.services import Services
 from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.address_server import AddressServer, AddressServerError
-from mqproof.impl.remoting.bodies import RegisterBrokerBody
+from mqproof.impl.remoting.bodies import ClusterInfo, RegisterBrokerBody
 from mqproof.impl.remoting.channel import RemotingError
 from mqproof.impl.remoting.client import RemotingClient
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode, response_name
@@ -26,6 +26,7 @@ from mqproof.impl.runtime.network import Address
 _log = logging.getLogger(__name__)
 
 _REGISTER_TIMEOUT_S: Final = 6.0
+_SEEK_TIMEOUT_S: Final = 1.0
 _UNREGISTER_TIMEOUT_S: Final = 3.0
 
 
@@ -74,6 +75,26 @@ class Registrar:
         await self._everywhere(
             lambda: new_request(RequestCode.REGISTER_BROKER, fields, body), _REGISTER_TIMEOUT_S
         )
+
+    async def seek_master(self, known: Address | None) -> None:
+        """Register if a name server knows another master of this broker's name than the known one.
+
+        The response to the registration then names the port on which the master accepts slaves. A slave that
+        has no master asks often, and this request is small, whereas a registration contains all topics.
+        """
+        name = self._services.config.name
+        for address in self._name_servers:
+            request = new_request(RequestCode.GET_BROKER_CLUSTER_INFO)
+            try:
+                answer = await self._client.invoke(address, request, _SEEK_TIMEOUT_S)
+                info = java_json.read(ClusterInfo, answer.body or b"{}")
+            except (RemotingError, java_json.BodyError):
+                continue  # the periodic registration reports a name server that does not answer
+            broker = info.broker_addr_table.get(name)
+            master = broker.broker_addrs.get(0) if broker is not None else None
+            if master is not None and master != str(known):
+                await self.register()
+                return
 
     async def unregister(self) -> None:
         """Unregister from every name server."""

@@ -13,6 +13,7 @@ from mqproof.impl.replication.metadata import MetadataSync
 from mqproof.impl.replication.server import MasterServer
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address
+from mqproof.impl.runtime.peer_network import warn_if_open
 from mqproof.impl.runtime.runtime import Runtime
 from mqproof.impl.store.base import Store
 from mqproof.impl.store.files import record
@@ -40,12 +41,18 @@ class Replicas:
         if config.membership.is_member:
             return  # the members of a group share one log
         assert isinstance(store, MessageStore), "the store of a broker with a log of its own"
+        if replication.role is None:
+            return
+        peers = config.peer_access
+        network = runtime.peers(peers, config.node, f"replication of {config.name}")
         if replication.is_slave:
             store.refusal = REFUSAL
             bytes_max = config.store.message_bytes_max + record.AROUND_BODY_BYTES_MAX
-            self.client = SlaveClient(runtime.network, store, replication, bytes_max)
-        elif replication.role is not None:
-            self.server = MasterServer(runtime.network, store, replication, events)
+            proves = bool(peers.secret_file)
+            self.client = SlaveClient(network, store, replication, bytes_max, proves=proves)
+        else:
+            proved = bool(peers.secret_file)
+            self.server = MasterServer(network, store, replication, events, runtime.supervisor, proved=proved)
             store.on_append = self.server.grown
             if replication.slaves_waited_for:
                 store.replicate = self.server.waits.wait
@@ -85,6 +92,7 @@ class Replicas:
         if port is None:
             port = config.port + 1 if config.port else 0
         bound = await self.server.start(config.host, port)
+        warn_if_open(config.peer_access, bound, "HA", "receives all messages and counts as a slave")
         self.ha_address = Address(config.advertised_host or bound.host, bound.port)
 
     async def stop(self) -> None:

@@ -61,6 +61,7 @@ if TYPE_CHECKING:  # imported late: a server loads no client, and a client no se
     from mqproof.impl.client.message_selector import MessageSelector
     from mqproof.impl.command.consuming import Begin
     from mqproof.impl.command.sending import SendSummary
+    from mqproof.impl.runtime.runtime import Runtime
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -92,6 +93,7 @@ def namesrv(
     _serve(
         "namesrv",
         {"namesrv": lambda _: NameServer(setup, runtime, inputs.server_event_log(events, "namesrv"))},
+        runtime,
     )
 
 
@@ -147,7 +149,9 @@ def broker(
     )
     runtime = inputs.new_runtime("broker", tls)
     _serve(
-        "broker", {"broker": lambda _: Broker(setup, runtime, inputs.server_event_log(events, setup.node))}
+        "broker",
+        {"broker": lambda _: Broker(setup, runtime, inputs.server_event_log(events, setup.node))},
+        runtime,
     )
 
 
@@ -191,6 +195,7 @@ def serve(
                 inputs.server_event_log(events, setup.name),
             ),
         },
+        runtime,
     )
 
 
@@ -317,10 +322,10 @@ def consume(
     run_command("consume", work(job, runtime, log))
 
 
-def _serve(command: str, servers: dict[str, Any]) -> None:
+def _serve(command: str, servers: dict[str, Any], runtime: "Runtime") -> None:
     from mqproof.impl.runtime.serving import until_signal
 
-    run_command(command, until_signal(servers))
+    run_command(command, until_signal(servers, runtime.supervisor))
 
 
 def _is_quiet() -> bool:

@@ -4,9 +4,14 @@ The file is DLedger's `currterm`: Java properties text with the keys currTerm an
 replace it by delete and rename without a sync, so a crash may undo the vote.
 """
 
+from typing import Final
+
 from mqproof.impl.dledger.changes import Ballot
+from mqproof.impl.dledger.limits import NAME_CHARACTERS_MAX, TERM_MAX
 from mqproof.impl.runtime.disk import Disk, read_whole, write_durably
 from mqproof.impl.store.errors import StoreError
+
+_DIGITS_MAX: Final = len(str(TERM_MAX))
 
 FIRST = Ballot(1, None)
 """The ballot of a member that has never voted."""
@@ -22,7 +27,7 @@ def load(disk: Disk, path: str) -> Ballot | None:
     """Return the term and vote, or None when there is no such file.
 
     Raises:
-        StoreError: the file has no valid term.
+        StoreError: the file has no valid term, or a vote that is not a member's name.
         OSError: the file cannot be read.
     """
     if not disk.exists(path):
@@ -33,6 +38,13 @@ def load(disk: Disk, path: str) -> Ballot | None:
         if equals and not line.startswith(("#", "!")):
             values[name.strip()] = value.strip()
     term = values.get("currTerm", "")
-    if not (term.isascii() and term.isdecimal()):
-        raise StoreError(f"{path}: currTerm is {term!r}, a number expected")
-    return Ballot(int(term), values.get("voteLeader") or None)
+    # The length comes first: Python refuses to convert numbers of thousands of digits.
+    is_number = term.isascii() and term.isdecimal() and len(term) <= _DIGITS_MAX
+    if not (is_number and int(term) <= TERM_MAX):
+        raise StoreError(f"{path}: currTerm is {term[:40]!r}, a number up to {TERM_MAX} expected")
+    vote = values.get("voteLeader", "")
+    if len(vote) > NAME_CHARACTERS_MAX:
+        raise StoreError(
+            f"{path}: voteLeader has {len(vote)} characters, {NAME_CHARACTERS_MAX} at most expected"
+        )
+    return Ballot(int(term), vote or None)

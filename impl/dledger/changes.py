@@ -106,4 +106,26 @@ class Lacks:
     """The index of the leader's first entry."""
 
 
-Change = Ballot | Voted | SteppedDown | Leads | Follows | Cut | Written | Appended | Kept | Committed | Lacks
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A member refused what a peer sent, because no correct member sends it. Nothing has changed."""
+
+    peer: str
+    why: str
+    """What was refused and why, as the end of a sentence: `a push: ...`."""
+
+
+Change = (
+    Ballot
+    | Voted
+    | SteppedDown
+    | Leads
+    | Follows
+    | Cut
+    | Written
+    | Appended
+    | Kept
+    | Committed
+    | Lacks
+    | Refused
+)

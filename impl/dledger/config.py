@@ -11,6 +11,11 @@ from mqproof.impl.runtime.network import Address
 _ID: Final = re.compile(r"n([0-9]{1,9})", re.ASCII)
 
 
+def purpose_of(group: str) -> str:
+    """Return what members of a group prove to each other: that they are of this group."""
+    return f"group {group}"
+
+
 class Peer(NamedTuple):
     """A member, and the address at which the others reach it."""
 

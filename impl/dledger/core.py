@@ -76,6 +76,9 @@ class Core:
     def answered(self, request: Request, response: Response, now: float) -> None:
         """Handle the response to one of our requests. It may be late or repeated."""
         self._expire(now)
+        if self.state.is_too_far(response.term):
+            self.state.refuse(response.local_id, f"a response of term {response.term}")
+            return
         match request, response:
             case PushRequest(), PushResponse():
                 self._leading.pushed(request, response, now)
@@ -213,12 +216,15 @@ class Core:
             problem = ResponseCode.UNKNOWN_MEMBER
         elif request.local_id == self.config.self_id:
             problem = ResponseCode.UNEXPECTED_MEMBER
+        elif self.state.is_too_far(request.term):
+            problem = ResponseCode.UNEXPECTED_ARGUMENT
+            self.state.refuse(request.local_id, f"a request of term {request.term}")
         if problem is None:
             return True
         match request:
             case VoteRequest():
-                known = problem is ResponseCode.UNEXPECTED_MEMBER
-                vote = Vote.REJECT_UNEXPECTED_LEADER if known else Vote.REJECT_UNKNOWN_LEADER
+                unknown = problem in (ResponseCode.UNKNOWN_GROUP, ResponseCode.UNKNOWN_MEMBER)
+                vote = Vote.REJECT_UNKNOWN_LEADER if unknown else Vote.REJECT_UNEXPECTED_LEADER
                 self.state.answer(request, VoteResponse, code=problem, vote_result=vote)
             case HeartBeatRequest():
                 self.state.answer(request, HeartBeatResponse, code=problem)

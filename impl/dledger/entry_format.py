@@ -10,6 +10,7 @@ import struct
 import zlib
 from typing import Final
 
+from mqproof.impl.dledger.limits import INDEX_MAX, POSITION_MAX, TERM_MAX
 from mqproof.impl.dledger.rpc_bodies import NO_OP, NORMAL, Entry
 
 _HEADER: Final = struct.Struct(">iiqqqiiii")
@@ -87,6 +88,7 @@ def decode(data: bytes, pos: int) -> Entry:
         raise EntryError(f"entry says {size} bytes with a body of {body_size}, {len(data)} expected")
     if place != pos:
         raise EntryError(f"entry says position {place}, found at {pos}")
+    _check_place(index, term)
     body = data[HEADER_BYTES:]
     if not is_whole(chain, data[:_FRONT_BYTES], body):
         raise EntryError(f"the checksum of entry {index} does not match its content")
@@ -113,7 +115,15 @@ def decode_unit(data: bytes) -> tuple[int, int, int, int]:
     magic, pos, size, index, term = _UNIT.unpack_from(data)
     if magic not in (NORMAL, NO_OP):
         raise EntryError(f"magic {magic} in the index, {NORMAL} or {NO_OP} expected")
+    if not (0 <= pos <= POSITION_MAX and size >= HEADER_BYTES):
+        raise EntryError(f"the index has an entry of {size} bytes at {pos}")
+    _check_place(index, term)
     return pos, size, index, term
+
+
+def _check_place(index: int, term: int) -> None:
+    if not (0 <= index <= INDEX_MAX and 1 <= term <= TERM_MAX):
+        raise EntryError(f"index {index} and term {term}, at most {INDEX_MAX} and {TERM_MAX} expected")
 
 
 def _crc(front: bytes | memoryview, body: bytes | memoryview) -> int:

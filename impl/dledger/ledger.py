@@ -163,7 +163,8 @@ class Ledger:
         for index in range(end + 1, self._end_index + 1):
             self._forget_recent(index)
         if end < self.begin_index:
-            assert end == NO_INDEX, f"cut after {end}, the ledger begins with {self.begin_index}"
+            if end != NO_INDEX:
+                raise StoreError(f"{self._data.directory}: cut after {end}, it begins at {self.begin_index}")
             self._end_pos = 0
         else:
             pos, size, *_ = self._unit(end)
@@ -179,9 +180,8 @@ class Ledger:
         """Return the entry. Raises StoreError when the disk does not return it as it was written."""
         if (entry := self._recent.get(index)) is not None:
             return entry
-        assert self.begin_index <= index <= self._end_index, (
-            f"entry {index} of {self._begin} to {self._end_index}"
-        )
+        if not self.begin_index <= index <= self._end_index:
+            raise StoreError(f"{self._index.directory}: no entry {index}, {self._begin} to {self._end_index}")
         pos, size, *_ = self._unit(index)
         try:
             return entry_format.decode(self._data.read(pos, size), pos)
@@ -193,6 +193,25 @@ class Ledger:
         begin = self.begin_index
         known = range(begin, self._end_index + 1)
         return begin + bisect_left(known, pos, key=lambda index: self._unit(index)[0])
+
+    def end_of(self, index: int) -> int:
+        """Return the position after an entry; the position of the first entry if `index` is before it."""
+        if index == self._end_index:
+            return self._end_pos
+        if index < self.begin_index:
+            return self._data.begin
+        if (entry := self._recent.get(index)) is not None:
+            return entry.pos + entry.size
+        pos, size, *_ = self._unit(index)
+        return pos + size
+
+    def place_after(self, end_pos: int, size: int) -> int | None:
+        """Return the position of an entry of that size after `end_pos`; None if it fits no segment."""
+        segment = self._data.segment_bytes
+        if size + FILLER_BYTES > segment:
+            return None
+        room = segment - end_pos % segment
+        return end_pos + room if size + FILLER_BYTES > room else end_pos
 
     def position_of(self, index: int) -> int:
         """Return the position of an entry."""
@@ -243,14 +262,18 @@ class Ledger:
 
     def _place(self, size: int) -> int:
         """Return the position of the next entry. Writes a filler first if the segment has no room for it."""
-        segment = self._data.segment_bytes
-        if size + FILLER_BYTES > segment:
-            raise StoreError(f"an entry of {size} bytes, {segment - FILLER_BYTES} fit a segment")
-        room = segment - self._end_pos % segment
-        if size + FILLER_BYTES > room:
+        place = self.place_after(self._end_pos, size)
+        if place is None:
+            fits = self._data.segment_bytes - FILLER_BYTES
+            raise StoreError(f"an entry of {size} bytes, {fits} fit a segment")
+        if (room := place - self._end_pos) > 0:
+            if room < FILLER_BYTES:
+                raise StoreError(
+                    f"{self._data.path_of(self._end_pos)}: {room} bytes left, too few for a filler"
+                )
             self.write_index()  # the index part of a full segment is synced with the next flush
             self._data.write(self._end_pos, entry_format.filler(room))
-            self._end_pos += room
+            self._end_pos = place
         return self._end_pos
 
     def _put(self, entry: Entry) -> None:

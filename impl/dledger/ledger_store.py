@@ -23,6 +23,7 @@ from mqproof.impl.dledger.state import Role
 from mqproof.impl.remoting.message import Message, offset_message_id
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address
+from mqproof.impl.runtime.peer_network import PeerConfig
 from mqproof.impl.runtime.runtime import Runtime
 from mqproof.impl.store.appender import encode
 from mqproof.impl.store.background import BackgroundTasks
@@ -79,9 +80,12 @@ class LedgerStore(Store):
         addresses: Mapping[str, Address],
         runtime: Runtime,
         events: EventLog | None = None,
+        peers: PeerConfig | None = None,
     ) -> None:
         ledger_config = LedgerConfig(data_segment_bytes=config.commit_log_segment_bytes)
-        self.node = Node(group, addresses, directory, runtime, events, ledger_config, listener=self)
+        self.node = Node(
+            group, addresses, directory, runtime, events, ledger_config, listener=self, peers=peers
+        )
         self._ledger_log = LedgerLog(self.node.ledger.data)
         super().__init__(directory, config, runtime, events, self._ledger_log)
         self.refusal = NOT_LEADING
@@ -95,7 +99,9 @@ class LedgerStore(Store):
         self._queue_offsets: dict[QueueKey, int] = {}
         """The next offset of each queue that this leader accepted messages for."""
         self._flushed = asyncio.Event()
-        self._services = BackgroundTasks(config, None, self.flush_queues, self.write_checkpoint, self._clean)
+        self._services = BackgroundTasks(
+            config, None, self.flush_queues, self.write_checkpoint, self._clean, runtime.supervisor
+        )
 
     @property
     def has_all(self) -> bool:
@@ -162,6 +168,7 @@ class LedgerStore(Store):
                 log.last_record, log.store_timestamp_ms = stored.commit_offset, stored.store_timestamp_ms
         log.durable_to(ledger.end_pos)
         self._next_index = ledger.index_from(log.end)
+        self.node.member.core.state.known_committed = self._next_index - 1
         _, redispatched = recover_queues(parts, start)
         if self._events is not None:
             attrs = {"abnormal": str(abnormal).lower(), "flush_disk_type": "DLEDGER"}
@@ -303,7 +310,8 @@ class LedgerStore(Store):
             self.node.fail(error)
             return
         if self._next_index <= self._committed:
-            asyncio.get_running_loop().call_soon(self._dispatch_committed)
+            go_on = self._runtime.supervisor.guarded("dispatch of the ledger", self._dispatch_committed)
+            asyncio.get_running_loop().call_soon(go_on)
         else:
             self._begin_to_lead()
 

@@ -14,6 +14,7 @@ from mqproof.impl.dledger.state import Role, State
 _NEVER: Final = float("inf")
 _EARLY_BYTES_MAX: Final = 16 << 20
 """The maximum size of early pushes that a follower keeps. A connection preserves order, so there are few."""
+_EARLY_MAX: Final = 1000
 
 
 class _Progress:
@@ -170,6 +171,10 @@ class Leading:
             return
         if response.term != request.term:
             return
+        if response.index > max(_last(request), follower.next - 1):
+            why = f"an acknowledgement of entry {response.index}, which it was not sent"
+            self._state.refuse(response.local_id, why)
+            return
         match response.code:
             case ResponseCode.SUCCESS:
                 self._succeeded(follower, request, response, now)
@@ -272,6 +277,9 @@ class Following:
             self._matched = max(self._matched, request.pre_log_index)
             self._learn_commit(request)
             self._answer(request, ResponseCode.SUCCESS, index=request.pre_log_index)
+        elif (why := self._unacceptable(request)) is not None:
+            state.refuse(request.local_id, f"a push: {why}")
+            self._answer(request, ResponseCode.UNEXPECTED_ARGUMENT)
         else:
             self._take(request)
             if self._early:
@@ -283,6 +291,8 @@ class Following:
 
     def _keep_early(self, request: PushRequest) -> None:
         size = sum(len(entry.body) for entry in request.batch_entry)
+        if len(self._early) >= _EARLY_MAX:
+            return
         if request.pre_log_index not in self._early and self._early_bytes + size <= _EARLY_BYTES_MAX:
             self._early[request.pre_log_index] = request
             self._early_bytes += size
@@ -294,10 +304,24 @@ class Following:
         """
         while self._early and (first := min(self._early)) <= self._state.terms.end:
             request = self._early.pop(first)
-            if self._state.terms.at(first) == request.pre_log_term:
+            fits = self._state.terms.at(first) == request.pre_log_term
+            if fits and self._unacceptable(request) is None:
                 self._take(request)
         if not self._early:
             self._forget_early()
+
+    def _unacceptable(self, request: PushRequest) -> str | None:
+        """Return why the entries of a push must not be written, or None.
+
+        A leader has all committed entries, so a push that would replace one is not a leader's.
+        """
+        state = self._state
+        new = [entry for entry in request.batch_entry if not state.terms.agrees(entry.index, entry.term)]
+        if not new:
+            return None
+        if new[0].index <= state.guarded:
+            return f"entry {new[0].index} of term {new[0].term} would replace a committed one"
+        return state.misplaced(new)
 
     def _refusal(self, request: PushRequest) -> ResponseCode | None:
         state = self._state

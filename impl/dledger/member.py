@@ -4,13 +4,14 @@ The code that runs a member passes in what arrives, sends what `step` returns, r
 `begin_flush`, and calls `step` at `deadline`. Real nodes and simulations use it in the same way.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 
 from mqproof.impl.dledger import ballot_file
 from mqproof.impl.dledger.changes import Appended, Ballot, Change, Cut, Written
 from mqproof.impl.dledger.config import GroupConfig
 from mqproof.impl.dledger.core import Core
+from mqproof.impl.dledger.entry_format import HEADER_BYTES
 from mqproof.impl.dledger.ledger import Flush, Ledger, LedgerConfig
 from mqproof.impl.dledger.rpc_bodies import NO_INDEX, Entry, Request, Response
 from mqproof.impl.runtime.disk import Disk
@@ -53,6 +54,7 @@ class Member:
         # The process that wrote this may have died before its sync, and then a power failure would undo it.
         self.persist(ballot)
         self.core = Core(config, ballot, terms, chance, now)
+        self.core.state.misplaced = self._misplaced
 
     def step(self, now: float) -> Messages:
         """Carry out the changes caused by the last input. Returns the messages that may be sent now.
@@ -86,6 +88,31 @@ class Member:
             case _:
                 pass  # in memory only
         self._on_change(change, entry)
+
+    def _misplaced(self, entries: Sequence[Entry]) -> str | None:
+        """Return why the leader's consecutive entries cannot be written as they are, or None."""
+        end = self._end_of(entries[0].index - 1)
+        for entry in entries:
+            size = HEADER_BYTES + len(entry.body)
+            if entry.size != size:
+                return f"entry {entry.index} says {entry.size} bytes, it has {size}"
+            place = self.ledger.place_after(end, size)
+            if place is None:
+                return f"entry {entry.index} of {size} bytes does not fit a segment"
+            if place != entry.pos:
+                return (
+                    f"entry {entry.index} goes to {place}, its leader has it at {entry.pos}:"
+                    f" do all members have segments of one size?"
+                )
+            end = place + size
+        return None
+
+    def _end_of(self, index: int) -> int:
+        """Return the position after an entry that is in the ledger, or about to be written to it."""
+        for change in reversed(self.core.state.changes):
+            if isinstance(change, Written) and change.entry.index == index:
+                return change.entry.pos + change.entry.size
+        return self.ledger.end_of(index)
 
     def persist(self, ballot: Ballot) -> None:
         """Make term and vote durable, together."""

@@ -4,14 +4,14 @@ import asyncio
 import logging
 import math
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Final, NamedTuple, Protocol
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from typing import Any, Final, NamedTuple, Protocol
 
 from mqproof.impl.dledger import events as member_events
 from mqproof.impl.dledger import wire
-from mqproof.impl.dledger.changes import Ballot, Change, Committed, Lacks, SteppedDown
+from mqproof.impl.dledger.changes import Ballot, Change, Committed, Lacks, Refused, SteppedDown
 from mqproof.impl.dledger.codes import RequestCode, ResponseCode
-from mqproof.impl.dledger.config import GroupConfig
+from mqproof.impl.dledger.config import GroupConfig, purpose_of
 from mqproof.impl.dledger.ledger import Ledger, LedgerConfig
 from mqproof.impl.dledger.member import Member
 from mqproof.impl.dledger.pending import Pending
@@ -43,12 +43,14 @@ from mqproof.impl.remoting.java_json import BodyError
 from mqproof.impl.remoting.server import RemotingServer
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address
+from mqproof.impl.runtime.peer_network import PeerConfig, warn_if_open
 from mqproof.impl.runtime.runtime import Runtime
 from mqproof.impl.store.errors import StoreError
 
 _log = logging.getLogger(__name__)
 
 _RPC_S: Final = 3.0
+_REPORT_MS: Final = 60_000.0
 _GROUP_REQUESTS: Final = (
     RequestCode.VOTE,
     RequestCode.HEART_BEAT,
@@ -121,6 +123,7 @@ class Node:
         events: EventLog | None = None,
         ledger_config: LedgerConfig | None = None,
         listener: Listener | None = None,
+        peers: PeerConfig | None = None,
     ) -> None:
         self.config = config
         self._addresses = dict(addresses)
@@ -129,6 +132,9 @@ class Node:
         self._events = events
         self._listener = listener
         self.ledger = Ledger(runtime.disk, self._directory, ledger_config or LedgerConfig())
+        self._peers = peers or PeerConfig()
+        name = f"{config.group}-{config.self_id}"
+        network = runtime.peers(self._peers, name, purpose_of(config.group))
         processors: dict[int, Callable[..., object]] = dict.fromkeys(_GROUP_REQUESTS, self._asked)
         processors |= {
             RequestCode.METADATA: self._metadata,
@@ -137,11 +143,12 @@ class Node:
         if listener is None:
             processors[RequestCode.APPEND] = self._append
         self._server = RemotingServer(
-            runtime.network,
+            network,
             request_handler.handler(processors),  # type: ignore[arg-type]
             connections_max=runtime.connections_max,
+            supervisor=runtime.supervisor,
         )
-        self._client = RemotingClient(runtime.network)
+        self._client = RemotingClient(network)
         self._inbox: deque[Callable[[float], None]] = deque()
         self._arrived = asyncio.Event()
         self._alarm: asyncio.TimerHandle | None = None
@@ -156,6 +163,8 @@ class Node:
         self._tasks: set[asyncio.Task[None]] = set()
         self._transfers: set[asyncio.Future[ResponseCode]] = set()
         """Futures that wait for the result of a leadership transfer."""
+        self._silent_until_ms: dict[str, float] = {}
+        """Until when refusals of each peer are not logged again. The peers are members, so they are few."""
         self._is_flushing = False
         self._is_stepping = False
         self._taken: list[Entry] | None = None
@@ -201,8 +210,9 @@ class Node:
             self.recover()
         own = self._addresses[self.config.self_id]
         address = await self._server.start(own.host, own.port)
+        warn_if_open(self._peers, address, "DLedger", "acts as a member of the group")
         self._addresses[self.config.self_id] = address
-        self._spawn(self._run())
+        self._supervise("DLedger member", self._run())
         return address
 
     def know(self, addresses: Mapping[str, Address]) -> None:
@@ -326,6 +336,9 @@ class Node:
                 self._give_up_answers(asyncio.get_running_loop().time())
         except (OSError, StoreError) as error:
             self.fail(error)
+        except Exception as error:
+            self.fail(error)  # it answers no member and no client from now on
+            raise
         finally:
             if self._alarm is not None:
                 self._alarm.cancel()
@@ -371,7 +384,7 @@ class Node:
                 asked.answer.set_result(wire.encode_response(asked.command, response))
         if member.has_unsynced and not self._is_flushing:
             self._is_flushing = True
-            self._spawn(self._flush())
+            self._supervise("flush of the ledger", self._flush())
 
     def _carry_out_all_but_ballots(self) -> None:
         """Carry out the changes of an append, which never changes the term."""
@@ -390,6 +403,8 @@ class Node:
             self._acknowledge(change.index)
         elif isinstance(change, SteppedDown):
             self._fail_waiting(ResponseCode.TERM_CHANGED)
+        elif isinstance(change, Refused):
+            self._report_refusal(change)
         elif isinstance(change, Lacks):
             _log.error(
                 "%s of %s lacks entries that were deleted here, the ledger begins with %d:"
@@ -397,6 +412,19 @@ class Node:
                 change.member,
                 self.config.group,
                 change.begin,
+            )
+
+    def _report_refusal(self, refused: Refused) -> None:
+        """Log a refusal, at most once in a minute for each peer."""
+        now_ms = self._now_ms()
+        if now_ms >= self._silent_until_ms.get(refused.peer, 0.0):
+            self._silent_until_ms[refused.peer] = now_ms + _REPORT_MS
+            _log.warning(
+                "%s of %s refused %s (from %s)",
+                self.config.self_id,
+                self.config.group,
+                refused.why,
+                refused.peer,
             )
 
     def _acknowledge(self, commit: int) -> None:
@@ -439,8 +467,13 @@ class Node:
         if self._listener is not None:
             self._listener.failed(str(error))
 
-    def _spawn(self, work: "asyncio._CoroutineLike[None]") -> None:
-        task = asyncio.get_running_loop().create_task(work)
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        self._keep(asyncio.get_running_loop().create_task(work))
+
+    def _supervise(self, name: str, work: Coroutine[Any, Any, None]) -> None:
+        self._keep(self._runtime.supervisor.run(name, work))
+
+    def _keep(self, task: asyncio.Task[None]) -> None:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

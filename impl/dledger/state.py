@@ -1,6 +1,6 @@
 """The role and the state of a member. Every change of role goes through one of the `become_*` methods."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import TypeVar
 
@@ -13,10 +13,12 @@ from mqproof.impl.dledger.changes import (
     Follows,
     Leads,
     Reason,
+    Refused,
     SteppedDown,
     Written,
 )
 from mqproof.impl.dledger.config import GroupConfig
+from mqproof.impl.dledger.limits import TERM_JUMP_MAX
 from mqproof.impl.dledger.rpc_bodies import NO_INDEX, NO_OP, Entry, Message, Request, Response
 from mqproof.impl.dledger.rules import stands_from
 from mqproof.impl.dledger.terms import Terms
@@ -53,6 +55,10 @@ class State:
         self.commit = NO_INDEX
         self.kept_by_all = NO_INDEX
         """Entries up to this index are committed and durable on all members, so no member requests them."""
+        self.known_committed = NO_INDEX
+        """Entries up to this index are committed, as the files of the member prove. `commit` starts later."""
+        self.misplaced: Callable[[Sequence[Entry]], str | None] = lambda _: None
+        """Returns why the ledger cannot hold entries of a leader at their place, or None if it can."""
         self.changes: list[Change] = []
         self.requests: list[Request] = []
         self.answers: list[tuple[Request, Response]] = []
@@ -61,6 +67,20 @@ class State:
     def end(self) -> tuple[int, int]:
         """The term and index of the last entry."""
         return self.terms.end_term, self.terms.end
+
+    @property
+    def guarded(self) -> int:
+        """The index up to which no entry may be replaced: these entries are committed."""
+        begin = self.terms.begin  # everything before it was deleted, after it was committed
+        return max(self.commit, self.known_committed, begin if begin > 0 else NO_INDEX)
+
+    def is_too_far(self, term: int) -> bool:
+        """Return whether a term is too far ahead to be that of a correct member."""
+        return term > self.term + TERM_JUMP_MAX
+
+    def refuse(self, peer: str, why: str) -> None:
+        """Record that something from a peer was refused. No correct member sends it."""
+        self.changes.append(Refused(peer, why))
 
     # -- roles
 

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable
-from contextlib import suppress
 from functools import partial
 from typing import Final
 
@@ -56,6 +55,7 @@ class NameServer:
             runtime.remoting,
             self._handle,
             on_closed=self._channel_closed,
+            supervisor=runtime.supervisor,
             bodies_used=BODIES_USED,
             budgets=server_budgets(
                 runtime.connections_max,
@@ -63,6 +63,7 @@ class NameServer:
                 Percentages(config.address_percent, config.connection_percent),
             ),
         )
+        self._supervisor = runtime.supervisor
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> Address:
@@ -78,17 +79,17 @@ class NameServer:
         self._services.started_ms = now_ms()
         address = await self._server.start(config.host, config.port)
         self._emit_start()
-        self._tasks.append(asyncio.create_task(self._expire_silent()))
+        run = self._supervisor.run
+        self._tasks.append(run("scan for silent brokers", self._expire_silent()))
         if self._gate is not None:
-            self._tasks.append(asyncio.create_task(_poll(self._gate.file)))
+            self._tasks.append(run("poll of the accounts", _poll(self._gate.file)))
         return address
 
     async def stop(self) -> None:
         """Stop accepting connections, and close all of them."""
         for task in self._tasks:
             task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._server.stop()
 
     def kill(self) -> None:

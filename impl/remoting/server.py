@@ -9,6 +9,7 @@ from mqproof.impl.remoting.budget import ServerBudgets, server_budgets
 from mqproof.impl.remoting.channel import Channel, Handler, Limits
 from mqproof.impl.remoting.command import Command
 from mqproof.impl.runtime.network import Address, Connection, Listener, Network
+from mqproof.impl.runtime.supervision import Supervisor
 
 IDLE_S: Final = 120.0
 """A connection is closed after this time without reads and writes, or when one frame takes this long."""
@@ -29,6 +30,7 @@ class RemotingServer:
         limits: Limits | None = None,
         connections_max: int = 10_000,
         on_closed: Callable[[Channel], None] = lambda _: None,
+        supervisor: Supervisor | None = None,
         budgets: ServerBudgets | None = None,
         bodies_used: Container[int] | None = None,
     ) -> None:
@@ -39,6 +41,7 @@ class RemotingServer:
         self.budgets = budgets or server_budgets(connections_max, self._limits.frame_bytes_max)
         self._bodies_used = bodies_used
         self._on_closed = on_closed
+        self._supervisor = supervisor or Supervisor()
         self._none_left = asyncio.Event()
         self._channels: dict[Channel, None] = {}  # in the order of their arrival
         self._listener: Listener | None = None
@@ -47,7 +50,7 @@ class RemotingServer:
     async def start(self, host: str, port: int) -> Address:
         """Listen and return the address, with the chosen port if `port` was 0. Raises OSError."""
         self._listener = await self._network.listen(host, port, self._accept)
-        self._idle_scan = asyncio.create_task(self._close_idle())
+        self._idle_scan = self._supervisor.run("scan for idle connections", self._close_idle())
         return self._listener.address
 
     async def stop(self, drain_s: float = 1.0) -> None:
@@ -57,8 +60,7 @@ class RemotingServer:
             self._listener = None
         if self._idle_scan is not None:
             self._idle_scan.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._idle_scan
+            await asyncio.gather(self._idle_scan, return_exceptions=True)
         await asyncio.gather(*(channel.drain(drain_s) for channel in self._channels))
         for channel in list(self._channels):
             channel.close()

@@ -14,8 +14,13 @@ _log = logging.getLogger(__name__)
 
 _CONNECT_TIMEOUT_S: Final = 3.0
 _PAUSE_S_MIN: Final = 0.5
-_PAUSE_S_MAX: Final = 16.0
-"""Bounds of the pause between two attempts to connect. The pause doubles after each attempt that failed."""
+_PAUSE_S_MAX: Final = 1.0
+"""Bounds of the pause between two attempts to connect. The pause doubles after each attempt that failed.
+
+Producers of a synchronous master wait for the next attempt, and an attempt costs little.
+"""
+_LOOK_S: Final = 0.2
+"""The pause between two looks for the address of the master, while it is unknown."""
 _LOOKS_IN_HEARTBEAT: Final = 5
 
 
@@ -30,8 +35,16 @@ class SlaveClient:
     """
 
     def __init__(
-        self, network: Network, log: SlavesLog, config: ReplicationConfig, record_bytes_max: int
+        self,
+        network: Network,
+        log: SlavesLog,
+        config: ReplicationConfig,
+        record_bytes_max: int,
+        *,
+        proves: bool = False,
     ) -> None:
+        """With `proves`, the master has the peer secret, and expects proofs of the end of this log."""
+        self._proves = proves
         self.master: Address | None = config.ha_master
         """The address on which the master accepts slaves; None while unknown. It may change at any time."""
         self.refused = ""
@@ -63,7 +76,10 @@ class SlaveClient:
     async def run(self) -> None:
         pause_s = _PAUSE_S_MIN
         while not self.refused:
-            followed = self.master is not None and await self._follow(self.master)
+            if self.master is None:
+                await asyncio.sleep(_LOOK_S)
+                continue
+            followed = await self._follow(self.master)
             pause_s = _PAUSE_S_MIN if followed else min(2 * pause_s, _PAUSE_S_MAX)
             if not self.refused:
                 await asyncio.sleep(pause_s)
@@ -74,7 +90,8 @@ class SlaveClient:
 
         Returns whether the slave received data and the logs agreed.
         """
-        follow = Follow(self._own_log, self._record_bytes_max, self._config.log_check)
+        check, proves = self._config.log_check, self._proves
+        follow = Follow(self._own_log, self._record_bytes_max, check, proves=proves)
         receiver = self._receiver = _Receiver(follow)
         try:
             async with asyncio.timeout(_CONNECT_TIMEOUT_S):
@@ -89,8 +106,10 @@ class SlaveClient:
             self._receiver = None
         if isinstance(receiver.error, DivergedError):
             self.refused = str(receiver.error)
-        elif receiver.error is not None:
+        elif isinstance(receiver.error, (StreamError, OSError)):
             self._complain(f"closing the connection to master {master}: {receiver.error}")
+        elif receiver.error is not None:
+            raise receiver.error
         return receiver.has_followed
 
     async def _stay(self, receiver: "_Receiver", master: Address) -> None:
@@ -164,8 +183,8 @@ class _Receiver:
         self.heard_s = self._loop.time()
         try:
             answer = self._follow.received(data)
-        except (StreamError, DivergedError, OSError) as error:
-            self.error = error
+        except Exception as error:
+            self.error = error  # `_follow` handles it, or raises it if it is not expected
             self._connection.abort()
             self.ended.set()
             return

@@ -13,6 +13,8 @@ from mqproof.impl.replication.stream import (
     StreamError,
     Transfer,
     read_position,
+    read_proved_position,
+    tail_checksum,
     write_transfer,
 )
 
@@ -35,8 +37,11 @@ class Feed:
     `sent` is the position up to which the log was sent to the slave; None before its first request.
     """
 
-    def __init__(self, log: MastersLog, acks: Acks, check: LogCheck) -> None:
+    def __init__(self, log: MastersLog, acks: Acks, check: LogCheck, *, proved: bool = False) -> None:
+        """With `proved`, each report of the slave proves the end of its log by a checksum."""
         self.sent: int | None = None
+        self._proved = proved
+        self._counts = False
         self._log = log
         self._acks = acks
         self._check = check
@@ -46,12 +51,12 @@ class Feed:
         """Process bytes from the slave; return the position that it acknowledged last in them, or None.
 
         Raises:
-            StreamError: the slave asks for a position that this log does not have, or acknowledges one beyond
-                its end.
+            StreamError: the slave asks for a position that this log does not have, acknowledges one that it
+                was not sent, or proves another log.
         """
         self._buffer += data
         acknowledged = None
-        while (position := read_position(self._buffer)) is not None:
+        while (position := self._next_report()) is not None:
             if self.sent is None:
                 self._asked(position)
             else:
@@ -82,11 +87,30 @@ class Feed:
         """Remove the slave, because its connection has ended."""
         self._acks.left(self)
 
+    def _next_report(self) -> int | None:
+        """Return the position in the next report of the slave, after its proof was checked."""
+        if not self._proved:
+            return read_position(self._buffer)
+        report = read_proved_position(self._buffer)
+        if report is None:
+            return None
+        position, checksum = report
+        # A position beyond the end of this log is refused by its own rule, whose message is clearer.
+        if position <= self._log.log_end and checksum != tail_checksum(self._log, position):
+            raise StreamError(f"the slave's log differs from this master's before {position}")
+        return position
+
+    def _counts_from_now(self) -> None:
+        """Count the slave as one that a send may wait for."""
+        if not self._counts:
+            self._counts = True
+            self._acks.joined(self)
+
     def _asked(self, position: int) -> None:
         log = self._log
         if self._check is LogCheck.AS_SHIPPED:
             self.sent = position or log.log_end - log.log_end % log.log_segment_bytes
-            self._acks.joined(self)
+            self._counts_from_now()
             self._acks.reported_as_shipped(self, position)
             return
         if position > log.log_end:
@@ -98,12 +122,18 @@ class Feed:
             raise StreamError(f"the slave asks for {position}, this master's log begins at {log.log_begin}")
         # A slave with an empty log receives the whole log. Released masters begin at their last segment.
         self.sent = position or log.log_begin
-        self._acks.joined(self)
+        # The slave's last record is after the position. The first acknowledgement proves it.
+        if not self._proved or position == 0:
+            self._counts_from_now()
 
     def _acknowledged(self, position: int) -> None:
         if self._check is LogCheck.AS_SHIPPED:
             self._acks.reported_as_shipped(self, position)
             return
-        if position > self._log.log_end:
-            raise StreamError(f"the slave acknowledges {position}, the log ends at {self._log.log_end}")
+        if self.sent is None or position > min(self.sent, self._log.log_end):
+            raise StreamError(
+                f"the slave acknowledges {position}, it was sent the log up to {self.sent},"
+                f" which ends at {self._log.log_end}"
+            )
+        self._counts_from_now()
         self._acks.reported(self, position, self._log.log_end)

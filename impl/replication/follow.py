@@ -11,7 +11,14 @@ from typing import Protocol
 from mqproof.impl.remoting.message import StoredMessage
 from mqproof.impl.replication import rules
 from mqproof.impl.replication.config import LogCheck
-from mqproof.impl.replication.stream import StreamError, Transfer, read_transfer, write_position
+from mqproof.impl.replication.stream import (
+    StreamError,
+    Transfer,
+    read_transfer,
+    tail_checksum,
+    write_position,
+    write_proved_position,
+)
 from mqproof.impl.store.files import record
 from mqproof.impl.store.files.record import RecordError
 
@@ -39,8 +46,12 @@ class SlavesLog(Protocol):
 class Follow:
     """The state of one connection. `verified`: the slave's log was found to agree with the master's."""
 
-    def __init__(self, log: SlavesLog, record_bytes_max: int, check: LogCheck) -> None:
+    def __init__(
+        self, log: SlavesLog, record_bytes_max: int, check: LogCheck, *, proves: bool = False
+    ) -> None:
+        """With `proves`, each report has the checksum of the end of this log."""
         self._log = log
+        self._proves = proves
         self._record_bytes_max = record_bytes_max
         self._buffer = bytearray()
         compares = check is LogCheck.COMPARED and log.log_last_record is not None
@@ -54,7 +65,10 @@ class Follow:
 
     def report(self) -> bytes:
         """Return the slave's position report: sent first, periodically, and whenever its log has grown."""
-        return write_position(self._log.log_end if self.verified else self.first_position)
+        position = self._log.log_end if self.verified else self.first_position
+        if not self._proves:
+            return write_position(position)
+        return write_proved_position(position, tail_checksum(self._log, position))
 
     def received(self, data: bytes) -> bytes:
         """Process bytes from the master; return the bytes to answer.
@@ -144,7 +158,8 @@ class Follow:
             return min(left, size)
         # Checked before the rest arrives, so that a master cannot make us buffer a size that it only
         # announces.
-        most = min(room, self._record_bytes_max)
+        # After a record, a segment must have room for a filler: nothing else can end the segment.
+        most = min(room - record.FILLER_BYTES, self._record_bytes_max)
         if magic not in record.MAGICS or not record.SIZE_MIN <= size <= most:
             raise StreamError(f"no record at {place}: size {size}, at most {most} expected, magic {magic:#x}")
         return size if size <= left else None

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from contextlib import suppress
 from typing import Final
 
 from mqproof.impl.replication.acks import Acks
@@ -12,6 +11,7 @@ from mqproof.impl.replication.stream import StreamError
 from mqproof.impl.replication.waits import ReplicaWaits
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address, Connection, Listener, Network
+from mqproof.impl.runtime.supervision import Supervisor
 from mqproof.spec.events import Kind
 
 _log = logging.getLogger(__name__)
@@ -19,6 +19,8 @@ _log = logging.getLogger(__name__)
 _TURN_BYTES_MAX: Final = 256 << 10
 """The most bytes sent to one slave before other slaves get their turn."""
 _SLAVES_MAX: Final = 64
+_SLAVES_OF_ADDRESS_MAX: Final = 16
+"""The most connections from one address, so that one host cannot occupy all places."""
 _SCANS_IN_HEARTBEAT: Final = 5
 
 
@@ -29,8 +31,18 @@ class MasterServer:
     """
 
     def __init__(
-        self, network: Network, log: MastersLog, config: ReplicationConfig, events: EventLog | None
+        self,
+        network: Network,
+        log: MastersLog,
+        config: ReplicationConfig,
+        events: EventLog | None,
+        supervisor: Supervisor | None = None,
+        *,
+        proved: bool = False,
     ) -> None:
+        """With `proved`, the slaves have the peer secret, and prove the end of their logs."""
+        self._proved = proved
+        self.supervisor = supervisor or Supervisor()
         self.acks = Acks()
         self.waits = ReplicaWaits(self.acks, config)
         self._network = network
@@ -49,7 +61,7 @@ class MasterServer:
     async def start(self, host: str, port: int) -> Address:
         """Listen on the port; port 0 is any free one. Raises OSError."""
         self._listener = await self._network.listen(host, port, self._accept)
-        self._scan = asyncio.create_task(self._keep_house())
+        self._scan = self.supervisor.run("scan for silent slaves", self._keep_house())
         return self._listener.address
 
     async def stop(self) -> None:
@@ -59,8 +71,7 @@ class MasterServer:
             self._listener = None
         if self._scan is not None:
             self._scan.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._scan
+            await asyncio.gather(self._scan, return_exceptions=True)
             self._scan = None
         for sender in list(self._senders):
             sender.connection.close()
@@ -80,13 +91,21 @@ class MasterServer:
             sender.wake()
 
     def _accept(self, connection: Connection) -> "_Sender":
-        feed = Feed(self._master_log, self.acks, self._config.log_check)
+        feed = Feed(self._master_log, self.acks, self._config.log_check, proved=self._proved)
         sender = _Sender(connection, feed, self)
-        if len(self._senders) >= _SLAVES_MAX:
-            _log.warning("%d slaves: refusing %s", len(self._senders), connection.remote)
+        host = connection.remote.host
+        of_host = [other for other in self._senders if other.connection.remote.host == host]
+        crowd = of_host if len(of_host) >= _SLAVES_OF_ADDRESS_MAX else list(self._senders)
+        is_full = crowd is of_host or len(crowd) >= _SLAVES_MAX
+        idle = next((other for other in crowd if not other.has_acknowledged), None)
+        if is_full and idle is None:
+            self.complain(f"refused a slave on {host}: {len(crowd)} slaves are connected")
             connection.abort()
-        else:
-            self._senders[sender] = None
+            return sender
+        if is_full and idle is not None:
+            idle.refuse("it has acknowledged nothing, and another slave needs its place")
+            self.forget(idle)
+        self._senders[sender] = None
         return sender
 
     def forget(self, sender: "_Sender") -> None:
@@ -127,6 +146,8 @@ class _Sender:
         self._server = server
         self._loop = asyncio.get_running_loop()
         self.heard_s = self.sent_s = self._loop.time()
+        self.has_acknowledged = False
+        """Whether it has acknowledged a position. A slave that follows soon has."""
         self._takes = True
         self._awake = False
         self._open = True
@@ -135,7 +156,7 @@ class _Sender:
         """Schedule a send, so that everything appended in one turn of the event loop goes out together."""
         if not self._awake and self._takes and self._open:
             self._awake = True
-            self._loop.call_soon(self._send)
+            self._loop.call_soon(self._server.supervisor.guarded("feed of a slave", self._send))
 
     def beat(self) -> None:
         if self._open and self._takes and (frame := self._feed.heartbeat()):
@@ -160,6 +181,7 @@ class _Sender:
             self.refuse(str(error))
             return
         if acknowledged is not None:
+            self.has_acknowledged = True
             self._server.record(Kind.HA_ACK, self.connection.remote, acknowledged)
         self.wake()
 

@@ -5,13 +5,15 @@ import os
 import random
 import resource
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from mqproof.impl.runtime.clock import Clock, SystemClock
 from mqproof.impl.runtime.disk import Disk, RealDisk
+from mqproof.impl.runtime.peer_network import PeerConfig, PeerIdentity, PeerNetwork, read_secret
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk
 from mqproof.impl.runtime.simulated_loop import SimulatedClock, SimulatedLoop
+from mqproof.impl.runtime.supervision import Supervisor
 from mqproof.impl.runtime.tls import Tls, TlsNetwork
 
 if TYPE_CHECKING:
@@ -42,6 +44,10 @@ class Runtime:
     tls: Tls | None = None
     files_max: int = _FILES_MAX
     """How many files, connections included, the process may have open."""
+    nonce: Callable[[int], bytes] = os.urandom
+    """Returns random bytes that a peer cannot predict."""
+    supervisor: Supervisor = field(default_factory=Supervisor)
+    """Runs the tasks that must live as long as the servers of the process."""
 
     has_threads: bool = False
     """Whether blocking calls may run in threads; in a simulation they run in the loop."""
@@ -59,6 +65,15 @@ class Runtime:
     def remoting(self) -> "Network":
         """The network for RocketMQ's own connections, which may use TLS; other connections do not."""
         return TlsNetwork(self.network, self.tls) if self.tls else self.network
+
+    def peers(self, config: PeerConfig, name: str, purpose: str) -> "Network":
+        """Return the network between brokers, as configured. Peers with a secret use TLS as clients do.
+
+        Raises ConfigError: the secret cannot be read.
+        """
+        secret = read_secret(self.disk, config.secret_file) if config.secret_file else None
+        inner = self.network if secret is None else self.remoting
+        return PeerNetwork(inner, PeerIdentity(secret, name, purpose, self.nonce), config.peer_addresses)
 
 
 def production(network: "Network", tls: Tls | None = None) -> Runtime:
@@ -102,7 +117,16 @@ def simulated(loop: SimulatedLoop, network: "Network", seed: int = 0, disk: Disk
     Pass `disk` to keep its content across simulated crashes.
     """
     chance = random.Random(seed)
-    return Runtime(SimulatedClock(loop), disk or SimulatedDisk(), network, chance, SlowCalls(chance))
+    runtime = Runtime(
+        SimulatedClock(loop),
+        disk or SimulatedDisk(),
+        network,
+        chance,
+        SlowCalls(chance),
+        nonce=chance.randbytes,
+    )
+    runtime.supervisor.on_failure = loop.task_failed
+    return runtime
 
 
 async def in_thread(function: Callable[[], T]) -> T:

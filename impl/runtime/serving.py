@@ -5,13 +5,18 @@ import gc
 import logging
 import signal
 from collections.abc import Callable, Coroutine
-from typing import Any, Protocol, TypeVar
+from contextlib import suppress
+from typing import Any, Final, Protocol, TypeVar
 
 from mqproof.impl.runtime.network import Address
+from mqproof.impl.runtime.supervision import Supervisor, TaskFailedError
 
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
+
+STOP_AFTER_FAILURE_S: Final = 10.0
+"""How long the servers may take to stop after a task has failed. Their stop may wait for that very task."""
 
 
 class Server(Protocol):
@@ -25,14 +30,20 @@ def run(main: Coroutine[Any, Any, T]) -> T:
         return runner.run(main)
 
 
-async def until_signal(servers: dict[str, Callable[[dict[str, Address]], Server]]) -> None:
+async def until_signal(
+    servers: dict[str, Callable[[dict[str, Address]], Server]], supervisor: Supervisor | None = None
+) -> None:
     """Start the servers in order, print their addresses, and stop them in reverse order on SIGTERM or SIGINT.
+
+    They stop as well when a task of the supervisor fails.
 
     Each server is made with the addresses of those before it, by name. Prints `ready NAME=HOST:PORT ...`.
 
     Raises:
+        TaskFailedError: a supervised task failed.
         any error that a server's start raises; the servers that run by then are stopped.
     """
+    supervisor = supervisor or Supervisor()
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -47,12 +58,43 @@ async def until_signal(servers: dict[str, Callable[[dict[str, Address]], Server]
             _log.info("%s listens on %s", name, addresses[name])
         _collect_less()
         print("ready", *(f"{name}={address}" for name, address in addresses.items()), flush=True)
-        await stopping.wait()
+        await _first(stopping, supervisor)
     finally:
         _log.info("stopping")
-        for server in reversed(running):
-            await server.stop()
+        if supervisor.is_ready:
+            for server in reversed(running):
+                await server.stop()
+        else:
+            await _stop_after_failure(running)
         _log.info("stopped")
+
+
+async def _first(stopping: asyncio.Event, supervisor: Supervisor) -> None:
+    """Wait for the signal to stop. Raises TaskFailedError if a task fails before."""
+    signalled = asyncio.ensure_future(stopping.wait())
+    failed = asyncio.ensure_future(supervisor.failed())
+    try:
+        await asyncio.wait([signalled, failed], return_when=asyncio.FIRST_COMPLETED)
+        if failed.done():
+            failed.result()
+    finally:
+        signalled.cancel()
+        failed.cancel()
+        with suppress(asyncio.CancelledError, TaskFailedError):
+            await failed
+
+
+async def _stop_after_failure(running: list[Server]) -> None:
+    """Stop the servers as far as they can be stopped, in a limited time; the process ends in any case."""
+    try:
+        async with asyncio.timeout(STOP_AFTER_FAILURE_S):
+            for server in reversed(running):
+                try:
+                    await server.stop()
+                except Exception:  # the failure that ends the process is reported, not what follows from it
+                    _log.exception("a server did not stop cleanly")
+    except TimeoutError:
+        _log.error("the servers did not stop in %.0f s", STOP_AFTER_FAILURE_S)
 
 
 def _collect_less() -> None:

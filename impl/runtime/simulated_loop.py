@@ -63,6 +63,10 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         return self._now_s
 
+    def task_failed(self, error: BaseException) -> None:
+        """Report that a supervised task failed: to the exception handler, as for any other task."""
+        self.call_exception_handler({"message": "a supervised task failed", "exception": error})
+
     # -- methods of asyncio's loop
 
     def call_soon(

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from mqproof.impl.runtime.supervision import Supervisor
 from mqproof.impl.store.config import FlushMode, StoreConfig
 from mqproof.impl.store.flush import LogFlusher
 
@@ -19,36 +20,41 @@ class BackgroundTasks:
         flush_queues: Step,
         write_checkpoint: Step,
         clean: Step,
+        supervisor: Supervisor,
     ) -> None:
         self._config = config
         self._flusher = flusher
         self._flush_queues = flush_queues
         self._write_checkpoint = write_checkpoint
         self._clean = clean
+        self._supervisor = supervisor
         self._stopping = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
         """Start the tasks. This needs a running event loop."""
         config = self._config
-        coroutines = [
-            self._every(config.flush_queues_interval_ms, self._flush_queues),
-            self._checkpoints(),
-            self._every(config.clean_interval_ms, self._clean),
-        ]
+        works = {
+            "flush of the queues": self._every(config.flush_queues_interval_ms, self._flush_queues),
+            "checkpoints": self._checkpoints(),
+            "deletion of old files": self._every(config.clean_interval_ms, self._clean),
+        }
         if self._flusher is not None:
             sync = config.flush_mode is FlushMode.SYNC_FLUSH
             flush = self._group_commit if sync else self._timed_flush
-            coroutines.insert(0, flush(self._flusher))
-        self._tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
+            works = {"flush of the log": flush(self._flusher), **works}
+        self._tasks = [self._supervisor.run(name, work) for name, work in works.items()]
 
     async def stop(self) -> None:
-        """Stop the tasks after each has finished its current step."""
+        """Stop the tasks after each has finished its current step.
+
+        The supervisor has reported those that failed.
+        """
         self._stopping.set()
         if self._flusher is not None:
             self._flusher.wanted.set()
-        for task in self._tasks:
-            await task
+        if self._tasks:
+            await asyncio.wait(self._tasks)
         self._tasks = []
 
     def kill(self) -> None:

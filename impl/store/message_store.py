@@ -59,7 +59,12 @@ class MessageStore(Store):
         self._answering: set[asyncio.Task[None]] = set()
         self._flusher = LogFlusher(self._log, runtime.offload, events, self._flushed, self._fail)
         self._services = BackgroundTasks(
-            config, self._flusher, self.flush_queues, self.write_checkpoint, self._clean
+            config,
+            self._flusher,
+            self.flush_queues,
+            self.write_checkpoint,
+            self._clean,
+            runtime.supervisor,
         )
 
     # -- life cycle
@@ -143,7 +148,8 @@ class MessageStore(Store):
             done([appended] * len(messages))
             return
         if not self._turn:
-            asyncio.get_running_loop().call_soon(self._end_turn)
+            end = self._runtime.supervisor.guarded("write of messages", self._end_turn)
+            asyncio.get_running_loop().call_soon(end)
         self._turn.append(Put(appended, messages[0].store_host, wait, done))
 
     def _try(
@@ -180,7 +186,7 @@ class MessageStore(Store):
             if alike and self.confirms_at_once(wait):
                 answer(alike, PutStatus.PUT_OK, "")
             elif alike:
-                task = asyncio.create_task(self._answer(alike, wait))
+                task = self._runtime.supervisor.run("answers to sends", self._answer(alike, wait))
                 self._answering.add(task)
                 task.add_done_callback(self._answering.discard)
 

@@ -26,3 +26,7 @@ AccountFile = Annotated[
         help="A tools.yml file with the accessKey and secretKey that sign requests.",
     ),
 ]
+PeerSecretFile = Annotated[
+    Path | None,
+    typer.Option("--peer-secret", metavar="FILE", help="The peerSecretFile of the group's members."),
+]

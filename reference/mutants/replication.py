@@ -84,6 +84,11 @@ def _slave_read_from_max(config: Config, state: State, n: int) -> State | None:
     return after and (after._replace(seen=(*state.seen, state.log[n][-1])) if n == SLAVE else after)
 
 
+def _stranger_counted(config: Config, state: State) -> State | None:
+    after = replication.stranger_acknowledges(config, state)
+    return after and after._replace(acked=len(after.log[MASTER]))
+
+
 _replication = partial(Mutant, replication.MODEL)
 _ONE: Final = Config(messages=("m1",))
 _STEADY: Final = Config(crashes_max=0)
@@ -117,6 +122,13 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
         "Deliver",
         _read_not_durable,
         Config(messages=("m1",), flush_modes=(SYNC_FLUSH,), roles=(ASYNC_MASTER,)),
+    ),
+    _replication(
+        "StrangerCounted",
+        "StrangerNotCounted",
+        "StrangerAcknowledges",
+        _stranger_counted,
+        Config(messages=("m1",), crashes_max=0, strangers_max=1),
     ),
     _replication("SlaveReadFromMax", "QueueOrder", "Deliver", _slave_read_from_max, _STEADY),
 )

@@ -404,6 +404,10 @@ def _lose_memory(s: State, n: Term, phase: Term) -> State:
     )
 
 
+def stranger_acknowledges(_scope: Scope, s: State) -> tuple[Term, State]:
+    return conjunction(s.phase(MASTER) == UP, s.log_length(MASTER) > 0), s
+
+
 def process_crash(_scope: Scope, s: State, n: Term) -> tuple[Term, State]:
     return s.phase(n) == UP, _lose_memory(s, n, DOWN)
 
@@ -965,6 +969,7 @@ PROOF: Final = Proof(
         Action("RefuseTransfer", refuse_transfer, (LENGTH, MESSAGE)),
         Action("ReceiveAck", receive_ack, (LENGTH,)),
         Action("Cut", cut),
+        Action("StrangerAcknowledges", stranger_acknowledges),
         Action("Housekeeping", housekeeping, (NODE,)),
         Action("Deliver", deliver, (NODE,)),
         Action("CorrectOffset", correct_offset),
@@ -990,7 +995,7 @@ PROOF: Final = Proof(
     assumptions=(
         "2 nodes, a master and a slave, as in the module",
         "Position(m) <= limit is stated as: no record of m is beyond the limit",
-        "faults.process and faults.cuts are left out: no action and no invariant reads them",
+        "faults.process, .cuts and .strangers are left out: no action and no invariant reads them",
     ),
     scope=Scope({"message": 3, "length": 3, "index": 2}),
 )

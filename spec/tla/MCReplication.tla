@@ -1,9 +1,9 @@
 ---------------------------- MODULE MCReplication ----------------------------
-(* Replication, bounded: the numbers of crashes and of cuts are limited. Messages are sent in one order,
+(* Replication, bounded: the numbers of crashes, of cuts and of strangers are limited. Messages are sent in one order,
    because their names do not matter. In models that do not check offsets, the consumer commits none. *)
 EXTENDS Replication
 
-CONSTANTS MaxCrashes, MaxCuts, Commits
+CONSTANTS MaxCrashes, MaxCuts, MaxStrangers, Commits
 
 MCAppendRecord(m) ==
     /\ answer[m] = "unsent"
@@ -17,13 +17,14 @@ MCProcessCrash(n) == MayCrash /\ ProcessCrash(n)
 MCSystemCrash(n, length) == MayCrash /\ SystemCrash(n, length)
 MCMachineLoss == MayCrash /\ MachineLoss
 MCCut == faults.cuts < MaxCuts /\ Cut
+MCStrangerAcknowledges == faults.strangers < MaxStrangers /\ StrangerAcknowledges
 
 MCNext ==
     \/ Decide \/ Flush \/ Replicate \/ Consume \/ SyncOffsets \/ Restart
     \/ \E m \in Messages : MCAppendRecord(m)
     \/ \E n \in Nodes : MCCommitOffset(n)
     \/ \E n \in Nodes : MCProcessCrash(n) \/ \E length \in 0..Cardinality(Messages) : MCSystemCrash(n, length)
-    \/ MCMachineLoss \/ MCCut
+    \/ MCMachineLoss \/ MCCut \/ MCStrangerAcknowledges
 
 MCInit == Init
 
@@ -92,6 +93,7 @@ NoMasterSystemCrash == faults.master = 0
 NoSlaveSystemCrash == faults.slave = 0
 NoMachineLoss == phase["master"] # "gone"
 NoCut == faults.cuts = 0
+NoStranger == faults.strangers = 0
 NoHalfOpenMaster == connected["master"] => connected["slave"]
 NoHalfOpenSlave == connected["slave"] => connected["master"]
 NoSlaveTailLost == \A m \in held : InLog(m, log["slave"])

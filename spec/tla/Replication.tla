@@ -33,6 +33,8 @@
 (*  - Consumers: one, which survives; Group models repeated reads by a new *)
 (*    one.                                                                 *)
 (*  - Producers: a message is sent once; Delivery models retries.          *)
+(*  - Strangers: a peer without the shared secret can only try to           *)
+(*    acknowledge; what it may read is not modelled.                       *)
 (*  - Operators: no operator promotes a slave to master or repairs a slave *)
 (*    that stopped.                                                        *)
 (***************************************************************************)
@@ -168,8 +170,9 @@ ForkedOK == forked \in BOOLEAN
 VARIABLE recalled    \* history: a fault removed messages that the consumer had received
 RecalledOK == recalled \in BOOLEAN
 
-VARIABLE faults      \* history: the number of process crashes, of system crashes of each node, and of cut connections
-FaultsOK == faults \in [process : Nat, master : Nat, slave : Nat, cuts : Nat]
+VARIABLE faults      \* history: the number of process crashes, of system crashes of each node, of cut connections, and of
+                     \* acknowledgements by strangers
+FaultsOK == faults \in [process : Nat, master : Nat, slave : Nat, cuts : Nat, strangers : Nat]
 
 modes == <<flushMode, role>>
 files == <<log, flushed, committed>>
@@ -197,7 +200,7 @@ Init ==
     /\ answer = [m \in Messages |-> "unsent"]
     /\ seen = <<>>
     /\ held = {} /\ forked = FALSE /\ recalled = FALSE
-    /\ faults = [process |-> 0, master |-> 0, slave |-> 0, cuts |-> 0]
+    /\ faults = [process |-> 0, master |-> 0, slave |-> 0, cuts |-> 0, strangers |-> 0]
 
 -----------------------------------------------------------------------------
 (* A send, in the order of its steps *)
@@ -351,6 +354,14 @@ Cut ==
     /\ faults' = [faults EXCEPT !.cuts = @ + 1]
     /\ UNCHANGED <<modes, phase, files, connected, masterMemory, slaveMemory, clients, held, forked, recalled>>
 
+\* A stranger connects to the port of slaves and acknowledges the master's records, which it does not store. It
+\* cannot prove that it has the shared secret, so the master closes its connection and counts nothing.
+StrangerAcknowledges ==
+    /\ phase["master"] = "up"
+    /\ log["master"] # <<>>
+    /\ faults' = [faults EXCEPT !.strangers = @ + 1]
+    /\ UNCHANGED <<modes, phase, files, connection, masterMemory, slaveMemory, clients, held, forked, recalled>>
+
 \* No frame was received for haHousekeepingInterval.
 Housekeeping(n) ==
     /\ connected[n] /\ ~intact
@@ -476,7 +487,7 @@ Restart == \E n \in Nodes : Start(n)
 
 Fault ==
     \/ \E n \in Nodes : ProcessCrash(n) \/ \E length \in 0..Len(log[n]) : SystemCrash(n, length)
-    \/ MachineLoss \/ Cut
+    \/ MachineLoss \/ Cut \/ StrangerAcknowledges
 
 Next == Send \/ Decide \/ Flush \/ Replicate \/ Consume \/ Commit \/ Restart \/ Fault
 
@@ -523,6 +534,11 @@ SyncAckedOnSlave ==
 
 \* The slave has compared its log with its master's and follows.
 Following == intact /\ verified
+
+\* TRUST-1: what a stranger acknowledges changes nothing that the master knows, and answers no send
+StrangerNotCounted ==
+    [][faults'.strangers > faults.strangers =>
+        phase["master"] = "up" /\ log["master"] # <<>> /\ UNCHANGED <<masterMemory, answer, log>>]_vars
 
 \* REPL-2: the slave's log is a prefix of its master's, except after a restart of a master that lost its tail;
 \* then no slave follows
@@ -779,6 +795,7 @@ NeverStuck ==
             \A length \in flushed[n]..Len(log[n]) : ENABLED (SystemCrash(n, length) /\ Len(log'[n]) = length)
         /\ connected[n] /\ ~intact => ENABLED (Replicate /\ ~connected'[n])
     /\ phase["master"] # "gone" => ENABLED <<MachineLoss>>_phase
+    /\ phase["master"] = "up" /\ log["master"] # <<>> => ENABLED <<StrangerAcknowledges>>_faults
     /\ intact =>
         /\ ENABLED <<Cut>>_intact
         /\ 0 <= sent /\ sent < Len(log["master"]) => ENABLED <<TransferRecord>>_sent

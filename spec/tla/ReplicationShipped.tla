@@ -28,6 +28,15 @@ ShippedAcceptReport(frame) ==
 ShippedRefuseReport(frame) ==
     FALSE
 
+(* All releases: the port of slaves authenticates no peer, so any peer that reaches it counts as a slave. *)
+
+ShippedStrangerAcknowledges ==
+    /\ phase["master"] = "up"
+    /\ log["master"] # <<>>
+    /\ acked' = Len(log["master"])
+    /\ faults' = [faults EXCEPT !.strangers = @ + 1]
+    /\ UNCHANGED <<modes, phase, files, connection, sent, request, slaveMemory, clients, held, forked, recalled>>
+
 (* All releases: the slave compares only the position of a frame with the length of its log. *)
 
 ShippedContinues(frame) ==

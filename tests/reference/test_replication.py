@@ -20,6 +20,7 @@ CONSTANTS
     FallBehindMax = 2
     MaxCrashes = 1
     MaxCuts = 0
+    MaxStrangers = 1
     Commits = FALSE
 """
 

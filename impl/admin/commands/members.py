@@ -6,13 +6,18 @@ from mqproof.impl.admin import members
 from mqproof.impl.admin.admin import Admin
 from mqproof.impl.admin.options import Broker, text
 from mqproof.impl.admin.run import WRONG_USE, Site, fail, perform, say
+from mqproof.impl.runtime.peer_network import PeerConfig
+from mqproof.impl.runtime.properties import ConfigError
+from mqproof.impl.terminal.options import PeerSecretFile
 
 Member = Annotated[
     str, text("t", "transfereeId", "ID", "The member that takes over the leadership: its dLegerSelfId.")
 ]
 
 
-def leadership_transfer(site: Site, transferee: Member, broker: Broker = None) -> None:
+def leadership_transfer(
+    site: Site, transferee: Member, broker: Broker = None, peer_secret: PeerSecretFile = None
+) -> None:
     """Transfer the leadership of a DLedger group to another member.
 
     -b is any broker of the group. During the transfer, for a fraction of a second, messages are refused.
@@ -24,9 +29,13 @@ def leadership_transfer(site: Site, transferee: Member, broker: Broker = None) -
         fail("give -b HOST:PORT, a broker of the group", WRONG_USE)
 
     async def work(admin: Admin) -> None:
-        before = await members.transfer_leadership(admin, broker, transferee)
+        access = PeerConfig(str(peer_secret)) if peer_secret else PeerConfig()
+        before = await members.transfer_leadership(admin, broker, transferee, access)
         say(
             f"{transferee} leads, as before" if before == transferee else f"{transferee} leads after {before}"
         )
 
-    perform(site, work)
+    try:
+        perform(site, work)
+    except ConfigError as error:
+        fail(str(error), WRONG_USE)

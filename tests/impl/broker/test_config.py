@@ -8,6 +8,7 @@ import pytest
 from mqproof.impl.broker.config import (
     MEMBERSHIP_OPTIONS,
     OPTIONS,
+    PEER_OPTIONS,
     REPLICATION_OPTIONS,
     RUNNING_KEYS,
     STORE_OPTIONS,
@@ -60,12 +61,13 @@ def test_the_page_has_every_key_with_its_default_and_when_it_takes_effect() -> N
     assert set(running) == RUNNING_KEYS
     shown = dict(line.split("=", 1) for line in show(BrokerConfig()).splitlines())
     reported = {**running, **at_start}
-    in_other_page = {*REPLICATION_OPTIONS, *MEMBERSHIP_OPTIONS} - set(reported)
+    in_other_page = {*REPLICATION_OPTIONS, *MEMBERSHIP_OPTIONS, *PEER_OPTIONS} - set(reported)
     assert set(reported) | in_other_page == {
         *OPTIONS,
         *STORE_OPTIONS,
         *REPLICATION_OPTIONS,
         *MEMBERSHIP_OPTIONS,
+        *PEER_OPTIONS,
     }
     pages = (docs / "explanation" / f"{name}.md" for name in ("replication", "dledger-group"))
     replication = "".join(page.read_text(encoding="utf-8") for page in pages)

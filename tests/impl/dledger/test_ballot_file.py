@@ -4,6 +4,7 @@ import pytest
 
 from mqproof.impl.dledger import ballot_file
 from mqproof.impl.dledger.changes import Ballot
+from mqproof.impl.dledger.limits import TERM_MAX
 from mqproof.impl.runtime.disk import write_durably
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk
 from mqproof.impl.store.errors import StoreError
@@ -23,9 +24,27 @@ def test_the_file_of_a_released_member_is_read() -> None:
     assert ballot_file.load(disk, "currterm") == Ballot(12, "n2")
 
 
-@pytest.mark.parametrize("text", [b"", b"voteLeader=n1\n", b"currTerm=x\n", b"currTerm=-1\n"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"voteLeader=n1\n",
+        b"currTerm=x\n",
+        b"currTerm=-1\n",
+        b"currTerm=%d\n" % (TERM_MAX + 1),
+        b"currTerm=%d\n" % (1 << 70),
+        b"currTerm=" + b"9" * 5000,
+    ],
+)
 def test_a_file_without_a_term_is_refused(text: bytes) -> None:
     disk = SimulatedDisk()
     write_durably(disk, "currterm", text)
     with pytest.raises(StoreError, match="currTerm is"):
+        ballot_file.load(disk, "currterm")
+
+
+def test_a_vote_longer_than_a_name_is_refused() -> None:
+    disk = SimulatedDisk()
+    write_durably(disk, "currterm", b"currTerm=1\nvoteLeader=" + b"n" * 256)
+    with pytest.raises(StoreError, match="voteLeader has 256 characters"):
         ballot_file.load(disk, "currterm")

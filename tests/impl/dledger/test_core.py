@@ -304,7 +304,7 @@ def test_kept_by_all_is_at_most_the_lowest_index_that_a_member_reported() -> Non
 
 def _keep(core: Core, member: str, index: int) -> None:
     """A follower reports that it durably has all entries up to `index`."""
-    push = PushRequest("g", member, "n0", "n0", core.state.term, type=PushType.APPEND)
+    push = PushRequest("g", member, "n0", "n0", core.state.term, type=PushType.APPEND, pre_log_index=index)
     kept = PushResponse("g", "n0", member, "n0", core.state.term, index=index)
     core.take_changes()
     core.take_messages(_entry, 2001.0)

@@ -212,7 +212,7 @@ def test_a_ledger_begins_with_the_first_entry_that_was_not_deleted() -> None:
     assert ledger.index_from(0) == ledger.index_from(left[0].pos) == left[0].index
     assert ledger.index_from(left[-1].pos) == 39
     assert ledger.position_of(39) == left[-1].pos
-    with pytest.raises(AssertionError):
+    with pytest.raises(StoreError, match="no entry"):
         ledger.read(left[0].index - 1)
 
 

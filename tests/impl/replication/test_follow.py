@@ -266,7 +266,14 @@ def test_the_last_record_is_compared_in_chunks_of_any_size(chunk: int) -> None:
 def test_an_impossible_record_is_refused_by_its_first_bytes() -> None:
     size, magic = record.peek(filled(1).log_read(0, 8))
     filler = record.MAGIC_FILLER
-    for front in ((size, magic + 1), (4097, magic), (record.SIZE_MIN - 1, magic), (4088, filler)):
+    # No filler fits behind a record of 4,089 bytes or more, so no master writes one.
+    for front in (
+        (size, magic + 1),
+        (4089, magic),
+        (4097, magic),
+        (record.SIZE_MIN - 1, magic),
+        (4088, filler),
+    ):
         follow = Follow(store(), 1 << 20, LogCheck.COMPARED)
         with pytest.raises(StreamError, match="no record at 0"):
             follow.received(write_transfer(Transfer(0, struct.pack(">II", *front))))

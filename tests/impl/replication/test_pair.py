@@ -25,6 +25,7 @@ from mqproof.impl.remoting.headers import RegisterBrokerResponse, TopicRequest
 from mqproof.impl.remoting.message import DELAY, Message
 from mqproof.impl.replication.config import LogCheck, Role
 from mqproof.impl.runtime.network import Address
+from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 from mqproof.impl.store.config import FlushMode
 from mqproof.impl.store.message_store import MessageStore
 from mqproof.spec.events import Kind
@@ -629,3 +630,24 @@ def test_a_slave_with_a_configured_master_follows_no_other() -> None:
 
     followed, reported = play(scenario)
     assert followed == reported
+
+
+def test_a_slave_that_was_started_before_its_master_is_ready_two_seconds_after_it() -> None:
+    loop = SimulatedLoop()
+
+    async def main() -> tuple[str, float]:
+        async with Pair(loop) as pair:
+            await pair.stop(SLAVE)
+            await pair.stop(MASTER)
+            await pair.start(SLAVE)
+            await asyncio.sleep(47)
+            await pair.start(MASTER)
+            started_s = asyncio.get_running_loop().time()
+            while (status := await pair.send("m")) != "SEND_OK":
+                assert asyncio.get_running_loop().time() < started_s + 60, status
+                await asyncio.sleep(0.05)
+            return status, asyncio.get_running_loop().time() - started_s
+
+    status, seconds = run_simulated(main(), loop)
+    assert status == "SEND_OK"
+    assert seconds < 2

@@ -16,6 +16,7 @@ from tests.impl.replication.site import filled, message
 
 T = TypeVar("T")
 SLAVES_MAX = 64
+SLAVES_OF_ADDRESS_MAX = 16
 
 
 class Slave:
@@ -113,18 +114,53 @@ def test_a_slave_that_has_requested_nothing_receives_nothing() -> None:
     assert play(scenario) == b""
 
 
-def test_the_number_of_slaves_is_limited() -> None:
-    async def scenario(_: MasterServer, connect: Connect) -> list[bool]:
-        slaves = [await connect() for _number in range(SLAVES_MAX + 2)]
+def test_connections_that_acknowledge_nothing_do_not_keep_out_a_slave() -> None:
+    async def scenario(server: MasterServer, connect: Connect) -> tuple[list[bool], int]:
+        slave = await connect()
+        slave.say(0)
         await asyncio.sleep(1)
-        before = [slave.is_closed for slave in slaves]
-        slaves[0].connection.abort()
+        slave.say(0)  # it follows: an acknowledgement
+        strangers = [await connect() for _number in range(2 * SLAVES_MAX)]
         await asyncio.sleep(1)
-        again = await connect()
+        late = await connect()
         await asyncio.sleep(1)
-        return [*before, again.is_closed]
+        return [slave.is_closed, late.is_closed, *(one.is_closed for one in strangers)], len(server._senders)
 
-    assert play(scenario) == [False] * SLAVES_MAX + [True] * 2 + [False]
+    closed, kept = play(scenario)
+    assert kept == SLAVES_OF_ADDRESS_MAX
+    assert closed[:2] == [False, False]
+    assert sum(closed) == 2 * SLAVES_MAX - (SLAVES_OF_ADDRESS_MAX - 2)
+
+
+def test_the_number_of_slaves_of_an_address_is_limited() -> None:
+    async def scenario(_: MasterServer, connect: Connect) -> list[bool]:
+        slaves = []
+        for _number in range(SLAVES_OF_ADDRESS_MAX + 2):
+            slaves.append(await connect())
+            slaves[-1].say(0)
+            await asyncio.sleep(0.1)
+            slaves[-1].say(0)
+            await asyncio.sleep(0.1)
+        return [slave.is_closed for slave in slaves]
+
+    assert play(scenario) == [False] * SLAVES_OF_ADDRESS_MAX + [True] * 2
+
+
+def test_an_acknowledgement_of_what_was_not_sent_is_refused() -> None:
+    """A slave that is sent nothing more cannot have the newest message."""
+
+    async def scenario(server: MasterServer, connect: Connect) -> tuple[int, bool]:
+        slave = await connect()
+        slave.say(0)
+        await asyncio.sleep(1)
+        log = server._master_log
+        next(iter(server._senders)).write_paused()
+        log.append(message(3))  # type: ignore[attr-defined]  # the store of `filled`
+        slave.say(log.log_end)
+        await asyncio.sleep(1)
+        return server.acks.highest, slave.is_closed
+
+    assert play(scenario) == (0, True)
 
 
 def test_repeated_refusals_of_a_slave_are_logged_once(

@@ -56,5 +56,5 @@ def test_an_impossible_transfer_size_is_refused_before_its_bytes_arrive(size: in
 def test_negative_positions_are_refused() -> None:
     with pytest.raises(StreamError, match="position -1"):
         read_position(bytearray(b"\xff" * 8))
-    with pytest.raises(StreamError, match="at -1"):
+    with pytest.raises(StreamError, match="position -1"):
         read_transfer(bytearray(b"\xff" * 8 + bytes(4)))

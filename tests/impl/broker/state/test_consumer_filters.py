@@ -1,6 +1,7 @@
 """Tests the expressions of groups: their versions, their end, and their file."""
 
 import json
+from contextlib import closing
 
 from mqproof.impl.broker.state.consumer_filters import ConsumerFilterTable
 from mqproof.impl.remoting.bodies import Subscription
@@ -25,7 +26,8 @@ def table(runtime: Runtime, now_ms: int = 0) -> ConsumerFilterTable:
 
 
 def test_a_later_version_replaces_an_expression_and_an_invalid_one_does_not() -> None:
-    filters = table(simulated(SimulatedLoop(), SimulatedNetwork()))
+    with closing(SimulatedLoop()) as loop:
+        filters = table(simulated(loop, SimulatedNetwork()))
     filters.register("G", [by_sql("a = 1", 5)], 100)
     filters.register("G", [by_sql("a = 2", 4)], 200)
     found = filters.get("T", "G")

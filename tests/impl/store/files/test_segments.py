@@ -34,6 +34,8 @@ def test_written_data_is_read_after_a_reload_and_no_write_crosses_a_segment() ->
     assert again.read(14, 10) == b"ef"
     assert again.read(16, 6) == b"ghij\0\0"
     assert again.read(32, 4) == b""
+    if not __debug__:
+        return  # the check below is for mistakes of our own code
     with pytest.raises(AssertionError, match="cross"):
         again.write(15, b"xy")
 
