@@ -33,6 +33,7 @@ ROLES = {
                 "queue_choice",
                 "replication",
                 "routing",
+                "transactions",
             ],
             "one model: itself, its mutants, its proofs, the mutants of its proofs",
         ),
@@ -60,7 +61,7 @@ ROLES = {
             "a module of every suite",
         ),
         **dict.fromkeys(
-            ["admin", "delivery", "offsets", "ordering", "retry", "workload"],
+            ["admin", "delivery", "offsets", "ordering", "retry", "transactions", "workload"],
             "one suite: its adapter, its mutants",
         ),
         **dict.fromkeys(
