@@ -1,6 +1,7 @@
 """Requests that brokers send to a client. See docs/reference/protocol/clients.md, "Requests to clients"."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Protocol
 
 from mqproof.impl.client.connection.records import AnswerReader
@@ -63,7 +64,6 @@ def processors(members: Mapping[str, Member], checked: Mapping[str, Checked]) ->
     `members` holds the current members, and `checked` the producers that answer checks, both by group. They
     are read on each request.
     """
-    reader = AnswerReader()
 
     def ids_changed(request: Command, channel: Channel) -> Reply:  # noqa: ARG001  # a Handler's signature
         # Notify all groups, whichever the request names. This makes up for a notification that a group
@@ -99,23 +99,15 @@ def processors(members: Mapping[str, Member], checked: Mapping[str, Checked]) ->
     async def consume(request: Command, channel: Channel) -> Reply:  # noqa: ARG001
         header = headers.read(ConsumerRequest, request.fields)
         member = _member(members, header.consumer_group)
-        message = await _one_message(request, reader)
+        message = await _one_message(request)
         result = await member.consume_directly(message, header.broker_name or "")
         if result is None:
             remark = f"the consumer of group {header.consumer_group} polls and has no listener"
             raise RefusedError(ResponseCode.SYSTEM_ERROR, remark)
         return request.answer(ResponseCode.SUCCESS, body=java_json.write(result))
 
-    async def check(request: Command, channel: Channel) -> Reply:
-        header = headers.read(CheckTransactionRequest, request.fields)
-        message = await _one_message(request, reader)
-        producer = checked.get(message.message.properties.get("PGROUP", ""))
-        if producer is not None:
-            producer(channel.remote, header, message)
-        return None
-
     return {
-        RequestCode.CHECK_TRANSACTION_STATE: check,
+        RequestCode.CHECK_TRANSACTION_STATE: partial(_check, checked),
         RequestCode.GET_CONSUMER_RUNNING_INFO: running,
         RequestCode.CONSUME_MESSAGE_DIRECTLY: consume,
         RequestCode.NOTIFY_CONSUMER_IDS_CHANGED: ids_changed,
@@ -124,9 +116,18 @@ def processors(members: Mapping[str, Member], checked: Mapping[str, Checked]) ->
     }
 
 
-async def _one_message(request: Command, reader: AnswerReader) -> StoredMessage:
+async def _check(checked: Mapping[str, Checked], request: Command, channel: Channel) -> Reply:
+    header = headers.read(CheckTransactionRequest, request.fields)
+    message = await _one_message(request)
+    producer = checked.get(message.message.properties.get("PGROUP", ""))
+    if producer is not None:
+        producer(channel.remote, header, message)
+    return None
+
+
+async def _one_message(request: Command) -> StoredMessage:
     try:
-        (message,), _ = await reader.read(request.body, lambda _: True)
+        (message,), _ = await AnswerReader().read(request.body, lambda _: True)
     except ValueError as error:
         raise RefusedError(ResponseCode.SYSTEM_ERROR, f"not one message: {error}") from None
     return message
