@@ -92,6 +92,8 @@ def test_only_an_account_over_tls_can_administer(tmp_path: Path) -> None:
         f"tls.server.certPath={tmp_path}/cert.pem\ntls.server.keyPath={tmp_path}/key.pem\n"
     )
     account.write_text("accessKey: the-admin\nsecretKey: '87654321'\n")
+    for secret in (tmp_path / "key.pem", account):
+        secret.chmod(0o600)  # otherwise a warning says so
     rules, config = tmp_path / "plain_acl.yml", tmp_path / "broker.conf"
     rules.write_text("accounts: [{accessKey: the-admin, secretKey: '87654321', admin: true}]")
     config.write_text(f"aclEnable=true\naclFile={rules}\n")

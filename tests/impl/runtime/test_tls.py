@@ -285,3 +285,13 @@ def test_an_unusable_file_is_an_error_with_its_line(text: str, complaint: str) -
     with pytest.raises(ConfigError) as caught:
         read(text, "f")
     assert str(caught.value).startswith(complaint)
+
+
+@pytest.mark.parametrize(("mode", "warnings"), [(0o600, 0), (0o644, 1)])
+def test_a_private_key_that_other_users_can_read_is_logged(
+    tmp_path: Path, mode: int, warnings: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    files = made(tmp_path / "keys")
+    Path(files.key).chmod(mode)
+    read(files.properties("server"), "f")
+    assert len([one for one in caplog.messages if f"chmod 600 {files.key}" in one]) == warnings
