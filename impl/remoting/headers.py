@@ -272,17 +272,17 @@ class ViewMessageRequest(Header):
 
 
 class EndTransactionRequest(Header):
-    producer_group: str
+    producer_group: Name
     tran_state_table_offset: Long
     """The offset of the half message, or of a copy, in the half queue."""
     commit_log_offset: Long
     commit_or_rollback: Int
     """8 is a commit, 12 a rollback, 0 unknown."""
-    msg_id: str
+    msg_id: Name
     """The unique key of the message."""
     from_transaction_check: bool | None = None
-    transaction_id: str | None = None
-    topic: str | None = None
+    transaction_id: Name | None = None
+    topic: Name | None = None
 
 
 class CheckTransactionRequest(Header):
@@ -290,16 +290,22 @@ class CheckTransactionRequest(Header):
 
     tran_state_table_offset: Long
     commit_log_offset: Long
-    msg_id: str | None = None
-    transaction_id: str | None = None
-    offset_msg_id: str | None = None
-    topic: str | None = None
+    msg_id: Name | None = None
+    transaction_id: Name | None = None
+    offset_msg_id: Name | None = None
+    topic: Name | None = None
 
 
 class ResumeCheckRequest(Header):
-    msg_id: str
+    msg_id: Name
     """The offset message id of the discarded message."""
-    topic: str | None = None
+    topic: Name | None = None
+
+
+class HalfMessagePlace(Header):
+    """The part of an EndTransactionRequest by which its permission is decided."""
+
+    commit_log_offset: Long
 
 
 class UnregisterClientRequest(Header, rename={"client_id": "clientID"}):
