@@ -32,6 +32,7 @@ from mqproof.reference.transactions import Config, Request
 _CODES: Final = {End.COMMIT: 8, End.ROLLBACK: 12}
 _TIMEOUT_S: Final = 30.0
 _GREETINGS_MAX: Final = 3
+_KEEP_ALIVE_S: Final = 30.0
 
 
 class BrokerTransactions(OnEnvironment):
@@ -142,8 +143,12 @@ class BrokerTransactions(OnEnvironment):
             found += (stored.message.body.decode() for stored in read_records(answer.body))
 
     async def _wait(self, seconds: float) -> None:
-        await self._greet()
-        await asyncio.sleep(seconds)
+        """Let time pass. Brokers close connections that are idle, so each is used from time to time."""
+        end_s = await _now_s() + seconds
+        while (left_s := end_s - await _now_s()) > 0:
+            await asyncio.sleep(min(left_s, _KEEP_ALIVE_S))
+            await self._greet()
+            await self._caller.until_it_serves()
 
     def _key(self, msg_id: str) -> str:
         return f"{self._caller.prefix}-{msg_id}"
