@@ -4,7 +4,7 @@ docs/how-to/client.md has an example of each. The names in `__all__` are public 
 `mqproof.impl` that define them are internal.
 """
 
-from mqproof.impl.client.blocking import BlockingClient, BlockingPoller
+from mqproof.impl.client.blocking import BlockingClient, BlockingPoller, BlockingTransactions
 from mqproof.impl.client.connection.client_settings import ClientSettings
 from mqproof.impl.client.connection.connect import connect
 from mqproof.impl.client.connection.request_hooks import RequestHook, RequestSummary
@@ -37,6 +37,13 @@ from mqproof.impl.client.model import (
 )
 from mqproof.impl.client.producing.producer import Producer, ProducerConfig
 from mqproof.impl.client.producing.queue_choice import Selector, by_hash
+from mqproof.impl.client.producing.transaction_producer import (
+    CheckListener,
+    LocalTransaction,
+    TransactionOutcome,
+    TransactionProducer,
+    TransactionState,
+)
 from mqproof.impl.remoting.message import Message, StoredMessage
 from mqproof.impl.remoting.signing import Credentials
 from mqproof.impl.runtime.properties import ConfigError
@@ -66,6 +73,12 @@ __all__ = [
     "Unknown",
     "Selector",
     "by_hash",
+    # Transactions.
+    "TransactionProducer",
+    "TransactionState",
+    "TransactionOutcome",
+    "LocalTransaction",
+    "CheckListener",
     # Consuming.
     "PushConsumer",
     "PushConsumerConfig",
@@ -87,6 +100,7 @@ __all__ = [
     # Without an event loop.
     "BlockingClient",
     "BlockingPoller",
+    "BlockingTransactions",
     # Errors of all but sends, whose outcome is a value.
     "ClientError",
     "NoRouteError",

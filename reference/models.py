@@ -13,6 +13,7 @@ from mqproof.reference import (
     queue_choice,
     replication,
     routing,
+    transactions,
 )
 from mqproof.reference.model import Model
 from mqproof.report.console import stop
@@ -30,6 +31,7 @@ MODELS: Final[dict[str, Model[Any, Any]]] = {
         guarantee.MODEL,
         replication.MODEL,
         election.MODEL,
+        transactions.MODEL,
     )
 }
 

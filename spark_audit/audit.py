@@ -4,13 +4,14 @@ The verdict is unknown if there is no evidence, or if missing rows could explain
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
-
-from pyspark.sql import DataFrame
+from typing import TYPE_CHECKING, Any, cast
 
 from mqproof.spark_audit.checks import EVENT_CHECKS, Check
-from mqproof.spark_audit.evidence.collect import Collected, collected
+from mqproof.spark_audit.engine import active
+from mqproof.spark_audit.engine.frames import DataFrame
+from mqproof.spark_audit.evidence.collected import Collected
 from mqproof.spark_audit.evidence.history import NO_HISTORY, History
 from mqproof.spark_audit.evidence.options import Options
 from mqproof.spark_audit.evidence.skew import with_skew
@@ -27,13 +28,15 @@ from mqproof.spark_audit.judging.run_checks import Judging, run_checks
 from mqproof.spark_audit.judging.tallies import tally
 from mqproof.spark_audit.judging.verdict import judge
 from mqproof.spark_audit.passes.profile import Overview, overview
-from mqproof.spark_audit.reporting.plot_data import pictures as draw
-from mqproof.spark_audit.sources.event_log import EventLog
-from mqproof.spark_audit.sources.store_tables import Stored
+from mqproof.spark_audit.sources.stored import Stored
+
+if TYPE_CHECKING:
+    from mqproof.spark_audit.sources.embedded_read import EmbeddedLog
+    from mqproof.spark_audit.sources.event_log import EventLog
 
 
 def audit(
-    log: DataFrame | EventLog,
+    log: "DataFrame | EventLog | EmbeddedLog",
     scratch: Path,
     *,
     options: Options | None = None,
@@ -58,7 +61,7 @@ def audit(
         InputError: two nodes have the same name. pyspark's own errors: a file is damaged.
     """
     say = progress or (lambda _: None)
-    with collected(log, options, store, history, pictures=pictures, scratch=scratch) as seen:
+    with _collected(log, options, store, history, pictures=pictures, scratch=scratch) as seen:
         overview, brokers = seen.overview, seen.overview.brokers
         say(f"{overview.rows} events of {len(overview.nodes)} nodes")
         tallies = tally(seen.evidence, overview)
@@ -84,8 +87,31 @@ def audit(
         )
 
 
+def _collected(
+    log: "DataFrame | EventLog | EmbeddedLog",
+    options: Options | None,
+    store: Stored | None,
+    history: History,
+    *,
+    pictures: bool,
+    scratch: Path,
+) -> AbstractContextManager[Collected]:
+    if active.is_embedded():
+        from mqproof.spark_audit.evidence.embedded_collect import embedded_collected
+
+        assert store is None, "stores are read by Spark"
+        assert history is NO_HISTORY, "incremental runs are of Spark"
+        return embedded_collected(cast("EmbeddedLog", log), options, pictures=pictures)
+    from mqproof.spark_audit.evidence.collect import collected
+
+    of_spark = cast("DataFrame | EventLog", log)
+    return collected(of_spark, options, store, history, pictures=pictures, scratch=scratch)
+
+
 def _pictures(evidence: Evidence, seen: Collected, say: Callable[[str], None]) -> dict[str, list[Any]]:
     say("computing the plots")
+    from mqproof.spark_audit.reporting.plot_data import pictures as draw
+
     return draw(evidence, seen.overview, seen.examined.profile, seen.examined.own)
 
 

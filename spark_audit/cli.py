@@ -7,9 +7,7 @@ from mqproof.spark_audit.command import explain_command, generate_command, run_c
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 audit_app = typer.Typer(no_args_is_help=True)
-app.add_typer(
-    audit_app, name="audit", help="Find lost, duplicated, reordered and phantom messages with Spark."
-)
+app.add_typer(audit_app, name="audit", help="Find lost, duplicated, reordered and phantom messages.")
 
 
 @app.callback()

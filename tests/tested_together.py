@@ -14,7 +14,7 @@ WHY_TOGETHER: Final[dict[str, dict[str, tuple[str, ...]]]] = {
     "A suite runs as a whole, on the reference and on our code, and its mutants must be caught.": {
         **{
             f"conformance/suites/{name}": (f"conformance/suites/{name}/test_suite", _DRAWN)
-            for name in ("delivery", "offsets", "ordering", "retry")
+            for name in ("delivery", "offsets", "ordering", "retry", "transactions")
         },
         **{
             f"conformance/suites/{name}": (f"conformance/suites/{name}/test_suite",)
@@ -121,6 +121,8 @@ WHY_TOGETHER: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         "spec/tlc": ("spec/tlc/test_run",),
     },
     "A stage of the audit has no result of its own; audits of logs with known content test it.": {
+        "spark_audit/engine": ("spark_audit/engine/test_active",),
+        "spark_audit/engine/embedded": ("spark_audit/engine/embedded/test_queries",),
         "spark_audit/evidence": ("spark_audit/passes/test_bucket_sums", _WATCH),
         "spark_audit/generator": (
             *("spark_audit/generator/test_generate", "spark_audit/quality/test_mutants"),

@@ -323,6 +323,9 @@ SUITES: Final[dict[str, Registered]] = {
     "retry": _of_one_broker("retry", "retried and delayed messages, dead letters"),
     "delivery": _of_one_broker("delivery", "a consumer group: its members, and where each starts to read"),
     "ordering": _of_one_broker("ordering", "orderly consumption: a broker's queue locks"),
+    "transactions": _of_one_broker(
+        "transactions", "half messages, the ends of their transactions, and checks"
+    ),
     "admin": _of_one_broker("admin", "topics, groups, offsets and look-ups"),
     "producers": Drawn(
         "a producer: which queue it chooses, and which brokers it avoids",

@@ -12,7 +12,7 @@ from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.bodies import ClientCheck, Heartbeat, QueueLocks
 from mqproof.impl.remoting.codes import RequestCode
 from mqproof.impl.remoting.command import Command
-from mqproof.impl.remoting.headers import HeaderError, ViewMessageRequest
+from mqproof.impl.remoting.headers import EndTransactionRequest, HeaderError, ViewMessageRequest
 from mqproof.impl.remoting.message import RETRY_PREFIX, parse_offset_message_id
 
 DENY: Final = 1
@@ -111,16 +111,23 @@ def _of_client_check(request: Command, _: TopicAt) -> list[Need]:
     return [Need(Kind.GROUP, check.group, SUB), *(_topic(name, SUB) for name in topics)]
 
 
-def _of_message(offset_of: Callable[[Command], int | None], group: str = "") -> Needs:
-    """Return the needs of requests that read a message by its place: SUB for the topic that it is in."""
+def _of_message(offset_of: Callable[[Command], int | None], group: str = "", permission: int = SUB) -> Needs:
+    """Return the needs of requests that name a message by its place: the permission for its topic."""
 
     def found(request: Command, topic_at: TopicAt) -> list[Need]:
         offset = offset_of(request)
         name = topic_at(offset) if offset is not None else None
-        wanted = [_topic(name, SUB)] if name is not None else []
+        wanted = [_topic(name, permission)] if name is not None else []
         return wanted + ([Need(Kind.GROUP, request.fields.get(group, ""), SUB)] if group else [])
 
     return found
+
+
+def _half_offset(request: Command) -> int | None:
+    try:
+        return headers.read(EndTransactionRequest, request.fields).commit_log_offset
+    except HeaderError:
+        return None
 
 
 def _offset_field(request: Command) -> int | None:
@@ -151,6 +158,7 @@ PERMISSIONS: Final[dict[int, Caller | Needs]] = {
     RequestCode.SEND_MESSAGE: _of_fields(topic="topic", permission=PUB),
     RequestCode.SEND_MESSAGE_V2: _of_fields(topic="b", permission=PUB),
     RequestCode.SEND_BATCH_MESSAGE: _of_fields(topic="b", permission=PUB),
+    RequestCode.END_TRANSACTION: _of_message(_half_offset, permission=PUB),
     RequestCode.PULL_MESSAGE: _CONSUME,
     RequestCode.LITE_PULL_MESSAGE: _CONSUME,
     RequestCode.QUERY_CONSUMER_OFFSET: _CONSUME,
@@ -203,6 +211,7 @@ PERMISSIONS: Final[dict[int, Caller | Needs]] = {
     RequestCode.VIEW_BROKER_STATS_DATA: _ADMIN,
     RequestCode.GET_PRODUCER_CONNECTION_LIST: _ADMIN,
     RequestCode.GET_ALL_PRODUCER_INFO: _ADMIN,
+    RequestCode.RESUME_CHECK_HALF_MESSAGE: _ADMIN,
     RequestCode.UPDATE_BROKER_CONFIG: _ADMIN,
     RequestCode.GET_BROKER_CONFIG: _ADMIN,
     RequestCode.GET_BROKER_RUNTIME_INFO: _ADMIN,

@@ -114,6 +114,18 @@ class BrokerConfig:
     """Whether consumers may select messages by SQL92 expressions over their properties."""
     client_expiry_ms: int = 120_000
     """A client that stays silent for longer is removed."""
+    reject_transactions: bool = False
+    """Whether half messages are refused."""
+    transaction_timeout_ms: int = 6000
+    """How old a half message is when its producer is first asked for the end of its transaction."""
+    transaction_check_interval_ms: int = 30_000
+    """The pause between two rounds of checks."""
+    transaction_checks_max: int = 15
+    """A half message is discarded after this many checks."""
+    transaction_operation_interval_ms: int = 3000
+    """How long the ends of transactions are collected for one operation record."""
+    transactions_open_max: int = 100_000
+    """The most transactions that may be open; more half messages are refused."""
     store: StoreConfig = field(default_factory=StoreConfig)
     replication: ReplicationConfig = field(default_factory=ReplicationConfig)
     """The settings of replication. In a group, `role` and `broker_id` change with its leader."""
@@ -249,6 +261,12 @@ OPTIONS: Final = {
     "enablePropertyFilter": Option("property_filter", boolean),
     "longPollingEnable": Option("long_polling", boolean),
     "shortPollingTimeMills": Option("short_polling_ms", _MS),
+    "rejectTransactionMessage": Option("reject_transactions", boolean),
+    "transactionTimeOut": Option("transaction_timeout_ms", _MS),
+    "transactionCheckInterval": Option("transaction_check_interval_ms", _MS),
+    "transactionCheckMax": Option("transaction_checks_max", number(1, _INT_MAX)),
+    "transactionOpBatchInterval": Option("transaction_operation_interval_ms", _MS),
+    "transactionsOpenMax": Option("transactions_open_max", number(1, _INT_MAX)),
 }
 """Maps a key in the file to the field of BrokerConfig."""
 
@@ -267,6 +285,11 @@ RUNNING_KEYS: Final = frozenset(
         "maxTransferBytesOnMessageInDisk",
         "accessMessageInMemoryMaxRatio",
         "slaveReadEnable",
+        "rejectTransactionMessage",
+        "transactionTimeOut",
+        "transactionCheckInterval",
+        "transactionCheckMax",
+        "transactionsOpenMax",
         "enablePropertyFilter",
         "maxMessageSize",
         "syncFlushTimeout",

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
+from mqproof.impl.broker.processors import transaction_ends
 from mqproof.impl.broker.services import Services
 from mqproof.impl.dledger.ledger_store import LedgerStore
 from mqproof.impl.remoting.bodies import TopicConfig
@@ -26,7 +27,8 @@ class ElectedRole:
         self._register = register
         """Schedules a registration with the name servers."""
         self._turned = asyncio.Event()
-        self._delivery: asyncio.Task[None] | None = None
+        self._work: list[asyncio.Task[None]] = []
+        """The tasks of a master."""
         store.on_role = self._role_changed
 
     async def run(self) -> None:
@@ -39,7 +41,7 @@ class ElectedRole:
                 await self._turned.wait()
                 self._turned.clear()
         finally:
-            self._end_delivery()
+            self._end_work()
 
     async def _become_master(self) -> None:
         services = self._services
@@ -51,9 +53,12 @@ class ElectedRole:
             return
         services.config = services.config.with_role(leads=True)
         services.offsets.lead()
-        self._end_delivery()
-        work = services.delays.run(services.address)
-        self._delivery = services.runtime.supervisor.run("delivery of delayed messages", work)
+        self._end_work()
+        supervisor = services.runtime.supervisor
+        self._work = [
+            supervisor.run("delivery of delayed messages", services.delays.run(services.address)),
+            supervisor.run("checks of transactions", transaction_ends.run(services)),
+        ]
         _log.info("%s leads its group in term %d", services.config.node, self._store.term)
 
     def _topics_of_log(self) -> list[TopicConfig]:
@@ -80,11 +85,11 @@ class ElectedRole:
         if not self._store.leads:
             self._services.config = self._services.config.with_role(leads=False)
             self._services.offsets.follow()
-            self._end_delivery()
+            self._end_work()
             _log.info("%s follows in its group", self._services.config.node)
         self._turned.set()
 
-    def _end_delivery(self) -> None:
-        if self._delivery is not None:
-            self._delivery.cancel()
-            self._delivery = None
+    def _end_work(self) -> None:
+        for task in self._work:
+            task.cancel()
+        self._work = []

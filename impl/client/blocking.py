@@ -19,6 +19,12 @@ from mqproof.impl.client.message_selector import MessageSelector
 from mqproof.impl.client.model import Listener, MessageQueue, Outcome, PullResult, ReceivedMessage, Sent
 from mqproof.impl.client.producing.producer import Producer, ProducerConfig
 from mqproof.impl.client.producing.queue_choice import Selector
+from mqproof.impl.client.producing.transaction_producer import (
+    CheckListener,
+    LocalTransaction,
+    TransactionOutcome,
+    TransactionProducer,
+)
 from mqproof.impl.remoting.message import Message
 from mqproof.impl.remoting.signing import Credentials
 
@@ -128,6 +134,20 @@ class BlockingClient:
         """Send a message without a response, as Producer.send_oneway does."""
         return self._run(self._producer.send_oneway(message))
 
+    @contextmanager
+    def transactions(
+        self, check: CheckListener, config: ProducerConfig | None = None
+    ) -> Iterator["BlockingTransactions"]:
+        """Return a producer of transactional messages that works while the block runs.
+
+        Works as TransactionProducer. `check` is called in a thread if it is a plain function.
+        """
+        producer = self._run(self._transaction_producer(check, config))
+        try:
+            yield BlockingTransactions(producer, self._loop)
+        finally:
+            self._run(producer.stop())
+
     # Consuming.
 
     @contextmanager
@@ -215,6 +235,11 @@ class BlockingClient:
             self._consumer = PullConsumer(self._session, self._consumer_group)
         return self._consumer
 
+    async def _transaction_producer(
+        self, check: CheckListener, config: ProducerConfig | None
+    ) -> TransactionProducer:
+        return TransactionProducer(self._session, check, config)
+
     async def _push_consumer(
         self,
         group: str,
@@ -243,6 +268,26 @@ class BlockingClient:
         return consumer
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+
+class BlockingTransactions:
+    """A transaction producer whose calls block until the end was reported."""
+
+    def __init__(self, producer: TransactionProducer, loop: asyncio.AbstractEventLoop) -> None:
+        self._producer = producer
+        self._loop = loop
+
+    def send(
+        self,
+        message: Message,
+        local: LocalTransaction,
+        queue: MessageQueue | None = None,
+        *,
+        timeout_ms: int | None = None,
+    ) -> TransactionOutcome:
+        """Send a half message and run the local transaction in a thread, as TransactionProducer.send does."""
+        work = self._producer.send(message, local, queue, timeout_ms=timeout_ms)
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
 

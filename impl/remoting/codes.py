@@ -30,6 +30,8 @@ class RequestCode(IntEnum):
     HEART_BEAT = 34  # C-B
     UNREGISTER_CLIENT = 35  # C-B
     CONSUMER_SEND_MSG_BACK = 36  # C-B
+    END_TRANSACTION = 37  # C-B, usually one-way
+    CHECK_TRANSACTION_STATE = 39  # B-C, one-way
     GET_CONSUMER_LIST_BY_GROUP = 38  # C-B
     NOTIFY_CONSUMER_IDS_CHANGED = 40  # B-C, one-way
     LOCK_BATCH_MQ = 41  # C-B
@@ -95,6 +97,7 @@ class RequestCode(IntEnum):
     QUERY_SUBSCRIPTION_BY_CONSUMER = 345  # C-B, 5.x
     GET_TOPIC_CONFIG = 351  # C-B, 5.x
     GET_SUBSCRIPTIONGROUP_CONFIG = 352  # C-B, 5.x
+    RESUME_CHECK_HALF_MESSAGE = 323  # C-B
     LITE_PULL_MESSAGE = 361  # C-B, the contract of PULL_MESSAGE
     GET_BROKER_MEMBER_GROUP = 901  # B-N, 5.x
     BROKER_HEARTBEAT = 904  # B-N, one-way

@@ -271,6 +271,37 @@ class ViewMessageRequest(Header):
 # Clients at a broker.
 
 
+class EndTransactionRequest(Header):
+    producer_group: Name
+    tran_state_table_offset: Long
+    """The offset of the half message, or of a copy, in the half queue."""
+    commit_log_offset: Long
+    commit_or_rollback: Int
+    """8 is a commit, 12 a rollback, 0 unknown."""
+    msg_id: Name
+    """The unique key of the message."""
+    from_transaction_check: bool | None = None
+    transaction_id: Name | None = None
+    topic: Name | None = None
+
+
+class CheckTransactionRequest(Header):
+    """The request header of CHECK_TRANSACTION_STATE, which a broker sends to a producer."""
+
+    tran_state_table_offset: Long
+    commit_log_offset: Long
+    msg_id: Name | None = None
+    transaction_id: Name | None = None
+    offset_msg_id: Name | None = None
+    topic: Name | None = None
+
+
+class ResumeCheckRequest(Header):
+    msg_id: Name
+    """The offset message id of the discarded message."""
+    topic: Name | None = None
+
+
 class UnregisterClientRequest(Header, rename={"client_id": "clientID"}):
     client_id: Name
     producer_group: Name | None = msgspec.field(name="producerGroup", default=None)

@@ -6,10 +6,10 @@ the store promises nothing more (docs/reference/protocol/storing.md, "Disk error
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from mqproof.impl.remoting.message import Message
+from mqproof.impl.remoting.message import Message, StoredMessage
 from mqproof.impl.runtime.clock import now_ms
 from mqproof.impl.runtime.disk import Lock, LockedError
 from mqproof.impl.runtime.event_log import EventLog
@@ -186,6 +186,11 @@ class Store(ABC):
         return self._log.end
 
     @property
+    def next_commit_offset(self) -> int:
+        """The commit offset of the next record if it fits into the segment; no later record is before it."""
+        return self._log.end + self._log.header_bytes
+
+    @property
     def dispatched_end(self) -> int:
         """The commit offset up to which the log can be read by queue."""
         return self._dispatcher.position
@@ -303,6 +308,12 @@ class Store(ABC):
             return None
         stored = self._log.record_at(commit_offset, size)
         return self._log.read(commit_offset, size) if stored else None
+
+    def records_from(self, commit_offset: int) -> Iterator[StoredMessage]:
+        """Yield the records of the log from a record, or from `next_commit_offset` at some time, on."""
+        for _, stored in self._log.scan(max(commit_offset - self._log.header_bytes, 0)):
+            if stored is not None:
+                yield stored
 
     def find(
         self, topic: str, key: str, count: int, begin_ms: int, end_ms: int, max_bytes: int = 8 << 20

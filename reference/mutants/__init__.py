@@ -19,6 +19,7 @@ from mqproof.reference.mutants import (
     queue_choice,
     replication,
     routing,
+    transactions,
 )
 from mqproof.reference.mutants.mutant import Mutant as Mutant
 from mqproof.report.model import Result, Verdict, Witness
@@ -34,6 +35,7 @@ _ALL: Final = (
     *queue_choice.MUTANTS,
     *replication.MUTANTS,
     *election.MUTANTS,
+    *transactions.MUTANTS,
 )
 
 MUTANTS: Final = {mutant.name: mutant for mutant in _ALL}

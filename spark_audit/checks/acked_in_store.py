@@ -6,13 +6,12 @@ A message decides nothing if its acknowledged place has expired, or if the broke
 
 from typing import Final
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
-
 from mqproof.spark_audit.checks.check import findings
 from mqproof.spark_audit.checks.truncated_messages import with_outcome
+from mqproof.spark_audit.engine import functions as f
+from mqproof.spark_audit.engine.frames import DataFrame
 from mqproof.spark_audit.evidence.tables import Evidence
-from mqproof.spark_audit.sources.store_tables import QUEUE
+from mqproof.spark_audit.sources.stored import QUEUE
 
 ABSENT: Final = "not-in-store"
 

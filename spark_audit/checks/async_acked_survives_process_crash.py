@@ -10,11 +10,10 @@ Cannot conclude: anything about crashes that only the broker itself reports; it 
 from collections.abc import Mapping
 from typing import Final
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as f
-
 from mqproof.spark_audit.checks.check import Check, at_sole_place, counted, findings
 from mqproof.spark_audit.checks.truncated_messages import cut_off
+from mqproof.spark_audit.engine import functions as f
+from mqproof.spark_audit.engine.frames import DataFrame, Window
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spec.events import Kind
 
@@ -24,7 +23,9 @@ RULE: Final = "acked-then-truncated"
 
 def async_acked_survives_process_crash(evidence: Evidence) -> DataFrame:
     lost = cut_off(evidence.messages).where("is_async")
-    at = lost.select("msg_id", f.explode("promised.broker").alias("broker"), "acked_ts").distinct()
+    at = lost.select(
+        "msg_id", f.explode(f.transform("promised", lambda its: its["broker"])).alias("broker"), "acked_ts"
+    ).distinct()
     # A later crash may lose records that an earlier one left: all crashes after the acknowledgement count.
     crashes = at.join(f.broadcast(_crashed_lives(evidence.rare)), "broker").where(
         f.col("to_ts") >= f.col("acked_ts") - evidence.options.skew_us

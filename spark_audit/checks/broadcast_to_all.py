@@ -10,11 +10,10 @@ Cannot conclude: anything about members that received nothing at all.
 
 from typing import Final
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
-
 from mqproof.spark_audit.checks.check import Check, counted, findings, never_unknown
 from mqproof.spark_audit.checks.no_acked_lost import LOST, lost_to_groups
+from mqproof.spark_audit.engine import functions as f
+from mqproof.spark_audit.engine.frames import DataFrame
 from mqproof.spark_audit.evidence.groups import is_member
 from mqproof.spark_audit.evidence.tables import Evidence
 

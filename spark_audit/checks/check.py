@@ -4,13 +4,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as f
-
+from mqproof.spark_audit.engine import functions as f
+from mqproof.spark_audit.engine.frames import Column, DataFrame
 from mqproof.spark_audit.evidence.causes import cause_key
 from mqproof.spark_audit.evidence.options import Options
 from mqproof.spark_audit.evidence.tables import Evidence
-from mqproof.spark_audit.schema import FINDINGS
+from mqproof.spark_audit.schema import FINDING_COLUMNS
 from mqproof.spec.events import Kind
 
 CAUSE_KEYS: Final[dict[str, tuple[str, ...]]] = {
@@ -89,10 +88,10 @@ def findings(rows: DataFrame, invariant: str, severity: str, **columns: Column |
         **columns,
     }
     selected = []
-    for field in FINDINGS.fields:
-        value = given.get(field.name, field.name if field.name in rows.columns else None)
+    for name, kind in FINDING_COLUMNS.items():
+        value = given.get(name, name if name in rows.columns else None)
         column = f.lit(None) if value is None else f.col(value) if isinstance(value, str) else value
-        selected.append(column.cast(field.dataType).alias(field.name))
+        selected.append(column.cast(kind).alias(name))
     return rows.select(*selected)
 
 

@@ -8,10 +8,9 @@ Cannot conclude: anything about entries written before the logs begin.
 
 from typing import Final
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as f
-
 from mqproof.spark_audit.checks.check import Check, counted, event_tallies, findings, never_unknown
+from mqproof.spark_audit.engine import functions as f
+from mqproof.spark_audit.engine.frames import DataFrame, Window
 from mqproof.spark_audit.evidence import ledgers
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spec.events import Kind
@@ -42,7 +41,7 @@ def _changed(rows: DataFrame) -> DataFrame:
         rule=f.lit(CHANGED),
         queue_offset="index",
         evidence=f.format_string(
-            "entry %d is committed as different ones: %s", "index", f.concat_ws(", ", f.slice("who", 1, 4))
+            "entry %d is committed as different ones: %s", "index", f.array_join(f.slice("who", 1, 4), ", ")
         ),
     )
 

@@ -18,10 +18,9 @@ Cannot conclude: which of several causes it was; the first that fits is counted.
 from collections.abc import Mapping
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as f
-
 from mqproof.spark_audit.checks.check import Check, explain, findings
+from mqproof.spark_audit.engine import functions as f
+from mqproof.spark_audit.engine.frames import Column, DataFrame, Window
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spark_audit.passes.message_columns import RETRY_TOPIC_PREFIX, SCHEDULE_TOPIC
 from mqproof.spec.events import Kind

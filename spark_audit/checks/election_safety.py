@@ -5,10 +5,9 @@ Cannot conclude: anything about leaders whose logs are not given or that never r
 
 from typing import Final
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
-
 from mqproof.spark_audit.checks.check import Check, counted, event_tallies, findings, never_unknown
+from mqproof.spark_audit.engine import functions as f
+from mqproof.spark_audit.engine.frames import DataFrame
 from mqproof.spark_audit.evidence import ledgers
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spec.events import Kind
@@ -22,7 +21,7 @@ def election_safety(evidence: Evidence) -> DataFrame:
     won = leads.groupBy("ledger", "term").agg(
         f.min_by("node", f.struct("ts", "node")).alias("broker"),
         f.countDistinct("node").alias("leaders"),
-        f.concat_ws(", ", f.array_sort(f.collect_set(ledgers.event_reference()))).alias("who"),
+        f.array_join(f.array_sort(f.collect_set(ledgers.event_reference())), ", ").alias("who"),
         f.min("ts").alias("first_ts"),
         f.max("ts").alias("last_ts"),
     )

@@ -10,12 +10,11 @@ Cannot conclude: whether the index lacks keys (a broker may run without it), or 
 from collections.abc import Mapping
 from typing import Final
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
-
 from mqproof.spark_audit.checks.check import Check, findings
+from mqproof.spark_audit.engine import functions as f
+from mqproof.spark_audit.engine.frames import DataFrame
 from mqproof.spark_audit.evidence.tables import Evidence
-from mqproof.spark_audit.sources.store_tables import QUEUE, Stored
+from mqproof.spark_audit.sources.stored import QUEUE, Stored
 
 INVARIANT: Final = "FLUSH-6"
 UNDISPATCHED: Final = "not-dispatched"

@@ -6,10 +6,9 @@ report.
 
 from typing import Final
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
-
 from mqproof.spark_audit.checks.check import Check, counted, event_tallies, findings, never_unknown
+from mqproof.spark_audit.engine import functions as f
+from mqproof.spark_audit.engine.frames import DataFrame
 from mqproof.spark_audit.evidence import ledgers
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spec.events import Kind

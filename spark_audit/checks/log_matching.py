@@ -13,14 +13,13 @@ stores.
 
 from typing import Final
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as f
-
 from mqproof.spark_audit.checks.check import Check, counted, event_tallies, findings, never_unknown
 from mqproof.spark_audit.checks.log_comparison import compared
+from mqproof.spark_audit.engine import functions as f
+from mqproof.spark_audit.engine.frames import DataFrame, Window
 from mqproof.spark_audit.evidence import ledgers
 from mqproof.spark_audit.evidence.tables import Evidence
-from mqproof.spark_audit.sources.store_tables import Stored
+from mqproof.spark_audit.sources.stored import Stored
 from mqproof.spec.events import Kind
 
 INVARIANT: Final = "RAFT-3"
@@ -55,7 +54,7 @@ def _written(evidence: Evidence) -> DataFrame:
         commit_offset=None,
         queue_offset="index",
         evidence=f.format_string(
-            "entry %d of term %d differs between these events: %s", "index", "term", f.concat_ws(", ", "who")
+            "entry %d of term %d differs between these events: %s", "index", "term", f.array_join("who", ", ")
         ),
     )
 

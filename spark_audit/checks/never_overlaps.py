@@ -17,10 +17,9 @@ another.
 from collections.abc import Mapping
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as f
-
 from mqproof.spark_audit.checks.check import Check, counted, explain, findings
+from mqproof.spark_audit.engine import functions as f
+from mqproof.spark_audit.engine.frames import Column, DataFrame, Window
 from mqproof.spark_audit.evidence.groups import orderly_groups
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spec.events import Kind
@@ -64,7 +63,8 @@ def _numbered(evidence: Evidence) -> DataFrame:
     ).join(f.broadcast(orderly_groups(evidence.rare, evidence.options)), "group", "left_semi")
     in_order = Window.partitionBy(*_MEMBER).orderBy("seq")
     begins = _is_delivery() & f.coalesce(f.lag("kind").over(in_order) != Kind.DELIVER, f.lit(True))
-    return rows.withColumn("call", f.sum(f.when(begins, 1).otherwise(0)).over(in_order))
+    call = f.sum(f.when(f.col("begins"), 1).otherwise(0)).over(in_order)
+    return rows.withColumn("begins", begins).withColumn("call", call).drop("begins")
 
 
 def _within_a_member(rows: DataFrame) -> DataFrame:

@@ -25,14 +25,13 @@ rest.
 from collections.abc import Mapping
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as f
-
 from mqproof.spark_audit.checks.acked_in_store import ABSENT, not_in_store
 from mqproof.spark_audit.checks.check import PLACE, Check, at_sole_place, findings
 from mqproof.spark_audit.checks.offsets_ahead import AHEAD, ahead_of_appends, ahead_of_store
 from mqproof.spark_audit.checks.topics_known import METADATA, topics_unknown
 from mqproof.spark_audit.checks.truncated_messages import with_outcome
+from mqproof.spark_audit.engine import functions as f
+from mqproof.spark_audit.engine.frames import Column, DataFrame, Window
 from mqproof.spark_audit.evidence.groups import is_member, subscribed
 from mqproof.spark_audit.evidence.places import group_name
 from mqproof.spark_audit.evidence.tables import Evidence

@@ -8,10 +8,9 @@ Cannot conclude: anything, if the logs of producers are missing.
 from collections.abc import Mapping
 from typing import Final
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
-
 from mqproof.spark_audit.checks.check import Check, at_sole_place, findings
+from mqproof.spark_audit.engine import functions as f
+from mqproof.spark_audit.engine.frames import DataFrame
 from mqproof.spark_audit.evidence.tables import Evidence
 
 INVARIANT: Final = "DELIV-2"

@@ -14,10 +14,9 @@ Cannot conclude: anything about brokers with a delay ladder of their own (unless
 
 from typing import Final
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as f
-
 from mqproof.spark_audit.checks.check import Check, counted, explain, findings, never_unknown
+from mqproof.spark_audit.engine import functions as f
+from mqproof.spark_audit.engine.frames import DataFrame, Window
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spark_audit.passes.message_columns import RETRY_TOPIC_PREFIX, SCHEDULE_TOPIC
 from mqproof.spec.events import Kind

@@ -9,10 +9,9 @@ Cannot conclude: regressions between two clients, if only clients' logs are give
 from collections.abc import Mapping
 from typing import Final
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
-
 from mqproof.spark_audit.checks.check import Check, explain, findings
+from mqproof.spark_audit.engine import functions as f
+from mqproof.spark_audit.engine.frames import DataFrame
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spec.events import Kind
 

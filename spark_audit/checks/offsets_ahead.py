@@ -2,12 +2,11 @@
 
 from typing import Final
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
-
 from mqproof.spark_audit.checks.check import findings
+from mqproof.spark_audit.engine import functions as f
+from mqproof.spark_audit.engine.frames import DataFrame
 from mqproof.spark_audit.evidence.tables import Evidence
-from mqproof.spark_audit.sources.store_tables import QUEUE, Stored
+from mqproof.spark_audit.sources.stored import QUEUE, Stored
 from mqproof.spec.events import Kind
 
 AHEAD: Final = "offset-ahead"

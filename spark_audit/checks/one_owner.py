@@ -13,10 +13,9 @@ from collections.abc import Mapping
 from functools import reduce
 from typing import Final
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as f
-
 from mqproof.spark_audit.checks.check import Check, counted, findings
+from mqproof.spark_audit.engine import functions as f
+from mqproof.spark_audit.engine.frames import DataFrame, Window
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spec.events import Kind
 
@@ -142,7 +141,7 @@ def _stable_spans(evidence: Evidence) -> DataFrame:
         readers.select("group", "broker", f.array().cast("array<long>"), f.lit(0)).distinct()
     )
     changes = (
-        reduce(DataFrame.union, changes_by_cause)
+        reduce(lambda one, other: one.union(other), changes_by_cause)
         .groupBy("group", "broker")
         .agg(
             f.sum("rebalances").alias("rebalances"),

@@ -8,12 +8,11 @@ gap over damaged bytes is judged by RecoveredPrefix (cause `damaged_record`).
 from collections.abc import Mapping
 from typing import Final
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as f
-
 from mqproof.spark_audit.checks.check import Check, findings
+from mqproof.spark_audit.engine import functions as f
+from mqproof.spark_audit.engine.frames import DataFrame, Window
 from mqproof.spark_audit.evidence.tables import Evidence
-from mqproof.spark_audit.sources.store_tables import QUEUE
+from mqproof.spark_audit.sources.stored import QUEUE
 
 INVARIANT: Final = "FLUSH-4"
 COLLISION: Final = "cq-offset-collision"

@@ -12,10 +12,9 @@ Cannot conclude: whether an orderly consumer overlapped within a queue (deliveri
 from collections.abc import Mapping
 from typing import Final
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as f
-
 from mqproof.spark_audit.checks.check import Check, explain, findings
+from mqproof.spark_audit.engine import functions as f
+from mqproof.spark_audit.engine.frames import Column, DataFrame
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spec.events import Kind
 

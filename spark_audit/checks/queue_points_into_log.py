@@ -11,10 +11,9 @@ Cannot conclude: anything about tag codes, which an extension file may replace.
 from collections.abc import Mapping
 from typing import Final
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
-
 from mqproof.spark_audit.checks.check import Check, findings
+from mqproof.spark_audit.engine import functions as f
+from mqproof.spark_audit.engine.frames import DataFrame
 from mqproof.spark_audit.evidence.tables import Evidence
 
 INVARIANT: Final = "FLUSH-3"

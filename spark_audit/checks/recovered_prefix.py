@@ -16,12 +16,11 @@ which have no checksum; whether whole records at the end are missing.
 from collections.abc import Mapping
 from typing import Final
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as f
-
 from mqproof.spark_audit.checks.check import Check, findings
+from mqproof.spark_audit.engine import functions as f
+from mqproof.spark_audit.engine.frames import DataFrame, Window
 from mqproof.spark_audit.evidence.tables import Evidence
-from mqproof.spark_audit.sources.store_tables import Stored
+from mqproof.spark_audit.sources.stored import Stored
 
 INVARIANT: Final = "FLUSH-5"
 RULE: Final = "altered-record"
@@ -82,7 +81,7 @@ def _back_in_time(store: Stored, skew_us: int) -> DataFrame:
 def _resurrected(evidence: Evidence) -> DataFrame:
     """Return messages in their broker's log although recovery truncated every reported append of them."""
     truncated = evidence.messages.where("appends > 0 AND cut = appends").select(
-        "msg_id", "acked_ts", f.explode("places.broker").alias("broker")
+        "msg_id", "acked_ts", f.explode(f.transform("places", lambda its: its["broker"])).alias("broker")
     )
     back = evidence.stored.records.join(f.broadcast(truncated.distinct()), ["msg_id", "broker"])
     return findings(

@@ -12,10 +12,9 @@ about clients that do not report failures.
 
 from typing import Final
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as f
-
 from mqproof.spark_audit.checks.check import Check, counted, event_tallies, explain, findings, never_unknown
+from mqproof.spark_audit.engine import functions as f
+from mqproof.spark_audit.engine.frames import DataFrame, Window
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spec.events import Kind
 

@@ -9,13 +9,12 @@ Cannot conclude: anything about bytes between records, or behind the end of the 
 
 from typing import Final
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
-
 from mqproof.spark_audit.checks.check import Check, counted, findings, never_unknown
 from mqproof.spark_audit.checks.log_comparison import compared
+from mqproof.spark_audit.engine import functions as f
+from mqproof.spark_audit.engine.frames import DataFrame
 from mqproof.spark_audit.evidence.tables import Evidence
-from mqproof.spark_audit.sources.store_tables import Stored
+from mqproof.spark_audit.sources.stored import Stored
 
 INVARIANT: Final = "REPL-2"
 DIVERGES: Final = "replica-divergence"

@@ -12,10 +12,9 @@ the missing step may complete between the decision and the answer; whether the m
 from collections.abc import Mapping
 from typing import Final
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as f
-
 from mqproof.spark_audit.checks.check import Check, counted, event_tallies, findings
+from mqproof.spark_audit.engine import functions as f
+from mqproof.spark_audit.engine.frames import DataFrame, Window
 from mqproof.spark_audit.evidence import ledgers
 from mqproof.spark_audit.evidence.broker_cuts import flush_modes
 from mqproof.spark_audit.evidence.tables import Evidence

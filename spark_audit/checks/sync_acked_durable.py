@@ -10,11 +10,10 @@ Cannot conclude: anything about brokers whose appends or flush mode are not in t
 from collections.abc import Mapping
 from typing import Final
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
-
 from mqproof.spark_audit.checks.check import Check, at_sole_place, findings
 from mqproof.spark_audit.checks.truncated_messages import cut_off
+from mqproof.spark_audit.engine import functions as f
+from mqproof.spark_audit.engine.frames import DataFrame
 from mqproof.spark_audit.evidence.tables import Evidence
 
 INVARIANT: Final = "FLUSH-1"
@@ -23,9 +22,10 @@ RULE: Final = "acked-then-truncated"
 
 def sync_acked_durable(evidence: Evidence) -> DataFrame:
     lost = cut_off(evidence.messages)
+    modes = f.transform("promised", lambda its: its["flush_mode"])
     cause = (
-        f.when(f.array_contains("promised.flush_mode", "SYNC_FLUSH"), f.lit(None))
-        .when(f.array_contains("promised.flush_mode", "ASYNC_FLUSH"), f.lit("async_flush"))
+        f.when(f.array_contains(modes, "SYNC_FLUSH"), f.lit(None))
+        .when(f.array_contains(modes, "ASYNC_FLUSH"), f.lit("async_flush"))
         .otherwise(f.lit("flush_mode_unknown"))
     )
     return findings(

@@ -12,10 +12,9 @@ message's last byte.
 from collections.abc import Mapping
 from typing import Final
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as f
-
 from mqproof.spark_audit.checks.check import Check, counted, event_tallies, findings
+from mqproof.spark_audit.engine import functions as f
+from mqproof.spark_audit.engine.frames import DataFrame, Window
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spec.events import Kind
 

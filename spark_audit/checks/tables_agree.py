@@ -8,10 +8,9 @@ Cannot conclude: anything before the name server's start is in its log, or about
 
 from typing import Final
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
-
 from mqproof.spark_audit.checks.check import Check, counted, event_tallies, findings, never_unknown
+from mqproof.spark_audit.engine import functions as f
+from mqproof.spark_audit.engine.frames import DataFrame
 from mqproof.spark_audit.evidence import routes
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spec.events import Kind

@@ -2,12 +2,11 @@
 
 from typing import Final
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
-
 from mqproof.spark_audit.checks.check import findings
 from mqproof.spark_audit.checks.queue_points_into_log import LIGHT_QUEUE_PREFIX
-from mqproof.spark_audit.sources.store_tables import Stored
+from mqproof.spark_audit.engine import functions as f
+from mqproof.spark_audit.engine.frames import DataFrame
+from mqproof.spark_audit.sources.stored import Stored
 
 METADATA: Final = "metadata-loss"
 _NEVER_ENTERED: Final = "RMQ_SYS_TRANS_OP_HALF_TOPIC"

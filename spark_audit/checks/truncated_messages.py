@@ -7,16 +7,10 @@ elects its master promises nothing by itself: the logs of the other members deci
 
 from typing import Final
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
+from mqproof.spark_audit.engine import functions as f
+from mqproof.spark_audit.engine.frames import Column, DataFrame
 
-_IS_COPIED: Final = """exists(records, first -> array_contains(acked_by, first.broker)
-    AND first.flush_mode IN ('SYNC_FLUSH', 'ASYNC_FLUSH')
-    AND (first.topic, first.queue_id, first.queue_offset) = (its.topic, its.queue_id, its.queue_offset))"""
-_OWN: Final = (
-    f"filter(records, its -> array_contains(acked_by, its.broker) OR NOT coalesce({_IS_COPIED}, false))"
-)
-_PROMISED: Final = "filter(own, its -> array_contains(acked_by, its.broker))"
+_PLACE: Final = ("topic", "queue_id", "queue_offset")
 
 
 def with_outcome(messages: DataFrame) -> DataFrame:
@@ -26,14 +20,30 @@ def with_outcome(messages: DataFrame) -> DataFrame:
     there are none. `is_gone` is true if each of `own` was truncated. `is_async` is true if all brokers of
     `promised` use ASYNC_FLUSH.
     """
-    with_places = messages.withColumn("own", f.expr(_OWN)).withColumn("promised", f.expr(_PROMISED))
+    own = f.filter("records", lambda its: _is_acked(its) | ~f.coalesce(_is_copied(its), f.lit(False)))
+    with_own = messages.withColumn("own", own).withColumn("promised", f.filter("own", _is_acked))
+    promised = f.when(f.size("promised") > 0, f.col("promised")).otherwise(f.col("own"))
+    is_async = f.forall("promised", lambda its: its["flush_mode"] == "ASYNC_FLUSH")
     return (
-        with_places.withColumn("promised", f.expr("IF(size(promised) > 0, promised, own)"))
-        .withColumn("is_gone", f.expr("size(own) > 0 AND forall(own, its -> its.is_cut)"))
-        .withColumn(
-            "is_async", f.expr("coalesce(forall(promised, its -> its.flush_mode = 'ASYNC_FLUSH'), false)")
-        )
+        with_own.withColumn("promised", promised)
+        .withColumn("is_gone", (f.size("own") > 0) & f.forall("own", lambda its: its["is_cut"]))
+        .withColumn("is_async", f.coalesce(is_async, f.lit(False)))
     )
+
+
+def _is_acked(record: Column) -> Column:
+    return f.array_contains("acked_by", record["broker"])
+
+
+def _is_copied(its: Column) -> Column:
+    """Return whether a broker that acknowledged the message has a record of it at the same place."""
+
+    def is_original(first: Column) -> Column:
+        is_known = first["flush_mode"].isin("SYNC_FLUSH", "ASYNC_FLUSH")
+        same = [first[name] == its[name] for name in _PLACE]
+        return _is_acked(first) & is_known & same[0] & same[1] & same[2]
+
+    return f.exists("records", is_original)
 
 
 def cut_off(messages: DataFrame) -> DataFrame:

@@ -7,10 +7,9 @@ Cannot conclude: anything about votes of nodes whose logs are not given.
 
 from typing import Final
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as f
-
 from mqproof.spark_audit.checks.check import Check, counted, event_tallies, findings, never_unknown
+from mqproof.spark_audit.engine import functions as f
+from mqproof.spark_audit.engine.frames import DataFrame, Window
 from mqproof.spark_audit.evidence import ledgers
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spec.events import Kind
@@ -28,7 +27,7 @@ def vote_once_per_term(evidence: Evidence) -> DataFrame:
         f.array_sort(f.collect_set("voted_for")).alias("who"),
         f.min("ts").alias("first_ts"),
         f.max("ts").alias("last_ts"),
-        f.concat_ws(", ", f.slice(f.array_sort(f.collect_set(ledgers.event_reference())), 1, 4)).alias("at"),
+        f.array_join(f.slice(f.array_sort(f.collect_set(ledgers.event_reference())), 1, 4), ", ").alias("at"),
     )  # fmt: skip
     twice = findings(
         votes.where("votes > 1"),
@@ -36,7 +35,7 @@ def vote_once_per_term(evidence: Evidence) -> DataFrame:
         "critical",
         rule=f.lit(TWICE),
         broker="node",
-        evidence=f.format_string("voted for %s in term %d (%s)", f.concat_ws(" and ", "who"), "term", "at"),
+        evidence=f.format_string("voted for %s in term %d (%s)", f.array_join("who", " and "), "term", "at"),
     )
     return twice.unionByName(_backwards(durable))
 

@@ -41,7 +41,8 @@ def explain_message(
 
     options = spark_options.session()
 
-    from mqproof.spark_audit.passes.profile import overview, profile
+    from mqproof.spark_audit.passes.profile import overview
+    from mqproof.spark_audit.passes.profile_partition import profile
     from mqproof.spark_audit.reporting.explain import ids_of_broker_id, message_steps
     from mqproof.spark_audit.sources.inputs import InputError, Inputs, find_files
     from mqproof.spark_audit.sources.read import read_files

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from mqproof.spark_audit.sources.broker_config import BrokerConfig
 
 REBALANCE_S: Final = 20
+LOCAL_MASTER: Final = "local[2]"
 FORGET_DAYS: Final = 30
 DAY_US: Final = 86_400_000_000
 
@@ -37,11 +38,15 @@ def examples(*commands: str) -> str:
 class SparkOptions:
     """Where Spark runs."""
 
-    master: Annotated[str, typer.Option(help="Spark master.")] = "local[2]"
+    master: Annotated[str | None, typer.Option(help="Spark master.", show_default="local[2]")] = None
     memory: Annotated[str, typer.Option(help="Memory of the Spark driver.")] = "2g"
     conf: Annotated[
         list[str] | None, typer.Option(help="Setting of Spark, KEY=VALUE, e.g. spark.local.dir=/big.")
     ] = None
+
+    def given(self) -> list[str]:
+        """Return the given options that only Spark serves."""
+        return [name for name, value in (("--master", self.master), ("--conf", self.conf)) if value]
 
     def settings(self) -> dict[str, str]:
         settings = {}
@@ -56,7 +61,7 @@ class SparkOptions:
         from mqproof.spark_audit.runtime.session import SessionOptions
 
         return SessionOptions(
-            master=self.master,
+            master=self.master or LOCAL_MASTER,
             memory=self.memory,
             input_bytes=input_bytes,
             text_bytes=text_bytes,

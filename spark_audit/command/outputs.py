@@ -8,8 +8,7 @@ from mqproof.report.model import Report
 from mqproof.spark_audit.command.failures import fail, say
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
+    from mqproof.spark_audit.engine.frames import DataFrame
     from mqproof.spark_audit.judging.outcome import Audit
 
 
@@ -57,11 +56,24 @@ def write_outputs(
                 write_report(report, folder / name)
             rows = write_violations(done, folder / "violations.parquet")
             if done.unreadable_rows or done.unreadable_traces:
-                skipped_rows.coalesce(1).write.json(str(folder / "unreadable"))
+                _write_skipped(skipped_rows, folder / "unreadable")
         say(f"wrote {out / _FORMS[0]}, {', '.join(_FORMS[1:])} and violations.parquet with {rows} rows")
     if json is not None:
         write_text(json, json_file.render(report))
         say(f"wrote {json}")
+
+
+def _write_skipped(skipped_rows: "DataFrame", folder: Path) -> None:
+    from mqproof.spark_audit.engine import active
+
+    if not active.is_embedded():
+        skipped_rows.coalesce(1).write.json(str(folder))
+        return
+    import msgspec
+
+    folder.mkdir()
+    lines = [msgspec.json.encode(row.asDict()) + b"\n" for row in skipped_rows.collect()]
+    (folder / "part-0.json").write_bytes(b"".join(lines))
 
 
 _FORMS: Final = ("report.html", "report.json", "report.md", "report.sarif", "junit.xml")

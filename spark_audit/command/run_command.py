@@ -2,18 +2,19 @@
 
 import shlex
 import time
-from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 import typer
 
 from mqproof.report.console import stages
 from mqproof.report.model import Report, Verdict, exit_code
 from mqproof.report.printable import counted
+from mqproof.spark_audit.command.engine_choice import Engine, EngineOptions, is_local, leave_to_spark
 from mqproof.spark_audit.command.failures import fail, say
 from mqproof.spark_audit.command.opened_session import opened_session
 from mqproof.spark_audit.command.option_groups import (
@@ -32,9 +33,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from mqproof.spark_audit.checks import Check
+    from mqproof.spark_audit.engine.embedded.database import Database
+    from mqproof.spark_audit.evidence.history import History
     from mqproof.spark_audit.incremental.state_folder import IncrementalRun
     from mqproof.spark_audit.judging.outcome import Audit
+    from mqproof.spark_audit.sources.embedded_read import EmbeddedLog
     from mqproof.spark_audit.sources.inputs import Inputs
+    from mqproof.spark_audit.sources.read import Log
+    from mqproof.spark_audit.sources.stored import Stored
 
 EXAMPLES: Final = examples(
     "run --events build/log --out build/audit",
@@ -101,6 +107,7 @@ def run(
     cluster: ClusterOptions,
     index_slots: IndexSlots = None,
     incremental: IncrementalOptions,
+    engine: EngineOptions,
     spark: SparkOptions,
 ) -> None:
     """Judge event logs, store directories and message traces; see docs/explanation/audit-checks.md.
@@ -109,7 +116,9 @@ def run(
 
     With --state, each run continues the previous one: it reports only new violations and saves its state.
 
-    Exit codes: 0 all held; 1 a violation; 2 bad input; 3 inconclusive; 4 Spark or Java is missing or failed.
+    Event logs of up to 2 million events are judged on DuckDB, without Java; see docs/how-to/audit-options.md.
+
+    Exit codes: 0 all held; 1 a violation; 2 bad input; 3 inconclusive; 4 the engine is missing or failed.
     """
     from mqproof.spark_audit.sources.inputs import InputError
 
@@ -125,14 +134,8 @@ def run(
     request = _request(
         inputs, incremental, wanted, allowed, index_slots or config.index_slots, replay_arguments
     )
-    sizes = request.sizes()
-    options = spark.session(
-        input_bytes=sum(sizes.values()),
-        text_bytes=sum(size for file, size in sizes.items() if file.suffix != ".parquet"),
-    )
     try:
-        with opened_session(options) as (session, scratch):
-            code = _audit(session, scratch, request, out, json)
+        code = _run(request, engine.engine, spark, out, json)
     except InputError as error:
         fail(str(error))
     except OSError as error:
@@ -140,15 +143,39 @@ def run(
     raise typer.Exit(code)
 
 
+def _run(
+    request: "_Request", wanted: Engine, spark: SparkOptions, out: Path | None, json: Path | None
+) -> int:
+    """Run the audit on the engine that the options and the size of the input choose."""
+    if is_local(wanted, [*request.needs_spark(), *spark.given()], request.found.files):
+        from mqproof.spark_audit.command.opened_database import opened_database
+        from mqproof.spark_audit.sources.embedded_read import NotEmbeddedError
+
+        try:
+            with opened_database() as (database, scratch):
+                return _audit(database, scratch, request, out, json)
+        except NotEmbeddedError as error:
+            leave_to_spark(wanted, str(error))
+    sizes = request.sizes()
+    options = spark.session(
+        input_bytes=sum(sizes.values()),
+        text_bytes=sum(size for file, size in sizes.items() if file.suffix != ".parquet"),
+    )
+    with opened_session(options) as (session, scratch):
+        return _audit(session, scratch, request, out, json)
+
+
 def _wanted(ids: list[str], inputs: InputOptions) -> list[str]:
     """Return the invariants to judge: those that match, or all that these inputs allow."""
     from mqproof.spark_audit.checks import CHECKS, EVENT_CHECKS, STORE_CHECKS
-    from mqproof.spark_audit.sources.traces import TRACED
 
     if not (inputs.events or inputs.store or inputs.trace):
         fail("--events: name at least one event log, folder or pattern, or a --store")
     possible = {*(EVENT_CHECKS if inputs.events else ()), *(STORE_CHECKS if inputs.store else ())}
-    possible |= set(TRACED if inputs.trace else ())
+    if inputs.trace:
+        from mqproof.spark_audit.sources.traces import TRACED
+
+        possible |= set(TRACED)
     if not ids:
         return [name for name in CHECKS if name in possible]
     wanted: list[str] = []
@@ -162,13 +189,29 @@ def _wanted(ids: list[str], inputs: InputOptions) -> list[str]:
     return wanted
 
 
+def _named_stores(given: list[str]) -> dict[str, Path]:
+    if not given:
+        return {}  # without an import of Spark
+    from mqproof.spark_audit.sources.store_tables import name_stores
+
+    return name_stores(given)
+
+
+def _found_traces(given: list[str]) -> tuple[list[Path], list[Path]]:
+    if not given:
+        return [], []
+    from mqproof.spark_audit.sources.traces import find_traces
+
+    return find_traces(given)
+
+
 @dataclass(frozen=True, slots=True)
 class _Request:
     found: "Inputs"
     stores: dict[str, Path]
     traces: tuple[list[Path], list[Path]]
     """Stores and text files, as returned by find_traces."""
-    index_slots: int
+    index_slots: int | None
     wanted: list[str]
     allowed: dict[str, Any]
     """The user's statements about clocks, brokers and groups, for Options."""
@@ -177,6 +220,11 @@ class _Request:
     state: Path | None
     late_us: int
     forget_us: int
+
+    def needs_spark(self) -> list[str]:
+        """Return the given inputs that only Spark reads."""
+        given = {"--store": self.stores, "--trace": any(self.traces), "--state": self.state}
+        return [option for option, value in given.items() if value]
 
     def sizes(self) -> dict[Path, int]:
         """Return the size of each file, in bytes."""
@@ -203,16 +251,13 @@ def _request(
     This happens before Spark starts, which takes seconds, so that a wrong path is reported at once.
     """
     from mqproof.spark_audit.sources.inputs import InputError, Inputs, find_files
-    from mqproof.spark_audit.sources.store_tables import name_stores
-    from mqproof.spark_audit.sources.stores import SLOTS
-    from mqproof.spark_audit.sources.traces import find_traces
 
     try:
         return _Request(
             found=find_files(inputs.events) if inputs.events else Inputs(()),
-            stores=name_stores(inputs.store or []),
-            traces=find_traces(inputs.trace or []),
-            index_slots=index_slots or SLOTS,
+            stores=_named_stores(inputs.store or []),
+            traces=_found_traces(inputs.trace or []),
+            index_slots=index_slots,
             wanted=wanted,
             allowed=allowed,
             replay_arguments=shlex.join(replay_arguments),
@@ -225,59 +270,114 @@ def _request(
 
 
 def _audit(
-    spark: "SparkSession", scratch: Path, request: _Request, out: Path | None, json: Path | None
+    session: "SparkSession | Database", scratch: Path, request: _Request, out: Path | None, json: Path | None
 ) -> int:
     from mqproof.report import terminal
-    from mqproof.spark_audit.incremental.state_folder import next_state, open_run
 
-    spans_us = (request.late_us, request.forget_us)
-    continued = open_run(spark, request.state, *spans_us) if request.state else None
-    # The old state stays until everything is written: an interrupted run is repeated.
-    with next_state(continued) if continued else nullcontext() as following:
+    pictures = out is not None or json is not None
+    with _continued(session, request) as (continued, following):
         with stages("audit") as stage:
-            done, report, skipped_rows = _judge(spark, scratch, request, continued, following, stage)
+            judging = _Judging(session, scratch, request, continued, following, stage, pictures)
+            done, report, skipped_rows = _judge(judging)
         # After the progress line has ended, so that it does not overwrite the report.
         terminal.show(report)
         write_outputs(report, done, skipped_rows, out, json)
     return exit_code(report.results)
 
 
-def _judge(
-    spark: "SparkSession",
-    scratch: Path,
-    request: _Request,
-    continued: "IncrementalRun | None",
-    following: Path | None,
-    stage: Callable[[str], None],
-) -> tuple["Audit", Report, "DataFrame"]:
+@contextmanager
+def _continued(
+    session: "SparkSession | Database", request: _Request
+) -> "Iterator[tuple[IncrementalRun | None, Path | None]]":
+    """Yield the incremental run that this one continues, and the folder of its new state."""
+    if not request.state:
+        yield None, None
+        return
+    from mqproof.spark_audit.incremental.state_folder import next_state, open_run
+
+    spans_us = (request.late_us, request.forget_us)
+    continued = open_run(cast("SparkSession", session), request.state, *spans_us)
+    # The old state stays until everything is written: an interrupted run is repeated.
+    with next_state(continued) as following:
+        yield continued, following
+
+
+@dataclass(frozen=True, slots=True)
+class _Judging:
+    session: "SparkSession | Database"
+    scratch: Path
+    request: _Request
+    continued: "IncrementalRun | None"
+    following: Path | None
+    stage: Callable[[str], None]
+    pictures: bool
+
+    def log(self) -> "Log | EmbeddedLog":
+        """Read the event logs."""
+        from mqproof.spark_audit.engine import active
+
+        if active.is_embedded():
+            from mqproof.spark_audit.sources.embedded_read import read_embedded
+
+            database = cast("Database", self.session)
+            return read_embedded(database, self.request.found, self.scratch, self.stage)
+        from mqproof.spark_audit.sources.read import read_files
+
+        return read_files(cast("SparkSession", self.session), self.request.found, self.scratch)
+
+    def stored(self) -> "Stored | None":
+        """Read the store directories."""
+        if not self.request.stores:
+            return None
+        from mqproof.spark_audit.sources.store_tables import read_stores
+        from mqproof.spark_audit.sources.stores import SLOTS
+
+        spark = cast("SparkSession", self.session)
+        return read_stores(spark, self.request.stores, self.scratch, self.request.index_slots or SLOTS)
+
+    def history(self) -> "History":
+        from mqproof.spark_audit.evidence.history import NO_HISTORY
+
+        if not self.continued:
+            return NO_HISTORY
+        from mqproof.spark_audit.incremental.continuation import Continuation
+
+        return Continuation(self.continued, self.following)
+
+    def with_history(self, report: Report, done: "Audit") -> Report:
+        if not self.continued:
+            return report
+        from mqproof.spark_audit.incremental.all_runs import with_history
+
+        return with_history(report, done, self.continued, self.following)
+
+
+def _judge(judging: _Judging) -> tuple["Audit", Report, "DataFrame"]:
     """Return the audit, its report, and the file and line of each unreadable row."""
     from mqproof.spark_audit.audit import audit
-    from mqproof.spark_audit.evidence.history import NO_HISTORY
     from mqproof.spark_audit.evidence.options import Options
-    from mqproof.spark_audit.incremental.all_runs import with_history
-    from mqproof.spark_audit.incremental.continuation import Continuation
     from mqproof.spark_audit.reporting.summary import summarise
     from mqproof.spark_audit.reporting.timelines import with_timelines
-    from mqproof.spark_audit.sources.read import read_files
-    from mqproof.spark_audit.sources.store_tables import read_stores
 
     started = time.monotonic()
+    request, continued, stage = judging.request, judging.continued, judging.stage
+    spark = cast("SparkSession", judging.session)
     for line in request.found.repeat_messages():
         say(line)
     stage(f"reading {counted(len(request.found.files), 'file')} and {counted(len(request.stores), 'store')}")
-    log = read_files(spark, request.found, scratch)
-    stored = read_stores(spark, request.stores, scratch, request.index_slots) if request.stores else None
+    log, stored = judging.log(), judging.stored()
     before = f" --state {shlex.quote(str(continued.before))}" if continued and continued.before else ""
     done = audit(
         log.event_log,
-        scratch,
+        judging.scratch,
         options=Options(**request.allowed),
         store=stored,
         checks=request.checks(),
         given_rows=log.rows,
         replay=f"mqproof audit run {request.replay_arguments}{before}",
         progress=stage,
-        history=Continuation(continued, following) if continued else NO_HISTORY,
+        pictures=judging.pictures,
+        history=judging.history(),
     )
     stage("timelines of the findings")
     # The first half of a message's events may be in the carried state.
@@ -293,7 +393,7 @@ def _judge(
     corrupt_rows = done.unreadable_rows
     corrupt = [(row["file"], row["line"]) for row in log.corrupt.limit(10).collect()] if corrupt_rows else []
     report = summarise(done, log, request.stores, time.monotonic() - started, corrupt, corrupt_rows)
-    return done, with_history(report, done, continued, following) if continued else report, skipped_rows
+    return done, judging.with_history(report, done), skipped_rows
 
 
 def _with_traces(spark: "SparkSession", done: "Audit", request: _Request) -> tuple["Audit", "DataFrame"]:

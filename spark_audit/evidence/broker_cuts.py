@@ -1,8 +1,7 @@
 """Losses of brokers' logs in recoveries and truncations, and the outcome of each append."""
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as f
-
+from mqproof.spark_audit.engine import functions as f
+from mqproof.spark_audit.engine.frames import Column, DataFrame, Window
 from mqproof.spark_audit.evidence.options import Options
 from mqproof.spec.events import Kind
 

@@ -1,8 +1,7 @@
 """Times of events that explain what would otherwise be violations."""
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as f
-
+from mqproof.spark_audit.engine import functions as f
+from mqproof.spark_audit.engine.frames import Column, DataFrame
 from mqproof.spark_audit.evidence.places import group_name
 from mqproof.spark_audit.passes.profile import is_reset
 from mqproof.spec.events import Kind
@@ -45,7 +44,7 @@ def causes_of(rare: DataFrame) -> DataFrame:
 
 def cause_key(*columns: Column | str) -> Column:
     """Return the key under which a cause is looked up; null if any part is null."""
-    parts = [column if isinstance(column, Column) else f.col(column) for column in columns]
+    parts = [f.col(column) if isinstance(column, str) else column for column in columns]
     return f.concat(
         *[part if i == 0 else f.concat(f.lit("\x1f"), part.cast("string")) for i, part in enumerate(parts)]
     )

@@ -14,6 +14,7 @@ from typing import Any, Final
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 
+from mqproof.spark_audit.evidence.collected import Collected, refuse_namesakes, without_repeats
 from mqproof.spark_audit.evidence.gather import gather
 from mqproof.spark_audit.evidence.groups import by_member
 from mqproof.spark_audit.evidence.history import NO_HISTORY, ExaminedRows, History
@@ -24,8 +25,7 @@ from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spark_audit.passes.bucket_plan import BucketPlan, guess
 from mqproof.spark_audit.passes.profile import Overview, overview, summed_up
 from mqproof.spark_audit.sources.event_log import EventLog
-from mqproof.spark_audit.sources.inputs import InputError
-from mqproof.spark_audit.sources.store_tables import Stored
+from mqproof.spark_audit.sources.stored import Stored
 
 _PARALLEL: Final = 2
 """Number of tables built at a time: Spark plans one while it runs the other, and both take about as long."""
@@ -48,15 +48,6 @@ _SMALL: Final = 1_000_000
 _SAMPLE_ROWS: Final = 250_000
 """In logs of more than twice this number of events, latencies are sampled from about this many."""
 _SAMPLE_MAX: Final = 4096
-
-
-@dataclass(frozen=True, slots=True)
-class Collected:
-    evidence: Evidence
-    overview: Overview
-    repeated_rows: int
-    """Rows that were given twice and counted once."""
-    examined: ExaminedRows
 
 
 @contextmanager
@@ -147,8 +138,8 @@ def _profiled(log: EventLog, plan: _Plan, keep: Keep) -> _Profiled:
         first = _passed(EventLog.of(log.rows), plan, keep)
     if not first.overview.repeated_rows:
         return first
-    once = _passed(EventLog.of(_without_repeats(first.log.rows)), plan, keep)
-    _refuse_namesakes(once.overview)
+    once = _passed(EventLog.of(without_repeats(first.log.rows)), plan, keep)
+    refuse_namesakes(once.overview)
     return replace(once, repeated_rows=first.overview.rows - once.overview.rows)
 
 
@@ -156,20 +147,6 @@ def _passed(log: EventLog, plan: _Plan, keep: Keep) -> _Profiled:
     passed = sum_up(log, plan.buckets, keep)
     profiled = keep(summed_up(passed.profile_and_runs))
     return _Profiled(log, passed, profiled, overview(profiled))
-
-
-def _without_repeats(log: DataFrame) -> DataFrame:
-    """Drop rows that were collected twice (the same file under two names)."""
-    return log.dropDuplicates(["node", "seq", "ts", "kind", "msg_id"])
-
-
-def _refuse_namesakes(seen: Overview) -> None:
-    """Raise an InputError if two different rows have one node and number: two nodes have the same name."""
-    if seen.repeating_nodes:
-        raise InputError(
-            f"node {seen.repeating_nodes[0]!r}: {seen.repeated_rows} sequence numbers are given twice, to "
-            "different events; expected one name for each node, and one numbering across its restarts"
-        )
 
 
 def _with_earlier(own: _Profiled, plan: _Plan, history: History, keep: Keep) -> _Profiled:

@@ -9,7 +9,6 @@ Field names are those of docs/reference/protocol/event-log.md, "Audit inputs".
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -18,29 +17,33 @@ from pyspark.sql import functions as f
 from mqproof.spark_audit.evidence.broker_cuts import append_outcomes, on_broker
 from mqproof.spark_audit.evidence.causes import causes_of
 from mqproof.spark_audit.evidence.log_pass import Keep, Passed, folds, plan_buckets, sum_up
-from mqproof.spark_audit.evidence.messages import OF_HALVES, messages_of
+from mqproof.spark_audit.evidence.messages import messages_of
 from mqproof.spark_audit.evidence.options import Options
 from mqproof.spark_audit.evidence.places import broker_of, name_broker, spans_of
+from mqproof.spark_audit.evidence.selected_events import (
+    ambiguous_keys,
+    events_of_failures,
+    events_of_messages,
+    failed_messages,
+    traffic_of,
+)
 from mqproof.spark_audit.evidence.tables import IS_MESSAGE, Evidence
 from mqproof.spark_audit.passes import fingerprint, profile, sums
 from mqproof.spark_audit.passes.bucket_plan import readers_of
 from mqproof.spark_audit.passes.extraction import Extraction
 from mqproof.spark_audit.passes.fingerprint import Buckets
 from mqproof.spark_audit.passes.message_columns import (
-    is_of_message,
     message_key,
 )
-from mqproof.spark_audit.passes.profile import is_reset, rare_rows
+from mqproof.spark_audit.passes.profile import rare_rows
 from mqproof.spark_audit.passes.run_over_log import fold
 from mqproof.spark_audit.passes.sequences import find_irregular_ranges, irregular_steps, numbered
-from mqproof.spark_audit.passes.sql import quoted
 from mqproof.spark_audit.passes.sums import Known
-from mqproof.spark_audit.schema import PASS, require
+from mqproof.spark_audit.schema import require
 from mqproof.spark_audit.sources.event_log import EventLog
-from mqproof.spark_audit.sources.store_tables import Stored
+from mqproof.spark_audit.sources.stored import Stored
+from mqproof.spark_audit.spark_schema import PASS
 from mqproof.spec.events import COLUMNS, Kind
-
-TRAFFIC: Final = tuple(name for name in COLUMNS if name not in ("term", "keys", "born_ts", "attrs"))
 
 
 def gather(
@@ -71,21 +74,18 @@ def gather(
     spans = keep(spans_of(profiled, brokers))
     compared = _compared(log, brokers, options, passed, profiled, rare, folder, keep)
     selected = _select_ambiguous(log, options, store, compared, rare, keep)
-    events = _events(name_broker(selected.rows.rows, brokers))
-    of_messages = f"{is_of_message()} OR (msg_id IS NOT NULL AND kind IN ({quoted(*OF_HALVES)}))"
-    ambiguous_events = events.where(of_messages).join(
-        selected.ambiguous, message_key() == f.col("key"), "left_semi"
-    )
+    events = traffic_of(name_broker(selected.rows.rows, brokers))
+    ambiguous_events = events_of_messages(events, selected.ambiguous)
     named = name_broker(log.rows, brokers)
     return Evidence(
-        events=_events(named),
+        events=traffic_of(named),
         rare=rare,
         buckets=compared.buckets,
         judged=selected.judged,
         ambiguous=selected.ambiguous,
         ambiguous_events=ambiguous_events,
         messages=messages_of(on_broker(ambiguous_events, rare, options)),
-        failure_events=events.join(f.broadcast(_failed_messages(rare).distinct()), "msg_id", "left_semi"),
+        failure_events=events_of_failures(events, rare),
         runs=compared.runs,
         steps=irregular_steps(events, compared.irregular_ranges),
         spans=spans,
@@ -165,7 +165,7 @@ def _select_ambiguous(
     # Acknowledged messages are looked up in the store.
     judged = sums.judge(summed, known, options.id_prefix, options.sample, return_all=store is not None)
     judged = keep(judged.withColumn("key", message_key()))
-    ambiguous = keep(_ambiguous(judged, store))
+    ambiguous = keep(ambiguous_keys(judged, store))
     if extraction:
         ids = _ids(judged, ambiguous, rare)
         selected_log = extraction.of_messages(log, selected_log if buckets else None, ids)
@@ -228,31 +228,7 @@ def _traffic(profiled: DataFrame, brokers: tuple[str, ...]) -> _Traffic:
     return _Traffic(readers_of(deliveries), topics, len(sources))
 
 
-def _failed_messages(rare: DataFrame) -> DataFrame:
-    """Return msg_id of Evidence.failure_events."""
-    return rare.where(
-        f.col("kind").isin(Kind.CONSUME_FAIL, Kind.DEAD_LETTER) & f.col("msg_id").isNotNull()
-    ).select("msg_id")
-
-
-def _events(named: DataFrame) -> DataFrame:
-    """Return Evidence.events, given rows with their broker."""
-    return named.select(*TRAFFIC, "broker", is_reset().alias("reset"))
-
-
 def _ids(judged: DataFrame, ambiguous: DataFrame, rare: DataFrame) -> DataFrame:
     """Return msg_id of the messages that are checked exactly."""
     ids = judged.where(IS_MESSAGE).join(f.broadcast(ambiguous), "key", "left_semi").select("msg_id")
-    return ids.unionByName(_failed_messages(rare))
-
-
-def _ambiguous(judged: DataFrame, store: Stored | None) -> DataFrame:
-    """Return the keys of the messages that the checks examine."""
-    of_messages = judged.where(IS_MESSAGE)
-    ambiguous = of_messages.where("NOT clean").select("key")
-    if store is None:
-        return ambiguous
-    absent = of_messages.where("acked > 0").join(
-        store.records.select(message_key().alias("key")), "key", "left_anti"
-    )
-    return ambiguous.unionByName(absent.select("key"))
+    return ids.unionByName(failed_messages(rare))

@@ -1,11 +1,9 @@
 """Consumer groups: the topics they read, which of them consume in order, and members of broadcast groups."""
 
-from functools import reduce
 from typing import Final
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as f
-
+from mqproof.spark_audit.engine import functions as f
+from mqproof.spark_audit.engine.frames import Column, DataFrame, any_of
 from mqproof.spark_audit.evidence.options import Options
 from mqproof.spark_audit.passes.message_columns import (
     RETRY_TOPIC_PREFIX,
@@ -43,7 +41,7 @@ def is_member(options: Options) -> Column:
     """Return whether `group` is one created by by_member."""
     group = f.col("group")
     is_of_group = [group.startswith(name + MEMBER) for name in options.broadcast]
-    return f.coalesce(reduce(Column.__or__, is_of_group, f.lit(False)), f.lit(False))
+    return f.coalesce(any_of(is_of_group, f.lit(False)), f.lit(False))
 
 
 def orderly_groups(rare: DataFrame, options: Options) -> DataFrame:
@@ -51,4 +49,4 @@ def orderly_groups(rare: DataFrame, options: Options) -> DataFrame:
     reported = rare.where((f.col("kind") == Kind.REBALANCE) & (f.col("attrs")["orderly"] == "true"))
     given = f.array(*map(f.lit, options.orderly)).cast("array<string>")
     named = rare.sparkSession.range(1).select(f.explode(given).alias("group"))
-    return reported.select("group").unionByName(named).where("group IS NOT NULL").distinct()
+    return reported.select("group").unionByName(named).where(f.col("group").isNotNull()).distinct()

@@ -7,20 +7,22 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pyspark.sql import DataFrame
-
+from mqproof.spark_audit.engine.frames import DataFrame
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spark_audit.passes.profile import Overview
-from mqproof.spark_audit.sources.event_log import EventLog
+
+if TYPE_CHECKING:
+    from mqproof.spark_audit.sources.event_log import EventLog
 
 
 @dataclass(frozen=True, slots=True)
 class ExaminedRows:
     """The rows that a run examined."""
 
-    own: EventLog
-    """The run's own log, without the rows of earlier runs."""
+    own: "EventLog | None"
+    """The run's own log, without the rows of earlier runs; None on the embedded engine."""
     profile: DataFrame
     """The profile of the run's own log."""
     log: DataFrame

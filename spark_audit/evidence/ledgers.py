@@ -8,9 +8,8 @@ from before a member's event log begins are unknown, and nothing is claimed abou
 
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as f
-
+from mqproof.spark_audit.engine import functions as f
+from mqproof.spark_audit.engine.frames import Column, DataFrame, Window
 from mqproof.spec.events import Kind
 
 KINDS: Final = (Kind.VOTE, Kind.BECOME_LEADER, Kind.RAFT_APPEND, Kind.RAFT_COMMIT)

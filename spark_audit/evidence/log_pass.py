@@ -7,13 +7,13 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 
 from mqproof.spark_audit.evidence.options import Options
-from mqproof.spark_audit.passes import fingerprint, profile, sequences
+from mqproof.spark_audit.passes import fingerprint, profile_partition, sequences
 from mqproof.spark_audit.passes.bucket_plan import BucketPlan, Guess, parts_of
 from mqproof.spark_audit.passes.partition import Fold
 from mqproof.spark_audit.passes.run_over_log import fold
-from mqproof.spark_audit.schema import PASS
 from mqproof.spark_audit.sources.event_log import EventLog
-from mqproof.spark_audit.sources.store_tables import Stored
+from mqproof.spark_audit.sources.stored import Stored
+from mqproof.spark_audit.spark_schema import PASS
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,11 @@ def plan_buckets(
 
 def folds(plan: BucketPlan | None) -> tuple[Fold, ...]:
     """Return the folds that the pass applies to each partition."""
-    return (profile.of_partition, sequences.of_partition, *((fingerprint.fold(plan),) if plan else ()))
+    return (
+        profile_partition.of_partition,
+        sequences.of_partition,
+        *((fingerprint.fold(plan),) if plan else ()),
+    )
 
 
 def reads_all(options: Options, store: Stored | None) -> bool:

@@ -2,9 +2,8 @@
 
 from typing import Final
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as f
-
+from mqproof.spark_audit.engine import functions as f
+from mqproof.spark_audit.engine.frames import Column, DataFrame
 from mqproof.spark_audit.evidence.places import place
 from mqproof.spark_audit.passes.message_columns import (
     SCHEDULE_TOPIC,

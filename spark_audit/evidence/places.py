@@ -1,8 +1,7 @@
 """The place of a row: its broker, and its position in a queue of that broker."""
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as f
-
+from mqproof.spark_audit.engine import functions as f
+from mqproof.spark_audit.engine.frames import Column, DataFrame
 from mqproof.spark_audit.passes.profile import RARE_KINDS
 from mqproof.spec.events import Kind
 

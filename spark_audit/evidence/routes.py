@@ -7,9 +7,8 @@ tables are empty: before that, the log does not show their contents.
 
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, Window, WindowSpec
-from pyspark.sql import functions as f
-
+from mqproof.spark_audit.engine import functions as f
+from mqproof.spark_audit.engine.frames import Column, DataFrame, Window, WindowSpec
 from mqproof.spec.events import Kind
 
 _OF_BROKERS: Final = (Kind.REGISTER, Kind.HEARTBEAT, Kind.UNREGISTER, Kind.EXPIRE)

@@ -3,9 +3,8 @@
 from dataclasses import replace
 from typing import Final
 
-from pyspark.sql import Column
-from pyspark.sql import functions as f
-
+from mqproof.spark_audit.engine import functions as f
+from mqproof.spark_audit.engine.frames import Column
 from mqproof.spark_audit.evidence.tables import Evidence
 
 _SKEW_MAX_US: Final = 60_000_000

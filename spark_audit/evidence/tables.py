@@ -4,13 +4,14 @@ Field names are those of docs/reference/protocol/event-log.md, "Audit inputs".
 """
 
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import DataFrame
-
+from mqproof.spark_audit.engine.frames import DataFrame
 from mqproof.spark_audit.evidence.options import Options
-from mqproof.spark_audit.passes.fingerprint import Buckets
-from mqproof.spark_audit.sources.store_tables import Stored
+from mqproof.spark_audit.sources.stored import Stored
+
+if TYPE_CHECKING:
+    from mqproof.spark_audit.passes.fingerprint import Buckets
 
 IS_MESSAGE: Final = "part = 'message'"
 """Condition for message rows in sums.JUDGED."""
@@ -28,7 +29,7 @@ class Evidence:
 
     These are crashes, recoveries, rebalances, resets and failed consumption.
     """
-    buckets: Buckets | None
+    buckets: "Buckets | None"
     """The buckets of messages that are not clean as a whole (fingerprint.py).
 
     None means that all messages are checked.

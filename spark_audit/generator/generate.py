@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 import numpy as np
@@ -26,7 +26,7 @@ from pyspark.sql import types as t
 
 from mqproof.spark_audit.generator import scenario as sc
 from mqproof.spark_audit.generator.chunk import Chunk, State
-from mqproof.spark_audit.schema import EVENTS
+from mqproof.spark_audit.spark_schema import EVENTS
 from mqproof.spec.events import COLUMNS
 
 TRUTH_FILE: Final = "_truth.parquet"
@@ -125,6 +125,27 @@ def generate(
     }
     (out / MANIFEST_FILE).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
     return done
+
+
+def write_in_process(request: LogRequest, out: Path) -> list[dict[str, Any]]:
+    """Write a log of up to a million events as one Parquet file, without Spark. Return the truth.
+
+    Raises:
+        As `generate`.
+    """
+    out.mkdir(exist_ok=True)
+    plan, now = prepare(request, out), State()
+    tables, truth = [], []
+    for number in range(plan.chunks):
+        chunk, moved = (
+            Chunk(plan, number, state, np.random.default_rng([request.seed, 1, number]))
+            for state in (now, State())
+        )
+        tables.append(chunk.table())
+        truth += chunk.truth
+        now = now.plus(moved.moved())
+    pq.write_table(pa.concat_tables(tables), out / "part-0.parquet")
+    return truth
 
 
 def prepare(request: LogRequest, out: Path) -> sc.Plan:

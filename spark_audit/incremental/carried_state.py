@@ -13,9 +13,10 @@ from mqproof.spark_audit.evidence.places import name_broker, spans_of
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spark_audit.passes.message_columns import SCHEDULE_TOPIC
 from mqproof.spark_audit.passes.profile import Overview, overview
-from mqproof.spark_audit.passes.sequences import SEQUENCE
-from mqproof.spark_audit.schema import EVENTS, KEY
+from mqproof.spark_audit.passes.steps import SEQUENCE
+from mqproof.spark_audit.schema import KEY
 from mqproof.spark_audit.sources.inputs import InputError
+from mqproof.spark_audit.spark_schema import EVENTS
 from mqproof.spec.events import Kind
 
 EARLIER: Final = "(an earlier run)"

@@ -61,7 +61,7 @@ from mqproof.spark_audit.incremental.node_states import carried_rows
 from mqproof.spark_audit.incremental.state_folder import MANIFEST, SCHEMA_VERSION, IncrementalRun
 from mqproof.spark_audit.passes.message_columns import message_key
 from mqproof.spark_audit.passes.profile import merged, overview
-from mqproof.spark_audit.schema import EVENTS, FINDINGS
+from mqproof.spark_audit.spark_schema import EVENTS, FINDINGS
 from mqproof.spec.events import Kind
 
 _STORED: Final = (Kind.SEND_ACK, Kind.APPEND)

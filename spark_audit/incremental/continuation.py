@@ -16,8 +16,8 @@ from mqproof.spark_audit.incremental.checkpoint import settle
 from mqproof.spark_audit.incremental.state_folder import IncrementalRun
 from mqproof.spark_audit.judging.findings import FINDINGS_FOLDER, written
 from mqproof.spark_audit.passes.profile import Overview
-from mqproof.spark_audit.schema import FINDINGS
 from mqproof.spark_audit.sources.inputs import literal
+from mqproof.spark_audit.spark_schema import FINDINGS
 
 _FOUND: Final = "found"
 """Folder below a run's scratch folder with all findings of its checks, new or not."""

@@ -1,19 +1,22 @@
 """The findings of a check, as Parquet files: writes them, counts them, and selects witnesses."""
 
+import glob
+import shutil
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
-from typing import Any, Final
-
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.dataset as ds
-from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import to_arrow_schema
+from typing import TYPE_CHECKING, Any, Final
 
 from mqproof.report.model import Witness
 from mqproof.spark_audit.checks import Check
-from mqproof.spark_audit.schema import FINDINGS
+from mqproof.spark_audit.engine import active
+from mqproof.spark_audit.engine.frames import DataFrame
+from mqproof.spark_audit.engine.sql_text import identifier, quoted
+from mqproof.spark_audit.schema import FINDING_COLUMNS
 from mqproof.spark_audit.sources.inputs import literal
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
 
 FINDINGS_FOLDER: Final = "findings"
 """Folder below a run's scratch folder with one folder per check, which has all its findings."""
@@ -24,29 +27,60 @@ WITNESSES_MAX: Final = 8
 
 def written(found: DataFrame, path: Path) -> DataFrame:
     """Compute the findings, write them, and return the written table."""
+    if active.is_embedded():
+        return _written(found, path)
+    from mqproof.spark_audit.spark_schema import FINDINGS
+
     found.write.mode("overwrite").parquet(str(path))
     return found.sparkSession.read.schema(FINDINGS).parquet(literal(path))
 
 
-def dataset(folder: Path) -> ds.Dataset:
-    """Return all findings below the folder; an empty dataset if no check ran."""
-    if parts := _parts(folder):
-        return ds.dataset(parts, format="parquet")
-    return ds.dataset(pa.Table.from_batches([], to_arrow_schema(FINDINGS)))
+def _written(found: Any, path: Path) -> DataFrame:
+    """Write what the embedded engine found; most checks find nothing, and then there is no file."""
+    rows: DataFrame = found.persist()
+    shutil.rmtree(path, ignore_errors=True)
+    if rows.count():
+        path.mkdir(parents=True, exist_ok=True)
+        found.sparkSession.run(f"COPY ({found.sql()}) TO {quoted(str(path / 'part-0.parquet'))}")
+    return rows
 
 
-def _parts(folder: Path) -> list[str]:
-    return sorted(str(part) for part in folder.rglob("*.parquet"))
+def query(text: str) -> list[tuple[Any, ...]]:
+    """Run a query on findings: SQL of DuckDB, which reads the files of both engines."""
+    return _connection().cursor().execute(text).fetchall()
+
+
+@cache
+def _connection() -> "DuckDBPyConnection":
+    import duckdb
+
+    return duckdb.connect()
+
+
+def all_found(folder: Path) -> str:
+    """Return the table of all findings below the folder, for `query`; it is empty if no check ran."""
+    if parts := sorted(str(part) for part in folder.rglob("*.parquet")):
+        return f"read_parquet([{quoted(*map(_pattern, parts))}])"
+    columns = ", ".join(
+        f"NULL::{_TYPES.get(kind, 'VARCHAR')} AS {identifier(name)}" for name, kind in FINDING_COLUMNS.items()
+    )
+    return f"(SELECT {columns} WHERE false)"
+
+
+_TYPES: Final = {"int": "INTEGER", "bigint": "BIGINT"}
+
+
+def _pattern(path: str) -> str:
+    # DuckDB treats brackets and stars as a pattern, which may match another file.
+    return glob.escape(path)
 
 
 def counted(path: Path) -> dict[tuple[str, str | None], int]:
     """Return the number of findings by (rule, cause)."""
-    parts = _parts(path)
-    if not parts:
+    if not path.exists():
         return {}
-    table = ds.dataset(parts, format="parquet").to_table(columns=["rule", "cause"])
-    rows = table.group_by(["rule", "cause"]).aggregate([([], "count_all")]).to_pylist()
-    return {(row["rule"], row["cause"]): row["count_all"] for row in rows}
+    rows = query(f"SELECT rule, cause, count(*) FROM {all_found(path)} GROUP BY ALL")
+    return {(rule, cause): count for rule, cause, count in rows}
 
 
 def found_by_rule(check: Check, counted: Mapping[tuple[str, str | None], int]) -> dict[str, int]:
@@ -60,17 +94,18 @@ def found_by_rule(check: Check, counted: Mapping[tuple[str, str | None], int]) -
 
 def witnesses(path: Path, check: Check) -> tuple[Witness, ...]:
     """Return the earliest violations of each rule: later ones are often consequences."""
-    parts = _parts(path)
-    if not parts:
+    if not path.exists():
         return ()
-    found = ds.dataset(parts, format="parquet")
-    shown: list[Witness] = []
-    for rule in check.rules:
-        violation = pc.field("cause").is_null() & (pc.field("rule") == rule)
-        rows = found.to_table(filter=violation, columns=list(_SHOWN))
-        earliest = rows.sort_by([("first_ts", "ascending"), ("msg_id", "ascending")]).slice(0, WITNESSES_MAX)
-        shown += map(_witness, earliest.to_pylist())
-    return tuple(shown)
+    # The order is that of the rules, then of time; the rest makes it the same on both engines.
+    names = ", ".join(map(identifier, _SHOWN))
+    by_time = ", ".join(f"{identifier(name)} NULLS LAST" for name in ("first_ts", "msg_id", *_SHOWN))
+    rows = query(
+        f"SELECT {names} FROM {all_found(path)} WHERE cause IS NULL"
+        f" QUALIFY row_number() OVER (PARTITION BY rule ORDER BY {by_time}) <= {WITNESSES_MAX}"
+        f" ORDER BY {by_time}"
+    )
+    found = [dict(zip(_SHOWN, row, strict=True)) for row in rows]
+    return tuple(_witness(row) for rule in check.rules for row in found if row["rule"] == rule)
 
 
 _PLACE: Final = ("broker", "topic", "queue_id", "queue_offset")

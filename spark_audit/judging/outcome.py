@@ -3,17 +3,13 @@
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
-
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
+from typing import Any
 
 from mqproof.report.model import Result
-from mqproof.spark_audit.judging.findings import dataset
+from mqproof.spark_audit.engine.sql_text import identifier, quoted
+from mqproof.spark_audit.judging.findings import all_found, query
 from mqproof.spark_audit.passes.profile import Overview
-
-_ROW_GROUP: Final = 100_000
+from mqproof.spark_audit.schema import FINDING_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,53 +36,35 @@ class Audit:
 
 
 def write_violations(audit: Audit, path: Path) -> int:
-    """Write all violations into one Parquet file, batch by batch. Returns their number."""
-    found = dataset(audit.findings)
-    rows = 0
-    with pq.ParquetWriter(path, found.schema) as writer:
-        batches: list[pa.RecordBatch] = []
-        for batch in found.scanner(filter=pc.field("cause").is_null()).to_batches():
-            batches.append(batch)
-            rows += batch.num_rows
-            # Combine small batches: one row group for each would be mostly overhead.
-            if sum(map(len, batches)) >= _ROW_GROUP:
-                writer.write_table(pa.Table.from_batches(batches))
-                batches = []
-        if sum(map(len, batches)):
-            writer.write_table(pa.Table.from_batches(batches))
-    return rows
+    """Write all violations into one Parquet file. Returns their number."""
+    found = f"SELECT * FROM {all_found(audit.findings)} WHERE cause IS NULL"
+    rows = query(f"COPY ({found}) TO {quoted(str(path))} (FORMAT parquet)")
+    number: int = rows[0][0]
+    return number
 
 
 def violations(audit: Audit) -> list[dict[str, Any]]:
     """Return all violations in memory: for tests and small logs."""
-    findings = dataset(audit.findings)
-    rows: list[dict[str, Any]] = findings.to_table(filter=pc.field("cause").is_null()).to_pylist()
-    return rows
+    names = ", ".join(map(identifier, FINDING_COLUMNS))
+    rows = query(f"SELECT {names} FROM {all_found(audit.findings)} WHERE cause IS NULL")
+    return [dict(zip(FINDING_COLUMNS, row, strict=True)) for row in rows]
 
 
 def violations_by(audit: Audit, column: str) -> dict[str, int]:
-    """Return the number of violations for each value of a column of schema.FINDINGS."""
-    findings = dataset(audit.findings)
-    named = findings.to_table([column], filter=pc.field("cause").is_null() & pc.field(column).is_valid())
-    counts = named.group_by([column]).aggregate([([], "count_all")]).to_pylist()
-    return {row[column]: row["count_all"] for row in counts}
+    """Return the number of violations for each value of a column of schema.FINDING_COLUMNS."""
+    name = identifier(column)
+    rows = query(
+        f"SELECT {name}, count(*) FROM {all_found(audit.findings)}"
+        f" WHERE cause IS NULL AND {name} IS NOT NULL GROUP BY ALL"
+    )
+    return dict(rows)
 
 
 def violation_times(audit: Audit, width_us: int) -> list[tuple[int, str, str, int]]:
     """Return (ts, invariant, rule, count) of the violations that began in each interval of `width_us`."""
-    violation = pc.field("cause").is_null() & pc.field("first_ts").is_valid()
-    shown = {
-        "ts": pc.field("first_ts") - audit.overview.first_ts,
-        "invariant": pc.field("invariant"),
-        "rule": pc.field("rule"),
-    }
-    counts: Counter[tuple[int, str, str]] = Counter()
-    for batch in dataset(audit.findings).scanner(shown, filter=violation).to_batches():
-        bucket = pc.cast(
-            pc.floor(pc.divide(pc.cast(batch["ts"], "float64", safe=False), float(width_us))), "int64"
-        )
-        rows = pa.table({"bucket": bucket, "invariant": batch["invariant"], "rule": batch["rule"]})
-        for row in rows.group_by(rows.column_names).aggregate([([], "count_all")]).to_pylist():
-            at = audit.overview.first_ts + row["bucket"] * width_us
-            counts[at, row["invariant"], row["rule"]] += row["count_all"]
-    return [(*key, count) for key, count in sorted(counts.items())]
+    begin = audit.overview.first_ts
+    return query(
+        f"SELECT {begin} + floor((first_ts - {begin}) / {width_us})::BIGINT * {width_us} AS at, invariant,"
+        f" rule, count(*) FROM {all_found(audit.findings)} WHERE cause IS NULL AND first_ts IS NOT NULL"
+        " GROUP BY ALL ORDER BY ALL"
+    )

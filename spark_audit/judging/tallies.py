@@ -3,18 +3,17 @@
 from collections.abc import Mapping
 from functools import reduce
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as f
-
 from mqproof.spark_audit.checks.one_owner import shared_queues
 from mqproof.spark_audit.checks.status_honest import flushing
 from mqproof.spark_audit.checks.sync_acked_on_slave import masters
+from mqproof.spark_audit.engine import functions as f
+from mqproof.spark_audit.engine.frames import Column, DataFrame
 from mqproof.spark_audit.evidence.groups import orderly_groups
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spark_audit.passes.message_columns import SCHEDULE_TOPIC
+from mqproof.spark_audit.passes.message_judgement import TALLIED
 from mqproof.spark_audit.passes.profile import Overview
-from mqproof.spark_audit.passes.sums import TALLIED
-from mqproof.spark_audit.sources.store_tables import Stored
+from mqproof.spark_audit.sources.stored import Stored
 from mqproof.spec.events import Kind
 
 
@@ -108,6 +107,7 @@ def _numbers(*queries: tuple[DataFrame, Mapping[str, Column]]) -> dict[str, int]
         row = table.agg(
             *[f.coalesce(each.cast("long"), f.lit(0)).alias(name) for name, each in aggregates.items()]
         )
-        pairs = [part for name in aggregates for part in (f.lit(name), f.col(name))]
-        rows.append(row.select(f.explode(f.create_map(*pairs)).alias("name", "number")))
-    return {row["name"]: row["number"] for row in reduce(DataFrame.unionAll, rows).collect()}
+        pairs = [f.struct(f.lit(name).alias("name"), f.col(name).alias("number")) for name in aggregates]
+        rows.append(row.select(f.explode(f.array(*pairs)).alias("pair")))
+    together = reduce(lambda one, other: one.unionAll(other), rows)
+    return {row["pair"]["name"]: row["pair"]["number"] for row in together.collect()}

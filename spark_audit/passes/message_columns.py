@@ -2,10 +2,9 @@
 
 from typing import Final
 
-from pyspark.sql import Column
-from pyspark.sql import functions as f
-
-from mqproof.spark_audit.passes.sql import quoted
+from mqproof.spark_audit.engine import functions as f
+from mqproof.spark_audit.engine.frames import Column
+from mqproof.spark_audit.engine.sql_text import quoted
 from mqproof.spec.events import Kind
 
 KINDS: Final = (Kind.SEND, Kind.SEND_ACK, Kind.SEND_FAIL, Kind.APPEND, Kind.DELIVER)

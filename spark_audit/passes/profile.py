@@ -6,21 +6,11 @@ the same aggregation, so they need no pass of their own.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-import msgspec
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as f
-
-from mqproof.spark_audit.passes.partition import Numbers, Partition, is_one_of
-from mqproof.spark_audit.passes.run_over_log import fold
-from mqproof.spark_audit.schema import EVENTS, PASS
-from mqproof.spark_audit.sources.event_log import EventLog
+from mqproof.spark_audit.engine import functions as f
+from mqproof.spark_audit.engine.frames import Column, DataFrame
 from mqproof.spec.events import Kind
 
 BROKER_KINDS: Final = (Kind.APPEND, Kind.FLUSH, Kind.DISPATCH, Kind.TRUNCATE, Kind.RECOVER)
@@ -64,73 +54,32 @@ class Overview:
     """
 
 
-_KEYS: Final = ("kind", "node", "stated", "group", "topic", "queue_id")
-_EXTENTS: Final = {
+KEYS: Final = ("kind", "node", "stated", "group", "topic", "queue_id")
+EXTENTS: Final = {
     "seq": ("seq_min", "seq_max"), "ts": ("first_ts", "last_ts"), "queue_offset": ("offset_min", "offset_max")
 }  # fmt: skip
 """Maps a column to the names of its minimum and maximum."""
-_MERGED: Final[dict[str, Callable[[str], Column]]] = {
-    "rows": f.sum, "seq_min": f.min, "seq_max": f.max, "first_ts": f.min, "last_ts": f.max,
-    "offset_min": f.min, "offset_max": f.max,
+_MERGED: Final = {
+    "rows": "sum", "seq_min": "min", "seq_max": "max", "first_ts": "min", "last_ts": "max",
+    "offset_min": "min", "offset_max": "max",
 }  # fmt: skip
+"""Maps a column to the function that merges it."""
 
 
-def of_partition(partition: Partition) -> Iterator[pa.RecordBatch]:
-    """Yield the profile of a partition.
+def profiled_rows(log: DataFrame) -> DataFrame:
+    """Return the profile of a log with the columns `stated` and `reset`, as summed_up does, in one query.
 
-    It has a row for each (kind, node, stated, group, topic, queue_id, placed), and one for each rare row.
+    `rare` only distinguishes the rare rows here.
     """
-    # Imported only in tasks: planning an audit does not need it.
-    from mqproof.spark_audit.passes import loops, traffic
-
-    batch = partition.batch
-    if not len(batch):
-        return
-    is_rare = _is_rare(batch)
-    columns = [loops.numbers(batch[name]).values for name in _EXTENTS]
-    which, firsts = partition.equal_rows
-    rows, least, most = traffic.extents(which, is_rare, columns)
-    some = np.flatnonzero(rows)
-    yield _profile(batch, firsts[some], rows[some], list(zip(least[:, some], most[:, some], strict=True)))
-    rare = np.flatnonzero(is_rare)
-    if len(rare):
-        texts = [_json(row) for row in partition.rows(rare).to_pylist()]
-        once = [(column[rare], column[rare]) for column in columns]
-        yield _profile(batch, rare, np.ones(len(rare), np.int64), once, texts)
-
-
-def _json(row: dict[str, Any]) -> str:
-    attrs = row["attrs"]
-    return msgspec.json.encode(row | {"attrs": None if attrs is None else dict(attrs)}).decode()
-
-
-def _profile(
-    batch: pa.RecordBatch,
-    at: Numbers,
-    rows: Numbers,
-    extents: Sequence[tuple[Numbers, Numbers]],
-    rare: Sequence[str] | None = None,
-) -> pa.RecordBatch:
-    """Return one row for each index in `at`, with the keys of that row."""
-    keys = batch.select(_KEYS).take(pa.array(at))
-    placed = batch["queue_offset"].take(pa.array(at)).is_valid()
-    columns = {name: keys[name] for name in _KEYS} | {"placed": placed, "rows": pa.array(rows)}
-    for (name, ends), (low, high) in zip(_EXTENTS.items(), extents, strict=True):
-        for end, values in zip(ends, (low, high), strict=True):
-            columns[end] = pa.array(values, mask=~np.asarray(placed) if name == "queue_offset" else None)
-    columns["rare"] = pa.nulls(len(rows), pa.string()) if rare is None else pa.array(rare, pa.string())
-    return pa.RecordBatch.from_pydict(columns | {"part": pa.array(["profile"] * len(rows))})
-
-
-def _is_rare(batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
-    is_reset = is_one_of(batch["kind"], [Kind.OFFSET_COMMIT]) & np.asarray(batch["reset"])
-    is_rare: npt.NDArray[np.bool_] = is_one_of(batch["kind"], RARE_KINDS) | is_reset
-    return is_rare
-
-
-def profile(log: EventLog) -> DataFrame:
-    """Return the profile as `summed_up` does, by a separate pass over the log."""
-    return summed_up(fold(log, [of_partition], PASS))
+    is_rare = f.col("kind").isin(*RARE_KINDS) | f.col("reset")
+    rare = f.when(is_rare, f.concat_ws("#", "node", "seq")).alias("rare")
+    extents = [
+        column
+        for name, (low, high) in EXTENTS.items()
+        for column in (f.min(name).alias(low), f.max(name).alias(high))
+    ]
+    placed = f.col("queue_offset").isNotNull().alias("placed")
+    return log.groupBy(*KEYS, placed, rare).agg(f.count(f.lit(1)).alias("rows"), *extents)
 
 
 def summed_up(parts: DataFrame) -> DataFrame:
@@ -143,13 +92,15 @@ def summed_up(parts: DataFrame) -> DataFrame:
 
 def merged(profiles: DataFrame) -> DataFrame:
     """Merge the profiles of several splits, or of several runs."""
-    return profiles.groupBy(*_KEYS, "placed", "rare").agg(
-        *[merge(name).alias(name) for name, merge in _MERGED.items()]
+    return profiles.groupBy(*KEYS, "placed", "rare").agg(
+        *[getattr(f, merge)(name).alias(name) for name, merge in _MERGED.items()]
     )
 
 
 def rare_rows(profiled: DataFrame) -> DataFrame:
     """Return the rare rows in their original form."""
+    from mqproof.spark_audit.spark_schema import EVENTS
+
     rows = profiled.where("rare IS NOT NULL").select(f.from_json("rare", EVENTS).alias("row"), "rows")
     # Two identical rows are one group with rows = 2.
     each = rows.select("row", f.explode(f.sequence(f.lit(1), f.col("rows").cast("int"))))

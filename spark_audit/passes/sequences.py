@@ -23,18 +23,13 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
 from mqproof.spark_audit.passes.partition import Partition
-from mqproof.spark_audit.passes.sql import quoted
+from mqproof.spark_audit.passes.steps import IS_NUMBERED, SEQUENCE, is_irregular
 from mqproof.spec.events import Kind
-
-SEQUENCE: Final = ("kind", "node", "group", "broker", "topic", "queue_id")
 
 _COARSE_BITS: Final = 16
 """Spark looks up stretches by ranges of 2^16 numbers."""
 _NUMBERS_MAX: Final = 1 << 18
 """Up to about this many numbers, each is looked up individually; above it, ranges of numbers are."""
-
-_NUMBERED: Final = f"kind IN ({quoted(Kind.DELIVER, Kind.OFFSET_COMMIT)}) AND queue_offset IS NOT NULL"
-"""Condition for rows that belong to a sequence."""
 
 _TEXT_COLUMNS: Final = ("kind", "node", "stated", "group", "topic", "queue_id")
 _NUMBERS: Final = {
@@ -70,7 +65,7 @@ def irregular_steps(events: DataFrame, ranges: DataFrame) -> DataFrame:
         "from_ts", f.lag("ts").over(in_order)
     )
     is_delivery = f.col("kind") == Kind.DELIVER
-    return steps.where(_is_irregular(is_delivery, f.col("previous"), f.col("queue_offset"))).drop(
+    return steps.where(is_irregular(is_delivery, f.col("previous"), f.col("queue_offset"))).drop(
         "of_sequence", "begin_seq", "end_seq", "at"
     )
 
@@ -124,7 +119,7 @@ def numbered(ranges: DataFrame) -> Numbered:
 def _is_within() -> Column:
     """Return whether a row of events lies in a row of `_by_number`; it lies in at most one."""
     return (
-        f.expr(_NUMBERED)
+        f.expr(IS_NUMBERED)
         & (_sequence() == f.col("of_sequence"))
         & (_coarse("seq") == f.col("at"))
         & f.col("seq").between(f.col("begin_seq"), f.col("end_seq"))
@@ -140,10 +135,6 @@ def _sequence() -> Column:
     # xxhash64 ignores nulls, so they are replaced. The number is not cast to text: that costs more than its
     # hash.
     return f.xxhash64(*texts, f.coalesce(SEQUENCE[-1], f.lit(-1)))
-
-
-def _is_irregular(is_delivery: Column, previous: Column, offset: Column) -> Column:
-    return (offset < previous) | (is_delivery & (offset > previous + 1))
 
 
 def _coarse(name: str) -> Column:
@@ -167,7 +158,7 @@ def _irregular_ranges(runs: DataFrame) -> DataFrame:
     # Otherwise an earlier run ends after the previous one does.
     adjoins = f.coalesce(f.col("seq_max_before") == f.col("seq_before"), f.lit(True))
     follows = ~f.coalesce(
-        _is_irregular(f.col("is_delivery"), f.col("offset_before"), f.col("offset_min")), f.lit(False)
+        is_irregular(f.col("is_delivery"), f.col("offset_before"), f.col("offset_min")), f.lit(False)
     )
     suspects = placed.where(~(is_separate & adjoins & follows)).select(
         *SEQUENCE,

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from mqproof.spark_audit.engine.sql_text import quoted
 from mqproof.spark_audit.passes.partial_aggregates import unpacked
 from mqproof.spark_audit.passes.tasks import Batches, first_line, gathered, shaped, splits_of_tasks, why
 from mqproof.spark_audit.sources.splits import ROW, Split, SplitError, Tasks
@@ -34,11 +35,6 @@ _BATCH_ROWS: Final = 1 << 16
 _TYPES: Final = {
     "int64": "BIGINT", "int32": "INTEGER", "string": "VARCHAR", "map<string,string>": "MAP(VARCHAR, VARCHAR)"
 }  # fmt: skip
-
-
-def quoted(*texts: str) -> str:
-    """Return texts as a comma-separated list of SQL literals."""
-    return ", ".join("'" + text.replace("'", "''") + "'" for text in texts)
 
 
 _IS_EVENT: Final = " AND ".join(

@@ -30,11 +30,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from mqproof.spark_audit.audit import audit, violations
+from mqproof.spark_audit.engine.sql_text import quoted
 from mqproof.spark_audit.evidence.options import Options
 from mqproof.spark_audit.generator import scenario
 from mqproof.spark_audit.generator.generate import LogRequest, generate
 from mqproof.spark_audit.generator.truth import Comparison, compare, read_truth
-from mqproof.spark_audit.passes.sql import quoted
 from mqproof.spark_audit.quality import decode_bench as decode
 from mqproof.spark_audit.quality.sizing import Run, plan
 from mqproof.spark_audit.runtime.session import SessionOptions, open_session

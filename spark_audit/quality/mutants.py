@@ -9,28 +9,34 @@ import atexit
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 from msgspec import json
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as f
+from pyspark.sql import SparkSession
 
 from mqproof.report.model import Result, Verdict, Witness
-from mqproof.spark_audit.checks import CHECKS
+from mqproof.spark_audit.checks import CHECKS, EVENT_CHECKS, STORE_CHECKS, Check
+from mqproof.spark_audit.engine import active
+from mqproof.spark_audit.engine import functions as f
+from mqproof.spark_audit.engine.embedded.database import Database
+from mqproof.spark_audit.engine.frames import Column, DataFrame
 from mqproof.spark_audit.evidence.collect import collected
+from mqproof.spark_audit.evidence.embedded_collect import embedded_collected
 from mqproof.spark_audit.evidence.options import Options
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spark_audit.generator import cluster_log, scenario, store_directory
-from mqproof.spark_audit.generator.generate import LogRequest, generate
-from mqproof.spark_audit.generator.truth import compare, read_truth
+from mqproof.spark_audit.generator.generate import LogRequest, write_in_process
+from mqproof.spark_audit.generator.truth import compare
 from mqproof.spark_audit.quality.trace_mutants import TRACE_MUTANTS
 from mqproof.spark_audit.quality.trace_mutants import judge as judge_traces_mutant
 from mqproof.spark_audit.runtime.session import open_session
 from mqproof.spark_audit.schema import KEY
+from mqproof.spark_audit.sources.embedded_read import read_embedded
+from mqproof.spark_audit.sources.inputs import find_files
 from mqproof.spark_audit.sources.read import read
 from mqproof.spark_audit.sources.store_tables import read_stores
 
@@ -63,12 +69,32 @@ class Mutant:
         return self.distort(found) if self.distort else found
 
 
-def _messages(**columns: str) -> Callable[[Evidence], Evidence]:
+Change = str | Callable[[], Column]
+"""A new value of a column: in SQL that Spark and DuckDB read alike, or built when the engine is in use."""
+
+
+def _columns(changes: Mapping[str, Change]) -> dict[str, Column]:
+    return {name: f.expr(change) if isinstance(change, str) else change() for name, change in changes.items()}
+
+
+def _without(key: str) -> Column:
+    return f.map_filter("attrs", lambda name, _: name != key)
+
+
+def _attrs_of(kind: str, changed: Callable[[], Column]) -> Callable[[], Column]:
+    """Return other attrs for one kind of events."""
+    return lambda: f.when(f.col("kind") == kind, changed()).otherwise(f.col("attrs"))
+
+
+def _with(key: str, value: str) -> Column:
+    return f.map_concat(_without(key), f.create_map(f.lit(key), f.lit(value)))
+
+
+def _messages(**columns: Change) -> Callable[[Evidence], Evidence]:
     """Replace columns of the message sums by SQL expressions."""
 
     def change(evidence: Evidence) -> Evidence:
-        changed = {name: f.expr(expression) for name, expression in columns.items()}
-        return replace(evidence, messages=evidence.messages.withColumns(changed))
+        return replace(evidence, messages=evidence.messages.withColumns(_columns(columns)))
 
     return change
 
@@ -103,12 +129,11 @@ def _log_rows(condition: str) -> Callable[[Evidence], Evidence]:
     return lambda evidence: replace(evidence, log=evidence.log.where(condition))
 
 
-def _log(**columns: str) -> Callable[[Evidence], Evidence]:
+def _log(**columns: Change) -> Callable[[Evidence], Evidence]:
     """Replace columns of the log by SQL expressions."""
 
     def change(evidence: Evidence) -> Evidence:
-        changed = {name: f.expr(expression) for name, expression in columns.items()}
-        return replace(evidence, log=evidence.log.withColumns(changed))
+        return replace(evidence, log=evidence.log.withColumns(_columns(columns)))
 
     return change
 
@@ -122,12 +147,11 @@ def _event_rows(condition: str) -> Callable[[Evidence], Evidence]:
     )
 
 
-def _events(**columns: str) -> Callable[[Evidence], Evidence]:
+def _events(**columns: Change) -> Callable[[Evidence], Evidence]:
     """Replace columns of the events without attrs by SQL expressions."""
 
     def change(evidence: Evidence) -> Evidence:
-        changed = {name: f.expr(expression) for name, expression in columns.items()}
-        return replace(evidence, events=evidence.events.withColumns(changed))
+        return replace(evidence, events=evidence.events.withColumns(_columns(columns)))
 
     return change
 
@@ -157,9 +181,9 @@ MUTANTS: Final[dict[str, Mutant]] = {
         Mutant("UnknownCountsAsAcked", "FLUSH-1", "treats an unknown outcome as SEND_OK",
                mutate=_messages(acked="acked + unknown")),
         Mutant("CutIgnored", "FLUSH-1", "ignores the records that recovery cut off",
-               mutate=_messages(cut="0L")),
+               mutate=_messages(cut="0")),
         Mutant("CopiesAreKept", "FLUSH-1", "counts a slave's copy as a record of its master",
-               mutate=_messages(acked_by="CAST(array() AS ARRAY<STRING>)")),
+               mutate=_messages(acked_by=lambda: f.array().cast("array<string>"))),
         Mutant("AsyncHeldToSync", "FLUSH-1", "expects of ASYNC_FLUSH brokers what SYNC_FLUSH guarantees",
                distort=_is_a_violation("async_flush")),
         Mutant("NothingInDoubt", "FLUSH-3", "treats every bucket of a queue as clean",
@@ -179,7 +203,7 @@ MUTANTS: Final[dict[str, Mutant]] = {
                distort=_is_a_violation("torn_tail")),
         Mutant("TimesNotCompared", "FLUSH-5", "does not check store times", distort=_never("time-anomaly")),
         Mutant("GoneForGood", "FLUSH-5", "does not check whether truncated records are in the store again",
-               mutate=_messages(cut="0L")),
+               mutate=_messages(cut="0")),
         Mutant("SecondAppendIgnored", "FLUSH-5", "does not allow for a second append of a message",
                mutate=_messages(appends="cut")),
         Mutant("CellsAgree", "REPL-2", "compares the positions of records, but not their contents",
@@ -212,7 +236,7 @@ MUTANTS: Final[dict[str, Mutant]] = {
         Mutant("OnlyAckedIsSent", "DELIV-2", "reports a delivery without an answer to its producer",
                distort=_is_a_violation("recovered")),
         Mutant("AttemptsIgnored", "DELIV-3", "does not allow for retries of producers",
-               mutate=_messages(attempt_max="1", sends="1L")),
+               mutate=_messages(attempt_max="1", sends="1")),
         Mutant("RebalanceIgnored", "DELIV-3", "does not allow for repeated deliveries after a rebalance",
                mutate=_without_cause("rebalance")),
         Mutant("GroupsAgreeAtOnce", "DELIV-3", "does not allow for two owners of a queue during a rebalance",
@@ -241,11 +265,9 @@ MUTANTS: Final[dict[str, Mutant]] = {
         Mutant("WritableWithoutAddress", "ROUTE-1", "checks only addresses",
                distort=_never("queue-without-broker")),
         Mutant("OwnTimesIgnored", "ROUTE-2", "does not allow for an expiry that a broker requested itself",
-               mutate=_log(attrs="IF(kind = 'register', map_filter(attrs, (k, v) -> k <> 'expiry_ms'),"
-                                 " attrs)")),
+               mutate=_log(attrs=_attrs_of("register", lambda: _without("expiry_ms")))),
         Mutant("HangUpIsSilence", "ROUTE-2", "ignores the reason for which a broker was dropped",
-               mutate=_log(attrs="IF(kind = 'expire', map_concat(map_filter(attrs, (k, v) -> k <> 'reason'),"
-                                 " map('reason', 'silent')), attrs)")),
+               mutate=_log(attrs=_attrs_of("expire", lambda: _with("reason", "silent")))),
         Mutant("HeartbeatsUnheard", "ROUTE-3", "ignores heartbeats of brokers",
                mutate=_log_rows("kind <> 'heartbeat'")),
         Mutant("ChoiceNotAsked", "ROUTE-5", "does not check whether another broker was available",
@@ -253,16 +275,15 @@ MUTANTS: Final[dict[str, Mutant]] = {
         Mutant("AnyCrashIsMild", "FLUSH-2", "treats every crash as a crash of the process only",
                distort=_is_a_violation("system_crash_possible")),
         Mutant("AnyRoleIsSync", "REPL-1", "expects of every master what SYNC_MASTER guarantees",
-               mutate=_log(attrs="map_concat(map_filter(attrs, (k, v) -> k <> 'role'),"
-                                 " map('role', 'SYNC_MASTER'))")),
+               mutate=_log(attrs=lambda: _with("role", "SYNC_MASTER"))),
         Mutant("StartsTellNoRole", "REPL-1", "knows only masters to which slaves connected",
-               mutate=_log(attrs="IF(kind = 'recover', map_filter(attrs, (k, v) -> k <> 'role'), attrs)")),
+               mutate=_log(attrs=_attrs_of("recover", lambda: _without("role")))),
         Mutant("LivesRunTogether", "REPL-1", "counts acknowledgements to an earlier life of the master",
                mutate=_log_rows("kind <> 'recover' OR seq = 0")),
         Mutant("AnyFlushWillDo", "REPL-3", "treats a flush of the queues as a flush of the log",
-               mutate=_log(attrs="IF(kind = 'flush', map('file', 'log'), attrs)")),
+               mutate=_log(attrs=_attrs_of("flush", lambda: f.create_map(f.lit("file"), f.lit("log"))))),
         Mutant("EveryoneWaits", "REPL-3", "does not allow for producers that do not wait",
-               mutate=_log(attrs="map_filter(attrs, (k, v) -> k <> 'wait')")),
+               mutate=_log(attrs=lambda: _without("wait"))),
         Mutant("AnsweredIsCommitted", "REPL-3", "does not check the commit position of a group",
                distort=_never("ok-before-commit")),
         Mutant("EntriesUnknown", "REPL-3", "does not map a message to its entry",
@@ -282,8 +303,7 @@ MUTANTS: Final[dict[str, Mutant]] = {
         Mutant("DamageDiverges", "RAFT-3", "treats damage as a different entry",
                distort=_is_a_violation("damaged_record")),
         Mutant("StartsWithNothing", "RAFT-4", "treats a log as empty after a start",
-               mutate=_log(attrs="IF(kind = 'recover', map_concat(map_filter(attrs, (k, v) -> k <> 'index'),"
-                                 " map('index', '-1')), attrs)")),
+               mutate=_log(attrs=_attrs_of("recover", lambda: _with("index", "-1")))),
         Mutant("AnyEntryWillDo", "RAFT-4", "accepts an entry at the index of any term",
                mutate=_log(term="IF(kind = 'raft_append', 0, term)")),
         Mutant("CutsChangeNothing", "RAFT-5", "ignores truncations", distort=_never("committed-entry-cut")),
@@ -305,9 +325,9 @@ MUTANTS: Final[dict[str, Mutant]] = {
         Mutant("OneLevelForAll", "DELIV-8", "treats every delay level as the first",
                mutate=_options(delays_ms=(1000,) * 18)),
         Mutant("CopiesAreLetGo", "DELIV-8", "treats the append of a follower as a second release",
-               mutate=_events(commit_offset="xxhash64(node)")),
+               mutate=_events(commit_offset="ascii(right(node, 1))")),
         Mutant("EventTimeIsStoreTime", "DELIV-8", "takes the time of the event as the time of storing",
-               mutate=_log(attrs="CAST(map() AS MAP<STRING, STRING>)")),
+               mutate=_log(attrs=lambda: f.map_filter("attrs", lambda _, __: f.lit(False)))),
         Mutant("CommittedLater", "DELIV-9", "accepts a commit that is recorded much later",
                mutate=_wide_skew),
         Mutant("RollbackUnheard", "DELIV-9", "ignores rollbacks",
@@ -323,7 +343,7 @@ MUTANTS: Final[dict[str, Mutant]] = {
         Mutant("OnlyTheNamed", "DELIV-13", "ignores reports of groups that they consume in order",
                mutate=lambda evidence: replace(evidence, rare=evidence.rare.where("kind <> 'rebalance'"))),
         Mutant("HalvesAreSent", "DELIV-1", "expects the delivery of half messages",
-               mutate=_messages(halves="0L")),
+               mutate=_messages(halves="0")),
         Mutant("WeakAcksPromise", "DELIV-1", "treats FLUSH_DISK_TIMEOUT as SEND_OK",
                distort=_is_a_violation("flush_disk_timeout")),
         Mutant("IdsAreUnique", "DELIV-3", "assumes that message ids of producers are unique",
@@ -349,26 +369,59 @@ class Environment:
     truth: list[dict[str, Any]]
     found: dict[str, list[Found]]
     """Findings of each unbroken check by catalogue id, computed once."""
+    engine: Callable[[], AbstractContextManager[None]] = nullcontext
+    """Brings the engine of the evidence into use."""
+
+
+ONLY_EVENTS: Final = frozenset(EVENT_CHECKS) - frozenset(STORE_CHECKS)
+"""The checks that judge no store. Their mutants are judged on DuckDB."""
 
 
 @contextmanager
 def open_environment(spark: SparkSession) -> Iterator[Environment]:
+    """Yield the environment of the checks that also judge stores, on Spark."""
     with tempfile.TemporaryDirectory(prefix="mqproof-mutants-") as folder:
         log, store = Path(folder) / "log", Path(folder) / "store"
-        generate(spark, LogRequest(EVENTS, dict.fromkeys(scenario.ANOMALIES, _INJECTED), _SEED), log)
-        script, injected_truth = cluster_log.events(), store_directory.write_store(store)
-        injected_truth += store_directory.write_slave(Path(folder) / "slave")
-        injected_truth += store_directory.write_members(Path(folder))
-        rows = [*script.rows, *store_directory.events()]
-        (log / "planted.ndjson").write_bytes(b"".join(json.encode(row) + b"\n" for row in rows))
+        truth = _write_log(log) + store_directory.write_store(store)
+        truth += store_directory.write_slave(Path(folder) / "slave")
+        truth += store_directory.write_members(Path(folder))
         directories = {store_directory.BROKER: store, store_directory.SLAVE: Path(folder) / "slave"}
         directories |= {name: Path(folder) / name for name in store_directory.MEMBERS}
         events = read(spark, [str(log)], Path(folder)).event_log
         stored = read_stores(spark, directories, Path(folder), store_directory.SLOTS)
-        options = Options(broadcast=cluster_log.BROADCAST, orderly=cluster_log.ORDERLY)
-        with collected(events, options, stored) as seen:
-            found = {name: _collected(check.findings(seen.evidence)) for name, check in CHECKS.items()}
-            yield Environment(seen.evidence, read_truth(log) + script.truth + injected_truth, found)
+        with collected(events, _OPTIONS, stored) as seen:
+            yield Environment(seen.evidence, truth, _found(seen.evidence, STORE_CHECKS))
+
+
+@contextmanager
+def open_embedded_environment() -> Iterator[Environment]:
+    """Yield the environment of the checks of ONLY_EVENTS, on the embedded engine."""
+    with tempfile.TemporaryDirectory(prefix="mqproof-mutants-") as name:
+        folder = Path(name)
+        truth = _write_log(folder / "log")
+        with closing(Database(folder)) as database, ExitStack() as opened:
+            with active.embedded():
+                log = read_embedded(database, find_files([str(folder / "log")]), folder)
+                seen = opened.enter_context(embedded_collected(log, _OPTIONS))
+                checks = {name: check for name, check in CHECKS.items() if name in ONLY_EVENTS}
+                found = _found(seen.evidence, checks)
+            yield Environment(seen.evidence, truth, found, active.embedded)
+
+
+_OPTIONS: Final = Options(broadcast=cluster_log.BROADCAST, orderly=cluster_log.ORDERLY)
+
+
+def _write_log(log: Path) -> list[dict[str, Any]]:
+    """Write the log of all mutants and return its truth."""
+    truth = write_in_process(LogRequest(EVENTS, dict.fromkeys(scenario.ANOMALIES, _INJECTED), _SEED), log)
+    script = cluster_log.events()
+    rows = [*script.rows, *store_directory.events()]
+    (log / "planted.ndjson").write_bytes(b"".join(json.encode(row) + b"\n" for row in rows))
+    return truth + script.truth
+
+
+def _found(evidence: Evidence, checks: Mapping[str, Check]) -> dict[str, list[Found]]:
+    return {name: _collected(check.findings(evidence)) for name, check in checks.items()}
 
 
 def names() -> tuple[str, ...]:
@@ -387,6 +440,8 @@ def run(chosen: Sequence[str] = ()) -> Iterator[Result]:
     for name in chosen or names():
         if name in TRACE_MUTANTS:
             yield judge_traces_mutant(_own_session(), TRACE_MUTANTS[name])
+        elif MUTANTS[name].invariant in ONLY_EVENTS:
+            yield judge(MUTANTS[name], _own_embedded_environment())
         else:
             yield judge(MUTANTS[name], _own_environment())
 
@@ -394,13 +449,9 @@ def run(chosen: Sequence[str] = ()) -> Iterator[Result]:
 def judge(mutant: Mutant, environment: Environment) -> Result:
     """Return HELD if the mutant's findings differ from the ground truth."""
     started = time.monotonic()
-    return _result(
-        mutant.name,
-        mutant.description,
-        {mutant.invariant: mutant.findings(environment)},
-        environment,
-        started,
-    )
+    with environment.engine():
+        found = {mutant.invariant: mutant.findings(environment)}
+    return _result(mutant.name, mutant.description, found, environment, started)
 
 
 def unbroken(environment: Environment) -> Result:
@@ -426,6 +477,13 @@ def _own_environment() -> Environment:
     spark = _own_session()
     atexit.register(stack.close)  # before the session ends
     return stack.enter_context(open_environment(spark))
+
+
+@cache
+def _own_embedded_environment() -> Environment:
+    stack = ExitStack()
+    atexit.register(stack.close)
+    return stack.enter_context(open_embedded_environment())
 
 
 def _collected(findings: DataFrame) -> list[Found]:

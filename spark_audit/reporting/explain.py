@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from pyspark.sql import DataFrame, Row, SparkSession
-from pyspark.sql import functions as f
-
 from mqproof.report.model import Moment
+from mqproof.spark_audit.engine import functions as f
+from mqproof.spark_audit.engine.frames import DataFrame, Row, SparkSession
 from mqproof.spark_audit.evidence.places import name_broker
-from mqproof.spark_audit.sources.store_tables import Stored
+from mqproof.spark_audit.sources.stored import Stored
 from mqproof.spec.events import Kind
 
 _CUTS: Final = (Kind.CRASH, Kind.RECOVER, Kind.TRUNCATE)

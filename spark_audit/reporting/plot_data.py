@@ -3,28 +3,20 @@
 Latencies are those of the messages that are checked exactly; in a large log, of a sample (evidence.Options).
 """
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as f
-from pyspark.sql import types as t
-
+from mqproof.spark_audit.engine import functions as f
+from mqproof.spark_audit.engine.frames import Column, DataFrame
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spark_audit.passes.profile import Overview
-from mqproof.spark_audit.passes.run_over_log import run_queries
-from mqproof.spark_audit.sources.event_log import EventLog
 from mqproof.spec.events import Kind
+
+if TYPE_CHECKING:
+    from mqproof.spark_audit.sources.event_log import EventLog
 
 BUCKETS: Final = 120
 WAIT_MIN_US: Final = 100
 """Shorter times are drawn as this one."""
-_OVER_TIME: Final = t.StructType(
-    [
-        t.StructField("bucket", t.LongType()),
-        t.StructField("kind", t.StringType()),
-        t.StructField("rows", t.LongType()),
-    ]
-)
 _BINS_A_DECADE: Final = 10
 
 _TRAFFIC: Final = (Kind.SEND, Kind.APPEND, Kind.DELIVER)
@@ -36,7 +28,9 @@ WAITS: Final = {
 """Maps a latency to the columns of sums.py between which it is measured."""
 
 
-def pictures(evidence: Evidence, seen: Overview, profiled: DataFrame, log: EventLog) -> dict[str, list[Any]]:
+def pictures(
+    evidence: Evidence, seen: Overview, profiled: DataFrame, log: "EventLog | None"
+) -> dict[str, list[Any]]:
     """Return the data of the plots for the rows of `log`, which `profiled` counts.
 
     - over_time: (bucket's begin, kind, rows).
@@ -49,12 +43,9 @@ def pictures(evidence: Evidence, seen: Overview, profiled: DataFrame, log: Event
     width = bucket_us(seen)
     # Only the sample: buckets that need exact checks have more faults than others.
     messages = evidence.sums.where("sampled")
-    by_bucket = f"""
-        SELECT (ts - {seen.first_ts}) // {width} AS bucket, kind, count(*) AS rows FROM log GROUP BY ALL
-    """
-    over_time = (
-        run_queries(log, [by_bucket], _OVER_TIME).groupBy("bucket", "kind").agg(f.sum("rows")).collect()
-    )
+    counts = _in_files(log, seen) if log else evidence.events.withColumn("bucket", _bucket("ts", seen))
+    rows = f.sum("rows") if log else f.count(f.lit(1))
+    over_time = counts.groupBy("bucket", "kind").agg(rows.alias("rows")).collect()
     return {
         "over_time": [(seen.first_ts + bucket * width, kind, count) for bucket, kind, count in over_time],
         "latency": _latency(messages),
@@ -63,6 +54,18 @@ def pictures(evidence: Evidence, seen: Overview, profiled: DataFrame, log: Event
         "brokers": _traffic(profiled, _reporting_broker(seen)),
         "queues": _queues(evidence.spans),
     }
+
+
+def _in_files(log: "EventLog", seen: Overview) -> DataFrame:
+    """Return (bucket, kind, rows), counted split by split."""
+    from mqproof.spark_audit.passes.run_over_log import run_queries
+    from mqproof.spark_audit.spark_schema import OVER_TIME
+
+    by_bucket = f"""
+        SELECT (ts - {seen.first_ts}) // {bucket_us(seen)} AS bucket, kind, count(*) AS rows
+        FROM log GROUP BY ALL
+    """
+    return run_queries(log, [by_bucket], OVER_TIME)
 
 
 def bucket_us(seen: Overview) -> int:

@@ -3,20 +3,21 @@
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-import pyspark
-
-from mqproof.report.model import Report, Table
+from mqproof.report.model import Figure, Report, Table
 from mqproof.report.printable import counted
 from mqproof.spark_audit.checks.no_acked_lost import INVARIANT as NO_ACKED_LOST
 from mqproof.spark_audit.checks.no_acked_lost import LOST, TRUNCATED
+from mqproof.spark_audit.engine import active
 from mqproof.spark_audit.judging.outcome import Audit
 from mqproof.spark_audit.passes.message_columns import STORED_STATUSES
 from mqproof.spark_audit.passes.profile import Overview
-from mqproof.spark_audit.reporting.plots import figures
-from mqproof.spark_audit.sources.read import Log
 from mqproof.spec.events import Kind
+
+if TYPE_CHECKING:
+    from mqproof.spark_audit.sources.embedded_read import EmbeddedLog
+    from mqproof.spark_audit.sources.read import Log
 
 _CORRUPT_SHOWN: Final = 10
 _LINE_MAX: Final = 160
@@ -59,7 +60,7 @@ CAUSES: Final = {
 
 def summarise(
     audit: Audit,
-    log: Log,
+    log: "Log | EmbeddedLog",
     stores: Mapping[str, Path],
     seconds: float,
     corrupt: list[tuple[str, str]],
@@ -85,7 +86,7 @@ def summarise(
         "rows collected twice": f"{audit.deduplicated_rows} (counted once)",
         "torn last lines": f"{log.torn_files} (the last write of a killed node)",
         "seconds": f"{seconds:.1f}, {seen.rows / seconds:.0f} events/s" if seconds else "0",
-        "Spark": pyspark.__version__,
+        **_engine(),
     }
     tables = [_losses(audit), _explained(audit), _kinds(audit)]
     if corrupt:
@@ -97,7 +98,27 @@ def summarise(
             )
         )
     shown = tuple(table for table in tables if table.rows)
-    return Report("mqproof audit", audit.results, facts, shown, figures(audit, CAUSES))
+    return Report("mqproof audit", audit.results, facts, shown, _figures(audit))
+
+
+def _engine() -> dict[str, str]:
+    """Return the name and version of the engine."""
+    if active.is_embedded():
+        import duckdb
+
+        return {"DuckDB": duckdb.__version__}
+    import pyspark
+
+    return {"Spark": pyspark.__version__}
+
+
+def _figures(audit: Audit) -> tuple[Figure, ...]:
+    if not audit.pictures:
+        return ()
+    # Imported late: the library that draws takes as long as the audit of a small log.
+    from mqproof.spark_audit.reporting.plots import figures
+
+    return figures(audit, CAUSES)
 
 
 def _missing(seen: Overview) -> str:

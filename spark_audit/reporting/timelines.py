@@ -5,11 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
-from pyspark.sql import DataFrame, SparkSession
-
 from mqproof.report.model import Moment, Result, Witness
+from mqproof.spark_audit.engine.frames import DataFrame, SparkSession
 from mqproof.spark_audit.reporting.explain import message_steps, utc
-from mqproof.spark_audit.sources.store_tables import Stored
+from mqproof.spark_audit.sources.stored import Stored
 
 EXAMPLES: Final = 3
 """Number of messages per rule that get a timeline."""

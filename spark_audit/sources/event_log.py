@@ -11,9 +11,9 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from mqproof.spark_audit.schema import EVENTS
 from mqproof.spark_audit.sources.inputs import literal
 from mqproof.spark_audit.sources.splits import LogFile, splits_of
+from mqproof.spark_audit.spark_schema import EVENTS
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,21 +7,18 @@ all, or that lack a required column, are refused by name.
 import re
 import shutil
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote
 
-import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
-from mqproof.spark_audit.schema import EVENTS
 from mqproof.spark_audit.sources.event_log import EventLog
 from mqproof.spark_audit.sources.inputs import (
     InputError,
@@ -31,14 +28,20 @@ from mqproof.spark_audit.sources.inputs import (
     partition_root,
     partition_values,
 )
+from mqproof.spark_audit.sources.log_lines import (
+    TAIL_BYTES_MAX,
+    check_columns,
+    is_empty,
+    object_in,
+    torn_tail,
+)
 from mqproof.spark_audit.sources.splits import ROW, LogFile
+from mqproof.spark_audit.spark_schema import EVENTS
 from mqproof.spec.events import NUMBER_MAX, NUMBERS, REQUIRED, SCHEMA_VERSION, Kind
 
 _CORRUPT: Final = "corrupt_line"
 _PARQUET: Final = b"PAR1"
 """The first and last bytes of a Parquet file."""
-_TAIL_BYTES_MAX: Final = 1 << 20
-"""A torn last line longer than this is reported as corrupt instead of being skipped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +80,7 @@ def read_files(spark: SparkSession, inputs: Inputs, scratch: Path, lines: DataFr
     Raises:
         InputError: nothing to read, a damaged file, a missing required column, or a column of a wrong type.
     """
-    files = [file for file in inputs.files if not _is_empty(file)]
+    files = [file for file in inputs.files if not is_empty(file)]
     parquet = [file for file in files if file.suffix == ".parquet"]
     ndjson = [file for file in files if file.suffix != ".parquet"]
     parts = [_read_parquet(spark, group) for group in _same_schema(parquet, _parquet_schema)]
@@ -109,19 +112,6 @@ class _Part:
             self.rows + other.rows,
             self.torn_files + other.torn_files,
         )
-
-
-def _is_empty(file: Path) -> bool:
-    """Return whether the file is a log without lines.
-
-    Raises:
-        InputError: the file has no bytes, and its format does not allow that.
-    """
-    if file.stat().st_size:
-        return False
-    if file.suffix != ".ndjson":
-        raise InputError(f"{file}: is empty, expected a complete {file.suffix} file")
-    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +170,7 @@ def _parquet_schema(file: Path) -> Hashable:
         raise InputError(f"{file}: {error.strerror or _first_line(error)}") from None
     except pa.ArrowException as error:
         raise InputError(f"{file}: {_not_parquet(file)}: {_first_line(error)}") from None
-    _check_columns(str(file), file, schema.names)
+    check_columns(str(file), file, schema.names)
     # Spark and DuckDB treat names that differ only in case as equal.
     lower = [name.lower() for name in schema.names]
     if twice := [name for name in schema.names if lower.count(name.lower()) > 1]:
@@ -201,15 +191,6 @@ def _not_parquet(file: Path) -> str:
     with file.open("rb") as opened:
         begins = opened.read(len(_PARQUET))
     return "its end is missing or damaged" if begins == _PARQUET else "not a Parquet file"
-
-
-def _check_columns(where: str, file: Path, own: Sequence[str]) -> None:
-    names = [*own, *(name for name, _ in partition_values(file))]
-    if missing := [name for name in REQUIRED if name not in names]:
-        raise InputError(
-            f"{where}: missing column {', '.join(missing)}: an event log needs {', '.join(REQUIRED)}; "
-            f"this one has {', '.join(names) or 'none'}"
-        )
 
 
 def _check_type(file: Path, name: str, found: pa.DataType) -> None:
@@ -302,7 +283,7 @@ def _read_ndjson(spark: SparkSession, scan: _Scan, parsed: Path) -> _Part:
     if _is_all_null(_CORRUPT, [file.path for file in part.event_log.files]):
         return part
     names = [row["file"] for row in part.corrupt.select("file").distinct().collect()]
-    torn = {name: tail for name in names if (tail := _torn_tail(_path(name)))}
+    torn = {name: tail for name in names if (tail := torn_tail(_path(name)))}
     if not torn:
         return part
     # Compare bytes: the line may end within a character.
@@ -378,41 +359,15 @@ def _check_first_line(file: Path) -> Hashable:
     try:
         # Decompresses according to the suffix.
         with pa.input_stream(str(file)) as lines:
-            first = lines.read(_TAIL_BYTES_MAX).partition(b"\n")[0]
+            first = lines.read(TAIL_BYTES_MAX).partition(b"\n")[0]
     except (FileNotFoundError, PermissionError) as error:
         raise InputError(f"{file}: {error.strerror}") from None
     except OSError as error:
         raise InputError(f"{file}: damaged, cannot be read: {_first_line(error)}") from None
-    row = _object(first)
+    row = object_in(first)
     if row is not None:
-        _check_columns(f"{file}:1", file, list(row))
+        check_columns(f"{file}:1", file, list(row))
     return None
-
-
-def _torn_tail(file: Path) -> bytes:
-    """Return the bytes after the last newline of an NDJSON file if they are not a whole object.
-
-    A writer may omit the newline after the last object; the result is then empty.
-    """
-    tail = b""
-    with ExitStack() as opened:
-        if file.suffix == ".ndjson":
-            log = opened.enter_context(file.open("rb"))
-            log.seek(max(0, file.stat().st_size - 2 * _TAIL_BYTES_MAX))
-        else:
-            log = opened.enter_context(pa.input_stream(str(file)))
-        while some := log.read(_TAIL_BYTES_MAX):
-            tail = (tail[-_TAIL_BYTES_MAX:] + some).rpartition(b"\n")[2]
-    is_torn = tail.strip() and len(tail) <= _TAIL_BYTES_MAX and _object(tail) is None
-    return tail if is_torn else b""
-
-
-def _object(line: bytes) -> dict[str, object] | None:
-    """Return the JSON object in the line; None if it is not one."""
-    try:
-        return msgspec.json.decode(line, type=dict[str, object])
-    except (ValueError, RecursionError):  # includes msgspec's own errors
-        return None
 
 
 def _is_event() -> Column:

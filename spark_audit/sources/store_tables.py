@@ -5,18 +5,18 @@ The tables contain the rows of the data sources for several brokers, each row wi
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import reduce
 from itertools import combinations
 from pathlib import Path
 from typing import Final, TypeVar
 
 import msgspec
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from mqproof.spark_audit.sources.inputs import InputError, literal
 from mqproof.spark_audit.sources.ranges import StoreError, is_ledger, is_store, log_folders
+from mqproof.spark_audit.sources.stored import QUEUE, Stored, bucket
 from mqproof.spark_audit.sources.stores import SLOTS, register
 
 Config = TypeVar("Config", bound=msgspec.Struct)
@@ -25,8 +25,6 @@ _BARE_KEY: Final = re.compile(r"([{,]\s*)(\d+)(\s*:)")
 _NOT_QUEUED: Final = (0x4, 0xC)
 """Transaction types of prepared and rollback records, which are in no queue."""
 
-_BUCKET_OFFSETS: Final = 4096
-
 _UP_TO_MEMBER: Final = re.compile(r".+[-_.:/]")
 
 _HASHED: Final = (
@@ -34,71 +32,6 @@ _HASHED: Final = (
     "sys_flag", "reconsume_times", "prepared_offset", "body_size", "body_crc", "properties",
 )  # fmt: skip
 """All fields of a record except its place."""
-
-QUEUE: Final = ("broker", "topic", "queue_id")
-
-
-@dataclass(frozen=True, slots=True)
-class Stored:
-    records: DataFrame
-    """Each whole record.
-
-    The columns are broker, commit_offset, size, topic, queue_id, queue_offset, msg_id, born_ms, stored_ms,
-    queued (it belongs into a queue), hashed (of all its fields, with the body's CRC), and term and
-    entry_index (null outside a ledger).
-    """
-    gaps: DataFrame
-    """broker, kind (filler | zeros | damage), commit_offset, size, detail."""
-    entries: DataFrame
-    """The units of the consume queues.
-
-    The columns are broker, kind (entry | blank | zeros | damage), topic, queue_id, queue_offset, units,
-    commit_offset, size, detail.
-    """
-    index: DataFrame
-    """broker, kind (entry | damage), file, commit_offset, detail."""
-    offsets: DataFrame
-    """broker, topic, group, queue_id, queue_offset, from consumerOffset.json."""
-    topics: DataFrame
-    """broker, topic, queues, from topics.json.
-
-    Each existing topics.json also has one row with a null topic.
-    """
-    bounds: DataFrame
-    """One row per broker: log_begin, whole_end (of the last whole record), is_clean (it was shut down)."""
-    replicas: DataFrame
-    """master, slave: brokers whose logs should be equal."""
-    members: DataFrame
-    """master, slave: two members of a ledger; neither needs to be the other's master."""
-    ambiguous: DataFrame
-    """broker, topic, queue_id, bucket: buckets in which queue entries and records differ.
-
-    Rows in other buckets need no individual check.
-    """
-
-    def ambiguous_rows(self, rows: DataFrame) -> DataFrame:
-        """Return the rows (records or entries) in ambiguous buckets."""
-        keyed = rows.withColumn("bucket", _bucket())
-        return keyed.join(self.ambiguous, [*QUEUE, "bucket"], "left_semi").drop("bucket")
-
-    def explained(self, rows: DataFrame) -> DataFrame:
-        """Add `cause` to rows whose commit_offset has no record: why that is legal, or null."""
-        damage = self.gaps.where("kind = 'damage'").select(
-            f.col("broker").alias("damaged_broker"), f.col("commit_offset").alias("from"), "size"
-        )
-        within = (
-            (f.col("broker") == f.col("damaged_broker"))
-            & (f.col("commit_offset") >= f.col("from"))
-            & (f.col("commit_offset") < f.col("from") + f.col("damaged_size"))
-        )
-        cause = f.expr(
-            "CASE WHEN commit_offset < log_begin THEN 'expired'"
-            " WHEN damaged_broker IS NOT NULL THEN 'damaged_record'"
-            " WHEN commit_offset >= whole_end AND NOT is_clean THEN 'not_recovered' END"
-        )
-        known = rows.join(f.broadcast(damage.withColumnRenamed("size", "damaged_size")), within, "left")
-        known = known.join(f.broadcast(self.bounds), "broker", "left")
-        return known.select(*rows.columns, cause.alias("cause"))
 
 
 class _Offsets(msgspec.Struct, rename="camel"):
@@ -240,16 +173,12 @@ def _is_clean(directory: Path) -> bool:
     return not (directory / "abort").exists() and not _has_ledger(directory)
 
 
-def _bucket() -> Column:
-    return f.floor(f.col("queue_offset") / _BUCKET_OFFSETS)
-
-
 def _ambiguous(records: DataFrame, entries: DataFrame) -> DataFrame:
     """Return the buckets in which the fingerprints of records and entries differ."""
     hashed = f.xxhash64("queue_offset", "commit_offset", f.col("size").cast("bigint"))
 
     def fingerprint(rows: DataFrame, side: str) -> DataFrame:
-        return rows.groupBy(*QUEUE, _bucket().alias("bucket")).agg(
+        return rows.groupBy(*QUEUE, bucket().alias("bucket")).agg(
             f.struct(
                 f.count(f.lit(1)).alias("rows"),
                 f.bit_xor(hashed).alias("xor"),

@@ -26,6 +26,8 @@ def _bare(monkeypatch: pytest.MonkeyPatch) -> None:
     ("command_line", "extra"),
     [
         ("audit run --events logs", "audit"),
+        ("audit run --events logs --engine spark", "audit"),
+        ("audit explain m --events logs", "audit"),
         ("check Flush", "check"),
         ("conform --target impl", "conform"),
         ("fuzz list", "conform"),
@@ -51,6 +53,21 @@ def test_a_command_without_its_extra_names_it_and_exits_with_4(
     output = capsys.readouterr()
     assert output.err == f"mqproof {arguments[0]} needs: pip install 'mqproof[{extra}]'\n"
     assert (ended.value.code, output.out) == (4, "")
+
+
+@pytest.mark.parametrize(
+    ("command_line", "extra"),
+    [
+        ("run --events logs", "audit-local"),
+        ("run --engine local logs", "audit-local"),
+        ("run --engine=spark logs", "audit"),
+        ("run --store=s", "audit"),
+        ("run --master local[4] logs", "audit"),
+        ("watch --events logs", "audit"),
+    ],
+)
+def test_only_what_spark_reads_needs_spark(command_line: str, extra: str) -> None:
+    assert extras.needed(["audit", *command_line.split()]) == (extra,)
 
 
 @pytest.mark.usefixtures("_bare")

@@ -136,6 +136,27 @@ def test_check_and_prove_work_with_their_extra(wheel: Path, tmp_path: Path) -> N
     assert made.files() == before
 
 
+@pytest.mark.deep  # copies Matplotlib and DuckDB
+def test_a_small_event_log_is_audited_without_spark(wheel: Path, tmp_path: Path) -> None:
+    made = environment(tmp_path / "environment", wheel, "audit-local")
+    before = made.files()
+    for module in ("pyspark", "pyarrow"):
+        assert made.run(made.python, "-c", f"import {module}", cwd=tmp_path).returncode == 1
+    (tmp_path / "log.ndjson").write_text(
+        '{"ts":1,"seq":0,"node":"broker","kind":"recover","commit_offset":0}\n'
+        '{"ts":2,"seq":0,"node":"c","kind":"deliver","msg_id":"m","topic":"t","queue_id":0,"queue_offset":0,'
+        '"group":"g","client":"c"}\n'
+    )
+    audited = made.run(
+        made.command, "audit", "run", "log.ndjson", "--out", "audit", cwd=tmp_path, timeout=600
+    )
+    assert audited.returncode == 1, audited.stdout + audited.stderr
+    assert "phantom" in (tmp_path / "audit" / "report.html").read_text()
+    ran = made.run(made.command, "audit", "run", "log.ndjson", "--engine", "spark", cwd=tmp_path)
+    assert (ran.returncode, ran.stderr) == (4, "mqproof audit needs: pip install 'mqproof[audit]'\n")
+    assert made.files() == before
+
+
 @pytest.mark.deep  # copies Spark, and starts it
 def test_audit_works_with_its_extra(wheel: Path, tmp_path: Path) -> None:
     made = environment(tmp_path / "environment", wheel, "audit")

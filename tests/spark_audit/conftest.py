@@ -4,29 +4,35 @@ Goal: logs of a few rows, each for one case (m_lost, m_twice, m_never_sent). Met
 rows of each node and puts STEP_US between them, so that a test states only the fields that it needs.
 """
 
+import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from mqproof.spark_audit.audit import Audit, audit
+from mqproof.spark_audit.engine import active
+from mqproof.spark_audit.engine.embedded.database import Database
+from mqproof.spark_audit.evidence.embedded_collect import evidence_of
 from mqproof.spark_audit.evidence.gather import gather
 from mqproof.spark_audit.evidence.log_pass import Passed, folds, plan_buckets
 from mqproof.spark_audit.evidence.options import Options
+from mqproof.spark_audit.evidence.places import name_broker
 from mqproof.spark_audit.evidence.tables import Evidence
-from mqproof.spark_audit.generator.chunk import Chunk, State
-from mqproof.spark_audit.generator.generate import LogRequest, prepare
 from mqproof.spark_audit.passes.partition import of_rows
+from mqproof.spark_audit.passes.profile import profiled_rows
 from mqproof.spark_audit.runtime.session import SessionOptions, open_session
-from mqproof.spark_audit.schema import PASS
+from mqproof.spark_audit.sources.embedded_read import EmbeddedLog, read_embedded
 from mqproof.spark_audit.sources.event_log import EventLog
+from mqproof.spark_audit.sources.inputs import Inputs
+from mqproof.spark_audit.spark_schema import PASS
 from mqproof.spec.events import COLUMNS
 
 STEP_US = 1_000_000
@@ -137,21 +143,34 @@ def evidence_in(
     return gather(log, brokers, options, passed=Passed(passed, passed, plan), folder=folder)
 
 
-def write_log(request: LogRequest, folder: Path) -> list[dict[str, Any]]:
-    """Write the generator's log as one file, chunk by chunk in this process. Return the truth."""
-    folder.mkdir(exist_ok=True)
-    plan, now = prepare(request, folder), State()
-    tables, truth = [], []
-    for number in range(plan.chunks):
-        chunk, moved = (
-            Chunk(plan, number, state, np.random.default_rng([request.seed, 1, number]))
-            for state in (now, State())
-        )
-        tables.append(chunk.table())
-        truth += chunk.truth
-        now = now.plus(moved.moved())
-    pq.write_table(pa.concat_tables(tables), folder / "part-0.parquet")
-    return truth
+@contextmanager
+def embedded_log(rows: Sequence[Mapping[str, Any]]) -> Iterator[EmbeddedLog]:
+    """Yield the rows as a log of the embedded engine, which is in use meanwhile."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        active.embedded(),
+        closing(Database(Path(folder))) as database,
+    ):
+        file = Path(folder) / "log.ndjson"
+        file.write_bytes(write_ndjson(rows))
+        yield read_embedded(database, Inputs((file,)), Path(folder))
+
+
+@contextmanager
+def embedded_evidence(
+    rows: Sequence[Mapping[str, Any]], brokers: tuple[str, ...], options: Options | None = None
+) -> Iterator[Evidence]:
+    """Yield the evidence of the rows on the embedded engine, which is in use meanwhile."""
+    with embedded_log(rows) as log:
+        assert log.rows == len(rows), "all rows must be events"
+        profiled = profiled_rows(log.events).persist()
+        yield evidence_of(name_broker(log.events, brokers), profiled, brokers, options or Options())
+
+
+def embedded_audit(rows: Sequence[Mapping[str, Any]], scratch: Path, **given: Any) -> Audit:
+    """Judge the rows on the embedded engine."""
+    with embedded_log(rows) as log:
+        return audit(log, scratch, pictures=False, **given)
 
 
 def write_ndjson(rows: Sequence[Mapping[str, Any]]) -> bytes:

@@ -17,14 +17,20 @@ from mqproof.spark_audit.audit import Audit, audit, violations, write_violations
 from mqproof.spark_audit.checks import CHECKS
 from mqproof.spark_audit.evidence.options import Options
 from mqproof.spark_audit.evidence.skew import with_skew
-from mqproof.spark_audit.generator.generate import LogRequest, generate
+from mqproof.spark_audit.generator.generate import LogRequest, generate, write_in_process
 from mqproof.spark_audit.generator.scenario import ANOMALIES
 from mqproof.spark_audit.generator.truth import compare, read_truth
 from mqproof.spark_audit.quality.bench import measure
-from mqproof.spark_audit.schema import FINDINGS
 from mqproof.spark_audit.sources.inputs import InputError
 from mqproof.spark_audit.sources.read import read
-from tests.spark_audit.conftest import STEP_US, LogBuilder, evidence_in, frame, write_log, write_ndjson
+from mqproof.spark_audit.spark_schema import FINDINGS
+from tests.spark_audit.conftest import (
+    STEP_US,
+    LogBuilder,
+    embedded_audit,
+    embedded_evidence,
+    write_ndjson,
+)
 
 GENERATED = {"FLUSH-1", "DELIV-1", "DELIV-2", "DELIV-3", "DELIV-4", "DELIV-5"}
 """The invariants that the generator's anomalies violate; their checks always run."""
@@ -80,7 +86,7 @@ def test_millions_of_events_are_judged_exactly(events: int) -> None:
 @pytest.mark.timeout(4 * 3600)
 def test_no_seed_causes_a_false_alarm(spark: SparkSession, tmp_path: Path) -> None:
     for seed in range(100, 200):
-        write_log(LogRequest(20_000, seed=seed), tmp_path / str(seed))
+        write_in_process(LogRequest(20_000, seed=seed), tmp_path / str(seed))
         log = read(spark, [str(tmp_path / str(seed))], tmp_path).events
         assert violations(audit(log, tmp_path, pictures=False)) == [], seed
 
@@ -100,7 +106,7 @@ def test_logs_with_only_harmless_faults_hold(spark: SparkSession, tmp_path: Path
     log = tmp_path / "log"
     log.mkdir()
     for seed in (12, 13, 14):
-        write_log(LogRequest(2_500, seed=seed), tmp_path / str(seed))
+        write_in_process(LogRequest(2_500, seed=seed), tmp_path / str(seed))
         (log / f"{seed}.ndjson").write_bytes(write_ndjson([*_of_seed(tmp_path / str(seed), seed)]))
     events = read(spark, [str(log)], tmp_path).events
     done = audit(events, tmp_path, options=FINGERPRINTED, pictures=False)
@@ -109,24 +115,24 @@ def test_logs_with_only_harmless_faults_hold(spark: SparkSession, tmp_path: Path
     assert done.explained[("DELIV-3", "duplicate-delivery", "rebalance")] > 0
 
 
-def test_an_empty_log_is_unknown(spark: SparkSession, tmp_path: Path) -> None:
-    done = audit(frame(spark, []), tmp_path, pictures=False)
+def test_an_empty_log_is_unknown(tmp_path: Path) -> None:
+    done = embedded_audit([], tmp_path)
     assert _verdicts(done) == dict.fromkeys(GENERATED - {"FLUSH-1"}, Verdict.UNKNOWN)
     assert all(result.detail for result in done.results)
     assert exit_code(done.results) == Exit.INCONCLUSIVE
 
 
-def test_one_event_or_only_messages_in_flight_give_unknown(spark: SparkSession, tmp_path: Path) -> None:
+def test_one_event_or_only_messages_in_flight_give_unknown(tmp_path: Path) -> None:
     checks = {name: CHECKS[name] for name in ("DELIV-1", "DELIV-2")}
     for rows in (LogBuilder().rows, LogBuilder().stored("m_0", 0).stored("m_1", 1).rows):
-        done = audit(frame(spark, rows), tmp_path, pictures=False, checks=checks)
+        done = embedded_audit(rows, tmp_path, checks=checks)
         assert violations(done) == []
         assert _verdicts(done) == dict.fromkeys(checks, Verdict.UNKNOWN)
 
 
 @pytest.mark.parametrize("has_offset", [False, True])
 def test_with_client_logs_only_a_delayed_message_is_lost_if_its_place_was_passed(
-    spark: SparkSession, tmp_path: Path, has_offset: bool
+    tmp_path: Path, has_offset: bool
 ) -> None:
     """Our producers report no offset for a delayed message; a reported offset is trusted.
 
@@ -144,51 +150,47 @@ def test_with_client_logs_only_a_delayed_message_is_lost_if_its_place_was_passed
         builder.deliver(msg_id, offset)
     rows = [row | {"attrs": {"broker": "b"}} for row in builder.rows if row["node"] != "broker"]
     checks = {"DELIV-1": CHECKS["DELIV-1"]}
-    done = audit(frame(spark, rows), tmp_path, pictures=False, checks=checks)
+    done = embedded_audit(rows, tmp_path, checks=checks)
     lost = [(found["invariant"], found["rule"], found["msg_id"]) for found in violations(done)]
     assert lost == ([("DELIV-1", "lost-write", "m_waits")] if has_offset else [])
     if not has_offset:
         assert _verdicts(done)["DELIV-1"] is Verdict.HELD
 
 
-def test_observed_clock_skew_is_allowed_unless_the_skew_is_given(spark: SparkSession) -> None:
+def test_observed_clock_skew_is_allowed_unless_the_skew_is_given() -> None:
     # The producer's clock is three seconds ahead: its send has a later time than the append.
     builder = LogBuilder().append("m_0", 0).send("m_0").ack("m_0", 0).deliver("m_0", 0)
     builder.rows[2]["ts"] += 2 * STEP_US
     builder.crash(kept_end=0)
     options = Options(skew_us=0, exact=True)
-    evidence = evidence_in(spark, builder.rows, ("broker",), options)
-    for given, allowed_us in ((False, 3 * STEP_US), (True, 0)):
-        evidence_given = replace(evidence, options=replace(options, is_skew_given=given))
-        allowed, seen_us = with_skew(evidence_given)
-        assert (allowed.options.skew_us, seen_us) == (allowed_us, 3 * STEP_US)
+    with embedded_evidence(builder.rows, ("broker",), options) as evidence:
+        for given, allowed_us in ((False, 3 * STEP_US), (True, 0)):
+            evidence_given = replace(evidence, options=replace(options, is_skew_given=given))
+            allowed, seen_us = with_skew(evidence_given)
+            assert (allowed.options.skew_us, seen_us) == (allowed_us, 3 * STEP_US)
 
 
-def test_rows_collected_twice_count_once(spark: SparkSession, tmp_path: Path) -> None:
+def test_rows_collected_twice_count_once(tmp_path: Path) -> None:
     builder = LogBuilder().stored("m_0", 0).deliver("m_0", 0)
-    done = audit(
-        frame(spark, builder.rows * 2), tmp_path, pictures=False, checks={"DELIV-3": CHECKS["DELIV-3"]}
-    )
+    done = embedded_audit(builder.rows * 2, tmp_path, checks={"DELIV-3": CHECKS["DELIV-3"]})
     assert done.deduplicated_rows == len(builder.rows)
     assert [result.verdict for result in done.results] == [Verdict.HELD]
 
 
-def test_two_nodes_of_one_name_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+def test_two_nodes_of_one_name_are_refused(tmp_path: Path) -> None:
     builder, other = LogBuilder().deliver("m_0", 0), LogBuilder().add("flush", "broker").deliver("m_1", 1)
     with pytest.raises(InputError, match="sequence numbers are given twice"):
-        audit(frame(spark, [*builder.rows, *other.rows]), tmp_path, pictures=False)
+        embedded_audit([*builder.rows, *other.rows], tmp_path)
 
 
-def test_brokers_without_synchronous_flush_or_replication_are_not_tested(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_brokers_without_synchronous_flush_or_replication_are_not_tested(tmp_path: Path) -> None:
     builder = LogBuilder(flush="ASYNC_FLUSH").append("m_0", 0)
     for attrs in ({"role": "ASYNC_MASTER", "slave": "s"}, {"index": "0", "leader": "broker-n0"}):
         builder.add("ha_ack", "broker", commit_offset=100, attrs=attrs)
     builder.add("flush", "broker", commit_offset=100, attrs={"file": "log"})
     builder.add("send_ack", "broker", msg_id="m_0", status="SEND_OK", commit_offset=0)
     checks = {name: CHECKS[name] for name in ("REPL-1", "REPL-3")}
-    done = audit(frame(spark, builder.rows), tmp_path, pictures=False, checks=checks)
+    done = embedded_audit(builder.rows, tmp_path, checks=checks)
     assert {result.verdict for result in done.results} == {Verdict.NOT_TESTED}
 
 
@@ -232,9 +234,7 @@ def _broker_that_ended(number: int, how: str, flush: str, sent_late: bool) -> li
     ]
 
 
-def test_crashes_of_synchronously_flushing_brokers_test_durability(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_crashes_of_synchronously_flushing_brokers_test_durability(tmp_path: Path) -> None:
     # The number of messages at risk, in binary, shows which brokers are tested.
     logs = [_broker_that_ended(number, *end[:3]) for number, end in enumerate(ENDS)]
     testing = {number for number, end in enumerate(ENDS) if end[3]}
@@ -244,7 +244,7 @@ def test_crashes_of_synchronously_flushing_brokers_test_durability(
         (set(range(len(ENDS))) - testing, Verdict.NOT_TESTED),
     ):
         rows = [row for number in sorted(numbers) for row in logs[number]]
-        done = audit(frame(spark, rows), tmp_path, pictures=False, checks=checks)
+        done = embedded_audit(rows, tmp_path, checks=checks)
         [result] = done.results
         assert result.verdict is verdict
         if verdict is Verdict.HELD:

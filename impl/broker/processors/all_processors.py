@@ -17,6 +17,7 @@ from mqproof.impl.broker.processors import (
     retries,
     send,
     topic_admin,
+    transaction_ends,
 )
 from mqproof.impl.broker.services import Processor
 from mqproof.impl.remoting.codes import RequestCode
@@ -53,5 +54,6 @@ PROCESSORS: Final[dict[int, Processor]] = {
     **inspection.PROCESSORS,
     **acl_admin.PROCESSORS,
     **broker_admin.PROCESSORS,
+    **transaction_ends.PROCESSORS,
 }
 """Maps a request code to its processor."""

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
+from mqproof.impl.broker import half_messages
 from mqproof.impl.broker.processors.checks import require_group, require_master, scheduled_or_refused
 from mqproof.impl.broker.processors.retries import dead_letter_topic, is_given_up
 from mqproof.impl.broker.services import Services
@@ -26,6 +27,7 @@ from mqproof.impl.remoting.message import (
     RETRY_PREFIX,
     SYS_MULTI_TAGS,
     SYS_TRANSACTION_MASK,
+    SYS_TRANSACTION_PREPARED,
     UNIQUE_KEY,
     WAIT,
     Message,
@@ -132,8 +134,9 @@ def _answer(
         services.statistics.failed_puts.add(len(results))
         return request.answer(code, tracing, remark=first.reason)
     services.statistics.put(target.topic.topic_name, len(results), len(request.body))
-    if services.events is not None and not request.is_oneway:
-        for message, result in zip(messages, results, strict=True):
+    if services.events is not None:
+        services.transactions.note_half(messages[0])
+        for message, result in zip(messages if not request.is_oneway else (), results, strict=False):
             _report(services, message, wait, result)
     fields = headers.write_send_response(
         msg_id=first.message_id if len(results) == 1 else ",".join(result.message_id for result in results),
@@ -216,8 +219,8 @@ def _messages(
 ) -> tuple[list[Message], bool]:
     """Return the messages to store, one unless it is a batch, and whether the producer waits."""
     properties = decode_properties(header.properties or "")
-    if properties.get("TRAN_MSG", "").lower() == "true" or header.sys_flag & SYS_TRANSACTION_MASK:
-        raise RefusedError(ResponseCode.NO_PERMISSION, "transactional messages are not supported")
+    is_half = half_messages.is_half(properties)
+    _check_transaction(services, header, properties)
     _refuse_timer(properties)
     wait = properties.pop(WAIT, "true").lower() != "false"
     properties["CLUSTER"] = services.config.cluster
@@ -237,7 +240,32 @@ def _messages(
     )
     if header.batch:
         return _unpacked(services, header, common), wait
-    return [scheduled_or_refused(services, common)], wait
+    return [half_messages.half(common) if is_half else scheduled_or_refused(services, common)], wait
+
+
+def _check_transaction(services: Services, header: SendRequest, properties: Mapping[str, str]) -> None:
+    """Refuse transaction flags that do not belong to a half message, and half messages that cannot end.
+
+    Raises:
+        RefusedError: as above, or half messages are refused, or too many transactions are open.
+    """
+    flags = header.sys_flag & SYS_TRANSACTION_MASK
+    if not half_messages.is_half(properties):
+        if flags:
+            raise RefusedError(ResponseCode.NO_PERMISSION, f"system flag {flags} without TRAN_MSG")
+        return
+    if services.config.reject_transactions:
+        raise RefusedError(ResponseCode.NO_PERMISSION, "this broker refuses half messages")
+    if flags not in (0, SYS_TRANSACTION_PREPARED):
+        raise RefusedError(ResponseCode.NO_PERMISSION, f"system flag {flags} in a half message, 4 expected")
+    if header.batch or header.topic.startswith(RETRY_PREFIX):
+        raise RefusedError(ResponseCode.MESSAGE_ILLEGAL, "a half message in a batch or for a retry topic")
+    for name in (half_messages.PRODUCER_GROUP, UNIQUE_KEY):
+        if not properties.get(name):
+            raise RefusedError(ResponseCode.MESSAGE_ILLEGAL, f"a half message without {name}")
+    if services.transactions.open_count >= services.config.transactions_open_max:
+        remark = f"{services.transactions.open_count} transactions are open, which is the limit"
+        raise RefusedError(ResponseCode.SYSTEM_BUSY, remark)
 
 
 def _refuse_timer(properties: Mapping[str, str]) -> None:

@@ -137,6 +137,15 @@ class ClientTable:
         """Return the members of the producer groups, by group."""
         return self._producers
 
+    def next_producer(self, group: str) -> Channel | None:
+        """Return one of the group's producers, each time the next; None if none reads its connection."""
+        members = self._producers.get(group, {})
+        for channel in list(members):
+            members[channel] = members.pop(channel)
+            if channel.takes:
+                return channel
+        return None
+
     def consumer_ids(self, group: str) -> list[str]:
         """Return the client ids in the group, each once.
 

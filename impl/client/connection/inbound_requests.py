@@ -10,10 +10,16 @@ from mqproof.impl.remoting.bodies import ConsumedDirectly, ConsumerStatus, Queue
 from mqproof.impl.remoting.channel import Channel, Handler, Reply
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command
-from mqproof.impl.remoting.headers import ConsumerRequest, ConsumerStatusRequest, ResetOffsetRequest
+from mqproof.impl.remoting.headers import (
+    CheckTransactionRequest,
+    ConsumerRequest,
+    ConsumerStatusRequest,
+    ResetOffsetRequest,
+)
 from mqproof.impl.remoting.java_json import ObjectKey
 from mqproof.impl.remoting.message import StoredMessage
 from mqproof.impl.remoting.request_handler import RefusedError
+from mqproof.impl.runtime.network import Address
 
 
 class Member(Protocol):
@@ -43,10 +49,19 @@ class Member(Protocol):
         ...
 
 
-def processors(members: Mapping[str, Member]) -> dict[int, Handler]:
+class Checked(Protocol):
+    """A producer that answers the checks of brokers. It must not block or raise."""
+
+    def __call__(self, broker: Address, header: CheckTransactionRequest, message: StoredMessage, /) -> None:
+        """Find the end of the transaction and report it to the broker, in the background."""
+        ...
+
+
+def processors(members: Mapping[str, Member], checked: Mapping[str, Checked]) -> dict[int, Handler]:
     """Return the handlers by request code.
 
-    `members` holds the current members, by group, and is read on each request.
+    `members` holds the current members, and `checked` the producers that answer checks, both by group. They
+    are read on each request.
     """
     reader = AnswerReader()
 
@@ -84,10 +99,7 @@ def processors(members: Mapping[str, Member]) -> dict[int, Handler]:
     async def consume(request: Command, channel: Channel) -> Reply:  # noqa: ARG001
         header = headers.read(ConsumerRequest, request.fields)
         member = _member(members, header.consumer_group)
-        try:
-            (message,), _ = await reader.read(request.body, lambda _: True)
-        except ValueError as error:
-            raise RefusedError(ResponseCode.SYSTEM_ERROR, f"not one message: {error}") from None
+        message = await _one_message(request, reader)
         result = await member.consume_directly(message, header.broker_name or "")
         if result is None:
             remark = f"the consumer of group {header.consumer_group} polls and has no listener"
@@ -95,12 +107,35 @@ def processors(members: Mapping[str, Member]) -> dict[int, Handler]:
         return request.answer(ResponseCode.SUCCESS, body=java_json.write(result))
 
     return {
+        RequestCode.CHECK_TRANSACTION_STATE: _checks(checked, reader),
         RequestCode.GET_CONSUMER_RUNNING_INFO: running,
         RequestCode.CONSUME_MESSAGE_DIRECTLY: consume,
         RequestCode.NOTIFY_CONSUMER_IDS_CHANGED: ids_changed,
         RequestCode.RESET_CONSUMER_CLIENT_OFFSET: reset,
         RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT: status,
     }
+
+
+def _checks(checked: Mapping[str, Checked], reader: AnswerReader) -> Handler:
+    """Return the handler of a broker's check of a transaction."""
+
+    async def check(request: Command, channel: Channel) -> Reply:
+        header = headers.read(CheckTransactionRequest, request.fields)
+        message = await _one_message(request, reader)
+        producer = checked.get(message.message.properties.get("PGROUP", ""))
+        if producer is not None:
+            producer(channel.remote, header, message)
+        return None
+
+    return check
+
+
+async def _one_message(request: Command, reader: AnswerReader) -> StoredMessage:
+    try:
+        (message,), _ = await reader.read(request.body, lambda _: True)
+    except ValueError as error:
+        raise RefusedError(ResponseCode.SYSTEM_ERROR, f"not one message: {error}") from None
+    return message
 
 
 def _member(members: Mapping[str, Member], group: str) -> Member:

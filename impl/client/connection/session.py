@@ -9,11 +9,12 @@ from typing import Self
 
 from mqproof.impl.client.connection.group_claims import GroupClaims, Identity
 from mqproof.impl.client.connection.hooked_client import HookedClient
-from mqproof.impl.client.connection.inbound_requests import Member, processors
+from mqproof.impl.client.connection.inbound_requests import Checked, Member, processors
 from mqproof.impl.client.connection.name_server_choice import NameServerChoice
 from mqproof.impl.client.connection.periodic import repeat
 from mqproof.impl.client.connection.request_hooks import Hooks, RequestHook
 from mqproof.impl.client.connection.routes import Routes
+from mqproof.impl.client.model import ClientError
 from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.address_server import FETCH_INTERVAL_S, NameServers
 from mqproof.impl.remoting.bodies import ConsumerData, Heartbeat, ProducerData
@@ -62,9 +63,10 @@ class Session:
         self._claims = claims or GroupClaims()
         self._name_servers_text = str(name_servers)
         self._members: dict[str, Member] = {}
+        self._checked: dict[str, Checked] = {}
         self.remoting: RemotingClient = HookedClient(
             runtime.remoting,
-            handler(processors(self._members)),
+            handler(processors(self._members, self._checked)),
             self._greet_again,
             credentials,
             Hooks(hooks),
@@ -113,9 +115,23 @@ class Session:
             await self.leave_as_consumer(group)
         await self.remoting.close()
 
-    def join_as_producer(self, group: str) -> None:
-        """Register the producer group at brokers from the next heartbeat on."""
-        self._producers[group] = ProducerData(group)
+    def join_as_producer(self, group: str, checked: Checked | None = None) -> None:
+        """Register the producer group at brokers from the next heartbeat on. `checked` answers their checks.
+
+        Raises:
+            ClientError: another producer of this session answers the checks of the group.
+        """
+        if checked is not None:
+            if group in self._checked:
+                raise ClientError(f"group {group} has a transaction producer in this session already")
+            self._checked[group] = checked
+        if group not in self._producers:
+            self._producers[group] = ProducerData(group)
+            self._greeted.clear()  # no broker has the new group yet
+
+    def leave_checks(self, group: str) -> None:
+        """Answer no more checks of the group's transactions."""
+        self._checked.pop(group, None)
 
     def join_as_consumer(self, data: ConsumerData, member: Member | None = None) -> None:
         """Register the group at brokers from the next heartbeat on. `member` answers requests of brokers.

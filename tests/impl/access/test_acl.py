@@ -185,6 +185,12 @@ def test_an_account_that_is_denied_everything_gets_no_request_through() -> None:
         46: java_json.write(ClientCheck("c", "G", Subscription("T")), standard=True),
     }
     fields = {"topic": "T", "b": "T", "group": "G", "consumerGroup": "G", "offset": "1", "msgId": "0" * 32}
+    fields |= {
+        "producerGroup": "G",
+        "commitLogOffset": "1",
+        "tranStateTableOffset": "0",
+        "commitOrRollback": "8",
+    }
     rules = parse(denied, "f")[1]
     for code in PROCESSORS:
         request = nobody.signed(new_request(code, fields, bodies.get(code, b"")))

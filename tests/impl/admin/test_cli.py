@@ -210,7 +210,7 @@ def test_the_connected_clients_are_shown(cluster: dict[str, str]) -> None:
     assert rows == [["Shown", "broker-a", str(queue_id)] for queue_id in range(4)]
     assert (missing.returncode, missing.stderr) == (
         1,
-        "mqproof admin: no such member of group shown-group answers\n",
+        "mqproof admin consumerStatus: no such member of group shown-group answers\n",
     )
     for command in ("producerConnection -g nobody -t Shown", "consumerConnection -g shown-group"):
         refused = admin(*command.split(), name_server=names)

@@ -13,6 +13,9 @@ from mqproof.impl.client.consuming.push_consumer import PushConsumerConfig
 from mqproof.impl.client.consuming.start_offset import ConsumeFrom
 from mqproof.impl.client.messages.compose import new_message
 from mqproof.impl.client.model import MessageError, ReceivedMessage, Refused, Sent
+from mqproof.impl.client.producing.producer import ProducerConfig
+from mqproof.impl.client.producing.transaction_producer import TransactionState
+from mqproof.impl.remoting.message import Message, StoredMessage
 from mqproof.impl.remoting.signing import Credentials
 from tests.impl.client.test_client_page import cluster
 
@@ -138,3 +141,28 @@ def test_a_listener_that_is_a_plain_function_runs_as_often_at_once_as_the_config
         with client.consuming("G", {"T": "*"}, listener, PushConsumerConfig(concurrency=40)):
             assert enough.wait(30)
     assert most == 40
+
+
+def test_a_transaction_runs_in_a_thread_and_makes_its_message_visible(tmp_path: Path) -> None:
+    threads: list[str] = []
+
+    def place(_message: Message, _transaction_id: str) -> TransactionState:
+        threads.append(threading.current_thread().name)
+        return TransactionState.COMMIT
+
+    def check(_message: StoredMessage, _transaction_id: str) -> TransactionState:
+        return TransactionState.UNKNOWN
+
+    with (
+        cluster(tmp_path / "store") as namesrv,
+        BlockingClient(namesrv) as client,
+        client.transactions(check, ProducerConfig("TG")) as producer,
+    ):
+        outcome = producer.send(new_message("T", b"x"), place)
+        assert isinstance(outcome.sent, Sent)
+        assert outcome.state is TransactionState.COMMIT
+        assert threads[0] != threading.current_thread().name
+        end_s = time.monotonic() + 30
+        while sum(client.max_offset(queue) for queue in client.queues("T")) < 1:
+            assert time.monotonic() < end_s
+            time.sleep(0.05)

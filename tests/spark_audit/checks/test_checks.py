@@ -12,13 +12,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from mqproof.spark_audit.checks import CHECKS
 from mqproof.spark_audit.evidence.options import Options
 from mqproof.spark_audit.passes.message_columns import SCHEDULE_TOPIC
 from mqproof.spark_audit.passes.profile import BROKER_KINDS
-from tests.spark_audit.conftest import STEP_US, LogBuilder, evidence_in
+from tests.spark_audit.conftest import STEP_US, LogBuilder, embedded_evidence
 
 PLAIN = Options()
 Finding = tuple[Any, ...]
@@ -62,15 +61,16 @@ def _own(row: dict[str, Any], number: int) -> dict[str, Any]:
     }
 
 
-def _found(spark: SparkSession, claims: Sequence[Claim], options: Options) -> dict[Claim, list[Finding]]:
+def _found(claims: Sequence[Claim], options: Options) -> dict[Claim, list[Finding]]:
     """Return for each claim what its check finds in its log. All logs are checked together, as one log."""
     rows = [_own(row, number) for number, claim in enumerate(claims) for row in claim.builder.rows]
     brokers = tuple(sorted({row["node"] for row in rows if row["kind"] in BROKER_KINDS}))
     orderly = tuple(f"{group}@{number}" for number in range(len(claims)) for group in options.orderly)
-    evidence = evidence_in(spark, rows, brokers, replace(options, orderly=orderly))
     found: dict[Claim, list[Finding]] = {claim: [] for claim in claims}
-    for invariant in {claim.invariant: None for claim in claims}:
-        for row in CHECKS[invariant].findings(evidence).collect():
+    invariants = {claim.invariant: None for claim in claims}
+    all_found = _findings(rows, brokers, *invariants, options=replace(options, orderly=orderly))
+    for invariant, findings in all_found.items():
+        for row in findings:
             claim = claims[int((row.msg_id or row.group).partition("@")[2])]
             if claim.invariant == invariant:
                 shown = (row[name] for name in ("rule", "cause", *claim.columns))
@@ -80,8 +80,16 @@ def _found(spark: SparkSession, claims: Sequence[Claim], options: Options) -> di
     return found
 
 
+def _findings(
+    rows: Sequence[dict[str, Any]], brokers: tuple[str, ...], *invariants: str, options: Options = PLAIN
+) -> dict[str, list[Any]]:
+    """Return all findings of some checks in a log."""
+    with embedded_evidence(rows, brokers, options) as evidence:
+        return {name: list(CHECKS[name].findings(evidence).collect()) for name in invariants}
+
+
 @pytest.fixture(scope="module")
-def found(spark: SparkSession) -> dict[Claim, list[Finding]]:
+def found() -> dict[Claim, list[Finding]]:
     by_options: defaultdict[Options, list[Claim]] = defaultdict(list)
     for claims in CLAIMS.values():
         for claim in claims:
@@ -89,7 +97,7 @@ def found(spark: SparkSession) -> dict[Claim, list[Finding]]:
     return {
         claim: findings
         for options, claims in by_options.items()
-        for claim, findings in _found(spark, claims, options).items()
+        for claim, findings in _found(claims, options).items()
     }
 
 
@@ -487,9 +495,7 @@ def test_each_check_finds_exactly_the_violations_of_its_log(
 
 
 @pytest.mark.parametrize("nodes", [("broker", "broker-1"), ("broker-n0", "broker-n1")])
-def test_a_message_with_a_copy_is_lost_to_a_group_that_passed_it(
-    spark: SparkSession, nodes: tuple[str, ...]
-) -> None:
+def test_a_message_with_a_copy_is_lost_to_a_group_that_passed_it(nodes: tuple[str, ...]) -> None:
     builder = LogBuilder()
     for offset in range(3):
         fields: dict[str, Any] = {
@@ -507,7 +513,7 @@ def test_a_message_with_a_copy_is_lost_to_a_group_that_passed_it(
     for offset in (0, 2):
         builder.deliver(f"m_{offset}", offset)
         builder.rows[-1]["attrs"] = {"broker": "broker"}
-    found = CHECKS["DELIV-1"].findings(evidence_in(spark, builder.rows, (*nodes, "broker"))).collect()
+    found = _findings(builder.rows, (*nodes, "broker"), "DELIV-1")["DELIV-1"]
     assert [(row["rule"], row["cause"], row["msg_id"]) for row in found] == [("lost-write", None, "m_1")]
     # For its consumers, the copies are one place.
     assert [(row["broker"], row["queue_id"], row["queue_offset"]) for row in found] == [("broker", 0, 1)]
@@ -515,7 +521,7 @@ def test_a_message_with_a_copy_is_lost_to_a_group_that_passed_it(
 
 @pytest.mark.parametrize(("kind", "is_proof"), [("process", True), ("os", False)])
 def test_an_acknowledged_message_is_judged_by_the_flush_mode_of_its_own_broker(
-    spark: SparkSession, kind: str, *, is_proof: bool
+    kind: str, *, is_proof: bool
 ) -> None:
     """Another broker stored the message before, without an acknowledgement.
 
@@ -532,16 +538,13 @@ def test_an_acknowledged_message_is_judged_by_the_flush_mode_of_its_own_broker(
     for node, died in (("asked", "os"), ("answering", kind)):
         builder.add("crash", "harness", attrs={"node": node, "kind": died})
         builder.add("recover", node, commit_offset=0, attrs={"flush_disk_type": flush[node]})
-    evidence = evidence_in(spark, builder.rows, ("answering", "asked", "broker"))
-    causes = {
-        invariant: [row["cause"] for row in CHECKS[invariant].findings(evidence).collect()]
-        for invariant in ("FLUSH-1", "FLUSH-2", "DELIV-1")
-    }
+    found = _findings(builder.rows, ("answering", "asked", "broker"), "FLUSH-1", "FLUSH-2", "DELIV-1")
+    causes = {invariant: [row["cause"] for row in rows] for invariant, rows in found.items()}
     possible = None if is_proof else "system_crash_possible"
     assert causes == {"FLUSH-1": ["async_flush"], "FLUSH-2": [possible], "DELIV-1": ["async_flush"]}
 
 
-def test_a_broker_with_a_common_name_prefix_is_not_a_slave(spark: SparkSession) -> None:
+def test_a_broker_with_a_common_name_prefix_is_not_a_slave() -> None:
     builder = LogBuilder()
     for offset, node in enumerate(("broker", "broker-1", "broker")):
         fields: dict[str, Any] = {
@@ -555,15 +558,15 @@ def test_a_broker_with_a_common_name_prefix_is_not_a_slave(spark: SparkSession) 
     for offset in (0, 2):
         builder.deliver(f"m_{offset}", offset)
         builder.rows[-1]["attrs"] = {"broker": "broker"}
-    found = CHECKS["DELIV-1"].findings(evidence_in(spark, builder.rows, ("broker", "broker-1"))).collect()
+    found = _findings(builder.rows, ("broker", "broker-1"), "DELIV-1")["DELIV-1"]
     assert [(row["cause"], row["msg_id"]) for row in found] == [("unseen", "m_1")]
 
 
-def test_an_offset_may_go_back_after_a_leader_change_of_its_broker_group(spark: SparkSession) -> None:
+def test_an_offset_may_go_back_after_a_leader_change_of_its_broker_group() -> None:
     fields = {"topic": "t", "queue_id": 0, "group": "g", "client": "consumer", "attrs": {"broker": "broker"}}
     builder = LogBuilder().add("offset_commit", "consumer", queue_offset=7, **fields)
     builder.add("become_leader", "broker-n1", term=2).add(
         "offset_commit", "consumer", queue_offset=5, **fields
     )
-    found = CHECKS["DELIV-5"].findings(evidence_in(spark, builder.rows, ("broker-n0", "broker-n1"))).collect()
+    found = _findings(builder.rows, ("broker-n0", "broker-n1"), "DELIV-5")["DELIV-5"]
     assert [(row["rule"], row["cause"]) for row in found] == [("offset-regression", "broker_crash")]

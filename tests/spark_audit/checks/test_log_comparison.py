@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from mqproof.spark_audit.checks import log_comparison
 from mqproof.spark_audit.checks.log_matching import _stored
-from mqproof.spark_audit.sources.store_tables import Stored
+from mqproof.spark_audit.sources.stored import Stored
 
 ENTRY_BYTES = 4
 GROUPS = 60

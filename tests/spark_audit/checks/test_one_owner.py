@@ -4,11 +4,9 @@ import random
 from collections import defaultdict
 from typing import Any
 
-from pyspark.sql import SparkSession
-
 from mqproof.spark_audit.checks.one_owner import one_owner
 from mqproof.spark_audit.evidence.options import Options
-from tests.spark_audit.conftest import evidence_in
+from tests.spark_audit.conftest import embedded_evidence
 
 NODES = ("a", "b", "c")
 WINDOW_US, SKEW_US = 20, 10
@@ -61,13 +59,11 @@ def owned_twice(rows: list[dict[str, Any]]) -> Found:
     return found
 
 
-def test_every_queue_with_two_owners_is_found(spark: SparkSession) -> None:
+def test_every_queue_with_two_owners_is_found() -> None:
     logs = [log_of_queue(seed) for seed in range(60)]
     expected = set[tuple[str, str, int, int]]().union(*map(owned_twice, logs))
-    evidence = evidence_in(spark, [row for log in logs for row in log], ("broker",), OPTIONS)
-    found = {
-        (row.group, f"{row.client}{row.group[1:]}", row.first_ts, row.last_ts)
-        for row in one_owner(evidence).collect()
-    }
+    with embedded_evidence([row for log in logs for row in log], ("broker",), OPTIONS) as evidence:
+        rows = one_owner(evidence).collect()
+    found = {(row.group, f"{row.client}{row.group[1:]}", row.first_ts, row.last_ts) for row in rows}
     assert found == expected
     assert 20 < len({group for group, *_ in expected}) < len(logs), "only some logs have two owners"

@@ -28,7 +28,7 @@ from mqproof.spark_audit.incremental.state_folder import (
     state_path,
 )
 from mqproof.spark_audit.passes.message_columns import SCHEDULE_TOPIC
-from mqproof.spark_audit.passes.profile import profile
+from mqproof.spark_audit.passes.profile_partition import profile
 from mqproof.spark_audit.schema import KEY
 from mqproof.spark_audit.sources.event_log import EventLog
 from mqproof.spark_audit.sources.inputs import InputError

@@ -2,7 +2,8 @@
 
 from pyspark.sql import SparkSession
 
-from mqproof.spark_audit.passes.profile import overview, profile
+from mqproof.spark_audit.passes.profile import overview
+from mqproof.spark_audit.passes.profile_partition import profile
 from mqproof.spark_audit.sources.event_log import EventLog
 from tests.spark_audit.conftest import LogBuilder, frame
 

@@ -19,12 +19,13 @@ from mqproof.spark_audit.command.failures import describe_failure
 from mqproof.spark_audit.evidence.gather import gather
 from mqproof.spark_audit.evidence.options import Options
 from mqproof.spark_audit.passes.partition import of_files
-from mqproof.spark_audit.passes.profile import of_partition, overview, profile
-from mqproof.spark_audit.schema import PASS
+from mqproof.spark_audit.passes.profile import overview
+from mqproof.spark_audit.passes.profile_partition import of_partition, profile
 from mqproof.spark_audit.sources import splits
 from mqproof.spark_audit.sources.event_log import EventLog
 from mqproof.spark_audit.sources.read import read
 from mqproof.spark_audit.sources.splits import LogFile, SplitError, splits_of
+from mqproof.spark_audit.spark_schema import PASS
 from tests.spark_audit.conftest import LogBuilder, frame, table, write_ndjson
 
 GROUP_ROWS = 7

@@ -11,14 +11,14 @@ from pyspark.sql import functions as f
 from mqproof.spark_audit.passes import sequences
 from mqproof.spark_audit.passes.run_over_log import fold
 from mqproof.spark_audit.passes.sequences import (
-    SEQUENCE,
     find_irregular_ranges,
     irregular_steps,
     numbered,
     of_partition,
 )
-from mqproof.spark_audit.schema import PASS
+from mqproof.spark_audit.passes.steps import SEQUENCE
 from mqproof.spark_audit.sources.event_log import EventLog
+from mqproof.spark_audit.spark_schema import PASS
 
 COLUMNS = (
     "kind string, node string, group string, broker string, topic string, queue_id int,"

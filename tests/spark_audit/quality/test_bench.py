@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mqproof.spark_audit.generator.generate import LogRequest
+from mqproof.spark_audit.generator.generate import LogRequest, write_in_process
 from mqproof.spark_audit.generator.truth import compare
 from mqproof.spark_audit.quality.bench import (
     CLEAN,
@@ -31,12 +31,11 @@ from mqproof.spark_audit.quality.bench import (
 )
 from mqproof.spark_audit.schema import KEY
 from mqproof.spark_audit.sources.inputs import InputError
-from tests.spark_audit.conftest import write_log
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_duckdb_finds_exactly_the_injected_anomalies(seed: int, tmp_path: Path) -> None:
-    truth = write_log(LogRequest(150_000, dict.fromkeys(INJECTED, 7), seed), tmp_path / "log")
+    truth = write_in_process(LogRequest(150_000, dict.fromkeys(INJECTED, 7), seed), tmp_path / "log")
     difference = compare(_duckdb(tmp_path / "log", tmp_path), truth)
     assert difference.expected > 7 * len(INJECTED)
     assert difference.exact, (difference.missed, difference.false_alarms)
@@ -44,7 +43,7 @@ def test_duckdb_finds_exactly_the_injected_anomalies(seed: int, tmp_path: Path) 
 
 @pytest.mark.parametrize("seed", range(10, 20))
 def test_duckdb_finds_nothing_in_a_log_without_anomalies(seed: int, tmp_path: Path) -> None:
-    write_log(LogRequest(6_000, seed=seed), tmp_path / "log")
+    write_in_process(LogRequest(6_000, seed=seed), tmp_path / "log")
     assert _duckdb(tmp_path / "log", tmp_path) == []
 
 

@@ -22,21 +22,33 @@ from mqproof.report.model import Moment, Report, Result, Verdict, Witness
 from mqproof.report.svg import inline
 from mqproof.spark_audit.audit import Audit, violation_times
 from mqproof.spark_audit.evidence.collect import collected
-from mqproof.spark_audit.passes.profile import Overview, profile
+from mqproof.spark_audit.evidence.embedded_collect import embedded_collected
+from mqproof.spark_audit.passes.profile import Overview
+from mqproof.spark_audit.passes.profile_partition import profile
 from mqproof.spark_audit.reporting.plot_data import WAIT_MIN_US, pictures
 from mqproof.spark_audit.reporting.plots import figures
 from mqproof.spark_audit.sources.event_log import EventLog
 from mqproof.spec.events import Kind
-from tests.spark_audit.conftest import STEP_US, LogBuilder, frame
+from tests.spark_audit.conftest import STEP_US, LogBuilder, embedded_log, frame
 
 SEEN = Overview(9, {"send": 3, "deliver": 6}, ("a", "b"), ("b",), 0, 100 * STEP_US, 0, 0, ())
 
 
+SHOWN = LogBuilder().stored("m_0", 0).stored("m_1", 1).deliver("m_0", 0).deliver("m_1", 1).rows
+
+
 def test_the_plots_show_the_numbers_of_the_log(spark: SparkSession) -> None:
-    builder = LogBuilder().stored("m_0", 0).stored("m_1", 1).deliver("m_0", 0).deliver("m_1", 1)
-    log = EventLog.of(frame(spark, builder.rows))
+    log = EventLog.of(frame(spark, SHOWN))
     with collected(log, pictures=True) as seen:
-        drawn = pictures(seen.evidence, seen.overview, profile(log), log)
+        _assert_shown(pictures(seen.evidence, seen.overview, profile(log), log))
+
+
+def test_the_embedded_engine_computes_the_same_plots() -> None:
+    with embedded_log(SHOWN) as log, embedded_collected(log, pictures=True) as seen:
+        _assert_shown(pictures(seen.evidence, seen.overview, seen.examined.profile, None))
+
+
+def _assert_shown(drawn: dict[str, list[Any]]) -> None:
     assert Counter(kind for _, kind, _ in drawn["over_time"]) == Counter(
         {"send": 2, "append": 2, "send_ack": 2, "deliver": 2, "recover": 1}
     )

@@ -1,13 +1,11 @@
 """Adds complete timelines to the example messages of a report."""
 
-from pyspark.sql import SparkSession
-
 from mqproof.report.model import Result, Verdict, Witness
 from mqproof.spark_audit.reporting import timelines
-from tests.spark_audit.conftest import LogBuilder, frame
+from tests.spark_audit.conftest import LogBuilder, embedded_log
 
 
-def test_the_first_examples_of_each_rule_have_timelines(spark: SparkSession) -> None:
+def test_the_first_examples_of_each_rule_have_timelines() -> None:
     builder = LogBuilder()
     for number in range(6):
         builder.stored(f"m_{number}", number)
@@ -21,7 +19,9 @@ def test_the_first_examples_of_each_rule_have_timelines(spark: SparkSession) -> 
         Result("DELIV-1", "NoAckedLost", "audit", Verdict.VIOLATED, {"messages": 6}, (*witnesses, nameless)),
         Result("DELIV-2", "NoPhantom", "audit", Verdict.HELD, {"messages": 6}),
     )
-    with_timelines = timelines.with_timelines(spark, results, frame(spark, builder.rows), ("broker",), None)
+    with embedded_log(builder.rows) as log:
+        spark = log.events.sparkSession
+        with_timelines = timelines.with_timelines(spark, results, log.events, ("broker",), None)
     first, second = with_timelines
     assert second == results[1]
     assert first.witnesses[-1].values == {"at": "2026-09-21 14:14:01.430227"} | nameless.values
@@ -34,7 +34,7 @@ def test_the_first_examples_of_each_rule_have_timelines(spark: SparkSession) -> 
     assert send.at.startswith("20") or send.at.startswith("19")
 
 
-def test_a_long_timeline_is_cut_and_states_how_much_is_left(spark: SparkSession) -> None:
+def test_a_long_timeline_is_cut_and_states_how_much_is_left() -> None:
     builder = LogBuilder()
     for _ in range(timelines._MOMENTS_MAX + 5):
         builder.send("m_0")
@@ -42,7 +42,9 @@ def test_a_long_timeline_is_cut_and_states_how_much_is_left(spark: SparkSession)
         "DELIV-1", "NoAckedLost", "audit", Verdict.VIOLATED, {"messages": 1},
         (Witness("lost", {"rule": "lost", "msg_id": "m_0"}),),
     )  # fmt: skip
-    [with_timelines] = timelines.with_timelines(spark, (result,), frame(spark, builder.rows), (), None)
+    with embedded_log(builder.rows) as log:
+        spark = log.events.sparkSession
+        [with_timelines] = timelines.with_timelines(spark, (result,), log.events, (), None)
     *_, last = with_timelines.witnesses[0].timeline
     assert len(with_timelines.witnesses[0].timeline) == timelines._MOMENTS_MAX + 1
     assert last.what.startswith("and 5 more")

@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from mqproof.spark_audit.schema import EVENTS
 from mqproof.spark_audit.sources.inputs import InputError
 from mqproof.spark_audit.sources.read import read
+from mqproof.spark_audit.spark_schema import EVENTS
 from tests.spark_audit.conftest import write_ndjson
 
 ROW: dict[str, Any] = {"ts": 1, "seq": 0, "node": "n", "kind": "send", "msg_id": "m_1"}

@@ -17,7 +17,8 @@ from mqproof.spark_audit.checks.topics_known import topics_unknown
 from mqproof.spark_audit.cli import app
 from mqproof.spark_audit.generator import store_directory
 from mqproof.spark_audit.sources.inputs import InputError
-from mqproof.spark_audit.sources.store_tables import Stored, _committed, name_stores
+from mqproof.spark_audit.sources.store_tables import _committed, name_stores
+from mqproof.spark_audit.sources.stored import Stored
 from tests.spark_audit.sources.logs import golden, write_member
 
 

@@ -28,19 +28,19 @@ def table(runtime: Runtime, now_ms: int = 0) -> ConsumerFilterTable:
 def test_a_later_version_replaces_an_expression_and_an_invalid_one_does_not() -> None:
     with closing(SimulatedLoop()) as loop:
         filters = table(simulated(loop, SimulatedNetwork()))
-        filters.register("G", [by_sql("a = 1", 5)], 100)
-        filters.register("G", [by_sql("a = 2", 4)], 200)
-        found = filters.get("T", "G")
-        assert found is not None
-        assert (found.expression, found.client_version, found.born_time) == ("a = 1", 5, 100)
-        filters.register("G", [by_sql("a =", 6)], 300)
-        assert filters.get("T", "G") == found
-        filters.register("G", [by_sql("a = 3", 7)], 400)
-        replaced = filters.get("T", "G")
-        assert replaced is not None
-        assert (replaced.expression, replaced.client_version, replaced.born_time) == ("a = 3", 7, 400)
-        filters.register("H", [Subscription("T", "TagA")], 500)
-        assert filters.get("T", "H") is None
+    filters.register("G", [by_sql("a = 1", 5)], 100)
+    filters.register("G", [by_sql("a = 2", 4)], 200)
+    found = filters.get("T", "G")
+    assert found is not None
+    assert (found.expression, found.client_version, found.born_time) == ("a = 1", 5, 100)
+    filters.register("G", [by_sql("a =", 6)], 300)
+    assert filters.get("T", "G") == found
+    filters.register("G", [by_sql("a = 3", 7)], 400)
+    replaced = filters.get("T", "G")
+    assert replaced is not None
+    assert (replaced.expression, replaced.client_version, replaced.born_time) == ("a = 3", 7, 400)
+    filters.register("H", [Subscription("T", "TagA")], 500)
+    assert filters.get("T", "H") is None
 
 
 def test_an_expression_is_forgotten_a_day_after_its_group_left() -> None:

@@ -1,0 +1,278 @@
+"""Reads event logs into a table of the embedded engine, with the same rows as read.py reads on Spark.
+
+What is not certain to give the same rows is left to Spark: folders that give columns, columns of unusual
+types, and lines that only Spark's rules decide.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from glob import escape
+from pathlib import Path
+from typing import Any, Final
+
+from mqproof.report.printable import counted
+from mqproof.spark_audit.engine.embedded.database import Database
+from mqproof.spark_audit.engine.sql_text import identifier, quoted
+from mqproof.spark_audit.sources.inputs import InputError, Inputs, partition_values
+from mqproof.spark_audit.sources.log_lines import (
+    DAMAGED,
+    TAIL_BYTES_MAX,
+    UnusualLineError,
+    check_columns,
+    chunks,
+    examined,
+    is_empty,
+    object_in,
+    opened,
+    torn_tail,
+)
+from mqproof.spec.events import COLUMNS, NUMBER_MAX, NUMBERS, REQUIRED, SCHEMA_VERSION, Kind
+
+_TYPES: Final = {
+    "int64": "BIGINT", "int32": "INTEGER", "string": "VARCHAR", "map<string,string>": "MAP(VARCHAR, VARCHAR)"
+}  # fmt: skip
+_WIDER: Final = {
+    "BIGINT": ("BIGINT", "INTEGER", "SMALLINT", "TINYINT", "UINTEGER", "USMALLINT", "UTINYINT"),
+    "INTEGER": ("INTEGER", "SMALLINT", "TINYINT", "USMALLINT", "UTINYINT"),
+}
+"""Types of a Parquet file that a column of ours holds without loss."""
+_CORRUPT_MAX: Final = 10_000
+_LINE_BYTES_MAX: Final = 64 << 20
+
+
+class NotEmbeddedError(ValueError):
+    """Only Spark reads this input. The message says why, in half a line."""
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedLog:
+    """As read.Log."""
+
+    events: Any
+    """A table with the columns of spec.events, `stated` (attrs.broker) and `reset`."""
+    corrupt: Any
+    inputs: Inputs
+    rows: int
+    torn_files: int
+
+    @property
+    def event_log(self) -> "EmbeddedLog":
+        return self
+
+
+@dataclass(slots=True)
+class _Lines:
+    """The NDJSON files to load, and their lines that are no events."""
+
+    files: list[Path] = field(default_factory=list)
+    events: int = 0
+    corrupt: list[tuple[str, str]] = field(default_factory=list)
+    torn_files: int = 0
+
+
+def read_embedded(
+    database: Database, inputs: Inputs, scratch: Path, stage: Callable[[str], None] = lambda _: None
+) -> EmbeddedLog:
+    """Return one table of all events. Only files with faulty lines are copied.
+
+    Raises:
+        InputError: as read_files.
+        NotEmbeddedError: only Spark reads this input.
+    """
+    import duckdb
+
+    files = [file for file in inputs.files if not is_empty(file)]
+    for file in files:
+        _refuse_folder_columns(file)
+    parquet = [file for file in files if file.suffix == ".parquet"]
+    lines = _checked([file for file in files if file.suffix != ".parquet"], scratch, stage)
+    sources = [f"SELECT * FROM {_of_parquet(database, file)} WHERE {_IS_EVENT}" for file in parquet]
+    if lines.files:
+        sources.append(f"SELECT * FROM {_of_lines(lines.files)}")
+    try:
+        database.run(
+            f"CREATE TABLE log AS SELECT *, {_DERIVED} FROM ({' UNION ALL '.join(sources) or _NOTHING})"
+        )
+    except duckdb.Error as error:
+        raise _damaged(database, parquet, error) from None
+    rows = _rows(database, parquet) + lines.events + len(lines.corrupt)
+    events = database.table("log", (*COLUMNS, "stated", "reset"))
+    return EmbeddedLog(events, _corrupt(database, parquet, lines.corrupt), inputs, rows, lines.torn_files)
+
+
+_NOTHING: Final = (
+    f"SELECT {', '.join(f'NULL::{_TYPES[kind]} AS {identifier(name)}' for name, kind in COLUMNS.items())}"
+    " WHERE false"
+)
+_DERIVED: Final = (
+    "attrs['broker'] AS stated,"
+    f" kind = '{Kind.OFFSET_COMMIT}' AND coalesce(attrs['reset'] = 'true', false) AS reset"
+)
+_IS_EVENT: Final = " AND ".join(
+    [
+        *(f"{identifier(name)} IS NOT NULL" for name in REQUIRED),
+        f"kind IN ({quoted(*Kind)})",
+        *(f"coalesce({identifier(name)} BETWEEN -{NUMBER_MAX} AND {NUMBER_MAX}, true)" for name in NUMBERS),
+        "(attrs['schema'] IS NULL"
+        f" OR coalesce(TRY_CAST(attrs['schema'] AS INTEGER) <= {SCHEMA_VERSION}, false))",
+    ]
+)
+"""The condition for valid events, as in read.py."""
+
+
+def _refuse_folder_columns(file: Path) -> None:
+    if given := [name for name, _ in partition_values(file) if name in COLUMNS]:
+        raise NotEmbeddedError(f"the folders of {file} give the column {given[0]}")
+
+
+# --- Parquet
+
+
+def _of_parquet(database: Database, file: Path) -> str:
+    """Return a query on a file with exactly our columns.
+
+    Raises:
+        InputError: the file is no event log.
+        NotEmbeddedError: a column has an unusual type.
+    """
+    import duckdb
+
+    source = _read(file)
+    try:
+        types = {row[0]: row[1] for row in database.rows(f"DESCRIBE SELECT * FROM {source}")}
+    except duckdb.Error as error:
+        raise InputError(f"{file}: {_why(file, error)}") from None
+    check_columns(str(file), file, list(types))
+    # DuckDB gives the second of two such columns another name.
+    twice = (
+        f"SELECT lower(name) FROM parquet_schema({quoted(escape(str(file)))})"
+        f" WHERE lower(name) IN ({quoted(*COLUMNS)}) GROUP BY ALL HAVING count(*) > 1"
+    )
+    if database.rows(twice):
+        raise NotEmbeddedError(f"{file} has columns whose names differ only in case")
+    columns = []
+    for name, kind in COLUMNS.items():
+        wanted = _TYPES[kind]
+        given = types.get(name)
+        if given is not None and given not in _WIDER.get(wanted, (wanted,)):
+            raise NotEmbeddedError(f"column {name} of {file} is {given}, not {wanted}")
+        value = "NULL" if given is None else identifier(name)
+        columns.append(f"CAST({value} AS {wanted}) AS {identifier(name)}")
+    return f"(SELECT {', '.join(columns)} FROM {source})"
+
+
+def _read(file: Path) -> str:
+    # DuckDB treats brackets and stars as a pattern, which may match another file.
+    return f"read_parquet({quoted(escape(str(file)))}, hive_partitioning = false)"
+
+
+def _rows(database: Database, files: Sequence[Path]) -> int:
+    if not files:
+        return 0
+    names = quoted(*(escape(str(file)) for file in files))
+    rows = database.rows(f"SELECT sum(num_rows) FROM parquet_file_metadata([{names}])")
+    return int(rows[0][0])
+
+
+def _damaged(database: Database, parquet: Sequence[Path], error: Exception) -> InputError | NotEmbeddedError:
+    """Return the error that names the file which could not be read to its end."""
+    import duckdb
+
+    for file in parquet:
+        try:
+            database.rows(f"SELECT max(hash(t)) FROM {_of_parquet(database, file)} AS t")
+        except duckdb.Error as own:
+            return InputError(f"{file}: {_why(file, own)}")
+    return NotEmbeddedError(f"DuckDB reports: {_first_line(error)}")
+
+
+def _why(file: Path, error: Exception) -> str:
+    try:
+        with file.open("rb") as opened_file:
+            begins = opened_file.read(4)
+    except OSError as refused:
+        return refused.strerror or type(refused).__name__
+    kind = "damaged, cannot be read to the end" if begins == b"PAR1" else "not a Parquet file"
+    return f"{kind}: {_first_line(error)}"
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]
+
+
+# --- NDJSON
+
+
+def _checked(files: Sequence[Path], scratch: Path, stage: Callable[[str], None]) -> _Lines:
+    """Check every line. A file with faulty lines is replaced by a copy without them."""
+    found = _Lines()
+    for number, file in enumerate(files):
+        copy = scratch / f"lines-{number}.ndjson"
+        try:
+            _check_first_line(file)
+            found.files.append(_without_faults(file, copy, found))
+            stage(f"read {number + 1} of {counted(len(files), 'file')}, {found.events} events")
+        except UnusualLineError as error:
+            raise NotEmbeddedError(f"a line of {file} is unusual, {error}") from None
+        except (FileNotFoundError, PermissionError) as error:
+            raise InputError(f"{file}: {error.strerror}") from None
+        except (OSError, *DAMAGED) as error:
+            raise InputError(f"{file}: damaged, cannot be read: {_first_line(error)}") from None
+        except Exception as error:
+            if not type(error).__module__.endswith("zstd"):
+                raise
+            raise InputError(f"{file}: damaged, cannot be read: {_first_line(error)}") from None
+    return found
+
+
+def _check_first_line(file: Path) -> None:
+    with opened(file) as log:
+        first = log.read(TAIL_BYTES_MAX).partition(b"\n")[0]
+    row = object_in(first)
+    if row is not None:
+        check_columns(f"{file}:1", file, list(row))
+
+
+def _without_faults(file: Path, copy: Path, found: _Lines) -> Path:
+    """Count the events of a file and return it, or a copy without the lines that are no events."""
+    faults = 0
+    with opened(file) as log:
+        for _, events in examined(chunks(log)):
+            found.events += events
+            faults += not events
+    if not faults:
+        return file
+    torn = torn_tail(file)
+    with opened(file) as log, copy.open("wb") as good:
+        for lines, events in examined(chunks(log)):
+            if events:
+                good.write(lines if lines.endswith(b"\n") else lines + b"\n")
+            elif torn and lines == torn:
+                found.torn_files += 1
+            else:
+                if len(found.corrupt) == _CORRUPT_MAX:
+                    raise NotEmbeddedError(f"more than {_CORRUPT_MAX} lines are no events")
+                found.corrupt.append((str(file), lines.decode(errors="replace").rstrip("\r\n")))
+    return copy
+
+
+def _of_lines(files: Sequence[Path]) -> str:
+    types = ", ".join(f"{quoted(name)}: {quoted(_TYPES[kind])}" for name, kind in COLUMNS.items())
+    names = quoted(*(escape(str(file.absolute())) for file in files))
+    return (
+        f"read_json([{names}], format = 'newline_delimited', columns = {{{types}}},"
+        f" maximum_object_size = {_LINE_BYTES_MAX}, hive_partitioning = false)"
+    )
+
+
+def _corrupt(database: Database, parquet: Sequence[Path], lines: Sequence[tuple[str, str]]) -> Any:
+    """Return file and line of every row that is not an event."""
+    found = database.createDataFrame(lines, "file string, line string")
+    for file in parquet:
+        rows = database.query(
+            f"SELECT {quoted(str(file))} AS file,"
+            f" CAST(json_merge_patch('{{}}', to_json(t)) AS VARCHAR) AS line"
+            f" FROM {_of_parquet(database, file)} AS t WHERE NOT coalesce({_IS_EVENT}, false)"
+        )
+        found = found.unionByName(rows)
+    return found

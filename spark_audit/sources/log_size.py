@@ -1,0 +1,48 @@
+"""Estimates the number of events in a log: by Parquet metadata, and by the first lines of NDJSON."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from mqproof.spark_audit.sources.log_lines import DAMAGED, opened
+
+_SAMPLE_BYTES: Final = 1 << 16
+_COMPRESSION: Final = 12
+"""How much smaller a compressed log usually is. It is only needed for logs longer than the sample."""
+
+
+def estimated_events(files: Iterable[Path]) -> int:
+    """Return about how many events the files have. A file that cannot be read counts as 0."""
+    return sum(_in_parquet(file) if file.suffix == ".parquet" else _in_lines(file) for file in files)
+
+
+def _in_parquet(file: Path) -> int:
+    import glob
+
+    import duckdb
+
+    try:
+        rows = duckdb.execute(
+            "SELECT sum(num_rows) FROM parquet_file_metadata($1)", [glob.escape(str(file))]
+        ).fetchone()
+    except duckdb.Error:
+        return 0  # The reader reports what is wrong with it.
+    return int(rows[0] or 0) if rows else 0
+
+
+def _in_lines(file: Path) -> int:
+    try:
+        size = file.stat().st_size
+        with opened(file) as log:
+            sample = log.read(_SAMPLE_BYTES)
+    except (OSError, *DAMAGED):
+        return 0
+    except Exception as error:
+        if not type(error).__module__.endswith("zstd"):
+            raise
+        return 0
+    lines = sample.count(b"\n")
+    if len(sample) < _SAMPLE_BYTES:
+        return lines
+    bytes_in_all = size if file.suffix == ".ndjson" else size * _COMPRESSION
+    return bytes_in_all * max(lines, 1) // len(sample)

@@ -1,0 +1,112 @@
+"""Tests the table of open transactions: copies, operations, progress, and what a restart has to read.
+
+Source: docs/reference/protocol/transactions.md, "Operations".
+"""
+
+from mqproof.impl.broker.state import open_transactions
+from mqproof.impl.broker.state.open_transactions import End, HalfMessage, OpenTransactions, offsets_of
+
+
+def half(original: int, place: int | None = None, times: int = 0) -> HalfMessage:
+    at = original if place is None else place
+    return HalfMessage(original, at, 100 * at, times, stored_ms=0, immunity_ms=None)
+
+
+def table(*halves: HalfMessage) -> OpenTransactions:
+    made = OpenTransactions()
+    for one in halves:
+        made.add(one)
+        made.read_end = max(made.read_end, one.place + 1)
+    return made
+
+
+def test_a_copy_replaces_its_original_at_the_end() -> None:
+    made = table(half(0), half(1), half(0, 2, 1))
+    assert [one.place for one in made.open_halves()] == [1, 2]
+    assert made.progress(0) == (1, 0)
+
+
+def test_an_older_copy_that_is_read_again_changes_nothing() -> None:
+    made = table(half(0), half(0, 1, 1))
+    made.add(half(0))
+    assert made.find(0) == half(0, 1, 1)
+
+
+def test_a_copy_of_a_transaction_that_has_ended_is_not_open() -> None:
+    made = table(half(0), half(1))
+    made.end(0, End.COMMIT, 50)
+    made.operation_stored(0, made.without_operation(4096))
+    made.read_end = 2
+    made.add(half(0, 2, 1))
+    assert made.find(0) is None
+    assert offsets_of(made.without_operation(4096)) == [0, 2]
+
+
+def test_the_progress_waits_for_the_operation_record() -> None:
+    made = table(half(0), half(1))
+    made.end(0, End.ROLLBACK, 50)
+    assert made.progress(0) == (0, 0)
+    made.operation_stored(0, made.without_operation(4096))
+    assert made.progress(1) == (1, 1)
+
+
+def test_an_operation_is_needed_until_the_progress_has_passed_its_places() -> None:
+    made = table(half(0), half(1), half(2))
+    made.end(2, End.COMMIT, 50)
+    made.operation_stored(0, made.without_operation(4096))
+    assert made.progress(1) == (0, 0)
+    made.end(0, End.COMMIT, 60)
+    made.end(1, End.COMMIT, 60)
+    made.operation_stored(1, made.without_operation(4096))
+    assert made.progress(2) == (3, 2)
+
+
+def test_a_restart_scans_from_the_first_end_that_no_operation_shows() -> None:
+    made = table(half(0), half(1), half(2))
+    made.end(0, End.COMMIT, 50)
+    made.begin(1, 70)
+    recorded = made.without_operation(4096)
+    assert made.scan_from(recorded, 500) == 70
+    made.end(1, End.COMMIT, 500)
+    assert made.scan_from(recorded, 600) == 70
+    assert made.scan_from(made.without_operation(4096), 600) == 600
+
+
+def test_an_operation_has_a_limited_size_and_takes_the_oldest_ends() -> None:
+    made = table(*(half(place) for place in range(100)))
+    for place in range(99, -1, -1):
+        made.end(place, End.ROLLBACK, 0)
+    recorded = made.without_operation(40)
+    assert offsets_of(recorded) == list(range(99, 99 - len(recorded), -1))
+    assert len(",".join(map(str, offsets_of(recorded)))) <= 40
+
+
+def test_no_operation_is_written_for_a_transaction_whose_copy_is_being_put() -> None:
+    made = table(half(0))
+    made.hold(0)
+    made.end(0, End.COMMIT, 0)
+    assert not made.awaits_operation
+    made.release(0)
+    assert made.awaits_operation
+
+
+def test_a_commit_that_could_not_be_stored_opens_the_transaction_again() -> None:
+    made = table(half(0))
+    made.begin(0, 10)
+    assert made.find(0) is None
+    assert made.is_ending(0)
+    made.give_back(0)
+    assert made.find(0) == half(0)
+
+
+def test_the_memory_of_ends_and_operations_is_bounded(monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setattr(open_transactions, "_REMEMBERED_MAX", 2)
+    monkeypatch.setattr(open_transactions, "_OPERATIONS_MAX", 2)
+    made = table(*(half(place) for place in range(5)))
+    for place in range(1, 5):
+        made.end(place, End.ROLLBACK, 0)
+        made.operation_stored(place - 1, made.without_operation(4096))
+    assert [made.known_end(place) for place in range(1, 5)] == [None, None, End.ROLLBACK, End.ROLLBACK]
+    assert made.progress(4) == (0, 0)
+    made.drop(0)
+    assert made.progress(4) == (5, 4)

@@ -1,0 +1,32 @@
+"""A failure of DuckDB ends the command with one line; the temporary folder is removed."""
+
+import os
+
+import pytest
+
+from mqproof.report.model import Exit
+from mqproof.spark_audit.command.opened_database import opened_database
+from mqproof.spark_audit.engine import active
+
+
+def test_the_embedded_engine_is_in_use_while_the_database_is_open() -> None:
+    with opened_database() as (database, folder):
+        assert active.is_embedded()
+        assert folder.is_dir()
+        assert database.rows("SELECT 1") == [(1,)]
+    assert not active.is_embedded()
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("SELECT error('it broke')", "DuckDB failed: Invalid Input Error: it broke"),
+        (f"SELECT error('{os.strerror(28)}')", "No space left on device, for temporary files"),
+    ],
+)
+def test_a_failed_query_is_one_line(query: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended, opened_database() as (database, _):
+        database.rows(query)
+    assert ended.value.code == Exit.TOOL
+    assert message in capsys.readouterr().err

@@ -1,0 +1,84 @@
+"""Audits one log on both engines and compares all results, row by row."""
+
+import tempfile
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from mqproof.spark_audit.audit import Audit, audit
+from mqproof.spark_audit.checks import EVENT_CHECKS, Check
+from mqproof.spark_audit.engine import active
+from mqproof.spark_audit.engine.embedded.database import Database
+from mqproof.spark_audit.evidence.options import Options
+from mqproof.spark_audit.judging.findings import all_found, query
+from mqproof.spark_audit.sources.embedded_read import read_embedded
+from mqproof.spark_audit.sources.inputs import find_files
+from mqproof.spark_audit.sources.read import read
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """All results of an audit that must not depend on the engine."""
+
+    findings: Counter[tuple[Any, ...]]
+    """All rows of schema.FINDING_COLUMNS, explained ones included."""
+    verdicts: dict[str, tuple[str, str, dict[str, int]]]
+    """Verdict, detail and counts of each check."""
+    tallies: dict[str, int]
+    witnesses: dict[str, tuple[str, ...]]
+    facts: tuple[Any, ...]
+
+    def differences(self, other: "Outcome") -> list[Any]:
+        found: list[Any] = [
+            *((row, "only in the first", n) for row, n in (self.findings - other.findings).items()),
+            *((row, "only in the second", n) for row, n in (other.findings - self.findings).items()),
+        ]
+        for name in ("verdicts", "tallies", "witnesses"):
+            one, two = getattr(self, name), getattr(other, name)
+            found += [
+                (key, one.get(key), two.get(key)) for key in {**one, **two} if one.get(key) != two.get(key)
+            ]
+        if self.facts != other.facts:
+            found.append((self.facts, other.facts))
+        return found
+
+
+def on_spark(
+    spark: SparkSession, paths: list[str], options: Options, checks: Mapping[str, Check] = EVENT_CHECKS
+) -> Outcome:
+    with tempfile.TemporaryDirectory() as folder:
+        log = read(spark, paths, Path(folder))
+        done = audit(
+            log.event_log, Path(folder), options=options, checks=checks, given_rows=log.rows, pictures=False
+        )
+        return _outcome(done, log.rows, log.torn_files)
+
+
+def on_embedded(paths: list[str], options: Options, checks: Mapping[str, Check] = EVENT_CHECKS) -> Outcome:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        active.embedded(),
+        closing(Database(Path(folder))) as database,
+    ):
+        log = read_embedded(database, find_files(paths), Path(folder))
+        done = audit(log, Path(folder), options=options, checks=checks, given_rows=log.rows, pictures=False)
+        return _outcome(done, log.rows, log.torn_files)
+
+
+def _outcome(done: Audit, rows: int, torn_files: int) -> Outcome:
+    seen = done.overview
+    return Outcome(
+        findings=Counter(query(f"SELECT * FROM {all_found(done.findings)}")),
+        verdicts={each.id: (each.verdict, each.detail, dict(each.counts)) for each in done.results},
+        tallies=done.tallies,
+        witnesses={each.id: tuple(witness.text for witness in each.witnesses) for each in done.results},
+        facts=(
+            seen, done.deduplicated_rows, done.skew_us, done.skew_seen_us, done.unreadable_rows, rows,
+            torn_files,
+        ),
+    )  # fmt: skip

@@ -1,0 +1,62 @@
+"""Both engines give the same results: every row of every check, the verdicts, tallies and counts.
+
+Method: random logs (random_logs.py) are audited on both. A default run compares the log with all anomalies,
+in which every check of events finds something, and one random log. The deep profile compares 300 of them.
+"""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from mqproof.spark_audit.checks import EVENT_CHECKS
+from mqproof.spark_audit.evidence.options import Options
+from mqproof.spark_audit.generator import cluster_log
+from mqproof.spark_audit.sources.inputs import InputError
+from tests.spark_audit.conftest import write_ndjson
+from tests.spark_audit.engine.both_engines import Outcome, on_embedded, on_spark
+from tests.spark_audit.engine.random_logs import RandomLog, all_anomalies, random_log
+
+
+def _on_both(spark: SparkSession, log: RandomLog) -> tuple[Outcome | str, Outcome | str]:
+    """Return the outcomes, or the texts of the errors with which the engines refuse the log."""
+    first: Outcome | str
+    second: Outcome | str
+    try:
+        first = on_spark(spark, log.paths, log.options)
+    except InputError as error:
+        first = str(error)
+    try:
+        second = on_embedded(log.paths, log.options)
+    except InputError as error:
+        second = str(error)
+    return first, second
+
+
+def _assert_same(spark: SparkSession, log: RandomLog) -> Outcome | None:
+    """Return the outcome; None if both engines refuse the log."""
+    first, second = _on_both(spark, log)
+    if isinstance(first, Outcome) and isinstance(second, Outcome):
+        assert first.differences(second) == []
+        return first
+    assert first == second
+    return None
+
+
+def test_every_check_of_events_finds_the_same_rows_on_both_engines(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    (tmp_path / "log.ndjson").write_bytes(write_ndjson(all_anomalies()))
+    options = Options(broadcast=cluster_log.BROADCAST, orderly=cluster_log.ORDERLY)
+    log = RandomLog([str(tmp_path)], options)
+    outcome = _assert_same(spark, log)
+    assert outcome
+    found = {row[0] for row in outcome.findings}
+    assert found >= set(EVENT_CHECKS) - {"DELIV-2"}, "otherwise the comparison shows nothing about a check"
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.deep) for seed in range(1, 300))])
+def test_a_random_log_gives_the_same_results_on_both_engines(
+    spark: SparkSession, tmp_path: Path, seed: int
+) -> None:
+    _assert_same(spark, random_log(seed, tmp_path))
