@@ -16,7 +16,7 @@ from mqproof.report.model import Result, Verdict
 from mqproof.spec.catalogue import catalogue
 
 MUTANTS_MIN = 40
-SLOW = {"ack-of-the-next-flush", "queue-not-cut"}
+SLOW = {"ack-of-the-next-flush"}
 """Rarely detected, so they run in the deep profile."""
 
 
