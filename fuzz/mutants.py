@@ -10,7 +10,7 @@ from typing import Final
 
 from mqproof.conformance.mutants.replacement import injected
 from mqproof.fuzz import targets
-from mqproof.fuzz.defects import dledger, ha, remoting, store
+from mqproof.fuzz.defects import damage, dledger, ha, remoting, store
 from mqproof.fuzz.defects.defect import Mutant
 from mqproof.fuzz.engine.search import Engine
 from mqproof.fuzz.engine.verdict import catalogue_id
@@ -20,7 +20,8 @@ LAYER: Final = "fuzz"
 EXECUTIONS_MAX: Final = 2000
 
 MUTANTS: Final = {
-    mutant.name: mutant for mutant in (*remoting.MUTANTS, *ha.MUTANTS, *store.MUTANTS, *dledger.MUTANTS)
+    mutant.name: mutant
+    for mutant in (*remoting.MUTANTS, *ha.MUTANTS, *store.MUTANTS, *damage.MUTANTS, *dledger.MUTANTS)
 }
 """The mutants by name."""
 

@@ -1,10 +1,13 @@
 """The options about logging, the same for servers and for long commands: -v, -q, --log-level, --log-file."""
 
 import logging
+import logging.handlers
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
+
+from mqproof.log_limits import FILE_BYTES_MAX, FILES_KEPT, RepeatLimit
 
 LEVELS: Final = ("debug", "info", "warning", "error", "critical")
 _ON_TERMINAL: Final = "%(levelname)s %(name)s: %(message)s"
@@ -31,7 +34,10 @@ def _log(
     ] = None,
     log_file: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Append the log to this file instead of standard error."),
+        typer.Option(
+            metavar="FILE",
+            help="Append the log to this file instead of standard error; it is rotated at 64 MiB.",
+        ),
     ] = None,
 ) -> None:
     """Declares the options, for `with_log_options` to copy."""
@@ -90,9 +96,16 @@ def _replace_handler(root: logging.Logger, file: Path | None) -> None:
     if file is None and root.handlers:
         return
     try:
-        handler = logging.StreamHandler() if file is None else logging.FileHandler(file, encoding="utf-8")
+        handler: logging.Handler = logging.StreamHandler() if file is None else _rotating(file)
     except OSError as error:
         raise typer.BadParameter(f"--log-file {file}: {error.strerror}") from None
     handler.set_name(_HANDLER)
+    handler.addFilter(RepeatLimit())
     handler.setFormatter(logging.Formatter(_ON_TERMINAL if file is None else _IN_FILE))
     root.addHandler(handler)
+
+
+def _rotating(file: Path) -> logging.Handler:
+    return logging.handlers.RotatingFileHandler(
+        file, maxBytes=FILE_BYTES_MAX, backupCount=FILES_KEPT, encoding="utf-8"
+    )

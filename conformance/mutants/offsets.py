@@ -48,10 +48,8 @@ def _newest_first(*args: Any) -> GetResult:
     return replace(found, records=found.records[::-1])
 
 
-def _one_too_many(
-    log: Any, queue: Any, offset: int, max_count: int, max_bytes: int, tags: Collection[int] | None
-) -> GetResult:
-    return _read_messages(log, queue, offset, max_count + 1, max_bytes, tags)
+def _one_too_many(log: Any, queue: Any, offset: int, max_count: int, *args: Any) -> GetResult:
+    return _read_messages(log, queue, offset, max_count + 1, *args)
 
 
 def _unmatched_stays(*args: Any) -> GetResult:

@@ -58,7 +58,8 @@ def _checkpoint_ahead(writer: CheckpointWriter) -> Checkpoint:
     return Checkpoint(written, written, 0)
 
 
-def _refuse_without_place(segments: SegmentedFile) -> None:
+def refuse_without_place(segments: SegmentedFile) -> None:
+    """Load, and refuse damaged files without naming them."""
     try:
         _load_segments(segments)
     except StoreError:
@@ -178,7 +179,7 @@ MUTANTS: Final = (
         "damaged files are refused with an error that does not name the file",
         "DamageRefusedByName",
         "files.segments:SegmentedFile.load",
-        _refuse_without_place,
+        refuse_without_place,
     ),
     _mutant(
         "TailNotCut",

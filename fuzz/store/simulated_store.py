@@ -63,6 +63,8 @@ class SimulatedStore:
         self.checkpoints: list[bytes] = []
         """Every content that the checkpoint file has had."""
         self._number = 0
+        self.recovery: Recovery | None = None
+        """The result of the last recovery."""
         self.store = self._make()
         self.store.load()
         self.store.begin()
@@ -138,11 +140,21 @@ class SimulatedStore:
 
         self.disk.on_step = die
         try:
-            return self.store.load()
+            self.recovery = self.store.load()
+            return self.recovery
         except SimulatedCrashError:
             return None
         finally:
             self.disk.on_step = None
+
+    def copy(self) -> "SimulatedStore":
+        """Return an independent store directory in the same state, whose process was killed."""
+        made = SimulatedStore(self.config.flush_mode)
+        made.disk = self.disk.copy()
+        made.disk.crash_process()
+        made.clock.advance_ms(1_000_000)
+        made.truth, made.durable_end, made._number = list(self.truth), self.durable_end, self._number
+        return made
 
     def settle(self, recovery: Recovery) -> None:
         """Take the recovered store as the truth from now on: records lost in the crash must not reappear."""

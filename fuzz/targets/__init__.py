@@ -9,7 +9,15 @@ from typing import Final
 
 from mqproof.fuzz.target import Target
 
-NAMES: Final = ("canary", "remoting-decode", "ha-stream", "store-recovery", "dledger-group", "cluster")
+NAMES: Final = (
+    "canary",
+    "remoting-decode",
+    "ha-stream",
+    "store-recovery",
+    "store-rot",
+    "dledger-group",
+    "cluster",
+)
 """All targets, in the order of `mqproof fuzz list`. Module names have underscores instead of hyphens."""
 
 

@@ -12,7 +12,7 @@ from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.bodies import ClientCheck, Heartbeat, QueueLocks
 from mqproof.impl.remoting.codes import RequestCode
 from mqproof.impl.remoting.command import Command
-from mqproof.impl.remoting.headers import HalfMessagePlace, HeaderError, ViewMessageRequest
+from mqproof.impl.remoting.headers import EndTransactionRequest, HeaderError, ViewMessageRequest
 from mqproof.impl.remoting.message import RETRY_PREFIX, parse_offset_message_id
 
 DENY: Final = 1
@@ -112,10 +112,7 @@ def _of_client_check(request: Command, _: TopicAt) -> list[Need]:
 
 
 def _of_message(offset_of: Callable[[Command], int | None], group: str = "", permission: int = SUB) -> Needs:
-    """Return the needs of requests that name a message by its place: a permission for its topic.
-
-    The topic of a half message is the one that it is for.
-    """
+    """Return the needs of requests that name a message by its place: the permission for its topic."""
 
     def found(request: Command, topic_at: TopicAt) -> list[Need]:
         offset = offset_of(request)
@@ -126,18 +123,18 @@ def _of_message(offset_of: Callable[[Command], int | None], group: str = "", per
     return found
 
 
+def _half_offset(request: Command) -> int | None:
+    try:
+        return headers.read(EndTransactionRequest, request.fields).commit_log_offset
+    except HeaderError:
+        return None
+
+
 def _offset_field(request: Command) -> int | None:
     # Read as the processor reads it, so that the two cannot mean different messages. It refuses what is not a
     # number as well.
     try:
         return headers.read(ViewMessageRequest, request.fields).offset
-    except HeaderError:
-        return None
-
-
-def _offset_of_half(request: Command) -> int | None:
-    try:
-        return headers.read(HalfMessagePlace, request.fields).commit_log_offset
     except HeaderError:
         return None
 
@@ -161,7 +158,7 @@ PERMISSIONS: Final[dict[int, Caller | Needs]] = {
     RequestCode.SEND_MESSAGE: _of_fields(topic="topic", permission=PUB),
     RequestCode.SEND_MESSAGE_V2: _of_fields(topic="b", permission=PUB),
     RequestCode.SEND_BATCH_MESSAGE: _of_fields(topic="b", permission=PUB),
-    RequestCode.END_TRANSACTION: _of_message(_offset_of_half, permission=PUB),
+    RequestCode.END_TRANSACTION: _of_message(_half_offset, permission=PUB),
     RequestCode.PULL_MESSAGE: _CONSUME,
     RequestCode.LITE_PULL_MESSAGE: _CONSUME,
     RequestCode.QUERY_CONSUMER_OFFSET: _CONSUME,
@@ -210,11 +207,11 @@ PERMISSIONS: Final[dict[int, Caller | Needs]] = {
     RequestCode.CLONE_GROUP_OFFSET: _ADMIN,
     RequestCode.GET_ALL_CONSUMER_OFFSET: _ADMIN,
     RequestCode.GET_ALL_DELAY_OFFSET: _ADMIN,
-    RequestCode.RESUME_CHECK_HALF_MESSAGE: _ADMIN,
     RequestCode.GET_BROKER_CONSUME_STATS: _ADMIN,
     RequestCode.VIEW_BROKER_STATS_DATA: _ADMIN,
     RequestCode.GET_PRODUCER_CONNECTION_LIST: _ADMIN,
     RequestCode.GET_ALL_PRODUCER_INFO: _ADMIN,
+    RequestCode.RESUME_CHECK_HALF_MESSAGE: _ADMIN,
     RequestCode.UPDATE_BROKER_CONFIG: _ADMIN,
     RequestCode.GET_BROKER_CONFIG: _ADMIN,
     RequestCode.GET_BROKER_RUNTIME_INFO: _ADMIN,

@@ -145,6 +145,10 @@ class Broker:
         self.recovery = self.store.load(self._config.replication.logged_role)
         tables = self._load_tables()
         await self.store.start()
+        # Written before any message, so that a later start knows that a missing file was lost.
+        await tables.groups.persist()
+        await tables.offsets.persist()
+        await tables.delays.persist()
         await self.replicas.start()
         self.store.on_arrival = self._holds.arrived
         address = await self._listen()
@@ -187,18 +191,24 @@ class Broker:
             ),
             filters=ConsumerFilterTable(f"{folder}/consumerFilter.json", runtime),
         )
-        tables.topics.load(
-            built_in(
-                broker=config.name,
-                cluster=config.cluster,
-                auto_create=config.auto_create_topics,
-                default_queues=config.default_topic_queues,
-            )
+        defaults = built_in(
+            broker=config.name,
+            cluster=config.cluster,
+            auto_create=config.auto_create_topics,
+            default_queues=config.default_topic_queues,
         )
-        tables.groups.load()
-        tables.offsets.load()
-        tables.delays.load()
-        tables.filters.load(wall_ms(runtime.clock))
+        store, damage = self.store, self.store.damage
+        with_queues = {
+            name: count
+            for name, count in store.topics().items()
+            if any(store.max_offset(name, queue_id) for queue_id in range(count))
+        }
+        # A broker that wrote its topics wrote its other tables before it stored a message.
+        required = tables.topics.load(defaults, damage, with_queues) and bool(with_queues)
+        tables.groups.load(damage, required=required)
+        tables.offsets.load(damage, required=required)
+        tables.delays.load(damage, required=required)
+        tables.filters.load(wall_ms(runtime.clock), damage)
         if config.replication.is_slave or self._group_store is not None:
             tables.offsets.follow()
         else:

@@ -19,14 +19,15 @@ from mqproof.impl.broker.state.durable_table import read_config
 from mqproof.impl.remoting.java_json import write
 from mqproof.impl.remoting.message import UNIQUE_KEY, Message
 from mqproof.impl.remoting.topic_names import NOT_FOR_CLIENTS
-from mqproof.impl.runtime.disk import write_durably
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address
 from mqproof.impl.runtime.runtime import Runtime
 from mqproof.impl.store.base import Store
+from mqproof.impl.store.damage import DamageReport
 from mqproof.impl.store.delay import SCHEDULE_TOPIC, due
 from mqproof.impl.store.files import record
 from mqproof.impl.store.files.consume_queue import Unit
+from mqproof.impl.store.files.sealed_file import write_sealed
 from mqproof.impl.store.results import PERHAPS_STORED, PutStatus
 from mqproof.spec.events import Kind
 
@@ -65,13 +66,15 @@ class DelayedDelivery:
         self._next: dict[int, int] = {}
         self._is_dirty = False
 
-    def load(self) -> None:
-        """Read delayOffset.json, if it exists.
+    def load(self, damage: DamageReport | None = None, *, required: bool = False) -> None:
+        """Read delayOffset.json, if it exists. If it does not, `persist` writes it.
 
         Raises:
-            StoreError: the file is not a table of offsets. OSError: it cannot be read.
+            StoreError: the file is not a table of offsets, or is required and missing. OSError: it cannot be
+                read.
         """
-        stored = read_config(self._runtime.disk, self._path, DelayOffsets)
+        stored = read_config(self._runtime.disk, self._path, DelayOffsets, damage, required=required)
+        self._is_dirty = stored is None
         self._next = dict(stored.offset_table) if stored else {}
 
     def offsets(self) -> DelayOffsets:
@@ -95,10 +98,11 @@ class DelayedDelivery:
         data = write(self.offsets())
         self._is_dirty = False
         try:
-            await self._store.flush_log()
-            if self._store.failure:
-                raise OSError(self._store.failure)
-            await self._runtime.offload(lambda: write_durably(self._runtime.disk, self._path, data))
+            if self._next:
+                await self._store.flush_log()
+                if self._store.failure:
+                    raise OSError(self._store.failure)
+            await self._runtime.offload(lambda: write_sealed(self._runtime.disk, self._path, data))
         except OSError:
             self._is_dirty = True
             raise
@@ -121,7 +125,15 @@ class DelayedDelivery:
         if not units:
             await self._holds.hold(SCHEDULE_TOPIC, queue_id, offset, (), _IDLE_S)
             return
-        for unit in units:
+        for _ in units:
+            # A damaged due time could hold back the whole level, or deliver too early.
+            unit = self._store.unit(SCHEDULE_TOPIC, queue_id, offset)
+            if unit is None:
+                _log.error(
+                    "the delayed message at offset %d of level %d is damaged and left out", offset, level
+                )
+                offset = self._advance(level, offset)
+                continue
             if not is_due(unit, self._store.now_ms()):
                 wait_ms = min(unit.tags_code - self._store.now_ms(), _LOOK_AGAIN_MS)
                 await asyncio.sleep(max(wait_ms, 1) / 1000)
@@ -129,10 +141,14 @@ class DelayedDelivery:
             if not await self._put(unit, address):
                 await asyncio.sleep(_RETRY_S)
                 return
-            offset += 1
-            self._next[level] = offset
-            self._is_dirty = True
+            offset = self._advance(level, offset)
         await asyncio.sleep(0)
+
+    def _advance(self, level: int, offset: int) -> int:
+        """Record that the message at this offset of a level is done; return the next offset."""
+        self._next[level] = offset + 1
+        self._is_dirty = True
+        return offset + 1
 
     async def _put(self, unit: Unit, address: Address) -> bool:
         """Store the message in its own topic and queue; return False when it should be tried again."""

@@ -70,6 +70,8 @@ class Ledger:
         """The index units of the newest entries, not written to the index yet."""
         self._recent: dict[int, Entry] = {}
         self._recent_bytes = 0
+        self.durable_pos = 0
+        """The position before which entries are known to be durable, when they are loaded."""
         self._begin = 0, 0
         """The position and index of the first entry, when they were last determined."""
 
@@ -114,6 +116,11 @@ class Ledger:
             if self._index.read(entry.index * UNIT_BYTES, UNIT_BYTES) != unit:
                 self._index.write(entry.index * UNIT_BYTES, unit)
             end = entry.pos + entry.size
+        if end < self.durable_pos:
+            raise StoreError(
+                f"{self._data.path_of(end)}: no whole entry at position {end}, and the ledger was durable"
+                f" up to {self.durable_pos}: replace this member, or restore the file from a backup"
+            )
         self._end_pos, self._end_index = end, terms.end
         self._data.cut(end)
         self._index.cut((terms.end + 1) * UNIT_BYTES)

@@ -32,6 +32,7 @@ from mqproof.impl.store.config import StoreConfig
 from mqproof.impl.store.dispatch import appended_record, emit_append, takes_queue_offset
 from mqproof.impl.store.errors import StoreError
 from mqproof.impl.store.files import record
+from mqproof.impl.store.files.checkpoint import DISTRUST, read_checkpoint
 from mqproof.impl.store.files.consume_queue import QueueGapError, QueueKey
 from mqproof.impl.store.group_commit import Done
 from mqproof.impl.store.recovery import Parts, choose_start, cut_queue, recover_queues
@@ -147,6 +148,9 @@ class LedgerStore(Store):
         self.node.kill()
 
     def _open_log(self) -> None:
+        ledger = self.node.ledger
+        count = read_checkpoint(self._runtime.disk, self._layout.checkpoint).queue_count
+        ledger.durable_pos = count.position if count is not None and count != DISTRUST else 0
         self.node.recover()
 
     def _recover(self, parts: Parts, abnormal: bool) -> Recovery:

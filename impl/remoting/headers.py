@@ -302,12 +302,6 @@ class ResumeCheckRequest(Header):
     topic: Name | None = None
 
 
-class HalfMessagePlace(Header):
-    """The part of an EndTransactionRequest by which its permission is decided."""
-
-    commit_log_offset: Long
-
-
 class UnregisterClientRequest(Header, rename={"client_id": "clientID"}):
     client_id: Name
     producer_group: Name | None = msgspec.field(name="producerGroup", default=None)

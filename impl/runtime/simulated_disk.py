@@ -148,6 +148,27 @@ class SimulatedDisk:
         """Lose power: only what was synced remains."""
         self._keep(Image())
 
+    def damage(self, path: str, offset: int, data: bytes) -> None:
+        """Change bytes of a file that were durable, without the knowledge of the process that has it open.
+
+        No step is counted, because no operation causes it.
+        """
+        self._inode(path).damage(offset, data)
+
+    def truncate(self, path: str, size: int) -> None:
+        """Cut a file that was durable to a size, as `damage` changes its bytes."""
+        self._inode(path).truncate(size)
+
+    def resize(self, path: str, content: bytes) -> None:
+        """Give a file that was durable another content, which may be longer."""
+        self._inode(path).resize(content)
+
+    def lose(self, path: str) -> None:
+        """Remove the name of a file that was durable. An open handle keeps its content, as on Linux."""
+        self._inode(path)
+        self._names.pop(path, None)
+        self._durable_names.pop(path, None)
+
     def unsynced(self) -> Image:
         """Return the image that keeps everything: all data that a crash of the operating system may lose."""
         contents = {inode.label: cost for inode in self._inodes() if (cost := inode.unsynced_bytes())}
@@ -296,6 +317,22 @@ class _Inode:
 
     def forget_unsynced_writes(self) -> None:
         self._unsynced = [change for change in self._unsynced if isinstance(change, _Resize)]
+
+    def damage(self, offset: int, data: bytes) -> None:
+        for content in (self.cache, self._durable):
+            if offset < content.size:
+                content.write(offset, data[: content.size - offset])
+
+    def resize(self, data: bytes) -> None:
+        for content in (self.cache, self._durable):
+            content.size = 0
+            del content.data[:]
+            content.write(0, data)
+
+    def truncate(self, size: int) -> None:
+        for content in (self.cache, self._durable):
+            content.size = min(content.size, size)
+            del content.data[content.size :]
 
     def unsynced_bytes(self) -> int:
         return sum(change.cost() for change in self._unsynced)

@@ -5,6 +5,8 @@ writing or syncing makes a started store read-only permanently. What the disk ho
 the store promises nothing more (docs/reference/protocol/storing.md, "Disk errors").
 """
 
+import errno
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -15,7 +17,9 @@ from mqproof.impl.runtime.disk import Lock, LockedError
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.runtime import Runtime
 from mqproof.impl.store.config import StoreConfig
-from mqproof.impl.store.dispatch import Appended, Dispatcher
+from mqproof.impl.store.damage import Damage, DamageKind, DamageReport, Outcome
+from mqproof.impl.store.dispatch import Appended, Dispatcher, takes_queue_offset
+from mqproof.impl.store.entry_repair import EntryRepair
 from mqproof.impl.store.errors import StoreError
 from mqproof.impl.store.expiry import Cleaner
 from mqproof.impl.store.files import layout, record
@@ -31,6 +35,8 @@ from mqproof.impl.store.queue_flush import CheckpointWriter, IndexFlusher, Queue
 from mqproof.impl.store.reader import find_records, read_messages
 from mqproof.impl.store.recovery import Parts
 from mqproof.impl.store.results import GetResult, GetStatus, PutResult, PutStatus, Recovery
+
+_log = logging.getLogger(__name__)
 
 Arrival = Callable[[str, int, int, int], None]
 """Called with (topic, queue id, next queue offset, tags code) when a message became readable."""
@@ -67,6 +73,13 @@ class Store(ABC):
         shape = IndexShape(config.index_slots, config.index_entries)
         self._index = Index(disk, self._layout.index, shape) if config.index_enabled else None
         self._dispatcher = Dispatcher(self._queues, self._index, events)
+        self.damage = DamageReport()
+        log.on_damage = self._report_log
+        if self._index is not None:
+            self._index.on_damage = self._report_index
+        self._repair = EntryRepair(
+            log, config.delay_levels_ms, self.damage, lambda: self._writable and not self.failure, self._fail
+        )
         self._queue_flusher = QueueFlusher(self._queues, self._dispatcher, offload, events, self._fail)
         self._index_flusher = IndexFlusher(self._index, log, self.flush_log, offload, self._fail)
         self._checkpoint_writer = CheckpointWriter(
@@ -88,6 +101,7 @@ class Store(ABC):
             offload,
             self._flush_and_write_checkpoint,
             self._checkpoint_writer.allows_to_forget,
+            self._checkpoint_writer.allows_to_remove,
         )
 
     # -- methods that depend on the log's writer
@@ -257,8 +271,9 @@ class Store(ABC):
         if queue is None:
             found = GetResult(GetStatus.NO_MATCHED_LOGIC_QUEUE, 0, 0, 0)
         else:
-            options = (tag_codes,) if selects is None else (tag_codes, selects)
-            found = read_messages(self._log, queue, offset, max_count, max_bytes, *options)
+            found = read_messages(
+                self._log, queue, offset, max_count, max_bytes, tag_codes, self._repair, selects
+            )
         if found.max_offset < offset <= self.taken_end(topic, queue_id):
             return replace(found, status=GetStatus.OFFSET_OVERFLOW_ONE, next_offset=offset)
         return found
@@ -283,17 +298,27 @@ class Store(ABC):
 
     def commit_offset_at(self, topic: str, queue_id: int, offset: int) -> int | None:
         """Return the commit offset of the message at a queue offset; None if there is no message."""
-        queue = self._queues.find(topic, queue_id)
-        units = queue.units(offset, 1) if queue is not None and queue.first <= offset < queue.end else []
-        return units[0].commit_offset if units else None
+        unit = self.unit(topic, queue_id, offset)
+        return unit.commit_offset if unit else None
 
     def store_time_ms(self, topic: str, queue_id: int, offset: int) -> int | None:
         """Return when the message at a queue offset was stored; None if there is no message."""
         at = self.commit_offset_at(topic, queue_id, offset)
         return None if at is None else record.store_time_ms(self._log.read(at, record.FRONT_BYTES))
 
+    def unit(self, topic: str, queue_id: int, offset: int) -> Unit | None:
+        """Return the entry at a queue offset, repaired if it was damaged.
+
+        None if there is none, or if its record is damaged. Raises OSError.
+        """
+        queue = self._queues.find(topic, queue_id)
+        return self._repair.unit(queue, offset) if queue else None
+
     def units(self, topic: str, queue_id: int, offset: int, count: int) -> list[Unit]:
-        """Return at most `count` entries of a queue from `offset` on; fewer at the end of a segment."""
+        """Return at most `count` entries of a queue from `offset` on; fewer at the end of a segment.
+
+        They are as they are in the file, not compared with their records.
+        """
         queue = self._queues.find(topic, queue_id)
         return queue.units(offset, count) if queue else []
 
@@ -306,8 +331,9 @@ class Store(ABC):
         size, magic = record.peek(self._log.read(commit_offset, 8))
         if magic not in record.MAGICS or size > self.config.message_bytes_max + record.AROUND_BODY_BYTES_MAX:
             return None
-        stored = self._log.record_at(commit_offset, size)
-        return self._log.read(commit_offset, size) if stored else None
+        data = self._log.read(commit_offset, size)
+        stored = self._log.decode(data, commit_offset)
+        return data if stored is not None and self._is_dispatched_as(stored) else None
 
     def records_from(self, commit_offset: int) -> Iterator[StoredMessage]:
         """Yield the records of the log from a record, or from `next_commit_offset` at some time, on."""
@@ -328,7 +354,9 @@ class Store(ABC):
             return []
         offsets = self._index.find(topic, key, begin_ms, end_ms)
         found: list[bytes] = []
-        for stored, data in find_records(self._log, offsets, topic, key):
+        for stored, data in find_records(self._log, offsets, topic, key, self.damage):
+            if not self._is_dispatched_as(stored):
+                continue
             if len(found) >= count or (found and len(data) > max_bytes):
                 break
             if begin_ms <= stored.store_timestamp_ms <= end_ms:
@@ -387,6 +415,19 @@ class Store(ABC):
 
     # -- internal methods
 
+    def _is_dispatched_as(self, stored: StoredMessage) -> bool:
+        """Return whether the queue that a record names has it: no checksum covers topic, queue and offset.
+
+        Without an entry, the record is not dispatched yet, or its topic was deleted.
+        """
+        key, offset = (stored.message.topic, stored.message.queue_id), stored.queue_offset
+        queue = self._queues.find(*key)
+        if not takes_queue_offset(stored.message.sys_flag) or stored.commit_offset >= self.dispatched_end:
+            return True
+        if queue is None or offset >= queue.end or self._deleted.has(key[0], stored.commit_offset):
+            return self._deleted.has(key[0], stored.commit_offset)
+        return offset < queue.first or self._repair.has(queue, offset, stored)
+
     def _refused(self) -> PutResult | None:
         """Return the answer to a put while puts are refused, otherwise None."""
         if not self.refusal and self.writable:
@@ -405,7 +446,7 @@ class Store(ABC):
         disk = self._runtime.disk
         self._open_log()
         self._queues.load()
-        self._deleted.load()
+        self._deleted.load(self.damage)
         checkpoint = read_checkpoint(disk, self._layout.checkpoint)
         abnormal = disk.exists(self._layout.abort)
         if self._index is not None:
@@ -422,6 +463,7 @@ class Store(ABC):
             self._events,
             self.config,
             role,
+            self.damage,
         )
         recovery = self._recover(parts, abnormal)
         if self._index is not None:
@@ -433,7 +475,20 @@ class Store(ABC):
             self.on_arrival(appended.topic, appended.queue_id, appended.queue_offset + 1, appended.tags_code)
 
     def _fail(self, error: OSError | QueueGapError) -> None:
-        self.failure = self.failure or f"{self.directory}: disk error, the store is read-only: {error}"
+        if self.failure:
+            return
+        self.failure = f"{self.directory}: disk error, the store is read-only: {error}"
+        is_full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+        remedy = "free space on the disk, and restart it" if is_full else "replace the disk, or restart it"
+        _log.error("%s; the broker accepts no message until it is restarted: %s", self.failure, remedy)
+
+    def _report_log(self, begin: int, end: int) -> None:
+        place = f"{self._log.segments.path_of(begin)}, commit offset {begin} to {end}"
+        self.damage.add(Damage(DamageKind.LOG, place, "there is no whole record", Outcome.SKIPPED))
+
+    def _report_index(self, path: str, number: int) -> None:
+        problem = "it does not belong to its chain, so a search by key may miss messages"
+        self.damage.add(Damage(DamageKind.INDEX_ENTRY, f"{path}, entry {number}", problem, Outcome.SKIPPED))
 
     def _mark_clean(self) -> None:
         """Finish a clean exit: remove the abort file if everything before it succeeded."""

@@ -145,7 +145,7 @@ class Dispatcher:
         for key, entries in by_queue.items():
             if entries[0].queue_offset == 0 < queues[key].end:
                 queues[key].clear()
-            queues[key].write(entries[0].queue_offset, [_unit(entry) for entry in entries])
+            queues[key].write(entries[0].queue_offset, [queue_unit(entry) for entry in entries])
         for appended in ready:
             self.index(appended)
         for key, entries in by_queue.items():
@@ -181,7 +181,7 @@ class Dispatcher:
 
     def _write(self, appended: Appended) -> bool:
         queue = self._queues.find_or_make(appended.topic, appended.queue_id)
-        changed = queue.put(appended.queue_offset, _unit(appended))
+        changed = queue.put(appended.queue_offset, queue_unit(appended))
         if changed:
             self._emit(appended)
         return changed
@@ -198,5 +198,6 @@ class Dispatcher:
             )
 
 
-def _unit(appended: Appended) -> Unit:
+def queue_unit(appended: Appended) -> Unit:
+    """Return the queue entry of a record."""
     return Unit(appended.commit_offset, appended.size, appended.tags_code)

@@ -6,6 +6,7 @@ consumed: a consumer that is behind receives the queue's new first offset.
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Final
 
@@ -17,6 +18,8 @@ from mqproof.impl.store.files.commit_log import CommitLog
 from mqproof.impl.store.files.consume_queue import ConsumeQueues
 from mqproof.impl.store.files.index import Index
 from mqproof.impl.store.files.segments import Removal
+
+_log = logging.getLogger(__name__)
 
 _SEGMENTS_A_ROUND: Final = 10
 
@@ -61,6 +64,7 @@ class Cleaner:
         offload: Offload,
         write_checkpoint: Callable[[], Awaitable[None]],
         may_forget: Callable[[int], bool],
+        may_remove: Callable[[int], bool],
     ) -> None:
         self.is_disk_full = False
         self._log = log
@@ -70,6 +74,9 @@ class Cleaner:
         self._offload = offload
         self._write_checkpoint = write_checkpoint
         self._may_forget = may_forget
+        self._may_remove = may_remove
+        self._removals: list[Removal] = []
+        """The segments of the log that are not read any more, but still exist."""
         self._followed = 0
         """Commit offset up to which the queues and the index have removed what the log no longer has."""
         self._one_round = asyncio.Lock()
@@ -82,27 +89,44 @@ class Cleaner:
     def look(self, directory: str, config: StoreConfig) -> float:
         """Return the used part of the disk in percent, and update `is_disk_full`. Raises OSError."""
         used_percent = self._disk.space(directory).used_percent
-        self.is_disk_full = used_percent > config.disk_warning_percent
+        is_full = used_percent > config.disk_warning_percent
+        if is_full and not self.is_disk_full:
+            _log.error(
+                "%s: the disk is %.1f %% full, more than %d %%: messages are refused until space is free",
+                directory,
+                used_percent,
+                config.disk_warning_percent,
+            )
+        elif self.is_disk_full and not is_full:
+            _log.warning(
+                "%s: the disk is %.1f %% full: messages are accepted again, no restart is needed",
+                directory,
+                used_percent,
+            )
+        self.is_disk_full = is_full
         return used_percent
 
     async def _clean(self, directory: str, config: StoreConfig, now_ms: int, *, manually: bool) -> int:
         used_percent = self.look(directory, config)
         before = expired_before(self._log, config, now_ms, used_percent, manually=manually)
         removal = self._log.segments.detach_before(before)
+        self._removals.append(removal)
         if self._log.begin > self._followed:
             for queue in self._queues:
                 queue.first = queue.find(self._log.begin)
-            await self._offload(removal.carry_out)
             await self._follow(self._log.begin)
         return len(removal.files)
 
     async def _follow(self, log_begin: int) -> None:
-        """Delete the queue and index files for records that the log no longer has.
+        """Delete the segments of the log before its begin, and then the queue and index files for them.
 
-        The checkpoint is written first: it counts entries, and the next recovery must not treat the
-        entries deleted now as lost.
+        The checkpoint is written first: it has the begin of the log and counts entries, and the next recovery
+        must not treat the files deleted now as lost.
         """
         await self._write_checkpoint()
+        if self._may_remove(log_begin):
+            gone, self._removals = self._removals, []
+            await self._offload(lambda: _carry_out(gone))
         if not self._may_forget(log_begin):
             return
         removals = [queue.expire(log_begin) for queue in self._queues]

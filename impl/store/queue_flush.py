@@ -165,6 +165,11 @@ class CheckpointWriter:
         count = self._written.queue_count
         return count is not None and count != DISTRUST and count.begin >= begin
 
+    def allows_to_remove(self, begin: int) -> bool:
+        """Return whether no start would miss the segments of the log before the commit offset."""
+        count = self._written.queue_count
+        return count is None or count == DISTRUST or count.begin >= begin
+
     async def write(self) -> None:
         """Replace the file if the checkpoint has changed."""
         async with self._one_write:

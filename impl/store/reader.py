@@ -7,11 +7,15 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Final
 
 from mqproof.impl.remoting.message import StoredMessage
+from mqproof.impl.store.damage import Damage, DamageKind, DamageReport, Outcome
+from mqproof.impl.store.delay import SCHEDULE_TOPIC
 from mqproof.impl.store.dispatch import index_keys
+from mqproof.impl.store.entry_repair import EntryRepair
 from mqproof.impl.store.files import record
 from mqproof.impl.store.files.commit_log import CommitLog
 from mqproof.impl.store.files.consume_queue import ConsumeQueue
 from mqproof.impl.store.results import GetResult, GetStatus
+from mqproof.impl.store.verified_entries import BLOCK_ENTRIES
 
 _UNITS_LOOKED_AT: Final = 800
 """How many entries one read visits when few of them match; more if more messages are requested."""
@@ -24,34 +28,26 @@ def read_messages(
     max_count: int,
     max_bytes: int,
     tag_codes: Collection[int] | None,
+    repair: EntryRepair,
     selects: Callable[[bytes], bool] | None = None,
 ) -> GetResult:
     """Read at most `max_count` records from `offset` on, of those that `selects` accepts.
 
-    They have at most `max_bytes` together, but the first one is returned whatever its size.
+    They have at most `max_bytes` together, but the first one is returned whatever its size. Each entry is
+    compared with its record, whether its tag is wanted or not. A damaged entry is repaired. A damaged record
+    is reported and left out.
     """
     begin, end = queue.first, queue.end
     refusal = _refusal(offset, begin, end)
     if refusal is not None:
         status, next_offset = refusal
         return GetResult(status, next_offset, begin, end)
-    records: list[bytes] = []
-    room, next_offset, gone = max_bytes, offset, False
-    for unit in queue.scan(offset, max(_UNITS_LOOKED_AT, max_count)):
-        if not tag_codes or unit.tags_code in tag_codes:
-            if records and (len(records) >= max_count or unit.size > room):
-                break
-            # A damaged entry may contain any values: the reader skips it and goes on.
-            data = log.read(unit.commit_offset, unit.size) if min(unit.commit_offset, unit.size) >= 0 else b""
-            if data and len(data) == unit.size:
-                if selects is not None and not selects(data):
-                    next_offset += 1
-                    continue
-                records.append(data)
-                room -= unit.size
-            else:
-                gone = True
-        next_offset += 1
+    count = max(_UNITS_LOOKED_AT, max_count)
+    records, next_offset, gone = (
+        _read_filtered(log, queue, offset, count, max_count, max_bytes, tag_codes, repair, selects)
+        if tag_codes
+        else _read_all(log, queue, offset, count, max_count, max_bytes, repair, selects)
+    )
     if records:
         status = GetStatus.FOUND
     else:
@@ -59,14 +55,97 @@ def read_messages(
     return GetResult(status, next_offset, begin, end, tuple(records))
 
 
+def _read_all(
+    log: CommitLog,
+    queue: ConsumeQueue,
+    offset: int,
+    count: int,
+    max_count: int,
+    max_bytes: int,
+    repair: EntryRepair,
+    selects: Callable[[bytes], bool] | None,
+) -> tuple[list[bytes], int, bool]:
+    """Return the records of all tags, where to continue, and whether a record is damaged or gone."""
+    topic, queue_id = queue.key
+    fields = record.topic_fields(topic)
+    records: list[bytes] = []
+    room, gone = max_bytes, False
+    for unit in queue.scan(offset, count):
+        at, size, _ = unit
+        if records and (len(records) >= max_count or size > room):
+            break
+        data = log.read_record(at, size)
+        if record.entry_problem(data, at, queue_id, offset, fields, None):
+            unit, data = repair.record(queue, offset, unit)
+        if not data:
+            gone = True
+        elif selects is None or selects(data):
+            records.append(data)
+            room -= len(data)
+        offset += 1
+    return records, offset, gone
+
+
+def _read_filtered(
+    log: CommitLog,
+    queue: ConsumeQueue,
+    offset: int,
+    count: int,
+    max_count: int,
+    max_bytes: int,
+    tag_codes: Collection[int],
+    repair: EntryRepair,
+    selects: Callable[[bytes], bool] | None,
+) -> tuple[list[bytes], int, bool]:
+    """Return the records with one of the tags, as `_read_all`.
+
+    The other entries are compared with their records too, unless that was done before: a damaged tag code
+    would hide a message.
+    """
+    topic, queue_id = queue.key
+    fields = record.topic_fields(topic)
+    records: list[bytes] = []
+    room, gone, sound_from = max_bytes, False, offset
+    units = list(queue.scan(offset, count))
+    verified = repair.verified.blocks(queue, offset, offset + len(units))
+    for unit in units:
+        at, size, code = unit
+        wanted = code in tag_codes
+        if wanted and records and (len(records) >= max_count or size > room):
+            break
+        if wanted or offset // BLOCK_ENTRIES not in verified:
+            data = log.read_record(at, size)
+            checked_code = None if topic == SCHEDULE_TOPIC else code
+            if record.entry_problem(data, at, queue_id, offset, fields, checked_code):
+                unit, data = repair.record(queue, offset, unit)
+                wanted = unit.tags_code in tag_codes
+            if not data:
+                gone, sound_from = True, offset + 1
+            elif wanted and (selects is None or selects(data)):
+                records.append(data)
+                room -= len(data)
+        offset += 1
+    repair.verified.add(queue, sound_from, offset)
+    return records, offset, gone
+
+
 def find_records(
-    log: CommitLog, offsets: Iterable[int], topic: str, key: str
+    log: CommitLog, offsets: Iterable[int], topic: str, key: str, damage: DamageReport
 ) -> Iterator[tuple[StoredMessage, bytes]]:
-    """Yield those suggested records that have the key; others may only have the same hash."""
+    """Yield those suggested records that have the key; others may only have the same hash.
+
+    A suggestion without a whole record is reported: the record or the index is damaged.
+    """
     for offset in offsets:
+        if not log.begin <= offset < log.end:
+            continue
         size, _ = record.peek(log.read(offset, 8))
-        stored = log.record_at(offset, size) if offset >= log.begin else None
-        if stored is not None and stored.message.topic == topic and key in index_keys(stored.message):
+        stored = log.decode(log.read_record(offset, size), offset)
+        if stored is None:
+            place = f"{log.segments.path_of(offset)}, commit offset {offset}"
+            problem = "the key index suggests it, and no whole record is there"
+            damage.add(Damage(DamageKind.INDEX_ENTRY, place, problem, Outcome.SKIPPED))
+        elif stored.message.topic == topic and key in index_keys(stored.message):
             yield stored, log.read(offset, size)
 
 

@@ -8,14 +8,16 @@ same steps run and find nothing to do.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from mqproof.impl.remoting.message import StoredMessage
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.store.config import StoreConfig
+from mqproof.impl.store.damage import Damage, DamageKind, DamageReport, Outcome
 from mqproof.impl.store.dispatch import Appended, Dispatcher, appended_record, emit_append
 from mqproof.impl.store.errors import StoreError
 from mqproof.impl.store.files import record
-from mqproof.impl.store.files.checkpoint import Checkpoint, QueueCount
+from mqproof.impl.store.files.checkpoint import DISTRUST, Checkpoint, QueueCount
 from mqproof.impl.store.files.commit_log import CommitLog
 from mqproof.impl.store.files.consume_queue import ConsumeQueue, ConsumeQueues, QueueGapError, QueueKey, Unit
 from mqproof.impl.store.files.deleted_topics import DeletedTopics
@@ -39,6 +41,7 @@ class Parts:
     events: EventLog | None
     config: StoreConfig
     role: str | None
+    damage: DamageReport
 
 
 def recover(parts: Parts, abnormal: bool) -> Recovery:
@@ -48,8 +51,11 @@ def recover(parts: Parts, abnormal: bool) -> Recovery:
         StoreError: queue entries are missing that the log can no longer provide. OSError: the disk failed.
     """
     log, queues = parts.log, parts.queues
+    trust_checkpoint(log, parts.checkpoint)
+    log.is_listed = partial(_has_entry, queues)
     start = choose_start(log, queues, parts.checkpoint)
     end = find_end(log, start)
+    report_cut(parts, end)
     if parts.events:
         emit_unlogged_appends(parts, parts.events)
     if abnormal and parts.events:
@@ -66,6 +72,37 @@ def recover(parts: Parts, abnormal: bool) -> Recovery:
             attrs["role"] = parts.role
         parts.events.emit(Kind.RECOVER, commit_offset=end, attrs=attrs)
     return Recovery(abnormal, start, end, truncated_bytes, redispatched, entries_cut)
+
+
+def trust_checkpoint(log: CommitLog, checkpoint: Checkpoint) -> None:
+    """Take from the checkpoint which part of the log is durable, so that damage there is recognised.
+
+    Raises:
+        StoreError: a segment of that part is missing.
+    """
+    count = checkpoint.queue_count
+    if count is None or count == DISTRUST:
+        return
+    if log.segments.capacity_end < count.position:
+        missing = log.segments.path_of(max(log.segments.capacity_end, count.begin))
+        raise StoreError(f"{missing}: missing, the log was durable up to commit offset {count.position}")
+    if log.begin > count.begin:
+        missing = log.segments.path_of(count.begin)
+        raise StoreError(f"{missing}: missing, the log began at commit offset {count.begin}")
+    log.known_end = count.position
+
+
+def report_cut(parts: Parts, end: int) -> None:
+    """Report that recovery cuts whole records, which follow bytes that are no record.
+
+    No checkpoint says that they were durable, so a crash can have lost the bytes before them. But it can also
+    be damage, and then messages are lost that were acknowledged.
+    """
+    log = parts.log
+    if (at := log.next_whole(end)) is not None:
+        place = f"{log.segments.path_of(end)}, commit offset {end}"
+        problem = f"no whole record is there, but one follows at {at}, and no checkpoint covers them"
+        parts.damage.add(Damage(DamageKind.LOG, place, problem, Outcome.CUT))
 
 
 def recover_queues(parts: Parts, start: int) -> tuple[int, int]:
@@ -179,10 +216,54 @@ def cut_queue(queue: ConsumeQueue, log: CommitLog) -> int:
     """
     end = queue.find_end(lambda unit: points_into_log(unit, log.end))
     while end > queue.begin and not (
-        is_expired(queue, end - 1, log) or points_at_its_record(queue, end - 1, log)
+        is_expired(queue, end - 1, log)
+        or points_at_its_record(queue, end - 1, log)
+        or points_into_damage(queue, end - 1, log)
     ):
         end -= 1
     return queue.cut(end)
+
+
+def points_into_damage(queue: ConsumeQueue, queue_offset: int, log: CommitLog) -> bool:
+    """Return whether the entry's record is in a damaged part of the log.
+
+    Such an entry is kept. Otherwise the next message of the queue would get the offset of the lost one, and a
+    consumer that is ahead of the lost message would never receive the new one.
+    """
+    (unit,) = queue.units(queue_offset, 1)
+    at = unit.commit_offset
+    if not log.begin <= at < log.known_end:
+        return False
+    begin = next(start for start in reversed(log.segments.starts) if start <= at)
+    follows_sound = queue_offset > queue.begin and points_at_its_record(queue, queue_offset - 1, log)
+    if follows_sound:
+        (before,) = queue.units(queue_offset - 1, 1)
+        begin = before.commit_offset + before.size
+    there: StoredMessage | None = None
+    for position, stored in log.scan(begin):
+        if stored is not None and stored.commit_offset == at:
+            there = stored
+        if stored is not None and _is_of(stored, queue, queue_offset):
+            return False  # the entry is damaged, not its record
+        if position > at and not follows_sound:
+            break
+    if there is not None and follows_sound and not log.is_listed(there):
+        # The log has no record of this offset, so this one is it. Its topic, queue or offset is altered,
+        # which no checksum covers.
+        log.mark_damaged(at, at + there.size)
+    return log.is_damaged(at)
+
+
+def _is_of(stored: StoredMessage, queue: ConsumeQueue, queue_offset: int) -> bool:
+    key = (stored.message.topic, stored.message.queue_id)
+    return key == queue.key and stored.queue_offset == queue_offset
+
+
+def _has_entry(queues: ConsumeQueues, stored: StoredMessage) -> bool:
+    """Return whether the queue that a record names has an entry for it."""
+    queue = queues.find(stored.message.topic, stored.message.queue_id)
+    units = queue.units(stored.queue_offset, 1) if queue and stored.queue_offset >= queue.begin else []
+    return bool(units) and units[0].commit_offset == stored.commit_offset
 
 
 def points_into_log(unit: Unit, log_end: int) -> bool:
@@ -202,11 +283,7 @@ def points_at_its_record(queue: ConsumeQueue, queue_offset: int, log: CommitLog)
     """Return whether the entry's record is of this queue and has this offset."""
     (unit,) = queue.units(queue_offset, 1)
     stored = log.record_at(unit.commit_offset, unit.size)
-    return (
-        stored is not None
-        and (stored.message.topic, stored.message.queue_id) == queue.key
-        and stored.queue_offset == queue_offset
-    )
+    return stored is not None and _is_of(stored, queue, queue_offset)
 
 
 def index_again(parts: Parts, start: int) -> None:
@@ -252,9 +329,28 @@ def dispatch_again(parts: Parts, start: int) -> int:
         # counts.
         parts.distrust_queues()
     try:
-        return _dispatch_from(parts, parts.log.begin)
+        written = _dispatch_from(parts, parts.log.begin)
     except QueueGapError as error:
         raise StoreError(f"{error}, and its record is no longer in the log") from None
+    require_counted(parts)
+    return written
+
+
+def require_counted(parts: Parts) -> None:
+    """Require that the whole log gave the queues as many entries as the checkpoint counted.
+
+    Raises:
+        StoreError: it gave fewer: a record is damaged in the number of its queue or its offset.
+    """
+    count = parts.checkpoint.queue_count
+    if count is None or count == DISTRUST or parts.deleted.table:
+        return
+    entries = parts.queues.count_between(count.begin, count.position)
+    if entries < count.entries:
+        raise StoreError(
+            f"{parts.queues.directory}: {count.entries} entries expected by the checkpoint, the log has"
+            f" records for {entries}: a record of the log is damaged"
+        )
 
 
 def _dispatch_from(parts: Parts, start: int) -> int:
@@ -279,8 +375,11 @@ def _dispatch_from(parts: Parts, start: int) -> int:
     for key, end in ends.items():
         queue = parts.queues.find(*key)
         assert queue is not None, f"queue {key} was just dispatched to"
-        if queue.end > end:  # entries that point into the log, but not at a record of this queue
-            queue.cut(end)
+        kept = queue.end
+        while kept > end and not points_into_damage(queue, kept - 1, log):
+            kept -= 1
+        if queue.end > kept:  # entries that point into the log, but not at a record of this queue
+            queue.cut(kept)
     return written
 
 

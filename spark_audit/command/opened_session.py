@@ -1,7 +1,6 @@
 """Opens the Spark session and the scratch folder of a command, and ends them with its jobs after a signal."""
 
 import logging
-import re
 import signal
 import time
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from mqproof.report.console import terminable
 from mqproof.report.model import Exit
 from mqproof.spark_audit.command.failures import OTHER_FOLDER_HINT, fail, failures_reported
+from mqproof.spark_audit.command.option_groups import check_memory
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,8 +33,7 @@ def opened_session(options: "SessionOptions") -> "Iterator[tuple[SparkSession, P
     from mqproof.spark_audit.runtime.session import open_session
     from mqproof.spec.spark import MasterError, SessionError
 
-    if not re.fullmatch(r"[1-9]\d*[kmgt]", options.memory, re.IGNORECASE):
-        fail(f"--memory: {options.memory!r}, expected a number and a unit, e.g. 2g")
+    check_memory(options.memory)
     borrowed = SparkSession.getActiveSession() is not None
     logging.getLogger().addFilter(_is_unexpected)
     with ExitStack() as opened:

@@ -1,5 +1,6 @@
 """The groups of options that several commands share."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 REBALANCE_S: Final = 20
 LOCAL_MASTER: Final = "local[2]"
+MEMORY: Final = "2g"
 FORGET_DAYS: Final = 30
 DAY_US: Final = 86_400_000_000
 
@@ -29,6 +31,12 @@ ForgetDays = Annotated[
 ]
 
 
+def check_memory(memory: str) -> None:
+    """Fail unless it is a number with a unit."""
+    if not re.fullmatch(r"[1-9]\d*[kmgt]", memory, re.IGNORECASE):
+        fail(f"--memory: {memory!r}, expected a number and a unit, e.g. 2g")
+
+
 def examples(*commands: str) -> str:
     """Return the end of a command's help text."""
     return "\n\n".join(("Examples:", *(f"  mqproof audit {command}" for command in commands)))
@@ -39,7 +47,9 @@ class SparkOptions:
     """Where Spark runs."""
 
     master: Annotated[str | None, typer.Option(help="Spark master.", show_default="local[2]")] = None
-    memory: Annotated[str, typer.Option(help="Memory of the Spark driver.")] = "2g"
+    memory: Annotated[
+        str | None, typer.Option(help="Memory of the Spark driver, or of DuckDB.", show_default=MEMORY)
+    ] = None
     conf: Annotated[
         list[str] | None, typer.Option(help="Setting of Spark, KEY=VALUE, e.g. spark.local.dir=/big.")
     ] = None
@@ -62,7 +72,7 @@ class SparkOptions:
 
         return SessionOptions(
             master=self.master or LOCAL_MASTER,
-            memory=self.memory,
+            memory=self.memory or MEMORY,
             input_bytes=input_bytes,
             text_bytes=text_bytes,
             conf=self.settings(),

@@ -152,7 +152,7 @@ def _run(
         from mqproof.spark_audit.sources.embedded_read import NotEmbeddedError
 
         try:
-            with opened_database() as (database, scratch):
+            with opened_database(spark.memory) as (database, scratch):
                 return _audit(database, scratch, request, out, json)
         except NotEmbeddedError as error:
             leave_to_spark(wanted, str(error))

@@ -15,6 +15,7 @@ from mqproof.impl.filtering.sql import compiled
 from mqproof.impl.filtering.tokens import ExpressionError
 from mqproof.impl.remoting.bodies import DataVersion, Subscription
 from mqproof.impl.runtime.runtime import Runtime
+from mqproof.impl.store.damage import DamageReport
 
 _log = logging.getLogger(__name__)
 
@@ -59,13 +60,13 @@ class ConsumerFilterTable:
         self._disk = runtime.disk
         self._table: DurableTable[FilterData] = DurableTable(path, runtime, _file)
 
-    def load(self, now_ms: int) -> None:
+    def load(self, now_ms: int, damage: DamageReport | None = None) -> None:
         """Read the file, if it exists. Its groups have no members yet.
 
         Raises:
             StoreError: the file is not a table of filters. OSError: it cannot be read.
         """
-        stored = read_config(self._disk, self._path, _File)
+        stored = read_config(self._disk, self._path, _File, damage)
         if stored is not None:
             values = {
                 _key(topic, group): msgspec.structs.replace(

@@ -11,33 +11,34 @@ from typing import Generic, TypeVar
 from mqproof.impl.remoting.bodies import DataVersion
 from mqproof.impl.remoting.java_json import BodyError, read, write
 from mqproof.impl.runtime.clock import now_ms
-from mqproof.impl.runtime.disk import Disk, read_whole, write_durably
+from mqproof.impl.runtime.disk import Disk
 from mqproof.impl.runtime.runtime import Runtime
-from mqproof.impl.store.errors import StoreError
+from mqproof.impl.store.damage import DamageReport
+from mqproof.impl.store.files.sealed_file import read_sealed, write_sealed
 
 Value = TypeVar("Value")
 File = TypeVar("File")
 
 
-def read_config(disk: Disk, path: str, kind: type[File]) -> File | None:
+def read_config(
+    disk: Disk, path: str, kind: type[File], damage: DamageReport | None = None, *, required: bool = False
+) -> File | None:
     """Return the content of a configuration file; None when neither it nor its `.bak` exists.
 
-    The `.bak` is used when the file is missing, empty or damaged.
+    The `.bak` is used when the file is missing, empty, damaged or older.
 
     Raises:
-        StoreError: a file exists, but neither of the two can be used. OSError: they cannot be read.
+        StoreError: a file exists or is required, but neither of the two can be used.
+        OSError: they cannot be read.
     """
-    problem = ""
-    for candidate in (path, f"{path}.bak"):
-        data = read_whole(disk, candidate) if disk.exists(candidate) else b""
-        if data.strip():
-            try:
-                return read(kind, data)
-            except BodyError as error:
-                problem = problem or f"{candidate}: {error}"
-    if problem:
-        raise StoreError(problem)
-    return None
+
+    def parse(data: bytes) -> File:
+        try:
+            return read(kind, data)
+        except BodyError as error:
+            raise ValueError(str(error)) from None
+
+    return read_sealed(disk, path, parse, damage, required=required)
 
 
 class _Batch(Generic[Value]):
@@ -71,6 +72,10 @@ class DurableTable(Generic[Value]):
         """Set the version and values read from the file."""
         self.version = version
         self._values = dict(values)
+
+    def write_at_next_persist(self) -> None:
+        """Let the next `persist` write the file, although nothing has changed."""
+        self._is_dirty = True
 
     def get(self, name: str) -> Value | None:
         return self._values.get(name)
@@ -135,13 +140,13 @@ class DurableTable(Generic[Value]):
         """Write the file like `persist`, in the caller's thread."""
         if self._is_dirty:
             self._is_dirty = False
-            write_durably(self._runtime.disk, self._path, self._content(self.version, self._values))
+            write_sealed(self._runtime.disk, self._path, self._content(self.version, self._values))
 
     async def _write(self, version: DataVersion, values: dict[str, Value]) -> None:
         data = self._content(version, values)
         was_dirty, self._is_dirty = self._is_dirty, False
         try:
-            await self._runtime.offload(lambda: write_durably(self._runtime.disk, self._path, data))
+            await self._runtime.offload(lambda: write_sealed(self._runtime.disk, self._path, data))
         except OSError:
             self._is_dirty = was_dirty
             raise

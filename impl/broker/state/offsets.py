@@ -16,8 +16,9 @@ from mqproof.impl.remoting.java_json import write
 from mqproof.impl.remoting.request_handler import RefusedError
 from mqproof.impl.replication import rules
 from mqproof.impl.runtime.clock import now_ms
-from mqproof.impl.runtime.disk import write_durably
 from mqproof.impl.runtime.runtime import Runtime
+from mqproof.impl.store.damage import DamageReport
+from mqproof.impl.store.files.sealed_file import write_sealed
 
 _SEPARATOR: Final = "@"
 """Separates topic and group; a topic's name cannot contain it."""
@@ -55,13 +56,15 @@ class OffsetTable:
         self.unsent: set[tuple[str, int]] | None = None
         """On a slave, the offsets committed here that the master has not received. None on a master."""
 
-    def load(self) -> None:
-        """Read consumerOffset.json, if it exists.
+    def load(self, damage: DamageReport | None = None, *, required: bool = False) -> None:
+        """Read consumerOffset.json, if it exists. If it does not, `persist` writes it.
 
         Raises:
-            StoreError: the file is not an offset table. OSError: it cannot be read.
+            StoreError: the file is not an offset table, or is required and missing.
+            OSError: it cannot be read.
         """
-        stored = read_config(self._runtime.disk, self._path, _SlavesFile)
+        stored = read_config(self._runtime.disk, self._path, _SlavesFile, damage, required=required)
+        self._is_dirty = stored is None
         if stored is not None:
             self._table = stored.offset_table
             self.unsent = {(key, queue_id) for key, queues in stored.untold.items() for queue_id in queues}
@@ -183,7 +186,7 @@ class OffsetTable:
         self._version = DataVersion(self._version.counter + 1, now_ms(self._runtime.clock))
         self._is_dirty = False
         try:
-            await self._runtime.offload(lambda: write_durably(self._runtime.disk, self._path, data))
+            await self._runtime.offload(lambda: write_sealed(self._runtime.disk, self._path, data))
         except OSError:
             self._is_dirty = True
             raise

@@ -14,6 +14,7 @@ from mqproof.impl.remoting.budget import NameBudget, Peer, Percentages, shares_o
 from mqproof.impl.remoting.codes import ResponseCode
 from mqproof.impl.remoting.request_handler import RefusedError
 from mqproof.impl.runtime.runtime import Runtime
+from mqproof.impl.store.damage import DamageReport
 
 SYSTEM_PREFIX: Final = "CID_RMQ_SYS_"
 SYSTEM_GROUPS: Final = frozenset(
@@ -42,15 +43,17 @@ class SubscriptionGroupTable:
         self._created = NameBudget("groups", shares_of(groups_max, percent or Percentages()))
         self._table: DurableTable[SubscriptionGroup] = DurableTable(path, runtime, SubscriptionGroups)
 
-    def load(self) -> None:
-        """Read subscriptionGroup.json, if it exists.
+    def load(self, damage: DamageReport | None = None, *, required: bool = False) -> None:
+        """Read subscriptionGroup.json, if it exists. If it does not, `persist` writes it.
 
         Raises:
-            StoreError: the file is not a group table. OSError: it cannot be read.
+            StoreError: the file is not a group table, or is required and missing. OSError: it cannot be read.
         """
-        stored = read_config(self._disk, self._path, SubscriptionGroups)
+        stored = read_config(self._disk, self._path, SubscriptionGroups, damage, required=required)
         if stored is not None:
             self._table.load(stored.data_version, stored.subscription_group_table)
+        else:
+            self._table.write_at_next_persist()
 
     def get(self, group: str) -> SubscriptionGroup | None:
         return self._table.get(group)

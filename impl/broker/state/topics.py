@@ -4,6 +4,7 @@ A topic is on disk before the first message in it is acknowledged. Otherwise no 
 message after a crash. See docs/reference/protocol/sending.md, "Topics".
 """
 
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
@@ -16,6 +17,13 @@ from mqproof.impl.remoting.codes import ResponseCode
 from mqproof.impl.remoting.message import RETRY_PREFIX
 from mqproof.impl.remoting.request_handler import RefusedError
 from mqproof.impl.runtime.runtime import Runtime
+from mqproof.impl.store.damage import DamageReport
+from mqproof.impl.store.errors import StoreError
+from mqproof.impl.store.files.sealed_file import is_sealed
+
+_log = logging.getLogger(__name__)
+
+_NAMES_SHOWN: Final = 100
 
 DEFAULT_TOPIC: Final = "TBW102"
 """The template of topics that are created by a send."""
@@ -92,17 +100,48 @@ class TopicTable:
         self._table: DurableTable[TopicConfig] = DurableTable(path, runtime, TopicConfigs)
         self.on_change: Callable[[], None] = lambda: None
 
-    def load(self, defaults: list[TopicConfig]) -> None:
+    def load(
+        self,
+        defaults: list[TopicConfig],
+        damage: DamageReport | None = None,
+        with_queues: Mapping[str, int] | None = None,
+    ) -> bool:
         """Read topics.json, if it exists, and add the default topics that it lacks.
+
+        If neither it nor its backup can be used, the topics that have queues are rebuilt. `with_queues` maps
+        these topics to the number of their queues.
+
+        Returns whether mqproof wrote the file, and so the other tables too.
 
         Raises:
             StoreError: the file is not a topic table. OSError: it cannot be read or written.
         """
-        stored = read_config(self._disk, self._path, TopicConfigs)
+        is_ours = is_sealed(self._disk, self._path)
+        try:
+            stored = read_config(self._disk, self._path, TopicConfigs, damage)
+            problem = "it is missing, and so is its backup"
+        except StoreError as error:
+            if not with_queues:
+                raise
+            stored, problem = None, str(error)
         if stored is not None:
             self._table.load(stored.data_version, stored.topic_config_table)
+        elif with_queues:
+            self._rebuild(with_queues, problem)
         self._table.add_now({topic.topic_name: topic for topic in defaults if not self.get(topic.topic_name)})
         self._table.persist_now()
+        return is_ours
+
+    def _rebuild(self, with_queues: Mapping[str, int], problem: str) -> None:
+        """Create the topics that have queues, with the default permissions."""
+        _log.error(
+            "%s: %s: %d topics are rebuilt from the folders of the queues, with default permissions: %s",
+            self._path,
+            problem,
+            len(with_queues),
+            " ".join(sorted(with_queues)[:_NAMES_SHOWN]),
+        )
+        self._table.add_now({name: _topic(name, queues) for name, queues in with_queues.items()})
 
     def get(self, topic: str) -> TopicConfig | None:
         return self._table.get(topic)

@@ -1,7 +1,6 @@
 """Requests that brokers send to a client. See docs/reference/protocol/clients.md, "Requests to clients"."""
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Protocol
 
 from mqproof.impl.client.connection.records import AnswerReader
@@ -66,6 +65,13 @@ def processors(members: Mapping[str, Member], checked: Mapping[str, Checked]) ->
     """
     reader = AnswerReader()
 
+    def ids_changed(request: Command, channel: Channel) -> Reply:  # noqa: ARG001  # a Handler's signature
+        # Notify all groups, whichever the request names. This makes up for a notification that a group
+        # missed.
+        for member in list(members.values()):
+            member.members_changed()
+        return request.answer(ResponseCode.SUCCESS)
+
     def reset(request: Command, channel: Channel) -> Reply:  # noqa: ARG001
         header = headers.read(ResetOffsetRequest, request.fields)
         table = java_json.read(QueueOffsets, request.body).offset_table
@@ -100,6 +106,19 @@ def processors(members: Mapping[str, Member], checked: Mapping[str, Checked]) ->
             raise RefusedError(ResponseCode.SYSTEM_ERROR, remark)
         return request.answer(ResponseCode.SUCCESS, body=java_json.write(result))
 
+    return {
+        RequestCode.CHECK_TRANSACTION_STATE: _checks(checked, reader),
+        RequestCode.GET_CONSUMER_RUNNING_INFO: running,
+        RequestCode.CONSUME_MESSAGE_DIRECTLY: consume,
+        RequestCode.NOTIFY_CONSUMER_IDS_CHANGED: ids_changed,
+        RequestCode.RESET_CONSUMER_CLIENT_OFFSET: reset,
+        RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT: status,
+    }
+
+
+def _checks(checked: Mapping[str, Checked], reader: AnswerReader) -> Handler:
+    """Return the handler of a broker's check of a transaction."""
+
     async def check(request: Command, channel: Channel) -> Reply:
         header = headers.read(CheckTransactionRequest, request.fields)
         message = await _one_message(request, reader)
@@ -108,21 +127,7 @@ def processors(members: Mapping[str, Member], checked: Mapping[str, Checked]) ->
             producer(channel.remote, header, message)
         return None
 
-    return {
-        RequestCode.CHECK_TRANSACTION_STATE: check,
-        RequestCode.GET_CONSUMER_RUNNING_INFO: running,
-        RequestCode.CONSUME_MESSAGE_DIRECTLY: consume,
-        RequestCode.NOTIFY_CONSUMER_IDS_CHANGED: partial(_ids_changed, members),
-        RequestCode.RESET_CONSUMER_CLIENT_OFFSET: reset,
-        RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT: status,
-    }
-
-
-def _ids_changed(members: Mapping[str, Member], request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    # Notify all groups, whichever the request names. This makes up for a notification that a group missed.
-    for member in list(members.values()):
-        member.members_changed()
-    return request.answer(ResponseCode.SUCCESS)
+    return check
 
 
 async def _one_message(request: Command, reader: AnswerReader) -> StoredMessage:

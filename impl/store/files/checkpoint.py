@@ -78,20 +78,28 @@ class Checkpoint:
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
-        """Decode a checkpoint; data that is too short gives an empty one: recovery checks everything."""
-        if len(data) < _TIMES.size:
+        """Decode a checkpoint. Data that is too short or damaged gives an empty one: all is checked.
+
+        mqproof's own part without its CRC means damage, or that a released broker has written since.
+        """
+        if len(data) < _TIMES.size or not _is_whole(data):
             return cls()
         log_ms, queues_ms, index_ms = _TIMES.unpack_from(data)
         count, index = _decode_own(data)
         return cls(log_ms, queues_ms, index_ms, count, index)
 
 
-def _decode_own(data: bytes) -> tuple[QueueCount | None, IndexState | None]:
-    """Decode mqproof's own part of the file; None where it is missing or invalid.
+def _is_whole(data: bytes) -> bool:
+    """Return whether mqproof's own part is missing or has its CRC, which also covers the times."""
+    if len(data) < _CRC_AT + _CRC.size or not any(data[_OWN_AT:]):
+        return True
+    (crc,) = _CRC.unpack_from(data, _CRC_AT)
+    return bool(crc == zlib.crc32(data[:_CRC_AT]))
 
-    The CRC also covers the times, so that the part becomes invalid when a released broker rewrites the times.
-    """
-    if len(data) < _CRC_AT + _CRC.size or _CRC.unpack_from(data, _CRC_AT) != (zlib.crc32(data[:_CRC_AT]),):
+
+def _decode_own(data: bytes) -> tuple[QueueCount | None, IndexState | None]:
+    """Decode mqproof's own part of the file; None where it is missing."""
+    if len(data) < _CRC_AT + _CRC.size or not any(data[_OWN_AT:]):
         return None, None
     begin, counted, entries, indexed, name, header = _OWN.unpack_from(data, _OWN_AT)
     count = QueueCount(begin, counted, entries) if counted != _NONE else None

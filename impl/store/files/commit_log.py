@@ -3,7 +3,8 @@
 See docs/reference/protocol/storing.md, "Commit log".
 """
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from mqproof.impl.remoting.message import StoredMessage
@@ -12,6 +13,12 @@ from mqproof.impl.store.files.record import RecordError
 from mqproof.impl.store.files.segments import SegmentedFile, Unsynced
 
 _STAGED_BYTES_MAX: Final = 1 << 20
+_SEARCHED_BYTES: Final = 1 << 16
+_MAGIC: Final = re.compile(
+    b"|".join(re.escape(magic.to_bytes(4, "big")) for magic in (*sorted(record.MAGICS), record.MAGIC_FILLER))
+)
+_SIZE_TRUSTED: Final = 1 << 16
+"""Up to this size, a record is read before its own size is compared."""
 
 
 class CommitLog:
@@ -35,6 +42,17 @@ class CommitLog:
         """Store timestamp of the last staged record."""
         self.flushed_timestamp_ms = 0
         """Store timestamp of the last record that is durable."""
+        self.known_end = 0
+        """Commit offset before which the log is known to be durable, by the checkpoint of the last process.
+
+        Bytes before it that are no record are damaged; a crash cannot explain them.
+        """
+        self.on_damage: Callable[[int, int], None] = lambda _begin, _end: None
+        """Called with the commit offsets of each damaged part, when it is first found."""
+        self.is_listed: Callable[[StoredMessage], bool] = lambda _stored: True
+        """Returns whether the queue that a record names has an entry for it."""
+        self._damaged: dict[int, int] = {}
+        """The damaged parts: where each begins and ends."""
         self._staged: list[bytearray] = []
         self._staged_at = 0
         self._staged_end = 0
@@ -113,32 +131,108 @@ class CommitLog:
         """Return the bytes at a commit offset; fewer or none when the log does not have them."""
         return self.segments.read(position, size)
 
+    def read_record(self, position: int, size: int) -> bytes:
+        """Return the bytes of the record with that place and size, which may come from a damaged file.
+
+        The result is empty if a record cannot have them. A large size is compared with the record first, so
+        that a damaged one occupies no memory.
+        """
+        if position < 0 or size < record.SIZE_MIN:
+            return b""
+        if size > _SIZE_TRUSTED and record.peek(self.read(position, 8))[0] != size:
+            return b""
+        return self.read(position, size)
+
     def scan(self, position: int) -> Iterator[tuple[int, StoredMessage | None]]:
         """Yield whole records from `position` on, each with the commit offset after it.
 
-        None in place of a record stands for a filler that is followed by another segment. The scan ends at
-        the first bytes that are neither.
+        None in place of a record stands for a filler that is followed by another segment, and for a damaged
+        part. The scan ends at the first bytes that are neither.
         """
         while True:
             size, magic = record.peek(self.read(position, 8))
-            room = self.segments.segment_bytes - position % self.segments.segment_bytes
-            if magic == record.MAGIC_FILLER:
-                # A filler at the very end of the log does not belong to it: it will be overwritten.
-                if size != room or position + room >= self.segments.capacity_end:
-                    return
-                position += room
-                yield position, None
-            else:
-                stored = self.record_at(position, size) if record.SIZE_MIN < size <= room else None
-                if stored is None:
-                    return
+            stored: StoredMessage | None = None
+            if position in self._damaged:
+                position = self._damaged[position]
+            elif (
+                self._is_filler(position, size, magic) or (stored := self._whole(position, size)) is not None
+            ):
                 position += size
-                yield position, stored
+            elif (end := self._after_damage(position)) is not None:
+                position = end
+            else:
+                return
+            yield position, stored
+
+    def is_damaged(self, position: int) -> bool:
+        """Return whether the commit offset is in a damaged part that was found."""
+        return any(begin <= position < end for begin, end in self._damaged.items())
+
+    def mark_damaged(self, begin: int, end: int) -> None:
+        """Let scans pass over a record that looks whole and is not what was written."""
+        self._damaged[begin] = end
+        self.on_damage(begin, end)
+
+    def next_whole(self, position: int) -> int | None:
+        """Return the commit offset of the next record after these bytes, which are none; None without one."""
+        limit = self.segments.capacity_end
+        found = self._next_whole(position, limit) if position < limit else limit
+        return found if found < limit else None
+
+    def _is_filler(self, position: int, size: int, magic: int) -> bool:
+        """Return whether a filler is there.
+
+        A filler at the very end of the log does not belong to it: it will be overwritten.
+        """
+        room = self.segments.segment_bytes - position % self.segments.segment_bytes
+        return magic == record.MAGIC_FILLER and size == room and position + room < self.segments.capacity_end
+
+    def _whole(self, position: int, size: int) -> StoredMessage | None:
+        room = self.segments.segment_bytes - position % self.segments.segment_bytes
+        return self.record_at(position, size) if record.SIZE_MIN < size <= room else None
+
+    def _after_damage(self, position: int) -> int | None:
+        """Return where a damaged part ends that begins here; None if this is the end of the log."""
+        limit = max(self.known_end, self.end)
+        if position >= limit:
+            return None
+        if position not in self._damaged:
+            self._damaged[position] = end = self._next_whole(position, limit)
+            self.on_damage(position, end)
+        return self._damaged[position]
+
+    def _next_whole(self, position: int, limit: int) -> int:
+        """Return the commit offset of the next record or filler after damage; `limit` if there is none.
+
+        Each record has its own commit offset and the CRC of its body, so it can be recognised anywhere.
+        """
+        size, _ = record.peek(self.read(position, 8))
+        if size > record.SIZE_MIN and position + size < limit and self._begins(position + size):
+            return position + size
+        at, segment_bytes = position, self.segments.segment_bytes
+        while at < limit:
+            data = self.read(at, min(_SEARCHED_BYTES, limit - at))
+            for found in _MAGIC.finditer(data):
+                begin = at + found.start() - 4
+                if begin > position and self._begins(begin):
+                    return begin
+            is_last_part = at % segment_bytes + _SEARCHED_BYTES >= segment_bytes
+            at = at - at % segment_bytes + segment_bytes if is_last_part else at + _SEARCHED_BYTES - 8
+        return limit
+
+    def _begins(self, position: int) -> bool:
+        """Return whether a whole record or a filler is there."""
+        size, magic = record.peek(self.read(position, 8))
+        return self._is_filler(position, size, magic) or self._whole(position, size) is not None
 
     def record_at(self, position: int, size: int) -> StoredMessage | None:
         """Return the record at a commit offset, or None if there is no whole record of that size."""
+        return self.decode(self.read(position, size), position)
+
+    def decode(self, data: bytes, position: int) -> StoredMessage | None:
+        """Return the record in the bytes found at a commit offset, or None if it is not whole."""
         try:
-            return record.decode(self.read(position, size), position)
+            return record.decode(data, position)
         except RecordError:
             return None
 

@@ -96,9 +96,18 @@ class ConsumeQueue:
 
     def scan(self, queue_offset: int, count: int) -> Iterator[Unit]:
         """Iterate over the same entries as `units`, decoding each only when it is needed."""
-        size = min(count, self.end - queue_offset) * QUEUE_UNIT_BYTES
-        data = self.segments.read(queue_offset * QUEUE_UNIT_BYTES, max(0, size))
-        return map(Unit._make, _UNIT.iter_unpack(data))
+        return map(Unit._make, _UNIT.iter_unpack(self.raw(queue_offset, count)))
+
+    def raw(self, queue_offset: int, count: int) -> bytes:
+        """Return the bytes of the same entries as `units`."""
+        position = queue_offset * QUEUE_UNIT_BYTES
+        size = max(0, min(count, self.end - queue_offset) * QUEUE_UNIT_BYTES)
+        data = self.segments.read(position, size)
+        if len(data) < size:
+            # The segment ends here, or its file was cut: then the entries that it lost read as zero.
+            room = self.segments.segment_bytes - position % self.segments.segment_bytes
+            return data.ljust(min(size, room) if self.segments.has(position) else 0, b"\0")
+        return data
 
     def find_end(self, is_good: Callable[[Unit], bool]) -> int:
         """Set `end` to the capacity and return the offset after the good entries, if these are a prefix.

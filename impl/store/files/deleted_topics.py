@@ -8,8 +8,9 @@ from collections.abc import Mapping
 
 import msgspec
 
-from mqproof.impl.runtime.disk import Disk, read_whole, write_durably
-from mqproof.impl.store.errors import StoreError
+from mqproof.impl.runtime.disk import Disk
+from mqproof.impl.store.damage import DamageReport
+from mqproof.impl.store.files.sealed_file import read_sealed, write_sealed
 
 
 class DeletedTopics:
@@ -20,14 +21,9 @@ class DeletedTopics:
         self._path = path
         self._before: Mapping[str, int] = {}
 
-    def load(self) -> None:
+    def load(self, damage: DamageReport | None = None) -> None:
         """Read the file, if it exists. Raises OSError, and StoreError if the content is invalid."""
-        if not self._disk.exists(self._path):
-            return
-        try:
-            self._before = msgspec.json.decode(read_whole(self._disk, self._path), type=dict[str, int])
-        except msgspec.MsgspecError as error:
-            raise StoreError(f"{self._path}: {error}") from None
+        self._before = read_sealed(self._disk, self._path, _parse, damage) or {}
 
     @property
     def table(self) -> Mapping[str, int]:
@@ -76,5 +72,9 @@ class DeletedTopics:
             self._become({name: min(at, log_end) for name, at in self._before.items()})
 
     def _become(self, before: Mapping[str, int]) -> None:
-        write_durably(self._disk, self._path, msgspec.json.encode(before))
+        write_sealed(self._disk, self._path, msgspec.json.encode(before))
         self._before = before
+
+
+def _parse(data: bytes) -> dict[str, int]:
+    return msgspec.json.decode(data, type=dict[str, int])

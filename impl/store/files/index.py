@@ -4,7 +4,7 @@ It holds nothing that the commit log does not. `position` is the end of the part
 and recovery indexes the rest. Before that, recovery removes entries that may be wrong after a crash.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
@@ -55,6 +55,8 @@ class Index:
         self._files: list[IndexFile] = []
         self._unsynced: dict[int, File] = {}
         self._names_changed = False
+        self.on_damage: Callable[[str, int], None] = lambda _path, _number: None
+        """Called with the file and the number of a damaged entry that a search found."""
 
     def __iter__(self) -> Iterator[IndexFile]:
         return iter(self._files)
@@ -195,6 +197,7 @@ class Index:
         return header.entry_next > 0 and (full_until_ms is None or header.end_timestamp_ms <= full_until_ms)
 
     def _matches(self, file: IndexFile, hashed: int, begin_ms: int, end_ms: int) -> Iterator[int]:
+        file.on_damage = self.on_damage
         for _, entry in zip(range(_CHAIN_MAX), file.chain(hashed), strict=False):
             # A file's first entry counts its seconds from the end of the previous file.
             seconds = entry.seconds if entry.commit_offset > file.header.begin_offset else 0

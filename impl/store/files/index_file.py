@@ -8,7 +8,7 @@ content of a file: the slots follow from the entries.
 import struct
 import sys
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Self
 
@@ -104,6 +104,8 @@ class IndexFile:
         """The numbers of the blocks of slots that have changed since they were last written."""
         self._unwritten = bytearray()
         """The newest entries, which are not in the file yet."""
+        self.on_damage: Callable[[str, int], None] = lambda _path, _number: None
+        """Called with the file and the number of an entry that does not belong to its chain."""
 
     @property
     def is_full(self) -> bool:
@@ -147,12 +149,16 @@ class IndexFile:
 
     def chain(self, key_hash: int) -> Iterator[Entry]:
         """Yield the entries of the hash's slot, newest first, including those of other hashes."""
-        number = self._newest(key_hash % self._shape.slots)
+        slot = key_hash % self._shape.slots
+        number = self._newest(slot)
         while number:
             entry = self._entry(number)
+            # A chain leads only to older entries of its slot, so that a damaged one cannot form a loop.
+            if entry.key_hash % self._shape.slots != slot or not 0 <= entry.previous < number:
+                self.on_damage(self.file.path, number)
+                return
             yield entry
-            # A chain leads only to older entries, so that a damaged one cannot form a loop.
-            number = entry.previous if 0 < entry.previous < number else 0
+            number = entry.previous
 
     def entries(self) -> Iterator[Entry]:
         """Yield all entries, oldest first."""
@@ -219,7 +225,9 @@ class IndexFile:
     def _load_slots(self) -> bytearray:
         size = self._shape.slots * _SLOT.size
         is_new = self.header.entry_next == 1
-        self._slots = bytearray(size) if is_new else bytearray(self.file.read(HEADER_BYTES, size))
+        self._slots = (
+            bytearray(size) if is_new else bytearray(self.file.read(HEADER_BYTES, size).ljust(size, b"\0"))
+        )
         return self._slots
 
     @property
@@ -230,6 +238,8 @@ class IndexFile:
     def _newest(self, slot: int) -> int:
         at = slot * _SLOT.size
         data = self._slots if self._slots is not None else self.file.read(HEADER_BYTES + at, _SLOT.size)
+        if data is not self._slots and len(data) < _SLOT.size:
+            return 0  # the file was cut
         (number,) = _SLOT.unpack_from(data, at if data is self._slots else 0)
         return number if 0 < number < self.header.entry_next else 0
 
@@ -237,7 +247,8 @@ class IndexFile:
         behind = number - self._first_unwritten
         if behind >= 0:
             return Entry._make(_ENTRY.unpack_from(self._unwritten, behind * _ENTRY.size))
-        return Entry._make(_ENTRY.unpack(self.file.read(self._shape.entry_at(number), _ENTRY.size)))
+        data = self.file.read(self._shape.entry_at(number), _ENTRY.size)
+        return Entry._make(_ENTRY.unpack(data.ljust(_ENTRY.size, b"\0")))
 
 
 def read_header(file: File, shape: IndexShape) -> Header | None:

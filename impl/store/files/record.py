@@ -9,18 +9,21 @@ refused too.
 import re
 import struct
 import zlib
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 
 from mqproof.impl.remoting.message import (
     SYS_BORN_HOST_V6,
     SYS_STORE_HOST_V6,
+    TAGS,
     Message,
     StoredMessage,
     decode_address,
     decode_properties,
     encode_address,
     encode_properties,
+    tags_code,
 )
 
 MAGIC_V1: Final = 0xDAA320A7
@@ -49,6 +52,14 @@ _HEADS: Final = {
     for store in (8, 20)
 }
 """The part before the body, by the lengths of the two hosts."""
+_HOST_FLAGS: Final = SYS_BORN_HOST_V6 | SYS_STORE_HOST_V6
+_BODY_AT: Final = {
+    (SYS_BORN_HOST_V6 if born == 20 else 0) | (SYS_STORE_HOST_V6 if store == 20 else 0): head.size
+    for (born, store), head in _HEADS.items()
+}
+"""Where the body begins, by the flags for hosts."""
+_TAGS_NAME: Final = TAGS.encode() + b"\x01"
+_PROPERTY_END: Final = 2
 _PLACE: Final = struct.Struct(">qq")  # queue offset, position
 _PLACE_AT: Final = 20
 _PREFIX: Final = struct.Struct(">II")
@@ -210,6 +221,81 @@ def properties_of(data: bytes) -> dict[str, str]:
     except (struct.error, IndexError):
         raise RecordError(f"record of {len(data)} bytes ends too early") from None
     return decode_properties(_properties_text(properties))
+
+
+def entry_problem(
+    data: bytes,
+    position: int,
+    queue_id: int,
+    queue_offset: int,
+    topic_fields: Mapping[int, bytes],
+    tags_code: int | None,
+) -> str:
+    """Return why these bytes are not the record that a queue entry names; empty if they are.
+
+    This checks all that can be checked without building the message: lengths, places, the body's checksum,
+    and the entry's tag code unless it is None. `topic_fields` is that of the queue's topic. Each record that
+    is delivered passes here, so the checks are inline.
+    """
+    try:
+        size, magic, crc, its_queue_id, _, its_offset, commit_offset, sys_flag = _unpack_front(data)
+        if size != len(data) or commit_offset != position or magic not in topic_fields:
+            return NO_RECORD
+        if its_queue_id != queue_id or its_offset != queue_offset:
+            return OTHER_RECORD
+        body_at = _BODY_AT[sys_flag & _HOST_FLAGS]
+        body_end = body_at + _unpack_size(data, body_at - 4)[0]
+        topic_field = topic_fields[magic]
+        at = body_end + len(topic_field)
+        if body_end < body_at or not data.startswith(topic_field, body_end):
+            return OTHER_SHAPE
+        if at + 2 + ((data[at] << 8) | data[at + 1]) != size or (at + 2 < size and not data[-1]):
+            return OTHER_SHAPE
+        if zlib.crc32(data[body_at:body_end]) & 0x7FFFFFFF != crc:
+            return OTHER_BODY
+        data[at + 2 :].decode()  # a client that cannot read the properties cannot go on
+        if tags_code is not None and _stored_tags_code(data, at + 2) != tags_code:
+            return OTHER_TAGS
+    except (struct.error, IndexError):
+        return NO_RECORD
+    except UnicodeDecodeError:
+        return OTHER_SHAPE
+    return ""
+
+
+@lru_cache(maxsize=4096)
+def topic_fields(topic: str) -> Mapping[int, bytes]:
+    """Return a topic as it is in records, by their magic."""
+    data = topic.encode()
+    fields = {MAGIC_V2: len(data).to_bytes(2, "big") + data}
+    if len(data) <= _TOPIC_V1_BYTES_MAX:
+        fields[MAGIC_V1] = len(data).to_bytes(1, "big") + data
+    return fields
+
+
+_unpack_front: Final = _FRONT.unpack_from
+_unpack_size: Final = struct.Struct(">i").unpack_from
+NO_RECORD: Final = "no record of that size is there"
+OTHER_RECORD: Final = "the record there is of another queue or offset"
+OTHER_SHAPE: Final = "the record's lengths or its topic are altered"
+OTHER_BODY: Final = "the body does not match its CRC"
+OTHER_TAGS: Final = "the tag code is not that of the record"
+
+
+def _stored_tags_code(data: bytes, properties_at: int) -> int:
+    at = data.find(_TAGS_NAME, properties_at)
+    while at > properties_at and data[at - 1] != _PROPERTY_END:
+        at = data.find(_TAGS_NAME, at + 1)
+    if at < 0:
+        return 0
+    begin = at + len(_TAGS_NAME)
+    end = data.find(b"\x02", begin)
+    return _tags_code(data[begin:] if end < 0 else data[begin:end])
+
+
+@lru_cache(maxsize=4096)
+def _tags_code(tags: bytes) -> int:
+    return tags_code(tags.decode("utf-8", "replace"))
 
 
 def stands_where_it_says(commit_offset: int, position: int) -> bool:

@@ -131,6 +131,10 @@ class SegmentedFile:
         file = self._segments.get(position - offset)
         return file.read(offset, size) if file else b""
 
+    def has(self, position: int) -> bool:
+        """Return whether there is a segment for that position."""
+        return position - position % self.segment_bytes in self._segments
+
     def cut(self, position: int) -> int:
         """Remove everything from `position` on; return how many bytes were cut.
 

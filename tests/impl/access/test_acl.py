@@ -185,7 +185,12 @@ def test_an_account_that_is_denied_everything_gets_no_request_through() -> None:
         46: java_json.write(ClientCheck("c", "G", Subscription("T")), standard=True),
     }
     fields = {"topic": "T", "b": "T", "group": "G", "consumerGroup": "G", "offset": "1", "msgId": "0" * 32}
-    fields["commitLogOffset"] = "1"
+    fields |= {
+        "producerGroup": "G",
+        "commitLogOffset": "1",
+        "tranStateTableOffset": "0",
+        "commitOrRollback": "8",
+    }
     rules = parse(denied, "f")[1]
     for code in PROCESSORS:
         request = nobody.signed(new_request(code, fields, bodies.get(code, b"")))
@@ -492,30 +497,6 @@ def test_a_message_can_be_read_by_its_place_only_with_permission_for_its_topic()
         return found
 
     assert guarded(scenario, text) == [[ResponseCode.SUCCESS, ResponseCode.SYSTEM_ERROR]] * 4
-
-
-def test_a_transaction_is_ended_only_with_permission_to_send_to_its_topic() -> None:
-    text = (
-        TEXT
-        + """
-- accessKey: other-app
-  secretKey: 12345678
-  defaultTopicPerm: DENY
-  defaultGroupPerm: SUB
-"""
-    )
-
-    async def scenario(world: World) -> list[int]:
-        async with session(world, ORDERS) as one:
-            half = Message("T", b"x", {"TRAN_MSG": "true", "PGROUP": "PG"})
-            sent = await Producer(one, ProducerConfig("PG")).send(half)
-        assert isinstance(sent, Sent)
-        _, offset = parse_offset_message_id(sent.offset_message_id)
-        end = headers.EndTransactionRequest("PG", sent.queue_offset, offset, 8, sent.message_id)
-        other = Credentials("other-app", "12345678")
-        return [await code_of(world, each, RequestCode.END_TRANSACTION, end) for each in (other, ORDERS)]
-
-    assert guarded(scenario, text) == [ResponseCode.SYSTEM_ERROR, ResponseCode.SUCCESS]
 
 
 def test_an_invalid_heartbeat_is_refused_as_without_accounts() -> None:

@@ -14,7 +14,7 @@ from mqproof.impl.broker.config import BrokerConfig
 from mqproof.impl.client.model import MessageQueue, Sent
 from mqproof.impl.remoting.codes import RequestCode
 from mqproof.impl.remoting.message import Message
-from mqproof.impl.runtime.disk import Space
+from mqproof.impl.runtime.disk import Space, write_durably
 from mqproof.impl.runtime.simulated_disk import Step
 from mqproof.impl.runtime.simulated_loop import SimulatedClock
 from mqproof.impl.store.config import FlushMode
@@ -226,7 +226,7 @@ def test_an_offset_beyond_the_queue_is_its_end_and_a_broken_file_is_read_from_it
         await world.stop_broker()
         world.disk.open(FILE).write(0, b"{" * 10)
         backup = b'{"offsetTable":{1:99}}'
-        world.disk.create(f"{FILE}.bak", len(backup)).write(0, backup)
+        write_durably(world.disk, f"{FILE}.bak", backup)
         await world.start_broker()
         await send(world, "b", 1)
         await asyncio.sleep(2)

@@ -9,17 +9,20 @@ import pytest
 from mqproof.impl.dledger.changes import Committed, Reason, SteppedDown
 from mqproof.impl.dledger.codes import ResponseCode
 from mqproof.impl.dledger.config import GroupConfig
+from mqproof.impl.dledger.entry_format import HEADER_BYTES
 from mqproof.impl.dledger.ledger_log import LedgerLog
 from mqproof.impl.dledger.ledger_store import LedgerStore
 from mqproof.impl.dledger.rpc_bodies import NO_OP
 from mqproof.impl.dledger.state import Role
 from mqproof.impl.remoting.message import Message
+from mqproof.impl.runtime.disk import read_whole
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address, SimulatedNetwork
 from mqproof.impl.runtime.runtime import simulated
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk, Step
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 from mqproof.impl.store.config import StoreConfig
+from mqproof.impl.store.errors import StoreError
 from mqproof.impl.store.files import record
 from mqproof.impl.store.results import PutStatus
 from mqproof.spec.events import Event, Kind
@@ -401,3 +404,45 @@ def test_cut_entries_do_not_count_as_durable(durable: int) -> None:
     flushed, end = play(scenario)
     assert flushed == min(durable, end)
     assert end > 100
+
+
+DATA = "/store/dledger-n0/data/00000000000000000000"
+
+
+async def _stored(site: Site) -> LedgerStore:
+    """Store messages in one segment, until the checkpoint counts them."""
+    store = await site.leading()
+    for number in range(6):
+        assert (await store.put(_message(f"m{number}"))).status is PutStatus.PUT_OK
+    await asyncio.sleep(10)
+    return store
+
+
+def test_a_damaged_durable_entry_is_refused_by_name_and_nothing_is_cut() -> None:
+    async def scenario(site: Site) -> None:
+        store = await _stored(site)
+        at = store.commit_offset_at("T", 0, 3)
+        assert at is not None
+        await store.stop()
+        site.disk.damage(DATA, at - HEADER_BYTES + 9, b"\x07")  # in the index of the entry
+        before = read_whole(site.disk, DATA)
+        with pytest.raises(StoreError, match=f"{DATA}: no whole entry at position {at - HEADER_BYTES}"):
+            await site.start()
+        assert read_whole(site.disk, DATA) == before
+
+    play(scenario)
+
+
+def test_a_damaged_record_of_a_running_member_is_left_out_and_reported() -> None:
+    async def scenario(site: Site) -> None:
+        store = await _stored(site)
+        at = store.commit_offset_at("T", 0, 3)
+        assert at is not None
+        site.disk.damage(DATA, at + 88, b"X")  # in the body of the message
+        got = store.get("T", 0, 0)
+        found = [record.decode(data).message.body.decode() for data in got.records]
+        assert (found, got.next_offset) == (["m0", "m1", "m2", "m4", "m5"], 6)
+        assert len(store.damage) == 1
+        await store.stop()
+
+    play(scenario)

@@ -348,6 +348,7 @@ def test_a_topic_recreated_by_a_released_broker_is_no_damage() -> None:
     site.append("new")
     site.close()
     site.disk.remove("store/config/deletedTopics.json")
+    site.disk.remove("store/config/deletedTopics.json.bak")
     write_durably(site.disk, "store/config/topics.json", TOPICS_OF_OTHERS)
     found = verdict(site)
     assert "24 records are of topics that were deleted" in found.notes

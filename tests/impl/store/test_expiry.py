@@ -133,7 +133,9 @@ def test_young_segments_are_not_deleted_if_forced_deletion_is_off() -> None:
     assert clean(site) == 0
 
 
-def test_a_nearly_full_disk_stores_nothing_until_there_is_space_again() -> None:
+def test_a_nearly_full_disk_stores_nothing_until_there_is_space_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     site = _written()
     site.store.config = replace(CONFIG, clean_forcibly=False)
     site.simulated_disk.room = Space(100, 9)
@@ -142,7 +144,12 @@ def test_a_nearly_full_disk_stores_nothing_until_there_is_space_again() -> None:
     assert (result.status, result.reason) == (PutStatus.SERVICE_NOT_AVAILABLE, "the disk is nearly full")
     site.simulated_disk.room = Space(100, 10)
     clean(site)
+    clean(site)
     assert now(site.store.put(message("yes"))).status is PutStatus.PUT_OK
+    assert caplog.messages == [
+        "store: the disk is 91.0 % full, more than 90 %: messages are refused until space is free",
+        "store: the disk is 90.0 % full: messages are accepted again, no restart is needed",
+    ]
 
 
 def test_nothing_is_deleted_before_the_queues_are_durable() -> None:

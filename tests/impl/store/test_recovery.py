@@ -139,7 +139,7 @@ def test_every_torn_version_of_the_last_record_is_cut_to_the_record_before() -> 
 
 
 def test_a_record_with_a_damaged_body_is_cut() -> None:
-    site = _opened("a", "b")
+    site = _opened("a", "b", durable=False)
     last = stored_messages(site.store)[-1]
     log = site.disk.open(f"store/commitlog/{0:020d}")
     log.write(last.commit_offset + 88, b"X")
@@ -410,6 +410,7 @@ def test_without_queues_and_the_start_of_the_log_a_queue_begins_where_the_log_do
     site = _aged_site()
     site.close()
     site.disk.remove(f"store/commitlog/{0:020d}")
+    site.disk.remove("store/checkpoint")
     _remove_directory(site, "store/consumequeue")
     store = site.open()
     assert store.min_offset("T", 0) == 4
@@ -418,7 +419,7 @@ def test_without_queues_and_the_start_of_the_log_a_queue_begins_where_the_log_do
 
 def test_of_two_records_with_the_same_offset_the_first_always_counts() -> None:
     """No checksum covers the offset. Each recovery must choose the same record."""
-    site = _opened("a", "b", "c")
+    site = _opened("a", "b", "c", durable=False)
     last = stored_messages(site.store)[2].commit_offset
     site.disk.open(f"store/commitlog/{0:020d}").write(last + 20, (1).to_bytes(8, "big"))
     for _ in range(2):

@@ -40,7 +40,7 @@ def _fails(code: int, kind: str, part: str) -> Callable[[Step], None]:
 @pytest.mark.parametrize("part", ["commitlog", "consumequeue", "index"])
 @pytest.mark.parametrize("mode", list(FlushMode))
 def test_a_full_disk_makes_the_store_read_only_until_a_restart_with_space(
-    kind: str, part: str, mode: FlushMode
+    kind: str, part: str, mode: FlushMode, caplog: pytest.LogCaptureFixture
 ) -> None:
     site = Site(replace(SMALL, flush_mode=mode))
     site.open()
@@ -55,6 +55,9 @@ def test_a_full_disk_makes_the_store_read_only_until_a_restart_with_space(
         if site.store.failure:
             break
     assert "No space left on device" in site.store.failure
+    (line,) = caplog.messages
+    assert line.startswith(site.store.failure)
+    assert line.endswith("until it is restarted: free space on the disk, and restart it")
     refused = now(site.store.put(message("no")))
     assert (refused.status, refused.reason) == (PutStatus.SERVICE_NOT_AVAILABLE, site.store.failure)
     site.simulated_disk.on_step = None

@@ -18,6 +18,15 @@ def test_the_embedded_engine_is_in_use_while_the_database_is_open() -> None:
     assert not folder.exists()
 
 
+def test_the_memory_of_the_database_is_limited(capsys: pytest.CaptureFixture[str]) -> None:
+    with opened_database("300m") as (database, _):
+        assert database.rows("SELECT current_setting('memory_limit')") == [("300.0 MiB",)]
+    with pytest.raises(SystemExit) as ended, opened_database("1x"):
+        pass
+    assert ended.value.code == Exit.USAGE
+    assert "--memory: '1x', expected a number and a unit" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("query", "message"),
     [

@@ -35,12 +35,11 @@ def test_the_count_of_queue_entries_is_where_released_brokers_write_nothing(coun
 
 
 @pytest.mark.parametrize("at", [0, 7, 15, 23, 24, 39, 1024, 1047, 1048, 1103, 1104, 1107])
-def test_a_count_from_before_another_brokers_write_is_dropped_and_the_times_are_used(at: int) -> None:
+def test_a_checkpoint_that_does_not_match_its_checksum_is_not_trusted_in_anything(at: int) -> None:
+    """A released broker wrote the times, or a bit was flipped: a time too late would hide a gap."""
     data = bytearray(Checkpoint(1, 2, 3, QueueCount(0, 4, 5)).encode())
     data[at] ^= 1
-    decoded = Checkpoint.decode(bytes(data))
-    assert decoded.queue_count is None
-    assert decoded == Checkpoint(*struct.unpack_from(">qqq", data))
+    assert Checkpoint.decode(bytes(data)) == Checkpoint()
 
 
 @pytest.mark.parametrize("size", [24, 40, 1024, 1107, 4096])

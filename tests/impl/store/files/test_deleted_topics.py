@@ -349,8 +349,8 @@ def test_a_slaves_store_that_becomes_a_masters_reuses_the_positions() -> None:
 def test_an_invalid_table_of_deleted_topics_is_one_clear_error() -> None:
     site = with_deleted_topic()
     site.close()
-    file = site.disk.open("store/config/deletedTopics.json")
-    file.write(0, b"[")
+    for name in ("deletedTopics.json", "deletedTopics.json.bak"):
+        site.disk.open(f"store/config/{name}").write(0, b"[")
     with pytest.raises(StoreError, match=r"deletedTopics\.json: "):
         site.open()
 

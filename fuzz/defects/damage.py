@@ -1,0 +1,152 @@
+"""Mutants of a store that lack one check of durable bytes each."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from mqproof.fuzz.defects.defect import Mutant
+from mqproof.fuzz.defects.store import refuse_without_place
+from mqproof.impl.store import recovery
+from mqproof.impl.store.entry_repair import EntryRepair
+from mqproof.impl.store.errors import StoreError
+from mqproof.impl.store.files import record
+from mqproof.impl.store.files.checkpoint import Checkpoint
+from mqproof.impl.store.files.commit_log import CommitLog
+from mqproof.impl.store.files.consume_queue import ConsumeQueue, Unit
+
+_entry_problem = record.entry_problem
+_trust_checkpoint = recovery.trust_checkpoint
+
+
+def _without(*problems: str) -> Callable[..., str]:
+    """Return `entry_problem` without the checks that give one of these problems."""
+
+    def entry_problem(*arguments: Any) -> str:
+        found = _entry_problem(*arguments)
+        return "" if found in problems else found
+
+    return entry_problem
+
+
+def _deliver_anything(data: bytes, *_: object) -> str:
+    return "" if data else "nothing is there"
+
+
+def _always(*_: object) -> bool:
+    return True
+
+
+def _never(*_: object) -> bool:
+    return False
+
+
+def _nothing(*_: object, **__: object) -> None:
+    pass
+
+
+def _known_end_only(log: CommitLog, checkpoint: Checkpoint) -> None:
+    """Trust the checkpoint without a look at the segments."""
+    try:
+        _trust_checkpoint(log, checkpoint)
+    except StoreError:
+        if checkpoint.queue_count is not None:
+            log.known_end = checkpoint.queue_count.position
+
+
+def _skip(repair: EntryRepair, queue: ConsumeQueue, queue_offset: int, unit: Unit) -> tuple[Unit, bytes]:  # noqa: ARG001
+    return unit, b""
+
+
+def _end_of_log(_log: CommitLog, _position: int) -> None:
+    return None
+
+
+def _mutant(name: str, defect: str, breaks: str, where: str, wrong: Callable[..., Any]) -> Mutant:
+    return Mutant(name, defect, "store-rot", breaks, f"mqproof.impl.store.{where}", wrong)
+
+
+MUTANTS: Final = (
+    _mutant(
+        "AnythingDelivered",
+        "a read delivers whatever the queue entry points at",
+        "NeverSilentlyWrong",
+        "files.record:entry_problem",
+        _deliver_anything,
+    ),
+    _mutant(
+        "BodyNotChecked",
+        "a read does not compare the body with its CRC",
+        "NeverSilentlyWrong",
+        "files.record:entry_problem",
+        _without(record.OTHER_BODY),
+    ),
+    _mutant(
+        "OtherRecordDelivered",
+        "a read delivers a record of another queue or offset",
+        "NeverSilentlyWrong",
+        "files.record:entry_problem",
+        _without(record.OTHER_RECORD),
+    ),
+    _mutant(
+        "ShapeNotChecked",
+        "a read does not check the record's lengths, topic and text",
+        "NeverSilentlyWrong",
+        "files.record:entry_problem",
+        _without(record.OTHER_SHAPE),
+    ),
+    _mutant(
+        "ViewedAsItIs",
+        "a record is returned by its commit offset although its queue does not have it",
+        "NeverSilentlyWrong",
+        "base:Store._is_dispatched_as",
+        _always,
+    ),
+    _mutant(
+        "LossNotReported",
+        "a damaged record is skipped without a report",
+        "NeverSilentlyLost",
+        "damage:DamageReport.add",
+        _nothing,
+    ),
+    _mutant(
+        "EntryNotRepaired",
+        "a damaged queue entry is skipped like an expired one",
+        "NeverSilentlyLost",
+        "entry_repair:EntryRepair.record",
+        _skip,
+    ),
+    _mutant(
+        "TagCodeNotChecked",
+        "a read with a filter does not compare the tag codes of entries with their records",
+        "NeverSilentlyLost",
+        "files.record:entry_problem",
+        _without(record.OTHER_TAGS),
+    ),
+    _mutant(
+        "DamageEndsLog",
+        "recovery ends the log at a damaged record, although later ones were durable",
+        "NeverSilentlyLost",
+        "files.commit_log:CommitLog._after_damage",
+        _end_of_log,
+    ),
+    _mutant(
+        "MissingSegmentAccepted",
+        "a start does not notice that a segment of the durable log is missing",
+        "NeverSilentlyLost",
+        "recovery:trust_checkpoint",
+        _known_end_only,
+    ),
+    _mutant(
+        "LostOffsetUsedAgain",
+        "recovery cuts the queue entry of a damaged record",
+        "OffsetsNotReused",
+        "recovery:points_into_damage",
+        _never,
+    ),
+    _mutant(
+        "DamageWithoutPlace",
+        "the error for a segment of another size does not name it",
+        "RefusedByName",
+        "files.segments:SegmentedFile.load",
+        refuse_without_place,
+    ),
+)

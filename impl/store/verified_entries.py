@@ -1,0 +1,37 @@
+"""Remembers which queue entries were compared with their records, by a checksum for each block of entries.
+
+A read with a filter passes over entries whose records it does not deliver. It must compare them too, because
+a damaged tag code would hide a message. Comparing an entry means reading its record, so a block is compared
+once, and afterwards only its checksum is.
+"""
+
+import zlib
+from typing import Final
+
+from mqproof.impl.store.files.consume_queue import ConsumeQueue
+
+BLOCK_ENTRIES: Final = 100
+
+
+class VerifiedEntries:
+    """The checksums of the blocks of one store's queues in which every entry was sound."""
+
+    def __init__(self) -> None:
+        self._sums: dict[tuple[str, int], dict[int, int]] = {}
+
+    def blocks(self, queue: ConsumeQueue, begin: int, end: int) -> set[int]:
+        """Return the numbers of the blocks in that range of offsets that are as they were when compared."""
+        sums = self._sums.get(queue.key)
+        if not sums:
+            return set()
+        blocks = range(begin // BLOCK_ENTRIES, -(-end // BLOCK_ENTRIES))
+        return {number for number in blocks if sums.get(number, -1) == self._sum(queue, number)}
+
+    def add(self, queue: ConsumeQueue, begin: int, end: int) -> None:
+        """Record that all entries from one offset to before another are sound, as far as blocks are whole."""
+        sums = self._sums.setdefault(queue.key, {})
+        for number in range(-(-begin // BLOCK_ENTRIES), end // BLOCK_ENTRIES):
+            sums[number] = self._sum(queue, number)
+
+    def _sum(self, queue: ConsumeQueue, number: int) -> int:
+        return zlib.crc32(queue.raw(number * BLOCK_ENTRIES, BLOCK_ENTRIES))

@@ -1,0 +1,87 @@
+"""Tests files with a seal and a backup: any single fault in one of the two is repaired from the other.
+
+Source: docs/reference/protocol/storing.md, "Configuration files".
+"""
+
+import json
+
+import pytest
+
+from mqproof.impl.runtime.disk import read_whole, write_durably
+from mqproof.impl.runtime.simulated_disk import SimulatedDisk
+from mqproof.impl.store.damage import DamageKind, DamageReport, Outcome
+from mqproof.impl.store.errors import StoreError
+from mqproof.impl.store.files.sealed_file import is_sealed, read_sealed, write_sealed
+
+PATH = "config/topics.json"
+BACKUP = f"{PATH}.bak"
+
+
+def _read(disk: SimulatedDisk, damage: DamageReport | None = None) -> object:
+    return read_sealed(disk, PATH, json.loads, damage)
+
+
+def _written(*contents: object) -> SimulatedDisk:
+    disk = SimulatedDisk()
+    for content in contents:
+        write_sealed(disk, PATH, json.dumps(content).encode())
+    return disk
+
+
+@pytest.mark.parametrize("content", [{}, {"a": 1}, {"a": {"b": "}"}}])
+def test_a_sealed_file_is_read_back_and_is_json_for_others(content: object) -> None:
+    disk = _written(content)
+    assert _read(disk) == content
+    seal = json.loads(read_whole(disk, PATH)).pop("mqproofSeal")
+    assert seal.startswith("1-")
+    assert is_sealed(disk, PATH)
+
+
+@pytest.mark.parametrize("path", [PATH, BACKUP])
+def test_every_flipped_bit_is_repaired_from_the_other_file(path: str) -> None:
+    size = len(read_whole(_written({"perm": 6}, {"perm": 4}), path))
+    for bit in range(size * 8):
+        disk = _written({"perm": 6}, {"perm": 4})
+        sound = read_whole(disk, path)
+        disk.damage(path, bit // 8, bytes([sound[bit // 8] ^ (1 << bit % 8)]))
+        for damage in DamageReport(), None:
+            found = _read(disk, damage)
+            assert isinstance(found, dict)
+            assert found["perm"] == 4, f"bit {bit}"
+
+
+@pytest.mark.parametrize("path", [PATH, BACKUP])
+@pytest.mark.parametrize("fault", ["lost", "empty", "zeroed", "half", "old"])
+def test_a_lost_or_old_file_is_written_again_and_reported(path: str, fault: str) -> None:
+    disk = _written({"perm": 6})
+    old = read_whole(disk, path)
+    write_sealed(disk, PATH, b'{"perm": 4}')
+    sound = read_whole(disk, path)
+    if fault == "lost":
+        disk.lose(path)
+    elif fault == "old":
+        write_durably(disk, path, old)
+    else:
+        write_durably(disk, path, {"empty": b"", "zeroed": bytes(len(sound)), "half": sound[:9]}[fault])
+    damage = DamageReport()
+    assert _read(disk, damage) == {"perm": 4}
+    assert read_whole(disk, path) == sound
+    # A missing or older backup is also what a crash between the two writes leaves.
+    is_reported = path == PATH or fault not in ("lost", "old")
+    assert damage.counts.get((DamageKind.TABLE, Outcome.REPAIRED), 0) == is_reported
+
+
+def test_a_file_without_a_usable_backup_is_refused_by_name() -> None:
+    disk = SimulatedDisk()
+    assert _read(disk) is None
+    with pytest.raises(StoreError, match=f"{PATH}: it is missing; {BACKUP}: it is missing"):
+        read_sealed(disk, PATH, json.loads, required=True)
+    write_durably(disk, PATH, b"")
+    with pytest.raises(StoreError, match=f"{PATH}: it is empty; {BACKUP}: it is missing"):
+        _read(disk)
+
+
+def test_the_file_of_a_released_broker_counts_whatever_the_backup_says() -> None:
+    disk = _written({"perm": 6}, {"perm": 4})
+    write_durably(disk, PATH, b'{"perm": 2}')
+    assert _read(disk, DamageReport()) == {"perm": 2}

@@ -1,0 +1,87 @@
+"""Tests a store whose durable bytes were damaged: nothing wrong is delivered, and nothing is lost silently.
+
+Source: docs/reference/protocol/storing.md, "Damaged files". The method: write a store, change bytes of a file
+behind its back, and read everything.
+"""
+
+import logging
+from dataclasses import replace
+
+import pytest
+
+from mqproof.impl.store.results import GetStatus
+from tests.impl.store.site import SMALL, Site
+
+LARGE = replace(SMALL, commit_log_segment_bytes=4096, consume_queue_segment_bytes=2000, index_entries=500)
+LOG = "store/commitlog/00000000000000000000"
+QUEUE = "store/consumequeue/T/0/00000000000000000000"
+ENTRY = 20
+
+
+def _flip(site: Site, path: str, byte: int, bit: int = 0) -> None:
+    """Flip one bit of a file, on the disk and in the page cache."""
+    file = site.disk.open(path)
+    (value,) = file.read(byte, 1)
+    site.simulated_disk.damage(path, byte, bytes([value ^ (1 << bit)]))
+
+
+def _written(count: int) -> Site:
+    site = Site(LARGE)
+    site.open()
+    for number in range(count):
+        site.append(f"m{number:02d}", queue_id=number % 2)
+    site.flush()
+    return site
+
+
+def _read_all(site: Site, queue_id: int = 0) -> list[str]:
+    """Return the bodies that a consumer gets, following the next offsets."""
+    from mqproof.impl.store.files import record
+
+    found, offset = [], 0
+    for _ in range(1000):
+        got = site.store.get("T", queue_id, offset)
+        found += [record.decode(data).message.body.decode() for data in got.records]
+        if got.status is GetStatus.OFFSET_OVERFLOW_ONE:
+            return found
+        assert got.next_offset > offset, f"{got.status} at {offset}: the consumer does not advance"
+        offset = got.next_offset
+    raise AssertionError("the queue does not end")
+
+
+@pytest.mark.parametrize("restart", [False, True])
+@pytest.mark.parametrize("bit", range(160))
+def test_any_flipped_bit_of_a_queue_entry_is_repaired(bit: int, restart: bool) -> None:
+    site = _written(16)
+    expected = _read_all(site)
+    entry = 3 if bit % 2 else 7  # in the middle, and the last one
+    if restart:
+        site.close()
+    _flip(site, QUEUE, entry * ENTRY + bit // 8, bit % 8)
+    if restart:
+        site.open()
+    assert _read_all(site) == expected == [f"m{number:02d}" for number in range(0, 16, 2)]
+
+
+@pytest.mark.parametrize("ending", ["running", "closed", "killed"])
+@pytest.mark.parametrize("number", [0, 6, 15])
+@pytest.mark.parametrize("byte", [0, 2, 5, 9, 13, 23, 31, 85, 88, 91, 92, 94])
+def test_a_record_with_a_flipped_bit_is_reported_and_the_others_are_delivered(
+    byte: int, number: int, ending: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Flip a bit of size, magic, CRC, queue, offset, place, body, topic, and of the lengths."""
+    site = _written(16)
+    if ending == "closed":
+        site.close()
+    at = 107 * number
+    with caplog.at_level(logging.WARNING):
+        _flip(site, LOG, at + byte, 1)
+        if ending == "closed":
+            site.open()
+        elif ending == "killed":
+            site.reopen_after_process_crash()
+        got = [_read_all(site, queue_id) for queue_id in range(2)]
+    kept = [each for each in range(16) if each != number]
+    assert got == [[f"m{each:02d}" for each in kept if each % 2 == queue_id] for queue_id in range(2)]
+    assert "commit offset" in caplog.text
+    assert site.append("next", queue_id=number % 2)[0].queue_offset == 8, "no offset is used again"
