@@ -45,8 +45,6 @@ FORMS: Final[dict[int, Form]] = {
     RequestCode.END_TRANSACTION: Form(of.EndTransactionRequest),
     RequestCode.RESUME_CHECK_HALF_MESSAGE: Form(of.ResumeCheckRequest),
     RequestCode.CONSUMER_SEND_MSG_BACK: Form(of.SendBackRequest),
-    RequestCode.END_TRANSACTION: Form(of.EndTransactionRequest),
-    RequestCode.RESUME_CHECK_HALF_MESSAGE: Form(of.ResumeCheckRequest),
     RequestCode.PULL_MESSAGE: Form(of.PullRequest),
     RequestCode.LITE_PULL_MESSAGE: Form(of.PullRequest),
     RequestCode.QUERY_CONSUMER_OFFSET: Form(of.QueryOffsetRequest),
