@@ -3,7 +3,10 @@
 import json
 from contextlib import closing
 
+import pytest
+
 from mqproof.impl.broker.state.consumer_filters import ConsumerFilterTable
+from mqproof.impl.broker.state.durable_table import DurableTable
 from mqproof.impl.remoting.bodies import Subscription
 from mqproof.impl.runtime.disk import read_whole
 from mqproof.impl.runtime.network import SimulatedNetwork
@@ -41,6 +44,24 @@ def test_a_later_version_replaces_an_expression_and_an_invalid_one_does_not() ->
     assert (replaced.expression, replaced.client_version, replaced.born_time) == ("a = 3", 7, 400)
     filters.register("H", [Subscription("T", "TagA")], 500)
     assert filters.get("T", "H") is None
+
+
+def test_a_heartbeat_does_not_search_the_expressions_of_other_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    with closing(SimulatedLoop()) as loop:
+        filters = table(simulated(loop, SimulatedNetwork()))
+    for number in range(100):
+        filters.register(f"G{number}", [by_sql("a = 1", 5)], 100)
+    looked_up: list[str] = []
+    monkeypatch.setattr(DurableTable, "values", lambda _: pytest.fail("the whole table was copied"))
+    get = ConsumerFilterTable.get
+    monkeypatch.setattr(
+        ConsumerFilterTable, "get", lambda self, topic, group: looked_up.append(group) or get(self, topic, group)
+    )
+    filters.register("G7", [], 200)
+    assert set(looked_up) == {"G7"}
+    left = get(filters, "T", "G7")
+    assert left is not None
+    assert left.dead_time == 200
 
 
 def test_an_expression_is_forgotten_a_day_after_its_group_left() -> None:
