@@ -21,6 +21,7 @@ from mqproof.impl.remoting.message import (
     Message,
     StoredMessage,
 )
+from mqproof.impl.store.files.record import PROPERTIES_BYTES_MAX
 
 HALF_TOPIC: Final = "RMQ_SYS_TRANS_HALF_TOPIC"
 OPERATION_TOPIC: Final = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
@@ -42,6 +43,8 @@ OPERATION_BYTES_MAX: Final = 4096
 
 _OPERATION_TAG: Final = "d"
 _OFFSET: Final = re.compile(r"[0-9]{1,18}")
+_COPY_BYTES: Final = len(CHECK_TIMES) + 10 + len(ORIGINAL) + 19 + 4
+"""The most bytes that the properties of a copy have more than those of its original."""
 _INTERNAL: Final = (HALF_MARK, REAL_TOPIC, REAL_QUEUE_ID, CHECK_TIMES, ORIGINAL)
 
 
@@ -60,6 +63,12 @@ def half(message: Message) -> Message:
     properties[REAL_TOPIC], properties[REAL_QUEUE_ID] = message.topic, str(message.queue_id)
     sys_flag = message.sys_flag & ~SYS_TRANSACTION_MASK
     return replace(message, topic=HALF_TOPIC, queue_id=0, sys_flag=sys_flag, properties=properties)
+
+
+def has_room_for_copies(message: Message) -> bool:
+    """Return whether the copies of a half message can be stored. Otherwise no check could ever end it."""
+    size = sum(len(name.encode()) + len(value.encode()) + 2 for name, value in message.properties.items())
+    return size + _COPY_BYTES <= PROPERTIES_BYTES_MAX
 
 
 def key_of(message: Message) -> str | None:

@@ -240,7 +240,14 @@ def _messages(
     )
     if header.batch:
         return _unpacked(services, header, common), wait
-    return [half_messages.half(common) if is_half else scheduled_or_refused(services, common)], wait
+    return [_half(common) if is_half else scheduled_or_refused(services, common)], wait
+
+
+def _half(common: Message) -> Message:
+    half = half_messages.half(common)
+    if not half_messages.has_room_for_copies(half):
+        raise RefusedError(ResponseCode.MESSAGE_ILLEGAL, "the properties have no room for those of a check")
+    return half
 
 
 def _check_transaction(services: Services, header: SendRequest, properties: Mapping[str, str]) -> None:
