@@ -171,7 +171,8 @@ class _Kept:
                     fields = json.loads(line)
                 except ValueError:
                     continue  # the campaign was killed while it wrote this line
-                self._verdicts[fields.pop("key")] = _verdict(fields)
+                key = fields.pop("key")
+                self._verdicts[key] = _verdict(fields)
 
     def get(self, mutant: Mutant, suites: Sequence[str]) -> Verdict | None:
         return self._verdicts.get(self._key(mutant, suites))

@@ -159,7 +159,7 @@ def test_the_suite_runs_only_if_it_is_named() -> None:
 
 
 def test_an_error_of_an_attack_is_not_reported_as_an_unknown_target() -> None:
-    with pytest.raises(ValueError, match="^of an attack$"), victims("remoting://127.0.0.1:10911"):
+    with pytest.raises(ValueError, match=r"^of an attack$"), victims("remoting://127.0.0.1:10911"):
         raise ValueError("of an attack")
 
 

@@ -51,14 +51,16 @@ def test_a_heartbeat_does_not_search_the_expressions_of_other_groups(monkeypatch
         filters = table(simulated(loop, SimulatedNetwork()))
     for number in range(100):
         filters.register(f"G{number}", [by_sql("a = 1", 5)], 100)
-    looked_up: list[str] = []
+    asked: list[str] = []
     monkeypatch.setattr(DurableTable, "values", lambda _: pytest.fail("the whole table was copied"))
     get = ConsumerFilterTable.get
     monkeypatch.setattr(
-        ConsumerFilterTable, "get", lambda self, topic, group: looked_up.append(group) or get(self, topic, group)
+        ConsumerFilterTable,
+        "get",
+        lambda self, topic, group: asked.append(group) or get(self, topic, group),
     )
     filters.register("G7", [], 200)
-    assert set(looked_up) == {"G7"}
+    assert set(asked) == {"G7"}
     left = get(filters, "T", "G7")
     assert left is not None
     assert left.dead_time == 200
