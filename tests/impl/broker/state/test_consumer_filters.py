@@ -5,7 +5,7 @@ from contextlib import closing
 
 import pytest
 
-from mqproof.impl.broker.state.consumer_filters import ConsumerFilterTable
+from mqproof.impl.broker.state.consumer_filters import ConsumerFilterTable, FilterData
 from mqproof.impl.broker.state.durable_table import DurableTable
 from mqproof.impl.remoting.bodies import Subscription
 from mqproof.impl.runtime.disk import read_whole
@@ -54,11 +54,12 @@ def test_a_heartbeat_does_not_search_the_expressions_of_other_groups(monkeypatch
     asked: list[str] = []
     monkeypatch.setattr(DurableTable, "values", lambda _: pytest.fail("the whole table was copied"))
     get = ConsumerFilterTable.get
-    monkeypatch.setattr(
-        ConsumerFilterTable,
-        "get",
-        lambda self, topic, group: asked.append(group) or get(self, topic, group),
-    )
+
+    def spied(self: ConsumerFilterTable, topic: str, group: str) -> FilterData | None:
+        asked.append(group)
+        return get(self, topic, group)
+
+    monkeypatch.setattr(ConsumerFilterTable, "get", spied)
     filters.register("G7", [], 200)
     assert set(asked) == {"G7"}
     left = get(filters, "T", "G7")
