@@ -6,6 +6,7 @@ Without the shares, one peer could use all of a resource, and the server would s
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import ip_address
 from typing import Any, Final, Protocol
 from weakref import WeakKeyDictionary, ref
@@ -157,8 +158,14 @@ def server_budgets(
 
 
 def host_of(peer: Peer) -> str:
-    """Return the peer's address; for IPv6 its network of 64 bits, because one host can use all of that."""
+    """Return the address for which the peer's use counts."""
     host = peer.remote[0]
+    return network_of(host) if ":" in host else host
+
+
+@lru_cache(maxsize=10_000)  # each send and pull counts for an address
+def network_of(host: str) -> str:
+    """Return an IPv4 address, or the network of 64 bits of an IPv6 address: one host can use all of that."""
     if ":" not in host:
         return host
     try:

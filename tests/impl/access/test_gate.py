@@ -97,6 +97,20 @@ def test_refusals_of_one_sender_and_code_are_one_line(caplog: pytest.LogCaptureF
     assert all("no access key" in line for line in lines)
 
 
+def test_one_host_cannot_fill_the_log_from_all_addresses_of_its_network(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    loop = SimulatedLoop()
+
+    async def main() -> None:
+        gate = Gate(AclFile("/names/plain_acl.yml", simulated(loop, SimulatedNetwork(), disk=disk_with())))
+        for number in range(9):
+            gate.refusal(new_request(RequestCode.PUT_KV_CONFIG, {}), Address(f"2001:db8::{number}", 1))
+
+    run_simulated(main(), loop)
+    assert len(caplog.messages) == 1
+
+
 def test_a_message_that_cannot_be_read_is_an_error_answer() -> None:
     loop = SimulatedLoop()
 
