@@ -16,6 +16,7 @@ from mqproof.spark_audit.engine.sql_text import identifier, quoted
 from mqproof.spark_audit.sources.inputs import InputError, Inputs, partition_values
 from mqproof.spark_audit.sources.log_lines import (
     DAMAGED,
+    LINE_BYTES_MAX,
     TAIL_BYTES_MAX,
     UnusualLineError,
     check_columns,
@@ -37,7 +38,8 @@ _WIDER: Final = {
 }
 """Types of a Parquet file that a column of ours holds without loss."""
 _CORRUPT_MAX: Final = 10_000
-_LINE_BYTES_MAX: Final = 64 << 20
+_CORRUPT_BYTES_MAX: Final = 64 << 20
+"""The most lines that are no events, and their bytes together: they are part of a query's text."""
 
 
 class NotEmbeddedError(ValueError):
@@ -67,7 +69,17 @@ class _Lines:
     files: list[Path] = field(default_factory=list)
     events: int = 0
     corrupt: list[tuple[str, str]] = field(default_factory=list)
+    corrupt_bytes: int = 0
     torn_files: int = 0
+
+    def add_corrupt(self, file: Path, line: bytes) -> None:
+        """Keep a line that is no event. Raises NotEmbeddedError if there are too many."""
+        self.corrupt_bytes += len(line)
+        if len(self.corrupt) == _CORRUPT_MAX:
+            raise NotEmbeddedError(f"more than {_CORRUPT_MAX} lines are no events")
+        if self.corrupt_bytes > _CORRUPT_BYTES_MAX:
+            raise NotEmbeddedError(f"the lines that are no events have more than {_CORRUPT_BYTES_MAX} bytes")
+        self.corrupt.append((str(file), line.decode(errors="replace").rstrip("\r\n")))
 
 
 def read_embedded(
@@ -250,9 +262,7 @@ def _without_faults(file: Path, copy: Path, found: _Lines) -> Path:
             elif torn and lines == torn:
                 found.torn_files += 1
             else:
-                if len(found.corrupt) == _CORRUPT_MAX:
-                    raise NotEmbeddedError(f"more than {_CORRUPT_MAX} lines are no events")
-                found.corrupt.append((str(file), lines.decode(errors="replace").rstrip("\r\n")))
+                found.add_corrupt(file, lines)
     return copy
 
 
@@ -261,7 +271,7 @@ def _of_lines(files: Sequence[Path]) -> str:
     names = quoted(*(escape(str(file.absolute())) for file in files))
     return (
         f"read_json([{names}], format = 'newline_delimited', columns = {{{types}}},"
-        f" maximum_object_size = {_LINE_BYTES_MAX}, hive_partitioning = false)"
+        f" maximum_object_size = {LINE_BYTES_MAX}, hive_partitioning = false)"
     )
 
 

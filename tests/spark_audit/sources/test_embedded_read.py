@@ -158,3 +158,7 @@ def test_what_only_spark_reads_is_left_to_it(folder: Path, monkeypatch: pytest.M
     (folder / "log.ndjson").write_bytes(write_ndjson(ROWS) + (BAD + b"\n") * 3)
     with pytest.raises(NotEmbeddedError, match="more than 2 lines are no events"):
         read(folder)
+    monkeypatch.setattr(embedded_read, "_CORRUPT_BYTES_MAX", len(BAD) + 1)
+    (folder / "log.ndjson").write_bytes(write_ndjson(ROWS) + (BAD + b"\n") * 2)
+    with pytest.raises(NotEmbeddedError, match=f"have more than {len(BAD) + 1} bytes"):
+        read(folder)
