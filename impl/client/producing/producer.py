@@ -55,6 +55,11 @@ class ProducerConfig:
 
     It may be stored twice.
     """
+    retry_unknown: bool = True
+    """Whether to retry when an attempt received no response, or failed halfway at the broker.
+
+    The message may be stored twice, under the same id.
+    """
     body_bytes_max: int = 4 << 20
     """The limit on the size of a body."""
     compress_from_bytes: int = 4096
@@ -285,7 +290,8 @@ class Producer:
                 break
             last_broker = target.broker_name
             ends.append(await self._attempt(payload, target, attempt, deadline_s))
-            if not ends[-1].may_retry or _now_s() >= deadline_s:
+            is_unknown = ends[-1].status == _UNKNOWN and not self._config.retry_unknown
+            if is_unknown or not ends[-1].may_retry or _now_s() >= deadline_s:
                 break
         return _outcomes(payload, ends)
 
