@@ -73,7 +73,7 @@ def test_the_checks_find_exactly_the_injected_anomalies(
 def test_violations_that_cannot_be_written_are_an_error_of_the_file(tmp_path: Path) -> None:
     seen = Overview(0, {}, (), (), 0, 0, 0, 0, ())
     empty = Audit(seen, {}, (), Counter(), tmp_path)
-    with pytest.raises(OSError, match="no/violations.parquet"):
+    with pytest.raises(OSError, match=r"no/violations\.parquet"):
         write_violations(empty, tmp_path / "no" / "violations.parquet")
 
 
