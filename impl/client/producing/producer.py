@@ -55,11 +55,6 @@ class ProducerConfig:
 
     It may be stored twice.
     """
-    retry_unknown: bool = True
-    """Whether to retry when an attempt received no response, or failed halfway at the broker.
-
-    The message may be stored twice, under the same id.
-    """
     body_bytes_max: int = 4 << 20
     """The limit on the size of a body."""
     compress_from_bytes: int = 4096
@@ -72,6 +67,11 @@ class ProducerConfig:
     """The template topic: a topic that a send creates gets the queues of this one."""
     default_topic_queues: int = 4
     """The number of queues requested when a send creates its topic."""
+    retry_unknown: bool = True
+    """Whether to retry when an attempt received no response, or failed halfway at the broker.
+
+    The message may be stored twice, under the same id.
+    """
 
 
 @dataclass(frozen=True, slots=True)
