@@ -4,6 +4,7 @@ What is not certain to give the same rows is left to Spark: folders that give co
 types, and lines that only Spark's rules decide.
 """
 
+import errno
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from glob import escape
@@ -229,6 +230,8 @@ def _checked(files: Sequence[Path], scratch: Path, stage: Callable[[str], None])
         except (FileNotFoundError, PermissionError) as error:
             raise InputError(f"{file}: {error.strerror}") from None
         except (OSError, *DAMAGED) as error:
+            if isinstance(error, OSError) and error.errno == errno.ENOSPC:  # of the copy, not of the log
+                raise OSError(error.errno, error.strerror, str(copy)) from None
             raise InputError(f"{file}: damaged, cannot be read: {_first_line(error)}") from None
         except Exception as error:
             if not type(error).__module__.endswith("zstd"):
