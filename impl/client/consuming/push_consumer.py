@@ -205,8 +205,10 @@ class PushConsumer:
                 client id.
             RefusalError: a broker refuses an SQL92 expression.
         """
+        self._life.require_new()  # before it joins: a member that is stopped must not take the group
         for topic in self._subscriptions.topics():
             await require_accepted(self._calls, self._subscriptions, topic)
+        self._life.require_new()
         self._join()
         self._life.start()
         config = self._config
