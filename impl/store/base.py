@@ -78,7 +78,12 @@ class Store(ABC):
         if self._index is not None:
             self._index.on_damage = self._report_index
         self._repair = EntryRepair(
-            log, config.delay_levels_ms, self.damage, lambda: self._writable and not self.failure, self._fail
+            log,
+            config.delay_levels_ms,
+            self.damage,
+            self._deleted.has,
+            lambda: self._writable and not self.failure,
+            self._fail,
         )
         self._queue_flusher = QueueFlusher(self._queues, self._dispatcher, offload, events, self._fail)
         self._index_flusher = IndexFlusher(self._index, log, self.flush_log, offload, self._fail)
