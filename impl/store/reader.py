@@ -119,8 +119,9 @@ def _read_filtered(
             if record.entry_problem(data, at, queue_id, offset, fields, checked_code):
                 unit, data = repair.record(queue, offset, unit)
                 wanted = unit.tags_code in tag_codes
+                sound_from = offset + 1  # a store that cannot be written keeps the damaged entry
             if not data:
-                gone, sound_from = True, offset + 1
+                gone = True
             elif wanted and (selects is None or selects(data)):
                 records.append(data)
                 room -= len(data)
