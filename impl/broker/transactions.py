@@ -187,7 +187,7 @@ class Transactions:
                 self._end_read(half_messages.original_of(stored), End.DISCARD, stored.commit_offset)
             elif message.sys_flag & SYS_TRANSACTION_MASK == SYS_TRANSACTION_COMMIT:
                 half = self.half_at(message.prepared_transaction_offset)
-                if half is not None:
+                if half is not None and half_messages.is_final_of(message, half.message):
                     self._end_read(half_messages.original_of(half), End.COMMIT, stored.commit_offset)
             if number % _BATCH == 0:
                 await asyncio.sleep(0)

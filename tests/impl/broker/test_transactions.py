@@ -16,7 +16,12 @@ from mqproof.impl.client.model import MessageQueue, Outcome, Sent
 from mqproof.impl.remoting import headers
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import new_request
-from mqproof.impl.remoting.headers import CheckTransactionRequest, EndTransactionRequest, ResumeCheckRequest
+from mqproof.impl.remoting.headers import (
+    CheckTransactionRequest,
+    EndTransactionRequest,
+    ResumeCheckRequest,
+    SendBackRequest,
+)
 from mqproof.impl.remoting.message import Message, StoredMessage, parse_offset_message_id
 from mqproof.impl.replication.config import ReplicationConfig, Role
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk
@@ -266,6 +271,25 @@ def test_the_number_of_checks_survives_crashes() -> None:
         assert len(messages(world, HALF_TOPIC)) == 3
         assert len(messages(world, DISCARD_TOPIC)) == 1
         assert bodies(world) == []
+
+    play(scenario, config=CONFIG)
+
+
+def test_a_committed_message_that_was_sent_back_ends_no_other_transaction() -> None:
+    """It keeps the flag of a commit, and names the begin of the log as its half message."""
+
+    async def scenario(world: World) -> None:
+        first = await half(world, "first")
+        assert request(first).commit_log_offset == 0
+        await end(world, await half(world, "second"))
+        (second,) = messages(world)
+        header = SendBackRequest(second.commit_offset, "G", 0)
+        answer = await world.ask(RequestCode.CONSUMER_SEND_MSG_BACK, header)
+        assert answer.code == ResponseCode.SUCCESS
+        await crash(world)
+        await asyncio.sleep(0.1)
+        assert await end(world, first) == ResponseCode.SUCCESS
+        assert bodies(world) == ["second", "first"]
 
     play(scenario, config=CONFIG)
 
