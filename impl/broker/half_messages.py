@@ -20,7 +20,9 @@ from mqproof.impl.remoting.message import (
     Address,
     Message,
     StoredMessage,
+    encode_properties,
 )
+from mqproof.impl.store.files.record import PROPERTIES_BYTES_MAX
 
 HALF_TOPIC: Final = "RMQ_SYS_TRANS_HALF_TOPIC"
 OPERATION_TOPIC: Final = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
@@ -40,6 +42,8 @@ SCAN_FROM: Final = "SCAN_FROM"
 OPERATION_BYTES_MAX: Final = 4096
 """The largest body of one operation."""
 
+_COPY_BYTES: Final = 128
+"""Room for the properties that a copy has in addition."""
 _OPERATION_TAG: Final = "d"
 _OFFSET: Final = re.compile(r"[0-9]{1,18}")
 _INTERNAL: Final = (HALF_MARK, REAL_TOPIC, REAL_QUEUE_ID, CHECK_TIMES, ORIGINAL)
@@ -54,10 +58,16 @@ def half(message: Message) -> Message:
     """Return a producer's half message as it is stored: in the half queue, with its real queue noted.
 
     A client cannot make it look like a copy of another half message.
+
+    Raises:
+        ValueError: its properties leave no room for those of a copy, so it could never be checked.
     """
     left_out = (CHECK_TIMES, ORIGINAL, DELAY)
     properties = {name: value for name, value in message.properties.items() if name not in left_out}
     properties[REAL_TOPIC], properties[REAL_QUEUE_ID] = message.topic, str(message.queue_id)
+    size, most = len(encode_properties(properties).encode()), PROPERTIES_BYTES_MAX - _COPY_BYTES
+    if size > most:
+        raise ValueError(f"properties of a half message have {size} bytes, at most {most} expected")
     sys_flag = message.sys_flag & ~SYS_TRANSACTION_MASK
     return replace(message, topic=HALF_TOPIC, queue_id=0, sys_flag=sys_flag, properties=properties)
 

@@ -240,7 +240,14 @@ def _messages(
     )
     if header.batch:
         return _unpacked(services, header, common), wait
-    return [half_messages.half(common) if is_half else scheduled_or_refused(services, common)], wait
+    return [_half(common) if is_half else scheduled_or_refused(services, common)], wait
+
+
+def _half(message: Message) -> Message:
+    try:
+        return half_messages.half(message)
+    except ValueError as error:
+        raise RefusedError(ResponseCode.MESSAGE_ILLEGAL, str(error)) from None
 
 
 def _check_transaction(services: Services, header: SendRequest, properties: Mapping[str, str]) -> None:
