@@ -294,6 +294,17 @@ def test_a_committed_message_that_was_sent_back_ends_no_other_transaction() -> N
     play(scenario, config=CONFIG)
 
 
+def test_a_half_message_that_is_sent_back_stays_invisible() -> None:
+    async def scenario(world: World) -> None:
+        sent = await half(world)
+        header = SendBackRequest(request(sent).commit_log_offset, "G", -1)
+        answer = await world.ask(RequestCode.CONSUMER_SEND_MSG_BACK, header)
+        assert answer.code == ResponseCode.NO_PERMISSION
+        assert bodies(world, "%DLQ%G") == []
+
+    play(scenario, config=CONFIG)
+
+
 def test_the_immunity_time_of_a_message_delays_its_check_and_others_advance() -> None:
     """Issue 544: the message must not be passed over."""
 
@@ -346,6 +357,21 @@ def test_flags_that_do_not_belong_to_a_half_message_are_refused(
 
     outcome = play(scenario, config=CONFIG)
     assert getattr(outcome, "status", None) == code.name
+
+
+def test_a_half_message_is_stored_only_if_a_copy_of_it_fits() -> None:
+    async def scenario(world: World) -> None:
+        accepted = 0
+        for size in range(32_300, 32_640, 10):
+            message = Message("T", b"a", {"TRAN_MSG": "true", "PGROUP": "PG", "p": "x" * size}, sys_flag=4)
+            accepted += isinstance(await world.producer.send(message, QUEUE), Sent)
+        assert 0 < accepted < 34
+        await asyncio.sleep(11)
+        store = world.broker.store if world.broker else None
+        assert store is not None
+        assert store.max_offset(HALF_TOPIC, 0) == 2 * accepted
+
+    play(scenario, config=CONFIG)
 
 
 def test_a_client_cannot_make_a_half_message_look_like_a_copy_of_another() -> None:
