@@ -59,6 +59,8 @@ class ConsumerFilterTable:
         self._path = path
         self._disk = runtime.disk
         self._table: DurableTable[FilterData] = DurableTable(path, runtime, _file)
+        self._topics: dict[str, set[str]] = {}
+        """The topics of each group, so that a heartbeat does not look at all other groups."""
 
     def load(self, now_ms: int, damage: DamageReport | None = None) -> None:
         """Read the file, if it exists. Its groups have no members yet.
@@ -76,6 +78,9 @@ class ConsumerFilterTable:
                 for group, data in of_topic.group_filter_data.items()
             }
             self._table.load(self._table.version, values)
+            for topic, of_topic in stored.filter_data_by_topic.items():
+                for group in of_topic.group_filter_data:
+                    self._topics.setdefault(group, set()).add(topic)
 
     def get(self, topic: str, group: str) -> FilterData | None:
         return self._table.get(_key(topic, group))
@@ -93,6 +98,8 @@ class ConsumerFilterTable:
             if known.topic not in filtered and not known.dead_time:
                 changed[key] = msgspec.structs.replace(known, dead_time=now_ms)
         self._table.add_now(changed)
+        if changed:
+            self._topics.setdefault(group, set()).update(data.topic for data in changed.values())
 
     def _registered(
         self, group: str, subscription: Subscription, known: FilterData | None, now_ms: int
@@ -125,20 +132,26 @@ class ConsumerFilterTable:
     async def drop_expired(self, now_ms: int) -> None:
         """Forget the expressions of groups that left a day ago. Raises OSError."""
         expired = {
-            key: None
+            key: data
             for key, data in self._table.values().items()
             if data.dead_time and now_ms - data.dead_time >= _KEPT_MS
         }
         if expired:
-            await self._table.change(expired)
+            await self._table.change(dict.fromkeys(expired))
+        for data in expired.values():
+            topics = self._topics.get(data.consumer_group, set())
+            if self.get(data.topic, data.consumer_group) is None:
+                topics.discard(data.topic)
+            if not topics:
+                self._topics.pop(data.consumer_group, None)
 
     async def persist(self) -> None:
         """Write the file if memory has changes that it lacks. Raises OSError when that fails."""
         await self._table.persist()
 
     def _of_group(self, group: str) -> dict[str, FilterData]:
-        suffix = f"@{group}"
-        return {key: data for key, data in self._table.values().items() if key.endswith(suffix)}
+        keys = [_key(topic, group) for topic in self._topics.get(group, ())]
+        return {key: data for key in keys if (data := self._table.get(key)) is not None}
 
 
 def _key(topic: str, group: str) -> str:

@@ -3,7 +3,10 @@
 import json
 from contextlib import closing
 
+import pytest
+
 from mqproof.impl.broker.state.consumer_filters import ConsumerFilterTable
+from mqproof.impl.broker.state.durable_table import DurableTable
 from mqproof.impl.remoting.bodies import Subscription
 from mqproof.impl.runtime.disk import read_whole
 from mqproof.impl.runtime.network import SimulatedNetwork
@@ -41,6 +44,19 @@ def test_a_later_version_replaces_an_expression_and_an_invalid_one_does_not() ->
     assert (replaced.expression, replaced.client_version, replaced.born_time) == ("a = 3", 7, 400)
     filters.register("H", [Subscription("T", "TagA")], 500)
     assert filters.get("T", "H") is None
+
+
+def test_a_heartbeat_does_not_look_at_the_expressions_of_other_groups(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with closing(SimulatedLoop()) as loop:
+        filters = table(simulated(loop, SimulatedNetwork()))
+    filters.register("G", [by_sql("a = 1", 5), by_sql("a = 1", 5, "U")], 100)
+    monkeypatch.setattr(DurableTable, "values", None)
+    filters.register("G", [by_sql("a = 1", 6)], 200)
+    unsubscribed = filters.get("U", "G")
+    assert unsubscribed is not None
+    assert unsubscribed.dead_time == 200
 
 
 def test_an_expression_is_forgotten_a_day_after_its_group_left() -> None:
