@@ -222,6 +222,8 @@ class Transactions:
     async def _check_all(
         self, timeout_ms: int, checks_max: int, ask: Ask, discard: Callable[[], Awaitable[object]]
     ) -> None:
+        if not self._store.writable:
+            return  # every check would fail, and there may be very many
         self._catch_up()
         now_ms = self._store.now_ms()
         # The record of a half message must not expire before it is checked.

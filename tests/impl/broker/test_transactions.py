@@ -294,6 +294,20 @@ def test_a_committed_message_that_was_sent_back_ends_no_other_transaction() -> N
     play(scenario, config=CONFIG)
 
 
+def test_nothing_is_checked_while_the_store_accepts_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(world: World) -> None:
+        assert world.broker is not None
+        await half(world)
+        world.broker.store._writable = False
+        await asyncio.sleep(11)
+        assert "the check of half message" not in caplog.text
+        world.broker.store._writable = True
+        await asyncio.sleep(11)
+        assert len(messages(world, HALF_TOPIC)) == 2
+
+    play(scenario, config=CONFIG)
+
+
 def test_a_half_message_that_is_sent_back_stays_invisible() -> None:
     async def scenario(world: World) -> None:
         sent = await half(world)
