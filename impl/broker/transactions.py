@@ -148,6 +148,10 @@ class Transactions:
         table = self._table
         start = offsets.query(PROGRESS_GROUP, HALF_TOPIC, 0) or 0
         end = store.max_offset(HALF_TOPIC, 0)
+        if start > end:  # the progress of a master that had more of the log; new messages get those places
+            start = 0
+            offsets.commit(PROGRESS_GROUP, HALF_TOPIC, 0, 0)
+            offsets.commit(PROGRESS_GROUP, OPERATION_TOPIC, 0, 0)
         table.read_end = min(max(start, store.min_offset(HALF_TOPIC, 0)), end)
         places: dict[int, int] = {}
         while table.read_end < end:

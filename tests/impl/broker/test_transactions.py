@@ -294,6 +294,30 @@ def test_a_committed_message_that_was_sent_back_ends_no_other_transaction() -> N
     play(scenario, config=CONFIG)
 
 
+def test_a_progress_beyond_the_queue_is_not_believed() -> None:
+    """A slave that takes over may know the progress of a master that had more of the log."""
+
+    async def scenario(world: World) -> None:
+        assert world.broker is not None
+        assert world.broker.services is not None
+        done, left = await half(world, "done"), await half(world, "open")
+        await end(world, done)
+        await asyncio.sleep(5)
+        offsets = world.broker.services.offsets
+        offsets.commit(PROGRESS_GROUP, HALF_TOPIC, 0, 9)
+        offsets.commit(PROGRESS_GROUP, OPERATION_TOPIC, 0, 9)
+        await offsets.persist()
+        await crash(world)
+        await asyncio.sleep(0.1)
+        assert progress(world) == 0
+        assert await end(world, left) == ResponseCode.SUCCESS
+        await asyncio.sleep(5)
+        assert bodies(world) == ["done", "open"]
+        assert progress(world) == 2
+
+    play(scenario, config=CONFIG)
+
+
 def test_nothing_is_checked_while_the_store_accepts_nothing(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario(world: World) -> None:
         assert world.broker is not None
