@@ -21,13 +21,10 @@ class VerifiedEntries:
     def __init__(self) -> None:
         self._sums: dict[tuple[QueueKey, int], int] = {}
 
-    def blocks(self, queue: ConsumeQueue, begin: int, end: int) -> set[int]:
-        """Return the numbers of the blocks in that range of offsets that are as they were when compared."""
-        blocks = range(begin // BLOCK_ENTRIES, -(-end // BLOCK_ENTRIES))
-        known = {
-            number: sum_ for number in blocks if (sum_ := self._sums.get((queue.key, number))) is not None
-        }
-        return {number for number, sum_ in known.items() if sum_ == self._sum(queue, number)}
+    def has(self, queue: ConsumeQueue, number: int) -> bool:
+        """Return whether the block is as it was when its entries were compared."""
+        known = self._sums.get((queue.key, number))
+        return known is not None and known == self._sum(queue, number)
 
     def add(self, queue: ConsumeQueue, begin: int, end: int) -> None:
         """Record that all entries from one offset to before another are sound, as far as blocks are whole."""
