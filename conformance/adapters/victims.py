@@ -23,9 +23,10 @@ def victims(target: str) -> Iterator[Victim]:
     """
     if target.startswith(REMOTING):
         try:
-            yield Victim(Address.parse(target.removeprefix(REMOTING)))
+            address = Address.parse(target.removeprefix(REMOTING))
         except ValueError as error:
             raise UnknownTargetError(f"{target!r}: {error}; the suite hostile needs {EXPECTED}") from None
+        yield Victim(address)
     elif target == IMPL:
         with (
             tempfile.TemporaryDirectory(prefix="mqproof-hostile-") as folder,

@@ -69,8 +69,8 @@ def _every_tag(*_args: Any) -> Collection[int]:
     return frozenset()
 
 
-def _first_tag_only(kind: str | None, expression: str | None, is_class_filter: bool) -> Collection[int]:
-    return _tags(kind, expression.split("||")[0] if expression else expression, is_class_filter)
+def _first_tag_only(expression: str | None, is_class_filter: bool) -> Collection[int]:
+    return _tags(expression.split("||")[0] if expression else expression, is_class_filter)
 
 
 def _every_record(*_args: Any) -> None:

@@ -167,7 +167,10 @@ class _Kept:
         self._verdicts: dict[str, Verdict] = {}
         if self._file.exists():
             for line in self._file.read_text(encoding="utf-8").splitlines():
-                fields = json.loads(line)
+                try:
+                    fields = json.loads(line)
+                except ValueError:
+                    continue  # the campaign was killed while it wrote this line
                 key = fields.pop("key")
                 self._verdicts[key] = _verdict(fields)
 
@@ -177,7 +180,7 @@ class _Kept:
     def put(self, mutant: Mutant, suites: Sequence[str], verdict: Verdict) -> None:
         line = json.dumps({"key": self._key(mutant, suites), **asdict(verdict)})
         with self._file.open("a", encoding="utf-8") as file:
-            file.write(f"{line}\n")
+            file.write(f"\n{line}\n")  # the line before may be incomplete
 
     def _key(self, mutant: Mutant, suites: Sequence[str]) -> str:
         source = _digest([self._files[mutant.module]])

@@ -23,17 +23,16 @@ from mqproof.impl.access.permissions import (
     no_messages,
 )
 from mqproof.impl.access.white_list import Match, white_list
+from mqproof.impl.remoting import account_file
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command
 from mqproof.impl.remoting.headers import UNIQUE_KEY_QUERY
 from mqproof.impl.remoting.request_handler import RefusedError
 from mqproof.impl.remoting.signing import ACCESS_KEY, is_signed_with
+from mqproof.impl.remoting.topic_names import NOT_FOR_CLIENTS
 from mqproof.impl.runtime.properties import ConfigError
 
 _PERMISSIONS: Final = {"DENY": DENY, "ANY": ANY, "PUB": PUB, "SUB": SUB}
-_INTERNAL_TOPICS: Final = frozenset(
-    {"SCHEDULE_TOPIC_XXXX", "RMQ_SYS_TRANS_HALF_TOPIC", "RMQ_SYS_TRANS_OP_HALF_TOPIC"}
-)
 _TRACE_TOPIC: Final = "RMQ_SYS_TRACE_TOPIC"
 _V5: Final = 413
 """The first client version that receives NO_PERMISSION; older clients receive SYSTEM_ERROR."""
@@ -75,7 +74,7 @@ class Account:
         if self.is_admin and not any(self.permissions.values()):
             return True
         # The broker's own topics hold messages of all topics, so the default does not apply to them.
-        default = DENY if need.name in _INTERNAL_TOPICS else self.defaults[need.kind]
+        default = DENY if need.name in NOT_FOR_CLIENTS else self.defaults[need.kind]
         granted = listed.get(need.name, default)
         return not granted & DENY and bool(granted & (need.permission | ANY))
 
@@ -127,7 +126,7 @@ def parse(text: str, where: str) -> tuple[AclEntries, Rules]:
         entries = msgspec.convert(loaded, AclEntries, strict=False)
         return entries, rules(entries)
     except (yaml.YAMLError, ValueError) as error:
-        raise ConfigError(f"{where}: {' '.join(str(error).split())}") from None
+        raise ConfigError(f"{where}: {account_file.problem_of(error)}") from None
 
 
 def rules(entries: AclEntries) -> Rules:
@@ -206,6 +205,6 @@ def _listed(value: Any) -> Any:
     """Return the list of the file; an empty value, which is read as an empty text, is an empty list."""
     if isinstance(value, str):
         if value:
-            raise ValueError(f"{value!r}, a list expected")
+            raise ValueError("a text, a list expected")
         return []
     return value

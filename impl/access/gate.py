@@ -5,10 +5,10 @@ from typing import Final
 
 from mqproof.impl.access.acl_file import AclFile
 from mqproof.impl.access.permissions import TopicAt, no_messages
-from mqproof.impl.remoting.codes import ResponseCode, request_name
+from mqproof.impl.remoting.budget import network_of
+from mqproof.impl.remoting.codes import request_name
 from mqproof.impl.remoting.command import Command
-from mqproof.impl.remoting.java_json import BodyError
-from mqproof.impl.remoting.request_handler import RefusedError
+from mqproof.impl.remoting.request_handler import RefusedError, error_answer
 from mqproof.impl.runtime.network import Address
 from mqproof.impl.runtime.notices import Notices
 
@@ -30,8 +30,10 @@ class Gate:
         except RefusedError as refusal:
             name = request_name(request.code)
             # One line for each code and address: a stranger must not hide the mistake of a broker.
-            self._notices.warn(f"{name} {sender.host}", f"refused {name} of {sender}: {refusal.remark}")
+            self._notices.warn(
+                f"{name} {network_of(sender.host)}", f"refused {name} of {sender}: {refusal.remark}"
+            )
             return request.answer(refusal.code, remark=refusal.remark)
-        except BodyError as error:
-            return request.answer(ResponseCode.SYSTEM_ERROR, remark=str(error))
+        except Exception as error:  # a handler never raises: a message may be unreadable, for example
+            return error_answer(request, error)
         return None

@@ -48,7 +48,7 @@ def _pattern(text: str) -> Match:
         raise ValueError(f"{text!r} is not an address or a pattern of addresses") from None
 
     def matches(ip: str) -> bool:
-        parts = IPv6Address(ip).exploded.split(":") if ":" in ip else ip.split(".")
+        parts = IPv6Address(ip.partition("%")[0]).exploded.split(":") if ":" in ip else ip.split(".")
         return len(parts) == count and all(
             any(low <= int(part, base) <= high for low, high in allowed)
             for part, allowed in zip(parts, ranges, strict=True)

@@ -391,7 +391,10 @@ class Broker:
         before_ms = loop_ms() - self.services.config.client_expiry_ms
         for channel in self._clients.silent_since(before_ms):
             channel.close()
-        await self.services.filters.drop_expired(wall_ms(self._runtime.clock))
+        try:
+            await self.services.filters.drop_expired(wall_ms(self._runtime.clock))
+        except OSError as error:
+            _log.error("expired filters cannot be removed from the disk: %s", error)
 
     async def _sample(self) -> None:
         assert self.services is not None

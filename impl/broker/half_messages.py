@@ -20,7 +20,6 @@ from mqproof.impl.remoting.message import (
     Address,
     Message,
     StoredMessage,
-    encode_properties,
 )
 from mqproof.impl.store.files.record import PROPERTIES_BYTES_MAX
 
@@ -42,10 +41,10 @@ SCAN_FROM: Final = "SCAN_FROM"
 OPERATION_BYTES_MAX: Final = 4096
 """The largest body of one operation."""
 
-_COPY_BYTES: Final = 128
-"""Room for the properties that a copy has in addition."""
 _OPERATION_TAG: Final = "d"
 _OFFSET: Final = re.compile(r"[0-9]{1,18}")
+_COPY_BYTES: Final = len(CHECK_TIMES) + 10 + len(ORIGINAL) + 19 + 4
+"""The most bytes that the properties of a copy have more than those of its original."""
 _INTERNAL: Final = (HALF_MARK, REAL_TOPIC, REAL_QUEUE_ID, CHECK_TIMES, ORIGINAL)
 
 
@@ -58,18 +57,18 @@ def half(message: Message) -> Message:
     """Return a producer's half message as it is stored: in the half queue, with its real queue noted.
 
     A client cannot make it look like a copy of another half message.
-
-    Raises:
-        ValueError: its properties leave no room for those of a copy, so it could never be checked.
     """
     left_out = (CHECK_TIMES, ORIGINAL, DELAY)
     properties = {name: value for name, value in message.properties.items() if name not in left_out}
     properties[REAL_TOPIC], properties[REAL_QUEUE_ID] = message.topic, str(message.queue_id)
-    size, most = len(encode_properties(properties).encode()), PROPERTIES_BYTES_MAX - _COPY_BYTES
-    if size > most:
-        raise ValueError(f"properties of a half message have {size} bytes, at most {most} expected")
     sys_flag = message.sys_flag & ~SYS_TRANSACTION_MASK
     return replace(message, topic=HALF_TOPIC, queue_id=0, sys_flag=sys_flag, properties=properties)
+
+
+def has_room_for_copies(message: Message) -> bool:
+    """Return whether the copies of a half message can be stored. Otherwise no check could ever end it."""
+    size = sum(len(name.encode()) + len(value.encode()) + 2 for name, value in message.properties.items())
+    return size + _COPY_BYTES <= PROPERTIES_BYTES_MAX
 
 
 def key_of(message: Message) -> str | None:

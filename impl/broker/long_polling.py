@@ -171,6 +171,15 @@ class PullHolds:
 
     def _turn(self) -> None:
         self._is_working = True
+        try:
+            self._wake_some()
+            if len(self._work) > 1:
+                self._work.rotate(-1)  # a queue with very many pulls must not delay the others
+        finally:  # an error in one piece of work must not stop the others
+            self._is_working = False
+            self._next_turn = asyncio.get_running_loop().call_soon(self._turn) if self._work else None
+
+    def _wake_some(self) -> None:
         woken = seen = 0
         while self._work and woken < _WOKEN_PER_TURN and seen < _SEEN_PER_TURN:
             seen += 1
@@ -182,10 +191,6 @@ class PullHolds:
             if hold is not None and hold.is_held:
                 self._release(hold)
                 woken += 1
-        if len(self._work) > 1:
-            self._work.rotate(-1)  # a queue with very many pulls must not delay the others
-        self._is_working = False
-        self._next_turn = asyncio.get_running_loop().call_soon(self._turn) if self._work else None
 
     def _release(self, hold: _Hold) -> None:
         hold.is_held = False
@@ -196,7 +201,7 @@ class PullHolds:
         _take_out(self._by_owner, hold.owner, hold)
         holds, timer = self._by_end.get(hold.ends_at, (None, None))
         if holds is not None and timer is not None:
-            del holds[hold]
+            holds.pop(hold, None)  # a later hold may have the same end, after the timer of this one has fired
             if not holds:
                 timer.cancel()
                 del self._by_end[hold.ends_at]

@@ -43,6 +43,7 @@ from mqproof.impl.remoting.java_json import BodyError
 from mqproof.impl.remoting.server import RemotingServer
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address
+from mqproof.impl.runtime.notices import Notices
 from mqproof.impl.runtime.peer_network import PeerConfig, warn_if_open
 from mqproof.impl.runtime.runtime import Runtime
 from mqproof.impl.store.errors import StoreError
@@ -50,7 +51,7 @@ from mqproof.impl.store.errors import StoreError
 _log = logging.getLogger(__name__)
 
 _RPC_S: Final = 3.0
-_REPORT_MS: Final = 60_000.0
+_REPORT_S: Final = 60.0
 _GROUP_REQUESTS: Final = (
     RequestCode.VOTE,
     RequestCode.HEART_BEAT,
@@ -163,8 +164,7 @@ class Node:
         self._tasks: set[asyncio.Task[None]] = set()
         self._transfers: set[asyncio.Future[ResponseCode]] = set()
         """Futures that wait for the result of a leadership transfer."""
-        self._silent_until_ms: dict[str, float] = {}
-        """Until when refusals of each peer are not logged again. The peers are members, so they are few."""
+        self._notices = Notices(_log, _REPORT_S)
         self._is_flushing = False
         self._is_stepping = False
         self._taken: list[Entry] | None = None
@@ -404,7 +404,8 @@ class Node:
         elif isinstance(change, SteppedDown):
             self._fail_waiting(ResponseCode.TERM_CHANGED)
         elif isinstance(change, Refused):
-            self._report_refusal(change)
+            text = f"{self.config.self_id} of {self.config.group} refused {change.why} (from {change.peer})"
+            self._notices.warn(change.peer, text)
         elif isinstance(change, Lacks):
             _log.error(
                 "%s of %s lacks entries that were deleted here, the ledger begins with %d:"
@@ -412,19 +413,6 @@ class Node:
                 change.member,
                 self.config.group,
                 change.begin,
-            )
-
-    def _report_refusal(self, refused: Refused) -> None:
-        """Log a refusal, at most once in a minute for each peer."""
-        now_ms = self._now_ms()
-        if now_ms >= self._silent_until_ms.get(refused.peer, 0.0):
-            self._silent_until_ms[refused.peer] = now_ms + _REPORT_MS
-            _log.warning(
-                "%s of %s refused %s (from %s)",
-                self.config.self_id,
-                self.config.group,
-                refused.why,
-                refused.peer,
             )
 
     def _acknowledge(self, commit: int) -> None:

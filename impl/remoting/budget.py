@@ -6,9 +6,10 @@ Without the shares, one peer could use all of a resource, and the server would s
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import ip_address
 from typing import Any, Final, Protocol
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 from mqproof.impl.runtime.notices import Notices
 
@@ -102,13 +103,13 @@ class Budget:
 class NameBudget(Budget):
     """The names, such as those of topics, that peers have created. They outlive the connection.
 
-    A name counts for its creator's address until it is deleted.
+    A name counts for its creator's address and connection until it is deleted.
     """
 
     def __init__(self, name: str, limits: Shares) -> None:
         super().__init__(name, limits)
-        self._hosts: dict[str, str] = {}
-        """The address that created each name since the start."""
+        self._creators: dict[str, tuple[str, ref[Any]]] = {}
+        """The address and the connection that created each name since the start."""
         self._of_connection: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
 
     def refusal(self, peer: Peer, amount: int = 1) -> str | None:
@@ -117,18 +118,21 @@ class NameBudget(Budget):
     def created(self, peer: Peer, names: Iterable[str]) -> None:
         """Count names that the peer created."""
         for name in names:
-            if name not in self._hosts:
-                host = self._hosts[name] = host_of(peer)
-                _add(self._addresses, host, 1)
+            if name not in self._creators:
+                self._creators[name] = host_of(peer), ref(peer)
+                _add(self._addresses, host_of(peer), 1)
                 self._of_connection[peer] = self._of_connection.get(peer, 0) + 1
-        self.used = len(self._hosts)
+        self.used = len(self._creators)
 
     def deleted(self, names: Iterable[str]) -> None:
         """Free deleted names."""
         for name in names:
-            if name in self._hosts:
-                _add(self._addresses, self._hosts.pop(name), -1)
-        self.used = len(self._hosts)
+            if name in self._creators:
+                host, creator = self._creators.pop(name)
+                _add(self._addresses, host, -1)
+                if (peer := creator()) is not None:
+                    self._of_connection[peer] -= 1
+        self.used = len(self._creators)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +158,14 @@ def server_budgets(
 
 
 def host_of(peer: Peer) -> str:
-    """Return the peer's address; for IPv6 its network of 64 bits, because one host can use all of that."""
+    """Return the address for which the peer's use counts."""
     host = peer.remote[0]
+    return network_of(host) if ":" in host else host
+
+
+@lru_cache(maxsize=10_000)  # each send and pull counts for an address
+def network_of(host: str) -> str:
+    """Return an IPv4 address, or the network of 64 bits of an IPv6 address: one host can use all of that."""
     if ":" not in host:
         return host
     try:

@@ -38,7 +38,7 @@ def handler(processors: Mapping[int, Handler]) -> Handler:
         try:
             reply = processor(request, channel)
         except Exception as error:  # an error in a processor must not end the server
-            return _error_answer(request, error)
+            return error_answer(request, error)
         if reply is None or isinstance(reply, (Command, asyncio.Future)):
             return reply
         return _guarded(request, reply)
@@ -50,10 +50,11 @@ async def _guarded(request: Command, reply: Awaitable[Reply]) -> Reply:
     try:
         return await reply
     except Exception as error:  # an error in a processor must not end the server
-        return _error_answer(request, error)
+        return error_answer(request, error)
 
 
-def _error_answer(request: Command, error: Exception) -> Command:
+def error_answer(request: Command, error: Exception) -> Command:
+    """Return the response for what a processor raised, and log an error that is not a refusal."""
     if isinstance(error, RefusedError):
         return request.answer(error.code, remark=error.remark)
     if isinstance(error, (HeaderError, BodyError)):

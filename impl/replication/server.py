@@ -11,6 +11,7 @@ from mqproof.impl.replication.stream import StreamError
 from mqproof.impl.replication.waits import ReplicaWaits
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address, Connection, Listener, Network
+from mqproof.impl.runtime.notices import Notices
 from mqproof.impl.runtime.supervision import Supervisor
 from mqproof.spec.events import Kind
 
@@ -51,7 +52,7 @@ class MasterServer:
         self._events = events
         self._senders: dict[_Sender, None] = {}
         self._listener: Listener | None = None
-        self._complaint = ""
+        self._notices = Notices(_log)
         self._scan: asyncio.Task[None] | None = None
 
     def serves(self, slave: Address) -> bool:
@@ -99,7 +100,7 @@ class MasterServer:
         is_full = crowd is of_host or len(crowd) >= _SLAVES_MAX
         idle = next((other for other in crowd if not other.has_acknowledged), None)
         if is_full and idle is None:
-            self.complain(f"refused a slave on {host}: {len(crowd)} slaves are connected")
+            self.complain(host, f"refused a slave on {host}: {len(crowd)} slaves are connected")
             connection.abort()
             return sender
         if is_full and idle is not None:
@@ -119,11 +120,9 @@ class MasterServer:
             attrs = {"slave": str(slave), "role": str(self._config.logged_role)}
             self._events.emit(kind, commit_offset=position, attrs=attrs)
 
-    def complain(self, complaint: str) -> None:
-        """Log a complaint once until it changes, because a refused slave reconnects again and again."""
-        if complaint != self._complaint:
-            self._complaint = complaint
-            _log.warning("%s", complaint)
+    def complain(self, host: str, complaint: str) -> None:
+        """Log a complaint about a peer, seldom: a refused slave reconnects again and again."""
+        self._notices.warn(host, complaint)
 
     async def _keep_house(self) -> None:
         config = self._config
@@ -166,7 +165,8 @@ class _Sender:
     def refuse(self, why: str) -> None:
         """Close the connection and log the reason."""
         self._open = False
-        self._server.complain(f"closing the connection to a slave on {self.connection.remote.host}: {why}")
+        host = self.connection.remote.host
+        self._server.complain(host, f"closing the connection to a slave on {host}: {why}")
         self.connection.abort()
 
     # Methods of the Receiver protocol.

@@ -23,7 +23,7 @@ class _End:
     """The common part of both ends."""
 
     def __init__(self, secret: bytes, purpose: str, name: str, nonce: bytes) -> None:
-        raw = name.encode()[:NAME_BYTES_MAX]
+        raw = name.encode()[:NAME_BYTES_MAX].decode(errors="ignore").encode()  # whole characters
         self.peer = ""
         """The peer's name, known when `is_done`."""
         self.is_done = False

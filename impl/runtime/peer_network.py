@@ -17,6 +17,7 @@ from typing import Final
 
 from mqproof.impl.runtime.disk import Disk, read_whole
 from mqproof.impl.runtime.network import Address, Connection, Listener, Network, Receiver, ReceiverFactory
+from mqproof.impl.runtime.notices import Notices
 from mqproof.impl.runtime.peer_handshake import NONCE_BYTES, Accepting, Connecting, HandshakeError
 from mqproof.impl.runtime.properties import ConfigError
 from mqproof.impl.runtime.secret_files import warn_if_exposed
@@ -31,7 +32,6 @@ UNPROVED_OF_ADDRESS_MAX: Final = 16
 SECRET_BYTES_MIN: Final = 16
 SECRET_BYTES_MAX: Final = 4096
 _REPORT_S: Final = 60.0
-_REPORTED_MAX: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ class PeerNetwork:
         self._identity = identity
         self._addresses = frozenset(addresses)
         self._unproved: dict[_Accepted, None] = {}
-        self._silent_until_s: dict[str, float] = {}
+        self._notices = Notices(_log, _REPORT_S)
 
     async def listen(self, host: str, port: int, on_connection: ReceiverFactory) -> Listener:
         """Listen as Network.listen does. `on_connection` is called only for allowed peers."""
@@ -166,13 +166,8 @@ class PeerNetwork:
 
     def report(self, peer: Address, why: str) -> None:
         """Log that a peer was refused, at most once in a minute for each address."""
-        now_s = asyncio.get_running_loop().time()
-        if now_s < self._silent_until_s.get(peer.host, 0.0):
-            return
-        if len(self._silent_until_s) >= _REPORTED_MAX:
-            self._silent_until_s.clear()
-        self._silent_until_s[peer.host] = now_s + _REPORT_S
-        _log.warning("refused peer %s on the port of %s: %s", peer.host, self._identity.purpose, why)
+        purpose = self._identity.purpose
+        self._notices.warn(peer.host, f"refused peer {peer.host} on the port of {purpose}: {why}")
 
     def forget(self, accepted: "_Accepted") -> None:
         self._unproved.pop(accepted, None)

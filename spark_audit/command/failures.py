@@ -39,9 +39,14 @@ def failures_reported(scratch: Path) -> Iterator[None]:
     except (PySparkException, Py4JError, ConnectionError) as error:
         fail(*describe_failure(error, scratch))
     except OSError as error:
-        if error.errno == errno.ENOSPC and str(error.filename).startswith(str(scratch)):
-            fail(temporary_folder_full(scratch), Exit.TOOL)
+        fail_if_full(scratch, error)
         raise
+
+
+def fail_if_full(scratch: Path, error: OSError) -> None:
+    """End the command with one line if the error means that the scratch folder's disk is full."""
+    if error.errno == errno.ENOSPC and str(error.filename).startswith(str(scratch)):
+        fail(temporary_folder_full(scratch), Exit.TOOL)
 
 
 def describe_failure(error: Exception, scratch: Path) -> tuple[str, int]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from mqproof.report.console import terminable
 from mqproof.report.model import Exit
-from mqproof.spark_audit.command.failures import OTHER_FOLDER_HINT, fail, temporary_folder_full
+from mqproof.spark_audit.command.failures import OTHER_FOLDER_HINT, fail, fail_if_full, temporary_folder_full
 from mqproof.spark_audit.command.option_groups import check_memory
 from mqproof.spark_audit.engine import active
 from mqproof.spark_audit.runtime.scratch import scratch
@@ -38,6 +38,9 @@ def opened_database(memory: str | None = None) -> "Iterator[tuple[Database, Path
                 if memory:
                     database.run(f"SET memory_limit = '{memory}iB'")
                 yield database, folder
+        except OSError as error:
+            fail_if_full(folder, error)
+            raise
         except duckdb.OutOfMemoryException:
             fail("DuckDB ran out of memory: raise --memory, or use --engine spark", Exit.TOOL)
         except duckdb.Error as error:

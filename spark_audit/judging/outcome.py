@@ -1,5 +1,6 @@
 """The outcome of an audit, and queries on its findings."""
 
+import errno
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,9 +37,18 @@ class Audit:
 
 
 def write_violations(audit: Audit, path: Path) -> int:
-    """Write all violations into one Parquet file. Returns their number."""
+    """Write all violations into one Parquet file. Returns their number.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    import duckdb
+
     found = f"SELECT * FROM {all_found(audit.findings)} WHERE cause IS NULL"
-    rows = query(f"COPY ({found}) TO {quoted(str(path))} (FORMAT parquet)")
+    try:
+        rows = query(f"COPY ({found}) TO {quoted(str(path))} (FORMAT parquet)")
+    except duckdb.IOException as error:
+        raise OSError(errno.EIO, str(error).partition("\n")[0], str(path)) from None
     number: int = rows[0][0]
     return number
 

@@ -4,6 +4,7 @@ What is not certain to give the same rows is left to Spark: folders that give co
 types, and lines that only Spark's rules decide.
 """
 
+import errno
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from glob import escape
@@ -16,6 +17,7 @@ from mqproof.spark_audit.engine.sql_text import identifier, quoted
 from mqproof.spark_audit.sources.inputs import InputError, Inputs, partition_values
 from mqproof.spark_audit.sources.log_lines import (
     DAMAGED,
+    LINE_BYTES_MAX,
     TAIL_BYTES_MAX,
     UnusualLineError,
     check_columns,
@@ -37,7 +39,8 @@ _WIDER: Final = {
 }
 """Types of a Parquet file that a column of ours holds without loss."""
 _CORRUPT_MAX: Final = 10_000
-_LINE_BYTES_MAX: Final = 64 << 20
+_CORRUPT_BYTES_MAX: Final = 64 << 20
+"""The most lines that are no events, and their bytes together: they are part of a query's text."""
 
 
 class NotEmbeddedError(ValueError):
@@ -67,7 +70,17 @@ class _Lines:
     files: list[Path] = field(default_factory=list)
     events: int = 0
     corrupt: list[tuple[str, str]] = field(default_factory=list)
+    corrupt_bytes: int = 0
     torn_files: int = 0
+
+    def add_corrupt(self, file: Path, line: bytes) -> None:
+        """Keep a line that is no event. Raises NotEmbeddedError if there are too many."""
+        self.corrupt_bytes += len(line)
+        if len(self.corrupt) == _CORRUPT_MAX:
+            raise NotEmbeddedError(f"more than {_CORRUPT_MAX} lines are no events")
+        if self.corrupt_bytes > _CORRUPT_BYTES_MAX:
+            raise NotEmbeddedError(f"the lines that are no events have more than {_CORRUPT_BYTES_MAX} bytes")
+        self.corrupt.append((str(file), line.decode(errors="replace").rstrip("\r\n")))
 
 
 def read_embedded(
@@ -217,6 +230,8 @@ def _checked(files: Sequence[Path], scratch: Path, stage: Callable[[str], None])
         except (FileNotFoundError, PermissionError) as error:
             raise InputError(f"{file}: {error.strerror}") from None
         except (OSError, *DAMAGED) as error:
+            if isinstance(error, OSError) and error.errno == errno.ENOSPC:  # of the copy, not of the log
+                raise OSError(error.errno, error.strerror, str(copy)) from None
             raise InputError(f"{file}: damaged, cannot be read: {_first_line(error)}") from None
         except Exception as error:
             if not type(error).__module__.endswith("zstd"):
@@ -250,9 +265,7 @@ def _without_faults(file: Path, copy: Path, found: _Lines) -> Path:
             elif torn and lines == torn:
                 found.torn_files += 1
             else:
-                if len(found.corrupt) == _CORRUPT_MAX:
-                    raise NotEmbeddedError(f"more than {_CORRUPT_MAX} lines are no events")
-                found.corrupt.append((str(file), lines.decode(errors="replace").rstrip("\r\n")))
+                found.add_corrupt(file, lines)
     return copy
 
 
@@ -261,7 +274,7 @@ def _of_lines(files: Sequence[Path]) -> str:
     names = quoted(*(escape(str(file.absolute())) for file in files))
     return (
         f"read_json([{names}], format = 'newline_delimited', columns = {{{types}}},"
-        f" maximum_object_size = {_LINE_BYTES_MAX}, hive_partitioning = false)"
+        f" maximum_object_size = {LINE_BYTES_MAX}, hive_partitioning = false)"
     )
 
 

@@ -14,6 +14,8 @@ from mqproof.spec.events import NUMBER_MAX, REQUIRED, SCHEMA_VERSION, Kind
 
 TAIL_BYTES_MAX: Final = 1 << 20
 """A torn last line longer than this is reported as corrupt instead of being skipped."""
+LINE_BYTES_MAX: Final = 64 << 20
+"""The longest line that is held in memory."""
 _CHUNK_BYTES: Final = 4 << 20
 
 _Number = Annotated[int, msgspec.Meta(ge=-NUMBER_MAX, le=NUMBER_MAX)]
@@ -90,15 +92,23 @@ def examined(lines: Iterator[bytes]) -> Iterator[tuple[bytes, int]]:
 
 
 def chunks(log: IO[bytes]) -> Iterator[bytes]:
-    """Yield the whole lines of a log, many at a time; the last one may lack its end."""
-    rest = b""
+    """Yield the whole lines of a log, many at a time; the last one may lack its end.
+
+    Raises:
+        UnusualLineError: a line is longer than LINE_BYTES_MAX.
+    """
+    rest = bytearray()
     while some := log.read(_CHUNK_BYTES):
-        whole, newline, tail = (rest + some).rpartition(b"\n")
+        whole, newline, tail = some.rpartition(b"\n")
         if newline:
-            yield whole + newline
-        rest = tail
+            yield bytes(rest) + whole + newline
+            rest.clear()
+        rest += tail
+        if len(rest) > LINE_BYTES_MAX:
+            shown = rest[:80].decode(errors="replace")
+            raise UnusualLineError(f"longer than {LINE_BYTES_MAX} bytes: {shown}")
     if rest:
-        yield rest
+        yield bytes(rest)
 
 
 def _events(lines: bytes) -> int:

@@ -12,6 +12,10 @@ FORBIDDEN = {"os", "pathlib", "shutil", "tempfile", "io", "fcntl", "time", "date
 FORBIDDEN |= {"socket", "selectors", "ssl", "threading", "multiprocessing", "subprocess", "concurrent"}
 CALLS = {"open", "run_in_executor", "to_thread", "create_server", "create_connection", "open_connection"}
 SHELLS = {"client/blocking.py"}  # runs its own event loop
+SHELLS |= {
+    "client/connection/client_ids.py",
+    "client/connection/client_settings.py",
+}  # the process's environment
 SHELLS |= {"admin/cli.py", "examine/cli.py"}  # command lines
 SHELLS |= {"admin/run.py", "admin/times.py"}  # an administrator's terminal and calendar
 SHELL_FOLDERS = ("command/", "terminal/")

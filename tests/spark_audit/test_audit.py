@@ -1,5 +1,6 @@
 """The whole audit finds exactly the injected anomalies; no verdict is stronger than the evidence."""
 
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
@@ -20,6 +21,7 @@ from mqproof.spark_audit.evidence.skew import with_skew
 from mqproof.spark_audit.generator.generate import LogRequest, generate, write_in_process
 from mqproof.spark_audit.generator.scenario import ANOMALIES
 from mqproof.spark_audit.generator.truth import compare, read_truth
+from mqproof.spark_audit.passes.profile import Overview
 from mqproof.spark_audit.quality.bench import measure
 from mqproof.spark_audit.sources.inputs import InputError
 from mqproof.spark_audit.sources.read import read
@@ -66,6 +68,13 @@ def test_the_checks_find_exactly_the_injected_anomalies(
     table = pq.read_table(tmp_path / "violations.parquet")
     assert (rows, table.num_rows) == (difference.expected, difference.expected)
     assert table.column_names == FINDINGS.fieldNames()
+
+
+def test_violations_that_cannot_be_written_are_an_error_of_the_file(tmp_path: Path) -> None:
+    seen = Overview(0, {}, (), (), 0, 0, 0, 0, ())
+    empty = Audit(seen, {}, (), Counter(), tmp_path)
+    with pytest.raises(OSError, match=r"no/violations\.parquet"):
+        write_violations(empty, tmp_path / "no" / "violations.parquet")
 
 
 @pytest.mark.deep

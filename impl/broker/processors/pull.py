@@ -193,7 +193,7 @@ def _wanted(services: Services, header: PullRequest, group: SubscriptionGroup) -
         kind, text = subscription.expression_type, subscription.sub_string
         is_class_filter = subscription.class_filter_mode
     if is_class_filter or not require_filter_type(kind):
-        return _Wanted(_tags(kind, text, is_class_filter))
+        return _Wanted(_tags(text, is_class_filter))
     if not header.sys_flag & PULL_HAS_SUBSCRIPTION:
         text = registered_expression(services, header)
     return _Wanted(_EVERYTHING, selection(services, header.topic, text))
@@ -230,7 +230,7 @@ def _serves_newer(subscription: Subscription, header: PullRequest) -> bool:
     return types == {"TAG"} and subscription.sub_string in (None, "", "*")
 
 
-def _tags(_type: str | None, expression: str | None, is_class_filter: bool) -> Collection[int]:
+def _tags(expression: str | None, is_class_filter: bool) -> Collection[int]:
     if is_class_filter:  # the client's own code filters
         return _EVERYTHING
     if not expression or expression == "*":

@@ -243,11 +243,11 @@ def _messages(
     return [_half(common) if is_half else scheduled_or_refused(services, common)], wait
 
 
-def _half(message: Message) -> Message:
-    try:
-        return half_messages.half(message)
-    except ValueError as error:
-        raise RefusedError(ResponseCode.MESSAGE_ILLEGAL, str(error)) from None
+def _half(common: Message) -> Message:
+    half = half_messages.half(common)
+    if not half_messages.has_room_for_copies(half):
+        raise RefusedError(ResponseCode.MESSAGE_ILLEGAL, "the properties have no room for those of a check")
+    return half
 
 
 def _check_transaction(services: Services, header: SendRequest, properties: Mapping[str, str]) -> None:

@@ -59,8 +59,8 @@ class ConsumerFilterTable:
         self._path = path
         self._disk = runtime.disk
         self._table: DurableTable[FilterData] = DurableTable(path, runtime, _file)
-        self._topics: dict[str, set[str]] = {}
-        """The topics of each group, so that a heartbeat does not look at all other groups."""
+        self._topics_of: dict[str, dict[str, None]] = {}
+        """The topics of each group. Each heartbeat asks for them, so the whole table must not be searched."""
 
     def load(self, now_ms: int, damage: DamageReport | None = None) -> None:
         """Read the file, if it exists. Its groups have no members yet.
@@ -80,7 +80,7 @@ class ConsumerFilterTable:
             self._table.load(self._table.version, values)
             for topic, of_topic in stored.filter_data_by_topic.items():
                 for group in of_topic.group_filter_data:
-                    self._topics.setdefault(group, set()).add(topic)
+                    self._topics_of.setdefault(group, {})[topic] = None
 
     def get(self, topic: str, group: str) -> FilterData | None:
         return self._table.get(_key(topic, group))
@@ -94,12 +94,11 @@ class ConsumerFilterTable:
             data = self._registered(group, subscription, known, now_ms)
             if data is not None and data != known:
                 changed[_key(topic, group)] = data
+                self._topics_of.setdefault(group, {})[topic] = None
         for key, known in self._of_group(group).items():
             if known.topic not in filtered and not known.dead_time:
                 changed[key] = msgspec.structs.replace(known, dead_time=now_ms)
         self._table.add_now(changed)
-        if changed:
-            self._topics.setdefault(group, set()).update(data.topic for data in changed.values())
 
     def _registered(
         self, group: str, subscription: Subscription, known: FilterData | None, now_ms: int
@@ -132,26 +131,27 @@ class ConsumerFilterTable:
     async def drop_expired(self, now_ms: int) -> None:
         """Forget the expressions of groups that left a day ago. Raises OSError."""
         expired = {
-            key: data
-            for key, data in self._table.values().items()
-            if data.dead_time and now_ms - data.dead_time >= _KEPT_MS
+            _key(topic, group): (topic, group)
+            for group, topics in self._topics_of.items()
+            for topic in topics
+            if (data := self.get(topic, group)) is not None
+            and data.dead_time
+            and now_ms - data.dead_time >= _KEPT_MS
         }
         if expired:
             await self._table.change(dict.fromkeys(expired))
-        for data in expired.values():
-            topics = self._topics.get(data.consumer_group, set())
-            if self.get(data.topic, data.consumer_group) is None:
-                topics.discard(data.topic)
-            if not topics:
-                self._topics.pop(data.consumer_group, None)
+        for topic, group in expired.values():
+            del self._topics_of[group][topic]
+            if not self._topics_of[group]:
+                del self._topics_of[group]
 
     async def persist(self) -> None:
         """Write the file if memory has changes that it lacks. Raises OSError when that fails."""
         await self._table.persist()
 
     def _of_group(self, group: str) -> dict[str, FilterData]:
-        keys = [_key(topic, group) for topic in self._topics.get(group, ())]
-        return {key: data for key in keys if (data := self._table.get(key)) is not None}
+        found = {_key(topic, group): self.get(topic, group) for topic in self._topics_of.get(group, ())}
+        return {key: data for key, data in found.items() if data is not None}
 
 
 def _key(topic: str, group: str) -> str:

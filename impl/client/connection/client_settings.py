@@ -46,10 +46,15 @@ class ClientSettings:
         """Read a file.
 
         Raises:
-            ConfigError: a line is no setting, or a key is not known. OSError: the file cannot be read.
+            ConfigError: a line is no setting, a key is not known, or the file is not UTF-8.
+            OSError: the file cannot be read.
         """
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise ConfigError(f"{path}: not UTF-8: {error.reason} at byte {error.start}") from None
         found = {}
-        for key, entry in parse(Path(path).read_text(encoding="utf-8"), str(path)).items():
+        for key, entry in parse(text, str(path)).items():
             if key not in _KEYS:
                 raise ConfigError(f"{entry.where}: {key} is not known, one of {', '.join(_KEYS)} expected")
             found[_KEYS[key]] = entry.value
@@ -62,8 +67,10 @@ class ClientSettings:
     @property
     def credentials(self) -> Credentials | None:
         """The account, if the settings name one. Raises ConfigError if they have only a part of it."""
-        if not self.access_key and not self.secret_key:
+        if not (self.access_key or self.secret_key or self.security_token):
             return None
         if not self.access_key or not self.secret_key:
-            raise ConfigError("accessKey and secretKey are needed together, or none of them")
+            raise ConfigError(
+                "accessKey and secretKey are needed together, also with securityToken, or none of them"
+            )
         return Credentials(self.access_key, self.secret_key, self.security_token)

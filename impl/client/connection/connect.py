@@ -42,7 +42,7 @@ def connect(
     before `settings`, and both count before the environment variable NAMESRV_ADDR.
 
     Raises:
-        ValueError: there is no name server, or a name is invalid.
+        ValueError: there is no name server, a name is invalid, or `client_id` is given with a part of it.
         ConfigError, OSError: the TLS file cannot be used, or the settings have only a part of an account.
     """
     known = (settings or ClientSettings()).or_environment()
@@ -57,8 +57,21 @@ def connect(
     return Session(
         found,
         runtime,
-        client_id or known.client_id or client_ids.client_id(instance or known.instance, unit or known.unit),
+        _client_id(known, client_id, instance, unit),
         credentials=credentials or known.credentials,
         claims=OF_PROCESS,
         hooks=hooks,
+    )
+
+
+def _client_id(known: ClientSettings, client_id: str | None, instance: str | None, unit: str | None) -> str:
+    """Return the id from the arguments of `connect`, or else from the settings."""
+    is_named = instance is not None or unit is not None
+    if client_id is not None and is_named:
+        raise ValueError(
+            f"client_id {client_id!r} has no use for an instance or a unit: give one or the other"
+        )
+    whole = client_id or (None if is_named else known.client_id)
+    return whole or client_ids.client_id(
+        known.instance if instance is None else instance, known.unit if unit is None else unit
     )

@@ -4,7 +4,6 @@ Brokers know a member by its client id. Two consumers under one id count as one 
 queues of that member, and every message would be delivered twice.
 """
 
-import threading
 from typing import Final
 
 from mqproof.impl.client.model import ClientError
@@ -14,10 +13,12 @@ Identity = tuple[str, str]
 
 
 class GroupClaims:
-    """The groups that are taken, by identity. Its methods may be called from any thread."""
+    """The groups that are taken, by identity.
+
+    Its methods may be called from any thread: each is one operation of a dict, which is atomic.
+    """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self._owners: dict[tuple[Identity, str], object] = {}
 
     def claim(self, identity: Identity, group: str, owner: object) -> None:
@@ -26,8 +27,7 @@ class GroupClaims:
         Raises:
             ClientError: another consumer has it.
         """
-        with self._lock:
-            found = self._owners.setdefault((identity, group), owner)
+        found = self._owners.setdefault((identity, group), owner)
         if found is not owner:
             raise ClientError(
                 f"group {group} already has a consumer with client id {identity[1]}: each would receive "
@@ -36,8 +36,7 @@ class GroupClaims:
 
     def release(self, identity: Identity, group: str) -> None:
         """Let another consumer take the group."""
-        with self._lock:
-            self._owners.pop((identity, group), None)
+        self._owners.pop((identity, group), None)
 
 
 OF_PROCESS: Final = GroupClaims()

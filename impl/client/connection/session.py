@@ -129,9 +129,10 @@ class Session:
             self._producers[group] = ProducerData(group)
             self._greeted.clear()  # no broker has the new group yet
 
-    def leave_checks(self, group: str) -> None:
-        """Answer no more checks of the group's transactions."""
-        self._checked.pop(group, None)
+    def leave_checks(self, group: str, checked: Checked) -> None:
+        """Answer no more checks of the group's transactions, unless another producer answers them now."""
+        if self._checked.get(group) == checked:
+            del self._checked[group]
 
     def join_as_consumer(self, data: ConsumerData, member: Member | None = None) -> None:
         """Register the group at brokers from the next heartbeat on. `member` answers requests of brokers.

@@ -14,10 +14,14 @@ class Lifecycle:
     def is_started(self) -> bool:
         return self._state == "started"
 
-    def start(self) -> None:
-        """Raises ClientError unless this is the first start."""
+    def require_new(self) -> None:
+        """Raises ClientError if the consumer was started before."""
         if self._state != "not started":
             raise ClientError(f"{self._name} is {self._state}, and can be started only once")
+
+    def start(self) -> None:
+        """Raises ClientError unless this is the first start."""
+        self.require_new()
         self._state = "started"
 
     def stop(self) -> bool:

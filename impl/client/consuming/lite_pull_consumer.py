@@ -128,6 +128,7 @@ class LitePullConsumer:
             ClientError: the consumer was started before, or the group has another consumer with the same
                 client id.
         """
+        self._life.require_new()  # before it joins: a member that is stopped must not take the group
         self._join()
         self._life.start()
         since_ms = self._config.consume_from_ms

@@ -5,7 +5,7 @@ See docs/reference/protocol/offsets.md, "Consumer offsets" and "Broadcast offset
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from functools import partial
 from typing import Final, Protocol
 from urllib.parse import quote
@@ -166,11 +166,16 @@ def _encoded(table: Mapping[MessageQueue, int]) -> bytes:
 
 
 class Offsets:
-    """The offsets of the queues that a member reads. They are ahead of the store until they are saved."""
+    """The offsets of the queues that a member reads. They are ahead of the store until they are saved.
+
+    The store may be code of the application. Its exceptions are logged, and do not end a consumer.
+    """
 
     def __init__(self, store: OffsetStore) -> None:
         self._store = store
         self._table: dict[MessageQueue, int] = {}
+        self._resets: set[MessageQueue] = set()
+        """Queues whose reset could not be stored; the next save repeats it."""
 
     def get(self, queue: MessageQueue) -> int | None:
         return self._table.get(queue)
@@ -184,21 +189,43 @@ class Offsets:
         self._table[queue] = max(offset, self._table.get(queue, 0))
 
     async def load(self, queue: MessageQueue) -> int | None:
-        """Return the stored offset, as OffsetStore.load does."""
-        return await self._store.load(queue)
+        """Return the stored offset, as OffsetStore.load does. Raises ClientError, and nothing else."""
+        try:
+            return await self._store.load(queue)
+        except ClientError:
+            raise
+        except Exception as error:
+            raise ClientError(f"{queue}: the offset store failed: {type(error).__name__}: {error}") from error
 
     async def save(self) -> None:
         """Store all offsets."""
-        if self._table:
-            await self._store.save(dict(self._table))
+        for queue in list(self._resets):
+            await self._save_reset(queue)
+        if known := {queue: offset for queue, offset in self._table.items() if queue not in self._resets}:
+            await self._is_done(self._store.save(known))
+
+    async def _save_reset(self, queue: MessageQueue) -> None:
+        self._resets.discard(queue)
+        offset = self._table.get(queue)
+        if offset is not None and not await self._is_done(self._store.save({queue: offset}, reset=True)):
+            self._resets.add(queue)
 
     async def reset(self, queue: MessageQueue, offset: int) -> None:
         """Set the offset for a reason other than consumption, and store it at once."""
         self._table[queue] = offset
-        await self._store.save({queue: offset}, reset=True)
+        await self._save_reset(queue)
 
     async def release(self, queue: MessageQueue) -> None:
         """Store the offset of a queue that this member has lost, and forget it."""
         offset = self._table.pop(queue, None)
+        self._resets.discard(queue)
         if offset is not None:
-            await self._store.release(queue, offset)
+            await self._is_done(self._store.release(queue, offset))
+
+    async def _is_done(self, work: Awaitable[None]) -> bool:
+        try:
+            await work
+        except Exception as error:  # the store may be code of the application
+            _log.error("the offset store failed", exc_info=error)
+            return False
+        return True

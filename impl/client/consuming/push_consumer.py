@@ -23,7 +23,6 @@ from mqproof.impl.client.consuming.consumer_events import ConsumerEvents
 from mqproof.impl.client.consuming.group_requests import GroupRequests
 from mqproof.impl.client.consuming.lifecycle import Lifecycle
 from mqproof.impl.client.consuming.listener import SafeListener
-from mqproof.impl.client.consuming.listener_threads import ListenerThreads
 from mqproof.impl.client.consuming.locks import RENEWAL_S, QueueLocks
 from mqproof.impl.client.consuming.offset_store import BrokerOffsets, FileOffsets, Offsets, OffsetStore
 from mqproof.impl.client.consuming.orderly import OrderlyConsumption
@@ -46,6 +45,7 @@ from mqproof.impl.remoting.bodies import ConsumedDirectly, ConsumerData, Running
 from mqproof.impl.remoting.message import RETRY_PREFIX, StoredMessage
 from mqproof.impl.runtime.clock import now_ms
 from mqproof.impl.runtime.event_log import EventLog
+from mqproof.impl.runtime.listener_threads import ListenerThreads
 from mqproof.impl.runtime.properties import as_text
 
 _log = logging.getLogger(__name__)
@@ -205,8 +205,10 @@ class PushConsumer:
                 client id.
             RefusalError: a broker refuses an SQL92 expression.
         """
+        self._life.require_new()  # before it joins: a member that is stopped must not take the group
         for topic in self._subscriptions.topics():
             await require_accepted(self._calls, self._subscriptions, topic)
+        self._life.require_new()
         self._join()
         self._life.start()
         config = self._config

@@ -67,6 +67,11 @@ class ProducerConfig:
     """The template topic: a topic that a send creates gets the queues of this one."""
     default_topic_queues: int = 4
     """The number of queues requested when a send creates its topic."""
+    retry_unknown: bool = True
+    """Whether to retry when an attempt received no response, or failed halfway at the broker.
+
+    The message may be stored twice, under the same id.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +290,8 @@ class Producer:
                 break
             last_broker = target.broker_name
             ends.append(await self._attempt(payload, target, attempt, deadline_s))
-            if not ends[-1].may_retry or _now_s() >= deadline_s:
+            is_unknown = ends[-1].status == _UNKNOWN and not self._config.retry_unknown
+            if is_unknown or not ends[-1].may_retry or _now_s() >= deadline_s:
                 break
         return _outcomes(payload, ends)
 

@@ -14,7 +14,7 @@ from typing import Final, Protocol, cast
 from msgspec.structs import replace as changed
 
 from mqproof.impl.client.connection.session import Session
-from mqproof.impl.client.model import MessageError, MessageQueue, Outcome, Refused, Sent
+from mqproof.impl.client.model import MessageError, MessageQueue, Outcome, Sent
 from mqproof.impl.client.producing.producer import Producer, ProducerConfig
 from mqproof.impl.remoting import headers
 from mqproof.impl.remoting.channel import RemotingError
@@ -102,7 +102,8 @@ class TransactionProducer:
         self._config = config or ProducerConfig()
         # An attempt with an unknown result is not repeated: its half message may exist, and its check would
         # report the end of the one that was sent again.
-        self._producer = Producer(session, replace(self._config, retries=0, retry_unconfirmed=False), events)
+        config = replace(self._config, retry_unknown=False, retry_unconfirmed=False)
+        self._producer = Producer(session, config, events)
         self._check = check
         self._answering: set[asyncio.Task[None]] = set()
         session.join_as_producer(self._config.group, self._checked)
@@ -118,19 +119,15 @@ class TransactionProducer:
         """Send a half message, run the local transaction if it is stored safely, and report the end.
 
         The local transaction runs only after SEND_OK. A half message that is certainly not stored is sent
-        again to another broker, under another transaction id.
+        again, to another broker if there is one.
 
         Raises:
             MessageError: as Producer.send, or the message has a delay.
         """
         if message.properties.get(DELAY, "0") != "0":
             raise MessageError("a transactional message cannot be delayed")
-        attempts = 1 if queue is not None else 1 + self._config.retries
         half = self._half(message)
-        for attempt in range(1, attempts + 1):
-            sent = await self._producer.send(half, queue, timeout_ms=timeout_ms)
-            if not isinstance(sent, Refused) or attempt == attempts:
-                break
+        sent = await self._producer.send(half, queue, timeout_ms=timeout_ms)
         if not isinstance(sent, Sent):
             return TransactionOutcome(sent, TransactionState.ROLLBACK)
         await self._session.greet()  # the broker must know whom to ask
@@ -142,7 +139,7 @@ class TransactionProducer:
 
     async def stop(self) -> None:
         """Stop answering checks; the broker asks another producer of the group."""
-        self._session.leave_checks(self._config.group)
+        self._session.leave_checks(self._config.group, self._checked)
         for task in list(self._answering):
             task.cancel()
         await asyncio.gather(*self._answering, return_exceptions=True)

@@ -1,5 +1,6 @@
 """A DataFrame of the embedded engine: a query, put together as text, that runs when its rows are needed."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -263,10 +264,9 @@ def given(
     names = tuple(sources)
 
     def build(texts: Sequence[str]) -> str:
-        built = text
-        for name, source in zip(names, texts, strict=True):
-            built = built.replace("{" + name + "}", source)
-        return built
+        by_name = dict(zip(names, texts, strict=True))
+        # In one pass: a source may have a text that looks like the name of another one.
+        return re.sub(r"\{(\w+)\}", lambda found: by_name.get(found[1], found[0]), text)
 
     return Query(database, build, tuple(sources.values()), columns)
 

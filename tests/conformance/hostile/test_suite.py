@@ -158,6 +158,11 @@ def test_the_suite_runs_only_if_it_is_named() -> None:
     assert len(named.stdout.splitlines()) == len(ATTACKS)
 
 
+def test_an_error_of_an_attack_is_not_reported_as_an_unknown_target() -> None:
+    with pytest.raises(ValueError, match=r"^of an attack$"), victims("remoting://127.0.0.1:10911"):
+        raise ValueError("of an attack")
+
+
 @pytest.mark.parametrize("target", ["remoting://nowhere", "apache:5", "python:x:y"])
 def test_a_target_that_is_no_broker_is_refused(target: str) -> None:
     with pytest.raises(UnknownTargetError, match="the suite hostile needs"), victims(target):

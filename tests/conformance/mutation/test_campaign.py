@@ -46,6 +46,8 @@ def test_campaign_keeps_verdicts_and_names_unreached_lines(
     assert all(bool(one.reached_by) == (one.verdict.outcome is Outcome.SURVIVED) for one in found)
     assert {one.verdict.outcome for one in found} == {Outcome.SURVIVED, Outcome.UNREACHED}
     before = len(tasks)
+    with (tmp_path / "verdicts.ndjson").open("a", encoding="utf-8") as file:
+        file.write('{"key": "cut off')  # the campaign was killed
     assert run(options, lambda *_: None) == found
     assert len(tasks) == before, "a kept verdict is judged again"
     run(replace(options, cpu_s=61), lambda *_: None)

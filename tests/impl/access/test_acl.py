@@ -221,7 +221,7 @@ def test_the_default_permission_does_not_open_the_topics_of_the_broker_itself() 
         return reader.signed(new_request(11, {"topic": topic, "consumerGroup": "G"}))
 
     rules.check(pull("Any"), "127.0.0.1")
-    for topic in ("SCHEDULE_TOPIC_XXXX", "RMQ_SYS_TRANS_HALF_TOPIC"):
+    for topic in ("SCHEDULE_TOPIC_XXXX", "RMQ_SYS_TRANS_HALF_TOPIC", "TRANS_CHECK_MAX_TIME_TOPIC"):
         with pytest.raises(RefusedError, match="no permission SUB"):
             rules.check(pull(topic), "127.0.0.1")
 
@@ -277,9 +277,9 @@ def test_a_query_by_unique_key_may_leave_its_mark_unsigned(is_signed_field: bool
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("accounts: [", "f: while parsing"),
+        ("accounts: [", "f: line 1"),
         ("accounts: {}", "f: "),
-        ("accounts: all", "f: 'all', a list expected"),
+        ("accounts: all", "f: a text, a list expected"),
         (
             "accounts: [{accessKey: short, secretKey: 12345678}]",
             "f: accessKey short: it and secretKey need at least 7",

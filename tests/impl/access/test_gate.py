@@ -7,13 +7,18 @@ import asyncio
 
 import pytest
 
+from mqproof.impl.access.acl_file import AclFile
+from mqproof.impl.access.gate import Gate
 from mqproof.impl.namesrv.config import NameServerConfig
 from mqproof.impl.namesrv.server import PROCESSORS, NameServer
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import Command, new_request
 from mqproof.impl.remoting.headers import PutKvRequest
 from mqproof.impl.remoting.signing import Credentials
 from mqproof.impl.runtime.disk import SECRET_MODE, write_durably
+from mqproof.impl.runtime.network import Address, SimulatedNetwork
 from mqproof.impl.runtime.properties import ConfigError
+from mqproof.impl.runtime.runtime import simulated
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 from tests.impl.namesrv.world import World as Names
@@ -90,6 +95,37 @@ def test_refusals_of_one_sender_and_code_are_one_line(caplog: pytest.LogCaptureF
     lines = [one for one in caplog.messages if one.startswith("refused ")]
     assert len(lines) == 11
     assert all("no access key" in line for line in lines)
+
+
+def test_one_host_cannot_fill_the_log_from_all_addresses_of_its_network(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    loop = SimulatedLoop()
+
+    async def main() -> None:
+        gate = Gate(AclFile("/names/plain_acl.yml", simulated(loop, SimulatedNetwork(), disk=disk_with())))
+        for number in range(9):
+            gate.refusal(new_request(RequestCode.PUT_KV_CONFIG, {}), Address(f"2001:db8::{number}", 1))
+
+    run_simulated(main(), loop)
+    assert len(caplog.messages) == 1
+
+
+def test_a_message_that_cannot_be_read_is_an_error_answer() -> None:
+    loop = SimulatedLoop()
+
+    def unreadable(commit_offset: int) -> str | None:
+        raise OSError(f"cannot read {commit_offset}")
+
+    async def main() -> Command | None:
+        file = AclFile("/names/plain_acl.yml", simulated(loop, SimulatedNetwork(), disk=disk_with()))
+        file.load()
+        request = new_request(RequestCode.VIEW_MESSAGE_BY_ID, {"offset": "7"})
+        return Gate(file, unreadable).refusal(ADMIN.signed(request), Address("10.0.0.1", 1))
+
+    answer = run_simulated(main(), loop)
+    assert answer is not None
+    assert (answer.code, answer.remark) == (ResponseCode.SYSTEM_ERROR, "OSError: cannot read 7")
 
 
 @pytest.mark.parametrize("signs", [True, False])

@@ -699,3 +699,25 @@ def test_every_request_is_answered_and_the_broker_continues(
         sent(await world.producer.send(Message("Other", b"alive")))
 
     play(scenario)
+
+
+def test_a_full_disk_does_not_stop_a_broker_that_removes_expired_filters(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def full(step: Step) -> None:
+        if "consumerFilter" in step.path:
+            raise OSError(28, "No space left on device", step.path)
+
+    async def scenario(world: World) -> bool:
+        assert world.broker is not None
+        assert world.broker.services is not None
+        filters = world.broker.services.filters
+        filters.register("G", [Subscription("T", "a = 1", expression_type="SQL92", sub_version=1)], 1)
+        filters.group_left("G", 2)
+        world.disk.on_step = full
+        await asyncio.sleep(11)
+        world.disk.on_step = None
+        return world.broker.is_ready and filters.get("T", "G") is not None
+
+    assert play(scenario)
+    assert "expired filters cannot be removed" in caplog.text

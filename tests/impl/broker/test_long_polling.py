@@ -167,6 +167,35 @@ def test_many_pulls_are_woken_over_several_turns_of_the_loop(
     assert max(later - before for before, later in pairwise(counts)) <= 16
 
 
+def test_a_pull_may_end_at_the_time_of_many_that_are_being_woken() -> None:
+    async def main() -> int:
+        holds, owner = PullHolds(), Peer()
+        held = [holds.hold("T", 0, 0, (), 15.0, owner) for _ in range(40)]
+        await held[0]  # the others are woken in later turns
+        held.append(holds.hold("T", 0, 0, (), 0.0, owner))
+        await asyncio.gather(*held)
+        return len(holds)
+
+    assert run_simulated(main()) == 0
+
+
+def test_an_error_in_a_check_does_not_end_long_polling() -> None:
+    def broken(topic: str, queue_id: int) -> int:
+        raise OSError(f"no queue {queue_id} of {topic}")
+
+    async def main() -> float:
+        holds = PullHolds()
+        waiting = asyncio.create_task(waited_s(holds, 0))
+        await asyncio.sleep(1)
+        with pytest.raises(OSError, match="no queue 0 of T"):
+            holds.check(broken)
+        await asyncio.sleep(1)
+        holds.arrived("T", 0, 1, 0)
+        return await waiting
+
+    assert run_simulated(main()) == 2
+
+
 def test_pulls_that_do_not_match_are_looked_at_over_several_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(long_polling, "_SEEN_PER_TURN", 10)
 

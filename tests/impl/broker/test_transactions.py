@@ -12,7 +12,7 @@ from mqproof.impl.broker import half_messages
 from mqproof.impl.broker.broker import Broker
 from mqproof.impl.broker.config import BrokerConfig
 from mqproof.impl.broker.half_messages import DISCARD_TOPIC, HALF_TOPIC, OPERATION_TOPIC, PROGRESS_GROUP
-from mqproof.impl.client.model import MessageQueue, Outcome, Sent
+from mqproof.impl.client.model import MessageQueue, Outcome, Refused, Sent
 from mqproof.impl.remoting import headers
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import new_request
@@ -397,21 +397,6 @@ def test_flags_that_do_not_belong_to_a_half_message_are_refused(
     assert getattr(outcome, "status", None) == code.name
 
 
-def test_a_half_message_is_stored_only_if_a_copy_of_it_fits() -> None:
-    async def scenario(world: World) -> None:
-        accepted = 0
-        for size in range(32_300, 32_640, 10):
-            message = Message("T", b"a", {"TRAN_MSG": "true", "PGROUP": "PG", "p": "x" * size}, sys_flag=4)
-            accepted += isinstance(await world.producer.send(message, QUEUE), Sent)
-        assert 0 < accepted < 34
-        await asyncio.sleep(11)
-        store = world.broker.store if world.broker else None
-        assert store is not None
-        assert store.max_offset(HALF_TOPIC, 0) == 2 * accepted
-
-    play(scenario, config=CONFIG)
-
-
 def test_a_client_cannot_make_a_half_message_look_like_a_copy_of_another() -> None:
     async def scenario(world: World) -> None:
         first = await half(world, "first")
@@ -421,6 +406,22 @@ def test_a_client_cannot_make_a_half_message_look_like_a_copy_of_another() -> No
         assert bodies(world) == ["first"]
 
     play(scenario, config=CONFIG)
+
+
+def test_a_half_message_without_room_for_the_properties_of_its_copies_is_refused() -> None:
+    async def scenario(world: World) -> list[str]:
+        outcomes = []
+        for padding in range(32_450, 32_650, 10):
+            properties = {"TRAN_MSG": "true", "PGROUP": "PG", "P": "x" * padding}
+            outcome = await world.producer.send(Message("T", b"a", properties, sys_flag=4), QUEUE)
+            outcomes.append(outcome.status if isinstance(outcome, (Sent, Refused)) else "")
+        await asyncio.sleep(60)
+        assert world.broker is not None
+        assert world.broker.services is not None
+        assert world.broker.services.transactions.open_count == 0, "each was checked, and then discarded"
+        return outcomes
+
+    assert set(play(scenario, config=CONFIG)) == {"SEND_OK", "MESSAGE_ILLEGAL"}
 
 
 def test_half_messages_beyond_the_limit_are_refused_until_others_end() -> None:

@@ -63,6 +63,18 @@ def test_names_count_for_their_creator_until_they_are_deleted() -> None:
     simulated(check)
 
 
+def test_a_connection_may_create_and_delete_names_again_and_again() -> None:
+    def check() -> None:
+        budget, peer = NameBudget("topics", Shares(total=5, address=3, connection=2)), Peer("a")
+        for number in range(10):
+            assert budget.refusal(peer, 2) is None, number
+            budget.created(peer, ["T1", "T2"])
+            assert "of this connection" in (budget.refusal(peer) or "")
+            budget.deleted(["T1", "T2"])
+
+    simulated(check)
+
+
 def test_shares_are_percentages_and_small_totals_are_not_divided() -> None:
     assert shares_of(100_000, Percentages()) == Shares(100_000, 50_000, 10_000)
     assert shares_of(4000, Percentages()) == Shares(4000, 2000, 1000)

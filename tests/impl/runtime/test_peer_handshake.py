@@ -112,3 +112,9 @@ def test_a_name_that_is_not_text_is_refused() -> None:
     _, accepting = _ends()
     with pytest.raises(HandshakeError, match="UTF-8"):
         accepting.received(MAGIC + ONE + b"\x01\xff")
+
+
+def test_a_long_name_is_cut_between_characters() -> None:
+    connecting, accepting = _ends(name="n" + "é" * 200)
+    _talk(connecting, accepting)
+    assert accepting.peer == "n" + "é" * 127

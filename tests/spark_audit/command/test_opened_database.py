@@ -1,5 +1,6 @@
 """A failure of DuckDB ends the command with one line; the temporary folder is removed."""
 
+import errno
 import os
 
 import pytest
@@ -39,3 +40,12 @@ def test_a_failed_query_is_one_line(query: str, message: str, capsys: pytest.Cap
         database.rows(query)
     assert ended.value.code == Exit.TOOL
     assert message in capsys.readouterr().err
+
+
+def test_a_full_temporary_folder_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended, opened_database() as (_, folder):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder / "lines-0.ndjson"))
+    assert ended.value.code == Exit.TOOL
+    assert "No space left on device, for temporary files" in capsys.readouterr().err
+    with pytest.raises(OSError, match="elsewhere"), opened_database():
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "elsewhere")

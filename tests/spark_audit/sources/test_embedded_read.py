@@ -3,6 +3,7 @@
 tests/spark_audit/engine compares the results of both engines on such logs.
 """
 
+import errno
 import gzip
 from collections.abc import Callable
 from contextlib import closing
@@ -157,4 +158,18 @@ def test_what_only_spark_reads_is_left_to_it(folder: Path, monkeypatch: pytest.M
     monkeypatch.setattr(embedded_read, "_CORRUPT_MAX", 2)
     (folder / "log.ndjson").write_bytes(write_ndjson(ROWS) + (BAD + b"\n") * 3)
     with pytest.raises(NotEmbeddedError, match="more than 2 lines are no events"):
+        read(folder)
+    monkeypatch.setattr(embedded_read, "_CORRUPT_BYTES_MAX", len(BAD) + 1)
+    (folder / "log.ndjson").write_bytes(write_ndjson(ROWS) + (BAD + b"\n") * 2)
+    with pytest.raises(NotEmbeddedError, match=f"have more than {len(BAD) + 1} bytes"):
+        read(folder)
+
+
+def test_a_full_disk_is_not_a_damaged_log(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    (folder / "log.ndjson").write_bytes(write_ndjson(ROWS))
+    monkeypatch.setattr(embedded_read, "_without_faults", full)
+    with pytest.raises(OSError, match=r"No space left on device: '.*/scratch/lines-0\.ndjson'"):
         read(folder)

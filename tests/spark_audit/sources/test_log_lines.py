@@ -1,10 +1,12 @@
 """A line of NDJSON is an event, or is none, or only Spark decides."""
 
 import gzip
+from io import BytesIO
 from pathlib import Path
 
 import pytest
 
+from mqproof.spark_audit.sources import log_lines
 from mqproof.spark_audit.sources.inputs import InputError
 from mqproof.spark_audit.sources.log_lines import (
     TAIL_BYTES_MAX,
@@ -73,6 +75,14 @@ def test_a_log_is_read_in_chunks_of_whole_lines(tmp_path: Path) -> None:
         assert len(parts) > 1
         assert b"".join(parts) == text
         assert all(part.endswith(b"\n") for part in parts[:-1])
+
+
+def test_a_line_that_never_ends_is_not_held_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_lines, "_CHUNK_BYTES", 16)
+    monkeypatch.setattr(log_lines, "LINE_BYTES_MAX", 64)
+    assert b"".join(chunks(BytesIO(GOOD * 3 + b"x" * 64))) == GOOD * 3 + b"x" * 64
+    with pytest.raises(UnusualLineError, match="longer than 64 bytes: xxx"):
+        list(chunks(BytesIO(GOOD + b"x" * 1000)))
 
 
 def test_only_a_partial_last_line_is_torn(tmp_path: Path) -> None:

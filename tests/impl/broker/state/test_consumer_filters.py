@@ -5,7 +5,7 @@ from contextlib import closing
 
 import pytest
 
-from mqproof.impl.broker.state.consumer_filters import ConsumerFilterTable
+from mqproof.impl.broker.state.consumer_filters import ConsumerFilterTable, FilterData
 from mqproof.impl.broker.state.durable_table import DurableTable
 from mqproof.impl.remoting.bodies import Subscription
 from mqproof.impl.runtime.disk import read_whole
@@ -46,17 +46,25 @@ def test_a_later_version_replaces_an_expression_and_an_invalid_one_does_not() ->
     assert filters.get("T", "H") is None
 
 
-def test_a_heartbeat_does_not_look_at_the_expressions_of_other_groups(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_heartbeat_does_not_search_the_expressions_of_other_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     with closing(SimulatedLoop()) as loop:
         filters = table(simulated(loop, SimulatedNetwork()))
-    filters.register("G", [by_sql("a = 1", 5), by_sql("a = 1", 5, "U")], 100)
-    monkeypatch.setattr(DurableTable, "values", None)
-    filters.register("G", [by_sql("a = 1", 6)], 200)
-    unsubscribed = filters.get("U", "G")
-    assert unsubscribed is not None
-    assert unsubscribed.dead_time == 200
+    for number in range(100):
+        filters.register(f"G{number}", [by_sql("a = 1", 5)], 100)
+    asked: list[str] = []
+    monkeypatch.setattr(DurableTable, "values", lambda _: pytest.fail("the whole table was copied"))
+    get = ConsumerFilterTable.get
+
+    def spied(self: ConsumerFilterTable, topic: str, group: str) -> FilterData | None:
+        asked.append(group)
+        return get(self, topic, group)
+
+    monkeypatch.setattr(ConsumerFilterTable, "get", spied)
+    filters.register("G7", [], 200)
+    assert set(asked) == {"G7"}
+    left = get(filters, "T", "G7")
+    assert left is not None
+    assert left.dead_time == 200
 
 
 def test_an_expression_is_forgotten_a_day_after_its_group_left() -> None:

@@ -32,6 +32,17 @@ def test_a_file_names_the_servers_the_instance_and_the_account(tmp_path: Path) -
     assert other.client_id.endswith("@mine@eu")
 
 
+def test_an_argument_counts_before_the_client_id_of_the_settings() -> None:
+    settings = ClientSettings("10.0.0.1:9876", client_id="whole", unit="eu")
+    assert connect(settings=settings).client_id == "whole"
+    assert connect(settings=settings, instance="mine").client_id.endswith("@mine@eu")
+    assert connect(settings=settings, client_id="other").client_id == "other"
+    with pytest.raises(ValueError, match="'other' has no use for an instance or a unit"):
+        connect(settings=settings, client_id="other", instance="mine")
+    with pytest.raises(ValueError, match="instance '': some text without @ expected"):
+        connect(settings=settings, instance="")
+
+
 def test_the_environment_counts_last(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NAMESRV_ADDR", "10.0.0.3:9876")
     assert list(map(str, connect().name_servers.addresses)) == ["10.0.0.3:9876"]
@@ -56,6 +67,16 @@ def test_a_file_with_an_unknown_key_is_refused(tmp_path: Path, text: str, proble
         ClientSettings.from_file(path)
 
 
-def test_a_part_of_an_account_is_refused() -> None:
+def test_a_file_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "client.properties"
+    path.write_bytes(b"instanceName=\xff")
+    with pytest.raises(ConfigError, match=r"client\.properties: not UTF-8: invalid start byte at byte 13"):
+        ClientSettings.from_file(path)
+
+
+@pytest.mark.parametrize(
+    "part", [ClientSettings(access_key="access-key"), ClientSettings(security_token="token")]
+)
+def test_a_part_of_an_account_is_refused(part: ClientSettings) -> None:
     with pytest.raises(ConfigError, match="accessKey and secretKey are needed together"):
-        connect("10.0.0.1:9876", settings=ClientSettings(access_key="access-key"))
+        connect("10.0.0.1:9876", settings=part)

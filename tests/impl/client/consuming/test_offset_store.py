@@ -184,3 +184,40 @@ def test_deliv_5_offset_monotone_consuming_only_raises_the_offset() -> None:
 
     run_simulated(main())
     assert kept.reported == [({QUEUE: 5}, False), ({QUEUE: 2}, True), (QUEUE, 2)]
+
+
+class FailingStore:
+    """A store of an application whose database is away for some calls."""
+
+    def __init__(self) -> None:
+        self.is_away = True
+        self.saved: list[tuple[dict[MessageQueue, int], bool]] = []
+
+    async def load(self, queue: MessageQueue) -> int | None:
+        raise RuntimeError(f"no database for {queue}")
+
+    async def save(self, offsets: Mapping[MessageQueue, int], *, reset: bool = False) -> None:
+        if self.is_away:
+            raise RuntimeError("no database")
+        self.saved.append((dict(offsets), reset))
+
+    async def release(self, queue: MessageQueue, offset: int) -> None:
+        raise RuntimeError(f"no database for {queue} at {offset}")
+
+
+def test_a_store_that_fails_ends_no_consumer_and_gets_the_offsets_later() -> None:
+    async def main() -> None:
+        store = FailingStore()
+        offsets = Offsets(store)
+        with pytest.raises(ClientError, match="the offset store failed: RuntimeError: no database"):
+            await offsets.load(QUEUE)
+        offsets.advance(OTHER, 9)
+        await offsets.reset(QUEUE, 3)
+        await offsets.save()
+        store.is_away = False
+        await offsets.save()
+        assert store.saved == [({QUEUE: 3}, True), ({OTHER: 9, QUEUE: 3}, False)]
+        await offsets.release(QUEUE)
+        assert offsets.get(QUEUE) is None
+
+    asyncio.run(main())

@@ -939,6 +939,22 @@ def test_a_second_consumer_of_the_group_on_one_session_is_refused() -> None:
     assert f"group {GROUP}" in text
 
 
+def test_a_stopped_consumer_that_is_started_again_does_not_take_the_group() -> None:
+    async def scenario(world: World) -> None:
+        await make_topic(world)
+        async with Session([world.namesrv_address], world.runtime) as session:
+            old: PushConsumer | LitePullConsumer
+            for old in (PushConsumer(session, GROUP, Ear()), LitePullConsumer(session, GROUP)):
+                async with old:
+                    pass
+                with pytest.raises(ClientError, match="is stopped, and can be started only once"):
+                    await old.start()
+                async with PushConsumer(session, GROUP, Ear()):
+                    pass  # the group is free
+
+    play(scenario)
+
+
 def test_a_pull_consumer_of_the_same_group_and_session_does_not_change_the_subscription() -> None:
     async def scenario(world: World) -> list[str]:
         await make_topic(world)

@@ -129,7 +129,7 @@ def send(
         async with Script(loop, list(answers)) as script:
             reported: list[Event] = []
             events = EventLog(reported.append, "p", script.runtime.clock)
-            outcome = await Producer(script.session, None, events).send(MESSAGE)
+            outcome = await Producer(script.session, config, events).send(MESSAGE)
             return outcome, script.attempts, reported
 
     return run_simulated(main(), loop)
@@ -206,6 +206,13 @@ def test_a_system_error_may_have_stored_the_message() -> None:
     outcome, attempts, _ = send(1, 1, 1)
     assert isinstance(outcome, Unknown)
     assert len(attempts) == 3
+
+
+@pytest.mark.parametrize("unknown", ["cut", 1])
+def test_an_unknown_attempt_is_the_last_one_on_request(unknown: int | str) -> None:
+    outcome, attempts, _ = send(14, unknown, 0, config=ProducerConfig(retry_unknown=False))
+    assert isinstance(outcome, Unknown)
+    assert len(attempts) == 2
 
 
 def test_every_attempt_and_its_result_are_logged_under_one_message_id() -> None:

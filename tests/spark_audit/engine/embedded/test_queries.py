@@ -282,5 +282,9 @@ def test_an_empty_table_has_its_columns_and_own_queries_name_their_sources(
     assert (empty.columns, empty.count(), empty.first()) == (["a", "b"], 0, None)
     own = database.query("SELECT max(seq) AS high FROM {given}", given=rows)
     assert (own.columns, own.collect()) == (["high"], [(4,)])
+    first = database.createDataFrame([("{two}",)], "name string")
+    two = database.createDataFrame([("it's",)], "name string")
+    both = database.query("SELECT * FROM {one} UNION ALL SELECT * FROM {two}", one=first, two=two)
+    assert sorted_rows(both) == [("it's",), ("{two}",)]
     database.run("CREATE TABLE t AS SELECT 1 AS x")
     assert database.table("t").select("x").collect() == [(1,)]

@@ -4,7 +4,7 @@ import asyncio
 import threading
 from dataclasses import replace
 
-from mqproof.impl.client.consuming.listener_threads import ListenerThreads
+from mqproof.impl.runtime.listener_threads import ListenerThreads
 from mqproof.impl.runtime.network import AsyncioNetwork
 from mqproof.impl.runtime.runtime import Runtime, inline, production
 
