@@ -17,6 +17,8 @@ ListText = Annotated[str, msgspec.Meta(max_length=64 * 1024)]
 """Several names or conditions in one text."""
 PropertiesText = Annotated[str, msgspec.Meta(max_length=64 * 1024)]
 """The properties of a message. A store takes at most 32767 bytes, and refuses more as MESSAGE_ILLEGAL."""
+IdsText = Annotated[str, msgspec.Meta(max_length=1024 * 1024)]
+"""The offset message ids of a batch, joined by commas."""
 ValueText = Annotated[str, msgspec.Meta(max_length=512 * 1024)]
 """A value of a name server's key-value configuration."""
 
@@ -126,8 +128,8 @@ def write_send_v2(header: SendRequest) -> dict[str, str]:
 
 
 class SendResponse(Header):
-    msg_id: Name
-    """The store host and commit log offset, not the producer's unique key."""
+    msg_id: IdsText
+    """The store host and commit log offset, not the producer's unique key; for a batch, those of all messages."""
     queue_id: Int
     queue_offset: Long
     transaction_id: Name | None = None
