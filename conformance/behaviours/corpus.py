@@ -38,7 +38,7 @@ class CorpusError(ValueError):
 
 
 _COMPRESSION: Final = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "pb": 0, "nice_len": 273}]
-"""A third smaller than the plain preset: the lines of behaviours are text, and long parts of them are equal."""
+"""A third smaller than the plain preset: the lines are text, and have long parts in common."""
 
 
 @dataclass(frozen=True, slots=True)

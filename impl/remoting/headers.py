@@ -129,7 +129,7 @@ def write_send_v2(header: SendRequest) -> dict[str, str]:
 
 class SendResponse(Header):
     msg_id: IdsText
-    """The store host and commit log offset, not the producer's unique key; for a batch, those of all messages."""
+    """The store host and commit log offset, not the unique key. A batch has one for each message."""
     queue_id: Int
     queue_offset: Long
     transaction_id: Name | None = None

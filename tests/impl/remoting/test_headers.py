@@ -105,3 +105,9 @@ def test_a_pull_response_has_all_four_numbers() -> None:
 def test_a_send_response_is_written_like_any_other_header(transaction_id: str | None) -> None:
     response = headers.SendResponse(msg_id="ID", queue_id=3, queue_offset=7, transaction_id=transaction_id)
     assert headers.write_send_response(**msgspec.structs.asdict(response)) == headers.write(response)
+
+
+def test_the_answer_to_the_largest_batch_can_be_read() -> None:
+    ids = ",".join(["0" * 56] * 16_384)  # as many messages as a broker takes, stored at an IPv6 address
+    fields = {"msgId": ids, "queueId": "1", "queueOffset": "2"}
+    assert headers.read(SendResponse, fields).msg_id == ids
