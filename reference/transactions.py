@@ -262,13 +262,13 @@ def _crashes(_config: Config, state: State) -> Iterator[Parameters]:
     return product(range(state.safe, len(state.log) + 1), range(state.progress + 1))
 
 
-def _requests(_config: Config, state: State) -> Iterable[Parameters]:
-    return state.requests
+def _requests(_config: Config, state: State) -> Iterator[Parameters]:
+    return map(tuple, sorted(state.requests))
 
 
 def _reports(_config: Config, state: State) -> Iterator[Parameters]:
     for half, record in enumerate(halves(state.log), 1):
-        yield from product(record.of, (half,), ENDS)
+        yield from product(sorted(record.of), (half,), ENDS)
 
 
 ACTIONS: Final[dict[str, Action[Config, State]]] = by_name(

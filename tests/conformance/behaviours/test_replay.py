@@ -37,7 +37,9 @@ def _on_store(scripts: list[Script]) -> Replayed:
     return replay(make, scripts, failures_max=1)
 
 
-@pytest.mark.parametrize("model", ["Flush", "Routing", "Replication", "Election", "Delivery", "Guarantee"])
+@pytest.mark.parametrize(
+    "model", ["Flush", "Routing", "Replication", "Election", "Delivery", "Guarantee", "Transactions"]
+)
 def test_the_reference_takes_every_step_and_refuses_disabled_actions(model: str) -> None:
     make = resolve("reference", model)
     assert make is not None

@@ -5,10 +5,13 @@ import lzma
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pytest
 from typer.testing import CliRunner, Result
 
 from mqproof.conformance.behaviours.corpus import file_of, lines, read_lines
 from mqproof.conformance.commands.model_behaviours import app
+from mqproof.conformance.subjects.stepped_targets import NOT_STEPPED, resolve
+from mqproof.reference.models import MODELS
 
 
 def _run(arguments: list[str]) -> Result:
@@ -36,10 +39,15 @@ def test_the_coverage_of_a_target_is_printed_drawn_and_written(tmp_path: Path) -
     assert ElementTree.fromstring(drawn.read_text()).tag.endswith("svg")
 
 
-def test_a_target_without_steps_is_not_tested_instead_of_held() -> None:
-    ended = _run(["Guarantee", "--target", "impl"])
+@pytest.mark.parametrize("model", NOT_STEPPED)
+def test_a_target_without_steps_is_not_tested_instead_of_held(model: str) -> None:
+    ended = _run([model, "--target", "impl"])
     assert ended.exit_code == 3
     assert "not tested" in " ".join(ended.output.split())
+
+
+def test_a_model_has_a_stepped_target_or_a_stated_reason() -> None:
+    assert {model for model in MODELS if resolve("impl", model) is None} == set(NOT_STEPPED)
 
 
 def test_a_wrong_corpus_is_violated(tmp_path: Path) -> None:
