@@ -11,6 +11,7 @@ from mqproof.impl.store.appender import Appender
 from mqproof.impl.store.errors import StoreError
 from mqproof.impl.store.files import record
 from mqproof.impl.store.files.commit_log import CommitLog
+from mqproof.impl.store.files.consume_queue import ConsumeQueue
 from mqproof.impl.store.flush import FlushRound, LogFlusher
 from mqproof.impl.store.message_store import MessageStore
 from mqproof.impl.store.recovery import Parts
@@ -53,6 +54,10 @@ def _forget_the_last_record(log: CommitLog, start: int) -> int:
 
 def _sync_nothing(_log: CommitLog, _start: int) -> None:
     pass
+
+
+def _cut_no_queue(queue: ConsumeQueue, _log: CommitLog) -> int:
+    return queue.cut(queue.find_end(lambda unit: unit.size > 0))
 
 
 def _count_from_zero(appender: Appender, topic: str, queue_id: int) -> int:
@@ -172,6 +177,13 @@ MUTANTS: Final[dict[str, Mutant]] = {
             "FLUSH-3",
             f"{_STORE}.get",
             _neighbours_queue,
+        ),
+        Mutant(
+            "queue-not-cut",
+            "queue entries that point beyond the recovered log are kept",
+            "DELIV-4",
+            f"{_RECOVERY}:cut_queue",
+            _cut_no_queue,
         ),
         Mutant(
             "offsets-counted-from-zero",

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 
 from mqproof.conformance.behaviours.corpus import Script, Stimulus, Variables, bounded
 from mqproof.conformance.behaviours.subject import DeviationError, ImpossibleError
+from mqproof.conformance.subjects import stranger
 from mqproof.impl.broker.state.offsets import OffsetTable
 from mqproof.impl.remoting.java_json import read
 from mqproof.impl.remoting.message import UNIQUE_KEY, Message
@@ -338,6 +339,10 @@ class SteppedPair:
         """Cut the connection without notifying either end: data in transit is lost, and no more is sent."""
         self._is_cut = True
 
+    def _stranger_acknowledges(self) -> None:
+        self._run(stranger.acknowledge(_RecordByRecord(self._nodes[MASTER]), self._acks))
+        self._now(self._waits.acked)
+
     def _hang_up(self, n: int) -> None:
         self._is_cut = True
         if n == SLAVE:
@@ -539,6 +544,7 @@ _ACTIONS: Final[Mapping[str, Any]] = {
     "RefuseTransfer": SteppedPair._refuse_transfer,
     "ReceiveAck": SteppedPair._receive_ack,
     "Cut": SteppedPair._cut,
+    "StrangerAcknowledges": SteppedPair._stranger_acknowledges,
     "Housekeeping": SteppedPair._hang_up,
     "Deliver": SteppedPair._deliver,
     "CorrectOffset": SteppedPair._correct_offset,

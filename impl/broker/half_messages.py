@@ -121,6 +121,15 @@ def final(stored: StoredMessage, store_host: Address) -> Message:
     )
 
 
+def is_final_of(message: Message, half: Message) -> bool:
+    """Return whether this is the message that the commit of a half message made.
+
+    A message that a consumer sends back keeps the flag of a commit, and says nothing about a half message.
+    """
+    names = half.properties.get(REAL_TOPIC), half.properties.get(REAL_QUEUE_ID)
+    return names == (message.topic, str(message.queue_id)) and key_of(message) == key_of(half)
+
+
 def checked_copy(stored: StoredMessage, store_host: Address) -> Message:
     """Return the copy that is appended before the next check."""
     times = {CHECK_TIMES: str(check_times(stored.message) + 1), ORIGINAL: str(original_of(stored))}

@@ -148,6 +148,10 @@ class Transactions:
         table = self._table
         start = offsets.query(PROGRESS_GROUP, HALF_TOPIC, 0) or 0
         end = store.max_offset(HALF_TOPIC, 0)
+        if start > end:  # the progress of a master that had more of the log; new messages get those places
+            start = 0
+            offsets.commit(PROGRESS_GROUP, HALF_TOPIC, 0, 0)
+            offsets.commit(PROGRESS_GROUP, OPERATION_TOPIC, 0, 0)
         table.read_end = min(max(start, store.min_offset(HALF_TOPIC, 0)), end)
         places: dict[int, int] = {}
         while table.read_end < end:
@@ -187,7 +191,7 @@ class Transactions:
                 self._end_read(half_messages.original_of(stored), End.DISCARD, stored.commit_offset)
             elif message.sys_flag & SYS_TRANSACTION_MASK == SYS_TRANSACTION_COMMIT:
                 half = self.half_at(message.prepared_transaction_offset)
-                if half is not None:
+                if half is not None and half_messages.is_final_of(message, half.message):
                     self._end_read(half_messages.original_of(half), End.COMMIT, stored.commit_offset)
             if number % _BATCH == 0:
                 await asyncio.sleep(0)
@@ -222,6 +226,8 @@ class Transactions:
     async def _check_all(
         self, timeout_ms: int, checks_max: int, ask: Ask, discard: Callable[[], Awaitable[object]]
     ) -> None:
+        if not self._store.writable:
+            return  # every check would fail, and there may be very many
         self._catch_up()
         now_ms = self._store.now_ms()
         # The record of a half message must not expire before it is checked.

@@ -78,7 +78,7 @@ class Store(ABC):
         if self._index is not None:
             self._index.on_damage = self._report_index
         self._repair = EntryRepair(
-            log, config.delay_levels_ms, self.damage, lambda: self._writable and not self.failure, self._fail
+            log, config.delay_levels_ms, self.damage, self._deleted.has, self._may_write, self._fail
         )
         self._queue_flusher = QueueFlusher(self._queues, self._dispatcher, offload, events, self._fail)
         self._index_flusher = IndexFlusher(self._index, log, self.flush_log, offload, self._fail)
@@ -473,6 +473,9 @@ class Store(ABC):
     def _arrived(self, appended: Appended) -> None:
         if self.on_arrival is not None:
             self.on_arrival(appended.topic, appended.queue_id, appended.queue_offset + 1, appended.tags_code)
+
+    def _may_write(self) -> bool:
+        return self._writable and not self.failure
 
     def _fail(self, error: OSError | QueueGapError) -> None:
         if self.failure:

@@ -33,12 +33,14 @@ class EntryRepair:
         log: CommitLog,
         delay_levels_ms: Sequence[int],
         damage: DamageReport,
+        is_deleted: Callable[[str, int], bool],
         is_writable: Callable[[], bool],
         fail: Callable[[OSError | QueueGapError], None],
     ) -> None:
         self._log = log
         self._delay_levels_ms = delay_levels_ms
         self._damage = damage
+        self._is_deleted = is_deleted
         self._is_writable = is_writable
         self._fail = fail
         self._lost: dict[tuple[QueueKey, int], Unit] = {}
@@ -125,28 +127,33 @@ class EntryRepair:
         return queue_unit(appended_record(stored, self._delay_levels_ms))
 
     def _search(self, queue: ConsumeQueue, queue_offset: int) -> dict[int, Unit]:
-        """Return the entries of the queue whose records are between the nearest sound entries."""
+        """Return the entries of the queue whose records are between the nearest sound entries.
+
+        Sound entries are never replaced: the log may also have records of a deleted topic of that name.
+        """
         before = next(self._sound(queue, range(queue_offset - 1, queue.first - 1, -1)), None)
         after = next(self._sound(queue, range(queue_offset + 1, queue.end)), None)
-        begin = before.commit_offset + before.size if before else self._log.begin
-        end = after.commit_offset if after else self._log.end
+        begin = before[1].commit_offset + before[1].size if before else self._log.begin
+        end = after[1].commit_offset if after else self._log.end
+        offsets = range(before[0] + 1 if before else queue.first, after[0] if after else queue.end)
         found: dict[int, Unit] = {}
         for position, stored in self._log.scan(begin):
             if (
                 stored is not None
                 and self._is_of(stored, queue, stored.queue_offset)
-                and queue.first <= stored.queue_offset < queue.end
+                and stored.queue_offset in offsets
                 and stored.commit_offset < end
+                and not self._is_deleted(queue.key[0], stored.commit_offset)
             ):
                 found.setdefault(stored.queue_offset, self._unit(stored))
             if position >= end:
                 break
         return found
 
-    def _sound(self, queue: ConsumeQueue, offsets: range) -> Iterator[Unit]:
+    def _sound(self, queue: ConsumeQueue, offsets: range) -> Iterator[tuple[int, Unit]]:
         for offset in offsets[:_NEIGHBOURS_MAX]:
             if points_at_its_record(queue, offset, self._log):
-                yield queue.units(offset, 1)[0]
+                yield offset, queue.units(offset, 1)[0]
 
     def _correct(self, queue: ConsumeQueue, found: dict[int, Unit]) -> None:
         for offset, unit in found.items():

@@ -13,7 +13,7 @@ from mqproof.impl.store.dispatch import index_keys
 from mqproof.impl.store.entry_repair import EntryRepair
 from mqproof.impl.store.files import record
 from mqproof.impl.store.files.commit_log import CommitLog
-from mqproof.impl.store.files.consume_queue import ConsumeQueue
+from mqproof.impl.store.files.consume_queue import ConsumeQueue, Unit
 from mqproof.impl.store.results import GetResult, GetStatus
 from mqproof.impl.store.verified_entries import BLOCK_ENTRIES
 
@@ -70,13 +70,12 @@ def _read_all(
     fields = record.topic_fields(topic)
     records: list[bytes] = []
     room, gone = max_bytes, False
-    for unit in queue.scan(offset, count):
-        at, size, _ = unit
+    for at, size, code in queue.fields(offset, count):
         if records and (len(records) >= max_count or size > room):
             break
         data = log.read_record(at, size)
         if record.entry_problem(data, at, queue_id, offset, fields, None):
-            unit, data = repair.record(queue, offset, unit)
+            _, data = repair.record(queue, offset, Unit(at, size, code))
         if not data:
             gone = True
         elif selects is None or selects(data):
@@ -106,21 +105,23 @@ def _read_filtered(
     fields = record.topic_fields(topic)
     records: list[bytes] = []
     room, gone, sound_from = max_bytes, False, offset
-    units = list(queue.scan(offset, count))
-    verified = repair.verified.blocks(queue, offset, offset + len(units))
-    for unit in units:
-        at, size, code = unit
+    block, is_verified = -1, False
+    for at, size, code in queue.fields(offset, count):
+        if offset // BLOCK_ENTRIES != block:
+            block = offset // BLOCK_ENTRIES
+            is_verified = repair.verified.has(queue, block)
         wanted = code in tag_codes
         if wanted and records and (len(records) >= max_count or size > room):
             break
-        if wanted or offset // BLOCK_ENTRIES not in verified:
+        if wanted or not is_verified:
             data = log.read_record(at, size)
             checked_code = None if topic == SCHEDULE_TOPIC else code
             if record.entry_problem(data, at, queue_id, offset, fields, checked_code):
-                unit, data = repair.record(queue, offset, unit)
+                unit, data = repair.record(queue, offset, Unit(at, size, code))
                 wanted = unit.tags_code in tag_codes
+                sound_from = offset + 1  # a store that cannot be written keeps the damaged entry
             if not data:
-                gone, sound_from = True, offset + 1
+                gone = True
             elif wanted and (selects is None or selects(data)):
                 records.append(data)
                 room -= len(data)

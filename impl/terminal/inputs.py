@@ -33,12 +33,14 @@ def read_account(command: str, path: Path | None) -> "Credentials | None":
     from mqproof.impl.runtime.properties import ConfigError
     from mqproof.impl.runtime.secret_files import warn_if_exposed
 
+    if path is None:
+        return None
     try:
-        if path:
-            warn_if_exposed(RealDisk(), str(path))
-        return parse(read_text(path), str(path)) if path else None
+        account = parse(read_text(path), str(path))
     except (ConfigError, OSError) as error:
         fail(command, one_line(error))
+    warn_if_exposed(RealDisk(), str(path))
+    return account
 
 
 def read_text(path: Path) -> str:

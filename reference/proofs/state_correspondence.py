@@ -76,7 +76,9 @@ CORRESPONDENCES: Final = (
         config=replication.Config(messages=("m1",), commits=True),
         scope=Scope({"message": 1, "length": 2, "index": 1}),
         from_reference=replication_proof.from_reference,
-        unbounded=replication.Config(messages=("m1",), crashes_max=None, cuts_max=None, commits=True),
+        unbounded=replication.Config(
+            messages=("m1",), crashes_max=None, cuts_max=None, strangers_max=None, commits=True
+        ),
     ),
     Correspondence(
         proof=replication_proof.sent_in_order(replication_proof.PROOF),
@@ -84,7 +86,7 @@ CORRESPONDENCES: Final = (
         config=_FORKS,
         scope=Scope({"message": 2, "length": 3, "index": 2}),
         from_reference=replication_proof.from_reference,
-        unbounded=replace(_FORKS, crashes_max=None, cuts_max=None, commits=True),
+        unbounded=replace(_FORKS, crashes_max=None, cuts_max=None, strangers_max=None, commits=True),
     ),
 )
 

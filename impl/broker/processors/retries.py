@@ -5,6 +5,7 @@ See docs/reference/protocol/retries-and-delays.md, "Retries".
 
 from typing import Final
 
+from mqproof.impl.broker.half_messages import HALF_TOPIC, OPERATION_TOPIC
 from mqproof.impl.broker.processors.checks import (
     require_group,
     require_master,
@@ -34,6 +35,8 @@ from mqproof.impl.store.results import STORED, PutStatus
 from mqproof.spec.events import Kind
 
 _FIRST_RETRY_LEVEL: Final = 3
+_NOT_CONSUMED: Final = frozenset({HALF_TOPIC, OPERATION_TOPIC})
+"""A retry would make messages of these topics visible."""
 _STORED_WELL: Final = STORED - {PutStatus.FLUSH_DISK_TIMEOUT}
 
 
@@ -56,6 +59,9 @@ async def send_back(services: Services, request: Command, channel: Channel) -> R
             ResponseCode.NO_PERMISSION, f"topic {retry_topic.topic_name} has no write permission"
         )
     original = _find(services, header.offset)
+    if original.message.topic in _NOT_CONSUMED:
+        remark = f"the message at {header.offset} is of {original.message.topic}, and not visible"
+        raise RefusedError(ResponseCode.NO_PERMISSION, remark)
     if (
         is_given_up(original.message.reconsume_times, header.max_reconsume_times, group)
         or header.delay_level < 0

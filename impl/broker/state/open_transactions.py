@@ -65,7 +65,11 @@ class OpenTransactions:
             # The copy of a transaction whose end is recorded: it has ended, too.
             self._ended[half.original] = half.commit_offset
         self._halves.pop(half.original, None)
+        last = next(reversed(self._halves.values()), None)
         self._halves[half.original] = half
+        if last is not None and last.place > half.place:
+            # A copy was added when it was put, before half messages at lower places became readable.
+            self._halves = {one.original: one for one in sorted(self._halves.values(), key=_place)}
 
     def add_read(self, half: HalfMessage) -> None:
         """Add a half message while the queue is read for the first time: its original may be done already."""
@@ -169,10 +173,14 @@ class OpenTransactions:
 
     def progress(self, operations_end: int) -> tuple[int, int]:
         """Return the offsets in the half queue and in the operation queue before which nothing is needed."""
-        half = next((half.place for half in self._halves.values()), self.read_end)
+        half = min(self.read_end, next(map(_place, self._halves.values()), self.read_end))
         while self._operations and self._operations[0][1] < half:
             self._operations.popleft()
         return half, self._operations[0][0] if self._operations else operations_end
+
+
+def _place(half: HalfMessage) -> int:
+    return half.place
 
 
 def offsets_of(halves: Iterable[HalfMessage]) -> list[int]:

@@ -41,6 +41,7 @@ def test_our_broker_takes_most_steps_of_the_model() -> None:
     [
         "ack-before-flush",
         "last-record-forgotten",
+        "queue-not-cut",
         "offsets-counted-from-zero",
         "not-dispatched-again",
         "dispatch-before-flush",

@@ -16,7 +16,12 @@ from mqproof.impl.client.model import MessageQueue, Outcome, Refused, Sent
 from mqproof.impl.remoting import headers
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import new_request
-from mqproof.impl.remoting.headers import CheckTransactionRequest, EndTransactionRequest, ResumeCheckRequest
+from mqproof.impl.remoting.headers import (
+    CheckTransactionRequest,
+    EndTransactionRequest,
+    ResumeCheckRequest,
+    SendBackRequest,
+)
 from mqproof.impl.remoting.message import Message, StoredMessage, parse_offset_message_id
 from mqproof.impl.replication.config import ReplicationConfig, Role
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk
@@ -266,6 +271,74 @@ def test_the_number_of_checks_survives_crashes() -> None:
         assert len(messages(world, HALF_TOPIC)) == 3
         assert len(messages(world, DISCARD_TOPIC)) == 1
         assert bodies(world) == []
+
+    play(scenario, config=CONFIG)
+
+
+def test_a_committed_message_that_was_sent_back_ends_no_other_transaction() -> None:
+    """It keeps the flag of a commit, and names the begin of the log as its half message."""
+
+    async def scenario(world: World) -> None:
+        first = await half(world, "first")
+        assert request(first).commit_log_offset == 0
+        await end(world, await half(world, "second"))
+        (second,) = messages(world)
+        header = SendBackRequest(second.commit_offset, "G", 0)
+        answer = await world.ask(RequestCode.CONSUMER_SEND_MSG_BACK, header)
+        assert answer.code == ResponseCode.SUCCESS
+        await crash(world)
+        await asyncio.sleep(0.1)
+        assert await end(world, first) == ResponseCode.SUCCESS
+        assert bodies(world) == ["second", "first"]
+
+    play(scenario, config=CONFIG)
+
+
+def test_a_progress_beyond_the_queue_is_not_believed() -> None:
+    """A slave that takes over may know the progress of a master that had more of the log."""
+
+    async def scenario(world: World) -> None:
+        assert world.broker is not None
+        assert world.broker.services is not None
+        done, left = await half(world, "done"), await half(world, "open")
+        await end(world, done)
+        await asyncio.sleep(5)
+        offsets = world.broker.services.offsets
+        offsets.commit(PROGRESS_GROUP, HALF_TOPIC, 0, 9)
+        offsets.commit(PROGRESS_GROUP, OPERATION_TOPIC, 0, 9)
+        await offsets.persist()
+        await crash(world)
+        await asyncio.sleep(0.1)
+        assert progress(world) == 0
+        assert await end(world, left) == ResponseCode.SUCCESS
+        await asyncio.sleep(5)
+        assert bodies(world) == ["done", "open"]
+        assert progress(world) == 2
+
+    play(scenario, config=CONFIG)
+
+
+def test_nothing_is_checked_while_the_store_accepts_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(world: World) -> None:
+        assert world.broker is not None
+        await half(world)
+        world.broker.store._writable = False
+        await asyncio.sleep(11)
+        assert "the check of half message" not in caplog.text
+        world.broker.store._writable = True
+        await asyncio.sleep(11)
+        assert len(messages(world, HALF_TOPIC)) == 2
+
+    play(scenario, config=CONFIG)
+
+
+def test_a_half_message_that_is_sent_back_stays_invisible() -> None:
+    async def scenario(world: World) -> None:
+        sent = await half(world)
+        header = SendBackRequest(request(sent).commit_log_offset, "G", -1)
+        answer = await world.ask(RequestCode.CONSUMER_SEND_MSG_BACK, header)
+        assert answer.code == ResponseCode.NO_PERMISSION
+        assert bodies(world, "%DLQ%G") == []
 
     play(scenario, config=CONFIG)
 

@@ -176,7 +176,7 @@ def test_missing_index_units_of_the_newest_entries_after_a_crash_are_a_note() ->
     [
         (None, "dledger-n0/currterm: missing, the ledger has entries of term 1"),
         (b"currTerm=0\nvoteLeader=\n", "dledger-n0/currterm: term 0, the ledger has entries of term 1"),
-        (b"nonsense", "dledger-n0/currterm: currTerm is '', a number expected"),
+        (b"nonsense", "dledger-n0/currterm: currTerm is '', a number up to 4611686018427387904 expected"),
     ],
 )
 def test_a_lost_vote_is_damage(text: bytes | None, said: str) -> None:

@@ -9,8 +9,13 @@ from dataclasses import replace
 
 import pytest
 
+from mqproof.impl.remoting.message import tags_code
+from mqproof.impl.store import verified_entries
+from mqproof.impl.store.damage import DamageKind, Outcome
+from mqproof.impl.store.files import record
 from mqproof.impl.store.results import GetStatus
-from tests.impl.store.site import SMALL, Site
+from mqproof.impl.store.verified_entries import BLOCK_ENTRIES, VerifiedEntries
+from tests.impl.store.site import SMALL, Site, message
 
 LARGE = replace(SMALL, commit_log_segment_bytes=4096, consume_queue_segment_bytes=2000, index_entries=500)
 LOG = "store/commitlog/00000000000000000000"
@@ -36,8 +41,6 @@ def _written(count: int) -> Site:
 
 def _read_all(site: Site, queue_id: int = 0) -> list[str]:
     """Return the bodies that a consumer gets, following the next offsets."""
-    from mqproof.impl.store.files import record
-
     found, offset = [], 0
     for _ in range(1000):
         got = site.store.get("T", queue_id, offset)
@@ -85,3 +88,62 @@ def test_a_record_with_a_flipped_bit_is_reported_and_the_others_are_delivered(
     assert got == [[f"m{each:02d}" for each in kept if each % 2 == queue_id] for queue_id in range(2)]
     assert "commit offset" in caplog.text
     assert site.append("next", queue_id=number % 2)[0].queue_offset == 8, "no offset is used again"
+
+
+def test_a_repair_finds_no_record_of_a_deleted_topic() -> None:
+    site = Site(LARGE)
+    site.open()
+    site.append(*(f"old{number}" for number in range(5)))
+    site.store.delete_topic("T")
+    site.append(*(f"new{number}" for number in range(4)))
+    site.flush()
+    _flip(site, QUEUE, 0, 7)
+    assert _read_all(site) == [f"new{number}" for number in range(4)]
+    assert site.store.damage.counts == {(DamageKind.QUEUE_ENTRY, Outcome.REPAIRED): 1}
+
+
+def test_a_repair_does_not_replace_sound_entries_by_older_records() -> None:
+    """A released broker deletes a topic without a sign of it in the log."""
+    site = Site(LARGE)
+    site.open()
+    site.append(*(f"old{number}" for number in range(5)))
+    site.store.delete_topic("T")
+    site.append(*(f"new{number}" for number in range(4)))
+    site.flush()
+    site.close()
+    site.disk.remove("store/config/deletedTopics.json")
+    site.disk.remove("store/config/deletedTopics.json.bak")
+    site.open()
+    _flip(site, QUEUE, 0, 7)
+    for _ in range(2):
+        assert _read_all(site)[1:] == [f"new{number}" for number in range(1, 4)]
+
+
+def _with_tags(count: int) -> Site:
+    site = Site(LARGE)
+    site.open()
+    for number in range(count):
+        site.store.append(message(f"m{number:03d}", TAGS="A" if number % 2 else "B"))
+    site.store.dispatch()
+    site.flush()
+    return site
+
+
+def test_a_store_that_cannot_be_written_repairs_an_entry_at_each_filtered_read() -> None:
+    site = _with_tags(2 * BLOCK_ENTRIES)
+    _flip(site, QUEUE, 5 * ENTRY + 19)
+    site.store.failure = "the disk failed"
+    codes = frozenset({tags_code("A")})
+    for _ in range(2):
+        got = site.store.get("T", 0, 0, 8, tag_codes=codes)
+        assert [record.decode(data).queue_offset for data in got.records] == [1, 3, 5, 7, 9, 11, 13, 15]
+        site.store.get("T", 0, 0, 800, tag_codes=frozenset({-1}))  # compares all entries of the segment
+
+
+def test_the_memory_of_compared_entries_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verified_entries, "_BLOCKS_MAX", 1)
+    site = _with_tags(3 * BLOCK_ENTRIES)
+    queue, verified = site.store._queues.find("T", 0), VerifiedEntries()
+    assert queue is not None
+    verified.add(queue, 0, 3 * BLOCK_ENTRIES)
+    assert [verified.has(queue, number) for number in range(3)] == [False, False, True]

@@ -31,7 +31,10 @@ def test_the_page_agrees_with_the_catalogue_about_each_invariant() -> None:
     excused = dict(row for row in rows(2))
     judged = {name: i for name, i in catalogue().items() if not name.startswith("SPEC")}
     assert excused == {name: i.why["audit"] for name, i in judged.items() if "audit" in i.why}
-    assert set(judged) == set(excused) | set(CHECKS)
+    unbuilt = re.search(r"^No check exists yet for ([A-Z0-9, -]+)\.", PAGE, re.MULTILINE)
+    listed = set(unbuilt[1].split(", ")) if unbuilt else set()
+    assert listed == {name for name, i in judged.items() if i.cell("audit") == "open"}
+    assert set(judged) == set(excused) | set(CHECKS) | listed
 
 
 def test_each_known_anomaly_has_a_row_whose_rules_exist() -> None:

@@ -32,6 +32,16 @@ def test_an_older_copy_that_is_read_again_changes_nothing() -> None:
     assert made.find(0) == half(0, 1, 1)
 
 
+def test_a_copy_that_is_added_early_does_not_advance_the_progress_beyond_others() -> None:
+    made = table(half(0))
+    made.add(half(0, 2, 1))  # when it was put; nothing is readable after 0
+    assert made.progress(0) == (1, 0)
+    made.add(half(1))
+    made.read_end = 3
+    assert made.progress(0) == (1, 0)
+    assert [one.place for one in made.open_halves()] == [1, 2]
+
+
 def test_a_copy_of_a_transaction_that_has_ended_is_not_open() -> None:
     made = table(half(0), half(1))
     made.end(0, End.COMMIT, 50)
