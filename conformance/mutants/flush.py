@@ -45,14 +45,6 @@ def _confirm_everything(store: MessageStore) -> int:
 # Recovery
 
 
-def _keep_the_torn_record(log: CommitLog, start: int) -> int:
-    end = _find_end(log, start)
-    size, magic = record.peek(log.read(end, 8))
-    if magic in (record.MAGIC_V1, record.MAGIC_V2) and size < log.segments.segment_bytes:
-        log.end = end + size
-    return log.end
-
-
 def _forget_the_last_record(log: CommitLog, start: int) -> int:
     ends = [start, *(end for end, _ in log.scan(start))]
     _find_end(log, start)
@@ -88,6 +80,12 @@ def _refuse_a_torn_record(log: CommitLog, start: int) -> int:
     return end
 
 
+def _refuse_missing_entries(parts: Parts, start: int) -> int:
+    if _dispatch_again(parts, start):
+        raise StoreError(f"{parts.queues.directory}: entries are missing")
+    return 0
+
+
 # Reading
 
 
@@ -119,6 +117,7 @@ async def _persist_nothing(_broker: Broker) -> None:
 _settle = MessageStore.settle
 _round_done = LogFlusher.round_done
 _find_end = recovery.find_end
+_dispatch_again = recovery.dispatch_again
 _get = MessageStore.get
 _read_messages = reader.read_messages
 _commit = OffsetTable.commit
@@ -152,13 +151,6 @@ MUTANTS: Final[dict[str, Mutant]] = {
             _failure_counts_as_done,
         ),
         Mutant(
-            "torn-record-kept",
-            "recovery keeps a torn record and continues after it; the next recovery stops there",
-            "FLUSH-8",
-            f"{_RECOVERY}:find_end",
-            _keep_the_torn_record,
-        ),
-        Mutant(
             "last-record-forgotten",
             "recovery treats the last record as a torn one",
             "FLUSH-2",
@@ -171,6 +163,13 @@ MUTANTS: Final[dict[str, Mutant]] = {
             "FLUSH-8",
             f"{_RECOVERY}:find_end",
             _refuse_a_torn_record,
+        ),
+        Mutant(
+            "missing-entries-refused",
+            "a broker whose queues lack entries that the log has records for does not start",
+            "FLUSH-8",
+            f"{_RECOVERY}:dispatch_again",
+            _refuse_missing_entries,
         ),
         Mutant(
             "queue-of-the-neighbour",

@@ -6,7 +6,7 @@ ended is recorded as indeterminate: it cannot be decided which life of the maste
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -212,7 +212,7 @@ class Witness:
             self._life += 1
             self._note(lambda _: Restart())
             self._lost.update(
-                self._last_log.difference(stored.message_id for stored in self._cluster.log(MASTER))
+                self._last_log.difference(stored.message_id for stored in self._records(MASTER))
             )
             for topic in self.topics:
                 topic.operations += self._queues(topic)
@@ -225,7 +225,7 @@ class Witness:
         self._notice_deletions()
         self._notice_expiry()
         serving = [node for node in (MASTER, SLAVE) if cluster.is_serving(node)]
-        logs = {node: {each.message_id: each for each in cluster.log(node)} for node in serving}
+        logs = {node: {each.message_id: each for each in self._records(node)} for node in serving}
         if MASTER in logs:
             self._last_log = frozenset(logs[MASTER])
         if not self._lost.isdisjoint(logs.get(SLAVE, ())):  # perhaps it was in transit when the master ended
@@ -251,6 +251,15 @@ class Witness:
                 said.saw(offset, is_reported=is_reported, master_life=self._life)
             else:
                 topic.operations.append(Query(queue_id, offset))
+
+    def _records(self, node: str) -> Sequence[StoredMessage]:
+        """Return the records of a broker's log. Raises Finding if other bytes are between them."""
+        try:
+            return self._cluster.log(node)
+        except RecordError as error:
+            raise Finding(
+                "RecoveredPrefix", f"the log of {node} has bytes that are no record: {error}"
+            ) from None
 
     def _look_for_another_master(self) -> None:
         """Record a change of a group's master or term as a restart of one broker that keeps all data."""
@@ -294,7 +303,7 @@ class Witness:
         key = topic.name, queue_id
         return [
             stored
-            for stored in self._cluster.log(node)
+            for stored in self._records(node)
             if (stored.message.topic, stored.message.queue_id) == key and stored.commit_offset >= deleted
         ]
 

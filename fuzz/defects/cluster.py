@@ -19,6 +19,8 @@ from mqproof.impl.replication.client import SlaveClient
 from mqproof.impl.replication.follow import Follow
 from mqproof.impl.replication.stream import write_position
 from mqproof.impl.replication.waits import ReplicaWaits
+from mqproof.impl.store import recovery
+from mqproof.impl.store.files import record
 from mqproof.impl.store.files.commit_log import CommitLog
 from mqproof.impl.store.results import PutStatus
 from mqproof.spec import catalogue
@@ -27,6 +29,7 @@ _TARGET: Final = "cluster"
 _received = Follow.received
 _keep = Follow._keep
 _commit = OffsetTable.commit
+_find_end = recovery.find_end
 
 _ELSEWHERE: Final = frozenset(
     {
@@ -35,7 +38,6 @@ _ELSEWHERE: Final = frozenset(
         "offsets-not-persisted",  # a violation that no named invariant covers
         "recovered-not-synced",  # the machine must crash twice before anything is flushed
         "commit-goes-back",  # also needs commits to a master that lags behind what its consumers have read
-        "torn-record-refused",  # same as torn-record-kept
         "slave-never-hangs-up",  # the link must stay cut for a long time, with no broker restart after it
         "torn-text-accepted",  # a record must be torn in its last bytes
     }
@@ -106,6 +108,14 @@ def _commit_for_all(offsets: OffsetTable, group: str, topic: str, queue_id: int,
 
 def _all_but_the_last_segment(log: CommitLog, *_: object, **__: object) -> int:
     return log.segments.starts[-1]
+
+
+def _keep_the_torn_record(log: CommitLog, start: int) -> int:
+    end = _find_end(log, start)
+    size, magic = record.peek(log.read(end, 8))
+    if magic in (record.MAGIC_V1, record.MAGIC_V2) and size < log.segments.segment_bytes:
+        log.end = end + size
+    return log.end
 
 
 def _of_brokers(member: Mutant) -> Mutant:
@@ -184,6 +194,13 @@ MUTANTS: Final = (
         "NoAckedLost",
         "store.expiry:expired_before",
         _all_but_the_last_segment,
+    ),
+    _mutant(
+        "TornRecordKept",
+        "recovery keeps a torn record and continues after it",
+        "RecoveredPrefix",
+        "store.recovery:find_end",
+        _keep_the_torn_record,
     ),
     *(_of_brokers(each) for each in (*dledger.MUTANTS, *dledger.SELDOM) if each.name in _OF_BROKERS),
 )
