@@ -1,5 +1,5 @@
 --------------------- MODULE ReplicationStrangerCounted ---------------------
-(* An acknowledgement counts whoever sends it: a stranger acknowledges the master's whole log and stores nothing. *)
+(* An acknowledgement of any sender counts: a stranger acknowledges the master's whole log and stores nothing. *)
 EXTENDS MCReplication
 
 MutantStrangerAcknowledges ==

@@ -177,7 +177,7 @@ def test_an_account_may_not_exceed_its_permissions(
 
 def test_an_account_that_is_denied_everything_gets_no_request_through() -> None:
     denied = "accounts: [{accessKey: denied-app, secretKey: 12345678}]"
-    nobody = Credentials("denied-app", "12345678")
+    denied_app = Credentials("denied-app", "12345678")
     bodies = {
         34: heartbeat("G", "T"),
         41: locks("G", "T"),
@@ -193,7 +193,7 @@ def test_an_account_that_is_denied_everything_gets_no_request_through() -> None:
     }
     rules = parse(denied, "f")[1]
     for code in PROCESSORS:
-        request = nobody.signed(new_request(code, fields, bodies.get(code, b"")))
+        request = denied_app.signed(new_request(code, fields, bodies.get(code, b"")))
         with pytest.raises(RefusedError, match="AclException"):
             rules.check(request, "127.0.0.1", lambda _: "T")
 

@@ -205,7 +205,7 @@ def test_the_connected_clients_are_shown(cluster: dict[str, str]) -> None:
             producer = admin("producerConnection", "-g", "mqproof_producer", "-t", "Shown", name_server=names)
             consumer = admin("consumerConnection", "-g", "shown-group", name_server=names)
             status = admin("consumerStatus", "-g", "shown-group", name_server=names)
-            missing = admin("consumerStatus", "-g", "shown-group", "-i", "nobody", name_server=names)
+            missing = admin("consumerStatus", "-g", "shown-group", "-i", "absent", name_server=names)
     assert "@shown " in producer.stdout
     assert ("@shown " in consumer.stdout, "%RETRY%shown-group" in consumer.stdout) == (True, True)
     rows = [line.split()[1:4] for line in status.stdout.splitlines() if " Shown " in line]
@@ -214,6 +214,6 @@ def test_the_connected_clients_are_shown(cluster: dict[str, str]) -> None:
         1,
         "mqproof admin consumerStatus: no such member of group shown-group answers\n",
     )
-    for command in ("producerConnection -g nobody -t Shown", "consumerConnection -g shown-group"):
+    for command in ("producerConnection -g absent -t Shown", "consumerConnection -g shown-group"):
         refused = admin(*command.split(), name_server=names)
         assert (refused.returncode, refused.stdout) == (1, "")
