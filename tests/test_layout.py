@@ -32,6 +32,7 @@ ROLES = {
                 "order_lock",
                 "queue_choice",
                 "replication",
+                "request_reply",
                 "routing",
                 "transactions",
             ],
