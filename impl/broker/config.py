@@ -112,6 +112,8 @@ class BrokerConfig:
     """Whether consumers are directed to a slave for old messages."""
     property_filter: bool = False
     """Whether consumers may select messages by SQL92 expressions over their properties."""
+    store_replies: bool = True
+    """Whether replies between clients are also stored, in the cluster's reply topic."""
     client_expiry_ms: int = 120_000
     """A client that stays silent for longer is removed."""
     reject_transactions: bool = False
@@ -261,6 +263,7 @@ OPTIONS: Final = {
     "enablePropertyFilter": Option("property_filter", boolean),
     "longPollingEnable": Option("long_polling", boolean),
     "shortPollingTimeMills": Option("short_polling_ms", _MS),
+    "storeReplyMessageEnable": Option("store_replies", boolean),
     "rejectTransactionMessage": Option("reject_transactions", boolean),
     "transactionTimeOut": Option("transaction_timeout_ms", _MS),
     "transactionCheckInterval": Option("transaction_check_interval_ms", _MS),
@@ -285,6 +288,7 @@ RUNNING_KEYS: Final = frozenset(
         "maxTransferBytesOnMessageInDisk",
         "accessMessageInMemoryMaxRatio",
         "slaveReadEnable",
+        "storeReplyMessageEnable",
         "rejectTransactionMessage",
         "transactionTimeOut",
         "transactionCheckInterval",

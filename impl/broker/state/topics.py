@@ -16,6 +16,7 @@ from mqproof.impl.remoting.budget import NameBudget, Peer, Percentages, shares_o
 from mqproof.impl.remoting.codes import ResponseCode
 from mqproof.impl.remoting.message import RETRY_PREFIX
 from mqproof.impl.remoting.request_handler import RefusedError
+from mqproof.impl.remoting.topic_names import reply_topic
 from mqproof.impl.runtime.runtime import Runtime
 from mqproof.impl.store.damage import DamageReport
 from mqproof.impl.store.errors import StoreError
@@ -56,11 +57,6 @@ def system_topics(broker: str, cluster: str) -> list[str]:
 def is_system_topic(topic: str, broker: str, cluster: str) -> bool:
     own = (broker, cluster, reply_topic(cluster))
     return topic in SYSTEM_TOPICS or topic in own or topic.startswith(_SYSTEM_PREFIX)
-
-
-def reply_topic(cluster: str) -> str:
-    """Return the topic for responses to requests between clients."""
-    return f"{cluster}_REPLY_TOPIC"
 
 
 def built_in(*, broker: str, cluster: str, auto_create: bool, default_queues: int) -> list[TopicConfig]:

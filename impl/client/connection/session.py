@@ -14,6 +14,7 @@ from mqproof.impl.client.connection.name_server_choice import NameServerChoice
 from mqproof.impl.client.connection.periodic import repeat
 from mqproof.impl.client.connection.request_hooks import Hooks, RequestHook
 from mqproof.impl.client.connection.routes import Routes
+from mqproof.impl.client.connection.waiting_replies import WaitingReplies
 from mqproof.impl.client.model import ClientError
 from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.address_server import FETCH_INTERVAL_S, NameServers
@@ -64,9 +65,10 @@ class Session:
         self._name_servers_text = str(name_servers)
         self._members: dict[str, Member] = {}
         self._checked: dict[str, Checked] = {}
+        self.replies = WaitingReplies(runtime.clock)
         self.remoting: RemotingClient = HookedClient(
             runtime.remoting,
-            handler(processors(self._members, self._checked)),
+            handler(processors(self._members, self._checked, self.replies)),
             self._greet_again,
             credentials,
             Hooks(hooks),

@@ -1,8 +1,9 @@
 """Sends messages: chooses a queue, retries at other brokers, and reports the outcome precisely."""
 
 import asyncio
+import contextlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -12,14 +13,18 @@ from mqproof.impl.client.messages.payload import Payload, PayloadBuilder, unique
 from mqproof.impl.client.model import (
     STORED_STATUSES,
     MessageQueue,
+    NoReplyError,
     NoRouteError,
     Outcome,
+    ReceivedMessage,
     Refused,
+    ReplyError,
     SendError,
     Sent,
     Unknown,
 )
 from mqproof.impl.client.producing.queue_choice import LEVELS_5, LatencyLevels, QueueChoice, Selector
+from mqproof.impl.client.producing.request_reply import new_correlation_id, reply_to, with_request
 from mqproof.impl.remoting import headers
 from mqproof.impl.remoting.bodies import QueueData, TopicRoute
 from mqproof.impl.remoting.channel import ConnectError, RemotingError
@@ -192,7 +197,99 @@ class Producer:
             raise
         return unique_key(payload.first)
 
-    def _request(self, payload: Payload, queue: MessageQueue, *, oneway: bool = False) -> Command:
+    async def request(
+        self,
+        message: Message,
+        queue: MessageQueue | None = None,
+        *,
+        select: Selector | None = None,
+        timeout_ms: int | None = None,
+    ) -> Message:
+        """Send a message, wait for the reply of a consumer, and return the reply.
+
+        `timeout_ms` limits everything together; without it, the limit is `send_timeout_ms`. A reply that
+        comes later is dropped. Of several replies the first one counts.
+
+        Raises:
+            NoReplyError: there was no reply in time. A consumer may have consumed the message all the same.
+            SendError: the message was refused, and is certainly not stored.
+            MessageError: as `send`, or the message has a delay.
+        """
+        limit_ms = timeout_ms or self._config.send_timeout_ms
+        deadline_s = _now_s() + limit_ms / 1000
+        correlation_id = new_correlation_id(self._session.runtime)
+        request = with_request(message, correlation_id, self._session.client_id, limit_ms)
+        payload = self._payloads.single(request)
+        with self._session.replies.expecting(correlation_id) as reply:
+            sending = asyncio.create_task(self._send_request(payload, queue, select, deadline_s))
+            try:
+                await self._first_of(reply, sending, deadline_s)
+                outcome = sending.result() if sending.done() else None
+                if reply.done():
+                    return reply.result()
+                if isinstance(outcome, Refused):
+                    raise SendError(outcome)
+                raise NoReplyError(limit_ms, outcome)
+            finally:
+                sending.cancel()
+                await asyncio.gather(sending, return_exceptions=True)
+
+    async def _first_of(
+        self, reply: "asyncio.Future[Message]", sending: "asyncio.Task[Outcome]", deadline_s: float
+    ) -> None:
+        """Wait for the reply, for the refusal of the request, or for the deadline."""
+        await asyncio.wait(
+            [reply, sending], timeout=deadline_s - _now_s(), return_when=asyncio.FIRST_COMPLETED
+        )
+        if sending.done() and not isinstance(sending.result(), Refused):
+            await asyncio.wait([reply], timeout=max(0.0, deadline_s - _now_s()))
+
+    async def _send_request(
+        self, payload: Payload, queue: MessageQueue | None, select: Selector | None, deadline_s: float
+    ) -> Outcome:
+        """Send a request. The broker must know this client before it receives the reply."""
+        with contextlib.suppress(RemotingError, NoRouteError):  # the send reports the same
+            await self._target(payload.topic, None, queue, select, deadline_s)
+        await self._session.greet()
+        (outcome,) = await self._send(payload, queue, select, round((deadline_s - _now_s()) * 1000))
+        await self._session.greet()  # a broker that the send has found
+        return outcome
+
+    async def reply(
+        self,
+        request: ReceivedMessage,
+        body: bytes,
+        *,
+        properties: Mapping[str, str] | None = None,
+        timeout_ms: int | None = None,
+    ) -> None:
+        """Send the reply to a message that requests one, and wait until its requester confirmed it.
+
+        The broker from which the request was read passes the reply on. `timeout_ms` limits the whole;
+        without it, the limit is `send_timeout_ms`.
+
+        Raises:
+            ReplyError: the requester did not confirm the reply: it is gone or too slow, or the broker is.
+            MessageError: the message requests no reply, or the body or a property is not allowed.
+        """
+        payload = self._payloads.single(reply_to(request, body, properties))
+        queue = request.queue
+        address = self._session.routes.address(queue.topic, queue.broker_name)
+        if address is None:
+            raise ReplyError(f"broker {queue.broker_name} has no master")
+        to_queue = MessageQueue(payload.topic, queue.broker_name, 0)
+        command = self._request(payload, to_queue, code=RequestCode.SEND_REPLY_MESSAGE_V2)
+        timeout_s = (timeout_ms or self._config.send_timeout_ms) / 1000
+        try:
+            answer = await self._session.remoting.invoke(address, command, timeout_s)
+        except RemotingError as error:
+            raise ReplyError(f"it is unknown whether the requester received the reply: {error}") from None
+        if answer.code != ResponseCode.SUCCESS:
+            raise ReplyError(f"{response_name(answer.code)}: {answer.remark or 'no remark'}")
+
+    def _request(
+        self, payload: Payload, queue: MessageQueue, *, oneway: bool = False, code: RequestCode | None = None
+    ) -> Command:
         config = self._config
         header = SendRequest(
             producer_group=config.group,
@@ -209,8 +306,8 @@ class Producer:
             max_reconsume_times=payload.reconsume_max,
             batch=payload.is_batch,
         )
-        code = RequestCode.SEND_BATCH_MESSAGE if payload.is_batch else RequestCode.SEND_MESSAGE_V2
-        return new_request(code, headers.write_send_v2(header), payload.body, oneway=oneway)
+        usual = RequestCode.SEND_BATCH_MESSAGE if payload.is_batch else RequestCode.SEND_MESSAGE_V2
+        return new_request(code or usual, headers.write_send_v2(header), payload.body, oneway=oneway)
 
     # Queue and route.
 
