@@ -32,6 +32,8 @@ from mqproof.impl.runtime.runtime import Runtime
 _log = logging.getLogger(__name__)
 
 _TIMEOUT_S = 3.0
+_GREET_S = 1.0
+"""The pause between two looks at the connections while a request waits for its reply."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,7 @@ class Session:
         """Brokers that refused the last heartbeat."""
         self._greetings: set[asyncio.Task[None]] = set()
         self._tasks: list[asyncio.Task[None]] = []
+        self._greeter: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -107,9 +110,11 @@ class Session:
 
     async def stop(self) -> None:
         """Leave the groups and close all connections. Pending requests fail. Stop push consumers first."""
-        for task in (*self._tasks, *self._greetings):
+        greeter = [self._greeter] if self._greeter is not None else []
+        tasks = (*self._tasks, *self._greetings, *greeter)
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, *self._greetings, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         self._tasks.clear()
         for group in list(self._producers):
             await self._leave(UnregisterClientRequest(self.client_id, producer_group=group))
@@ -184,6 +189,19 @@ class Session:
             for address in self.routes.brokers()
             if channel(address) is None or self._greeted.get(address) is not channel(address)
         )
+
+    def greet_while_waiting(self) -> None:
+        """Greet brokers again after a lost connection while a request waits for its reply.
+
+        Without this, a broker that restarted would not know this client until the next heartbeat.
+        """
+        if self._greeter is None or self._greeter.done():
+            self._greeter = asyncio.create_task(self._keep_greeted())
+
+    async def _keep_greeted(self) -> None:
+        while self.replies.are_awaited:
+            await asyncio.sleep(_GREET_S)
+            await self.greet()
 
     def _greet_again(self, address: Address) -> None:
         """Send a heartbeat to a broker after a reconnect, if it had accepted one before.

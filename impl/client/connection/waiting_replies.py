@@ -37,6 +37,11 @@ class WaitingReplies:
             del self._waiting[correlation_id]
             reply.cancel()
 
+    @property
+    def are_awaited(self) -> bool:
+        """Whether any request waits for a reply."""
+        return bool(self._waiting)
+
     def give(self, correlation_id: str, message: Message) -> None:
         """End the request that waits for this reply; drop a reply that no request waits for."""
         reply = self._waiting.get(correlation_id)

@@ -221,6 +221,7 @@ class Producer:
         request = with_request(message, correlation_id, self._session.client_id, limit_ms)
         payload = self._payloads.single(request)
         with self._session.replies.expecting(correlation_id) as reply:
+            self._session.greet_while_waiting()
             sending = asyncio.create_task(self._send_request(payload, queue, select, deadline_s))
             try:
                 await self._first_of(reply, sending, deadline_s)

@@ -9,6 +9,7 @@ from random import Random
 
 import pytest
 
+from mqproof.impl.broker.config import BrokerConfig
 from mqproof.impl.client.connection.session import Session
 from mqproof.impl.client.model import (
     MessageError,
@@ -24,7 +25,7 @@ from mqproof.impl.client.producing.producer import Producer, ProducerConfig
 from mqproof.impl.client.producing.request_reply import new_correlation_id, reply_to, with_request
 from mqproof.impl.remoting.bodies import TopicConfig
 from mqproof.impl.remoting.message import DELAY, Message, StoredMessage
-from tests.impl.world import World, play
+from tests.impl.world import SMALL_STORE, World, play
 
 QUEUE = MessageQueue("T", "broker-a", 0)
 QUESTION = Message("T", b"question")
@@ -175,6 +176,22 @@ def test_a_reply_to_a_client_that_is_gone_is_an_error() -> None:
         assert str(error) == "SYSTEM_ERROR: client doomed is not connected"
 
     playing(scenario, slow)
+
+
+def test_a_request_survives_a_restart_of_the_broker() -> None:
+    async def main(world: World) -> None:
+        await world.producer.send(Message("T", b"first"), QUEUE)
+        request = asyncio.create_task(world.producer.request(QUESTION, QUEUE, timeout_ms=20_000))
+        await asyncio.sleep(0.1)
+        await world.stop_broker()
+        await asyncio.sleep(1)
+        await world.start_broker()
+        await asyncio.sleep(3)
+        (_, stored) = (await world.consumer.pull(QUEUE, 0)).messages
+        await world.producer.reply(ReceivedMessage(stored, QUEUE, 0), b"after the restart")
+        assert (await request).body == b"after the restart"
+
+    play(main, config=BrokerConfig(store_directory="/store", port=10911, store=SMALL_STORE))
 
 
 def test_a_refused_request_is_an_error_at_once() -> None:
