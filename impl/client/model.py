@@ -119,7 +119,10 @@ class SendError(ClientError):
 
 
 class NoReplyError(ClientError):
-    """`Producer.request` received no reply in time. The request may have been consumed, or be consumed later."""
+    """`Producer.request` received no reply in time.
+
+    The request may have been consumed, or be consumed later.
+    """
 
     def __init__(self, timeout_ms: int, outcome: Sent | Unknown | None) -> None:
         what = "its send has not ended" if outcome is None else "it may be stored"

@@ -126,4 +126,3 @@ def checkers() -> Checkers[Operation]:
         "REPLY-3": reply_confirmed,
         "REPLY-4": request_ends,
     }
-

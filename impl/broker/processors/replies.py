@@ -76,7 +76,9 @@ def _properties(services: Services, header: SendRequest, body: bytes) -> Mapping
     if header.topic != topic:
         raise RefusedError(ResponseCode.NO_PERMISSION, f"a reply to topic {header.topic}, {topic} expected")
     if header.queue_id not in (-1, 0):
-        raise RefusedError(ResponseCode.SYSTEM_ERROR, f"queue {header.queue_id} of topic {topic}, which has 1")
+        raise RefusedError(
+            ResponseCode.SYSTEM_ERROR, f"queue {header.queue_id} of topic {topic}, which has 1"
+        )
     if header.batch or header.sys_flag & SYS_TRANSACTION_MASK:
         raise RefusedError(ResponseCode.MESSAGE_ILLEGAL, "a reply that is a batch or part of a transaction")
     bytes_max = services.config.store.message_bytes_max

@@ -70,7 +70,12 @@ def test_a_reply_is_pushed_stored_and_answered_with_its_place() -> None:
         answer = await reply(world)
         (pushed,) = requester.pushed
         header = headers.read(PushReplyRequest, pushed.fields)
-        assert (header.topic, header.producer_group, header.flag, header.born_timestamp) == (TOPIC, "RG", 3, 7)
+        assert (header.topic, header.producer_group, header.flag, header.born_timestamp) == (
+            TOPIC,
+            "RG",
+            3,
+            7,
+        )
         assert header.store_host == str(world.broker_address)
         properties = decode_properties(header.properties or "")
         assert int(properties.pop("PUSH_REPLY_TIME")) == header.store_timestamp

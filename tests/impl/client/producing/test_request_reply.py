@@ -125,7 +125,9 @@ def test_without_a_reply_the_request_ends_at_its_time_limit() -> None:
     async def scenario(world: World, _consumer: Consumer) -> None:
         loop = asyncio.get_running_loop()
         began = loop.time()
-        with pytest.raises(NoReplyError, match="no reply to the request within 500 ms; message .* is stored") as e:
+        with pytest.raises(
+            NoReplyError, match=r"no reply to the request within 500 ms; message .* is stored"
+        ) as e:
             await world.producer.request(QUESTION, QUEUE, timeout_ms=500)
         assert isinstance(e.value.outcome, Sent)
         assert loop.time() - began == pytest.approx(0.5, abs=0.05)
