@@ -7,7 +7,7 @@ replies is simulated, so that nothing is between the reply and its answer.
 import asyncio
 import random
 from dataclasses import dataclass, field
-from typing import Any, Final, NoReturn
+from typing import Final
 
 from mqproof.conformance.adapters.brokers.environments import Environment, OnEnvironment, SimulatedEnvironment
 from mqproof.conformance.engine.broker_faults import BrokerFault
@@ -21,8 +21,10 @@ from mqproof.impl.client.producing.request_reply import reply_to
 from mqproof.impl.remoting import headers
 from mqproof.impl.remoting.channel import ConnectError
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import Command
 from mqproof.impl.remoting.headers import PULL_HAS_SUBSCRIPTION, PullRequest, PullResponse, SendRequest
 from mqproof.impl.remoting.message import Message, encode_properties
+from mqproof.impl.runtime.network import Address
 from mqproof.reference import request_reply
 from mqproof.reference.request_reply import Config
 
@@ -108,8 +110,9 @@ class BrokerRequestReply(OnEnvironment):
         self._machines += 1
         machine = f"requester-{self._machines}"
         environment = self._environment
-        is_simulated = isinstance(environment, SimulatedEnvironment)
-        runtime = environment.machine(machine) if is_simulated else environment.runtime
+        runtime = environment.runtime
+        if isinstance(environment, SimulatedEnvironment):
+            runtime = environment.machine(machine)
         session = Session([environment.name_server], runtime, f"{self._caller.prefix}@{client}")
         await session.start()
         producer = Producer(session, ProducerConfig(f"{self._caller.prefix}_requesters"))
@@ -159,7 +162,7 @@ async def _now_s() -> float:
     return asyncio.get_running_loop().time()
 
 
-async def _ended(*_arguments: Any) -> NoReturn:
+async def _ended(_address: Address, _request: Command, _timeout_s: float) -> Command:
     raise ConnectError("the process has ended")
 
 

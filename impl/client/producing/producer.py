@@ -5,7 +5,7 @@ import contextlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from mqproof.impl.client.connection.routes import publish_queues, require
 from mqproof.impl.client.connection.session import Session
@@ -239,9 +239,9 @@ class Producer:
         self, reply: "asyncio.Future[Message]", sending: "asyncio.Task[Outcome]", deadline_s: float
     ) -> None:
         """Wait for the reply, for the refusal of the request, or for the deadline."""
-        await asyncio.wait(
-            [reply, sending], timeout=deadline_s - _now_s(), return_when=asyncio.FIRST_COMPLETED
-        )
+        both: list[asyncio.Future[Any]] = [reply, sending]
+        limit_s = max(0.0, deadline_s - _now_s())
+        await asyncio.wait(both, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
         if sending.done() and not isinstance(sending.result(), Refused):
             await asyncio.wait([reply], timeout=max(0.0, deadline_s - _now_s()))
 

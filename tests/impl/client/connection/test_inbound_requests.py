@@ -61,9 +61,8 @@ class FakeMember:
 
 def ask(members: dict[str, FakeMember], code: int, header: headers.Header, body: bytes = b"") -> Command:
     async def answer() -> Command:
-        reply = handler(processors(members, {}, WaitingReplies(SystemClock())))(
-            new_request(code, headers.write(header), body), None
-        )  # type: ignore[arg-type]  # not looked at
+        handle = handler(processors(members, {}, WaitingReplies(SystemClock())))
+        reply = handle(new_request(code, headers.write(header), body), None)  # type: ignore[arg-type]  # not looked at
         found = await reply if inspect.isawaitable(reply) else reply
         assert isinstance(found, Command)
         return found
