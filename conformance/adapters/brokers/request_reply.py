@@ -162,7 +162,7 @@ async def _now_s() -> float:
     return asyncio.get_running_loop().time()
 
 
-async def _ended(_address: Address, _request: Command, _timeout_s: float) -> Command:
+async def _ended(address: Address, request: Command, timeout_s: float) -> Command:  # noqa: ARG001  # invoke's
     raise ConnectError("the process has ended")
 
 
