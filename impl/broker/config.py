@@ -78,6 +78,8 @@ class BrokerConfig:
     """The region that the broker reports to producers."""
     trace_on: bool = True
     """Whether clients may trace the messages that they send to this broker."""
+    trace_topic: bool = False
+    """Whether the topic of message traces exists from the start, with one queue."""
     sends_max: int = 10_000
     """The most sends that may wait at once; more are refused."""
     sends_bytes_max: int = 256 << 20
@@ -253,6 +255,7 @@ OPTIONS: Final = {
     "brokerPermission": Option("permission", number(0, 7)),
     "regionId": Option("region", text),
     "traceOn": Option("trace_on", boolean),
+    "traceTopicEnable": Option("trace_topic", boolean),
     "aclEnable": Option("acl_enabled", boolean),
     "aclFile": Option("acl_path", str),
     "sendThreadPoolQueueCapacity": Option("sends_max", number(1, _INT_MAX)),

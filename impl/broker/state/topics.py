@@ -59,7 +59,9 @@ def is_system_topic(topic: str, broker: str, cluster: str) -> bool:
     return topic in SYSTEM_TOPICS or topic in own or topic.startswith(_SYSTEM_PREFIX)
 
 
-def built_in(*, broker: str, cluster: str, auto_create: bool, default_queues: int) -> list[TopicConfig]:
+def built_in(
+    *, broker: str, cluster: str, auto_create: bool, default_queues: int, trace: bool = False
+) -> list[TopicConfig]:
     """Return the topics that every broker has from its first start."""
     inherit = PERM_READ_WRITE | PERM_INHERIT
     topics = [
@@ -71,6 +73,8 @@ def built_in(*, broker: str, cluster: str, auto_create: bool, default_queues: in
         _topic("BenchmarkTest", 1024),
         _topic(reply_topic(cluster), 1),
     ]
+    if trace:
+        topics.append(_topic("RMQ_SYS_TRACE_TOPIC", 1))
     if auto_create:
         topics.append(_topic(DEFAULT_TOPIC, default_queues, inherit))
     return topics

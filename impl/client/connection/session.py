@@ -91,6 +91,7 @@ class Session:
         self._greetings: set[asyncio.Task[None]] = set()
         self._tasks: list[asyncio.Task[None]] = []
         self._greeter: asyncio.Task[None] | None = None
+        self._at_stop: list[Callable[[], Awaitable[None]]] = []
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -110,6 +111,8 @@ class Session:
 
     async def stop(self) -> None:
         """Leave the groups and close all connections. Pending requests fail. Stop push consumers first."""
+        for work in self._at_stop:
+            await work()
         greeter = [self._greeter] if self._greeter is not None else []
         tasks = (*self._tasks, *self._greetings, *greeter)
         for task in tasks:
@@ -121,6 +124,10 @@ class Session:
         for group in list(self._consumers):
             await self.leave_as_consumer(group)
         await self.remoting.close()
+
+    def at_stop(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Do some work when the session stops, before the connections are closed. It must not raise."""
+        self._at_stop.append(work)
 
     def join_as_producer(self, group: str, checked: Checked | None = None) -> None:
         """Register the producer group at brokers from the next heartbeat on. `checked` answers their checks.

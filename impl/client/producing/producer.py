@@ -12,6 +12,7 @@ from mqproof.impl.client.connection.session import Session
 from mqproof.impl.client.messages.payload import Payload, PayloadBuilder, unique_key
 from mqproof.impl.client.model import (
     STORED_STATUSES,
+    MessageError,
     MessageQueue,
     NoReplyError,
     NoRouteError,
@@ -25,13 +26,17 @@ from mqproof.impl.client.model import (
 )
 from mqproof.impl.client.producing.queue_choice import LEVELS_5, LatencyLevels, QueueChoice, Selector
 from mqproof.impl.client.producing.request_reply import new_correlation_id, reply_to, with_request
+from mqproof.impl.client.tracing.trace_dispatcher import TraceDispatcher
+from mqproof.impl.client.tracing.trace_records import MessageType, Published
 from mqproof.impl.remoting import headers
 from mqproof.impl.remoting.bodies import QueueData, TopicRoute
 from mqproof.impl.remoting.channel import ConnectError, RemotingError
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode, is_retriable, response_name
 from mqproof.impl.remoting.command import Command, new_request
 from mqproof.impl.remoting.headers import HeaderError, SendRequest, SendResponse
-from mqproof.impl.remoting.message import DELAY, KEYS, Message
+from mqproof.impl.remoting.message import DELAY, KEYS, TAGS, Message
+from mqproof.impl.remoting.topic_names import name_problem
+from mqproof.impl.runtime.clock import now_ms
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.spec.events import Kind
 
@@ -72,6 +77,8 @@ class ProducerConfig:
     """The template topic: a topic that a send creates gets the queues of this one."""
     default_topic_queues: int = 4
     """The number of queues requested when a send creates its topic."""
+    trace_topic: str | None = None
+    """The topic for traces of the stored messages, usually RMQ_SYS_TRACE_TOPIC; None traces nothing."""
     retry_unknown: bool = True
     """Whether to retry when an attempt received no response, or failed halfway at the broker.
 
@@ -113,6 +120,7 @@ class Producer:
         self._choice = QueueChoice(session.runtime.random.randrange(1 << 16), levels)
         self._queues: dict[str, tuple[TopicRoute, list[MessageQueue]]] = {}
         session.join_as_producer(self._config.group)
+        self._traces = trace_dispatcher(session, f"{self._config.group}-PRODUCE", self._config.trace_topic)
 
     async def send(
         self,
@@ -412,6 +420,8 @@ class Producer:
             ended = _Ended(_UNKNOWN, attempt, str(error), may_retry=True)
         else:
             ended = self._judged(queue, attempt, answer)
+            if self._traces is not None and ended.response is not None:
+                self._trace(self._traces, payload, ended, str(address), answer, _now_s() - began_s)
         if ended.status in _WRONG_BROKER:
             self._doubt(queue.topic)
         ended_s = _now_s()
@@ -423,6 +433,39 @@ class Producer:
         kind = Kind.SEND_FAIL if ended.response is None else Kind.SEND_ACK
         self._emit(kind, payload, ended.queue or queue, attempt, ended.status, offset)
         return ended
+
+    def _trace(
+        self,
+        traces: TraceDispatcher,
+        payload: Payload,
+        ended: _Ended,
+        store_host: str,
+        answer: Command,
+        took_s: float,
+    ) -> None:
+        """Report a stored message or batch, unless the broker has tracing off."""
+        assert ended.response is not None
+        if answer.fields.get("TRACE_ON") == "false" or not traces.traces(payload.topic):
+            return
+        properties = {} if payload.is_batch else payload.first.properties
+        kind = MessageType.HALF if "TRAN_MSG" in properties else MessageType.NORMAL
+        took_ms = round(took_s * 1000)
+        record = Published(
+            time_ms=now_ms(self._session.runtime.clock) - took_ms,
+            region=answer.fields.get("MSG_REGION"),
+            group=self._config.group,
+            topic=payload.topic,
+            message_ids=tuple(unique_key(message) for message in payload.messages),
+            tag=properties.get(TAGS),
+            keys=properties.get(KEYS),
+            store_host=store_host,
+            body_bytes=len(payload.body),
+            took_ms=took_ms,
+            message_type=MessageType.DELAYED if _waits(payload.first) else kind,
+            offset_ids=ended.response.msg_id,
+            ok=ended.status == "SEND_OK",
+        )
+        traces.add([record])
 
     def _judged(self, queue: MessageQueue, attempt: int, answer: Command) -> _Ended:
         stored = STORED_STATUSES.get(answer.code)
@@ -468,6 +511,23 @@ class Producer:
                 born_ts=message.born_timestamp_us,
                 attrs={"broker": queue.broker_name},
             )
+
+
+def trace_dispatcher(session: Session, role: str, topic: str | None) -> TraceDispatcher | None:
+    """Return what sends traces to a topic, in a producer group of their own; None without a topic.
+
+    `role` is part of the group's name. The dispatcher stops with the session.
+
+    Raises MessageError when it cannot be a topic's name.
+    """
+    if topic is None:
+        return None
+    if problem := name_problem(topic):
+        raise MessageError(problem)
+    producer = Producer(session, ProducerConfig(f"_INNER_TRACE_PRODUCER-{role}-1"))
+    dispatcher = TraceDispatcher(topic, producer.send)
+    session.at_stop(dispatcher.stop)
+    return dispatcher
 
 
 def _is_access_refusal(code: int, remark: str) -> bool:
