@@ -62,7 +62,8 @@ def test_the_keys_of_a_trace_are_ids_and_keys_each_once() -> None:
     "text",
     [
         "", "Pub", "Recall\x011\x01r\x01g\x01t\x01m\x01true\x02", "Pub\x01soon" + "\x01x" * 12,
-        "SubBefore\x01-1\x01r\x01g\x01i\x01m\x010\x01k", "SubBefore\x01" + "9" * 30 + "\x01r\x01g\x01i\x01m\x010\x01k",
+        "SubBefore\x01-1\x01r\x01g\x01i\x01m\x010\x01k",
+        "SubBefore\x01" + "9" * 30 + "\x01r\x01g\x01i\x01m\x010\x01k",
         "SubAfter\x01i\x01m\x01soon\x01true\x01k\x010",
     ],
 )  # fmt: skip
