@@ -38,8 +38,8 @@ def talk(java: JavaClient, names: Address, release: str) -> None:
                 client.reply(message, b"ours:" + message.body, timeout_ms=WAIT_MS)
 
         with client.consuming(to_ours, {to_ours: "*"}, answer, FIRST):
-            for body in ("one", "two"):
-                assert java.request(to_ours, body, WAIT_MS) == f"ours:{body}"
+            for text in ("one", "two"):
+                assert java.request(to_ours, text, WAIT_MS) == f"ours:{text}"
         java.answer(to_java, to_java, to_java)
         for body in (b"one", b"x" * 100_000):
             reply = client.request(new_message(to_java, body), timeout_ms=WAIT_MS)

@@ -81,6 +81,7 @@ TraceRecord = Published | CallBegan | CallEnded
 
 def encode(record: TraceRecord) -> str:
     """Return the record with its end."""
+    fields: tuple[str | int | None, ...]
     match record:
         case Published():
             fields = (

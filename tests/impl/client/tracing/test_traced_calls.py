@@ -79,11 +79,11 @@ def test_a_broker_without_tracing_gets_no_traces() -> None:
 def test_a_failed_call_a_raising_one_and_a_good_one_are_traced() -> None:
     async def scenario(world: World) -> None:
         one = await sent(world.producer, keys="k")
-        ends = [RetryLater(), ValueError("bad"), None]
+        ends: list[RetryLater | ValueError | None] = [RetryLater(), ValueError("bad"), None]
 
         async def listener(_messages: Sequence[ReceivedMessage]) -> RetryLater | None:
             end = ends.pop(0)
-            if isinstance(end, Exception):
+            if isinstance(end, ValueError):
                 raise end
             return end
 
