@@ -40,6 +40,7 @@ def talk(java: JavaClient, names: Address, release: str) -> None:
         with client.consuming(to_ours, {to_ours: "*"}, answer, FIRST):
             for text in ("one", "two"):
                 assert java.request(to_ours, text, WAIT_MS) == f"ours:{text}"
+        client.send_or_raise(new_message(to_java, b"first"))  # Java looks for a new topic only every 30 s
         java.answer(to_java, to_java, to_java)
         for body in (b"one", b"x" * 100_000):
             reply = client.request(new_message(to_java, body), timeout_ms=WAIT_MS)
