@@ -39,7 +39,7 @@ def leaves(modules: Mapping[str, Module], next_name: str) -> list[str]:
     found: dict[str, None] = {}
 
     def descend(name: str) -> bool:
-        """Add the actions below `name`; return False if its body is no choice among named actions.
+        """Add the actions below `name`; return False if its body is not a choice among named actions.
 
         In that case `name` is an action itself.
         """

@@ -30,7 +30,7 @@ RULE: Final = "orderly-overlap"
 _QUEUE: Final = ("group", "broker", "topic", "queue_id")
 _MEMBER: Final = (*_QUEUE, "node")
 _TRUST_US: Final = 30_000_000
-"""How long after the last renewal of its lock a member still starts calls, in ours and in released clients."""
+"""How long after the last renewal of its lock a member still starts calls, in our and in released clients."""
 _ENDS: Final = (Kind.CONSUME_OK, Kind.CONSUME_FAIL)
 _SHOWN: Final = (*_QUEUE, "queue_offset", "msg_id", "client", "ts")
 

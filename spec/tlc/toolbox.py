@@ -79,7 +79,7 @@ def _checked(jar: Path, origin: str) -> Path:
     except OSError:
         problem = "there is no such file"
     except (zipfile.BadZipFile, KeyError):
-        problem = "it is no jar with TLC inside"
+        problem = "it is not a jar with TLC inside"
     else:
         if version >= OLDEST:
             return jar.resolve()

@@ -26,7 +26,7 @@ class Capability(StrEnum):
 class Message(NamedTuple):
     msg_id: str
     tag: str
-    """The empty string is no tag."""
+    """The empty string is not a tag."""
     offset: int
 
     def __str__(self) -> str:
