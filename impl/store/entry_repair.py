@@ -77,7 +77,7 @@ class EntryRepair:
         return unit, b""
 
     def has(self, queue: ConsumeQueue, queue_offset: int, stored: StoredMessage) -> bool:
-        """Return whether the queue offset belongs to this record; report it as lost if another record has it."""
+        """Return whether this record has the queue offset; report it as lost if another record has it."""
         units = queue.units(queue_offset, 1)
         if units and units[0].commit_offset == stored.commit_offset:
             return True

@@ -70,7 +70,7 @@ class Mutant:
 
 
 Change = str | Callable[[], Column]
-"""A new value of a column: SQL that Spark and DuckDB read alike, or a function that builds the column later."""
+"""A new value of a column: SQL that Spark and DuckDB read alike, or a function that returns the column."""
 
 
 def _columns(changes: Mapping[str, Change]) -> dict[str, Column]:

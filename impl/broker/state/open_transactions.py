@@ -107,7 +107,7 @@ class OpenTransactions:
         self._ending[original] = log_end
 
     def give_back(self, original: int) -> None:
-        """Open a transaction again whose end could not be stored."""
+        """Reopen a transaction, because its end could not be stored."""
         self._ending.pop(original, None)
 
     def end(self, original: int, end: End, log_end: int) -> None:
