@@ -1,4 +1,4 @@
-"""`mqproof mutate`."""
+"""The command `mqproof mutate`."""
 
 import shlex
 import sys
