@@ -11,7 +11,7 @@ from docs_site.pages import PAGES
 from docs_site.source_links import ROOT, copy_of, linked_files, with_copies
 
 _CELL: Final = re.compile(r"<td[^>]*>.*?</td>", re.DOTALL)
-_ID_CELL: Final = re.compile(r"<td>([A-Z]+-\d+)</td>")
+_ID_CELL: Final = re.compile(r"<td>((?:<a [^>]*>)?[A-Z]+-\d+(?:</a>)?)</td>")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
