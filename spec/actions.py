@@ -58,7 +58,7 @@ def leaves(modules: Mapping[str, Module], next_name: str) -> list[str]:
 
 
 def _choices(node: Node, changing: frozenset[str], *, alone: bool = False) -> list[str] | None:
-    """Return the named actions that a disjunction chooses from; None if the node is not such a disjunction."""
+    """Return the named actions that a disjunction chooses from; None for another node."""
     if node.kind in ("junction", "infix") and node.op == "\\/":
         parts = [_choices(part, changing, alone=True) for part in node.parts]
         return None if None in parts else [name for part in parts for name in part or ()]
