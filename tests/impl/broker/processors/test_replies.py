@@ -4,9 +4,11 @@ Source: docs/reference/protocol/requests-and-replies.md.
 """
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace as replaced
 
 from mqproof.impl.broker.config import BrokerConfig
 from mqproof.impl.remoting import headers, java_json
@@ -15,7 +17,7 @@ from mqproof.impl.remoting.channel import Channel, Reply
 from mqproof.impl.remoting.client import RemotingClient
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command, new_request
-from mqproof.impl.remoting.headers import PushReplyRequest, SendRequest
+from mqproof.impl.remoting.headers import PushReplyRequest, SendRequest, UnregisterClientRequest
 from mqproof.impl.remoting.message import decode_properties, encode_properties
 from mqproof.impl.remoting.request_handler import handler
 from mqproof.impl.replication.config import ReplicationConfig, Role
@@ -35,16 +37,22 @@ class Requester:
     """A client that waits for replies on its own connection, and answers each push with `code`."""
 
     def __init__(self, world: World, client_id: str = "me", code: ResponseCode | None = ResponseCode.SUCCESS):
-        self._world, self._id, self._code = world, client_id, code
+        self._world, self.id, self._code = world, client_id, code
         self.pushed: list[Command] = []
         handle = handler({RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT: self._push})
         self._client = RemotingClient(world.runtime.remoting, handle)
 
-    async def greet(self) -> "Requester":
-        body = java_json.write(Heartbeat(self._id, [], [ProducerData("PG")]), standard=True)
+    async def greet(self, groups: Sequence[str] = ("PG",)) -> "Requester":
+        producers = [ProducerData(group) for group in groups]
+        body = java_json.write(Heartbeat(self.id, [], producers), standard=True)
         request = new_request(RequestCode.HEART_BEAT, body=body)
         assert (await self._client.invoke(self._world.broker_address, request, 5)).code == 0
         return self
+
+    async def unregister(self, group: str) -> None:
+        fields = headers.write(UnregisterClientRequest(self.id, producer_group=group))
+        request = new_request(RequestCode.UNREGISTER_CLIENT, fields)
+        assert (await self._client.invoke(self._world.broker_address, request, 5)).code == 0
 
     async def leave(self) -> None:
         await self._client.close()
@@ -128,6 +136,31 @@ def test_a_client_that_reconnected_gets_the_reply_on_its_latest_connection() -> 
         await asyncio.sleep(0.1)
         await reply(world)
         assert len(old.pushed) == 1
+
+    play(scenario)
+
+
+def test_a_client_is_found_until_it_leaves_its_last_producer_group() -> None:
+    async def scenario(world: World) -> None:
+        requester = await Requester(world).greet(groups=("PG", "Other"))
+        await requester.unregister("PG")
+        assert (await reply(world)).code == ResponseCode.SUCCESS
+        await requester.unregister("Other")
+        assert (await reply(world)).code == ResponseCode.SYSTEM_ERROR
+
+    play(scenario)
+
+
+def test_a_client_that_changes_its_id_is_found_under_the_new_one() -> None:
+    async def scenario(world: World) -> None:
+        requester = Requester(world, "old")
+        await requester.greet()
+        requester.id = "me"
+        await requester.greet()
+        assert (await reply(world)).code == ResponseCode.SUCCESS
+        properties = encode_properties({**PROPERTIES, "REPLY_TO_CLIENT": "old"})
+        answer = await reply(world, replaced(HEADER, properties=properties))
+        assert answer.remark == "client old is not connected"
 
     play(scenario)
 
