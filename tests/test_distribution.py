@@ -1,0 +1,32 @@
+"""Files that use Spark run in one worker, whether their tests name its session or get it from a fixture."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import pytest_collection_modifyitems, uses_spark
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("def test_a(spark): ...", True),
+        ("def fixture(*, compiling_spark: object): ...", True),
+        ("from x import spark\ndef test_a(tmp_path): spark()", False),
+    ],
+)
+def test_a_file_uses_spark_if_a_function_has_its_fixture(tmp_path: Path, code: str, expected: bool) -> None:
+    (tmp_path / "test_a.py").write_text(code)
+    assert uses_spark(tmp_path / "test_a.py") is expected
+
+
+@pytest.mark.parametrize(("fixtures", "is_refused"), [(["tmp_path"], False), (["spark", "log"], True)])
+def test_a_test_that_gets_spark_from_a_fixture_of_another_file_is_refused(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, fixtures: list[str], is_refused: bool
+) -> None:
+    monkeypatch.setattr(request.node, "fixturenames", fixtures)
+    if not is_refused:
+        pytest_collection_modifyitems([request.node])
+        return
+    with pytest.raises(pytest.UsageError, match="uses Spark, expected a parameter compiling_spark or spark"):
+        pytest_collection_modifyitems([request.node])
