@@ -414,7 +414,7 @@ def open_embedded_environment() -> Iterator[Environment]:
 _OPTIONS: Final = Options(broadcast=cluster_log.BROADCAST, orderly=cluster_log.ORDERLY)
 
 
-def _write_log(log: Path, events: int, injected: Mapping[str, int]) -> list[dict[str, Any]]:
+def _write_log(log: Path, events: int, injected: dict[str, int]) -> list[dict[str, Any]]:
     """Write a log with the injected anomalies, and all scripted ones, and return its truth."""
     truth = write_in_process(LogRequest(events, injected, _SEED), log)
     script = cluster_log.events()
