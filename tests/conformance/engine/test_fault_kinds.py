@@ -20,6 +20,6 @@ def test_our_broker_meets_every_fault_kind_of_the_single_broker_suites(suite: st
     """The exception is `retry`, which injects no power loss (docs/explanation/conformance/suites.md)."""
     examinee = EXAMINEES[suite]
     with examinee.targets("impl") as factory:
-        drawn = examine(factory, 30, 0, suite=examinee.suite).faults
+        drawn = examine(factory, 15, 0, suite=examinee.suite).faults
     missing = {KINDS[each] for each in BrokerFault} - drawn.keys()
     assert missing == ({FaultKind.LOSE_WRITES} if suite == "retry" else set())

@@ -33,7 +33,7 @@ from mqproof.report.model import Verdict, overall
 
 # Enough examples to test each invariant and to meet each fault.
 @pytest.mark.parametrize(
-    ("factory", "examples"), [(ReferenceTarget, 150), (ImplTarget, 80)], ids=["reference", "impl"]
+    ("factory", "examples"), [(ReferenceTarget, 80), (ImplTarget, 40)], ids=["reference", "impl"]
 )
 def test_every_invariant_holds(factory: Callable[[], Target], examples: int) -> None:
     examination = examine(factory, examples, 1, suite=FLUSH)
@@ -88,7 +88,9 @@ def test_the_same_seed_gives_the_same_run() -> None:
     assert seen(3) != seen(4)
 
 
-def test_a_violation_is_shrunk_to_a_script_with_its_replay_command() -> None:
+def test_a_violation_is_shrunk_to_a_script_with_its_replay_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mqproof.conformance.engine.suite_run.SHRINK_EXAMPLES_MAX", 60)
+
     def factory() -> MutantTarget:
         return MutantTarget(MUTANTS["pull-skips"])
 
