@@ -88,9 +88,7 @@ def test_the_same_seed_gives_the_same_run() -> None:
     assert seen(3) != seen(4)
 
 
-def test_a_violation_is_shrunk_to_a_script_with_its_replay_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mqproof.conformance.engine.suite_run.SHRINK_EXAMPLES_MAX", 60)
-
+def test_a_violation_is_shrunk_to_a_script_with_its_replay_command() -> None:
     def factory() -> MutantTarget:
         return MutantTarget(MUTANTS["pull-skips"])
 
