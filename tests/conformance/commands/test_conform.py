@@ -114,7 +114,7 @@ def test_a_violation_exits_with_1_and_shows_its_script(monkeypatch: pytest.Monke
 
 
 def test_a_violation_of_an_invariant_that_was_not_selected_does_not_count() -> None:
-    code, out, _ = conform("--target", "mutant:commit-goes-back", "--examples", "20", "--id", "FLUSH-4")
+    code, out, _ = conform("--target", "mutant:commit-goes-back", "--examples", "8", "--id", "FLUSH-4")
     assert code == Exit.HELD
     assert "suites: flush\n" in out  # the suite that owns the mutant
 

@@ -80,7 +80,7 @@ def test_the_same_seed_gives_the_same_run() -> None:
             targets.append(ImplTarget())
             return targets[-1]
 
-        examination = examine(factory, 8, seed, suite=FLUSH)
+        examination = examine(factory, 4, seed, suite=FLUSH)
         logs = [repr(target.events).encode() for target in targets]
         return {i: dict(counts) for i, counts in examination.counts.items()}, logs
 
