@@ -1,8 +1,8 @@
 """Tests that wrong arguments and bad files end every command with exit code 2 and one clear line.
 
 Method: give each option that reads a file one that is missing, a folder or invalid, and each option with a
-fixed set of values another value. Few commands run in a process of their own, the others in this one, because the
-imports of a process cost more than all that it then does.
+fixed set of values another value. Few commands run in a process of their own, the others in this one, because
+the imports of a process cost more than all that it then does.
 """
 
 import subprocess

@@ -139,8 +139,9 @@ def prove(proof: Proof, obligation: Obligation, timeout_ms: int = TIMEOUT_MS) ->
 def _is_valid(query: _Query, timeout_ms: int) -> bool:
     """Return whether Z3 proves the query.
 
-    Quantifiers are first tried by their triggers alone, which ends soon; then by searching for models. Each query
-    has a context of its own. In a common context the solver's search order depends on all earlier queries.
+    Quantifiers are first tried by their triggers alone, which ends soon; then by searching for models. Each
+    query has a context of its own. In a common context the solver's search order depends on all earlier
+    queries.
     """
     asked = z3.And(query.premise, negation(query.conclusion)).translate(z3.Context())
     triggers: dict[str, bool | int] = {"auto_config": False, "smt.mbqi": False}
