@@ -33,7 +33,7 @@ from mqproof.impl.dledger.ledger_store import LedgerStore
 from mqproof.impl.remoting import account_file
 from mqproof.impl.remoting.address_server import FETCH_INTERVAL_S
 from mqproof.impl.remoting.bodies import DataVersion
-from mqproof.impl.remoting.budget import Percentages, server_budgets
+from mqproof.impl.remoting.budget import Budget, Percentages, server_budgets
 from mqproof.impl.remoting.channel import Channel, Handler, Reply
 from mqproof.impl.remoting.client import RemotingClient
 from mqproof.impl.remoting.codes import ResponseCode
@@ -119,6 +119,19 @@ class Broker:
     def credentials(self) -> Credentials | None:
         """The credentials with which the broker sends its own requests; set by `start`."""
         return self._client.credentials
+
+    @property
+    def budgets(self) -> tuple[Budget, ...]:
+        """The budgets that limit what clients may use."""
+        server = self._budgets
+        budgets = (server.connections, server.unanswered, server.incomplete, self._holds.budget)
+        tables = () if self.services is None else (self.services.topics.budget, self.services.groups.budget)
+        return (*budgets, self._clients.budget, *tables)
+
+    @property
+    def group_store(self) -> LedgerStore | None:
+        """The store of a member of a group; None for a broker with a log of its own."""
+        return self._group_store
 
     @property
     def is_ready(self) -> bool:

@@ -185,6 +185,11 @@ class Store(ABC):
         return self._writable and not self.failure and not self._cleaner.is_disk_full
 
     @property
+    def is_disk_full(self) -> bool:
+        """Whether the disk was nearly full at the last check, so that messages are refused for now."""
+        return self._cleaner.is_disk_full
+
+    @property
     def has_all(self) -> bool:
         """Whether no other broker has more of the log, so that this log's end may be reported as the end."""
         return not self.refusal
