@@ -652,3 +652,19 @@ def test_a_slave_that_was_started_before_its_master_is_ready_two_seconds_after_i
     status, seconds = run_simulated(main(), loop)
     assert status == "SEND_OK"
     assert seconds < 2
+
+
+def test_the_log_says_once_that_a_slave_follows_and_once_that_it_has_left(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scenario(pair: Pair) -> None:
+        await pair.followed()
+        await send_all(pair, numbered(3))
+        await asyncio.sleep(30)
+        await pair.stop(SLAVE)
+        await asyncio.sleep(1)
+
+    play(scenario)
+    lines = [line for line in caplog.messages if "slave" in line and "port" not in line]
+    assert len(lines) == 3, lines
+    assert all(any(words in line for line in lines) for words in ("this slave follows", "has left"))
