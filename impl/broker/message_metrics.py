@@ -82,7 +82,12 @@ MESSAGE_METRICS: Final[Sequence[Metric]] = (
 async def message_families(services: Services, source_labels: Mapping[str, str]) -> list[Family]:
     """Return the values of now."""
     pairs, left_out = await lags(services, SERIES_MAX)
-    values = {**_traffic(services), **_lags(services, pairs), **_store(services), LEFT_OUT: {(): left_out}}
+    values: _Values = {
+        **_traffic(services),
+        **_lags(services, pairs),
+        **_store(services),
+        LEFT_OUT: {(): left_out},
+    }
     return [Family(metric, source_labels, values[metric]) for metric in MESSAGE_METRICS]
 
 

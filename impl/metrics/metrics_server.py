@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from mqproof.impl.metrics.config import MetricsConfig
-from mqproof.impl.metrics.families import Family, Metric, MetricType, Source
+from mqproof.impl.metrics.families import Family, Metric, MetricType, Source, Value
 from mqproof.impl.metrics.http_request import BadRequestError, HttpRequest, read_request
 from mqproof.impl.metrics.text_format import CONTENT_TYPE, render
 from mqproof.impl.runtime.network import Address, Connection, Listener
@@ -120,7 +120,9 @@ class MetricsServer:
 
     def _ready(self) -> Family:
         servers = {name: self.sources[name] for name in self._expected}
-        ready = {(name,): int(one is not None and not one.unready()) for name, one in servers.items()}
+        ready: dict[tuple[str, ...], Value] = {
+            (name,): int(one is not None and not one.unready()) for name, one in servers.items()
+        }
         return Family(READY, {}, ready)
 
     async def _metrics(self) -> bytes:
