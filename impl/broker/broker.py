@@ -106,6 +106,7 @@ class Broker:
         self._holds = PullHolds(config.holds_max, percent)
         self._clients = ClientTable(percent)
         self._tasks: set[asyncio.Task[None]] = set()
+        self._is_stopping = False
         self.services: Services | None = None
         """The objects that the processors share; None until the broker is started."""
         self._server: RemotingServer | None = None
@@ -135,8 +136,8 @@ class Broker:
 
     @property
     def is_ready(self) -> bool:
-        """Whether the broker has started, and none of its tasks has failed."""
-        return self._processors is not None and self._runtime.supervisor.is_ready
+        """Whether the broker has started and is not stopping, and none of its tasks has failed."""
+        return self._processors is not None and not self._is_stopping and self._runtime.supervisor.is_ready
 
     async def start(self) -> Address:
         """Recover the store, accept connections, register once; return the address that clients use.
@@ -330,6 +331,7 @@ class Broker:
 
         The leader of a group transfers its leadership first, so that the members need not detect its absence.
         """
+        self._is_stopping = True
         if self._group_store is not None:
             await self._group_store.transfer_leadership()
         tasks = list(self._tasks)

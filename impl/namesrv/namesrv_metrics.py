@@ -24,7 +24,7 @@ class NameServerMetrics:
         return NAMESRV_METRICS
 
     def unready(self) -> str:
-        return "" if self._server.address is not None else "starting"
+        return "" if self._server.address is not None else "starting or stopping"
 
     async def collect(self) -> list[Family]:
         server = self._server

@@ -64,7 +64,7 @@ class NameServer:
             ),
         )
         self.address: Address | None = None
-        """The address on which it accepts connections; None until it is started."""
+        """The address on which it accepts connections; None before the start and from the stop on."""
         self._supervisor = runtime.supervisor
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -99,6 +99,7 @@ class NameServer:
 
     async def stop(self) -> None:
         """Stop accepting connections, and close all of them."""
+        self.address = None
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

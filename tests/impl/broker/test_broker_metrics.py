@@ -12,7 +12,7 @@ from mqproof.impl.broker.broker_metrics import BROKER_METRICS, BrokerMetrics
 from mqproof.impl.broker.config import BrokerConfig
 from mqproof.impl.metrics.metrics_server import READY
 from mqproof.impl.metrics.process_metrics import ProcessMetrics
-from mqproof.impl.namesrv.namesrv_metrics import NAMESRV_METRICS
+from mqproof.impl.namesrv.namesrv_metrics import NAMESRV_METRICS, NameServerMetrics
 from mqproof.impl.remoting.message import Message
 from mqproof.impl.replication.config import ReplicationConfig, Role
 from mqproof.impl.runtime.disk import Space
@@ -138,6 +138,22 @@ def test_a_broker_is_not_ready_before_its_start_and_has_no_metrics() -> None:
         return source.unready(), len(await source.collect())
 
     assert play(scenario) == ("starting or stopping", 0)
+
+
+def test_a_server_that_stops_is_not_ready_any_more() -> None:
+    async def scenario(world: World) -> list[str]:
+        assert world.broker is not None
+        sources = BrokerMetrics(world.broker), NameServerMetrics(world.namesrv)
+        before = [source.unready() for source in sources]
+        stopping = asyncio.ensure_future(world.broker.stop())
+        await asyncio.sleep(0)
+        during = sources[0].unready()
+        await stopping
+        world.broker = None
+        await world.namesrv.stop()
+        return [*before, during, sources[1].unready()]
+
+    assert play(scenario) == ["", "", "starting or stopping", "starting or stopping"]
 
 
 def test_a_slave_that_follows_is_in_sync_until_it_stops() -> None:

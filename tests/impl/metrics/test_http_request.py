@@ -1,6 +1,8 @@
 """Tests the reading of HTTP requests: complete, in parts, malformed and too long."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mqproof.impl.metrics.http_request import HEAD_BYTES_MAX, BadRequestError, HttpRequest, read_request
 
@@ -33,6 +35,15 @@ def test_head_wants_no_body() -> None:
 def test_what_is_not_a_request_is_refused(head: bytes, status: str) -> None:
     with pytest.raises(BadRequestError, match=status):
         read_request(head + b"\r\n\r\n")
+
+
+@given(st.binary(max_size=200) | st.text("GETHAD /1.\r\n: ", max_size=40).map(str.encode))
+def test_no_bytes_cause_another_error(data: bytes) -> None:
+    try:
+        request = read_request(data)
+    except BadRequestError:
+        return
+    assert request is None or request.path.startswith("/")
 
 
 def test_a_head_that_does_not_end_is_refused_at_the_limit() -> None:
