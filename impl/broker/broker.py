@@ -19,6 +19,7 @@ from mqproof.impl.broker.processors.all_processors import PROCESSORS
 from mqproof.impl.broker.registration import Registrar
 from mqproof.impl.broker.replicas import Replicas, SlaveTables
 from mqproof.impl.broker.services import Processor, Services, loop_ms
+from mqproof.impl.broker.state.announced_subscriptions import AnnouncedSubscriptions
 from mqproof.impl.broker.state.clients import ClientTable
 from mqproof.impl.broker.state.consumer_filters import ConsumerFilterTable
 from mqproof.impl.broker.state.offsets import OffsetTable
@@ -248,6 +249,7 @@ class Broker:
             delays=tables.delays,
             transactions=Transactions(self.store, self._events),
             events=self._events,
+            announced=AnnouncedSubscriptions(self._events),
             ha_address=self.replicas.ha_address,
             on_registered=self.replicas.learned,
         )

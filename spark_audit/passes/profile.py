@@ -24,6 +24,8 @@ RARE_KINDS: Final = (
     Kind.TRUNCATE,
     Kind.BECOME_LEADER,
     Kind.REBALANCE,
+    Kind.SUBSCRIBE,
+    Kind.UNSUBSCRIBE,
     Kind.REGISTER,
     Kind.UNREGISTER,
     Kind.CONSUME_FAIL,

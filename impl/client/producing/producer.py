@@ -26,7 +26,7 @@ from mqproof.impl.remoting.channel import ConnectError, RemotingError
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode, is_retriable, response_name
 from mqproof.impl.remoting.command import Command, new_request
 from mqproof.impl.remoting.headers import HeaderError, SendRequest, SendResponse
-from mqproof.impl.remoting.message import DELAY, KEYS, Message
+from mqproof.impl.remoting.message import DELAY, KEYS, TAGS, Message
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.spec.events import Kind
 
@@ -367,6 +367,7 @@ class Producer:
                 status=status,
                 attempt=attempt,
                 keys=message.properties.get(KEYS),
+                tags=message.properties.get(TAGS, "") if kind is Kind.SEND else None,
                 born_ts=message.born_timestamp_us,
                 attrs={"broker": queue.broker_name},
             )
