@@ -5,7 +5,8 @@ member. A member misses a message under the same condition as NoAckedLost uses f
 the queue was delivered to it, and this message never was. Messages sent before a member started or after it
 ended are not due to it.
 
-Cannot conclude: as NoAckedLost, if it is unknown what the group selects; anything about members that received nothing at all.
+Cannot conclude: anything about members that received nothing at all; as NoAckedLost, whether a message was
+due to the group if its subscription or the tags of the message are unknown.
 """
 
 from typing import Final

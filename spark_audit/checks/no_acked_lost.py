@@ -164,7 +164,9 @@ def _with_passing(at: DataFrame, evidence: Evidence) -> DataFrame:
     A consumer that leaves out an offset makes a step over it, to a later one.
     """
     columns = ("group", "broker", "topic", "queue_id", "queue_offset")
-    same = (subscribing_group(evidence.options) == f.col("sub_group")) & (f.col("topic") == f.col("sub_topic"))
+    same = (subscribing_group(evidence.options) == f.col("sub_group")) & (
+        f.col("topic") == f.col("sub_topic")
+    )
     changed = f.broadcast(changing(evidence))
     steps = evidence.steps.where(f.col("kind") == Kind.DELIVER).select(*columns, f.col("ts").alias("step_ts"))
     points = at.where(f.col("cause").isNull()).select(*columns, f.lit(None).cast("bigint").alias("step_ts"))

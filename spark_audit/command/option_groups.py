@@ -104,7 +104,7 @@ class ClusterOptions:
         list[str] | None,
         typer.Option(
             metavar="GROUP:TOPIC=TAGS",
-            help="Subscription that the log does not state, e.g. 'g:t=TagA || TagB'; '*:*=*': all read everything.",
+            help="Subscription that the log does not state, e.g. 'g:t=TagA || TagB'; '*:*=*' for all.",
         ),
     ] = None
     delays: Annotated[

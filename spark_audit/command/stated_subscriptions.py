@@ -25,7 +25,8 @@ def parse_subscriptions(texts: Iterable[str]) -> tuple[tuple[str, str, str], ...
         group, topic, expression = found[1], found[2], _normal(found[3], text)
         if stated.setdefault((group, topic), expression) != expression:
             raise InputError(
-                f"--subscription: {group}:{topic} is given twice, as {stated[group, topic]!r} and {expression!r}"
+                f"--subscription: {group}:{topic} is given twice, "
+                f"as {stated[group, topic]!r} and {expression!r}"
             )
     return tuple((*of, expression) for of, expression in stated.items())
 

@@ -40,7 +40,7 @@ def by_member(log: DataFrame, broadcast: tuple[str, ...]) -> DataFrame:
 
 
 def subscribing_group(options: Options, column: str = "group") -> Column:
-    """Return the group that subscribes: that of the column, or the broadcast group of which it is a member."""
+    """Return the group that subscribes: that of the column, or the broadcast group that it is a member of."""
     group = f.col(column)
     named = [f.when(group.startswith(name + MEMBER), f.lit(name)) for name in options.broadcast]
     return f.coalesce(*named, group)

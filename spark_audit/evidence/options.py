@@ -37,7 +37,9 @@ class Options:
     orderly: tuple[str, ...] = ()
     """Groups that consume in order, in addition to those that the log reports."""
     subscriptions: tuple[tuple[str, str, str], ...] = ()
-    """Group, topic and tag expression of subscriptions that the log does not state; group and topic may be ANY.
+    """Group, topic and tag expression of subscriptions that the log does not state.
+
+    Group and topic may be ANY.
     """
     lock_us: int = 60_000_000
     """How long a broker keeps a lock that is not renewed."""

@@ -1,13 +1,14 @@
 """The subscriptions of groups over time, and whether one selects a message.
 
-A `subscribe` event states what a group selects at its node until the node's next event about the same group and
-topic. Broker and members may state it; all statements count. For logs without such events, the user may state
-the subscription. Tag expressions are evaluated here; other types are not.
+A `subscribe` event states what a group selects at its node until the node's next event about the same group
+and topic. Broker and members may state it; all statements count. For logs without such events, the user may
+state the subscription. Tag expressions are evaluated here; other types are not.
 """
 
 from collections.abc import Mapping
 from typing import Final
 
+from mqproof.report.printable import counted
 from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.frames import Column, DataFrame, Window
 from mqproof.spark_audit.evidence.groups import subscribing_group
@@ -25,8 +26,8 @@ _NOT_BY_TAG: Final = "filter_not_evaluated"
 _CHANGED: Final = "subscription_changed"
 
 _MISSING: Final = {
-    _UNKNOWN: "the log does not state the group's subscription: record subscribe events, or use --subscription",
-    _NO_TAGS: "the log does not state the tags of the messages: record the column tags",
+    _UNKNOWN: "the log has no subscribe event of the group, and --subscription does not state it",
+    _NO_TAGS: "the log does not have their tags",
     _NOT_BY_TAG: "the group's subscription is not by tag, and the audit evaluates tag expressions only",
     _CHANGED: "the group's subscription changed while the messages waited",
 }
@@ -37,9 +38,11 @@ _SEPARATOR: Final = "\x1f"
 
 
 def unsure(causes: Mapping[str, int]) -> str:
-    """Return why it is unknown whether missing deliveries were due, or ""; from numbers of findings by cause."""
+    """Return why it is unknown whether messages were due, or ""; from the number of findings by cause."""
     found = [(causes[cause], why) for cause, why in _MISSING.items() if causes.get(cause)]
-    return "; ".join(f"{count} missing deliveries may have been filtered out: {why}" for count, why in found)
+    return "; ".join(
+        f"{counted(number, 'message')} may have been filtered out: {why}" for number, why in found
+    )
 
 
 def with_selection(rows: DataFrame, evidence: Evidence) -> DataFrame:
@@ -55,8 +58,9 @@ def with_selection(rows: DataFrame, evidence: Evidence) -> DataFrame:
     begin, end = f.col("since_ts") - options.skew_us, f.col("until_ts") + options.skew_us
     effective = f.filter(
         "statements",
-        lambda each: f.coalesce(each["from_ts"] <= end, f.lit(True))
-        & f.coalesce(each["to_ts"] >= begin, f.lit(True)),
+        lambda each: (
+            f.coalesce(each["from_ts"] <= end, f.lit(True)) & f.coalesce(each["to_ts"] >= begin, f.lit(True))
+        ),
     )
     judged = joined.withColumn("effective", effective).withColumn("selection", _selection())
     return judged.select(*columns, "selection")
@@ -171,7 +175,10 @@ def _statement(begin: Column | None, end: Column, kind: Column | None, expressio
     kind = f.lit(None).cast("string") if kind is None else kind
     known_type = f.when(expression.isNotNull(), kind)
     return f.struct(
-        begin.alias("from_ts"), end.alias("to_ts"), known_type.alias("type"), _wanted(expression).alias("wanted")
+        begin.alias("from_ts"),
+        end.alias("to_ts"),
+        known_type.alias("type"),
+        _wanted(expression).alias("wanted"),
     )
 
 

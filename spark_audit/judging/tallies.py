@@ -84,7 +84,10 @@ _FILTER_TALLIES: Final = ("tag_filters", "filter_deliveries", "filter_deliveries
 
 
 def _of_filters(evidence: Evidence) -> list[tuple[DataFrame, dict[str, Column]]]:
-    """Return the tallies of groups that select by tag. The log is read again only if there are any. Runs a job."""
+    """Return the tallies of groups that select by tag. Runs a job.
+
+    The log is read again only if there are any.
+    """
     filters = tag_filters(evidence)
     if not filters.head(1):
         return []

@@ -40,9 +40,7 @@ class ConsumerEvents:
         if self._events is None or self._selected.get(topic) == attrs:
             return
         self._selected[topic] = attrs
-        self._events.emit(
-            Kind.SUBSCRIBE, topic=topic, group=self._group, client=self._client_id, attrs=attrs
-        )
+        self._events.emit(Kind.SUBSCRIBE, topic=topic, group=self._group, client=self._client_id, attrs=attrs)
 
     def subscribes(self, selectors: Mapping[str, MessageSelector]) -> None:
         """Record the changes that make these all subscriptions of the member, by topic."""
