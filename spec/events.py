@@ -15,7 +15,7 @@ import msgspec
 SCHEMA_VERSION: Final = 2
 """The version written into `attrs["schema"]` of a node's first event. A reader refuses a newer version.
 
-Version 2 adds the column `tags` and the kinds subscribe and unsubscribe. Logs of version 1 are valid.
+Version 2 adds the column `tags` and the kinds subscribe, unsubscribe and admin. Logs of version 1 are valid.
 """
 
 
@@ -47,6 +47,7 @@ class Kind(StrEnum):
     COMMIT = "commit"
     ROLLBACK = "rollback"
     CHECK = "check"
+    ADMIN = "admin"  # broker: carried out an administrative request; attrs.action
     REGISTER = "register"
     HEARTBEAT = "heartbeat"
     UNREGISTER = "unregister"

@@ -13,6 +13,7 @@ from mqproof.impl.broker.state.announced_subscriptions import AnnouncedSubscript
 from mqproof.impl.broker.state.clients import ClientTable
 from mqproof.impl.broker.state.consumer_filters import ConsumerFilterTable
 from mqproof.impl.broker.state.offsets import OffsetTable
+from mqproof.impl.broker.state.pending_resets import PendingResets
 from mqproof.impl.broker.state.pull_progress import PullProgress
 from mqproof.impl.broker.state.queue_locks import QueueLockTable
 from mqproof.impl.broker.state.statistics import Statistics
@@ -65,6 +66,7 @@ class Services:
     transactions: Transactions
     events: EventLog | None
     announced: AnnouncedSubscriptions
+    resets: PendingResets
     ha_address: Address | None = None
     """The address on which slaves connect; None if no slave can."""
     on_registered: Callable[[RegisterBrokerResponse], None] = lambda _: None

@@ -1,7 +1,8 @@
 """DELIV-4 QueueOrder: a queue is delivered to each consumer in offset order, without skipping any.
 
 Each consumer is judged by its own sequence numbers, so clocks do not matter. A step back or a jump is legal
-after a rebalance, a restart of the consumer, a crash of the broker or a reset of the offset. A step back is
+after a rebalance, a restart of the consumer, a crash of the broker, a reset of the offset or the deletion of
+the topic. A step back is
 also legal to a message that failed and has not been sent back since: its consumer retries it from memory
 (`redelivery`). An offset exists if it was delivered to some consumer. Offsets that were never delivered are
 judged by NoAckedLost. An offset that only other groups received counts if the subscription of the consumer's
@@ -32,7 +33,7 @@ A jump over a million offsets does not need a million rows of evidence.
 """
 
 _QUEUE: Final = ("broker", "topic", "queue_id")
-_CAUSES: Final = ("rebalance", "consumer_restart", "broker_crash", "offset_reset")
+_CAUSES: Final = ("rebalance", "consumer_restart", "broker_crash", "offset_reset", "topic_deleted")
 _ENDS: Final = (Kind.CONSUME_OK, Kind.CONSUME_FAIL, Kind.RETRY, Kind.DEAD_LETTER)
 """Kinds of events that a consumer reports about a delivered message."""
 

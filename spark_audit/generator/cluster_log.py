@@ -710,6 +710,16 @@ def _offsets(script: Script) -> None:
     committed("ahead", 4)
     script.expect("DELIV-1", "offset-ahead", broker=node, queue_offset=4, group="ahead", **place)
     committed("chosen", 9, reset="true")
+    # An operator deletes groups and a topic, and their offsets begin again.
+    committed("removed", 3)
+    committed("kept", 3)
+    action = {"action": "delete_subscriptiongroup", "address": "10.0.0.3:4711"}
+    script.emit(node, Kind.ADMIN, action, group="removed")
+    committed("removed", 1)
+    committed("kept", 2)
+    script.expect("DELIV-5", "offset-regression", broker=node, queue_offset=2, group="kept", **place)
+    script.emit(node, Kind.ADMIN, action | {"action": "delete_topic_in_broker"}, topic="kept")
+    committed("kept", 0)
     committed("below", -1)
     script.expect("DELIV-5", "negative-commit", broker=node, queue_offset=-1, group="below", **place)
 

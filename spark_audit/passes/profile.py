@@ -26,6 +26,7 @@ RARE_KINDS: Final = (
     Kind.REBALANCE,
     Kind.SUBSCRIBE,
     Kind.UNSUBSCRIBE,
+    Kind.ADMIN,
     Kind.REGISTER,
     Kind.UNREGISTER,
     Kind.CONSUME_FAIL,

@@ -113,6 +113,7 @@ def members_left(services: Services, changed: Iterable[str]) -> None:
         if services.clients.consumer_group(name) is None:
             services.filters.group_left(name, wall_ms(services))
             services.announced.group_left(name)
+            services.resets.drop(name)
     notify(services, changed)
 
 
