@@ -1,8 +1,8 @@
 """DELIV-5 OffsetMonotone: a group's committed offset in a queue never goes back, except by an explicit reset.
 
 Each node's reports are judged by its own sequence numbers, so clocks do not matter; a broker sees every
-commit. A crash of the broker may lose the newest commits (cause `broker_crash`). After an operator deleted the
-topic or the group, its offsets begin again (causes `topic_deleted` and `group_deleted`).
+commit. A crash of the broker may lose the newest commits (cause `broker_crash`). After an operator deleted
+the topic or the group, its offsets begin again (causes `topic_deleted` and `group_deleted`).
 
 Cannot conclude: regressions between two clients, if only clients' logs are given.
 """

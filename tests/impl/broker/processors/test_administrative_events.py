@@ -1,7 +1,8 @@
 """The events of administrative requests, and the audit of a log with operators' resets.
 
-Goal: the event log says what an operator changed and from where, and the audit reports no reset as a regression
-or as a loss. Method: a broker, its clients and an administrator in a simulated world; an audit of their log.
+Goal: the event log says what an operator changed and from where, and the audit reports no reset as a
+regression or as a loss. Method: a broker, its clients and an administrator in a simulated world; an audit of
+their log.
 """
 
 import asyncio
@@ -13,7 +14,6 @@ from typing import Any
 import pytest
 
 from mqproof.impl.admin import brokers, groups, topics
-from mqproof.impl.admin.admin import Admin
 from mqproof.impl.client.consuming.group_requests import GroupRequests
 from mqproof.impl.client.consuming.push_consumer import PushConsumer
 from mqproof.impl.client.model import ReceivedMessage
@@ -31,7 +31,9 @@ def recorded(world: World, kind: Kind) -> list[Event]:
 
 def actions(world: World) -> list[tuple[str | None, ...]]:
     """Return what the broker recorded of administrative requests since the last call."""
-    found = [(event.attrs["action"], event.topic, event.group) for event in recorded(world, Kind.ADMIN)]
+    found: list[tuple[str | None, ...]] = [
+        (event.attrs["action"], event.topic, event.group) for event in recorded(world, Kind.ADMIN)
+    ]
     world.events[:] = [event for event in world.events if event.kind is not Kind.ADMIN]
     return found
 
@@ -148,4 +150,3 @@ def test_the_audit_reports_no_reset_of_an_operator(tmp_path: Path, *, is_online:
     assert {each.id: each.found for each in done.results} == {"DELIV-1": 0, "DELIV-5": 0}, found
     assert found["DELIV-5"]["offset_reset"] > 0
     assert ("offset_reset" in found["DELIV-1"]) is not is_online
-
