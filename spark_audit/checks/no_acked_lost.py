@@ -37,7 +37,13 @@ from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.frames import Column, DataFrame, Window
 from mqproof.spark_audit.evidence.groups import is_member, subscribed, subscribing_group
 from mqproof.spark_audit.evidence.places import group_name
-from mqproof.spark_audit.evidence.subscriptions import FILTERED, changing, unsure, with_selection
+from mqproof.spark_audit.evidence.subscriptions import (
+    FILTERED,
+    changing,
+    unsure,
+    with_selection,
+    with_stored_tags,
+)
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spark_audit.passes.profile import is_reset
 from mqproof.spec.events import Kind
@@ -152,7 +158,7 @@ def _passed_over(missing: DataFrame, evidence: Evidence) -> DataFrame:
         f.min("acked_ts").alias("since_ts"),
         f.max(f.coalesce("passed_ts", "reached_ts")).alias("until_ts"),
     )
-    judged = with_selection(judged, evidence)
+    judged = with_selection(with_stored_tags(judged, evidence), evidence)
     not_due = f.when(f.col("selection") == FILTERED, f.col("selection"))
     judged = judged.withColumn("cause", f.coalesce("cause", not_due, "weak", "selection"))
     return judged.select("*", f.lit(LOST).alias("rule"), *_places("called"))

@@ -18,7 +18,7 @@ from mqproof.spark_audit.checks.check import Check, explain, findings
 from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.frames import Column, DataFrame
 from mqproof.spark_audit.evidence.groups import subscribing_group
-from mqproof.spark_audit.evidence.subscriptions import FILTERED, unsure, with_selection
+from mqproof.spark_audit.evidence.subscriptions import FILTERED, unsure, with_selection, with_stored_tags
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spec.events import Kind
 
@@ -114,7 +114,7 @@ def _skipped(jumps: DataFrame, evidence: Evidence) -> DataFrame:
     rows = rows.join(evidence.messages.select("msg_id", "tags"), "msg_id", "left")
     # A consumer may have read past the offset any time before it received the next one.
     since = {"since_ts": f.lit(None).cast("bigint"), "until_ts": f.col("to_ts")}
-    judged = with_selection(rows.withColumns(since), evidence)
+    judged = with_selection(with_stored_tags(rows.withColumns(since), evidence), evidence)
     judged = judged.withColumn("cause", f.when(f.col("was_due") == 0, f.col("selection")))
     return findings(
         judged.where(f.col("cause").isNull() | (f.col("cause") != FILTERED)),

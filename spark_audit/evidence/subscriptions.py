@@ -66,6 +66,16 @@ def with_selection(rows: DataFrame, evidence: Evidence) -> DataFrame:
     return judged.select(*columns, "selection")
 
 
+def with_stored_tags(rows: DataFrame, evidence: Evidence) -> DataFrame:
+    """Complete the column `tags` with those of the records in the stores, if stores were given."""
+    if evidence.store is None:
+        return rows
+    records = evidence.store.records.where(f.col("msg_id").isNotNull())
+    stored = records.groupBy("msg_id").agg(f.max(f.coalesce("tags", f.lit(""))).alias("stored_tags"))
+    joined = rows.join(stored, "msg_id", "left")
+    return joined.withColumn("tags", f.coalesce("tags", "stored_tags")).select(*rows.columns)
+
+
 def _selection() -> Column:
     def selects(each: Column) -> Column:
         return each["wanted"].isNull() | f.array_contains(each["wanted"], f.col("tags"))
@@ -144,8 +154,8 @@ def deliveries_to_filters(evidence: Evidence) -> DataFrame:
     origins = evidence.events.where(kind.isin(Kind.SEND, Kind.APPEND) & f.col("msg_id").isNotNull())
     sent = origins.groupBy("msg_id").agg(f.max("tags").alias("sent_tags"), f.min("ts").alias("since_ts"))
     with_origin = delivered.join(sent, "msg_id", "left")
-    tags = f.coalesce("tags", "sent_tags")
-    return with_origin.withColumn("tags", tags).withColumn("until_ts", f.col("ts"))
+    tagged = with_origin.withColumn("tags", f.coalesce("tags", "sent_tags"))
+    return with_stored_tags(tagged.withColumn("until_ts", f.col("ts")), evidence)
 
 
 def _readers(evidence: Evidence) -> DataFrame:

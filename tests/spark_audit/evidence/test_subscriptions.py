@@ -8,7 +8,9 @@ clients, as it is and without one delivery.
 import asyncio
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -26,6 +28,7 @@ from mqproof.impl.runtime.runtime import production
 from mqproof.report.model import Verdict
 from mqproof.spark_audit.checks import CHECKS
 from mqproof.spark_audit.evidence.options import Options
+from mqproof.spark_audit.evidence.subscriptions import with_stored_tags
 from mqproof.spec.events import Event, as_row
 from tests.spark_audit.conftest import LogBuilder, embedded_audit, embedded_evidence
 
@@ -179,6 +182,17 @@ def test_an_offset_that_another_member_received_is_skipped_whatever_the_subscrip
     builder = received(sent(LogBuilder(subscribed=()), A, B, A), 0, 2)
     builder.deliver("m_1", 1, "g", node="other")
     assert found(builder, "DELIV-4") == {"m_1": ("poll-skip", None)}
+
+
+def test_records_in_a_store_have_the_tags_that_the_log_lacks() -> None:
+    with embedded_evidence(LogBuilder().rows, ("broker",)) as evidence:
+        table = evidence.events.sparkSession.createDataFrame
+        records = table([("m_0", B), ("m_1", B), ("m_2", None)], "msg_id string, tags string")
+        rows = table([("m_0", A), ("m_1", None), ("m_2", None), ("m_3", None)], "msg_id string, tags string")
+        stored = replace(evidence, store=SimpleNamespace(records=records))  # type: ignore[arg-type]
+        found = {row.msg_id: row.tags for row in with_stored_tags(rows, stored).collect()}
+        assert found == {"m_0": A, "m_1": B, "m_2": NONE, "m_3": UNKNOWN}
+        assert with_stored_tags(rows, evidence) is rows
 
 
 def test_a_delivery_that_no_subscription_selects_violates_deliv_10() -> None:
