@@ -231,7 +231,7 @@ def test_a_java_executable_that_was_removed_is_a_missing_tool(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("content", "problem"), [(None, "no such file"), (b"PK no zip", "no jar with TLC inside")]
+    ("content", "problem"), [(None, "no such file"), (b"PK no zip", "not a jar with TLC inside")]
 )
 def test_a_configured_jar_that_is_missing_or_invalid_is_rejected(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, content: bytes | None, problem: str
