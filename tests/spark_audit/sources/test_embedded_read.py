@@ -22,7 +22,7 @@ from mqproof.spark_audit.sources.inputs import InputError, find_files
 from mqproof.spec.events import NUMBER_MAX, SCHEMA_VERSION
 from tests.spark_audit.conftest import LogBuilder, table, write_ndjson
 
-ROWS = LogBuilder().stored("m_0", 0).deliver("m_0", 0).rows
+ROWS = LogBuilder(subscribed=()).stored("m_0", 0).deliver("m_0", 0).rows
 ROWS[-1]["attrs"] = {"broker": "broker"}
 BAD = b'{"ts":1,"seq":"2","node":"n","kind":"send"}'
 
