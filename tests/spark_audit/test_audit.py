@@ -168,7 +168,7 @@ def test_with_client_logs_only_a_delayed_message_is_lost_if_its_place_was_passed
 
 def test_observed_clock_skew_is_allowed_unless_the_skew_is_given() -> None:
     # The producer's clock is three seconds ahead: its send has a later time than the append.
-    builder = LogBuilder().append("m_0", 0).send("m_0").ack("m_0", 0).deliver("m_0", 0)
+    builder = LogBuilder(subscribed=()).append("m_0", 0).send("m_0").ack("m_0", 0).deliver("m_0", 0)
     builder.rows[2]["ts"] += 2 * STEP_US
     builder.crash(kept_end=0)
     options = Options(skew_us=0, exact=True)
