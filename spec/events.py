@@ -12,8 +12,11 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-SCHEMA_VERSION: Final = 1
-"""The version written into `attrs["schema"]` of a node's first event. A reader refuses a newer version."""
+SCHEMA_VERSION: Final = 2
+"""The version written into `attrs["schema"]` of a node's first event. A reader refuses a newer version.
+
+Version 2 adds the column `tags` and the kinds subscribe, unsubscribe and admin. Logs of version 1 are valid.
+"""
 
 
 class EventError(ValueError):
@@ -36,12 +39,15 @@ class Kind(StrEnum):
     CONSUME_FAIL = "consume_fail"
     OFFSET_COMMIT = "offset_commit"  # client: acknowledged by the broker; broker: stored; queue_offset = next
     REBALANCE = "rebalance"
+    SUBSCRIBE = "subscribe"  # client and broker: a group's new or changed subscription; attrs.expression
+    UNSUBSCRIBE = "unsubscribe"
     RETRY = "retry"
     DEAD_LETTER = "dead_letter"
     HALF = "half"
     COMMIT = "commit"
     ROLLBACK = "rollback"
     CHECK = "check"
+    ADMIN = "admin"  # broker: carried out an administrative request; attrs.action
     REGISTER = "register"
     HEARTBEAT = "heartbeat"
     UNREGISTER = "unregister"
@@ -85,6 +91,8 @@ class Event(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
     status: str | None = None
     attempt: int | None = None
     keys: str | None = None
+    tags: str | None = None
+    """The property TAGS of the message; empty if it has none. None: the writer does not record tags."""
     born_ts: Number | None = None
     """When the producer created the message, in microseconds on its own clock."""
     attrs: dict[str, str] = {}
@@ -106,6 +114,7 @@ COLUMNS: Final[dict[str, str]] = {
     "status": "string",
     "attempt": "int32",
     "keys": "string",
+    "tags": "string",
     "born_ts": "int64",
     "attrs": "map<string,string>",
 }

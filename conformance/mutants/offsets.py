@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from mqproof.conformance.mutants.mutant import Mutant
 from mqproof.impl.broker.broker import Broker
-from mqproof.impl.broker.processors import pull, queries
+from mqproof.impl.broker.processors import offset_commits, pull, queries
 from mqproof.impl.broker.services import Services
 from mqproof.impl.broker.state.offsets import OffsetTable
 from mqproof.impl.filtering.predicates import EvaluationError, Properties
@@ -19,7 +19,7 @@ from mqproof.impl.store.results import GetResult, GetStatus
 
 _get, _refusal, _read_messages = MessageStore.get, reader._refusal, reader.read_messages
 _tags, _commit = pull._tags, OffsetTable.commit
-_commit_offset, _query = queries.commit_offset, OffsetTable.query
+_commit_offset, _query = offset_commits.commit_offset, OffsetTable.query
 _offset_at_time = queries.offset_at_time
 _stop, _every, _recover_queues = Broker.stop, Broker._every, recovery.recover_queues
 

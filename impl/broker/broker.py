@@ -15,13 +15,16 @@ from mqproof.impl.broker.elected_role import ElectedRole
 from mqproof.impl.broker.flow_control import SendGate
 from mqproof.impl.broker.long_polling import PullHolds
 from mqproof.impl.broker.processors import groups, transaction_ends
+from mqproof.impl.broker.processors.administrative_events import recording
 from mqproof.impl.broker.processors.all_processors import PROCESSORS
 from mqproof.impl.broker.registration import Registrar
 from mqproof.impl.broker.replicas import Replicas, SlaveTables
 from mqproof.impl.broker.services import Processor, Services, loop_ms
+from mqproof.impl.broker.state.announced_subscriptions import AnnouncedSubscriptions
 from mqproof.impl.broker.state.clients import ClientTable
 from mqproof.impl.broker.state.consumer_filters import ConsumerFilterTable
 from mqproof.impl.broker.state.offsets import OffsetTable
+from mqproof.impl.broker.state.pending_resets import PendingResets
 from mqproof.impl.broker.state.pull_progress import PullProgress
 from mqproof.impl.broker.state.queue_locks import QueueLockTable
 from mqproof.impl.broker.state.rolling_counts import ROLL_S
@@ -167,7 +170,8 @@ class Broker:
         self.store.on_arrival = self._holds.arrived
         address = await self._listen()
         self.services = services = self._new_services(address, tables)
-        processors = {code: _bound(work, services) for code, work in PROCESSORS.items()}
+        bound = {code: _bound(work, services) for code, work in PROCESSORS.items()}
+        processors = {code: recording(code, work, services) for code, work in bound.items()}
         self._processors = limiting(handler(processors))
         topics_changed = await self._begin_registration(services)
         self._every(self._config.offsets_flush_interval_ms / 1000, self._persist_offsets, "write of offsets")
@@ -263,6 +267,8 @@ class Broker:
             delays=tables.delays,
             transactions=Transactions(self.store, self._events),
             events=self._events,
+            announced=AnnouncedSubscriptions(self._events),
+            resets=PendingResets(),
             ha_address=self.replicas.ha_address,
             on_registered=self.replicas.learned,
         )

@@ -9,9 +9,11 @@ from mqproof.impl.broker.config import BrokerConfig
 from mqproof.impl.broker.delayed import DelayedDelivery
 from mqproof.impl.broker.flow_control import SendGate
 from mqproof.impl.broker.long_polling import PullHolds
+from mqproof.impl.broker.state.announced_subscriptions import AnnouncedSubscriptions
 from mqproof.impl.broker.state.clients import ClientTable
 from mqproof.impl.broker.state.consumer_filters import ConsumerFilterTable
 from mqproof.impl.broker.state.offsets import OffsetTable
+from mqproof.impl.broker.state.pending_resets import PendingResets
 from mqproof.impl.broker.state.pull_progress import PullProgress
 from mqproof.impl.broker.state.queue_locks import QueueLockTable
 from mqproof.impl.broker.state.statistics import Statistics
@@ -63,6 +65,8 @@ class Services:
     delays: DelayedDelivery
     transactions: Transactions
     events: EventLog | None
+    announced: AnnouncedSubscriptions
+    resets: PendingResets
     ha_address: Address | None = None
     """The address on which slaves connect; None if no slave can."""
     on_registered: Callable[[RegisterBrokerResponse], None] = lambda _: None

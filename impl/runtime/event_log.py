@@ -69,6 +69,7 @@ class EventLog:
         status: str | None = None,
         attempt: int | None = None,
         keys: str | None = None,
+        tags: str | None = None,
         born_ts: int | None = None,
         attrs: Mapping[str, str] | None = None,
     ) -> None:
@@ -95,6 +96,7 @@ class EventLog:
                 status=status,
                 attempt=attempt,
                 keys=keys,
+                tags=tags,
                 born_ts=born_ts,
                 attrs=attributes,
             )

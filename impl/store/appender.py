@@ -7,7 +7,7 @@ There are two steps, so that many messages cost one write: `stage` assigns a pos
 from collections import deque
 from collections.abc import Sequence
 
-from mqproof.impl.remoting.message import UNIQUE_KEY, Message, offset_message_id
+from mqproof.impl.remoting.message import TAGS, UNIQUE_KEY, Message, offset_message_id
 from mqproof.impl.runtime.clock import Clock, now_ms
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.store.config import StoreConfig
@@ -71,6 +71,7 @@ class Appender:
                 message.properties.get(UNIQUE_KEY) or offset_message_id(message.store_host, commit_offset),
                 queued,
                 index_keys(message),
+                message.properties.get(TAGS, ""),
             )
             self._dispatcher.add(one)
             staged.append(one)

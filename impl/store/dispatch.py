@@ -14,6 +14,7 @@ from mqproof.impl.remoting.message import (
     SYS_TRANSACTION_MASK,
     SYS_TRANSACTION_PREPARED,
     SYS_TRANSACTION_ROLLBACK,
+    TAGS,
     UNIQUE_KEY,
     Message,
     StoredMessage,
@@ -41,6 +42,8 @@ class Appended(msgspec.Struct, frozen=True):
     """Whether the record takes a queue offset; false for prepared and rolled-back transactions."""
     keys: tuple[str, ...]
     """The keys of the record in the index."""
+    tags: str
+    """The tags of the message, empty if it has none."""
 
     @property
     def end(self) -> int:
@@ -75,6 +78,7 @@ def appended_record(stored: StoredMessage, delay_levels_ms: Sequence[int]) -> Ap
         message_id=stored.message_id,
         queued=takes_queue_offset(message.sys_flag),
         keys=index_keys(message),
+        tags=message.properties.get(TAGS, ""),
     )
 
 
@@ -94,6 +98,7 @@ def emit_append(events: EventLog, appended: Appended) -> None:
         queue_id=appended.queue_id,
         queue_offset=appended.queue_offset,
         commit_offset=appended.commit_offset,
+        tags=appended.tags,
         attrs=attrs,
     )
 

@@ -12,6 +12,7 @@ from mqproof.spark_audit.checks import (
     dead_broker_forgotten,
     duplicates_explained,
     election_safety,
+    filter_sound,
     index_rebuildable,
     leader_append_only,
     leader_completeness,
@@ -70,6 +71,7 @@ CHECKS: Final[dict[str, Check]] = {
         retry_then_dead_letter.CHECK,
         not_early.CHECK,
         transaction_atomic.CHECK,
+        filter_sound.CHECK,
         broadcast_to_all.CHECK,
         never_overlaps.CHECK,
     )

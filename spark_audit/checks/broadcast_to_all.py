@@ -5,16 +5,18 @@ member. A member misses a message under the same condition as NoAckedLost uses f
 the queue was delivered to it, and this message never was. Messages sent before a member started or after it
 ended are not due to it.
 
-Cannot conclude: anything about members that received nothing at all.
+Cannot conclude: anything about members that received nothing at all; as NoAckedLost, whether a message was
+due to the group if its subscription or the tags of the message are unknown.
 """
 
 from typing import Final
 
-from mqproof.spark_audit.checks.check import Check, counted, findings, never_unknown
+from mqproof.spark_audit.checks.check import Check, counted, findings
 from mqproof.spark_audit.checks.no_acked_lost import LOST, lost_to_groups
 from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.frames import DataFrame
 from mqproof.spark_audit.evidence.groups import is_member
+from mqproof.spark_audit.evidence.subscriptions import unsure
 from mqproof.spark_audit.evidence.tables import Evidence
 
 INVARIANT: Final = "DELIV-11"
@@ -37,6 +39,6 @@ CHECK: Final = Check(
     (RULE,),
     broadcast_to_all,
     counted("broadcast_groups", "acked_and_delivered"),
-    never_unknown,
+    lambda _, causes: unsure(causes),
     needs=("broadcast_groups",),
 )

@@ -20,6 +20,8 @@ CAUSE_KEYS: Final[dict[str, tuple[str, ...]]] = {
     "redelivery": ("group", "msg_id"),
     "leader_change": ("broker",),
     "broker_retry": ("msg_id",),
+    "topic_deleted": ("topic",),
+    "group_deleted": ("group",),
 }
 """Maps a cause to the columns of a suspect row that form its lookup key; earlier causes take precedence."""
 

@@ -9,6 +9,7 @@ These are not lost, or have a cause:
 - So are messages sent before the group's first delivery in the topic, since a group may start at the end of a
   queue.
 - A half message is due to no group before it is committed.
+- A message that the group's subscription does not select is not due to it (cause `filtered`).
 - Offsets that an explicit reset jumped over were skipped on purpose (cause `offset_reset`).
 - A record that an ASYNC_FLUSH broker lost in a crash is outside the guarantee (cause `async_flush`).
 - A lost message that was answered FLUSH_DISK_TIMEOUT, FLUSH_SLAVE_TIMEOUT or SLAVE_NOT_AVAILABLE is counted
@@ -18,8 +19,10 @@ The rule `offset-ahead` finds a committed offset, reported by a broker or held i
 everything the broker ever appended to the queue. With store directories, acknowledged messages must be
 stored, delivered or not (acked_in_store.py), and their brokers must know their topics (topics_known.py).
 
-Cannot conclude: anything about groups that subscribe by tag or expression; they look as if they lost the
-rest.
+Cannot conclude: whether a message was due to a group, if the log states neither its subscription nor the
+user does (cause `subscription_unknown`), if the message's tags are unknown (`tags_unknown`), if the group
+subscribes by SQL92 (`filter_not_evaluated`), or if its subscription changed while the message waited
+(`subscription_changed`).
 """
 
 from collections.abc import Mapping
@@ -32,8 +35,15 @@ from mqproof.spark_audit.checks.topics_known import METADATA, topics_unknown
 from mqproof.spark_audit.checks.truncated_messages import with_outcome
 from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.frames import Column, DataFrame, Window
-from mqproof.spark_audit.evidence.groups import is_member, subscribed
+from mqproof.spark_audit.evidence.groups import is_member, subscribed, subscribing_group
 from mqproof.spark_audit.evidence.places import group_name
+from mqproof.spark_audit.evidence.subscriptions import (
+    FILTERED,
+    changing,
+    unsure,
+    with_selection,
+    with_stored_tags,
+)
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spark_audit.passes.profile import is_reset
 from mqproof.spec.events import Kind
@@ -110,6 +120,7 @@ def _passed_over(missing: DataFrame, evidence: Evidence) -> DataFrame:
         "topic",
         "acked_ts",
         "weak",
+        "tags",
         f.col("at.broker"),
         f.col("at.queue_id"),
         "at.queue_offset",
@@ -117,7 +128,9 @@ def _passed_over(missing: DataFrame, evidence: Evidence) -> DataFrame:
     delivered = evidence.spans.where(f.col("kind") == Kind.DELIVER)
     at = _with_consumers_broker_name(at, delivered, evidence.profile)
     reach = delivered.groupBy("group", "broker", "topic", "queue_id").agg(
-        f.min("offset_min").alias("reach_min"), f.max("offset_max").alias("reach_max")
+        f.min("offset_min").alias("reach_min"),
+        f.max("offset_max").alias("reach_max"),
+        f.max("last_ts").alias("reached_ts"),
     )
     started = delivered.groupBy("group", "topic").agg(f.min("first_ts").alias("started_ts"))
     at = at.join(f.broadcast(reach), ["group", "broker", "topic", "queue_id"], "left").join(
@@ -133,14 +146,42 @@ def _passed_over(missing: DataFrame, evidence: Evidence) -> DataFrame:
     at = at.withColumn(
         "cause", f.when(skipped, f.lit("offset_reset")).when(passed, f.lit(None)).otherwise(f.lit("unseen"))
     )
+    at = _with_passing(at, evidence)
     judged = at.groupBy("msg_id", "group").agg(
         f.first("topic").alias("topic"),
         f.collect_set(f.struct(*PLACE)).alias("called"),
         f.min("acked_ts").alias("acked_ts"),
         # Lost only if every place was passed; a place that is still ahead keeps the message in flight.
-        f.coalesce(f.max("cause"), f.max("weak")).alias("cause"),
+        f.max("cause").alias("cause"),
+        f.max("weak").alias("weak"),
+        f.max("tags").alias("tags"),
+        f.min("acked_ts").alias("since_ts"),
+        f.max(f.coalesce("passed_ts", "reached_ts")).alias("until_ts"),
     )
+    judged = with_selection(with_stored_tags(judged, evidence), evidence)
+    not_due = f.when(f.col("selection") == FILTERED, f.col("selection"))
+    judged = judged.withColumn("cause", f.coalesce("cause", not_due, "weak", "selection"))
     return judged.select("*", f.lit(LOST).alias("rule"), *_places("called"))
+
+
+def _with_passing(at: DataFrame, evidence: Evidence) -> DataFrame:
+    """Add passed_ts: by then the group had read past the place. Only for subscriptions that change.
+
+    A consumer that leaves out an offset makes a step over it, to a later one.
+    """
+    columns = ("group", "broker", "topic", "queue_id", "queue_offset")
+    same = (subscribing_group(evidence.options) == f.col("sub_group")) & (
+        f.col("topic") == f.col("sub_topic")
+    )
+    changed = f.broadcast(changing(evidence))
+    steps = evidence.steps.where(f.col("kind") == Kind.DELIVER).select(*columns, f.col("ts").alias("step_ts"))
+    points = at.where(f.col("cause").isNull()).select(*columns, f.lit(None).cast("bigint").alias("step_ts"))
+    marked = steps.withColumn("is_step", f.lit(True)).unionByName(points.withColumn("is_step", f.lit(False)))
+    downwards = Window.partitionBy(*columns[:-1]).orderBy(f.lit(0) - f.col("queue_offset"))
+    beyond = downwards.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    passed = marked.join(changed, same, "left_semi").withColumn("passed_ts", f.min("step_ts").over(beyond))
+    passed = passed.where("NOT is_step").groupBy(*columns).agg(f.min("passed_ts").alias("passed_ts"))
+    return at.join(passed, [*columns], "left")
 
 
 def _places(column: str) -> list[Column]:
@@ -182,12 +223,11 @@ def _examined(tallies: Mapping[str, int]) -> dict[str, int]:
 
 
 def _unknown_reason(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
-    del causes
     if not tallies["acked"]:
         return "no message was acknowledged with SEND_OK"
     if not tallies["acked_and_delivered"]:
         return "no acknowledged message was delivered"
-    return ""
+    return unsure(causes)
 
 
 CHECK: Final = Check(

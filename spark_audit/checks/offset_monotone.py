@@ -1,7 +1,8 @@
 """DELIV-5 OffsetMonotone: a group's committed offset in a queue never goes back, except by an explicit reset.
 
 Each node's reports are judged by its own sequence numbers, so clocks do not matter; a broker sees every
-commit. A crash of the broker may lose the newest commits (cause `broker_crash`).
+commit. A crash of the broker may lose the newest commits (cause `broker_crash`). After an operator deleted
+the topic or the group, its offsets begin again (causes `topic_deleted` and `group_deleted`).
 
 Cannot conclude: regressions between two clients, if only clients' logs are given.
 """
@@ -24,7 +25,7 @@ _QUEUE: Final = ("group", "broker", "topic", "queue_id")
 
 def offset_monotone(evidence: Evidence) -> DataFrame:
     back = evidence.steps.where(f.col("kind") == Kind.OFFSET_COMMIT).withColumn("to_ts", f.col("ts"))
-    back = explain(back, evidence, ("broker_crash",)).withColumn(
+    back = explain(back, evidence, ("broker_crash", "topic_deleted", "group_deleted")).withColumn(
         "cause", f.when(f.col("reset"), f.lit("offset_reset")).otherwise(f.col("cause"))
     )
     # The broker and the client may both report the same step back: that is one finding.

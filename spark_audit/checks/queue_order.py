@@ -1,10 +1,12 @@
 """DELIV-4 QueueOrder: a queue is delivered to each consumer in offset order, without skipping any.
 
 Each consumer is judged by its own sequence numbers, so clocks do not matter. A step back or a jump is legal
-after a rebalance, a restart of the consumer, a crash of the broker or a reset of the offset. A step back is
+after a rebalance, a restart of the consumer, a crash of the broker, a reset of the offset or the deletion of
+the topic. A step back is
 also legal to a message that failed and has not been sent back since: its consumer retries it from memory
 (`redelivery`). An offset exists if it was delivered to some consumer. Offsets that were never delivered are
-judged by NoAckedLost.
+judged by NoAckedLost. An offset that only other groups received counts if the subscription of the consumer's
+group selects its message; the causes of NoAckedLost say where that is unknown.
 
 Cannot conclude: whether an orderly consumer overlapped within a queue (deliveries have no end in the log).
 """
@@ -15,6 +17,8 @@ from typing import Final
 from mqproof.spark_audit.checks.check import Check, explain, findings
 from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.frames import Column, DataFrame
+from mqproof.spark_audit.evidence.groups import subscribing_group
+from mqproof.spark_audit.evidence.subscriptions import FILTERED, unsure, with_selection, with_stored_tags
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spec.events import Kind
 
@@ -29,7 +33,7 @@ A jump over a million offsets does not need a million rows of evidence.
 """
 
 _QUEUE: Final = ("broker", "topic", "queue_id")
-_CAUSES: Final = ("rebalance", "consumer_restart", "broker_crash", "offset_reset")
+_CAUSES: Final = ("rebalance", "consumer_restart", "broker_crash", "offset_reset", "topic_deleted")
 _ENDS: Final = (Kind.CONSUME_OK, Kind.CONSUME_FAIL, Kind.RETRY, Kind.DEAD_LETTER)
 """Kinds of events that a consumer reports about a delivered message."""
 
@@ -39,7 +43,7 @@ def queue_order(evidence: Evidence) -> DataFrame:
     irregular = explain(irregular.withColumn("to_ts", f.col("ts")), evidence, _CAUSES)
     back = _redelivered(irregular.where(f.col("queue_offset") < f.col("previous")), evidence)
     jumps = irregular.where((f.col("queue_offset") > f.col("previous")) & f.col("cause").isNull())
-    return _backwards(back).unionByName(_skipped(jumps, evidence.events.where(f.col("kind") == Kind.DELIVER)))
+    return _backwards(back).unionByName(_skipped(jumps, evidence))
 
 
 def _redelivered(back: DataFrame, evidence: Evidence) -> DataFrame:
@@ -75,7 +79,8 @@ def _backwards(back: DataFrame) -> DataFrame:
     )
 
 
-def _skipped(jumps: DataFrame, deliveries: DataFrame) -> DataFrame:
+def _skipped(jumps: DataFrame, evidence: Evidence) -> DataFrame:
+    deliveries = evidence.events.where(f.col("kind") == Kind.DELIVER)
     last = f.least(f.col("queue_offset") - 1, f.col("previous") + GAP_MAX)
     skipped = jumps.select(
         f.col("node").alias("by_node"),
@@ -99,19 +104,33 @@ def _skipped(jumps: DataFrame, deliveries: DataFrame) -> DataFrame:
     known = by_offset.agg(
         f.max("by_client").alias("client"),
         f.max("msg_id").alias("msg_id"),
+        f.max(f.when(_is_of_group(evidence), 1).otherwise(0)).alias("was_due"),
         # If this consumer got the offset before or after, it did not skip it: that is a step back, found by
         # the other rule.
         f.max(f.when(same_consumer, 1).otherwise(0)).alias("had_it"),
     )
+    rows = known.where("had_it = 0").withColumnRenamed("by_group", "group")
+    # A message that a group never received is not clean, so it has a row with its tags.
+    rows = rows.join(evidence.messages.select("msg_id", "tags"), "msg_id", "left")
+    # A consumer may have read past the offset any time before it received the next one.
+    since = {"since_ts": f.lit(None).cast("bigint"), "until_ts": f.col("to_ts")}
+    judged = with_selection(with_stored_tags(rows.withColumns(since), evidence), evidence)
+    judged = judged.withColumn("cause", f.when(f.col("was_due") == 0, f.col("selection")))
     return findings(
-        known.where("had_it = 0"),
+        judged.where(f.col("cause").isNull() | (f.col("cause") != FILTERED)),
         INVARIANT,
         "error",
         rule=f.lit(SKIP),
-        group="by_group",
         first_ts="from_ts",
         last_ts="to_ts",
         evidence=f.lit("skipped this offset, which other consumers received"),
+    )
+
+
+def _is_of_group(evidence: Evidence) -> Column:
+    """Return whether a delivery is one to the group of the row that skipped its offset."""
+    return subscribing_group(evidence.options, "group").eqNullSafe(
+        subscribing_group(evidence.options, "by_group")
     )
 
 
@@ -124,8 +143,9 @@ def _examined(tallies: Mapping[str, int]) -> dict[str, int]:
 
 
 def _unknown_reason(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
-    del causes
-    return "" if tallies["delivery_steps"] else "no consumer received two messages of one queue"
+    if not tallies["delivery_steps"]:
+        return "no consumer received two messages of one queue"
+    return unsure(causes)
 
 
 CHECK: Final = Check(INVARIANT, (BACK, SKIP), queue_order, _examined, _unknown_reason)

@@ -100,6 +100,13 @@ class ClusterOptions:
         list[str] | None,
         typer.Option("--orderly-group", help="Group that consumes in order but does not report so."),
     ] = None
+    subscription: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="GROUP:TOPIC=TAGS",
+            help="Subscription that the log does not state, e.g. 'g:t=TagA || TagB'; '*:*=*' for all.",
+        ),
+    ] = None
     delays: Annotated[
         str | None,
         typer.Option(help="The brokers' messageDelayLevel, if it is not RocketMQ's default: '1s 5s 1m'."),
@@ -129,12 +136,14 @@ class ClusterOptions:
 
     def allowed(self, config: "BrokerConfig") -> dict[str, Any]:
         """Return the values for evidence.Options; options take precedence over the broker's configuration."""
+        from mqproof.spark_audit.command.stated_subscriptions import parse_subscriptions
         from mqproof.spark_audit.sources.broker_config import FLUSH_MODES, parse_delays
         from mqproof.spark_audit.sources.inputs import InputError
 
         if self.flush not in (None, *FLUSH_MODES):
             fail(f"--flush: {self.flush!r}, expected {' or '.join(FLUSH_MODES)}")
         try:
+            subscriptions = parse_subscriptions(self.subscription or ())
             ladder = parse_delays(self.delays, "--delays") if self.delays is not None else config.delays_ms
         except InputError as error:
             fail(str(error))
@@ -142,6 +151,7 @@ class ClusterOptions:
             "flush": self.flush or config.flush,
             "broadcast": tuple(self.broadcast or ()),
             "orderly": tuple(self.orderly or ()),
+            "subscriptions": subscriptions,
             "rebalance_us": self.rebalance_s * 1_000_000,
             **({} if ladder is None else {"delays_ms": ladder}),
             **({} if self.skew_ms is None else {"skew_us": self.skew_ms * 1000, "is_skew_given": True}),
@@ -154,6 +164,7 @@ class ClusterOptions:
             "--flush": self.flush,
             "--broadcast-group": self.broadcast,
             "--orderly-group": self.orderly,
+            "--subscription": self.subscription,
             "--delays": self.delays,
             "--rebalance-s": self.rebalance_s if self.rebalance_s != REBALANCE_S else None,
             "--broker-config": self.broker_config,

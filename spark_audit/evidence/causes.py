@@ -10,7 +10,7 @@ from mqproof.spec.events import Kind
 def causes_of(rare: DataFrame) -> DataFrame:
     """Return the times of causes, by cause and scope.
 
-    A scope is a group, a client node, a broker, a queue of a group, or a message of a group.
+    A scope is a group, a topic, a client node, a broker, a queue of a group, or a message of a group.
     """
     kind, attrs = f.col("kind"), f.col("attrs")
     victim = f.coalesce(attrs["node"], f.col("node"))
@@ -25,7 +25,10 @@ def causes_of(rare: DataFrame) -> DataFrame:
     leads = kind == Kind.BECOME_LEADER
     # Without a group, it is a delayed message.
     put_again = (kind == Kind.RETRY) & f.col("group").isNull()
+    is_admin = kind == Kind.ADMIN
     scopes = f.array(
+        _scope(is_admin & (attrs["action"] == "delete_topic_in_broker"), "topic_deleted", "topic"),
+        _scope(is_admin & (attrs["action"] == "delete_subscriptiongroup"), "group_deleted", "group"),
         _scope(kind == Kind.REBALANCE, "rebalance", "group"),
         _scope(restarted, "consumer_restart", victim),
         _scope(is_broker_failure, "broker_crash", "broker"),

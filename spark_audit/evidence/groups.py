@@ -34,7 +34,16 @@ def by_member(log: DataFrame, broadcast: tuple[str, ...]) -> DataFrame:
     if not broadcast:
         return log
     member = f.concat_ws(MEMBER, "group", f.coalesce("client", "node"))
-    return log.withColumn("group", f.when(f.col("group").isin(*broadcast), member).otherwise(f.col("group")))
+    # All members have the subscription of the group, which a broker records once.
+    is_of_member = f.col("group").isin(*broadcast) & ~f.col("kind").isin(Kind.SUBSCRIBE, Kind.UNSUBSCRIBE)
+    return log.withColumn("group", f.when(is_of_member, member).otherwise(f.col("group")))
+
+
+def subscribing_group(options: Options, column: str = "group") -> Column:
+    """Return the group that subscribes: that of the column, or the broadcast group that it is a member of."""
+    group = f.col(column)
+    named = [f.when(group.startswith(name + MEMBER), f.lit(name)) for name in options.broadcast]
+    return f.coalesce(*named, group)
 
 
 def is_member(options: Options) -> Column:

@@ -42,6 +42,7 @@ def messages_of(rows: DataFrame) -> DataFrame:
         count(kind == Kind.DELIVER, "deliveries"),
         count(kind == Kind.HALF, "halves"),
         count(kind == Kind.COMMIT, "commits"),
+        f.max("tags").alias("tags"),
         f.min(f.when(kind == Kind.DELIVER, f.col("ts"))).alias("delivered_ts"),
         f.collect_set(f.when(stored, place())).alias("places"),
         f.collect_set(f.when(kind == Kind.DELIVER, f.col("group"))).alias("groups"),

@@ -5,6 +5,9 @@ from typing import Final
 
 SKEW_US: Final = 100_000
 
+ANY: Final = "*"
+"""Stands for every group or topic in Options.subscriptions."""
+
 LADDER_MS: Final = tuple(
     seconds * 1000 for seconds in (1, 5, 10, 30, *range(60, 601, 60), 1200, 1800, 3600, 7200)
 )
@@ -33,6 +36,11 @@ class Options:
     """Broadcast groups, in which every member receives every message; the log does not state this."""
     orderly: tuple[str, ...] = ()
     """Groups that consume in order, in addition to those that the log reports."""
+    subscriptions: tuple[tuple[str, str, str], ...] = ()
+    """Group, topic and tag expression of subscriptions that the log does not state.
+
+    Group and topic may be ANY.
+    """
     lock_us: int = 60_000_000
     """How long a broker keeps a lock that is not renewed."""
     delays_ms: tuple[int, ...] = LADDER_MS

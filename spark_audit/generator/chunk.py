@@ -461,6 +461,7 @@ class Chunk:
                 rows.add(self.begin - 900, "rebalance", int(consumer), client=int(consumer),
                          group=int(self.group_word[sc.ORDERLY]), attr_key=words["orderly"],
                          attr_value=words["true"])  # fmt: skip
+            self._subscribe()
             for broker, word in enumerate(self.broker_word):
                 rows.add(self.begin - 1000, "recover", int(word), commit_offset=0, **self._mode(broker))
         if not self.has_faults:
@@ -484,6 +485,17 @@ class Chunk:
             attr_key=words["reset"],
             attr_value=words["true"],
         )
+
+    def _subscribe(self) -> None:
+        """Add the subscription of each consumer to each topic, to all messages."""
+        words = self.words
+        everything = {"attr_key": words["expression"], "attr_value": words["*"]}
+        for group, consumers in enumerate(self.consumer_word):
+            for consumer in map(int, consumers):
+                of_consumer = {"client": consumer, "group": int(self.group_word[group])}
+                for topic in map(int, self.topic_word):
+                    self.rows.add(self.begin - 950, "subscribe", consumer, topic=topic, **of_consumer,
+                                  **everything)  # fmt: skip
 
     def _crash(self, broker: int, at: int) -> None:
         words, word = self.words, int(self.broker_word[broker])

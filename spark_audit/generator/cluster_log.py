@@ -40,6 +40,12 @@ class Script:
         )
         return self.wait(_STEP_US)
 
+    def subscribes(self, node: str, group: str, topic: str, expression: str = "*") -> "Script":
+        """Emit the subscription of a member."""
+        return self.emit(
+            node, Kind.SUBSCRIBE, {"expression": expression}, topic=topic, group=group, client=node
+        )
+
     def wait(self, microseconds: int) -> "Script":
         self.now_us += microseconds
         return self
@@ -74,6 +80,7 @@ def events() -> Script:
     _ids(script)
     _broadcast(script)
     _orderly(script)
+    _filtered(script)
     return script
 
 
@@ -552,6 +559,7 @@ def _failing(script: Script) -> None:
 def _copied(script: Script) -> None:
     """A slave records its copies; no client reads from it."""
     attrs, group = {"broker": "copied"}, "passing"
+    script.subscribes("passer", group, "followed")
     for offset, msg_id in enumerate(("c_first", "c_lost", "c_last")):
         place: dict[str, Any] = {"topic": "followed", "queue_id": 0, "queue_offset": offset}
         script.emit("writer", Kind.SEND, attrs, msg_id=msg_id, topic="followed", attempt=1)
@@ -702,6 +710,16 @@ def _offsets(script: Script) -> None:
     committed("ahead", 4)
     script.expect("DELIV-1", "offset-ahead", broker=node, queue_offset=4, group="ahead", **place)
     committed("chosen", 9, reset="true")
+    # An operator deletes groups and a topic, and their offsets begin again.
+    committed("removed", 3)
+    committed("kept", 3)
+    action = {"action": "delete_subscriptiongroup", "address": "10.0.0.3:4711"}
+    script.emit(node, Kind.ADMIN, action, group="removed")
+    committed("removed", 1)
+    committed("kept", 2)
+    script.expect("DELIV-5", "offset-regression", broker=node, queue_offset=2, group="kept", **place)
+    script.emit(node, Kind.ADMIN, action | {"action": "delete_topic_in_broker"}, topic="kept")
+    committed("kept", 0)
     committed("below", -1)
     script.expect("DELIV-5", "negative-commit", broker=node, queue_offset=-1, group="below", **place)
 
@@ -722,6 +740,7 @@ def _broadcast(script: Script) -> None:
     """Both members receive all messages except one; a third member starts late."""
     ids = tuple(f"n_{offset}" for offset in range(4))
     _sent(script, "news", *ids)
+    script.subscribes("news-0", "news", "news")
     for node, offsets in (("news-0", (0, 1, 2, 3)), ("news-1", (0, 2, 3)), ("news-2", (3,))):
         for offset in offsets:
             _Reader(script, node, "news", "news").receives(ids[offset], offset)
@@ -782,3 +801,52 @@ def _orderly(script: Script) -> None:
     _OrderedGroup(script, "killed_line", "ranked").takes(0, 0).takes(1, 1).ends(1, 1)
     # A group that does not consume in order.
     _OrderedGroup(script, "crowd", "crowded").takes(0, 0).takes(1, 1).ends(1, 1).ends(0, 0)
+
+
+# --- filters
+
+_TAGGED: Final = ("A", "B", "A", "B", "A", "C", "", "B", "A", "C", "B", "A")
+"""The tags of consecutive messages of one queue; one message has none."""
+
+
+def _filtered(script: Script) -> None:
+    """A group that selects by tag and later changes its subscription, and a group that reads everything."""
+    topic, group = "tagged", "choosing"
+    place: Row = {"broker": "broker-r", "topic": topic, "queue_id": 0}
+    script.subscribes("reader", "reading", topic).subscribes("chooser", group, topic, "A || C")
+    reader, chooser = (
+        _Reader(script, "reader", topic, "reading"),
+        _Reader(script, "chooser", topic, group),
+    )
+
+    def is_sent(offset: int) -> None:
+        msg_id, at = f"t_{offset}", {"broker": "broker-r"}
+        fields: Row = {"msg_id": msg_id, "topic": topic}
+        script.emit("tagger", Kind.SEND, at, tags=_TAGGED[offset], attempt=1, **fields)
+        stored = {"queue_id": 0, "queue_offset": offset, "status": "SEND_OK"}
+        script.emit("tagger", Kind.SEND_ACK, at, **fields, **stored)
+        reader.receives(msg_id, offset)
+
+    def expect(invariant: str, rule: str, offset: int) -> None:
+        key = place | {"queue_offset": offset, "msg_id": f"t_{offset}", "group": group}
+        script.expect(invariant, rule, **key)
+
+    for offset in range(7):
+        is_sent(offset)
+    # It receives what it selects, but not message 2; message 3 it does not select.
+    for offset in (0, 3, 4, 5):
+        chooser.receives(f"t_{offset}", offset)
+    expect("DELIV-1", "lost-write", 2)
+    expect("DELIV-4", "poll-skip", 2)
+    expect("DELIV-10", "not-selected", 3)
+    script.wait(60 * _STEP_US)
+    # The messages that were sent before the change may be delivered after it.
+    is_sent(7)
+    is_sent(8)
+    script.subscribes("chooser", group, topic, "B")
+    chooser.receives("t_8", 8)
+    for offset in (9, 10, 11):
+        is_sent(offset)
+    chooser.receives("t_9", 9)
+    expect("DELIV-10", "not-selected", 9)
+    chooser.receives("t_10", 10)

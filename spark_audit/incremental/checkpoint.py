@@ -37,6 +37,7 @@ from mqproof.report.write import write_bytes
 from mqproof.spark_audit.checks import (
     acked_in_store,
     never_overlaps,
+    no_acked_lost,
     offset_monotone,
     offsets_ahead,
     queue_order,
@@ -47,6 +48,7 @@ from mqproof.spark_audit.checks.one_owner import shared_queues, turns
 from mqproof.spark_audit.evidence.groups import subscribed
 from mqproof.spark_audit.evidence.history import ExaminedRows
 from mqproof.spark_audit.evidence.places import placed_rows, spans_of
+from mqproof.spark_audit.evidence.subscriptions import FILTERED
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spark_audit.incremental.carried_state import (
     EARLIER,
@@ -112,7 +114,7 @@ def settle(
     marked = log.join(f.broadcast(ends.withColumn("is_end", f.lit(True))), ["node", "seq"], "left")
     is_near = f.col("is_end").isNotNull() | (f.col("ts") >= watermark)
     near = marked.where(is_near & f.col("msg_id").isNotNull()).select(message_key().alias("key"))
-    kept = near.unionByName(_open(evidence)).distinct().withColumn("is_kept", f.lit(True))
+    kept = near.unionByName(_open(evidence, found)).distinct().withColumn("is_kept", f.lit(True))
     kept = kept.persist()
     try:
         rows = marked.join(kept, message_key() == f.col("key"), "left").where(
@@ -143,17 +145,19 @@ def remembered(profiled: DataFrame, since: int) -> DataFrame:
     return profiled.where(~f.col("node").isin(inactive)) if inactive else profiled
 
 
-def _open(evidence: Evidence) -> DataFrame:
+def _open(evidence: Evidence, found: DataFrame) -> DataFrame:
     """Return keys of messages with events still to come.
 
-    These are not yet delivered to every group, never answered, or failed without a later event.
+    These are not yet delivered to every group, never answered, or failed without a later event. A group does
+    not receive messages that it has read past and does not subscribe to; they are findings of NoAckedLost.
     """
     known = evidence.messages.join(
         f.broadcast(subscribed(evidence.spans)), f.col("topic") == f.col("subscribed_topic"), "left"
     )
-    undelivered = known.where(f.size(f.array_except("subscribed", "groups")) > 0).select(
-        message_key().alias("key")
-    )
+    lacking = known.select("msg_id", f.explode(f.array_except("subscribed", "groups")).alias("group"))
+    filtered = found.where((f.col("invariant") == no_acked_lost.INVARIANT) & (f.col("cause") == FILTERED))
+    undelivered = lacking.join(filtered.select("msg_id", "group"), ["msg_id", "group"], "left_anti")
+    undelivered = undelivered.select(message_key().alias("key")).distinct()
     unanswered = evidence.sums.where(
         "clean AND acked = 0 AND deliveries = 0 AND (appends + soft_acked + unknown > 0 OR sends > refused)"
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from functools import reduce
+from typing import Final
 
 from mqproof.spark_audit.checks.one_owner import shared_queues
 from mqproof.spark_audit.checks.status_honest import flushing
@@ -9,6 +10,7 @@ from mqproof.spark_audit.checks.sync_acked_on_slave import masters
 from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.frames import Column, DataFrame
 from mqproof.spark_audit.evidence.groups import orderly_groups
+from mqproof.spark_audit.evidence.subscriptions import deliveries_to_filters, tag_filters
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spark_audit.passes.message_columns import SCHEDULE_TOPIC
 from mqproof.spark_audit.passes.message_judgement import TALLIED
@@ -37,8 +39,11 @@ def tally(evidence: Evidence, seen: Overview) -> dict[str, int]:
     is_end = kind.isin(Kind.CONSUME_OK, Kind.CONSUME_FAIL)
     acks = evidence.profile.where((kind == Kind.SEND_ACK) & f.col("node").isin(*seen.brokers))
     # Checked over all runs so far: without slaves the log need not be read to find masters.
-    has_slaves = evidence.profile.where(kind.isin(Kind.HA_TRANSFER, Kind.HA_ACK)).head(1)
-    followed = masters(evidence.log if has_slaves else evidence.rare)
+    of_slaves = (Kind.HA_TRANSFER, Kind.HA_ACK)
+    looked_up = evidence.profile.where(kind.isin(*of_slaves, Kind.SUBSCRIBE)).select("kind").distinct()
+    kinds = {row["kind"] for row in looked_up.collect()}
+    followed = masters(evidence.log if kinds.intersection(of_slaves) else evidence.rare)
+    is_subscribed = Kind.SUBSCRIBE in kinds or evidence.options.subscriptions
     numbers = _numbers(
         (evidence.judged.where("part = 'tally'"), {name: f.sum(name) for name in TALLIED}),
         (evidence.spans, of_spans),
@@ -55,11 +60,13 @@ def tally(evidence: Evidence, seen: Overview) -> dict[str, int]:
         ),
         (acks.join(f.broadcast(followed), "node", "left_semi"), {"acks_under_sync_master": f.sum("rows")}),
         (shared_queues(evidence), {"shared_queues": f.count(f.lit(1))}),
+        *(_of_filters(evidence) if is_subscribed else ()),
     )
     clean = dict(evidence.buckets.clean) if evidence.buckets else {}
     # All messages in a clean bucket were sent.
     clean["messages_sent"] = clean.get("messages", 0)
     return {
+        **dict.fromkeys(_FILTER_TALLIES, 0),
         **numbers,
         # Attempts without a recorded broker show nothing about retries.
         "retries_told": numbers["sends_again"] if numbers["sends_with_broker"] else 0,
@@ -71,6 +78,27 @@ def tally(evidence: Evidence, seen: Overview) -> dict[str, int]:
         **{name: numbers[name] + clean.get(name, 0) for name in TALLIED},
         **(_store_tallies(evidence.store) if evidence.store else {}),
     }
+
+
+_FILTER_TALLIES: Final = ("tag_filters", "filter_deliveries", "filter_deliveries_untagged")
+
+
+def _of_filters(evidence: Evidence) -> list[tuple[DataFrame, dict[str, Column]]]:
+    """Return the tallies of groups that select by tag. Runs a job.
+
+    The log is read again only if there are any.
+    """
+    filters = tag_filters(evidence)
+    if not filters.head(1):
+        return []
+    of_deliveries = {
+        "filter_deliveries": f.count(f.lit(1)),
+        "filter_deliveries_untagged": f.count_if(f.col("tags").isNull()),
+    }
+    return [
+        (filters, {"tag_filters": f.count(f.lit(1))}),
+        (deliveries_to_filters(evidence), of_deliveries),
+    ]
 
 
 def _of_profile() -> dict[str, Column]:

@@ -158,6 +158,12 @@ def _events(**columns: Change) -> Callable[[Evidence], Evidence]:
     return change
 
 
+def _subscribed(expression: str) -> Callable[[Evidence], Evidence]:
+    """Replace the expression of every subscription."""
+    attrs = _attrs_of("subscribe", lambda: _with("expression", expression))
+    return lambda evidence: replace(evidence, rare=evidence.rare.withColumn("attrs", attrs()))
+
+
 def _options(**changed: Any) -> Callable[[Evidence], Evidence]:
     return lambda evidence: replace(evidence, options=replace(evidence.options, **changed))
 
@@ -222,6 +228,12 @@ MUTANTS: Final[dict[str, Mutant]] = {
                mutate=_messages(acked="CASE WHEN deliveries > 0 THEN 0 ELSE acked END")),
         Mutant("InFlightIsLost", "DELIV-1", "reports messages that are still in flight as lost",
                distort=_is_a_violation("unseen")),
+        Mutant("FiltersIgnored", "DELIV-1", "reports messages as lost that the group does not subscribe to",
+               distort=_is_a_violation("filtered")),
+        Mutant("ChangeIsLoss", "DELIV-1", "reports messages as lost that an earlier subscription left out",
+               distort=_is_a_violation("subscription_changed")),
+        Mutant("FiltersLoseAll", "DELIV-1", "accepts any loss in a group that subscribes by tag",
+               mutate=_messages(tags="'no such tag'")),
         Mutant("CopiesAreAhead", "DELIV-1", "treats a slave's copy as one that a group has not reached yet",
                mutate=_messages(places="transform(places, p -> struct(replace(p.broker, 'copied-1', 'else')"
                                        " AS broker, p.topic, p.queue_id, p.queue_offset))")),
@@ -258,6 +270,10 @@ MUTANTS: Final[dict[str, Mutant]] = {
                mutate=_without_cause("consumer_restart")),
         Mutant("KeptIsAStepBack", "DELIV-4", "does not allow for a message that could not be sent back",
                distort=_is_a_violation("redelivery")),
+        Mutant("FilterIsAJump", "DELIV-4", "reports messages as skipped that the group does not subscribe to",
+               mutate=_subscribed("*")),
+        Mutant("FiltersSkipAll", "DELIV-4", "accepts any skipped offset in a group that subscribes by tag",
+               mutate=_messages(tags="'no such tag'")),
         Mutant("JumpsIgnored", "DELIV-4", "finds only steps back", distort=_never("poll-skip")),
         Mutant("StepsBackIgnored", "DELIV-4", "finds only jumps", distort=_never("nonmonotonic-poll")),
         Mutant("DroppedStaysKnown", "ROUTE-1", "ignores the removal of a broker by a name server",
@@ -334,6 +350,13 @@ MUTANTS: Final[dict[str, Mutant]] = {
                mutate=_wide_skew),
         Mutant("RollbackUnheard", "DELIV-9", "ignores rollbacks",
                mutate=_event_rows("kind <> 'rollback'")),
+        Mutant("EveryTagIsSelected", "DELIV-10", "takes every subscription for one to all messages",
+               mutate=_subscribed("*")),
+        Mutant("FirstSubscriptionStays", "DELIV-10", "ignores changes of a subscription",
+               mutate=lambda evidence: replace(evidence, rare=evidence.rare.where(
+                   "NOT (kind = 'subscribe' AND attrs['expression'] = 'B')"))),
+        Mutant("NewestIsForEver", "DELIV-10", "judges all messages by the newest subscription",
+               mutate=_subscribed("B")),
         Mutant("AnyMemberWillDo", "DELIV-11", "is satisfied if any member received the message",
                mutate=_messages(acked="CASE WHEN deliveries > 0 THEN 0 ELSE acked END")),
         Mutant("MembersAreStrangers", "DELIV-13", "does not compare the calls of different members",
@@ -354,6 +377,10 @@ MUTANTS: Final[dict[str, Mutant]] = {
                distort=_never("negative-commit")),
         Mutant("CrashIgnored", "DELIV-5", "does not allow for lost commits after a crash",
                mutate=_without_cause("broker_crash")),
+        Mutant("DeletedGroupContinues", "DELIV-5", "does not allow for deleted groups",
+               mutate=_without_cause("group_deleted")),
+        Mutant("DeletedTopicContinues", "DELIV-5", "does not allow for deleted topics",
+               mutate=_without_cause("topic_deleted")),
         Mutant("ResetForbidden", "DELIV-5", "reports an explicit reset as a regression",
                distort=_is_a_violation("offset_reset")),
         Mutant("AnyCrashEver", "DELIV-5", "accepts any crash as the cause of any regression",

@@ -68,16 +68,23 @@ def compiling_spark(spark: SparkSession) -> Iterator[SparkSession]:
 class LogBuilder:
     """Builds an event log: one broker, one queue of topic t, group g, unless a row has other values."""
 
-    def __init__(self, flush: str | None = "SYNC_FLUSH") -> None:
+    def __init__(self, flush: str | None = "SYNC_FLUSH", subscribed: tuple[str, ...] = ("g", "h")) -> None:
         self.rows: list[dict[str, Any]] = []
         self._next: Counter[str] = Counter()
         self.add("recover", "broker", commit_offset=0, attrs={"flush_disk_type": flush} if flush else {})
+        for group in subscribed:
+            self.subscribe(group)
 
     def add(self, kind: str, node: str, **fields: Any) -> "LogBuilder":
         seq, self._next[node] = self._next[node], self._next[node] + 1
         row = {"ts": len(self.rows) * STEP_US, "seq": seq, "node": node, "kind": kind, "attrs": {}, **fields}
         self.rows.append(row)
         return self
+
+    def subscribe(self, group: str = "g", expression: str = "*", kind: str = "TAG") -> "LogBuilder":
+        """Add the broker's record of a subscription to topic t."""
+        attrs = {"type": kind, "expression": expression}
+        return self.add("subscribe", "broker", topic="t", group=group, attrs=attrs)
 
     def send(self, msg_id: str, attempt: int = 1) -> "LogBuilder":
         return self.add("send", "producer", msg_id=msg_id, topic="t", attempt=attempt)

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from mqproof.report.model import Exit, Verdict, exit_code
 from mqproof.spark_audit.audit import Audit, audit, violations, write_violations
 from mqproof.spark_audit.checks import CHECKS
-from mqproof.spark_audit.evidence.options import Options
+from mqproof.spark_audit.evidence.options import ANY, Options
 from mqproof.spark_audit.evidence.skew import with_skew
 from mqproof.spark_audit.generator.generate import LogRequest, generate, write_in_process
 from mqproof.spark_audit.generator.scenario import ANOMALIES
@@ -159,7 +159,7 @@ def test_with_client_logs_only_a_delayed_message_is_lost_if_its_place_was_passed
         builder.deliver(msg_id, offset)
     rows = [row | {"attrs": {"broker": "b"}} for row in builder.rows if row["node"] != "broker"]
     checks = {"DELIV-1": CHECKS["DELIV-1"]}
-    done = embedded_audit(rows, tmp_path, checks=checks)
+    done = embedded_audit(rows, tmp_path, checks=checks, options=Options(subscriptions=((ANY, ANY, "*"),)))
     lost = [(found["invariant"], found["rule"], found["msg_id"]) for found in violations(done)]
     assert lost == ([("DELIV-1", "lost-write", "m_waits")] if has_offset else [])
     if not has_offset:
@@ -168,7 +168,7 @@ def test_with_client_logs_only_a_delayed_message_is_lost_if_its_place_was_passed
 
 def test_observed_clock_skew_is_allowed_unless_the_skew_is_given() -> None:
     # The producer's clock is three seconds ahead: its send has a later time than the append.
-    builder = LogBuilder().append("m_0", 0).send("m_0").ack("m_0", 0).deliver("m_0", 0)
+    builder = LogBuilder(subscribed=()).append("m_0", 0).send("m_0").ack("m_0", 0).deliver("m_0", 0)
     builder.rows[2]["ts"] += 2 * STEP_US
     builder.crash(kept_end=0)
     options = Options(skew_us=0, exact=True)

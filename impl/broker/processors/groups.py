@@ -49,7 +49,11 @@ async def heartbeat(services: Services, request: Command, channel: Channel) -> R
         if (reason := services.clients.refusal(channel, beat)) is not None:
             raise RefusedError(ResponseCode.SYSTEM_BUSY, reason)
         member = Member(beat.client_id, request.language, request.version, loop_ms())
-        notify(services, services.clients.heartbeat(channel, beat, member))
+        changed = services.clients.heartbeat(channel, beat, member)
+        for data in beat.consumer_data_set:
+            if (group := services.clients.consumer_group(data.group_name)) is not None:
+                services.announced.update(data.group_name, group.subscriptions, beat.client_id)
+        notify(services, changed)
         if services.config.property_filter:
             for data in beat.consumer_data_set:
                 services.filters.register(data.group_name, data.subscription_data_set, wall_ms(services))
@@ -108,6 +112,8 @@ def members_left(services: Services, changed: Iterable[str]) -> None:
     for name in sorted(changed):
         if services.clients.consumer_group(name) is None:
             services.filters.group_left(name, wall_ms(services))
+            services.announced.group_left(name)
+            services.resets.drop(name)
     notify(services, changed)
 
 

@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from mqproof.impl.broker.processors.administrative_events import reset_at_broker
 from mqproof.impl.broker.processors.checks import require_group, require_topic
 from mqproof.impl.broker.processors.consumer_calls import NOTIFIABLE_VERSION
 from mqproof.impl.broker.processors.queries import offset_at_time
@@ -74,9 +75,13 @@ def reset_offsets(services: Services, request: Command, channel: Channel) -> Rep
     )
     sent_body = java_json.write(ListedOffsets(queues)) if request.language == _LISTS_ONLY else answer
     if is_of_one:  # tools that name a queue expect the broker to commit, whether or not members are connected
+        before = services.offsets.of_group(header.group, header.topic)
         services.offsets.commit(header.group, header.topic, queues[0].queue_id, queues[0].offset)
+        reset_at_broker(services, header.group, header.topic, before)
     if not is_of_one or services.clients.consumer_group(header.group) is not None:
         _notify_members(services, header, sent_body)
+        if services.events is not None:
+            services.resets.expect(header.group, header.topic, table)
     return request.answer(ResponseCode.SUCCESS, body=answer)
 
 
@@ -87,7 +92,9 @@ def clone_offsets(services: Services, request: Command, channel: Channel) -> Rep
     topics = [header.topic] if header.topic else services.offsets.topics_of(header.src_group)
     for topic in topics:
         if services.topics.get(topic) is not None:
+            before = services.offsets.of_group(header.dest_group, topic)
             services.offsets.clone(header.src_group, header.dest_group, topic)
+            reset_at_broker(services, header.dest_group, topic, before)
     return request.answer(ResponseCode.SUCCESS)
 
 

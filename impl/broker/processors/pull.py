@@ -14,7 +14,8 @@ from mqproof.impl.broker.processors.checks import (
     require_readable_broker,
     require_readable_queue,
 )
-from mqproof.impl.broker.processors.queries import commit_offset, is_far_behind
+from mqproof.impl.broker.processors.offset_commits import commit_offset
+from mqproof.impl.broker.processors.queries import is_far_behind
 from mqproof.impl.broker.processors.sql_filters import (
     Selection,
     registered_expression,

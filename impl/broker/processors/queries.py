@@ -3,6 +3,7 @@
 See docs/reference/protocol/offsets.md, "Offset requests".
 """
 
+from mqproof.impl.broker.processors import administrative_events
 from mqproof.impl.broker.processors.checks import require_group, require_readable_queue
 from mqproof.impl.broker.services import Services
 from mqproof.impl.remoting import headers
@@ -11,7 +12,6 @@ from mqproof.impl.remoting.codes import ResponseCode
 from mqproof.impl.remoting.command import Command
 from mqproof.impl.remoting.headers import (
     OffsetResponse,
-    PullRequest,
     QueryOffsetRequest,
     QueueRequest,
     SearchOffsetRequest,
@@ -19,20 +19,6 @@ from mqproof.impl.remoting.headers import (
     UpdateOffsetRequest,
 )
 from mqproof.impl.remoting.request_handler import RefusedError
-from mqproof.spec.events import Kind
-
-
-def commit_offset(services: Services, header: UpdateOffsetRequest | PullRequest) -> None:
-    """Commit an offset from its own request or from a pull."""
-    services.offsets.commit(header.consumer_group, header.topic, header.queue_id, header.commit_offset)
-    if services.events is not None:
-        services.events.emit(
-            Kind.OFFSET_COMMIT,
-            group=header.consumer_group,
-            topic=header.topic,
-            queue_id=header.queue_id,
-            queue_offset=header.commit_offset,
-        )
 
 
 def query_offset(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
@@ -59,7 +45,7 @@ def update_offset(services: Services, request: Command, channel: Channel) -> Rep
         raise RefusedError(ResponseCode.SYSTEM_ERROR, f"offset {header.commit_offset}, 0 or more expected")
     known = services.offsets.query(header.consumer_group, header.topic, header.queue_id)
     if not (header.only_forward and known is not None and known >= header.commit_offset):
-        commit_offset(services, header)
+        administrative_events.commit(services, header, request, channel)
     return request.answer(ResponseCode.SUCCESS)
 
 

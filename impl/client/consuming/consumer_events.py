@@ -5,8 +5,9 @@ See docs/reference/protocol/event-log.md, "Events of a client".
 
 from collections.abc import Iterable, Mapping
 
+from mqproof.impl.client.message_selector import MessageSelector
 from mqproof.impl.client.model import MessageQueue
-from mqproof.impl.remoting.message import KEYS, StoredMessage
+from mqproof.impl.remoting.message import KEYS, TAGS, StoredMessage
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.spec.events import Kind
 
@@ -18,6 +19,8 @@ class ConsumerEvents:
         self._events = events
         self._group = group
         self._client_id = client_id
+        self._selected: dict[str, dict[str, str]] = {}
+        """The attributes of the newest `subscribe` event of each topic."""
         self._orderly = {"orderly": "true"} if orderly else {}
 
     def rebalanced(self, topic: str, queues: int) -> None:
@@ -30,6 +33,27 @@ class ConsumerEvents:
                 client=self._client_id,
                 attrs={"queues": str(queues), **self._orderly},
             )
+
+    def selects(self, topic: str, selector: MessageSelector) -> None:
+        """Record which messages of a topic the member reads from now on, if that is new or changed."""
+        attrs = {"type": selector.expression_type, "expression": selector.expression}
+        if self._events is None or self._selected.get(topic) == attrs:
+            return
+        self._selected[topic] = attrs
+        self._events.emit(Kind.SUBSCRIBE, topic=topic, group=self._group, client=self._client_id, attrs=attrs)
+
+    def subscribes(self, selectors: Mapping[str, MessageSelector]) -> None:
+        """Record the changes that make these all subscriptions of the member, by topic."""
+        for topic, selector in selectors.items():
+            self.selects(topic, selector)
+        for topic in sorted(self._selected.keys() - selectors.keys()):
+            del self._selected[topic]
+            if self._events is not None:
+                self._events.emit(Kind.UNSUBSCRIBE, topic=topic, group=self._group, client=self._client_id)
+
+    def left(self) -> None:
+        """Record that the member reads nothing any more."""
+        self.subscribes({})
 
     def delivered(self, queue: MessageQueue, messages: Iterable[StoredMessage]) -> None:
         """Record that messages were passed to the application."""
@@ -51,6 +75,7 @@ class ConsumerEvents:
             group=self._group,
             client=self._client_id,
             keys=message.properties.get(KEYS),
+            tags=message.properties.get(TAGS, "") if kind is Kind.DELIVER else None,
             born_ts=message.born_timestamp_us,
             attrs={"broker": queue.broker_name},
         )

@@ -156,6 +156,7 @@ class LitePullConsumer:
         self._queues.stop()
         if self._config.auto_commit:
             await self._offsets.save()
+        self._events.left()
         await self._session.leave_as_consumer(self._group)
 
     async def subscribe(self, topic: str, tags: str | MessageSelector = "*") -> None:
@@ -199,6 +200,7 @@ class LitePullConsumer:
         for queue in had - wanted:
             await self.lose(queue)
         for queue in sorted(wanted - had):
+            self._events.selects(queue.topic, self._subscriptions.selector_of(queue.topic))
             self._queues.assign(queue, await self._start_offset(queue))
 
     def assignment(self) -> list[MessageQueue]:
@@ -371,6 +373,7 @@ class LitePullConsumer:
             subscription_data_set=self._subscriptions.all(),
         )
         self._session.join_as_consumer(data, self)
+        self._events.subscribes(self._subscriptions.selectors())
 
     async def _start_offset(self, queue: MessageQueue) -> int:
         return await start_offset(

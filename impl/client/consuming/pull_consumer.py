@@ -5,7 +5,7 @@ from mqproof.impl.client.connection.routes import require, subscribe_queues
 from mqproof.impl.client.connection.session import Session
 from mqproof.impl.client.consuming.consumer_events import ConsumerEvents
 from mqproof.impl.client.consuming.group_requests import GroupRequests
-from mqproof.impl.client.message_selector import MessageSelector
+from mqproof.impl.client.message_selector import MessageSelector, as_selector
 from mqproof.impl.client.model import ClientError, MessageQueue, PullResult
 from mqproof.impl.remoting.bodies import ConsumerData
 from mqproof.impl.remoting.channel import RemotingError
@@ -47,6 +47,7 @@ class PullConsumer:
 
         `tags` is `TagA || TagB`, `*` for all, or a MessageSelector.
         """
+        self._events.selects(queue.topic, as_selector(tags))
         result = await self._calls.pull(queue, offset, max_count=max_count, tags=tags, hold_ms=hold_ms)
         self._events.delivered(queue, result.messages)
         return result

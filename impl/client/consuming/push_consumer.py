@@ -292,6 +292,7 @@ class PushConsumer:
         if self._locks is not None:
             await self._locks.unlock_all()
         self._threads.close()
+        self._events.left()
         await self._session.leave_as_consumer(self._group)
 
     # The methods that the rebalancer calls.
@@ -456,6 +457,7 @@ class PushConsumer:
             self._subscriptions.all(),
         )
         self._session.join_as_consumer(data, self)
+        self._events.subscribes(self._subscriptions.selectors())
 
     async def _renew_locks(self) -> None:
         assert self._locks is not None

@@ -65,6 +65,10 @@ class Subscriptions:
             return MessageSelector("*")
         return MessageSelector(subscription.sub_string or "*", subscription.expression_type or TAG)
 
+    def selectors(self) -> dict[str, MessageSelector]:
+        """Return the selector of each topic."""
+        return {topic: self.selector_of(topic) for topic in self._by_topic}
+
 
 async def require_accepted(calls: GroupRequests, subscriptions: Subscriptions, topic: str) -> None:
     """Ask a broker whether it accepts the SQL92 expression for the topic, if there is one.

@@ -508,6 +508,7 @@ class Producer:
                 status=status,
                 attempt=attempt,
                 keys=message.properties.get(KEYS),
+                tags=message.properties.get(TAGS, "") if kind is Kind.SEND else None,
                 born_ts=message.born_timestamp_us,
                 attrs={"broker": queue.broker_name},
             )

@@ -27,7 +27,7 @@ from mqproof.impl.remoting.headers import (
     UnregisterBrokerRequest,
 )
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
-from mqproof.spec.events import Event, Kind
+from mqproof.spec.events import SCHEMA_VERSION, Event, Kind
 from tests.impl.namesrv.world import BROKER, World
 
 
@@ -217,6 +217,6 @@ def test_the_event_log_has_the_start_and_each_route() -> None:
     loop = SimulatedLoop()
     started, nothing, *_, route = run_simulated(main(loop), loop)
     times = {"expiry_ms": "120000", "scan_interval_ms": "10000"}
-    assert started == (Kind.RECOVER, None, {**times, "schema": "1"})
+    assert started == (Kind.RECOVER, None, {**times, "schema": str(SCHEMA_VERSION)})
     assert nothing == (Kind.ROUTE, "T", {"brokers": "", "writable": ""})
     assert route == (Kind.ROUTE, "T", {"brokers": "b-a:0,b-a:1", "writable": "b-a"})

@@ -6,7 +6,7 @@ import pytest
 
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.simulated_loop import EPOCH_US, ManualClock
-from mqproof.spec.events import Event, EventError, Kind, read_log
+from mqproof.spec.events import SCHEMA_VERSION, Event, EventError, Kind, read_log
 
 
 def test_events_have_node_time_and_consecutive_numbers() -> None:
@@ -18,7 +18,7 @@ def test_events_have_node_time_and_consecutive_numbers() -> None:
         (0, "broker-a", EPOCH_US),
         (1, "broker-a", EPOCH_US),
     ]
-    assert events[0].attrs == {"size": "10", "schema": "1"}
+    assert events[0].attrs == {"size": "10", "schema": str(SCHEMA_VERSION)}
     assert events[1].attrs == {}
 
 

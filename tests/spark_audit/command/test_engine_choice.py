@@ -13,7 +13,7 @@ from tests.spark_audit.conftest import LogBuilder, write_ndjson
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
     file = tmp_path / "log.ndjson"
-    file.write_bytes(write_ndjson(LogBuilder().stored("m_0", 0).rows))
+    file.write_bytes(write_ndjson(LogBuilder(subscribed=()).stored("m_0", 0).rows))
     return file
 
 

@@ -19,7 +19,10 @@ def test_a_row_belongs_to_the_broker_that_it_names(
     spark: SparkSession, brokers: tuple[str, ...], expected: dict[str, str | None]
 ) -> None:
     builder = (
-        LogBuilder().add("send", "consumer", attrs={"broker": "b"}).add("append", "b").add("send", "silent")
+        LogBuilder(subscribed=())
+        .add("send", "consumer", attrs={"broker": "b"})
+        .add("append", "b")
+        .add("send", "silent")
     )
     builder.add("crash", "harness", attrs={"node": "other"})
     rows = name_broker(frame(spark, builder.rows), brokers).where(f.col("node").isin(*expected)).collect()

@@ -9,7 +9,7 @@ from tests.spark_audit.conftest import LogBuilder, frame
 
 
 def test_holes_in_the_sequence_numbers_are_missing_rows(spark: SparkSession) -> None:
-    builder = LogBuilder().stored("m_0", 0).stored("m_1", 1)
+    builder = LogBuilder(subscribed=()).stored("m_0", 0).stored("m_1", 1)
     del builder.rows[4]
     seen = overview(profile(EventLog.of(frame(spark, builder.rows))))
     assert (seen.missing_rows, seen.holed_nodes) == (1, ("producer",))
@@ -17,5 +17,10 @@ def test_holes_in_the_sequence_numbers_are_missing_rows(spark: SparkSession) -> 
 
 
 def test_a_name_server_that_reports_its_start_is_not_a_broker(spark: SparkSession) -> None:
-    builder = LogBuilder().add("recover", "names").add("route", "names", topic="t").add("recover", "idle")
+    builder = (
+        LogBuilder(subscribed=())
+        .add("recover", "names")
+        .add("route", "names", topic="t")
+        .add("recover", "idle")
+    )
     assert overview(profile(EventLog.of(frame(spark, builder.rows)))).brokers == ("broker", "idle")

@@ -26,6 +26,7 @@ from mqproof.spark_audit.sources.event_log import EventLog
 from mqproof.spark_audit.sources.read import read
 from mqproof.spark_audit.sources.splits import LogFile, SplitError, splits_of
 from mqproof.spark_audit.spark_schema import PASS
+from mqproof.spec.events import SCHEMA_VERSION
 from tests.spark_audit.conftest import LogBuilder, frame, table, write_ndjson
 
 GROUP_ROWS = 7
@@ -95,7 +96,7 @@ def test_columns_from_folder_names_are_read_by_spark(spark: SparkSession, tmp_pa
 
 
 def test_rows_that_are_not_events_are_skipped(spark: SparkSession, tmp_path: Path) -> None:
-    rows: list[dict[str, Any]] = LogBuilder().stored("m_0", 0).deliver("m_0", 0).rows
+    rows: list[dict[str, Any]] = LogBuilder(subscribed=()).stored("m_0", 0).deliver("m_0", 0).rows
     (tmp_path / "a.ndjson").write_bytes(write_ndjson(rows) + b"{torn\n")
     invalid = [rows[1] | {"seq": 50, "kind": "unheard of"}, rows[2] | {"node": None}, rows[3] | {"seq": None}]
     invalid += [rows[1] | {"ts": 2**63 - 1}, rows[1] | {"queue_offset": -(2**63)}]
@@ -106,8 +107,8 @@ def test_rows_that_are_not_events_are_skipped(spark: SparkSession, tmp_path: Pat
 
 
 def test_rows_of_a_later_schema_are_skipped(spark: SparkSession, tmp_path: Path) -> None:
-    rows = LogBuilder().stored("m_0", 0).deliver("m_0", 0).rows
-    later = rows[1] | {"seq": 1, "attrs": {"schema": "2"}}
+    rows = LogBuilder(subscribed=()).stored("m_0", 0).deliver("m_0", 0).rows
+    later = rows[1] | {"seq": 1, "attrs": {"schema": str(SCHEMA_VERSION + 1)}}
     written([*rows[:1], later, *rows[2:]], tmp_path / "a.parquet")
     log = read(spark, [str(tmp_path)], tmp_path / "scratch")
     assert overview(profile(log.event_log)).newer_rows == 1

@@ -19,7 +19,7 @@ def explain(*arguments: str | Path) -> tuple[int, str]:
 def test_explain_lists_the_steps_from_all_inputs_in_order_of_time(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    builder = LogBuilder()
+    builder = LogBuilder(subscribed=())
     builder.send("m_0").append("m_0", 0).add("flush", "broker", commit_offset=100, attrs={"file": "queues"})
     builder.add("flush", "broker", commit_offset=100, attrs={"file": "log"}).ack("m_0", 0)
     builder.stored("m_other", 1).deliver("m_0", 0).commit(1).commit(2).crash(kept_end=0)
@@ -77,7 +77,7 @@ def test_explain_includes_the_steps_from_traces(spark: SparkSession, tmp_path: P
 
 
 def test_explain_of_an_unknown_message_is_inconclusive(spark: SparkSession, tmp_path: Path) -> None:
-    (tmp_path / "log.ndjson").write_bytes(write_ndjson(LogBuilder().stored("m_0", 0).rows))
+    (tmp_path / "log.ndjson").write_bytes(write_ndjson(LogBuilder(subscribed=()).stored("m_0", 0).rows))
     code, output = explain("m_never", "--events", tmp_path / "log.ndjson")
     assert code == Exit.INCONCLUSIVE
     assert output.splitlines() == [

@@ -34,7 +34,7 @@ from tests.spark_audit.conftest import STEP_US, LogBuilder, embedded_log, frame
 SEEN = Overview(9, {"send": 3, "deliver": 6}, ("a", "b"), ("b",), 0, 100 * STEP_US, 0, 0, ())
 
 
-SHOWN = LogBuilder().stored("m_0", 0).stored("m_1", 1).deliver("m_0", 0).deliver("m_1", 1).rows
+SHOWN = LogBuilder(subscribed=()).stored("m_0", 0).stored("m_1", 1).deliver("m_0", 0).deliver("m_1", 1).rows
 
 
 def test_the_plots_show_the_numbers_of_the_log(spark: SparkSession) -> None:

@@ -6,7 +6,7 @@ from tests.spark_audit.conftest import LogBuilder, embedded_log
 
 
 def test_the_first_examples_of_each_rule_have_timelines() -> None:
-    builder = LogBuilder()
+    builder = LogBuilder(subscribed=())
     for number in range(6):
         builder.stored(f"m_{number}", number)
     witnesses = tuple(
@@ -35,7 +35,7 @@ def test_the_first_examples_of_each_rule_have_timelines() -> None:
 
 
 def test_a_long_timeline_is_cut_and_states_how_much_is_left() -> None:
-    builder = LogBuilder()
+    builder = LogBuilder(subscribed=())
     for _ in range(timelines._MOMENTS_MAX + 5):
         builder.send("m_0")
     result = Result(

@@ -19,10 +19,10 @@ from mqproof.spark_audit.engine.embedded.database import Database
 from mqproof.spark_audit.sources import embedded_read
 from mqproof.spark_audit.sources.embedded_read import NotEmbeddedError, read_embedded
 from mqproof.spark_audit.sources.inputs import InputError, find_files
-from mqproof.spec.events import NUMBER_MAX
+from mqproof.spec.events import NUMBER_MAX, SCHEMA_VERSION
 from tests.spark_audit.conftest import LogBuilder, table, write_ndjson
 
-ROWS = LogBuilder().stored("m_0", 0).deliver("m_0", 0).rows
+ROWS = LogBuilder(subscribed=()).stored("m_0", 0).deliver("m_0", 0).rows
 ROWS[-1]["attrs"] = {"broker": "broker"}
 BAD = b'{"ts":1,"seq":"2","node":"n","kind":"send"}'
 
@@ -82,7 +82,7 @@ def test_lines_that_are_no_events_are_kept_apart_and_a_torn_line_is_not_counted(
         {"kind": "sent"},
         {"node": None},
         {"ts": NUMBER_MAX + 1},
-        {"attrs": {"schema": "2"}},
+        {"attrs": {"schema": str(SCHEMA_VERSION + 1)}},
         {"term": -NUMBER_MAX - 1},
     ],
 )

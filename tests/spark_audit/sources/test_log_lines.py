@@ -46,7 +46,7 @@ def test_whole_chunks_of_events_are_accepted_at_once() -> None:
         b'{"ts":1,"seq":2,"node":null,"kind":"send"}',
         b'{"ts":4611686018427387904,"seq":2,"node":"n","kind":"send"}',
         b'{"ts":1,"seq":2,"node":"n","kind":"send","queue_id":2147483648}',
-        b'{"ts":1,"seq":2,"node":"n","kind":"send","attrs":{"schema":"2"}}',
+        b'{"ts":1,"seq":2,"node":"n","kind":"send","attrs":{"schema":"3"}}',
         b'{"ts":1,"seq":2,"node":"n","kind":"send","attrs":{"schema":"one"}}',
         b'{"ts":1,"seq":2,"node":"n","kind":"send","attrs":"x"}',
         GOOD.strip() + b" " + GOOD.strip(),

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 from mqproof.spark_audit.sources.log_size import estimated_events
 from tests.spark_audit.conftest import LogBuilder, table, write_ndjson
 
-ROWS = LogBuilder().stored("m_0", 0).rows
+ROWS = LogBuilder(subscribed=()).stored("m_0", 0).rows
 
 
 def test_a_short_log_is_counted_and_a_long_one_is_estimated(tmp_path: Path) -> None:

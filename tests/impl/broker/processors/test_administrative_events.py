@@ -1,0 +1,152 @@
+"""The events of administrative requests, and the audit of a log with operators' resets.
+
+Goal: the event log says what an operator changed and from where, and the audit reports no reset as a
+regression or as a loss. Method: a broker, its clients and an administrator in a simulated world; an audit of
+their log.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mqproof.impl.admin import brokers, groups, topics
+from mqproof.impl.client.consuming.group_requests import GroupRequests
+from mqproof.impl.client.consuming.push_consumer import PushConsumer
+from mqproof.impl.client.model import ReceivedMessage
+from mqproof.impl.remoting.bodies import SubscriptionGroup
+from mqproof.spark_audit.checks import CHECKS
+from mqproof.spec.events import Event, Kind, as_row
+from tests.impl.admin.test_with_broker import QUEUES, sent, with_topic
+from tests.impl.world import World, play
+from tests.spark_audit.conftest import embedded_audit
+
+
+def recorded(world: World, kind: Kind) -> list[Event]:
+    return [event for event in world.events if event.kind is kind and event.node == "broker-a"]
+
+
+def actions(world: World) -> list[tuple[str | None, ...]]:
+    """Return what the broker recorded of administrative requests since the last call."""
+    found: list[tuple[str | None, ...]] = [
+        (event.attrs["action"], event.topic, event.group) for event in recorded(world, Kind.ADMIN)
+    ]
+    world.events[:] = [event for event in world.events if event.kind is not Kind.ADMIN]
+    return found
+
+
+def test_each_administrative_request_is_recorded_with_its_subject_and_its_origin() -> None:
+    async def scenario(world: World) -> None:
+        admin = await with_topic(world)
+        [event] = recorded(world, Kind.ADMIN)
+        assert event.topic == "T"
+        assert event.attrs["address"].startswith("127.0.0.1:")
+        assert "account" not in event.attrs, "without access control, the name of an account proves nothing"
+        assert actions(world) == [("update_and_create_topic", "T", None)]
+        masters = [world.broker_address]
+        await groups.update_group(admin, masters, SubscriptionGroup(group_name="G"))
+        await sent(world, 5)
+        calls = GroupRequests(admin.session, "G")
+        await calls.commit(QUEUES[0], 2)
+        assert actions(world) == [("update_and_create_subscriptiongroup", None, "G")]
+        await brokers.update_config(admin, masters, "brokerPermission", "4")
+        [event] = recorded(world, Kind.ADMIN)
+        assert event.attrs["settings"] == "brokerPermission"
+        world.events.clear()
+        await groups.delete_group(admin, masters, "G", offsets=True)
+        await topics.delete_topic(admin, masters, "T", "DefaultCluster")
+        assert ("delete_subscriptiongroup", None, "G") in actions(world)
+        await admin.session.stop()
+
+    play(scenario)
+
+
+def test_a_refused_request_is_not_recorded() -> None:
+    async def scenario(world: World) -> None:
+        admin = await with_topic(world)
+        actions(world)
+        with pytest.raises(Exception, match="cannot be deleted"):
+            await topics.delete_topic(admin, [world.broker_address], "TBW102", "DefaultCluster")
+        assert actions(world) == []
+        await admin.session.stop()
+
+    play(scenario)
+
+
+def test_a_reset_without_members_is_recorded_with_the_offset_before() -> None:
+    async def scenario(world: World) -> None:
+        admin = await with_topic(world)
+        await sent(world, 5)
+        for queue, offset in zip(QUEUES, (2, 0), strict=True):
+            await GroupRequests(admin.session, "G").commit(queue, offset)
+        actions(world)
+        await groups.reset_offsets(admin, "G", "T", 0)
+        newest = [event for event in recorded(world, Kind.OFFSET_COMMIT) if event.queue_id == 0][-1]
+        assert (newest.queue_offset, newest.attrs) == (0, {"reset": "true", "previous": "2"})
+        assert ("update_consumer_offset", "T", "G") in actions(world)
+        await groups.reset_queue(
+            admin, "G", "T", world.broker_address, 0, timestamp_ms=groups.END, offset=None
+        )
+        newest = [event for event in recorded(world, Kind.OFFSET_COMMIT) if event.queue_id == 0][-1]
+        assert (newest.queue_offset, newest.attrs) == (3, {"reset": "true", "previous": "0"})
+        await admin.session.stop()
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("is_online", [False, True])
+def test_the_audit_reports_no_reset_of_an_operator(tmp_path: Path, *, is_online: bool) -> None:
+    """The group reads all messages again after a reset back, and leaves some out after a reset forward."""
+    rows: list[dict[str, Any]] = []
+
+    async def scenario(world: World) -> None:
+        admin = await with_topic(world)
+        received: Counter[str] = Counter()
+
+        async def receive(messages: Sequence[ReceivedMessage]) -> None:
+            received.update(message.body.decode() for message in messages)
+
+        async def started(node: str) -> PushConsumer:
+            consumer = PushConsumer(world.session, "H", receive, events=world.event_log(node))
+            await consumer.subscribe("T")
+            await consumer.start()
+            return consumer
+
+        async def reset(to: int) -> None:
+            await groups.reset_offsets(admin, "H", "T", to)
+
+        running = await started("first")
+        await asyncio.sleep(30)
+        await sent(world, 10)
+        await asyncio.sleep(30)
+        assert set(received.values()) == {1}
+        if is_online:
+            await reset(0)
+        else:
+            await running.stop()
+            await reset(0)
+            running = await started("second")
+        await asyncio.sleep(60)
+        assert set(received.values()) == {2}
+        if not is_online:
+            await running.stop()
+            await sent(world, 10)
+            await reset(groups.END)
+            running = await started("third")
+            await asyncio.sleep(30)
+        await sent(world, 10)
+        await asyncio.sleep(30)
+        await running.stop()
+        await admin.session.stop()
+        rows.extend(as_row(event) for event in world.events)
+
+    play(scenario)
+    checks = {name: CHECKS[name] for name in ("DELIV-1", "DELIV-5")}
+    done = embedded_audit(rows, tmp_path, checks=checks)
+    found = {each.id: dict(each.counts) for each in done.results}
+    assert {each.id: each.found for each in done.results} == {"DELIV-1": 0, "DELIV-5": 0}, found
+    assert found["DELIV-5"]["offset_reset"] > 0
+    assert ("offset_reset" in found["DELIV-1"]) is not is_online
