@@ -18,7 +18,7 @@ Cannot conclude: which of several causes it was; the first that fits is counted.
 from collections.abc import Mapping
 from typing import Final
 
-from mqproof.spark_audit.checks.check import Check, explain, findings
+from mqproof.spark_audit.checks.check import BEFORE_LOG, Check, explain, findings, is_sent_before_log
 from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.frames import Column, DataFrame, Window
 from mqproof.spark_audit.evidence.tables import Evidence
@@ -37,7 +37,7 @@ def duplicates_explained(evidence: Evidence) -> DataFrame:
     # If there are as many deliveries as groups, none is repeated. Only the other messages are examined in
     # detail.
     ambiguous = evidence.messages.where(f.col("deliveries") > f.size("groups")).select(
-        "msg_id", "sends", "attempt_max"
+        "msg_id", "sends", "attempt_max", "send_ts"
     )
     deliveries = (
         evidence.ambiguous_events.where(f.col("kind") == Kind.DELIVER)
@@ -92,6 +92,7 @@ def _several_places(deliveries: DataFrame, evidence: Evidence) -> DataFrame:
         f.countDistinct(_place(in_retry=True)).alias("places_retry"),
         f.max("sends").alias("sends"),
         f.max("attempt_max").alias("attempt_max"),
+        f.min("send_ts").alias("send_ts"),
         f.max("client").alias("client"),
         f.min("ts").alias("from_ts"),
         f.max("ts").alias("to_ts"),
@@ -104,6 +105,8 @@ def _several_places(deliveries: DataFrame, evidence: Evidence) -> DataFrame:
     # Copies in the topic come from the producer or broker, copies in the retry topic from the consumer. Each
     # needs its own cause.
     cause = f.when((f.col("places_retry") == 0) | f.col("cause").isNotNull(), own)
+    # The failure or the first attempt may be older than the first copy that the log has.
+    cause = f.coalesce(cause, f.when(is_sent_before_log(evidence), f.lit(BEFORE_LOG)))
     return findings(
         spread.withColumn("cause", cause),
         INVARIANT,
@@ -178,4 +181,11 @@ def _unknown_reason(tallies: Mapping[str, int], causes: Mapping[str, int]) -> st
     return "" if tallies["messages_delivered"] else "no delivery is in the log"
 
 
-CHECK: Final = Check(INVARIANT, (DELIVERY, OFFSET, REUSED), duplicates_explained, _examined, _unknown_reason)
+CHECK: Final = Check(
+    INVARIANT,
+    (DELIVERY, OFFSET, REUSED),
+    duplicates_explained,
+    _examined,
+    _unknown_reason,
+    certain=(REUSED,),
+)

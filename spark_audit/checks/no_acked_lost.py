@@ -197,4 +197,5 @@ CHECK: Final = Check(
     _examined,
     _unknown_reason,
     of_stores=True,
+    certain=(ABSENT, AHEAD, METADATA),
 )

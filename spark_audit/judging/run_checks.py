@@ -10,6 +10,7 @@ from typing import Final
 
 from mqproof.report.model import Result, Verdict
 from mqproof.spark_audit.checks import Check
+from mqproof.spark_audit.checks.check import known_findings
 from mqproof.spark_audit.evidence.history import History
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spark_audit.judging.findings import FINDINGS_FOLDER, counted, found_by_rule, witnesses, written
@@ -47,6 +48,8 @@ class Judging:
     scratch: Path
     """The findings are written into its folder `findings`."""
     history: History
+    since: str
+    """As returned by complete_since."""
     replay: str
     """The command that repeats this run, without its checks."""
     say: Callable[[str], None]
@@ -85,12 +88,13 @@ def _run(invariant: str, check: Check, judging: Judging) -> _Ran | None:
     name = catalogue()[invariant].name
     judging.say(f"{invariant} {name}")
     path = judging.scratch / FINDINGS_FOLDER / invariant
-    found = check.findings(judging.evidence)
+    found = known_findings(check, judging.evidence)
     written(judging.history.only_new(found, judging.scratch, invariant), path)
     counts = counted(path)
     if not (judging.event_rows or counts) and _needs_events(check, judging.evidence):
         return None
-    verdict, detail = judge(check, tallies, counts, judging.missing_rows if check.of_events else 0)
+    of_events = (judging.missing_rows, judging.since) if check.of_events else (0, "")
+    verdict, detail = judge(check, tallies, counts, *of_events)
     result = Result(
         id=invariant,
         name=name,
