@@ -10,6 +10,9 @@ topic, or a broker that put a delayed message twice into its topic. The broker m
 it saves its progress only periodically. It may also do so if it did not learn in time that its group has the
 message, or if the group changed its leader. Both may happen before members report the first copy.
 
+If a queue has two owners at once, its messages are delivered twice: a consequence of what OneOwner reports
+(cause `two_owners`).
+
 An id belongs to one producer.
 
 Cannot conclude: which of several causes it was; the first that fits is counted.
@@ -19,6 +22,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from mqproof.spark_audit.checks.check import BEFORE_LOG, Check, explain, findings, is_sent_before_log
+from mqproof.spark_audit.checks.one_owner import with_owners
 from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.frames import Column, DataFrame, Window
 from mqproof.spark_audit.evidence.tables import Evidence
@@ -73,8 +77,11 @@ def _same_place(deliveries: DataFrame, evidence: Evidence) -> DataFrame:
     repeated = deliveries.withColumns(last).where("from_ts IS NOT NULL").withColumn("to_ts", f.col("ts"))
     window = f.when(f.col("node") != f.col("from_node"), evidence.options.rebalance_us).otherwise(0)
     causes = ("redelivery", "rebalance", "consumer_restart", "broker_crash", "offset_reset")
+    explained = explain(repeated, evidence, causes, around={"rebalance": window})
+    # One member that receives a message twice does not need another owner for it.
+    is_shared = f.col("node") != f.col("from_node")
     return findings(
-        _once(explain(repeated, evidence, causes, around={"rebalance": window}), _PLACE),
+        _once(with_owners(explained, evidence, only=is_shared), _PLACE),
         INVARIANT,
         "error",
         rule=f.lit(DELIVERY),

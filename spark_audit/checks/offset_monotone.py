@@ -1,7 +1,8 @@
 """DELIV-5 OffsetMonotone: a group's committed offset in a queue never goes back, except by an explicit reset.
 
 Each node's reports are judged by its own sequence numbers, so clocks do not matter; a broker sees every
-commit. A crash of the broker may lose the newest commits (cause `broker_crash`).
+commit. A crash of the broker may lose the newest commits (cause `broker_crash`). Two owners of a queue commit
+each other's offsets (cause `two_owners`, see OneOwner).
 
 Cannot conclude: regressions between two clients, if only clients' logs are given.
 """
@@ -10,6 +11,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from mqproof.spark_audit.checks.check import Check, explain, findings
+from mqproof.spark_audit.checks.one_owner import with_owners
 from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.frames import DataFrame
 from mqproof.spark_audit.evidence.tables import Evidence
@@ -27,6 +29,7 @@ def offset_monotone(evidence: Evidence) -> DataFrame:
     back = explain(back, evidence, ("broker_crash",)).withColumn(
         "cause", f.when(f.col("reset"), f.lit("offset_reset")).otherwise(f.col("cause"))
     )
+    back = with_owners(back, evidence)
     # The broker and the client may both report the same step back: that is one finding.
     seen = back.groupBy(*_QUEUE, "queue_offset", "previous", "cause").agg(
         f.max("client").alias("client"),

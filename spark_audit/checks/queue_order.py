@@ -3,7 +3,9 @@
 Each consumer is judged by its own sequence numbers, so clocks do not matter. A step back or a jump is legal
 after a rebalance, a restart of the consumer, a crash of the broker or a reset of the offset. A step back is
 also legal to a message that failed and has not been sent back since: its consumer retries it from memory
-(`redelivery`). An offset exists if it was delivered to some consumer. Offsets that were never delivered are
+(`redelivery`). A jump over what another member of the group received is a consequence, if the queue had two
+owners at once (`two_owners`, see OneOwner). So is a jump over an acknowledged message that the group never
+received: it is lost (`not_received`, see NoAckedLost). An offset exists if it was delivered to some consumer. Offsets that were never delivered are
 judged by NoAckedLost.
 
 Cannot conclude: whether an orderly consumer overlapped within a queue (deliveries have no end in the log).
@@ -13,6 +15,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from mqproof.spark_audit.checks.check import Check, explain, findings
+from mqproof.spark_audit.checks.one_owner import NOT_TOLD, TWO_OWNERS, with_owners
 from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.frames import Column, DataFrame
 from mqproof.spark_audit.evidence.tables import Evidence
@@ -21,6 +24,8 @@ from mqproof.spec.events import Kind
 INVARIANT: Final = "DELIV-4"
 BACK: Final = "nonmonotonic-poll"
 SKIP: Final = "poll-skip"
+NOT_RECEIVED: Final = "not_received"
+"""The cause of a skip that is a consequence of a loss, which NoAckedLost or BroadcastToAll reports."""
 
 GAP_MAX: Final = 10_000
 """Maximum number of offsets that are looked up for one jump.
@@ -39,7 +44,7 @@ def queue_order(evidence: Evidence) -> DataFrame:
     irregular = explain(irregular.withColumn("to_ts", f.col("ts")), evidence, _CAUSES)
     back = _redelivered(irregular.where(f.col("queue_offset") < f.col("previous")), evidence)
     jumps = irregular.where((f.col("queue_offset") > f.col("previous")) & f.col("cause").isNull())
-    return _backwards(back).unionByName(_skipped(jumps, evidence.events.where(f.col("kind") == Kind.DELIVER)))
+    return _backwards(back).unionByName(_skipped(jumps, evidence))
 
 
 def _redelivered(back: DataFrame, evidence: Evidence) -> DataFrame:
@@ -75,7 +80,8 @@ def _backwards(back: DataFrame) -> DataFrame:
     )
 
 
-def _skipped(jumps: DataFrame, deliveries: DataFrame) -> DataFrame:
+def _skipped(jumps: DataFrame, evidence: Evidence) -> DataFrame:
+    deliveries = evidence.events.where(f.col("kind") == Kind.DELIVER)
     last = f.least(f.col("queue_offset") - 1, f.col("previous") + GAP_MAX)
     skipped = jumps.select(
         f.col("node").alias("by_node"),
@@ -96,23 +102,36 @@ def _skipped(jumps: DataFrame, deliveries: DataFrame) -> DataFrame:
     by_offset = in_gap.where("queue_offset BETWEEN gap_begin AND gap_end").groupBy(
         "by_node", "by_group", *_QUEUE, "queue_offset", "from_ts", "to_ts"
     )
+    other_member = f.col("group").eqNullSafe(f.col("by_group")) & ~same_consumer
     known = by_offset.agg(
         f.max("by_client").alias("client"),
         f.max("msg_id").alias("msg_id"),
         # If this consumer got the offset before or after, it did not skip it: that is a step back, found by
         # the other rule.
         f.max(f.when(same_consumer, 1).otherwise(0)).alias("had_it"),
+        f.max(f.when(other_member, 1).otherwise(0)).alias("other_had_it"),
     )
+    skips = known.where("had_it = 0").withColumnRenamed("by_group", "group")
+    skips = _owed(skips, evidence)
+    # What no member of the group received was not skipped because of another owner.
+    only = f.col("other_had_it") == 1
     return findings(
-        known.where("had_it = 0"),
+        with_owners(skips, evidence, (TWO_OWNERS, NOT_TOLD), only),
         INVARIANT,
         "error",
         rule=f.lit(SKIP),
-        group="by_group",
         first_ts="from_ts",
         last_ts="to_ts",
         evidence=f.lit("skipped this offset, which other consumers received"),
     )
+
+
+def _owed(skips: DataFrame, evidence: Evidence) -> DataFrame:
+    """Add the cause NOT_RECEIVED to acknowledged messages that the group never received: they are lost."""
+    messages = evidence.messages.where("acked + soft_acked > 0").select("msg_id", "groups")
+    known = skips.join(messages, "msg_id", "left")
+    is_owed = f.col("groups").isNotNull() & ~f.array_contains("groups", f.col("group"))
+    return known.withColumn("cause", f.when(is_owed, f.lit(NOT_RECEIVED)))
 
 
 def _coarse(name: str) -> Column:
@@ -124,7 +143,8 @@ def _examined(tallies: Mapping[str, int]) -> dict[str, int]:
 
 
 def _unknown_reason(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
-    del causes
+    if causes.get(NOT_TOLD):
+        return "members skipped what others received, in groups that report no rebalance"
     return "" if tallies["delivery_steps"] else "no consumer received two messages of one queue"
 
 

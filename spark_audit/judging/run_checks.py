@@ -4,7 +4,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -14,7 +14,7 @@ from mqproof.spark_audit.checks.check import known_findings
 from mqproof.spark_audit.evidence.history import History
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spark_audit.judging.findings import FINDINGS_FOLDER, counted, found_by_rule, witnesses, written
-from mqproof.spark_audit.judging.verdict import judge
+from mqproof.spark_audit.judging.verdict import CONSEQUENCES, judge
 from mqproof.spec.catalogue import catalogue
 
 _PARALLEL: Final = 2
@@ -67,7 +67,21 @@ def run_checks(checks: Mapping[str, Check], judging: Judging) -> Judged:
             if cause is not None
         }
     )
-    return Judged(tuple(each.result for each in done), explained)
+    return Judged(tuple(_with_consequences(each.result, explained) for each in done), explained)
+
+
+def _with_consequences(result: Result, explained: Mapping[tuple[str, str, str], int]) -> Result:
+    """Count under an invariant what other checks found because it is violated."""
+    found: Counter[tuple[str, str]] = Counter()
+    for (invariant, rule, cause), n in explained.items():
+        if CONSEQUENCES.get(cause) == result.id:
+            found[invariant, rule] += n
+    if not found:
+        return result
+    shown = ", ".join(f"{invariant} {rule} {n}" for (invariant, rule), n in sorted(found.items()))
+    detail = f"{result.detail}; consequences: {shown}".removeprefix("; ")
+    counts = {**result.counts, "consequences": found.total()}
+    return replace(result, counts=counts, detail=detail)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,24 @@
 
 from collections import Counter
 from collections.abc import Mapping
+from typing import Final
 
 from mqproof.report.model import Verdict
 from mqproof.spark_audit.checks import Check
 from mqproof.spark_audit.checks.check import BEFORE_LOG
+from mqproof.spark_audit.checks.no_acked_lost import INVARIANT as NO_ACKED_LOST
+from mqproof.spark_audit.checks.one_owner import INVARIANT as ONE_OWNER
+from mqproof.spark_audit.checks.one_owner import TWO_OWNERS
+from mqproof.spark_audit.checks.queue_order import NOT_RECEIVED
 from mqproof.spark_audit.passes.profile import Overview
 from mqproof.spark_audit.passes.times import time_text
+
+
+CONSEQUENCES: Final = {TWO_OWNERS: ONE_OWNER, NOT_RECEIVED: NO_ACKED_LOST}
+"""Maps the cause of a finding that follows from a violation to the invariant that is violated.
+
+A message that a member of a broadcast group misses is counted under NoAckedLost as well.
+"""
 
 
 def complete_since(seen: Overview) -> str:
@@ -35,7 +47,7 @@ def judge(
     `held`.
 
     A violation that an earlier row may explain, from before the log of its node begins, makes the verdict
-    unknown. `since` says from when on the log is complete, or is empty if that is from its beginning on.
+    unknown. So does a finding that follows from a violation of another invariant. `since` says from when on the log is complete, or is empty if that is from its beginning on.
     """
     violations = sum(n for (_, cause), n in counted.items() if cause is None)
     causes: Counter[str] = Counter()
@@ -52,6 +64,9 @@ def judge(
         return Verdict.UNKNOWN, reason
     if before := causes[BEFORE_LOG]:
         return Verdict.UNKNOWN, f"{before} findings may have an earlier cause; {since}"
+    if follow := sum(causes[cause] for cause in CONSEQUENCES):
+        reports = ", ".join(CONSEQUENCES[cause] for cause in CONSEQUENCES if causes[cause])
+        return Verdict.UNKNOWN, f"{follow} findings are consequences of what {reports} reports"
     if missing_rows:
         return Verdict.UNKNOWN, holes
     return Verdict.HELD, since

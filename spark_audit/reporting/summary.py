@@ -49,12 +49,14 @@ CAUSES: Final = {
     "broker_retry": "its broker did not receive the outcome of its replication in time",
     "consumer_restart": "the consumer restarted in between",
     "flush_mode_unknown": "lost in a crash of a broker that does not report its flush mode",
+    "not_received": "the group never received it: a consequence, counted under DELIV-1",
     "offset_reset": "the offset was reset",
     "producer_retry": "the producer sent it more than once",
     "rebalance_not_told": "the group reports no rebalance, so the owners of its queues are unknown",
     "rebalance": "the group rebalanced in between",
     "recovered": "the producer did not receive the outcome; it was stored",
     "redelivery": "consumption failed and was retried",
+    "two_owners": "its queue had two owners at once: a consequence, counted under DELIV-6",
     "unseen": "not yet delivered to the group when the log ends",
 }
 """Maps the cause of a finding that is not a violation to a text."""

@@ -3,7 +3,7 @@
 from mqproof.spark_audit.evidence.options import Options
 from tests.spark_audit.independent.simulation import BEGIN, MS, SECOND, Broker, Cluster, Group, Producer
 
-LENGTH_S = 150
+LENGTH_S = 200
 BROADCAST = "cast"
 ORDERLY = "in-order"
 OPTIONS = Options(skew_us=5 * SECOND, is_skew_given=True, broadcast=(BROADCAST,))
