@@ -58,7 +58,8 @@ def audit(
     derived from it.
 
     Raises:
-        InputError: two nodes have the same name, or the times are no microseconds. pyspark's own errors: a file is damaged.
+        InputError: two nodes have the same name, or the times are no microseconds. pyspark's own errors: a
+        file is damaged.
     """
     say = progress or (lambda _: None)
     with _collected(log, options, store, history, pictures=pictures, scratch=scratch) as seen:

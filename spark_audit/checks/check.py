@@ -122,7 +122,7 @@ BEFORE_LOG: Final = "before_log"
 """The cause of findings that an earlier row, from before the log of its node begins, may explain."""
 
 _LOOKBACK_US: Final = 30_000_000
-"""A cause may be this much earlier than its effect: a member trusts a lock so long, after a broker crashed."""
+"""A cause may be this much earlier than its effect: so long a member trusts a lock after a broker crashed."""
 
 
 def is_before_log(time: Column, evidence: Evidence) -> Column:

@@ -72,8 +72,8 @@ def with_owners(
 
     The rows have group, broker, topic, queue_id, from_ts, to_ts and cause. Two owners read a queue past each
     other: they receive messages twice, skip what the other received, and commit each other's offsets. That is
-    one violation, which OneOwner reports. `causes` may contain NOT_TOLD, too: the owners are unknown then. `only`
-    is the condition for rows that may be such a consequence.
+    one violation, which OneOwner reports. `causes` may contain NOT_TOLD, too: the owners are unknown then.
+    `only` is the condition for rows that may be such a consequence.
     """
     time = f.struct(f.col("first_ts").alias("from"), f.col("last_ts").alias("until"))
     owned = one_owner(evidence).withColumn("owners", f.coalesce("cause", f.lit(TWO_OWNERS)))

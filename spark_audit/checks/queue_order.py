@@ -3,10 +3,12 @@
 Each consumer is judged by its own sequence numbers, so clocks do not matter. A step back or a jump is legal
 after a rebalance, a restart of the consumer, a crash of the broker or a reset of the offset. A step back is
 also legal to a message that failed and has not been sent back since: its consumer retries it from memory
-(`redelivery`). A jump over what another member of the group received is a consequence, if the queue had two
-owners at once (`two_owners`, see OneOwner). So is a jump over an acknowledged message that the group never
-received: it is lost (`not_received`, see NoAckedLost). An offset exists if it was delivered to some consumer. Offsets that were never delivered are
-judged by NoAckedLost.
+(`redelivery`).
+
+An offset exists if it was delivered to some consumer. Offsets that were never delivered are judged by
+NoAckedLost. A jump is a consequence, if the queue had two owners at once and the other one received the
+message (`two_owners`, see OneOwner). So is a jump over an acknowledged message that the group never received:
+it is lost (`not_received`, see NoAckedLost).
 
 Cannot conclude: whether an orderly consumer overlapped within a queue (deliveries have no end in the log).
 """

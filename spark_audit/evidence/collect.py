@@ -78,9 +78,7 @@ def collected(
         own = _profiled(source.log, plan, keep)
         whole = _with_earlier(own, plan, history, keep)
         brokers = whole.overview.brokers
-        evidence = replace(
-            _gathered(whole, plan, store, keep), complete_from=whole.overview.complete_from
-        )
+        evidence = replace(_gathered(whole, plan, store, keep), complete_from=whole.overview.complete_from)
         evidence = history.amend(evidence, own.log.rows, brokers)
         evidence = _kept(evidence, keep)
         examined = ExaminedRows(own.log, own.profile, name_broker(whole.log.rows, brokers))

@@ -14,7 +14,6 @@ from mqproof.spark_audit.checks.queue_order import NOT_RECEIVED
 from mqproof.spark_audit.passes.profile import Overview
 from mqproof.spark_audit.passes.times import time_text
 
-
 CONSEQUENCES: Final = {TWO_OWNERS: ONE_OWNER, NOT_RECEIVED: NO_ACKED_LOST}
 """Maps the cause of a finding that follows from a violation to the invariant that is violated.
 
@@ -28,9 +27,8 @@ def complete_since(seen: Overview) -> str:
         return ""
     (node, number), *others = seen.begun_late
     more = f" and {len(others)} more nodes begin late" if others else ""
-    return (
-        f"the log is complete only from {time_text(seen.complete_from)} on: {node} begins with seq {number}{more}"
-    )
+    begin = time_text(seen.complete_from)
+    return f"the log is complete only from {begin} on: {node} begins with seq {number}{more}"
 
 
 def judge(
@@ -47,7 +45,8 @@ def judge(
     `held`.
 
     A violation that an earlier row may explain, from before the log of its node begins, makes the verdict
-    unknown. So does a finding that follows from a violation of another invariant. `since` says from when on the log is complete, or is empty if that is from its beginning on.
+    unknown. So does a finding that follows from a violation of another invariant. `since` says from when on
+    the log is complete, or is empty if that is from its beginning on.
     """
     violations = sum(n for (_, cause), n in counted.items() if cause is None)
     causes: Counter[str] = Counter()

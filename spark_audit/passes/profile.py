@@ -52,7 +52,7 @@ class Overview:
     holed_nodes: tuple[str, ...] = ()
     """Nodes with missing rows, those with the most first."""
     begun_late: tuple[tuple[str, int], ...] = ()
-    """The nodes whose first rows are not in the log, with the number of these rows; the latest begin first."""
+    """The nodes whose first rows are not in the log, and how many rows these are; the latest begin first."""
     complete_from: int | None = None
     """The time from which the log of each node is complete; None if it has the first row of each node."""
     newer_rows: int = 0

@@ -1,7 +1,7 @@
 """The times of a log: are they microseconds, and which rows have a time that cannot be right?
 
-A log in another unit is refused, because every check would compare its times with wrong allowances. A few rows
-with an implausible time are set aside: they are counted and not judged, like rows that are missing.
+A log in another unit is refused, because every check would compare its times with wrong allowances. A few
+rows with an implausible time are set aside: they are counted and not judged, like rows that are missing.
 """
 
 from collections.abc import Mapping

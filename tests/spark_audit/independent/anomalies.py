@@ -5,10 +5,20 @@ Each script runs beside the traffic of the clean cluster, and states which viola
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from tests.spark_audit.independent.clean_cluster import BROADCAST
-from tests.spark_audit.independent.simulation import BEGIN, MS, SCHEDULE, SECOND, Broker, Cluster, Copy, Message
+from tests.spark_audit.independent.simulation import (
+    BEGIN,
+    MS,
+    SCHEDULE,
+    SECOND,
+    Broker,
+    Cluster,
+    Copy,
+    Message,
+)
 
 CALM_US = 12 * SECOND
 FIRST_S = 105
@@ -353,8 +363,8 @@ def overlap(s: Stream) -> Steps:
 
 
 def truncated(s: Stream) -> Steps:
-    """A broker loses acknowledged messages: in a power failure, or under ASYNC_FLUSH in a crash of the process."""
-    is_sync = "sync" in s.name
+    """A broker loses acknowledged messages, in a power failure or (ASYNC_FLUSH) in a crash of the process."""
+    is_sync = s.name.startswith("power")
     s.broker = Broker(s.cluster, f"broker-{s.name}", flush="SYNC_FLUSH" if is_sync else "ASYNC_FLUSH")
     s.to = {"broker": s.broker.name}
     s.broker.start()
@@ -493,8 +503,8 @@ SCRIPTS: dict[str, Callable[[Stream], Steps]] = {
     "both": ended_twice,
     "gap": broadcast_gap,
     "overlap": overlap,
-    "cut-sync": truncated,
-    "cut-async": truncated,
+    "power": truncated,
+    "killed": truncated,
     "unflushed": not_flushed,
     "no-slave": not_on_slave,
     "same-broker": same_broker_again,
@@ -511,7 +521,7 @@ def inject(cluster: Cluster, truth: Truth) -> None:
     for name, script in SCRIPTS.items():
         for number in range(cluster.between(1, 2)):
             begin = BEGIN + FIRST_S * SECOND + cluster.between(0, 8 * SECOND)
-            cluster.at(begin, lambda name=name, script=script, number=number: _begin(cluster, truth, f"{name}-{number}", script))  # type: ignore[misc]
+            cluster.at(begin, partial(_begin, cluster, truth, f"{name}-{number}", script))
 
 
 def _begin(cluster: Cluster, truth: Truth, name: str, script: Callable[[Stream], Steps]) -> None:

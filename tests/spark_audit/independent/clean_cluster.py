@@ -1,5 +1,7 @@
 """A cluster at work without any violation: traffic, rebalances, restarts, crashes, retries, transactions."""
 
+from functools import partial
+
 from mqproof.spark_audit.evidence.options import Options
 from tests.spark_audit.independent.simulation import BEGIN, MS, SECOND, Broker, Cluster, Group, Producer
 
@@ -67,7 +69,10 @@ def _changes(cluster: Cluster, group: Group) -> None:
     def leave() -> None:
         group.leave(next(each for each in group.members if each.node == third), killed=False)
 
-    steps = [lambda: group.join(third), kill, leave]
+    def join() -> None:
+        group.join(third)
+
+    steps = [join, kill, leave]
     times = sorted(cluster.between(30 * SECOND, (LENGTH_S - 20) * SECOND) for _ in steps)
     for step, time in zip(steps, times, strict=True):
         cluster.after(time, step)
@@ -101,7 +106,7 @@ def _name_server(cluster: Cluster) -> None:
         cluster.after(10 * SECOND, lambda: beat(name, False))
 
     for name in BOTH:
-        cluster.after(SECOND, lambda name=name: beat(name, True))
+        cluster.after(SECOND, partial(beat, name, True))
 
 
 def _ledger(cluster: Cluster, name: str, begin: int) -> None:
@@ -147,7 +152,9 @@ class Ledger:
         for member in {0, 1, 2} - {leader}:
             self.write(member, "heartbeat", {"leader": f"n{leader}"}, term=term)
 
-    def append(self, leader: int, term: int, *, members: tuple[int, ...] = (0, 1, 2), commit: bool = True) -> int:
+    def append(
+        self, leader: int, term: int, *, members: tuple[int, ...] = (0, 1, 2), commit: bool = True
+    ) -> int:
         """Append an entry at the members, and commit it. Returns its index."""
         self.index += 1
         index = str(self.index)

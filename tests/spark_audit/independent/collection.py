@@ -1,6 +1,7 @@
 """What happens to the files of a log before the audit reads them.
 
-Their beginnings are rotated away, their ends are not yet written, rows are out of order, files are given twice.
+Their beginnings are rotated away, their ends are not yet written, rows are out of order, and files are given
+twice.
 """
 
 import json
@@ -11,19 +12,20 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from tests.spark_audit.independent.simulation import BEGIN, SECOND
+from tests.spark_audit.independent.simulation import BEGIN
 
 Row = tuple[int, str, dict[str, Any]]
 """True time, node, and the event without its number."""
 
 
 @dataclass(frozen=True)
-class Collection_:
-    """Which damage the files of a log have."""
+class Damage:
+    """What is wrong with the files of a log."""
 
     rotated_until: int = 0
     """The beginning of the log of each node is missing, at most to this time."""
-    ends_at: int = 1 << 62
+    ends_at: int | None = None
+    """The files are read at this time, while nodes write their last rows."""
     is_shuffled: bool = False
     is_given_twice: bool = False
 
@@ -41,7 +43,7 @@ def numbered(rows: Sequence[Row]) -> list[Row]:
 
 
 def collect(
-    rows: Sequence[Row], how: Collection_, random: Random, folder: Path, keep_whole: Collection[str] = ()
+    rows: Sequence[Row], how: Damage, random: Random, folder: Path, keep_whole: Collection[str] = ()
 ) -> None:
     """Write the rows into files of the folder. Nodes of `keep_whole` have all their rows."""
     begins: dict[str, int] = {}
@@ -50,7 +52,7 @@ def collect(
         if node not in begins:
             is_cut = how.rotated_until and node not in keep_whole
             begins[node] = random.randint(BEGIN, how.rotated_until) if is_cut else 0
-        if begins[node] <= time <= how.ends_at:
+        if begins[node] <= time <= (how.ends_at or time):
             kept.append((node, row))
     by_file: dict[str, list[str]] = defaultdict(list)
     for node, row in kept:
@@ -60,7 +62,7 @@ def collect(
     for name, lines in by_file.items():
         if how.is_shuffled:
             random.shuffle(lines)
-        torn = lines[-1][: len(lines[-1]) // 2] if how.ends_at < 1 << 62 else ""
+        torn = lines[-1][: len(lines[-1]) // 2] if how.ends_at else ""
         (folder / f"{name}.ndjson").write_text("\n".join(lines) + "\n" + torn)
     if how.is_given_twice:
         name = random.choice(sorted(by_file))

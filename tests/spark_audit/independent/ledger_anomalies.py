@@ -1,6 +1,7 @@
 """Anomalies of DLedger groups, each in a group of its own."""
 
 from collections.abc import Callable
+from functools import partial
 
 from tests.spark_audit.independent.anomalies import FIRST_S, Truth
 from tests.spark_audit.independent.clean_cluster import Ledger
@@ -84,7 +85,7 @@ SCRIPTS: dict[str, Callable[[Ledger, Truth], None]] = {
 def inject(cluster: Cluster, truth: Truth) -> None:
     for name, script in SCRIPTS.items():
         begin = BEGIN + FIRST_S * SECOND + cluster.between(0, 20 * SECOND)
-        cluster.at(begin, lambda name=name, script=script: _run(cluster, truth, name, script))  # type: ignore[misc]
+        cluster.at(begin, partial(_run, cluster, truth, name, script))
 
 
 def _run(cluster: Cluster, truth: Truth, name: str, script: Callable[[Ledger, Truth], None]) -> None:

@@ -239,10 +239,11 @@ class Producer:
         self, message: Message, attempt: int, brokers: list[str], queues: int, level: int, half: str
     ) -> None:
         broker = self.cluster.brokers[self.cluster.random.choice(brokers)]
-        columns = {
+        queue_id = self.cluster.between(0, queues - 1)
+        columns: dict[str, Any] = {
             "msg_id": message.msg_id,
             "topic": message.topic,
-            "queue_id": self.cluster.between(0, queues - 1),
+            "queue_id": queue_id,
             "group": f"of-{self.node}",
             "client": f"{self.node}@1",
             "attempt": attempt,
@@ -264,13 +265,13 @@ class Producer:
                 return
             if not level and not half and self.cluster.chance(0.02):  # the response gets lost
                 broker.answer(
-                    broker.store(message, message.topic, columns["queue_id"]),
+                    broker.store(message, message.topic, queue_id),
                     message.topic,
-                    columns["queue_id"],
+                    queue_id,
                 )
                 self.cluster.after(3 * SECOND, fail)
                 return
-            offset = self._stored(broker, message, columns["queue_id"], level, half)
+            offset = self._stored(broker, message, queue_id, level, half)
             self.cluster.after(
                 self.cluster.between(200, 3 * MS),
                 lambda: self.cluster.write(
@@ -324,7 +325,10 @@ class Group:
         ]
         if self.broadcast:
             return own
-        return own + [(broker, f"%RETRY%{self.name}", 0) for broker in dict.fromkeys(own_broker for own_broker, *_ in own)]
+        return own + [
+            (broker, f"%RETRY%{self.name}", 0)
+            for broker in dict.fromkeys(own_broker for own_broker, *_ in own)
+        ]
 
     def join(self, node: str) -> "Member":
         member = Member(self, node)
