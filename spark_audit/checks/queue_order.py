@@ -7,8 +7,7 @@ also legal to a message that failed and has not been sent back since: its consum
 
 An offset exists if it was delivered to some consumer. Offsets that were never delivered are judged by
 NoAckedLost. A jump is a consequence, if the queue had two owners at once and the other one received the
-message (`two_owners`, see OneOwner). So is a jump over an acknowledged message that the group never received:
-it is lost (`not_received`, see NoAckedLost).
+message (`two_owners`, see OneOwner).
 
 Cannot conclude: whether an orderly consumer overlapped within a queue (deliveries have no end in the log).
 """
@@ -26,8 +25,6 @@ from mqproof.spec.events import Kind
 INVARIANT: Final = "DELIV-4"
 BACK: Final = "nonmonotonic-poll"
 SKIP: Final = "poll-skip"
-NOT_RECEIVED: Final = "not_received"
-"""The cause of a skip that is a consequence of a loss, which NoAckedLost or BroadcastToAll reports."""
 
 GAP_MAX: Final = 10_000
 """Maximum number of offsets that are looked up for one jump.
@@ -114,7 +111,7 @@ def _skipped(jumps: DataFrame, evidence: Evidence) -> DataFrame:
         f.max(f.when(other_member, 1).otherwise(0)).alias("other_had_it"),
     )
     skips = known.where("had_it = 0").withColumnRenamed("by_group", "group")
-    skips = _owed(skips, evidence)
+    skips = skips.withColumn("cause", f.lit(None).cast("string"))
     # What no member of the group received was not skipped because of another owner.
     only = f.col("other_had_it") == 1
     return findings(
@@ -126,14 +123,6 @@ def _skipped(jumps: DataFrame, evidence: Evidence) -> DataFrame:
         last_ts="to_ts",
         evidence=f.lit("skipped this offset, which other consumers received"),
     )
-
-
-def _owed(skips: DataFrame, evidence: Evidence) -> DataFrame:
-    """Add the cause NOT_RECEIVED to acknowledged messages that the group never received: they are lost."""
-    messages = evidence.messages.where("acked + soft_acked > 0").select("msg_id", "groups")
-    known = skips.join(messages, "msg_id", "left")
-    is_owed = f.col("groups").isNotNull() & ~f.array_contains("groups", f.col("group"))
-    return known.withColumn("cause", f.when(is_owed, f.lit(NOT_RECEIVED)))
 
 
 def _coarse(name: str) -> Column:

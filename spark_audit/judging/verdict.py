@@ -7,18 +7,13 @@ from typing import Final
 from mqproof.report.model import Verdict
 from mqproof.spark_audit.checks import Check
 from mqproof.spark_audit.checks.check import BEFORE_LOG
-from mqproof.spark_audit.checks.no_acked_lost import INVARIANT as NO_ACKED_LOST
 from mqproof.spark_audit.checks.one_owner import INVARIANT as ONE_OWNER
 from mqproof.spark_audit.checks.one_owner import TWO_OWNERS
-from mqproof.spark_audit.checks.queue_order import NOT_RECEIVED
 from mqproof.spark_audit.passes.profile import Overview
 from mqproof.spark_audit.passes.times import time_text
 
-CONSEQUENCES: Final = {TWO_OWNERS: ONE_OWNER, NOT_RECEIVED: NO_ACKED_LOST}
-"""Maps the cause of a finding that follows from a violation to the invariant that is violated.
-
-A message that a member of a broadcast group misses is counted under NoAckedLost as well.
-"""
+CONSEQUENCES: Final = {TWO_OWNERS: ONE_OWNER}
+"""Maps the cause of a finding that follows from a violation to the invariant that is violated."""
 
 
 def complete_since(seen: Overview) -> str:

@@ -49,7 +49,6 @@ CAUSES: Final = {
     "broker_retry": "its broker did not receive the outcome of its replication in time",
     "consumer_restart": "the consumer restarted in between",
     "flush_mode_unknown": "lost in a crash of a broker that does not report its flush mode",
-    "not_received": "the group never received it: a consequence, counted under DELIV-1",
     "offset_reset": "the offset was reset",
     "producer_retry": "the producer sent it more than once",
     "rebalance_not_told": "the group reports no rebalance, so the owners of its queues are unknown",

@@ -79,6 +79,6 @@ def _outcome(done: Audit, rows: int, torn_files: int) -> Outcome:
         witnesses={each.id: tuple(witness.text for witness in each.witnesses) for each in done.results},
         facts=(
             seen, done.deduplicated_rows, done.skew_us, done.skew_seen_us, done.unreadable_rows, rows,
-            torn_files,
+            torn_files, done.set_aside_rows, done.set_aside,
         ),
     )  # fmt: skip

@@ -55,7 +55,14 @@ def test_every_check_of_events_finds_the_same_rows_on_both_engines(
     assert found >= set(EVENT_CHECKS) - {"DELIV-2"}, "otherwise the comparison shows nothing about a check"
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.deep) for seed in range(1, 300))])
+DEFAULT_SEED = 3
+"""Its log lacks beginnings and has impossible times."""
+DEEP = [seed for seed in range(300) if seed != DEFAULT_SEED]
+
+
+@pytest.mark.parametrize(
+    "seed", [DEFAULT_SEED, *(pytest.param(seed, marks=pytest.mark.deep) for seed in DEEP)]
+)
 def test_a_random_log_gives_the_same_results_on_both_engines(
     spark: SparkSession, tmp_path: Path, seed: int
 ) -> None:

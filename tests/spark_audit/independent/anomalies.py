@@ -146,6 +146,7 @@ def lost_to_one_group(s: Stream) -> Steps:
     copy = s.send()
     s.consume(copy, f"{s.consumer}-other", f"{s.group}-other")
     s.found("DELIV-1", "lost-write", copy, group=s.group)
+    s.found("DELIV-4", "poll-skip", copy, group=s.group)
     for _ in range(3):
         later = s.send()
         yield 200 * MS
@@ -345,6 +346,7 @@ def broadcast_gap(s: Stream) -> Steps:
                 s.consume(copy, node)
             else:
                 s.found("DELIV-11", "broadcast-gap", copy)
+                s.found("DELIV-4", "poll-skip", copy, group=f"{BROADCAST}@{node}@9")
 
 
 def overlap(s: Stream) -> Steps:

@@ -10,6 +10,7 @@ import pytest
 
 from mqproof.report.model import Verdict
 from mqproof.spark_audit.audit import Audit, violations
+from mqproof.spark_audit.checks import EVENT_CHECKS
 from mqproof.spark_audit.passes.times import time_text
 from mqproof.spark_audit.sources.inputs import InputError
 from tests.spark_audit.conftest import LogBuilder, embedded_audit
@@ -29,7 +30,7 @@ def rows_of_2026(*, loses: bool = False) -> Rows:
 
 
 def judged(rows: Rows, scratch: Path) -> Audit:
-    return embedded_audit(rows, scratch, given_rows=len(rows))
+    return embedded_audit(rows, scratch, given_rows=len(rows), checks={"DELIV-1": EVENT_CHECKS["DELIV-1"]})
 
 
 @pytest.mark.parametrize(
