@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from mqproof.report.model import Verdict
+from mqproof.report.printable import counted as counted_text
 from mqproof.spark_audit.checks import Check
 from mqproof.spark_audit.checks.check import BEFORE_LOG
 from mqproof.spark_audit.checks.one_owner import INVARIANT as ONE_OWNER
@@ -21,7 +22,7 @@ def complete_since(seen: Overview) -> str:
     if seen.complete_from is None:
         return ""
     (node, number), *others = seen.begun_late
-    more = f" and {len(others)} more nodes begin late" if others else ""
+    more = f", and {counted_text(len(others), 'other node')} late, too" if others else ""
     begin = time_text(seen.complete_from)
     return f"the log is complete only from {begin} on: {node} begins with seq {number}{more}"
 
@@ -57,10 +58,10 @@ def judge(
     if reason := check.unknown_reason(tallies, causes):
         return Verdict.UNKNOWN, reason
     if before := causes[BEFORE_LOG]:
-        return Verdict.UNKNOWN, f"{before} findings may have an earlier cause; {since}"
+        return Verdict.UNKNOWN, f"{counted_text(before, 'finding')} may have an earlier cause; {since}"
     if follow := sum(causes[cause] for cause in CONSEQUENCES):
         reports = ", ".join(CONSEQUENCES[cause] for cause in CONSEQUENCES if causes[cause])
-        return Verdict.UNKNOWN, f"{follow} findings are consequences of what {reports} reports"
+        return Verdict.UNKNOWN, f"consequences of what {reports} reports: {counted_text(follow, 'finding')}"
     if missing_rows:
         return Verdict.UNKNOWN, holes
     return Verdict.HELD, since

@@ -135,7 +135,7 @@ def _missing(seen: Overview) -> str:
 
 def _set_aside(audit: Audit) -> dict[str, str]:
     shown = ", ".join(audit.set_aside)
-    return {"implausible times": f"{audit.set_aside_rows} rows, set aside and not judged: {shown}"}
+    return {"implausible times": f"{counted(audit.set_aside_rows, 'row')}, set aside and not judged: {shown}"}
 
 
 def _losses(audit: Audit) -> Table:
