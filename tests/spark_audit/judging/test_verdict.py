@@ -42,5 +42,6 @@ def test_the_time_since_which_a_log_is_complete_names_the_node_that_begins_last(
     assert complete_since(seen) == ""
     late = replace(seen, complete_from=5_000_000, begun_late=(("b", 7), ("a", 3)))
     assert complete_since(late) == (
-        "the log is complete only from 1970-01-01 00:00:05 UTC on: b begins with seq 7, and 1 other node late, too"
+        "the log is complete only from 1970-01-01 00:00:05 UTC on:"
+        " b begins with seq 7, and 1 other node late, too"
     )
