@@ -67,7 +67,9 @@ def _changes(cluster: Cluster, group: Group) -> None:
         group.join(node)
 
     def leave() -> None:
-        group.leave(next(each for each in group.members if each.node == third), killed=False)
+        # It may have been killed, and not be back yet.
+        for member in [each for each in group.members if each.node == third]:
+            group.leave(member, killed=False)
 
     def join() -> None:
         group.join(third)
