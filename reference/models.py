@@ -12,6 +12,7 @@ from mqproof.reference import (
     order_lock,
     queue_choice,
     replication,
+    request_reply,
     routing,
     transactions,
 )
@@ -32,6 +33,7 @@ MODELS: Final[dict[str, Model[Any, Any]]] = {
         replication.MODEL,
         election.MODEL,
         transactions.MODEL,
+        request_reply.MODEL,
     )
 }
 

@@ -32,6 +32,7 @@ ROLES = {
                 "order_lock",
                 "queue_choice",
                 "replication",
+                "request_reply",
                 "routing",
                 "transactions",
             ],
@@ -61,7 +62,16 @@ ROLES = {
             "a module of every suite",
         ),
         **dict.fromkeys(
-            ["admin", "delivery", "offsets", "ordering", "retry", "transactions", "workload"],
+            [
+                "admin",
+                "delivery",
+                "offsets",
+                "ordering",
+                "request_reply",
+                "retry",
+                "transactions",
+                "workload",
+            ],
             "one suite: its adapter, its mutants",
         ),
         **dict.fromkeys(

@@ -326,6 +326,9 @@ SUITES: Final[dict[str, Registered]] = {
     "transactions": _of_one_broker(
         "transactions", "half messages, the ends of their transactions, and checks"
     ),
+    "request_reply": _of_one_broker(
+        "request_reply", "requests between clients, their replies and their errors"
+    ),
     "admin": _of_one_broker("admin", "topics, groups, offsets and look-ups"),
     "producers": Drawn(
         "a producer: which queue it chooses, and which brokers it avoids",

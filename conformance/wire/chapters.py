@@ -26,6 +26,6 @@ ADMINISTRATION_OF_A_BROKER: Final = 'docs/reference/protocol/administration.md, 
 CLIENTS_OF_A_BROKER: Final = 'docs/reference/protocol/administration.md, "Clients of a broker"'
 STATISTICS_OF_A_BROKER: Final = 'docs/reference/protocol/administration.md, "Statistics of a broker"'
 TRANSACTIONS: Final = 'docs/reference/protocol/transactions.md, "End of a transaction"'
-REQUESTS_AND_REPLIES: Final = 'docs/reference/protocol/further-operations.md, "Requests and replies"'
+REPLIES: Final = 'docs/reference/protocol/requests-and-replies.md, "Replies"'
 OPERATIONS_OF_5X: Final = 'docs/reference/protocol/further-operations.md, "Operations of 5.x"'
 POP: Final = 'docs/reference/protocol/further-operations.md, "Pop"'

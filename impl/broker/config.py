@@ -5,6 +5,7 @@ from ipaddress import ip_address
 from typing import Any, Final
 
 from mqproof.impl.dledger.config import GroupConfig, Membership, parse_peers
+from mqproof.impl.metrics.config import METRICS_OPTIONS, MetricsConfig
 from mqproof.impl.remoting import address_server
 from mqproof.impl.remoting.address_server import NameServers
 from mqproof.impl.remoting.bodies import PERM_READ_WRITE
@@ -78,6 +79,8 @@ class BrokerConfig:
     """The region that the broker reports to producers."""
     trace_on: bool = True
     """Whether clients may trace the messages that they send to this broker."""
+    trace_topic: bool = False
+    """Whether the topic of message traces exists from the start, with one queue."""
     sends_max: int = 10_000
     """The most sends that may wait at once; more are refused."""
     sends_bytes_max: int = 256 << 20
@@ -112,6 +115,8 @@ class BrokerConfig:
     """Whether consumers are directed to a slave for old messages."""
     property_filter: bool = False
     """Whether consumers may select messages by SQL92 expressions over their properties."""
+    store_replies: bool = True
+    """Whether replies between clients are also stored, in the cluster's reply topic."""
     client_expiry_ms: int = 120_000
     """A client that stays silent for longer is removed."""
     reject_transactions: bool = False
@@ -130,6 +135,7 @@ class BrokerConfig:
     replication: ReplicationConfig = field(default_factory=ReplicationConfig)
     """The settings of replication. In a group, `role` and `broker_id` change with its leader."""
     membership: Membership = field(default_factory=Membership)
+    metrics: MetricsConfig = field(default_factory=MetricsConfig)
     peer_access: PeerConfig = field(default_factory=PeerConfig)
     """Which slaves and members may connect."""
 
@@ -251,6 +257,7 @@ OPTIONS: Final = {
     "brokerPermission": Option("permission", number(0, 7)),
     "regionId": Option("region", text),
     "traceOn": Option("trace_on", boolean),
+    "traceTopicEnable": Option("trace_topic", boolean),
     "aclEnable": Option("acl_enabled", boolean),
     "aclFile": Option("acl_path", str),
     "sendThreadPoolQueueCapacity": Option("sends_max", number(1, _INT_MAX)),
@@ -261,6 +268,7 @@ OPTIONS: Final = {
     "enablePropertyFilter": Option("property_filter", boolean),
     "longPollingEnable": Option("long_polling", boolean),
     "shortPollingTimeMills": Option("short_polling_ms", _MS),
+    "storeReplyMessageEnable": Option("store_replies", boolean),
     "rejectTransactionMessage": Option("reject_transactions", boolean),
     "transactionTimeOut": Option("transaction_timeout_ms", _MS),
     "transactionCheckInterval": Option("transaction_check_interval_ms", _MS),
@@ -285,6 +293,7 @@ RUNNING_KEYS: Final = frozenset(
         "maxTransferBytesOnMessageInDisk",
         "accessMessageInMemoryMaxRatio",
         "slaveReadEnable",
+        "storeReplyMessageEnable",
         "rejectTransactionMessage",
         "transactionTimeOut",
         "transactionCheckInterval",
@@ -365,6 +374,7 @@ _ALL_OPTIONS: Final = {
     **REPLICATION_OPTIONS,
     **MEMBERSHIP_OPTIONS,
     **PEER_OPTIONS,
+    **METRICS_OPTIONS,
 }
 
 
@@ -378,7 +388,10 @@ def read(file_text: str, where: str) -> tuple[BrokerConfig, tuple[str, ...]]:
     store_fields = apply(properties, STORE_OPTIONS)
     if segment := store_fields.get("consume_queue_segment_bytes"):
         store_fields["consume_queue_segment_bytes"] = -(-segment // QUEUE_UNIT_BYTES) * QUEUE_UNIT_BYTES
-    others = apply(properties, {**OPTIONS, **REPLICATION_OPTIONS, **MEMBERSHIP_OPTIONS, **PEER_OPTIONS})
+    others = apply(
+        properties,
+        {**OPTIONS, **REPLICATION_OPTIONS, **MEMBERSHIP_OPTIONS, **PEER_OPTIONS, **METRICS_OPTIONS},
+    )
     config = with_changes(BrokerConfig(), {**others, **store_fields})
     unknown = [key for key in properties if key not in _ALL_OPTIONS]
     return config, tuple(unknown)
@@ -392,6 +405,9 @@ def show(config: BrokerConfig) -> str:
     for key, option in REPLICATION_OPTIONS.items():
         if (value := getattr(replication, option.field)) is not None:
             values[key] = option.show(value)
+    values |= {
+        key: option.show(getattr(config.metrics, option.field)) for key, option in METRICS_OPTIONS.items()
+    }
     for key, option in PEER_OPTIONS.items():
         if value := getattr(config.peer_access, option.field):
             values[key] = option.show(value)
@@ -429,7 +445,15 @@ def with_changes(config: BrokerConfig, changes: dict[str, Any]) -> BrokerConfig:
         replication = replace(config.replication, **of(ReplicationConfig))
         member = replace(config.membership, **of(Membership))
         peers = replace(config.peer_access, **of(PeerConfig))
-        parts = {"store": store, "replication": replication, "membership": member, "peer_access": peers}
-        return replace(config, **{**of(BrokerConfig), **parts})
+        metrics = replace(config.metrics, **of(MetricsConfig))
+        return replace(
+            config,
+            **of(BrokerConfig),
+            store=store,
+            replication=replication,
+            membership=member,
+            peer_access=peers,
+            metrics=metrics,
+        )
     except ValueError as error:
         raise ConfigError(str(error)) from None

@@ -18,6 +18,7 @@ from mqproof.reference.mutants import (
     order_lock,
     queue_choice,
     replication,
+    request_reply,
     routing,
     transactions,
 )
@@ -36,6 +37,7 @@ _ALL: Final = (
     *replication.MUTANTS,
     *election.MUTANTS,
     *transactions.MUTANTS,
+    *request_reply.MUTANTS,
 )
 
 MUTANTS: Final = {mutant.name: mutant for mutant in _ALL}
