@@ -26,7 +26,7 @@ from mqproof.spark_audit.judging.outcome import (
 )
 from mqproof.spark_audit.judging.run_checks import Judging, run_checks
 from mqproof.spark_audit.judging.tallies import tally
-from mqproof.spark_audit.judging.verdict import judge
+from mqproof.spark_audit.judging.verdict import complete_since, judge
 from mqproof.spark_audit.passes.profile import Overview, overview
 from mqproof.spark_audit.sources.stored import Stored
 
@@ -58,7 +58,8 @@ def audit(
     derived from it.
 
     Raises:
-        InputError: two nodes have the same name. pyspark's own errors: a file is damaged.
+        InputError: two nodes have the same name, or the times are no microseconds. pyspark's own errors: a
+        file is damaged.
     """
     say = progress or (lambda _: None)
     with _collected(log, options, store, history, pictures=pictures, scratch=scratch) as seen:
@@ -66,9 +67,11 @@ def audit(
         say(f"{overview.rows} events of {len(overview.nodes)} nodes")
         tallies = tally(seen.evidence, overview)
         evidence, skew_seen_us = with_skew(seen.evidence)
-        unreadable = max(unreadable_rows, given_rows - overview.rows - seen.repeated_rows)
-        missing = max(overview.missing_rows, unreadable)
-        judging = Judging(evidence, tallies, overview.rows, missing, scratch, history, replay, say)
+        aside = seen.set_aside.rows
+        unreadable = max(unreadable_rows, given_rows - overview.rows - seen.repeated_rows - aside)
+        missing = max(overview.missing_rows, unreadable + aside)
+        since = complete_since(overview)
+        judging = Judging(evidence, tallies, overview.rows, missing, scratch, history, since, replay, say)
         judged = run_checks(checks, judging)
         shown = _pictures(evidence, seen, say) if pictures and overview.rows else {}
         withdrawn = history.close(evidence, seen.examined, brokers, scratch, judged.ran)
@@ -84,6 +87,8 @@ def audit(
             skew_us=evidence.options.skew_us,
             skew_seen_us=skew_seen_us,
             unreadable_rows=unreadable,
+            set_aside_rows=aside,
+            set_aside=seen.set_aside.shown,
         )
 
 

@@ -44,6 +44,8 @@ class Check:
     """Whether the check judges event logs."""
     of_stores: bool = False
     """Whether the check judges store directories."""
+    certain: tuple[str, ...] = ()
+    """The rules whose violations no earlier row could explain: they count before the log is complete, too."""
     stores_suffice: bool = False
     """Whether store data alone is sufficient to conclude `held`."""
     needs: tuple[str, ...] = ()
@@ -118,6 +120,39 @@ def never_unknown(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
     return ""
 
 
+BEFORE_LOG: Final = "before_log"
+"""The cause of findings that an earlier row, from before the log of its node begins, may explain."""
+
+_LOOKBACK_US: Final = 30_000_000
+"""A cause may be this much earlier than its effect: so long a member trusts a lock after a broker crashed."""
+
+
+def is_before_log(time: Column, evidence: Evidence) -> Column:
+    """Return whether rows that may explain something at this time are missing, as the log begins later."""
+    if evidence.complete_from is None:
+        return f.lit(False)
+    options = evidence.options
+    lookback_us = max(_LOOKBACK_US, options.rebalance_us) + options.skew_us
+    return f.coalesce(time < evidence.complete_from + lookback_us, f.lit(False))
+
+
+def is_sent_before_log(evidence: Evidence) -> Column:
+    """Return whether a message, with its first `send_ts`, may have been sent before the log is complete."""
+    if evidence.complete_from is None:
+        return f.lit(False)
+    return f.col("send_ts").isNull() | is_before_log(f.col("send_ts"), evidence)
+
+
+def known_findings(check: "Check", evidence: Evidence) -> DataFrame:
+    """Return the findings of the check, with a cause for those that begin before the log is complete."""
+    found = check.findings(evidence)
+    if evidence.complete_from is None:
+        return found
+    is_open = ~f.col("rule").isin(*check.certain) if check.certain else f.lit(True)
+    cause = f.when(is_open & is_before_log(f.col("first_ts"), evidence), f.lit(BEFORE_LOG))
+    return found.withColumn("cause", f.coalesce("cause", cause))
+
+
 PLACE: Final = ("broker", "queue_id", "queue_offset")
 
 
@@ -133,11 +168,15 @@ def _between(begin: Column, end: Column) -> Callable[[Column], Column]:
 __all__ = [
     "Check",
     "Evidence",
+    "BEFORE_LOG",
     "Options",
     "at_sole_place",
     "counted",
     "explain",
     "findings",
+    "is_before_log",
+    "is_sent_before_log",
+    "known_findings",
     "never_unknown",
     "event_tallies",
     "sole_place",

@@ -74,5 +74,11 @@ def _backwards(rows: DataFrame) -> DataFrame:
 
 _TALLIES: Final = event_tallies(Kind.RAFT_COMMIT)
 CHECK: Final = Check(
-    INVARIANT, (CHANGED, CUT, BACK), committed_stable, counted(*_TALLIES), never_unknown, needs=_TALLIES
+    INVARIANT,
+    (CHANGED, CUT, BACK),
+    committed_stable,
+    counted(*_TALLIES),
+    never_unknown,
+    needs=_TALLIES,
+    certain=(CHANGED, CUT, BACK),
 )

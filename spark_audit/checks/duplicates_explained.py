@@ -10,6 +10,9 @@ topic, or a broker that put a delayed message twice into its topic. The broker m
 it saves its progress only periodically. It may also do so if it did not learn in time that its group has the
 message, or if the group changed its leader. Both may happen before members report the first copy.
 
+If a queue has two owners at once, its messages are delivered twice: a consequence of what OneOwner reports
+(cause `two_owners`).
+
 An id belongs to one producer.
 
 Cannot conclude: which of several causes it was; the first that fits is counted.
@@ -18,7 +21,8 @@ Cannot conclude: which of several causes it was; the first that fits is counted.
 from collections.abc import Mapping
 from typing import Final
 
-from mqproof.spark_audit.checks.check import Check, explain, findings
+from mqproof.spark_audit.checks.check import BEFORE_LOG, Check, explain, findings, is_sent_before_log
+from mqproof.spark_audit.checks.one_owner import with_owners
 from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.frames import Column, DataFrame, Window
 from mqproof.spark_audit.evidence.tables import Evidence
@@ -37,7 +41,7 @@ def duplicates_explained(evidence: Evidence) -> DataFrame:
     # If there are as many deliveries as groups, none is repeated. Only the other messages are examined in
     # detail.
     ambiguous = evidence.messages.where(f.col("deliveries") > f.size("groups")).select(
-        "msg_id", "sends", "attempt_max"
+        "msg_id", "sends", "attempt_max", "send_ts"
     )
     deliveries = (
         evidence.ambiguous_events.where(f.col("kind") == Kind.DELIVER)
@@ -73,8 +77,11 @@ def _same_place(deliveries: DataFrame, evidence: Evidence) -> DataFrame:
     repeated = deliveries.withColumns(last).where("from_ts IS NOT NULL").withColumn("to_ts", f.col("ts"))
     window = f.when(f.col("node") != f.col("from_node"), evidence.options.rebalance_us).otherwise(0)
     causes = ("redelivery", "rebalance", "consumer_restart", "broker_crash", "offset_reset")
+    explained = explain(repeated, evidence, causes, around={"rebalance": window})
+    # One member that receives a message twice does not need another owner for it.
+    is_shared = f.col("node") != f.col("from_node")
     return findings(
-        _once(explain(repeated, evidence, causes, around={"rebalance": window}), _PLACE),
+        _once(with_owners(explained, evidence, only=is_shared), _PLACE),
         INVARIANT,
         "error",
         rule=f.lit(DELIVERY),
@@ -92,6 +99,7 @@ def _several_places(deliveries: DataFrame, evidence: Evidence) -> DataFrame:
         f.countDistinct(_place(in_retry=True)).alias("places_retry"),
         f.max("sends").alias("sends"),
         f.max("attempt_max").alias("attempt_max"),
+        f.min("send_ts").alias("send_ts"),
         f.max("client").alias("client"),
         f.min("ts").alias("from_ts"),
         f.max("ts").alias("to_ts"),
@@ -104,6 +112,8 @@ def _several_places(deliveries: DataFrame, evidence: Evidence) -> DataFrame:
     # Copies in the topic come from the producer or broker, copies in the retry topic from the consumer. Each
     # needs its own cause.
     cause = f.when((f.col("places_retry") == 0) | f.col("cause").isNotNull(), own)
+    # The failure or the first attempt may be older than the first copy that the log has.
+    cause = f.coalesce(cause, f.when(is_sent_before_log(evidence), f.lit(BEFORE_LOG)))
     return findings(
         spread.withColumn("cause", cause),
         INVARIANT,
@@ -178,4 +188,11 @@ def _unknown_reason(tallies: Mapping[str, int], causes: Mapping[str, int]) -> st
     return "" if tallies["messages_delivered"] else "no delivery is in the log"
 
 
-CHECK: Final = Check(INVARIANT, (DELIVERY, OFFSET, REUSED), duplicates_explained, _examined, _unknown_reason)
+CHECK: Final = Check(
+    INVARIANT,
+    (DELIVERY, OFFSET, REUSED),
+    duplicates_explained,
+    _examined,
+    _unknown_reason,
+    certain=(REUSED,),
+)

@@ -35,4 +35,12 @@ def election_safety(evidence: Evidence) -> DataFrame:
 
 
 _TALLIES: Final = event_tallies(Kind.BECOME_LEADER)
-CHECK: Final = Check(INVARIANT, (RULE,), election_safety, counted(*_TALLIES), never_unknown, needs=_TALLIES)
+CHECK: Final = Check(
+    INVARIANT,
+    (RULE,),
+    election_safety,
+    counted(*_TALLIES),
+    never_unknown,
+    needs=_TALLIES,
+    certain=(RULE,),
+)

@@ -52,4 +52,5 @@ CHECK: Final = Check(
     counted(*_TALLIES, *event_tallies(Kind.TRUNCATE)),
     never_unknown,
     needs=_TALLIES,
+    certain=(RULE,),
 )

@@ -51,4 +51,5 @@ CHECK: Final = Check(
     counted(*_TALLIES, *event_tallies(Kind.REGISTER, Kind.HEARTBEAT)),
     never_unknown,
     needs=_TALLIES,
+    certain=(RULE,),
 )

@@ -98,4 +98,5 @@ CHECK: Final = Check(
     of_stores=True,
     needs=_TALLIES,
     stores_suffice=True,
+    certain=(RULE,),
 )

@@ -14,7 +14,15 @@ Cannot conclude: anything about brokers with a delay ladder of their own (unless
 
 from typing import Final
 
-from mqproof.spark_audit.checks.check import Check, counted, explain, findings, never_unknown
+from mqproof.spark_audit.checks.check import (
+    BEFORE_LOG,
+    Check,
+    counted,
+    explain,
+    findings,
+    is_sent_before_log,
+    never_unknown,
+)
 from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.frames import DataFrame, Window
 from mqproof.spark_audit.evidence.tables import Evidence
@@ -68,7 +76,7 @@ def not_early(evidence: Evidence) -> DataFrame:
     # Messages appended before a crash may be repeated. After a leader change, one of the copies shows the
     # cause.
     causes = explain(early.withColumn("to_ts", f.col("ts")), evidence, ("broker_crash",))
-    known = causes.withColumn("cause", f.max("cause").over(copies))
+    known = _before_log(causes.withColumn("cause", f.max("cause").over(copies)), evidence)
     return findings(
         known.where("node = first_node"),
         INVARIANT,
@@ -78,6 +86,23 @@ def not_early(evidence: Evidence) -> DataFrame:
         last_ts="ts",
         evidence=f.format_string("its broker released it %d ms too early", "early_ms"),
     )
+
+
+def _before_log(early: DataFrame, evidence: Evidence) -> DataFrame:
+    """Add the cause `before_log` where the log may lack the first appends of the message.
+
+    An append would then be compared with the time of a later delay.
+    """
+    if evidence.complete_from is None:
+        return early
+    kinds = f.col("kind").isin(Kind.SEND, Kind.APPEND)
+    plain = (f.col("kind") == Kind.SEND) | ~f.col("topic").startswith("%")
+    rows = evidence.events.where(kinds & (f.col("topic") != SCHEDULE_TOPIC)).join(
+        f.broadcast(early.select("msg_id").distinct()), "msg_id", "left_semi"
+    )
+    begun = rows.groupBy("msg_id").agg(f.min(f.when(plain, f.col("ts"))).alias("send_ts"))
+    cause = f.coalesce("cause", f.when(is_sent_before_log(evidence), f.lit(BEFORE_LOG)))
+    return early.join(f.broadcast(begun), "msg_id", "left").withColumn("cause", cause)
 
 
 CHECK: Final = Check(

@@ -2,7 +2,8 @@
 
 Each node's reports are judged by its own sequence numbers, so clocks do not matter; a broker sees every
 commit. A crash of the broker may lose the newest commits (cause `broker_crash`). After an operator deleted
-the topic or the group, its offsets begin again (causes `topic_deleted` and `group_deleted`).
+the topic or the group, its offsets begin again (causes `topic_deleted` and `group_deleted`). Two owners of a
+queue commit each other's offsets (cause `two_owners`, see OneOwner).
 
 Cannot conclude: regressions between two clients, if only clients' logs are given.
 """
@@ -11,6 +12,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from mqproof.spark_audit.checks.check import Check, explain, findings
+from mqproof.spark_audit.checks.one_owner import with_owners
 from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.frames import DataFrame
 from mqproof.spark_audit.evidence.tables import Evidence
@@ -28,6 +30,7 @@ def offset_monotone(evidence: Evidence) -> DataFrame:
     back = explain(back, evidence, ("broker_crash", "topic_deleted", "group_deleted")).withColumn(
         "cause", f.when(f.col("reset"), f.lit("offset_reset")).otherwise(f.col("cause"))
     )
+    back = with_owners(back, evidence)
     # The broker and the client may both report the same step back: that is one finding.
     seen = back.groupBy(*_QUEUE, "queue_offset", "previous", "cause").agg(
         f.max("client").alias("client"),
@@ -70,4 +73,6 @@ def _unknown_reason(tallies: Mapping[str, int], causes: Mapping[str, int]) -> st
     return "" if tallies["commit_steps"] else "no queue has two committed offsets in the log"
 
 
-CHECK: Final = Check(INVARIANT, (RULE, NEGATIVE), offset_monotone, _examined, _unknown_reason)
+CHECK: Final = Check(
+    INVARIANT, (RULE, NEGATIVE), offset_monotone, _examined, _unknown_reason, certain=(NEGATIVE,)
+)

@@ -6,6 +6,10 @@ queues for which the runs of deliveries (sequences.py) of several nodes overlap 
 of no more than the clock skew proves nothing. Groups that report no rebalance at all prove nothing either
 (cause `rebalance_not_told`).
 
+Two owners have consequences, which other checks find: a message is delivered twice (DELIV-3), an owner skips
+what the other received (DELIV-4), an offset goes back (DELIV-5). They have the cause `two_owners` there, and
+are counted here.
+
 Cannot conclude: who owns a queue from which nothing is delivered; whether a queue has no owner for too long.
 """
 
@@ -15,12 +19,15 @@ from typing import Final
 
 from mqproof.spark_audit.checks.check import Check, counted, findings
 from mqproof.spark_audit.engine import functions as f
-from mqproof.spark_audit.engine.frames import DataFrame, Window
+from mqproof.spark_audit.engine.frames import Column, DataFrame, Window
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spec.events import Kind
 
 INVARIANT: Final = "DELIV-6"
 RULE: Final = "double-owned"
+NOT_TOLD: Final = "rebalance_not_told"
+TWO_OWNERS: Final = "two_owners"
+"""The cause of findings of other checks that are a consequence of double-owned."""
 
 _QUEUE: Final = ("group", "broker", "topic", "queue_id")
 _BY: Final = {"rebalance": "group", "consumer_restart": "node", "broker_crash": "broker"}
@@ -50,9 +57,40 @@ def one_owner(evidence: Evidence) -> DataFrame:
         INVARIANT,
         "error",
         rule=f.lit(RULE),
-        cause=f.when(f.col("rebalances") == 0, f.lit("rebalance_not_told")),
+        cause=f.when(f.col("rebalances") == 0, f.lit(NOT_TOLD)),
         evidence=f.format_string("also delivered to %s, which received it before and after", "other.node"),
     )
+
+
+def with_owners(
+    rows: DataFrame,
+    evidence: Evidence,
+    causes: tuple[str, ...] = (TWO_OWNERS,),
+    only: Column | None = None,
+) -> DataFrame:
+    """Name the cause of rows that follow from two owners of their queue at the same time.
+
+    The rows have group, broker, topic, queue_id, from_ts, to_ts and cause. Two owners read a queue past each
+    other: they receive messages twice, skip what the other received, and commit each other's offsets. That is
+    one violation, which OneOwner reports. `causes` may contain NOT_TOLD, too: the owners are unknown then.
+    `only` is the condition for rows that may be such a consequence.
+    """
+    time = f.struct(f.col("first_ts").alias("from"), f.col("last_ts").alias("until"))
+    owned = one_owner(evidence).withColumn("owners", f.coalesce("cause", f.lit(TWO_OWNERS)))
+    owned = owned.where(f.col("owners").isin(*causes)).groupBy(
+        *[f.col(name).alias(_OF[name]) for name in _QUEUE]
+    ).agg(f.max("owners").alias("owners"), f.collect_list(time).alias("owned"))  # fmt: skip
+    skew = evidence.options.skew_us
+
+    def meets(owned: Column) -> Column:
+        return (f.col("from_ts") <= owned["until"] + skew) & (f.col("to_ts") >= owned["from"] - skew)
+
+    same_queue = reduce(lambda one, other: one & other, [f.col(name) == f.col(_OF[name]) for name in _QUEUE])
+    if only is not None:
+        same_queue = same_queue & only
+    joined = rows.join(f.broadcast(owned), same_queue, "left")
+    cause = f.coalesce("cause", f.when(f.exists("owned", meets), f.col("owners")))
+    return joined.withColumn("cause", cause).select(*rows.columns)
 
 
 def turns(evidence: Evidence, watermark: int) -> DataFrame:
@@ -163,7 +201,7 @@ def _stable_spans(evidence: Evidence) -> DataFrame:
 
 def _unknown_reason(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
     del tallies
-    if causes.get("rebalance_not_told"):
+    if causes.get(NOT_TOLD):
         return "queues were delivered to several nodes at once, in groups that report no rebalance"
     return ""
 

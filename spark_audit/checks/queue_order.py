@@ -2,11 +2,13 @@
 
 Each consumer is judged by its own sequence numbers, so clocks do not matter. A step back or a jump is legal
 after a rebalance, a restart of the consumer, a crash of the broker, a reset of the offset or the deletion of
-the topic. A step back is
-also legal to a message that failed and has not been sent back since: its consumer retries it from memory
-(`redelivery`). An offset exists if it was delivered to some consumer. Offsets that were never delivered are
-judged by NoAckedLost. An offset that only other groups received counts if the subscription of the consumer's
-group selects its message; the causes of NoAckedLost say where that is unknown.
+the topic. A step back is also legal to a message that failed and has not been sent back since: its consumer
+retries it from memory (`redelivery`).
+
+An offset exists if it was delivered to some consumer. Offsets that were never delivered are judged by
+NoAckedLost. An offset that only other groups received counts if the subscription of the consumer's group
+selects its message; the causes of NoAckedLost say where that is unknown. A jump is a consequence, if the
+queue had two owners at once and the other one received the message (`two_owners`, see OneOwner).
 
 Cannot conclude: whether an orderly consumer overlapped within a queue (deliveries have no end in the log).
 """
@@ -15,6 +17,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from mqproof.spark_audit.checks.check import Check, explain, findings
+from mqproof.spark_audit.checks.one_owner import NOT_TOLD, TWO_OWNERS, with_owners
 from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.frames import Column, DataFrame
 from mqproof.spark_audit.evidence.groups import subscribing_group
@@ -101,6 +104,7 @@ def _skipped(jumps: DataFrame, evidence: Evidence) -> DataFrame:
     by_offset = in_gap.where("queue_offset BETWEEN gap_begin AND gap_end").groupBy(
         "by_node", "by_group", *_QUEUE, "queue_offset", "from_ts", "to_ts"
     )
+    other_member = f.col("group").eqNullSafe(f.col("by_group")) & ~same_consumer
     known = by_offset.agg(
         f.max("by_client").alias("client"),
         f.max("msg_id").alias("msg_id"),
@@ -108,6 +112,7 @@ def _skipped(jumps: DataFrame, evidence: Evidence) -> DataFrame:
         # If this consumer got the offset before or after, it did not skip it: that is a step back, found by
         # the other rule.
         f.max(f.when(same_consumer, 1).otherwise(0)).alias("had_it"),
+        f.max(f.when(other_member, 1).otherwise(0)).alias("other_had_it"),
     )
     rows = known.where("had_it = 0").withColumnRenamed("by_group", "group")
     # A message that a group never received is not clean, so it has a row with its tags.
@@ -116,8 +121,11 @@ def _skipped(jumps: DataFrame, evidence: Evidence) -> DataFrame:
     since = {"since_ts": f.lit(None).cast("bigint"), "until_ts": f.col("to_ts")}
     judged = with_selection(with_stored_tags(rows.withColumns(since), evidence), evidence)
     judged = judged.withColumn("cause", f.when(f.col("was_due") == 0, f.col("selection")))
+    due = judged.where(f.col("cause").isNull() | (f.col("cause") != FILTERED))
+    # What no member of the group received was not skipped because of another owner.
+    only = f.col("other_had_it") == 1
     return findings(
-        judged.where(f.col("cause").isNull() | (f.col("cause") != FILTERED)),
+        with_owners(due, evidence, (TWO_OWNERS, NOT_TOLD), only),
         INVARIANT,
         "error",
         rule=f.lit(SKIP),
@@ -143,6 +151,8 @@ def _examined(tallies: Mapping[str, int]) -> dict[str, int]:
 
 
 def _unknown_reason(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
+    if causes.get(NOT_TOLD):
+        return "members skipped what others received, in groups that report no rebalance"
     if not tallies["delivery_steps"]:
         return "no consumer received two messages of one queue"
     return unsure(causes)

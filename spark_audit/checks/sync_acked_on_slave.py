@@ -117,4 +117,5 @@ CHECK: Final = Check(
     _unknown_reason,
     of_stores=True,
     needs=("acks_under_sync_master",),
+    certain=(ABSENT,),
 )

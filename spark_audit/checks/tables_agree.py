@@ -72,4 +72,5 @@ CHECK: Final = Check(
     counted(*_TALLIES),
     never_unknown,
     needs=_TALLIES,
+    certain=(DROPPED, QUEUE_WITHOUT_BROKER),
 )

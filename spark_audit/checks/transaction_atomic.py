@@ -69,5 +69,11 @@ def _first(kind: Kind, name: str) -> Column:
 
 
 CHECK: Final = Check(
-    INVARIANT, (ABORTED, EARLY, BOTH), transaction_atomic, counted(*_TALLIES), never_unknown, needs=_TALLIES
+    INVARIANT,
+    (ABORTED, EARLY, BOTH),
+    transaction_atomic,
+    counted(*_TALLIES),
+    never_unknown,
+    needs=_TALLIES,
+    certain=(ABORTED, EARLY, BOTH),
 )

@@ -58,5 +58,11 @@ def _backwards(durable: DataFrame) -> DataFrame:
 
 _TALLIES: Final = event_tallies(Kind.VOTE)
 CHECK: Final = Check(
-    INVARIANT, (TWICE, BACK), vote_once_per_term, counted(*_TALLIES), never_unknown, needs=_TALLIES
+    INVARIANT,
+    (TWICE, BACK),
+    vote_once_per_term,
+    counted(*_TALLIES),
+    never_unknown,
+    needs=_TALLIES,
+    certain=(TWICE, BACK),
 )

@@ -24,6 +24,7 @@ from mqproof.spark_audit.evidence.places import name_broker
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spark_audit.passes.bucket_plan import BucketPlan, guess
 from mqproof.spark_audit.passes.profile import Overview, overview, summed_up
+from mqproof.spark_audit.passes.times import NOTHING_SET_ASIDE, SetAside, plausible_times, set_aside
 from mqproof.spark_audit.sources.event_log import EventLog
 from mqproof.spark_audit.sources.stored import Stored
 
@@ -63,7 +64,7 @@ def collected(
     """Collect the evidence in a log and in stores; tables that several checks read are cached until the end.
 
     Raises:
-        InputError: two nodes have the same name.
+        InputError: two nodes have the same name, or the times are no microseconds.
     """
     with ExitStack() as kept:
 
@@ -77,11 +78,11 @@ def collected(
         own = _profiled(source.log, plan, keep)
         whole = _with_earlier(own, plan, history, keep)
         brokers = whole.overview.brokers
-        evidence = _gathered(whole, plan, store, keep)
+        evidence = replace(_gathered(whole, plan, store, keep), complete_from=whole.overview.complete_from)
         evidence = history.amend(evidence, own.log.rows, brokers)
         evidence = _kept(evidence, keep)
         examined = ExaminedRows(own.log, own.profile, name_broker(whole.log.rows, brokers))
-        yield Collected(evidence, whole.overview, own.repeated_rows, examined)
+        yield Collected(evidence, whole.overview, own.repeated_rows, examined, own.set_aside)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +129,7 @@ class _Profiled:
     profile: DataFrame
     overview: Overview
     repeated_rows: int = 0
+    set_aside: SetAside = NOTHING_SET_ASIDE
 
 
 def _profiled(log: EventLog, plan: _Plan, keep: Keep) -> _Profiled:
@@ -136,11 +138,16 @@ def _profiled(log: EventLog, plan: _Plan, keep: Keep) -> _Profiled:
     if first.overview.newer_rows and log.files:
         # The rows that Spark reads from the files do not include these rows.
         first = _passed(EventLog.of(log.rows), plan, keep)
+    aside = NOTHING_SET_ASIDE
+    seen = first.overview
+    if bounds := plausible_times(first.log.rows, seen.first_ts, seen.last_ts):
+        aside = set_aside(first.log.rows, bounds)
+        first = _passed(EventLog.of(first.log.rows.where(bounds.contain())), plan, keep)
     if not first.overview.repeated_rows:
-        return first
+        return replace(first, set_aside=aside)
     once = _passed(EventLog.of(without_repeats(first.log.rows)), plan, keep)
     refuse_namesakes(once.overview)
-    return replace(once, repeated_rows=first.overview.rows - once.overview.rows)
+    return replace(once, repeated_rows=first.overview.rows - once.overview.rows, set_aside=aside)
 
 
 def _passed(log: EventLog, plan: _Plan, keep: Keep) -> _Profiled:

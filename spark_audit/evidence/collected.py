@@ -6,6 +6,7 @@ from mqproof.spark_audit.engine.frames import DataFrame
 from mqproof.spark_audit.evidence.history import ExaminedRows
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spark_audit.passes.profile import Overview
+from mqproof.spark_audit.passes.times import NOTHING_SET_ASIDE, SetAside
 from mqproof.spark_audit.sources.inputs import InputError
 
 
@@ -16,6 +17,7 @@ class Collected:
     repeated_rows: int
     """Rows that were given twice and counted once."""
     examined: ExaminedRows
+    set_aside: SetAside = NOTHING_SET_ASIDE
 
 
 def without_repeats(log: DataFrame) -> DataFrame:

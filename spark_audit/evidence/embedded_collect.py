@@ -6,6 +6,7 @@ needs no buckets and no runs (passes/), which save Spark from sorting a large on
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mqproof.spark_audit.engine import functions as f
@@ -29,6 +30,7 @@ from mqproof.spark_audit.passes.embedded_sums import judged_messages
 from mqproof.spark_audit.passes.message_columns import RETRY_TOPIC_PREFIX, message_key
 from mqproof.spark_audit.passes.profile import RARE_KINDS, is_reset, overview, profiled_rows
 from mqproof.spark_audit.passes.steps import all_irregular_steps
+from mqproof.spark_audit.passes.times import NOTHING_SET_ASIDE, plausible_times, set_aside
 from mqproof.spec.events import COLUMNS, Kind
 
 if TYPE_CHECKING:
@@ -42,12 +44,17 @@ def embedded_collected(
     """Collect the evidence in a log. The engine must be in use (engine.active).
 
     Raises:
-        InputError: two nodes have the same name.
+        InputError: two nodes have the same name, or the times are no microseconds.
     """
     options = options or Options()
     rows = by_member(log.events, options.broadcast)
     profiled = profiled_rows(rows).persist()
-    seen, repeated = overview(profiled), 0
+    seen, repeated, aside = overview(profiled), 0, NOTHING_SET_ASIDE
+    if bounds := plausible_times(rows, seen.first_ts, seen.last_ts):
+        aside = set_aside(rows, bounds)
+        rows = rows.where(bounds.contain())
+        profiled = profiled_rows(rows).persist()
+        seen = overview(profiled)
     if seen.repeated_rows:
         rows = without_repeats(rows)
         profiled = profiled_rows(rows).persist()
@@ -56,8 +63,9 @@ def embedded_collected(
         seen, repeated = once, seen.rows - once.rows
     named = name_broker(rows, seen.brokers).persist()
     evidence = evidence_of(named, profiled, seen.brokers, options, pictures=pictures)
+    evidence = replace(evidence, complete_from=seen.complete_from)
     # The log of an ExaminedRows is for the state of incremental runs, which Spark alone has.
-    yield Collected(evidence, seen, repeated, ExaminedRows(None, profiled, evidence.log))
+    yield Collected(evidence, seen, repeated, ExaminedRows(None, profiled, evidence.log), aside)
 
 
 def evidence_of(

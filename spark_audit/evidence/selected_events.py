@@ -12,7 +12,7 @@ from mqproof.spark_audit.passes.profile import is_reset
 from mqproof.spark_audit.sources.stored import Stored
 from mqproof.spec.events import COLUMNS, Kind
 
-TRAFFIC: Final = tuple(name for name in COLUMNS if name not in ("term", "keys", "born_ts", "attrs"))
+TRAFFIC: Final = tuple(name for name in COLUMNS if name not in ("term", "keys", "attrs"))
 
 
 def failed_messages(rare: DataFrame) -> DataFrame:
@@ -30,7 +30,9 @@ def traffic_of(named: DataFrame) -> DataFrame:
 def events_of_messages(events: DataFrame, ambiguous: DataFrame) -> DataFrame:
     """Return Evidence.ambiguous_events, given the keys of the messages."""
     of_messages = f"{is_of_message()} OR (msg_id IS NOT NULL AND kind IN ({quoted(*OF_HALVES)}))"
-    return events.where(of_messages).join(ambiguous, message_key() == f.col("key"), "left_semi")
+    # These events are kept in memory; only NoPhantom needs the time of creation, of few of them.
+    kept = events.where(of_messages).drop("born_ts")
+    return kept.join(ambiguous, message_key() == f.col("key"), "left_semi")
 
 
 def events_of_failures(events: DataFrame, rare: DataFrame) -> DataFrame:

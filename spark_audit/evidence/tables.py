@@ -64,6 +64,8 @@ class Evidence:
     profile: DataFrame
     """The profile from the first pass (profile.py)."""
     options: Options
+    complete_from: int | None = None
+    """As in profile.Overview."""
     store: Stored | None = None
     """The contents of the brokers' store directories, if they were given."""
 

@@ -83,7 +83,14 @@ class CarriedState:
             )
         new_holes = max(0, whole.missing_rows - self.manifest.missing_rows)
         holed = tuple(node for node in whole.holed_nodes if new_holes and node in seen.nodes)
-        return profiled, replace(seen, brokers=whole.brokers, missing_rows=new_holes, holed_nodes=holed)
+        return profiled, replace(
+            seen,
+            brokers=whole.brokers,
+            missing_rows=new_holes,
+            holed_nodes=holed,
+            begun_late=whole.begun_late,
+            complete_from=whole.complete_from,
+        )
 
     def needed_rows(self, own: DataFrame, profiled: DataFrame, brokers: tuple[str, ...]) -> DataFrame:
         """Return the rows of earlier runs that are needed to judge this run's rows, `profiled`."""

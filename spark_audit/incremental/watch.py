@@ -174,6 +174,8 @@ def _batch(
         counted(reported, "violation"),
         f"{done.withdrawn} withdrawn",
     ]
+    if done.set_aside_rows:
+        parts.append(f"{counted(done.set_aside_rows, 'row')} with an implausible time")
     if log.torn_files:
         parts.append(f"{counted(log.torn_files, 'torn last line')} skipped")
     say(f"batch {number}: {', '.join(parts)}")

@@ -34,6 +34,10 @@ class Audit:
     unreadable_rows: int = 0
     """Rows of the input that are not events."""
     unreadable_traces: int = 0
+    set_aside_rows: int = 0
+    """Rows with implausible times, which were not judged."""
+    set_aside: tuple[str, ...] = ()
+    """The first of these rows, as texts."""
 
 
 def write_violations(audit: Audit, path: Path) -> int:

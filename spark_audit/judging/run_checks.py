@@ -4,16 +4,17 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
 from mqproof.report.model import Result, Verdict
 from mqproof.spark_audit.checks import Check
+from mqproof.spark_audit.checks.check import known_findings
 from mqproof.spark_audit.evidence.history import History
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spark_audit.judging.findings import FINDINGS_FOLDER, counted, found_by_rule, witnesses, written
-from mqproof.spark_audit.judging.verdict import judge
+from mqproof.spark_audit.judging.verdict import CONSEQUENCES, judge
 from mqproof.spec.catalogue import catalogue
 
 _PARALLEL: Final = 2
@@ -47,6 +48,8 @@ class Judging:
     scratch: Path
     """The findings are written into its folder `findings`."""
     history: History
+    since: str
+    """As returned by complete_since."""
     replay: str
     """The command that repeats this run, without its checks."""
     say: Callable[[str], None]
@@ -64,7 +67,21 @@ def run_checks(checks: Mapping[str, Check], judging: Judging) -> Judged:
             if cause is not None
         }
     )
-    return Judged(tuple(each.result for each in done), explained)
+    return Judged(tuple(_with_consequences(each.result, explained) for each in done), explained)
+
+
+def _with_consequences(result: Result, explained: Mapping[tuple[str, str, str], int]) -> Result:
+    """Count under an invariant what other checks found because it is violated."""
+    found: Counter[tuple[str, str]] = Counter()
+    for (invariant, rule, cause), n in explained.items():
+        if CONSEQUENCES.get(cause) == result.id:
+            found[invariant, rule] += n
+    if not found:
+        return result
+    shown = ", ".join(f"{invariant} {rule} {n}" for (invariant, rule), n in sorted(found.items()))
+    detail = f"{result.detail}; consequences: {shown}".removeprefix("; ")
+    counts = {**result.counts, "consequences": found.total()}
+    return replace(result, counts=counts, detail=detail)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +102,13 @@ def _run(invariant: str, check: Check, judging: Judging) -> _Ran | None:
     name = catalogue()[invariant].name
     judging.say(f"{invariant} {name}")
     path = judging.scratch / FINDINGS_FOLDER / invariant
-    found = check.findings(judging.evidence)
+    found = known_findings(check, judging.evidence)
     written(judging.history.only_new(found, judging.scratch, invariant), path)
     counts = counted(path)
     if not (judging.event_rows or counts) and _needs_events(check, judging.evidence):
         return None
-    verdict, detail = judge(check, tallies, counts, judging.missing_rows if check.of_events else 0)
+    of_events = (judging.missing_rows, judging.since) if check.of_events else (0, "")
+    verdict, detail = judge(check, tallies, counts, *of_events)
     result = Result(
         id=invariant,
         name=name,

@@ -6,8 +6,9 @@ the same aggregation, so they need no pass of their own.
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.frames import Column, DataFrame
@@ -17,6 +18,7 @@ BROKER_KINDS: Final = (Kind.APPEND, Kind.FLUSH, Kind.DISPATCH, Kind.TRUNCATE, Ki
 """Kinds that only brokers report; RECOVER is also reported by name servers when they start."""
 
 _OF_NAME_SERVERS: Final = (Kind.REGISTER, Kind.UNREGISTER, Kind.EXPIRE, Kind.ROUTE)
+_WRITTEN_BY_NAME_SERVERS: Final = frozenset((*_OF_NAME_SERVERS, Kind.HEARTBEAT, Kind.RECOVER))
 
 RARE_KINDS: Final = (
     Kind.CRASH,
@@ -52,6 +54,10 @@ class Overview:
     repeating_nodes: tuple[str, ...]
     holed_nodes: tuple[str, ...] = ()
     """Nodes with missing rows, those with the most first."""
+    begun_late: tuple[tuple[str, int], ...] = ()
+    """The nodes whose first rows are not in the log, and how many rows these are; the latest begin first."""
+    complete_from: int | None = None
+    """The time from which the log of each node is complete; None if it has the first row of each node."""
     newer_rows: int = 0
     """Rows of a newer schema version than ours: they are not treated as events and are counted nowhere else.
     """
@@ -141,6 +147,7 @@ def overview(profiled: DataFrame) -> Overview:
     by_kind: Counter[str] = Counter()
     for row in counted:
         by_kind[row.kind] += row.rows
+    begins = _late_begins(counted)
     return Overview(
         rows=by_kind.total(),
         by_kind=dict(by_kind),
@@ -152,8 +159,24 @@ def overview(profiled: DataFrame) -> Overview:
         repeated_rows=-sum(holes[node] for node in repeating),
         repeating_nodes=tuple(repeating),
         holed_nodes=tuple(sorted(holed, key=lambda node: -holes[node])),
+        begun_late=tuple((node, number) for _, node, number in begins),
+        complete_from=max((begin for begin, _, _ in begins), default=None),
         newer_rows=newer,
     )
+
+
+def _late_begins(counted: Sequence[Any]) -> list[tuple[int, str, int]]:
+    """Return the begin, the name and the first number of each node whose first rows are not in the log.
+
+    Name servers do not count: their checks begin with a start that is in the log.
+    """
+    late = []
+    for node in sorted({row.node for row in counted}):
+        own = [row for row in counted if row.node == node]
+        number = min(row.seq_min for row in own)
+        if number > 0 and not {row.kind for row in own} <= _WRITTEN_BY_NAME_SERVERS:
+            late.append((min(row.first_ts for row in own), node, number))
+    return sorted(late, reverse=True)
 
 
 def _brokers(nodes: set[tuple[str, str]]) -> tuple[str, ...]:

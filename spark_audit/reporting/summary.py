@@ -11,6 +11,7 @@ from mqproof.spark_audit.checks.no_acked_lost import INVARIANT as NO_ACKED_LOST
 from mqproof.spark_audit.checks.no_acked_lost import LOST, TRUNCATED
 from mqproof.spark_audit.engine import active
 from mqproof.spark_audit.judging.outcome import Audit
+from mqproof.spark_audit.judging.verdict import complete_since
 from mqproof.spark_audit.passes.message_columns import STORED_STATUSES
 from mqproof.spark_audit.passes.profile import Overview
 from mqproof.spec.events import Kind
@@ -43,6 +44,7 @@ CAUSES: Final = {
     "store_not_given": "its broker's store was not given",
     "system_crash_possible": "no event shows that only a process died",
     "torn_tail": "the last write of a killed broker; recovery truncates it",
+    "before_log": "it may have a cause from before the log of each node begins",
     "broker_crash": "the broker crashed or its group got a new leader in between",
     "broker_retry": "its broker did not receive the outcome of its replication in time",
     "consumer_restart": "the consumer restarted in between",
@@ -53,6 +55,7 @@ CAUSES: Final = {
     "rebalance": "the group rebalanced in between",
     "recovered": "the producer did not receive the outcome; it was stored",
     "redelivery": "consumption failed and was retried",
+    "two_owners": "its queue had two owners at once: a consequence, counted under DELIV-6",
     "unseen": "not yet delivered to the group when the log ends",
 }
 """Maps the cause of a finding that is not a violation to a text."""
@@ -83,6 +86,8 @@ def summarise(
         + (" (below; --out keeps all of them, in the folder unreadable)" if corrupt_rows else ""),
         **({"unreadable traces": f"{audit.unreadable_traces}"} if audit.unreadable_traces else {}),
         "missing rows": _missing(seen),
+        **({"begins late": complete_since(seen)} if seen.begun_late else {}),
+        **(_set_aside(audit) if audit.set_aside_rows else {}),
         "rows collected twice": f"{audit.deduplicated_rows} (counted once)",
         "torn last lines": f"{log.torn_files} (the last write of a killed node)",
         "seconds": f"{seconds:.1f}, {seen.rows / seconds:.0f} events/s" if seconds else "0",
@@ -126,6 +131,11 @@ def _missing(seen: Overview) -> str:
     more = f" and {len(seen.holed_nodes) - _NAMED} more" if len(seen.holed_nodes) > _NAMED else ""
     of_nodes = f" of {named}{more}: not all of their logs are given" if named else ""
     return f"{seen.missing_rows} (holes in the nodes' sequence numbers{of_nodes})"
+
+
+def _set_aside(audit: Audit) -> dict[str, str]:
+    shown = ", ".join(audit.set_aside)
+    return {"implausible times": f"{counted(audit.set_aside_rows, 'row')}, set aside and not judged: {shown}"}
 
 
 def _losses(audit: Audit) -> Table:

@@ -82,5 +82,8 @@ def _outcome(done: Audit, rows: int, torn_files: int) -> Outcome:
         witnesses={each.id: tuple(witness.text for witness in each.witnesses) for each in done.results},
         unreadable_rows=done.unreadable_rows,
         torn_files=torn_files,
-        facts=(seen, done.deduplicated_rows, done.skew_us, done.skew_seen_us, rows),
-    )
+        facts=(
+            seen, done.deduplicated_rows, done.skew_us, done.skew_seen_us, rows, done.set_aside_rows,
+            done.set_aside,
+        ),
+    )  # fmt: skip

@@ -47,7 +47,7 @@ def all_anomalies() -> list[dict[str, Any]]:
 def random_log(seed: int, folder: Path) -> RandomLog:
     """Write a log into the folder; the same one for the same seed."""
     random = Random(seed)
-    rows = _damaged(all_anomalies(), random)
+    rows = _with_impossible_times(_rotated(_damaged(all_anomalies(), random), random), random)
     lines = write_ndjson(rows).splitlines()
     if random.random() < 0.5:
         lines += random.sample(NO_EVENTS, random.randint(1, len(NO_EVENTS)))
@@ -65,6 +65,23 @@ def random_log(seed: int, folder: Path) -> RandomLog:
         rebalance_us=random.choice((0, 20_000_000)),
     )
     return RandomLog([str(folder)], options)
+
+
+def _rotated(rows: Sequence[dict[str, Any]], random: Random) -> list[dict[str, Any]]:
+    """Return the rows without the first ones of some nodes."""
+    nodes = sorted({row["node"] for row in rows})
+    chosen = random.sample(nodes, random.choice((0, 1, len(nodes) // 4)))
+    first = {node: random.randint(1, 4) for node in chosen}
+    return [row for row in rows if row["seq"] >= first.get(row["node"], 0)]
+
+
+def _with_impossible_times(rows: Sequence[dict[str, Any]], random: Random) -> list[dict[str, Any]]:
+    times = {
+        random.randrange(len(rows)): time
+        for time in (-5, 7, 4_600_000_000_000_000_000)
+        if random.random() < 0.3
+    }
+    return [{**row, "ts": times.get(at, row["ts"])} for at, row in enumerate(rows)]
 
 
 def _damaged(rows: Sequence[Mapping[str, Any]], random: Random) -> list[dict[str, Any]]:
