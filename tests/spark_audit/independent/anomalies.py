@@ -55,6 +55,13 @@ class Stream:
         self.broker = broker or cluster.brokers["broker-a"]
         self.topic, self.group, self.consumer = f"T-{name}", f"g-{name}", f"c-{name}"
         self.to = {"broker": self.broker.name}
+        self.tags: dict[str, str] = {}
+        """The column `tags` of the messages, if they state it."""
+
+    def subscribe(self, expression: str) -> None:
+        columns = {"topic": self.topic, "group": self.group, "client": f"{self.consumer}@9"}
+        attrs = {"type": "TAG", "expression": expression}
+        self.cluster.write(self.consumer, "subscribe", attrs, **columns)
 
     def start(self, *nodes: str, orderly: bool = False) -> None:
         for node in nodes or (self.consumer,):
@@ -83,7 +90,7 @@ class Stream:
             "born_ts": message.born_ts,
             "attempt": 1,
         }
-        self.cluster.write(node, "send", self.to, **columns)
+        self.cluster.write(node, "send", self.to, **columns, **self.tags)
         copy = self.broker.store(message, self.topic, 0, flushed=flushed)
         if not one_way:
             self.broker.answer(copy, self.topic, 0)
@@ -334,6 +341,22 @@ def ended_twice(s: Stream) -> Steps:
     s.found("DELIV-9", "committed-and-rolled-back", copy)
 
 
+def not_selected(s: Stream) -> Steps:
+    """A group subscribes by tag; it receives a message of another tag, and rightly misses some."""
+    s.subscribe("coffee || espresso")
+    yield 12 * SECOND
+    s.tags = {"tags": "coffee"}
+    yield from s.some()
+    s.tags = {"tags": "milk"}
+    s.send()
+    s.tags = {"tags": "tea"}
+    copy = s.send()
+    s.consume(copy)
+    s.found("DELIV-10", "not-selected", copy, group=s.group)
+    s.tags = {"tags": "espresso"}
+    yield from s.some()
+
+
 def broadcast_gap(s: Stream) -> Steps:
     pair = (s.consumer, f"{s.consumer}-b")
     s.group = BROADCAST
@@ -504,6 +527,7 @@ SCRIPTS: dict[str, Callable[[Stream], Steps]] = {
     "aborted": aborted_read,
     "precommitted": precommitted_read,
     "both": ended_twice,
+    "filtered": not_selected,
     "gap": broadcast_gap,
     "overlap": overlap,
     "power": truncated,

@@ -8,7 +8,10 @@ from tests.spark_audit.independent.simulation import BEGIN, MS, SECOND, Broker, 
 LENGTH_S = 200
 BROADCAST = "cast"
 ORDERLY = "in-order"
-OPTIONS = Options(skew_us=5 * SECOND, is_skew_given=True, broadcast=(BROADCAST,))
+OPTIONS = Options(
+    skew_us=5 * SECOND, is_skew_given=True, broadcast=(BROADCAST,), subscriptions=(("*", "*", "*"),)
+)
+"""As an operator states them: most groups report no subscription, and receive everything."""
 BOTH = ["broker-a", "broker-b"]
 
 
