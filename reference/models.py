@@ -13,6 +13,7 @@ from mqproof.reference import (
     queue_choice,
     replication,
     routing,
+    timers,
     transactions,
 )
 from mqproof.reference.model import Model
@@ -32,6 +33,7 @@ MODELS: Final[dict[str, Model[Any, Any]]] = {
         replication.MODEL,
         election.MODEL,
         transactions.MODEL,
+        timers.MODEL,
     )
 }
 

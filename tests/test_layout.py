@@ -33,6 +33,7 @@ ROLES = {
                 "queue_choice",
                 "replication",
                 "routing",
+                "timers",
                 "transactions",
             ],
             "one model: itself, its mutants, its proofs, the mutants of its proofs",

@@ -19,6 +19,7 @@ from mqproof.reference.mutants import (
     queue_choice,
     replication,
     routing,
+    timers,
     transactions,
 )
 from mqproof.reference.mutants.mutant import Mutant as Mutant
@@ -36,6 +37,7 @@ _ALL: Final = (
     *replication.MUTANTS,
     *election.MUTANTS,
     *transactions.MUTANTS,
+    *timers.MUTANTS,
 )
 
 MUTANTS: Final = {mutant.name: mutant for mutant in _ALL}
