@@ -1,7 +1,7 @@
 """Messages that wait for their time, action for action as in spec/tla/Timers.tla.
 
-The order is the same: state, what a log says, the producer, the broker, safety. Places in the log count from 1,
-as in TLA+. What producers know is in tuples, in the order of the configuration.
+The order is the same: state, what a log says, the producer, the broker, safety. Places in the log count from
+1, as in TLA+. What producers know is in tuples, in the order of the configuration.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -316,9 +316,7 @@ ACTIONS: Final[dict[str, Action[Config, State]]] = by_name(
 def not_early(config: Config, state: State) -> bool:
     """DELIV-8 NotEarly: a message is not visible before the time that its producer asked for."""
     asked = dict(zip(config.msgs, state.asked, strict=True))
-    return all(
-        record.at >= asked[msg] for record in state.log if record.kind == "final" for msg in record.of
-    )
+    return all(record.at >= asked[msg] for record in state.log if record.kind == "final" for msg in record.of)
 
 
 def timer_kept(config: Config, state: State) -> bool:

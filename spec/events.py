@@ -42,6 +42,7 @@ class Kind(StrEnum):
     COMMIT = "commit"
     ROLLBACK = "rollback"
     CHECK = "check"
+    RECALL = "recall"
     REGISTER = "register"
     HEARTBEAT = "heartbeat"
     UNREGISTER = "unregister"

@@ -17,6 +17,7 @@ from mqproof.impl.broker.state.queue_locks import QueueLockTable
 from mqproof.impl.broker.state.statistics import Statistics
 from mqproof.impl.broker.state.subscription_groups import SubscriptionGroupTable
 from mqproof.impl.broker.state.topics import TopicTable
+from mqproof.impl.broker.timers import Timers
 from mqproof.impl.broker.transactions import Transactions
 from mqproof.impl.remoting.bodies import DataVersion
 from mqproof.impl.remoting.channel import Channel, Reply
@@ -62,6 +63,7 @@ class Services:
     """The start time by the wall clock."""
     delays: DelayedDelivery
     transactions: Transactions
+    timers: Timers
     events: EventLog | None
     ha_address: Address | None = None
     """The address on which slaves connect; None if no slave can."""

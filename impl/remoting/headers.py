@@ -133,6 +133,8 @@ class SendResponse(Header):
     queue_id: Int
     queue_offset: Long
     transaction_id: Name | None = None
+    recall_handle: ListText | None = None
+    """With which the message can be recalled while it waits for its time."""
 
 
 def write_send_response(
@@ -302,6 +304,18 @@ class ResumeCheckRequest(Header):
     msg_id: Name
     """The offset message id of the discarded message."""
     topic: Name | None = None
+
+
+class RecallMessageRequest(Header):
+    topic: Name
+    recall_handle: ListText
+    """From the response of the send."""
+    producer_group: Name | None = None
+
+
+class RecallMessageResponse(Header):
+    msg_id: Name
+    """The unique key of the message."""
 
 
 class UnregisterClientRequest(Header, rename={"client_id": "clientID"}):

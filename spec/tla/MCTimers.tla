@@ -31,7 +31,7 @@ MCFairSpec == MCSpec /\ Fairness
 
 (* Each fairness clause is necessary, and strong where stated: without it TimerDelivered fails. *)
 WithoutReadFairness == MCSpec /\ Learns /\ Delivers /\ Secures
-WithWeakLearnFairness == MCSpec /\ Reads /\ WF_vars(Learn) /\ Delivers /\ Secures
+WithoutLearnFairness == MCSpec /\ Reads /\ Delivers /\ Secures
 WithWeakDeliverFairness == MCSpec /\ Reads /\ Learns /\ (\A t \in Msgs : WF_vars(Deliver(t))) /\ Secures
 WithWeakSecureFairness == MCSpec /\ Reads /\ Learns /\ Delivers /\ WF_vars(Secure)
 

@@ -250,7 +250,7 @@ Next ==
 
 \* The broker reads its log, delivers and flushes. No request needs to arrive.
 Reads == WF_vars(Read)
-Learns == SF_vars(Learn)
+Learns == WF_vars(Learn)
 Delivers == \A t \in Msgs : SF_vars(Deliver(t))
 Secures == SF_vars(Secure)
 

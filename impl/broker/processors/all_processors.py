@@ -14,6 +14,7 @@ from mqproof.impl.broker.processors import (
     offset_admin,
     pull,
     queries,
+    recalls,
     retries,
     send,
     topic_admin,
@@ -55,5 +56,6 @@ PROCESSORS: Final[dict[int, Processor]] = {
     **acl_admin.PROCESSORS,
     **broker_admin.PROCESSORS,
     **transaction_ends.PROCESSORS,
+    **recalls.PROCESSORS,
 }
 """Maps a request code to its processor."""
