@@ -62,7 +62,7 @@ ROLES = {
             "a module of every suite",
         ),
         **dict.fromkeys(
-            ["admin", "delivery", "offsets", "ordering", "retry", "transactions", "workload"],
+            ["admin", "delivery", "offsets", "ordering", "retry", "timers", "transactions", "workload"],
             "one suite: its adapter, its mutants",
         ),
         **dict.fromkeys(

@@ -14,7 +14,7 @@ WHY_TOGETHER: Final[dict[str, dict[str, tuple[str, ...]]]] = {
     "A suite runs as a whole, on the reference and on our code, and its mutants must be caught.": {
         **{
             f"conformance/suites/{name}": (f"conformance/suites/{name}/test_suite", _DRAWN)
-            for name in ("delivery", "offsets", "ordering", "retry", "transactions")
+            for name in ("delivery", "offsets", "ordering", "retry", "timers", "transactions")
         },
         **{
             f"conformance/suites/{name}": (f"conformance/suites/{name}/test_suite",)

@@ -326,6 +326,7 @@ SUITES: Final[dict[str, Registered]] = {
     "transactions": _of_one_broker(
         "transactions", "half messages, the ends of their transactions, and checks"
     ),
+    "timers": _of_one_broker("timers", "messages that wait for a time, and their recalls"),
     "admin": _of_one_broker("admin", "topics, groups, offsets and look-ups"),
     "producers": Drawn(
         "a producer: which queue it chooses, and which brokers it avoids",

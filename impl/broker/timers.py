@@ -35,6 +35,7 @@ _LOOK_AGAIN_S: Final = 1.0
 """The longest sleep while a message waits, because the clock may have been set."""
 _IDLE_S: Final = 60.0
 _RETRY_S: Final = 1.0
+_BUSY_S: Final = 0.001
 _POINT_S: Final = 3.0
 """The pause between two points, if anything changed."""
 _ROLL_S: Final = 1.0
@@ -113,7 +114,7 @@ class Timers:
         least = max(self._store.min_offset(TIMER_TOPIC, POINT_QUEUE), end - _POINTS_SOUGHT)
         for offset in range(end - 1, least - 1, -1):
             stored = self._stored(POINT_QUEUE, offset)
-            point = stored and timed_messages.point_of(stored.message)
+            point = None if stored is None else timed_messages.point_of(stored.message)
             if stored is not None and point is not None:
                 self._point_at = stored.commit_offset
                 return point
@@ -192,21 +193,24 @@ class Timers:
         """Store the finals of messages that are due, or wait for the next one."""
         self._catch_up()
         store, table = self._store, self._table
-        now_ms, next_ms = store.now_ms(), table.next_due_ms()
-        if next_ms is None or not is_due(next_ms, now_ms):
-            wait_s = _LOOK_AGAIN_S if len(table) else _IDLE_S
-            if next_ms is not None:
-                wait_s = min((next_ms - now_ms) / 1000, wait_s)
-            await self._holds.hold(TIMER_TOPIC, 0, table.read_end, (), max(wait_s, 0.001))
-            return
-        if not store.writable or self._has_failed or self._puts >= _PUTS_MAX:
-            is_busy = store.writable and not self._has_failed
+        if self._has_failed or not store.writable:
             self._has_failed = False
-            await asyncio.sleep(0.01 if is_busy else _RETRY_S)
+            await asyncio.sleep(_RETRY_S)
             return
-        for waiting in table.take_due(now_ms, _BATCH, store.next_commit_offset):
+        if self._puts >= _PUTS_MAX:
+            await asyncio.sleep(_BUSY_S)
+            return
+        now_ms = store.now_ms()
+        due = table.take_due(now_ms, _BATCH, store.next_commit_offset)
+        for waiting in due:
             self._put_final(table, waiting)
-        await asyncio.sleep(0)
+        if due:
+            await asyncio.sleep(0)
+            return
+        wait_s, next_ms = _LOOK_AGAIN_S if len(table) else _IDLE_S, table.next_due_ms()
+        if next_ms is not None:
+            wait_s = min((next_ms - now_ms) / 1000, wait_s)
+        await self._holds.hold(TIMER_TOPIC, 0, table.read_end, (), max(wait_s, _BUSY_S))
 
     def _put_final(self, table: WaitingTimers, waiting: Waiting) -> None:
         message = self._final(waiting)
@@ -335,8 +339,3 @@ class Timers:
             self._events.emit(
                 kind, msg_id=message.properties.get(UNIQUE_KEY), topic=topic, status=status.value
             )
-
-
-def is_due(due_ms: int, now_ms: int) -> bool:
-    """Return whether the time has come; a message is never delivered early."""
-    return due_ms <= now_ms

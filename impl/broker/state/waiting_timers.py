@@ -27,6 +27,11 @@ class Waiting(NamedTuple):
     """Topic and unique key; None if it cannot be recalled."""
 
 
+def is_due(due_ms: int, now_ms: int) -> bool:
+    """Return whether the time has come; a message is never delivered early."""
+    return due_ms <= now_ms
+
+
 class WaitingTimers:
     """The messages that are not done, in the order of the places of their latest copies."""
 
@@ -88,7 +93,7 @@ class WaitingTimers:
         found: list[Waiting] = []
         while len(found) < count:
             due_ms = self.next_due_ms()
-            if due_ms is None or due_ms > now_ms:
+            if due_ms is None or not is_due(due_ms, now_ms):
                 break
             _, original = heappop(self._heap)
             found.append(self._all[original])
@@ -143,7 +148,7 @@ class WaitingTimers:
 
     def older_than(self, commit_offset: int, count: int) -> list[Waiting]:
         """Return at most `count` messages whose latest copy is before that commit offset."""
-        found = []
+        found: list[Waiting] = []
         for waiting in self._all.values():
             if waiting.commit_offset >= commit_offset or len(found) >= count:
                 break
