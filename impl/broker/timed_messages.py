@@ -1,7 +1,6 @@
 """Messages that wait for a time, and what the broker makes of them: finals, copies, recalls, points.
 
-See docs/reference/protocol/timers.md. The properties are those of 5.x, except the three that its docstring
-names as ours.
+See docs/reference/protocol/timers.md. The properties are those of 5.x, except DUE_MS, ORIGINAL and POINT.
 """
 
 import re
@@ -220,8 +219,8 @@ def point_of(message: Message) -> Point | None:
 
 
 def handle_of(message: Message, broker: str) -> str | None:
-    """Return the handle with which a waiting message can be recalled; None if it cannot."""
-    due_ms, key = due_ms_of(message), key_of(message)
-    if due_ms is None or key is None or message.topic != TIMER_TOPIC:
+    """Return the handle with which a waiting message can be recalled; None for other messages."""
+    if message.topic != TIMER_TOPIC:
         return None
-    return RecallHandle(key[0], broker, due_ms, key[1]).encode()
+    due_ms, key = due_ms_of(message), key_of(message)
+    return None if due_ms is None or key is None else RecallHandle(key[0], broker, due_ms, key[1]).encode()

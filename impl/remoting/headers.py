@@ -138,7 +138,12 @@ class SendResponse(Header):
 
 
 def write_send_response(
-    *, msg_id: str, queue_id: int, queue_offset: int, transaction_id: str | None
+    *,
+    msg_id: str,
+    queue_id: int,
+    queue_offset: int,
+    transaction_id: str | None,
+    recall_handle: str | None = None,
 ) -> dict[str, str]:
     """Return the fields of a SendResponse.
 
@@ -147,6 +152,8 @@ def write_send_response(
     fields = {"msgId": msg_id, "queueId": str(queue_id), "queueOffset": str(queue_offset)}
     if transaction_id is not None:
         fields["transactionId"] = transaction_id
+    if recall_handle is not None:
+        fields["recallHandle"] = recall_handle
     return fields
 
 

@@ -141,12 +141,9 @@ def _answer(
         queue_id=target.queue_id,
         queue_offset=first.queue_offset,
         transaction_id=messages[0].properties.get(UNIQUE_KEY),
+        recall_handle=timed_messages.handle_of(messages[0], services.config.name),
     )
     fields.update(tracing)
-    if messages[0].topic == timed_messages.TIMER_TOPIC:
-        handle = timed_messages.handle_of(messages[0], services.config.name)
-        if handle is not None:
-            fields["recallHandle"] = handle
     return request.answer(code, fields, remark=first.reason or None)
 
 
