@@ -1,4 +1,4 @@
-"""Goal: a message is visible once, when it is due, unless recalled; the model matches the state graph of TLC."""
+"""Goal: a message is visible once, when due, unless recalled; the model matches the state graph of TLC."""
 
 from pathlib import Path
 
