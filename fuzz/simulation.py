@@ -36,13 +36,18 @@ MARK: Final = "<!-- What follows is written by `python -m mqproof.fuzz.simulatio
 _HEAD: Final = "# The first seed that kills each mutant, written by `python -m mqproof.fuzz.simulation`.\n"
 
 
-def _group_program(seed: int) -> bytes:
-    """Return the program of a seed.
+_GROUP_PROGRAMS: Final = (
+    raft_program.random_program,
+    raft_program.toppling_program,
+    raft_program.rejoining_program,
+    raft_program.late_vote_program,
+)
 
-    Odd seeds make leaders fail again and again, which reveals otherwise rare defects.
-    """
-    make = raft_program.toppling_program if seed % 2 else raft_program.random_program
-    return make(seed // 2)
+
+def _group_program(seed: int) -> bytes:
+    """Return the program of a seed: every fourth one is random, the others reveal rare defects."""
+    make = _GROUP_PROGRAMS[seed % len(_GROUP_PROGRAMS)]
+    return make(seed // len(_GROUP_PROGRAMS))
 
 
 def _play_group(seed: int) -> None:

@@ -136,9 +136,20 @@ class _Stage:
             self._hold(MASTER, SLAVE)
             self._hold(SLAVE, MASTER)
         for step in trace.steps[1:]:
-            await self._STEPS[step.action.removeprefix("MC")](self, step)
+            await self._take(step)
         await self._until(lambda: "m1" in self._send_results, "the sender receives a result")
         return await self._settle()
+
+    async def _take(self, step: Step) -> None:
+        try:
+            async with asyncio.timeout(_STEP_S_MAX):
+                await self._STEPS[step.action.removeprefix("MC")](self, step)
+        except TimeoutError:
+            for node in self._pair:  # else a task that waits for its fsync could not be cancelled
+                self.cluster.machines[node].fsync.release()
+            raise ReplayError(
+                f"{self._cell}: {step.action} did not end within {_STEP_S_MAX:.0f} simulated s"
+            ) from None
 
     async def _connect(self) -> None:
         """Connect the producer to the master: held links delay data, but not new connections."""
@@ -210,7 +221,10 @@ class _Stage:
         state: Any = step.state
         for node in self._pair:
             if state["up"][node] == "running" and not self._is_running(node):
+                fsync = self.cluster.machines[node].fsync
+                fsync.release()  # a broker writes its tables before it serves
                 await self.cluster.start(node)
+                fsync.hold()
 
     _STEPS: Final = {
         "Send": _send,

@@ -20,6 +20,8 @@ from mqproof.impl.dledger.rpc_bodies import (
     HeartBeatRequest,
     HeartBeatResponse,
     PushRequest,
+    VoteRequest,
+    VoteResponse,
 )
 from mqproof.impl.dledger.state import Role, State
 from mqproof.impl.runtime.disk import Disk, write_durably
@@ -31,6 +33,7 @@ _take = Following._take
 _advance_commit = Leading.advance_commit
 _handle_heart_beat = Election.handle_heart_beat
 _heart_beat_answered = Election.heart_beat_answered
+_voted = Election.voted
 _load_ballot = ballot_file.load
 
 
@@ -142,6 +145,20 @@ def _lead_on_in_a_later_term(
         state.changes += [Ballot(state.term, state.self_id), Leads(state.term)]
         return
     _heart_beat_answered(election, request, response, now)
+
+
+def _cut_and_count_on(state: State, end: int) -> None:
+    """Cut entries without lowering the durable index, so that later entries count before they are synced."""
+    state.terms.cut(end)
+    state.changes.append(Cut(end))
+
+
+def _count_any_vote(election: Election, request: VoteRequest, response: VoteResponse, now: float) -> None:
+    """Count the answer to any request, whatever round and term it belongs to."""
+    if election._round is None:
+        return
+    election._round.asked[response.local_id] = request
+    _voted(election, request, response, now)
 
 
 def _vote_not_read(disk: Disk, path: str) -> Ballot | None:
@@ -352,6 +369,20 @@ SELDOM: Final = (
         "LogsConverge",
         "log_replication:Leading.advance_commit",
         _kept_by_all_when_committed,
+    ),
+    _mutant(
+        "DurableNotLowered",
+        "a truncation does not lower the durable index, so later entries count before they are durable",
+        "LeaderCompleteness",
+        "state:State.cut",
+        _cut_and_count_on,
+    ),
+    _mutant(
+        "EarlierRoundCounted",
+        "a candidate counts a late vote of an earlier round, which had an earlier term",
+        "ElectionSafety",
+        "election:Election.voted",
+        _count_any_vote,
     ),
 )
 """Mutants that are revealed by few programs or only by long ones. The simulation runs enough of them."""

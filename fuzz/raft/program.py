@@ -33,6 +33,10 @@ CALM_MS: Final = 60_000.0
 It is long enough for several rounds of timeout and vote.
 """
 _EXPIRY_MS: Final = 700.0
+_LOOK_MS: Final = 20.0
+"""How often a fault looks for the state that it waits for."""
+_LATE_MS: Final = (1_000.0, 6_000.0)
+"""How late messages may be: within a round of votes, or later than a round and than every RPC timeout."""
 _LOADS: Final = (1.0, 5.0, 10.0, 30.0)
 """The possible rates of sends, in messages per second."""
 
@@ -69,6 +73,25 @@ def toppling_program(seed: int) -> bytes:
     topple = bytes((_TOPPLE, chance.randrange(256), 8, 79))
     again = bytes((_TOPPLE, chance.randrange(256), 90, 79))
     return seed.to_bytes(8, "little")[:4] + bytes((one_by_one, slow)) + topple + again
+
+
+def rejoining_program(seed: int) -> bytes:
+    """Return the program of a seed in which leaders are cut off, truncate their logs, and crash.
+
+    Many entries are sent, so that a leader that is cut off has many that conflict.
+    """
+    chance = Random(f"rejoin {seed}")
+    many = 96
+    rejoins = b"".join(bytes((_REJOIN, chance.randrange(256), at, 79)) for at in (8, 110))
+    return seed.to_bytes(8, "little")[:4] + bytes((many, chance.choice((0, 64)))) + rejoins
+
+
+def late_vote_program(seed: int) -> bytes:
+    """Return the program of a seed in which votes reach their candidates in a later round and term."""
+    chance = Random(f"late vote {seed}")
+    slow = 64
+    votes = b"".join(bytes((_LATE_VOTE, chance.randrange(256), at, 79)) for at in (8, 60, 120))
+    return seed.to_bytes(8, "little")[:4] + bytes((0, slow)) + votes
 
 
 class Run:
@@ -110,6 +133,7 @@ class Run:
             repeat=(0.0, 0.05, 0.3, 0.0)[self._sky // 4 % 4],
             late=(0.0, 0.02, 0.1, 0.0)[self._sky // 16 % 4],
             delay_ms=((0.3, 3.0), (20.0, 120.0))[self._sky // 64 % 2],
+            late_ms=_LATE_MS[self._sky // 128],
         )
         self._send_later()
         for fault in self._faults:
@@ -133,6 +157,7 @@ class Run:
         group = self.group
         group.weather = Weather()
         group.cut.clear()
+        group.slow.clear()
         for name, node in group.nodes.items():
             node.disk.on_step = None
             node.disk_slowness = 1.0
@@ -308,6 +333,112 @@ def _topple(run: Run, selector: int, until_ms: float) -> None:
     look()
 
 
+def _rejoin(run: Run, selector: int, until_ms: float) -> None:
+    """Cut off a leader until another one leads, let it rejoin, and crash it while it takes new entries.
+
+    The third member misses these entries: it is cut off meanwhile. The other leader is killed at the same
+    time, so that the members without them elect the next one. The old leader's disk is slow.
+    """
+    group = run.group
+    crash_ms = 100.0 * (1 + selector % 16)
+
+    def cut_off() -> None:
+        old = _leading(group)
+        if old is None:
+            _again(group, until_ms, cut_off)
+            return
+        links = {link for other in run._names for link in ((old, other), (other, old))}
+        group.cut |= links
+        group.nodes[old].disk_slowness = 100.0
+        wait_for_another(old, links)
+
+    def wait_for_another(old: str, links: set[tuple[str, str]]) -> None:
+        new = _leading(group, than=old)
+        if new is None:
+            _again(group, until_ms, lambda: wait_for_another(old, links))
+            return
+        group.after(1_000.0, lambda: rejoin(old, new, links))
+
+    def rejoin(old: str, new: str, links: set[tuple[str, str]]) -> None:
+        absent = {name for name in run._names if name not in (old, new)}
+        group.cut -= links
+        run._cut({link for name in absent for link in ((name, new), (new, name))}, group.now_ms + crash_ms)
+        group.after(crash_ms, lambda: crash(old, new))
+
+    def crash(old: str, new: str) -> None:
+        group.nodes[old].disk_slowness = 1.0
+        group.lose_power(old)
+        group.kill(new)
+        group.after(100.0, lambda: group.start(old))
+        group.after(10_000.0, lambda: group.start(new))
+
+    cut_off()
+
+
+def _late_vote(run: Run, selector: int, until_ms: float) -> None:
+    """Kill a leader, and let the vote for the next candidate arrive when it is a candidate of a later term.
+
+    The old leader and the candidate cannot reach each other, so the voter or the old leader wins that term.
+    The candidate learns that late, too.
+    """
+    group = run.group
+    late_ms = 3_600.0 + 150.0 * (selector % 16)
+
+    def kill() -> None:
+        if (leader := _leading(group)) is None:
+            _again(group, until_ms, kill)
+            return
+        group.kill(leader)
+        watch(leader)
+
+    def watch(old: str) -> None:
+        for name in run._names:
+            member = group.nodes[name].member
+            state = member.core.state if member else None
+            if name != old and state and state.role is Role.CANDIDATE and state.voted_for == name:
+                delay(old, name, state.term)
+                return
+        _again(group, until_ms, lambda: watch(old))
+
+    def delay(old: str, candidate: str, term: int) -> None:
+        voters = [(name, candidate) for name in run._names if name not in (old, candidate)]
+        _slow(group, voters, late_ms, 500.0)
+        run._cut({(old, candidate), (candidate, old)}, until_ms)
+        group.after(600.0, lambda: group.start(old))
+        group.after(600.0, lambda: enter(candidate, term, voters))
+
+    def enter(candidate: str, term: int, voters: list[tuple[str, str]]) -> None:
+        member = group.nodes[candidate].member
+        if member and member.core.state.term > term:
+            _slow(group, voters, 6_000.0, until_ms - group.now_ms)
+        else:
+            _again(group, until_ms, lambda: enter(candidate, term, voters))
+
+    kill()
+
+
+def _slow(group: Group, links: list[tuple[str, str]], late_ms: float, for_ms: float) -> None:
+    def end() -> None:
+        for link in links:
+            group.slow.pop(link, None)
+
+    group.slow |= dict.fromkeys(links, late_ms)
+    group.after(for_ms, end)
+
+
+def _again(group: Group, until_ms: float, look: Callable[[], None]) -> None:
+    if group.now_ms < until_ms:
+        group.after(_LOOK_MS, look)
+
+
+def _leading(group: Group, than: str | None = None) -> str | None:
+    """Return a member that leads, another one than the given one; None if there is none."""
+    for name, node in group.nodes.items():
+        if name != than and node.member and node.member.core.state.role is Role.LEADER:
+            return name
+    return None
+
+
 def _expire(run: Run, selector: int, until_ms: float) -> None:
     """Delete, repeatedly, a member's entries that all members have."""
     group, name = run.group, run._names[selector % len(run._names)]
@@ -322,7 +453,9 @@ def _expire(run: Run, selector: int, until_ms: float) -> None:
 
 _TOPPLE: Final = 255
 _EXPIRE: Final = 254
-_OTHERS: Final = {_TOPPLE: _topple, _EXPIRE: _expire}
+_REJOIN: Final = 253
+_LATE_VOTE: Final = 252
+_OTHERS: Final = {_TOPPLE: _topple, _EXPIRE: _expire, _REJOIN: _rejoin, _LATE_VOTE: _late_vote}
 """Faults with fixed numbers, which were added later: the numbers of the other faults must not change."""
 _FAULTS: Final = (
     _kill,

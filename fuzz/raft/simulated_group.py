@@ -40,7 +40,9 @@ class Weather:
     repeat: float = 0.0
     delay_ms: tuple[float, float] = (0.3, 3.0)
     late: float = 0.0
-    """The fraction of messages that are up to a second late, so that later messages overtake them."""
+    """The fraction of messages that are late, so that later messages overtake them."""
+    late_ms: float = 1000.0
+    """The longest delay of a late message."""
 
 
 @dataclass(slots=True)
@@ -93,6 +95,8 @@ class Group:
     weather: Weather = field(default_factory=Weather)
     cut: set[tuple[str, str]] = field(default_factory=set)
     """Directed links on which no message arrives."""
+    slow: dict[tuple[str, str], float] = field(default_factory=dict)
+    """Directed links on which messages are late, by that many milliseconds."""
     nodes: dict[str, Node] = field(default_factory=dict)
     history: History = field(init=False)
     chance: Random = field(init=False)
@@ -296,8 +300,9 @@ class Group:
         for _ in range(times):
             low, high = weather.delay_ms
             delay = low + (high - low) * chance.random()
+            delay += self.slow.get((source, target), 0.0)
             if weather.late and chance.random() < weather.late:
-                delay += 1000 * chance.random()
+                delay += weather.late_ms * chance.random()
             self.after(delay, lambda: self._arrive(source, target, request, response))
 
     def _arrive(self, source: str, target: str, request: Request, response: Response | None) -> None:

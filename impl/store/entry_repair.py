@@ -16,7 +16,7 @@ from mqproof.impl.store.dispatch import appended_record, queue_unit
 from mqproof.impl.store.files import record
 from mqproof.impl.store.files.commit_log import CommitLog
 from mqproof.impl.store.files.consume_queue import ConsumeQueue, QueueGapError, QueueKey, Unit
-from mqproof.impl.store.recovery import points_at_its_record
+from mqproof.impl.store.recovery import is_record_of, points_at_its_record
 from mqproof.impl.store.verified_entries import VerifiedEntries
 
 _NEIGHBOURS_MAX: Final = 1000
@@ -62,7 +62,7 @@ class EntryRepair:
                 return unit, b""
             return unit, data
         stored = self._stored(unit)
-        if stored is not None and self._is_of(stored, queue, queue_offset):
+        if stored is not None and is_record_of(stored, queue, queue_offset):
             found = {queue_offset: self._unit(stored)}
         else:
             found = self._search(queue, queue_offset)
@@ -97,7 +97,11 @@ class EntryRepair:
         if queue.key[0] == SCHEDULE_TOPIC:
             # The code of such an entry is the time when the message is due.
             stored = self._stored(unit)
-            if stored is not None and self._is_of(stored, queue, queue_offset) and self._unit(stored) == unit:
+            if (
+                stored is not None
+                and is_record_of(stored, queue, queue_offset)
+                and self._unit(stored) == unit
+            ):
                 return unit
         elif self.is_sound(queue, queue_offset, unit):
             return unit
@@ -119,10 +123,6 @@ class EntryRepair:
         data = self._read(unit)
         return self._log.decode(data, unit.commit_offset) if data else None
 
-    def _is_of(self, stored: StoredMessage, queue: ConsumeQueue, queue_offset: int) -> bool:
-        key = (stored.message.topic, stored.message.queue_id)
-        return key == queue.key and stored.queue_offset == queue_offset
-
     def _unit(self, stored: StoredMessage) -> Unit:
         return queue_unit(appended_record(stored, self._delay_levels_ms))
 
@@ -140,7 +140,7 @@ class EntryRepair:
         for position, stored in self._log.scan(begin):
             if (
                 stored is not None
-                and self._is_of(stored, queue, stored.queue_offset)
+                and is_record_of(stored, queue, stored.queue_offset)
                 and stored.queue_offset in offsets
                 and stored.commit_offset < end
                 and not self._is_deleted(queue.key[0], stored.commit_offset)

@@ -243,7 +243,7 @@ def points_into_damage(queue: ConsumeQueue, queue_offset: int, log: CommitLog) -
     for position, stored in log.scan(begin):
         if stored is not None and stored.commit_offset == at:
             there = stored
-        if stored is not None and _is_of(stored, queue, queue_offset):
+        if stored is not None and is_record_of(stored, queue, queue_offset):
             return False  # the entry is damaged, not its record
         if position > at and not follows_sound:
             break
@@ -254,7 +254,8 @@ def points_into_damage(queue: ConsumeQueue, queue_offset: int, log: CommitLog) -
     return log.is_damaged(at)
 
 
-def _is_of(stored: StoredMessage, queue: ConsumeQueue, queue_offset: int) -> bool:
+def is_record_of(stored: StoredMessage, queue: ConsumeQueue, queue_offset: int) -> bool:
+    """Return whether the record names this queue and offset as its own."""
     key = (stored.message.topic, stored.message.queue_id)
     return key == queue.key and stored.queue_offset == queue_offset
 
@@ -283,7 +284,7 @@ def points_at_its_record(queue: ConsumeQueue, queue_offset: int, log: CommitLog)
     """Return whether the entry's record is of this queue and has this offset."""
     (unit,) = queue.units(queue_offset, 1)
     stored = log.record_at(unit.commit_offset, unit.size)
-    return stored is not None and _is_of(stored, queue, queue_offset)
+    return stored is not None and is_record_of(stored, queue, queue_offset)
 
 
 def index_again(parts: Parts, start: int) -> None:

@@ -1,5 +1,6 @@
 """Entries of the guarantee matrix on our brokers: the losses match those of the model."""
 
+import asyncio
 import json
 import re
 
@@ -7,6 +8,7 @@ import pytest
 
 from mqproof.conformance.guarantee import show
 from mqproof.conformance.guarantee.on_simulated_brokers import differing, live_through, live_through_all
+from mqproof.conformance.hosts.simulated import Cluster
 from mqproof.conformance.subjects.guarantee_entry import ReplayError, live, replay
 from mqproof.spec.guarantee import recorded
 from mqproof.spec.guarantee.document import MARK
@@ -103,6 +105,21 @@ def test_a_replay_that_ends_differently_from_the_model_is_a_failure() -> None:
     lived = live_through(entry, Outcome.GONE, harmless)
     assert lived.failure == "the replay ends in safe (m1, whose sender received SEND_OK), the model in gone"
     assert differing([lived]) == [lived]
+
+
+def test_a_step_that_does_not_end_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: set[str] = set()
+    start = Cluster.start
+
+    async def start_once(cluster: Cluster, node: str) -> None:
+        if node in started:
+            await asyncio.Event().wait()
+        started.add(node)
+        await start(cluster, node)
+
+    monkeypatch.setattr(Cluster, "start", start_once)
+    with pytest.raises(ReplayError, match="Restart did not end within 60 simulated s"):
+        replay(Cell(Setup("ASYNC_FLUSH", "none", "sync"), ("power",)), ASYNC_LOSS)
 
 
 def test_a_random_run_that_ends_worse_than_the_model_is_a_failure() -> None:

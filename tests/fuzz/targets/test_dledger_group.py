@@ -1,13 +1,21 @@
 """Tests a DLedger group under faults: the invariants hold, seeds can be replayed, and the judge can fail."""
 
 from collections import Counter
+from collections.abc import Callable
 
 import pytest
 
-from mqproof.fuzz import targets
+from mqproof.fuzz import simulation, targets
 from mqproof.fuzz.raft.event_log import record
 from mqproof.fuzz.raft.judge import History, leader_eventually, logs_converge, no_acked_lost
-from mqproof.fuzz.raft.program import Run, fault, random_program, toppling_program
+from mqproof.fuzz.raft.program import (
+    Run,
+    fault,
+    late_vote_program,
+    random_program,
+    rejoining_program,
+    toppling_program,
+)
 from mqproof.fuzz.raft.simulated_group import Group
 from mqproof.fuzz.target import Finding
 from mqproof.impl.dledger.state import Role
@@ -39,6 +47,17 @@ def test_the_seeds_test_every_invariant() -> None:
 def test_killing_each_new_leader_breaks_no_invariant() -> None:
     for seed in range(40):
         Run(toppling_program(seed), Counter()).run()
+
+
+@pytest.mark.parametrize("program", [rejoining_program, late_vote_program], ids=lambda each: each.__name__)
+def test_a_directed_program_breaks_no_invariant(program: Callable[[int], bytes]) -> None:
+    for seed in range(20):
+        Run(program(seed), Counter()).run()
+
+
+@pytest.mark.parametrize("name", ["DurableNotLowered", "EarlierRoundCounted"])
+def test_a_rare_defect_is_found_within_20_seeds(name: str) -> None:
+    assert simulation.recorded()[name] < 20
 
 
 def test_a_seed_replays_bit_for_bit() -> None:

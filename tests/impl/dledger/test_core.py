@@ -179,6 +179,31 @@ def test_only_entries_that_contradict_the_leader_are_cut() -> None:
     assert not any(isinstance(change, Cut) for change in core.take_changes())
 
 
+def test_entries_after_a_truncation_are_not_durable_because_the_removed_ones_were() -> None:
+    core = _follower((1, 1, 2))
+    core.flushed(2)
+    core.handle(_push((Entry(NORMAL, 48, 1, 3, 0), Entry(NORMAL, 48, 2, 3, 0)), (0, 1)), 2.0)
+    assert _drain(core, 2.0)[2] == [], "the new entries are not synced"
+    core.flushed(2)
+    ((_, answer),) = _drain(core, 3.0)[2]
+    assert isinstance(answer, PushResponse)
+    assert (answer.code, answer.index) == (ResponseCode.SUCCESS, 2)
+
+
+def test_a_late_vote_of_an_earlier_round_is_not_counted() -> None:
+    core = _core()
+    core.tick(2000.0)
+    _, requests, _ = _drain(core, 2000.0)
+    early = next(r for r in requests if isinstance(r, VoteRequest) and r.remote_id == "n1")
+    core.handle(_vote(2, "n2"), 3000.0)  # a later term ends the round
+    _drain(core, 3000.0)
+    core.tick(6000.0)
+    _, requests, _ = _drain(core, 6000.0)
+    assert any(isinstance(r, VoteRequest) and r.term == 2 for r in requests), "a round of term 2 is open"
+    core.answered(early, VoteResponse("g", "n0", "n1", None, 1, vote_result=Vote.ACCEPT), 6001.0)
+    assert core.state.role is Role.CANDIDATE
+
+
 def test_a_follower_commits_only_as_far_as_its_log_is_known_to_equal_the_leaders() -> None:
     core = _follower((1, 1, 2))
     core.handle(_push((Entry(NORMAL, 48, 1, 1, 0),), (0, 1), commit=2), 2.0)
