@@ -10,6 +10,9 @@ demo: $(STAMP)
 	$(BIN)/mqproof demo
 
 # Three workers for two cores: many tests wait, for processes that start and for elections.
+# With this variable, each of the processes that the tests start would compile every module again.
+unexport PYTHONDONTWRITEBYTECODE
+
 test: lint
 	$(BIN)/pytest -n 3 --dist loadfile -m "not deep and not apache"
 

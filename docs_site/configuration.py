@@ -28,7 +28,7 @@ BROKER: Final = (
 CLIENT: Final = (ProducerConfig, PushConsumerConfig, LitePullConfig, PullLimits, SessionConfig)
 
 _UNITS: Final = {"ms": " ms", "bytes": " bytes", "percent": " %", "s": " s"}
-"""A part of a field's name to the unit of its value."""
+"""Maps a part of a field's name to the unit of its value."""
 
 _HEAD: Final = """# Configuration keys
 

@@ -4,9 +4,11 @@ import ast
 import inspect
 import textwrap
 from dataclasses import MISSING, fields
+from functools import cache
 from typing import Any
 
 
+@cache
 def field_docs(part: type) -> dict[str, str]:
     """Return each field's docstring: the string after its annotation, or an empty one."""
     (definition,) = ast.parse(textwrap.dedent(inspect.getsource(part))).body

@@ -11,6 +11,7 @@ from docs_site.pages import PAGES
 from docs_site.source_links import ROOT, copy_of, linked_files, with_copies
 
 _CELL: Final = re.compile(r"<td[^>]*>.*?</td>", re.DOTALL)
+_ID_CELL: Final = re.compile(r"<td>((?:<a [^>]*>)?[A-Z]+-\d+(?:</a>)?)</td>")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -24,8 +25,13 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_content(html: str, **_: object) -> str:
-    """Remove the backslash of a bar in code inside a table: GitHub needs it, Python-Markdown shows it."""
-    return _CELL.sub(lambda cell: cell[0].replace("\\|", "|"), html)
+    """Mend the cells of tables.
+
+    The backslash of a bar in code is removed: GitHub needs it, Python-Markdown shows it. An invariant's id is
+    not broken at its hyphen (site.css).
+    """
+    plain = _CELL.sub(lambda cell: cell[0].replace("\\|", "|"), html)
+    return _ID_CELL.sub(r'<td class="id">\1</td>', plain)
 
 
 def on_page_markdown(markdown: str, page: Page, **_: object) -> str:

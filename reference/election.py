@@ -705,7 +705,7 @@ def crash(config: Config, state: State, node: str, kept: int) -> State | None:
 
 
 def restart(config: Config, state: State, node: str) -> State | None:
-    """Restart: a node that may have led its term is no candidate in it again (StandsFrom)."""
+    """Restart: a node that may have led its term is not a candidate in it again (StandsFrom)."""
     n = config.number[node]
     if state.role[n] != "DOWN":
         return None

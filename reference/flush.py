@@ -508,7 +508,7 @@ def index_rebuildable(config: Config, state: State) -> bool:
 
 
 def no_acked_lost(config: Config, state: State) -> bool:
-    """DELIV-1 NoAckedLost: the message is in the log, and no consumer has passed it."""
+    """DELIV-1 NoAckedLost: each acknowledged message is in the log, and the consumer has not skipped it."""
     if state.phase != "running" or not promised(state):
         return True
     records = {record.message: record for record in state.log}

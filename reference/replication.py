@@ -496,7 +496,7 @@ def machine_loss(config: Config, state: State) -> State | None:
 
 
 def start(_config: Config, state: State, n: int) -> State | None:
-    """Start: a master that lacks records of its slave is no longer the log that its slave followed."""
+    """Start: a node starts. If a master now lacks records that its slave has, the two logs have forked."""
     if state.phase[n] != "down":
         return None
     forks = n == MASTER and not is_prefix(state.log[SLAVE], state.log[MASTER])

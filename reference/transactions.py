@@ -204,7 +204,7 @@ def done(state: State, place: int) -> bool:
 
 
 def advance(_config: Config, state: State) -> State | None:
-    """Advance: the broker does not look at the first half message any more."""
+    """Advance: the broker moves its progress past the next half message, which is done."""
     if not state.ready or state.progress >= len(halves(state.log)) or not done(state, state.progress + 1):
         return None
     return state._replace(progress=state.progress + 1)

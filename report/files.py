@@ -13,7 +13,7 @@ from mqproof.report.write import write_report, write_text
 def not_writable(file: Path) -> str:
     """Return the reason why a file cannot be written, or an empty string. For a check before long work.
 
-    A missing folder is no reason, because it is created when the file is written.
+    A missing folder is not a reason, because it is created when the file is written.
     """
     if file.is_dir():
         return "Is a directory"
@@ -23,7 +23,7 @@ def not_writable(file: Path) -> str:
 def folder_not_writable(folder: Path) -> str:
     """Return the reason why no file can be written to the folder, or an empty string.
 
-    A missing folder that can be created is no reason.
+    A missing folder that can be created is not a reason.
     """
     place = folder
     while not place.exists() and place != place.parent:

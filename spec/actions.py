@@ -39,7 +39,7 @@ def leaves(modules: Mapping[str, Module], next_name: str) -> list[str]:
     found: dict[str, None] = {}
 
     def descend(name: str) -> bool:
-        """Add the actions below `name`; return False if its body is no choice among named actions.
+        """Add the actions below `name`; return False if its body is not a choice among named actions.
 
         In that case `name` is an action itself.
         """
@@ -58,7 +58,7 @@ def leaves(modules: Mapping[str, Module], next_name: str) -> list[str]:
 
 
 def _choices(node: Node, changing: frozenset[str], *, alone: bool = False) -> list[str] | None:
-    """Return the named actions that a disjunction chooses from; None if the node is no such disjunction."""
+    """Return the named actions that a disjunction chooses from; None for another node."""
     if node.kind in ("junction", "infix") and node.op == "\\/":
         parts = [_choices(part, changing, alone=True) for part in node.parts]
         return None if None in parts else [name for part in parts for name in part or ()]

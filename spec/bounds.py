@@ -313,7 +313,7 @@ def _sampled(
     asked = question.config.without("INVARIANT", "PROPERTY").text()
     with tempfile.TemporaryDirectory(prefix="mqproof-bounds-") as name:
         dump = Path(name) / "graph.dot"
-        run(Job(question.module, asked, models.libraries, dump=dump), toolbox)
+        run(Job(question.module, asked, models.libraries, dump=dump, brief=True), toolbox)
         graph = read_dot(dump.read_text(encoding="utf-8"))
     held: dict[str, set[Value]] = {}
     for state in graph.states:

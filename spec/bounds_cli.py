@@ -1,4 +1,4 @@
-"""`mqproof bounds`."""
+"""The command `mqproof bounds`."""
 
 import shlex
 from pathlib import Path

@@ -145,7 +145,7 @@ def _initial(trace: Trace, hidden: frozenset[str]) -> tuple[str, ...]:
 
 
 def _grouped(value: Value) -> str:
-    """Return a value as text, empty for an empty value; of a function, each result with its arguments."""
+    """Return a value as text, empty for an empty value. For a function: its results with their arguments."""
     if not isinstance(value, Function):
         return "" if value in (frozenset(), ()) else _plain(show(value))
     arguments: dict[str, list[str]] = {}

@@ -31,7 +31,7 @@ def _last_of(variable: str) -> Callable[[State, State], str]:
 
 def _function(state: State, variable: str) -> Function:
     value = state[variable]
-    assert isinstance(value, Function), f"{variable} is no function: {value}"
+    assert isinstance(value, Function), f"{variable} is not a function: {value}"
     return value
 
 

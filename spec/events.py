@@ -1,8 +1,8 @@
 """The event log: one vocabulary for the events that brokers, clients and test harnesses record.
 
-An event log is NDJSON (one event a line) or Parquet (one event a row). The implementation's own trace, the
-conformance histories, TLC's trace validation and the Spark audit all use this format and no other. It is
-described for users in docs/reference/event-log.md.
+An event log is NDJSON (one event a line) or Parquet (one event a row). The trace of our brokers and clients,
+TLC's trace validation and the audit all use this format and no other. docs/reference/event-log.md describes
+it for users. Histories of clients have a format of their own (docs/reference/history-format.md).
 """
 
 from collections.abc import Iterator

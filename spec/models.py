@@ -50,13 +50,13 @@ class Progress:
     """Receives progress while questions are asked. Subclasses override the methods they need."""
 
     def started(self, question: Question) -> None:
-        """TLC starts; called from another thread."""
+        """Called from another thread when TLC starts."""
 
     def found(self, question: Question, states: int) -> None:
-        """TLC reports its distinct states so far; called from another thread."""
+        """Called from another thread with the number of distinct states that TLC found so far."""
 
     def answered(self, answer: Answer) -> None:
-        """An answer is complete. Answers come in the order of the questions."""
+        """Called with each complete answer, in the order of the questions."""
 
 
 def ask(models: Models, question: Question, toolbox: Toolbox | None = None) -> Answer:

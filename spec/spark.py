@@ -53,7 +53,7 @@ def start(
     """
     if not MASTER.fullmatch(master):
         expected = "local[N], spark://HOST:PORT, k8s://URL or yarn"
-        raise MasterError(f"{master!r} is no master of Spark, expected {expected}")
+        raise MasterError(f"{master!r} is not a master of Spark, expected {expected}")
     try:
         java = find_java()
     except JavaError as error:

@@ -3,6 +3,7 @@
 Code, models, catalogue, tests and pages cite sections as `docs/reference/protocol/storing.md, "Commit log"`.
 """
 
+import re
 import subprocess
 
 import pytest
@@ -51,10 +52,15 @@ def test_titles_within_a_chapter_are_distinct() -> None:
         assert len(found) == len(titles(file.stem)), file.name
 
 
-def test_the_index_lists_every_chapter() -> None:
+def test_the_index_lists_every_chapter_with_its_sections_in_the_order_of_the_navigation() -> None:
     index = (FOLDER / "index.md").read_text(encoding="utf-8")
-    for file in FOLDER.glob("*.md"):
-        assert file.stem == "index" or f"]({file.name})" in index, file.name
+    listed = dict(re.findall(r"^\| \[[^\]]*\]\((\S+)\) \| (.*) \|$", index, re.MULTILINE))
+    assert set(listed) == {file.name for file in FOLDER.glob("*.md")} - {"index.md"}
+    for name, shown in listed.items():
+        text = (FOLDER / name).read_text(encoding="utf-8")
+        assert shown.split(", ") == re.findall(r"^## (.*)$", text, re.MULTILINE), name
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    assert re.findall(r"- reference/protocol/(\S+)", navigation) == ["index.md", *listed]
 
 
 @pytest.mark.parametrize(

@@ -182,7 +182,7 @@ class ImplTarget:
         self._disk.on_step = None
 
     async def _hang_up(self) -> None:
-        """Close the connections that lost bytes; each ends at the latest when the broker has closed it."""
+        """Cut the connections to the broker, and wait until the broker has closed its ends."""
         self._network.cut(self._address)
         await asyncio.sleep(_HEARD_S)
 

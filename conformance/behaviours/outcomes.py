@@ -203,7 +203,7 @@ def behaviours(model: str, folder: Path = FOLDER) -> Iterator[Script]:
 
 
 def write_files(model: str, folder: Path = FOLDER, states_max: int | None = None) -> Iterator[Path]:
-    """Write the current files, and remove the old ones."""
+    """Remove the old files, and write the current ones. Yields the path of each written file."""
     for old in files(model, folder):
         old.unlink()
     for name, text_lines in lines(model, states_max):

@@ -1,4 +1,4 @@
-"""`mqproof matrix --on impl`."""
+"""The command `mqproof matrix --on impl`."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`mqproof mutate-impl`."""
+"""The command `mqproof mutate-impl`."""
 
 from dataclasses import dataclass
 from pathlib import Path

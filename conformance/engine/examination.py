@@ -36,14 +36,14 @@ class Examination:
     faults: Counter[FaultKind] = field(default_factory=Counter)
     counts: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     held_in: Counter[str] = field(default_factory=Counter)
-    """Invariant id to the number of examples in which it held."""
+    """Maps an invariant id to the number of examples in which it held."""
     failures: dict[str, Failure] = field(default_factory=dict)
-    """Invariant id to the shortest run that violates it.
+    """Maps an invariant id to the shortest run that violates it.
 
     Only the run that the search ended with is minimal.
     """
     actions: Counter[str] = field(default_factory=Counter)
-    """Action of the model to the number of times that it explained an observation."""
+    """Maps an action of the model to the number of times that it explained an observation."""
     seconds: float = 0.0
 
     def count(self, session: Session, findings: Mapping[str, Finding]) -> None:

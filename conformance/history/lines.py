@@ -238,9 +238,9 @@ class DrainValue(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 class FaultValue(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """A fault, or the end of one.
 
-    kill | crash_os | lose_power | lose_disk | shutdown begin a fault of the node that start ends. pause
-    begins one that resume ends. cut | isolate | lose_requests | lose_answers | delay | slow_disk | full_disk
-    begin one that heal ends. promote makes the node a master.
+    `start` ends `kill`, `crash_os`, `lose_power`, `lose_disk` or `shutdown`. `resume` ends `pause`. `heal`
+    ends `cut`, `isolate`, `lose_requests`, `lose_answers`, `delay`, `slow_disk` or `full_disk`. `promote`
+    makes the node a master.
     """
 
     kind: str

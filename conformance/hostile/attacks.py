@@ -39,7 +39,7 @@ class Attack:
     name: str
     about: str
     code: int
-    """The request code; 0 for bytes that are no request."""
+    """The request code; 0 for bytes that are not a request."""
     frames: Frames
     """Returns the bytes that each attacking connection sends."""
     expected: Expected

@@ -36,7 +36,7 @@ class Task:
     """One mutant, and the suites that judge it in this order."""
 
     module: str
-    """Empty for the original code."""
+    """The module that is mutated; empty for the original code."""
     number: int
     suites: tuple[str, ...]
     examples: int

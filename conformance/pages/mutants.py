@@ -41,7 +41,7 @@ An example is one of the following, depending on the suite:
 
 ```
 python -m mqproof.conformance.pages.mutants   # run all mutants and write this page, with seed 0
-mqproof mutants --layer impl --name NAME      # run one mutant
+mqproof mutants --layer impl --only NAME      # run one mutant
 ```
 
 The number of examples is the same on every machine. The seconds are those of one run, with other work on the

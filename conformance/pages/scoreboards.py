@@ -23,7 +23,7 @@ FOLDER: Final = Path(__file__).resolve().parents[2] / "docs" / "explanation" / "
 SUITES: Final = FOLDER / "suites.md"
 WORKLOAD: Final = FOLDER / "workload.md"
 _NOT_RUN: Final = "not run"
-_EVIDENCE: Final = ("examples", "operations")
+_EVIDENCE: Final = ("examples", "operations", "attacks")
 
 Table = list[list[str]]
 """Rows of cells; the first row names the brokers."""

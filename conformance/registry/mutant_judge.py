@@ -113,7 +113,7 @@ def by_seed(look: Callable[[Mutant, int], tuple[Witness, ...]]) -> Callable[[Mut
                 witnesses = look(mutant, search.seed + examples)
                 examples += 1
                 search.report_progress(mutant, examples)
-        replay = f"mqproof mutants --layer {LAYER} --name {mutant.name}"
+        replay = f"mqproof mutants --layer {LAYER} --only {mutant.name}"
         return _result(mutant, search, witnesses, examples, time.monotonic() - began, replay)
 
     return judge
@@ -171,7 +171,7 @@ def by_case(mutant: Mutant, search: Search) -> Result:
     witnesses = tuple(
         Witness(one.detail) for one in judged if isinstance(one, Judged) and one.verdict is CaseVerdict.FAILED
     )
-    replay = f"mqproof mutants --layer {LAYER} --name {mutant.name}"
+    replay = f"mqproof mutants --layer {LAYER} --only {mutant.name}"
     return _result(mutant, search, witnesses, len(judged), time.monotonic() - began, replay)
 
 

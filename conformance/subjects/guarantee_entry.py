@@ -61,9 +61,9 @@ class Played:
     """The observations of one run."""
 
     became: Became
-    """The worst fate of a message."""
+    """The worst outcome of any message."""
     message: str
-    """The message whose fate is `became`."""
+    """The message with the outcome `became`."""
     send_result: str
     """The result that its sender received: a status, silence for a oneway send, or an error."""
 
@@ -335,7 +335,7 @@ class _Stage:
         return "silence"
 
     async def _settle(self) -> Played:
-        """Restart everything that is left, and return the worst fate of the messages."""
+        """Restart everything that is left, and return the worst outcome of the messages."""
         cluster = self.cluster
         cluster.internet.heal()
         cluster.internet.delay_s = (0.0002, 0.001)
@@ -392,7 +392,7 @@ def _queue(broker: str) -> MessageQueue:
 
 
 def fate(send_result: str, is_read: bool, is_kept: bool) -> Became:
-    """Return the fate of a message.
+    """Return the outcome of a message.
 
     It depends on the result that its sender received, on whether consumers can read it, and on whether a log
     has it.

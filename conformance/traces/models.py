@@ -73,7 +73,7 @@ def _flush_constants(size: Size, traces: Sequence[Window]) -> Mapping[str, str]:
 
 
 def _flush_injected(size: Size) -> Sequence[TraceEvent]:  # noqa: ARG001
-    """Return a message that is answered under SYNC_FLUSH before any fsync."""
+    """Return a trace in which a message is acknowledged under SYNC_FLUSH before any fsync."""
     return (
         {"event": "open", "mode": "SYNC_FLUSH"},
         {"event": "append", "message": "m1", "queue": "q0", "offset": 0},
@@ -99,7 +99,7 @@ def _pair_constants(size: Size, traces: Sequence[Window]) -> Mapping[str, str]: 
 
 
 def _pair_injected(size: Size) -> Sequence[TraceEvent]:  # noqa: ARG001
-    """Return a synchronous master that reports success before its slave has the record."""
+    """Return a trace in which a synchronous master reports success before its slave has the record."""
     return (
         {"event": "open", "mode": "ASYNC_FLUSH", "role": "SYNC_MASTER", "slave": True},
         {"event": "append", "node": "master", "message": "m1", "usable": "yes"},
@@ -125,7 +125,7 @@ def _group_constants(size: Size, traces: Sequence[Window]) -> Mapping[str, str]:
 
 
 def _group_injected(size: Size) -> Sequence[TraceEvent]:
-    """Return a leader that reports success to a client before any other member has the entry."""
+    """Return a trace in which a leader reports success before any other member has the entry."""
     leader, voter = size[0], size[-1]
     return (
         {"event": "open", "unrecorded": frozenset()},
@@ -147,7 +147,7 @@ def _leadership_constants(size: Size, traces: Sequence[Window]) -> Mapping[str, 
 
 
 def _leadership_injected(size: Size) -> Sequence[TraceEvent]:
-    """Return a leader that counts acknowledgements of an entry that the others did not send."""
+    """Return a trace in which a leader counts acknowledgements that the others did not send."""
     leader = size[0]
     return (
         {
@@ -189,7 +189,7 @@ def _route_constants(size: Size, traces: Sequence[Window]) -> Mapping[str, str]:
 
 
 def _route_injected(size: Size) -> Sequence[TraceEvent]:  # noqa: ARG001
-    """Return a broker that expires as silent in the same second in which it registered."""
+    """Return a trace in which a broker expires as silent in the second in which it registered."""
     broker = {"server": "n0", "broker": ("b0", 0)}
     return ({"event": "register", **broker}, {"event": "expire", **broker})
 

@@ -258,7 +258,7 @@ class Witness:
             return self._cluster.log(node)
         except RecordError as error:
             raise Finding(
-                "RecoveredPrefix", f"the log of {node} has bytes that are no record: {error}"
+                "RecoveredPrefix", f"the log of {node} has bytes that are not a record: {error}"
             ) from None
 
     def _look_for_another_master(self) -> None:
@@ -448,7 +448,7 @@ class Witness:
 
     def _notice_expiry(self) -> None:
         """Record expired messages, and report a Finding for one that is younger than RESERVED_MS. A full disk
-        is no reason to delete young messages.
+        is not a reason to delete young messages.
         """
         cluster = self._cluster
         master = cluster.master

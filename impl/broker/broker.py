@@ -129,7 +129,7 @@ class Broker:
     async def start(self) -> Address:
         """Recover the store, accept connections, register once; return the address that clients use.
 
-        A name server that does not answer is no error: the broker tries again every register interval.
+        A name server that does not answer is not an error: the broker tries again every register interval.
 
         Raises:
             StoreError, OSError: the store cannot be used, or the port is in use.

@@ -122,9 +122,9 @@ def final(stored: StoredMessage, store_host: Address) -> Message:
 
 
 def is_final_of(message: Message, half: Message) -> bool:
-    """Return whether this is the message that the commit of a half message made.
+    """Return whether the commit of `half` stored this message.
 
-    A message that a consumer sends back keeps the flag of a commit, and says nothing about a half message.
+    The flag of a commit alone does not show it: a message that a consumer sends back keeps that flag.
     """
     names = half.properties.get(REAL_TOPIC), half.properties.get(REAL_QUEUE_ID)
     return names == (message.topic, str(message.queue_id)) and key_of(message) == key_of(half)

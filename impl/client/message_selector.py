@@ -39,7 +39,7 @@ class MessageSelector:
             words = tag.split()
             if _NOT_IN_A_TAG.search(tag) or (len(words) > 1 and _OPERATORS & {*map(str.upper, words)}):
                 raise ValueError(
-                    f"{expression!r} is no tag expression, such as 'TagA || TagB'; for conditions on "
+                    f"{expression!r} is not a tag expression, such as 'TagA || TagB'; for conditions on "
                     "properties use MessageSelector.sql(...)"
                 )
         return cls(expression)
@@ -51,7 +51,7 @@ class MessageSelector:
         The broker must allow it: its `enablePropertyFilter` is off by default.
 
         Raises:
-            ValueError: the text is no expression; the message says where.
+            ValueError: the text is not an expression; the message says where.
         """
         try:
             compiled(expression)

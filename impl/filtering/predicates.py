@@ -48,7 +48,7 @@ def whole(text: str, bits: int) -> int:
         value = int(text)
         if -(1 << bits - 1) <= value < 1 << bits - 1:
             return value
-    raise EvaluationError(f"{text[:40]!r} is no whole number of {bits} bits")
+    raise EvaluationError(f"{text[:40]!r} is not a whole number of {bits} bits")
 
 
 def decimal(text: str) -> float:
@@ -63,7 +63,7 @@ def decimal(text: str) -> float:
                 return float.fromhex(text.rstrip("fFdD") if text[-1] in "fFdD" else text)
             except OverflowError:
                 return float("-inf" if text.startswith("-") else "inf")
-    raise EvaluationError(f"{text[:40]!r} is no number")
+    raise EvaluationError(f"{text[:40]!r} is not a number")
 
 
 def order_of(left: float, right: float) -> int:
@@ -136,7 +136,7 @@ def _numbers(left: Number, right: Number) -> int:
 
 
 def truth_of(value: Value) -> bool | None:
-    """Return a value that stands where a condition is expected: a text is never true."""
+    """Return the truth of a value that stands in place of a condition: texts and numbers are never true."""
     return value if value is None or isinstance(value, bool) else False
 
 

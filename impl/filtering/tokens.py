@@ -61,7 +61,7 @@ def tokens(text: str) -> list[Token]:
     """Return the tokens, and the END token behind them.
 
     Raises:
-        ExpressionError: a part of the text is no token, or there are too many.
+        ExpressionError: a part of the text is not a token, or there are too many.
     """
     if len(text) > CHARACTERS_MAX:
         raise ExpressionError(f"{len(text)} characters, at most {CHARACTERS_MAX} are allowed")
@@ -70,7 +70,7 @@ def tokens(text: str) -> list[Token]:
     while at < len(text):
         match = _TOKEN.match(text, at)
         if match is None:
-            raise ExpressionError(f"{text[at : at + 10]!r} at position {at + 1} is no part of an expression")
+            raise ExpressionError(f"{text[at : at + 10]!r} at position {at + 1} is not part of an expression")
         if match.lastgroup != "space":
             if len(found) == TOKENS_MAX:
                 raise ExpressionError(f"more than {TOKENS_MAX} operands, operators and parentheses")
@@ -99,4 +99,4 @@ def _check_end(text: str, match: re.Match[str], at: int) -> None:
     """Refuse a number that runs into a letter or digit, such as 05 or 5kg."""
     is_number = match.lastgroup in ("whole", "decimal")
     if is_number and _WORD_CHARACTER.match(text, match.end()):
-        raise ExpressionError(f"{text[at - 1 : match.end() + 1]!r} at position {at} is no number")
+        raise ExpressionError(f"{text[at - 1 : match.end() + 1]!r} at position {at} is not a number")

@@ -42,7 +42,7 @@ class _Body(msgspec.Struct, rename="camel", frozen=True):
 
 
 class DataVersion(_Body, frozen=True):
-    """The version of a broker's topic table. The one with the higher counter is newer."""
+    """The version of a broker's table, such as its topics. The one with the higher counter is newer."""
 
     counter: Long = 0
     timestamp: Long = 0
@@ -166,7 +166,7 @@ class ClusterInfo(_Body, frozen=True):
 
 
 class Subscription(_Body, frozen=True):
-    """The subscription of a group to a topic. An empty code set selects everything."""
+    """The subscription of a group to a topic. With type TAG, an empty code set selects everything."""
 
     topic: Name
     sub_string: ListText | None = "*"

@@ -32,7 +32,7 @@ class Transfer:
 
 
 TAIL_BYTES: Final = 1024
-"""The bytes of the log before a position that a slave proves, fewer at the begin of a segment."""
+"""The bytes of the log before a position that a slave proves, fewer at the start of a segment."""
 
 
 class ReadableLog(Protocol):

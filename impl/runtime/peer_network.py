@@ -53,7 +53,7 @@ class PeerConfig:
 
 
 def warn_if_open(config: PeerConfig, bound: Address, port: str, can: str) -> None:
-    """Log at the start whether any peer may use a port. On the loopback address this is no warning."""
+    """Log at the start whether any peer may use a port. On the loopback address this is not a warning."""
     if not config.is_open:
         return
     level = logging.INFO if _is_loopback(bound.host) else logging.WARNING

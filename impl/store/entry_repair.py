@@ -1,9 +1,9 @@
 """Repair of damaged queue entries: the log has everything that an entry contains.
 
-An entry is compared with its record when it is read. If they differ, the right record is searched in the log
-between the nearest sound entries of the queue. If it is there, the entry was damaged, and is written again.
-Otherwise the record is damaged, and is never delivered. See docs/reference/protocol/storing.md, "Damaged
-files".
+An entry is compared with its record when it is read. If they differ, the store searches the log for the right
+record, between the nearest sound entries of the queue. If it is there, the entry was damaged, and is written
+again. Otherwise the record is damaged, and is never delivered. See docs/reference/protocol/storing.md,
+"Damaged files".
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -77,7 +77,7 @@ class EntryRepair:
         return unit, b""
 
     def has(self, queue: ConsumeQueue, queue_offset: int, stored: StoredMessage) -> bool:
-        """Return whether this is the record of a queue offset; if another one is, report this one."""
+        """Return whether this record has the queue offset; report it as lost if another record has it."""
         units = queue.units(queue_offset, 1)
         if units and units[0].commit_offset == stored.commit_offset:
             return True

@@ -301,7 +301,7 @@ class MessageStore(Store):
             raise OSError(self.failure or "the store is not started, or its disk is nearly full")
 
     def _forget(self, deleted: Mapping[str, int]) -> None:
-        """Remove the queues of deleted topics whose records are before those commit offsets."""
+        """Record that topics were deleted, and remove their queues up to the given commit offsets."""
         self._deleted.add(deleted, self._log.begin)
         try:
             for topic, before in deleted.items():

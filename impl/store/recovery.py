@@ -93,7 +93,7 @@ def trust_checkpoint(log: CommitLog, checkpoint: Checkpoint) -> None:
 
 
 def report_cut(parts: Parts, end: int) -> None:
-    """Report that recovery cuts whole records, which follow bytes that are no record.
+    """Report that recovery cuts whole records, which follow bytes that are not a record.
 
     No checkpoint says that they were durable, so a crash can have lost the bytes before them. But it can also
     be damage, and then messages are lost that were acknowledged.

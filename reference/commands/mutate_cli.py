@@ -1,4 +1,4 @@
-"""`mqproof mutate`."""
+"""The command `mqproof mutate`."""
 
 import shlex
 import sys
@@ -57,7 +57,7 @@ def mutate(
         Path | None, typer.Option("--models", metavar="FILE", help="Another models.toml, e.g. of your own.")
     ] = None,
 ) -> None:
-    """Break every action in every small way; report what the properties notice, and what only equiv does.
+    """Break every action in every small way; report what the properties detect, and what only equiv detects.
 
     Judgements are kept in build/mutation, so that a stopped campaign continues. A mutant that nothing notices
     needs an explanation in survivors.toml beside models.toml.

@@ -30,7 +30,7 @@ from mqproof.report.write import write_text
 from mqproof.spec.model_file import MODELS_FILE, PROFILES, ModelFileError, Question, load
 
 Sides = Mapping[str, tuple[str, ...]]
-"""The sides measured besides TLC, with their options for `mqproof explore`."""
+"""The explorers that are compared with TLC, by name, with their options for `mqproof explore`."""
 
 _MQPROOF: Final = (sys.executable, "-c", "from mqproof.cli import main; main()")
 _TLC_WORKERS: Final = 2

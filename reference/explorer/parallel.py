@@ -48,7 +48,7 @@ class WorkerError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class _Expanded(Generic[StateT]):
-    """A worker's result for the first half of a level: its steps are taken."""
+    """A worker's result for the first half of a level, in which it takes all steps of its newest states."""
 
     batches: list[bytes]
     """The successors that other workers own, by owner."""
@@ -58,7 +58,7 @@ class _Expanded(Generic[StateT]):
 
 @dataclass(frozen=True, slots=True)
 class _Received:
-    """A worker's result for the second half of a level: it has all its new states."""
+    """A worker's result for the second half of a level, in which it receives its new states."""
 
     states: int
     found: int

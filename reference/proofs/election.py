@@ -4,8 +4,8 @@ The numbers of terms, entries, messages and crashes are unbounded; the number of
 the TLA+ module is a step here. The parts of the module that are left out only restrict it, or are read by no
 safety invariant:
 - The network is a growing set, and a message may also reach another node than its target. So `Lose`, and the
-  dropping of void messages, are no steps.
-- `calm` and the clients' knowledge are left out: `Calm`, `Refuse`, `Acknowledge` and `Fail` are no steps.
+  dropping of void messages, are not steps.
+- `calm` and the clients' knowledge are left out: `Calm`, `Refuse`, `Acknowledge` and `Fail` are not steps.
 
 The invariant follows Raft's own argument. `canon` is the log of each term's leader. It only grows, and it
 contains every entry of term u of any node, with all entries before it. An index is choosable in term u while

@@ -139,17 +139,14 @@ def prove(proof: Proof, obligation: Obligation, timeout_ms: int = TIMEOUT_MS) ->
 def _is_valid(query: _Query, timeout_ms: int) -> bool:
     """Return whether Z3 proves the query.
 
-    Quantifiers are first tried by their triggers alone, which ends soon; then by searching for models. If the
-    first way finds no proof, the others run in a separate context. In the common context the solver's search
-    order depends on all earlier queries.
+    Quantifiers are first tried by their triggers alone, which ends soon; then by searching for models. Each
+    query has a context of its own. In a common context the solver's search order depends on all earlier
+    queries.
     """
-    asked = z3.And(query.premise, negation(query.conclusion))
+    asked = z3.And(query.premise, negation(query.conclusion)).translate(z3.Context())
     triggers: dict[str, bool | int] = {"auto_config": False, "smt.mbqi": False}
-    if _is_contradiction(asked, timeout_ms, triggers):
-        return True
-    apart = asked.translate(z3.Context())
     ways: list[dict[str, bool | int]] = [triggers, {**triggers, "smt.relevancy": 0}, {}]
-    return any(_is_contradiction(apart, timeout_ms, options) for options in ways)
+    return any(_is_contradiction(asked, timeout_ms, options) for options in ways)
 
 
 def _is_contradiction(asked: z3.BoolRef, timeout_ms: int, options: Mapping[str, bool | int]) -> bool:

@@ -147,7 +147,7 @@ def _range(name: str, tree: Tree, words: list[str]) -> tuple[Tree, list[str]]:
 
 def _membership(name: str, tree: Tree, words: list[str]) -> tuple[Tree, list[str]]:
     if tree[0] != "property":
-        raise NotAnExpressionError("IN behind a part that is no property")
+        raise NotAnExpressionError("IN behind a part that is not a property")
     if words[0] != "(":
         raise NotAnExpressionError("IN without (")
     texts = []
@@ -194,7 +194,7 @@ def _number(word: str) -> Tree:
             raise NotAnExpressionError(f"{word} is too large")
         return ("number", INT if value < 1 << _BITS[INT] else LONG, value)
     if math.isinf(float(word)) or not float(word):
-        raise NotAnExpressionError(f"{word} is no double")
+        raise NotAnExpressionError(f"{word} is not a double")
     return ("number", DOUBLE, float(word))
 
 
@@ -350,7 +350,7 @@ def _double(text: str) -> float:
             return float.fromhex(f"{mantissa}p{exponent.rstrip('fd')}")
         except OverflowError:
             return -math.inf if stripped.startswith("-") else math.inf
-    raise NoResultError(f"{text!r} is no double")
+    raise NoResultError(f"{text!r} is not a double")
 
 
 def _sign(left: tuple[str, Any], right: tuple[str, Any]) -> int:

@@ -39,11 +39,11 @@ class Check:
     unknown_reason: Callable[[Mapping[str, int], Mapping[str, int]], str]
     """Returns why nothing can be concluded, or ""; from the tallies and the number of findings by cause."""
     of_events: bool = True
-    """The check judges event logs."""
+    """Whether the check judges event logs."""
     of_stores: bool = False
-    """The check judges store directories."""
+    """Whether the check judges store directories."""
     stores_suffice: bool = False
-    """Store data alone is sufficient to conclude `held`."""
+    """Whether store data alone is sufficient to conclude `held`."""
     needs: tuple[str, ...] = ()
     """Names of tallies.
 
@@ -106,7 +106,7 @@ def event_tallies(*kinds: Kind) -> tuple[str, ...]:
 
 
 def counted(*names: str) -> Callable[[Mapping[str, int]], dict[str, int]]:
-    """Return a `examined` function that selects these tallies."""
+    """Return an `examined` function that selects these tallies."""
     return lambda tallies: {name: tallies[name] for name in names}
 
 

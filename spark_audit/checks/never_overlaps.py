@@ -30,7 +30,7 @@ RULE: Final = "orderly-overlap"
 _QUEUE: Final = ("group", "broker", "topic", "queue_id")
 _MEMBER: Final = (*_QUEUE, "node")
 _TRUST_US: Final = 30_000_000
-"""How long a member starts calls without renewing its lock, in our client and in released ones."""
+"""How long after the last renewal of its lock a member still starts calls, in our and in released clients."""
 _ENDS: Final = (Kind.CONSUME_OK, Kind.CONSUME_FAIL)
 _SHOWN: Final = (*_QUEUE, "queue_offset", "msg_id", "client", "ts")
 
@@ -68,7 +68,7 @@ def _numbered(evidence: Evidence) -> DataFrame:
 
 
 def _within_a_member(rows: DataFrame) -> DataFrame:
-    """Return calls that began while a message of the previous call was running: its end is reported later."""
+    """Return calls that began before the same member reported the end of its previous call."""
     late = _at_work(rows).where("end_call > call").groupBy(*_MEMBER, (f.col("call") + 1).alias("call")).agg(
         f.min("ts").alias("from_ts")
     )  # fmt: skip

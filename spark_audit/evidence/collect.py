@@ -103,7 +103,7 @@ class _Plan:
     options: Options
     """The options, completed from the log's size and ids."""
     buckets: BucketPlan | None
-    """None: every message is checked exactly."""
+    """How messages are aggregated in buckets; None if every message is checked exactly."""
     folder: Path
     """The folder for the rows that are checked exactly."""
 

@@ -13,7 +13,7 @@ from mqproof.spark_audit.engine.frames import Column, DataFrame, Window
 from mqproof.spec.events import Kind
 
 KINDS: Final = (Kind.VOTE, Kind.BECOME_LEADER, Kind.RAFT_APPEND, Kind.RAFT_COMMIT)
-"""Reported only by members of ledgers."""
+"""The kinds of events that only members of DLedger groups report."""
 
 _TURNS: Final = (Kind.BECOME_LEADER, Kind.STEP_DOWN, Kind.HEARTBEAT, Kind.CRASH, Kind.RECOVER)
 """Events at which a member's role may change."""

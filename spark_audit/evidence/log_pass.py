@@ -40,7 +40,7 @@ Keep = Callable[[DataFrame], DataFrame]
 
 
 def sum_up(log: EventLog, plan: BucketPlan | None = None, keep: Keep = lambda frame: frame) -> Passed:
-    """Plan the pass over the log."""
+    """Return the results of one pass over the log. `keep` stores tables that are read more than once."""
     rows = fold(log, folds(plan), PASS)
     if plan:
         rows = keep(rows)

@@ -24,7 +24,7 @@ FLUSH_MODES: Final = ("SYNC_FLUSH", "ASYNC_FLUSH", "SYNC_FLUSH", "ASYNC_FLUSH")
 TOPICS: Final = ("orders", "payments", "stock", "mail")
 GROUPS: Final = ("billing", "shipping")
 ORDERLY: Final = 1
-"""The group that consumes in order. If overlaps are injected, it reports that, and the ends of its calls."""
+"""The group that consumes in order. If overlaps are injected, its log has this fact and the ends of calls."""
 CONSUMERS_A_GROUP: Final = 3
 PRODUCERS: Final = tuple(f"producer-{n}" for n in range(4))
 QUEUES_OF_TOPIC: Final = (4, 4, 4, 2)

@@ -178,7 +178,7 @@ def last_rows(profiled: DataFrame, brokers: tuple[str, ...]) -> DataFrame:
 
 
 def renamed(rows: DataFrame, names: Iterable[str]) -> DataFrame:
-    """Rename columns for the other side of `same`."""
+    """Append `_of` to the names of these columns, so that `same` can compare the rows with others."""
     return rows.withColumnsRenamed({name: f"{name}_of" for name in names})
 
 

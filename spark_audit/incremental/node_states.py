@@ -19,7 +19,10 @@ _OF_ROUTES: Final = (Kind.REGISTER, Kind.ROUTE, Kind.EXPIRE)
 
 
 def carried_rows(log: DataFrame, kinds: Collection[str], watermark: int) -> DataFrame:
-    """Return rows of the log. `kinds` are the kinds in it; no row before the watermark is still to come."""
+    """Return the rows of the log that the next run needs.
+
+    `kinds` are the kinds of events in the log. All rows before the watermark have arrived.
+    """
     parts = []
     if not set(kinds).isdisjoint(_OF_ROUTES):
         parts.append(routes.carried_rows(log))

@@ -43,8 +43,8 @@ class Extraction:
     def of_buckets(self, log: EventLog, passed: DataFrame, read: pa.Table) -> EventLog:
         """Return the rows of the buckets in `read` (fingerprint.Buckets), possibly with others. Runs jobs.
 
-        The rows come from the files kept when the log was `passed` over. Row groups whose rows were not kept
-        are read again.
+        The rows come from the files that the pass over the log kept; `passed` is its result. Row groups whose
+        rows were not kept are read again.
         """
         reread = _unkept(read) | _having(self.numbered.within, passed)
         kept = passed.where("part = 'kept'").select("row_group", "file").collect()

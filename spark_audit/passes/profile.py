@@ -43,7 +43,7 @@ class Overview:
     first_ts: int
     last_ts: int
     missing_rows: int
-    """Number of gaps in the nodes' sequence numbers, which are dense."""
+    """How many sequence numbers no row has; the numbers of a node are consecutive."""
     repeated_rows: int
     """Rows that share a sequence number with another row of the same node."""
     repeating_nodes: tuple[str, ...]

@@ -70,7 +70,7 @@ class Mutant:
 
 
 Change = str | Callable[[], Column]
-"""A new value of a column: in SQL that Spark and DuckDB read alike, or built when the engine is in use."""
+"""A new value of a column: SQL that Spark and DuckDB read alike, or a function that returns the column."""
 
 
 def _columns(changes: Mapping[str, Change]) -> dict[str, Column]:

@@ -1,4 +1,4 @@
-"""Computes the data of the page's plots by aggregation in Spark: a few hundred numbers, and some per queue.
+"""Computes the data of the page's plots by aggregation: a few hundred numbers, and some per queue.
 
 Latencies are those of the messages that are checked exactly; in a large log, of a sample (evidence.Options).
 """

@@ -17,4 +17,4 @@ def text_of(body: bytes, sys_flag: int) -> str | None:
 
 
 text: Final = f.udf(text_of, StringType(), useArrow=False)
-"""The same as a Spark function of the columns body and sys_flag."""
+"""`text_of` as a Spark function of the columns body and sys_flag."""

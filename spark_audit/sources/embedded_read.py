@@ -40,7 +40,7 @@ _WIDER: Final = {
 """Types of a Parquet file that a column of ours holds without loss."""
 _CORRUPT_MAX: Final = 10_000
 _CORRUPT_BYTES_MAX: Final = 64 << 20
-"""The most lines that are no events, and their bytes together: they are part of a query's text."""
+"""The limits of the lines that are not events: their number and their size. A query's text contains them."""
 
 
 class NotEmbeddedError(ValueError):
@@ -65,7 +65,7 @@ class EmbeddedLog:
 
 @dataclass(slots=True)
 class _Lines:
-    """The NDJSON files to load, and their lines that are no events."""
+    """The NDJSON files to load, and their lines that are not events."""
 
     files: list[Path] = field(default_factory=list)
     events: int = 0
@@ -74,12 +74,12 @@ class _Lines:
     torn_files: int = 0
 
     def add_corrupt(self, file: Path, line: bytes) -> None:
-        """Keep a line that is no event. Raises NotEmbeddedError if there are too many."""
+        """Keep a line that is not an event. Raises NotEmbeddedError if there are too many."""
         self.corrupt_bytes += len(line)
         if len(self.corrupt) == _CORRUPT_MAX:
-            raise NotEmbeddedError(f"more than {_CORRUPT_MAX} lines are no events")
+            raise NotEmbeddedError(f"more than {_CORRUPT_MAX} lines are not events")
         if self.corrupt_bytes > _CORRUPT_BYTES_MAX:
-            raise NotEmbeddedError(f"the lines that are no events have more than {_CORRUPT_BYTES_MAX} bytes")
+            raise NotEmbeddedError(f"the lines that are not events have more than {_CORRUPT_BYTES_MAX} bytes")
         self.corrupt.append((str(file), line.decode(errors="replace").rstrip("\r\n")))
 
 
@@ -145,7 +145,7 @@ def _of_parquet(database: Database, file: Path) -> str:
     """Return a query on a file with exactly our columns.
 
     Raises:
-        InputError: the file is no event log.
+        InputError: the file is not an event log.
         NotEmbeddedError: a column has an unusual type.
     """
     import duckdb
@@ -249,7 +249,7 @@ def _check_first_line(file: Path) -> None:
 
 
 def _without_faults(file: Path, copy: Path, found: _Lines) -> Path:
-    """Count the events of a file and return it, or a copy without the lines that are no events."""
+    """Count the events of a file and return it, or a copy without the lines that are not events."""
     faults = 0
     with opened(file) as log:
         for _, events in examined(chunks(log)):

@@ -75,7 +75,7 @@ DAMAGED: Final = (zlib.error, EOFError)
 
 
 def examined(lines: Iterator[bytes]) -> Iterator[tuple[bytes, int]]:
-    """Yield chunks of lines with their number of events; a line that is no event comes alone, with 0.
+    """Yield chunks of lines with their number of events; a line that is not an event comes alone, with 0.
 
     Empty lines are left out.
 

@@ -13,7 +13,7 @@ CLAIMS_FILE: Final = Path(__file__).with_name("claims.toml")
 
 
 class ClaimsError(ValueError):
-    """claims.toml has not the expected form or does not fit the matrix; the message names the entry."""
+    """claims.toml lacks the expected form or does not fit the matrix; the message names the entry."""
 
 
 class _About(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

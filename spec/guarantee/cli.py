@@ -1,4 +1,4 @@
-"""`mqproof matrix`."""
+"""The command `mqproof matrix`."""
 
 import sys
 from pathlib import Path

@@ -149,7 +149,10 @@ def _dumped(
     with tempfile.TemporaryDirectory(prefix="mqproof-graph-") as name:
         dot = Path(name) / "graph.dot"
         sources = {made.module: made.source}
-        job = Job(made.module, made.config.text(), libraries, sources, dump=dot, seconds_max=seconds_max)
+        # A graph that Python reads is too small for Java's second compiler to be useful.
+        job = Job(
+            made.module, made.config.text(), libraries, sources, dump=dot, seconds_max=seconds_max, brief=True
+        )
         outcome = run(job, toolbox)
         yield dot.read_text(encoding="utf-8"), outcome
 
@@ -180,7 +183,9 @@ def check_ground_is_complete(
     source = made.source.removesuffix("====\n") + "\n".join(question) + "\n"
     asked = made.config.without("INIT", "NEXT").specified("EitherSpec")
     asked = asked.with_section("PROPERTY", f"{GROUND_COVERS} {NEXT_COVERS}")
-    job = Job(made.module, asked.text(), libraries, {made.module: source}, seconds_max=seconds_max)
+    job = Job(
+        made.module, asked.text(), libraries, {made.module: source}, seconds_max=seconds_max, brief=True
+    )
     return run(job, toolbox)
 
 

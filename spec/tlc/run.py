@@ -240,7 +240,7 @@ def _judge(job: Job, text: str, exit_code: int, seconds: float) -> Outcome:
 
 
 def _finished(read: output.Output) -> bool:
-    """Return whether TLC examined states and reported success. Exit code 0 alone is no verdict."""
+    """Return whether TLC examined states and reported success. Exit code 0 alone is not a verdict."""
     return bool(read.of(output.SUCCESS)) and read.states[0] > 0
 
 

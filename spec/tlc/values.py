@@ -85,7 +85,7 @@ def parse(text: str) -> Value:
     Results are cached, because states have many parts in common.
 
     Raises:
-        ValueSyntaxError: the text is no value, or more than one.
+        ValueSyntaxError: the text is not a value, or more than one.
     """
     return _Reader(text).whole()
 

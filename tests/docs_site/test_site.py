@@ -57,6 +57,13 @@ def test_the_search_index_can_be_loaded_without_a_web_server(site: Path) -> None
     assert "assets/iframe-worker.js" in (site / "index.html").read_text(encoding="utf-8")
 
 
+def test_the_id_of_an_invariant_in_a_table_is_kept_on_one_line(site: Path) -> None:
+    for page in ("explanation/audit-checks", "reference/catalogue"):
+        text = (site / f"{page}.html").read_text(encoding="utf-8")
+        assert re.search(r'<td class="id">(<a [^>]*>)?FLUSH-1(</a>)?</td>', text), page
+    assert "td.id { white-space: nowrap; }" in (site / "assets" / "site.css").read_text(encoding="utf-8")
+
+
 def test_a_bar_in_a_table_cell_is_shown_without_a_backslash(site: Path) -> None:
     for page in site.rglob("*.html"):
         cells = re.findall(r"<td[^>]*>.*?</td>", page.read_text(encoding="utf-8"), re.DOTALL)

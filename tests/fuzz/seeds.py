@@ -11,7 +11,7 @@ import pytest
 
 from mqproof.fuzz.target import Finding
 
-SEEDS: Final = 100
+SEEDS: Final = 50
 SEEDS_DEEP: Final = 10_000
 _PART: Final = 25
 _PART_DEEP: Final = 200

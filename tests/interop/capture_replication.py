@@ -23,7 +23,7 @@ from tests.interop.test_replication import TOPIC, apaches, ha_of, send, send_unt
 
 GOLDEN = Path(__file__).parents[1] / "impl" / "replication" / "golden"
 _BEATS_S = 12.0
-"""A heartbeat comes after 5 s of silence, a report too."""
+"""Long enough for a heartbeat and a report: each is sent after 5 s of silence."""
 
 
 def main() -> None:

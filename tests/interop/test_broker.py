@@ -38,7 +38,7 @@ pytestmark = pytest.mark.apache
 NAME: Final = "apache-a"
 
 OTHERWISE: Final = {
-    "send: a delay that is no number": "MESSAGE_ILLEGAL, where Apache's code trips",
+    "send: a delay that is not a number": "MESSAGE_ILLEGAL, where Apache's code trips",
     "batch: empty": "as before",
     "batch: no batch": "as before",
     "topic: permissions 9": "refused; Apache's answer is SUCCESS, and nothing was done",
@@ -185,7 +185,7 @@ STEPS: Final = [
     send("delay 3", properties="DELAY\x013"),
     send("delay 99", properties="DELAY\x0199"),
     send("delay -1", properties="DELAY\x01-1", queueId="1"),
-    send("a delay that is no number", properties="DELAY\x01x"),
+    send("a delay that is not a number", properties="DELAY\x01x"),
     send("to a retry topic", topic="%RETRY%G9"),
     send("to a retry topic for the last time", topic="%RETRY%G9", reconsumeTimes="15"),
     send("to a retry topic once too often", topic="%RETRY%G9", reconsumeTimes="16"),

@@ -99,7 +99,10 @@ def test_a_corrupt_row_is_reported_and_kept_and_makes_the_verdict_unknown(tmp_pa
             ["generate", "--count", "9000", "--out", "x", "--memory", "1x"],
             "--memory: '1x', expected a number",
         ),
-        (["generate", "--count", "9000", "--out", "x", "--master", "mine"], "--master: 'mine' is no master"),
+        (
+            ["generate", "--count", "9000", "--out", "x", "--master", "mine"],
+            "'mine' is not a master of Spark",
+        ),
     ],
 )
 def test_wrong_use_prints_one_line_and_exits_with_code_2(

@@ -17,7 +17,7 @@ def test_each_form_of_a_spark_master_is_accepted(master: str) -> None:
 
 @pytest.mark.parametrize("master", ["nonsense", "local[x]", "local[2", "spark:/host", ""])
 def test_an_invalid_spark_master_is_rejected_with_a_one_line_message(master: str) -> None:
-    with pytest.raises(SessionError, match="is no master of Spark, expected local"):
+    with pytest.raises(SessionError, match="is not a master of Spark, expected local"):
         start("test", master)
 
 

@@ -78,7 +78,7 @@ def _operations(history: Record, polls: list[Read], *, immediate: bool) -> tuple
 
 
 def words(history: Record, seen: Seen, found: Violation) -> str:
-    """Return a text with the operations that allow no order, each with the indexes of its two lines."""
+    """Describe the operations that no order explains, each with the indexes of its two lines."""
     group, first = seen.group, found.elements[0]
     if found.kind == "order":
         second = found.elements[1]

@@ -87,7 +87,7 @@ class AdminTarget(Protocol):
     def inject(self, fault: BrokerFault) -> None:
         """Inject a fault that is among the capabilities.
 
-        Returns when the broker serves again and the name server knows its topics, or should.
+        Returns when the broker serves again, and the name server has had time to receive its topics.
         """
         ...
 

@@ -26,7 +26,7 @@ class Capability(StrEnum):
 class Message(NamedTuple):
     msg_id: str
     tag: str
-    """The empty string is no tag."""
+    """The empty string is not a tag."""
     offset: int
 
     def __str__(self) -> str:
@@ -125,7 +125,7 @@ class OffsetsTarget(Protocol):
         ...
 
     def search(self, queue_id: int, place: int, shift_ms: int) -> Searched:
-        """Search the offset for the time when existing message number `place` was stored, plus `shift_ms`.
+        """Search for the offset at the time when existing message number `place` was stored, plus `shift_ms`.
 
         If there is no message, search for the current time.
         """

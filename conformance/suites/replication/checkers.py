@@ -30,7 +30,7 @@ class SendSeen:
     on_slave: bool
     """The message was in the slave's log right after the answer, or before a crash removed it."""
     in_master: bool
-    """The same for the master's log."""
+    """The message was in the master's log right after the answer, or before a crash removed it."""
 
 
 @dataclass(frozen=True, slots=True)

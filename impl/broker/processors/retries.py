@@ -73,7 +73,7 @@ async def send_back(services: Services, request: Command, channel: Channel) -> R
         topic = retry_topic
     message = scheduled_or_refused(services, _again(services, original, topic, level))
     # The consumer commits the original after a success, so the copy must be as durable as any other message
-    # by then. A late slave is no reason to refuse: the consumer would send the message back again and again.
+    # by then. A late slave is not a reason to refuse: the consumer would send the message back repeatedly.
     result = await services.store.put(message)
     if result.status not in _STORED_WELL:
         raise RefusedError(ResponseCode.SYSTEM_ERROR, f"{result.status.value}: {result.reason}")

@@ -45,9 +45,9 @@ class OpenTransactions:
         """The end of the part of the half queue that the table contains."""
         self._halves: dict[int, HalfMessage] = {}
         self._ending: dict[int, int] = {}
-        """By original: a commit offset before the record of the end, while it is being put."""
+        """Half messages whose end is being put, with a commit offset before the record of that end."""
         self._ended: dict[int, int] = {}
-        """The same for those that ended and have no operation record yet."""
+        """Half messages that ended and have no operation record yet, with such a commit offset."""
         self._held: set[int] = set()
         self._known_ends: OrderedDict[int, End] = OrderedDict()
         self._operations: deque[tuple[int, int]] = deque()
@@ -107,7 +107,7 @@ class OpenTransactions:
         self._ending[original] = log_end
 
     def give_back(self, original: int) -> None:
-        """Open a transaction again whose end could not be stored."""
+        """Reopen a transaction, because its end could not be stored."""
         self._ending.pop(original, None)
 
     def end(self, original: int, end: End, log_end: int) -> None:

@@ -46,7 +46,7 @@ class ClientSettings:
         """Read a file.
 
         Raises:
-            ConfigError: a line is no setting, a key is not known, or the file is not UTF-8.
+            ConfigError: a line is not a setting, a key is not known, or the file is not UTF-8.
             OSError: the file cannot be read.
         """
         try:

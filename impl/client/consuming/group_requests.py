@@ -73,7 +73,7 @@ class GroupRequests:
 
         The broker may wait `hold_ms` for the first one. The bodies of several messages have at most `room()`
         bytes when they are decompressed; the next offset is then that of the first message left out. Raises
-        ValueError for a text that is no tag expression.
+        ValueError for a text that is not a tag expression.
         """
         selector = as_selector(tags)
         address = await self._replica(queue)

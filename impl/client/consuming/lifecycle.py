@@ -25,7 +25,7 @@ class Lifecycle:
         self._state = "started"
 
     def stop(self) -> bool:
-        """Return False if the consumer is stopped already. Raises ClientError before the start."""
+        """Stop the consumer; return False if it was stopped already. Raises ClientError before the start."""
         if self._state == "not started":
             raise ClientError(f"{self._name} is not started, so it cannot be stopped")
         was_started = self.is_started

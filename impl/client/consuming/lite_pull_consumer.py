@@ -165,7 +165,7 @@ class LitePullConsumer:
 
         Raises:
             ClientError: the consumer is not started, or has assigned queues.
-            ValueError: `tags` is no tag expression.
+            ValueError: `tags` is not a tag expression.
             RefusalError: a broker refuses the SQL92 expression. The subscription is as it was before.
         """
         self._life.require_started()
@@ -300,7 +300,7 @@ class LitePullConsumer:
     async def offset_for_time(self, queue: MessageQueue, timestamp_ms: int) -> int:
         """Return the offset of the message whose store time is nearest to the timestamp.
 
-        Raises ClientError, and TypeError for a time that is no number.
+        Raises ClientError, and TypeError for a time that is not a number.
         """
         require_time_ms("timestamp_ms", timestamp_ms)
         return await self._calls.search_offset(queue, timestamp_ms)

@@ -79,7 +79,7 @@ class PullConsumer:
     async def search_offset(self, queue: MessageQueue, timestamp_ms: int) -> int:
         """Return the offset of the message whose store time is nearest to the timestamp.
 
-        Raises TypeError for a time that is no number.
+        Raises TypeError for a time that is not a number.
         """
         require_time_ms("timestamp_ms", timestamp_ms)
         return await self._calls.search_offset(queue, timestamp_ms)

@@ -137,7 +137,7 @@ class PushConsumer:
         Raises:
             ValueError: the group name or a number of the configuration is invalid, or a broadcast consumer
                 has no directory for offsets.
-            TypeError: the listener is no function, or a number of the configuration is none.
+            TypeError: the listener is not a function, or a value of the configuration is not a number.
         """
         config = config or PushConsumerConfig()
         require_function("listener", listener)
@@ -178,7 +178,7 @@ class PushConsumer:
         topic need not exist yet: its route is requested until it does.
 
         Raises:
-            ValueError: `tags` is no tag expression.
+            ValueError: `tags` is not a tag expression.
             RefusalError: a broker refuses the SQL92 expression. The subscription is as it was before.
         """
         known = self._subscriptions.get(topic)

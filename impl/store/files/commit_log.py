@@ -46,7 +46,7 @@ class CommitLog:
         self.known_end = 0
         """Commit offset before which the log is known to be durable, by the checkpoint of the last process.
 
-        Bytes before it that are no record are damaged; a crash cannot explain them.
+        Bytes before it that are not a record are damaged; a crash cannot explain them.
         """
         self.on_damage: Callable[[int, int], None] = lambda _begin, _end: None
         """Called with the commit offsets of each damaged part, when it is first found."""

@@ -219,7 +219,7 @@ class ConsumeQueues:
         """Open the existing queues; `end` of each is determined later.
 
         Raises:
-            StoreError: a name that is no queue id, or as SegmentedFile.load.
+            StoreError: a name that is not a queue id, or as SegmentedFile.load.
         """
         for topic in self._disk.names(self.directory):
             topic_directory = f"{self.directory}/{topic}"

@@ -38,7 +38,7 @@ SIZE_MIN: Final = 91
 FILLER_BYTES: Final = 8
 PROPERTIES_BYTES_MAX: Final = 32767
 AROUND_BODY_BYTES_MAX: Final = SIZE_MIN + 2 * 12 + 1 + 65_535 + PROPERTIES_BYTES_MAX
-"""The size of everything but the body, with IPv6 hosts and the longest topic that version 2 can have."""
+"""The maximum size of everything but the body: with IPv6 hosts and the longest topic of version 2."""
 _TOPIC_V1_BYTES_MAX: Final = 127
 _TOPIC_PATTERN: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
 

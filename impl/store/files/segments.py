@@ -89,7 +89,7 @@ class SegmentedFile:
         All of them and their names count as unsynced, because it is unknown what the last process synced.
 
         Raises:
-            StoreError: a file that is no segment, one of another size, or a gap between two.
+            StoreError: a file that is not a segment, one of another size, or a gap between two.
         """
         starts = [self._start(name) for name in self._disk.names(self.directory)]
         for number, start in enumerate(starts):

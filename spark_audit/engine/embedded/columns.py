@@ -29,7 +29,7 @@ class EmbeddedColumn:
     """The column's name in a table."""
     wrap: tuple[str, str] = ("", "")
     kind: str = ""
-    """`double` or `text` where a cast to a whole number needs to know it."""
+    """The column's type, `double` or `text`, if a cast to a whole number depends on it; otherwise empty."""
     parts: tuple["EmbeddedColumn", ...] = ()
     """Columns that this one becomes in a table; empty if it is one column."""
 

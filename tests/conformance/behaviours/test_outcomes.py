@@ -69,7 +69,7 @@ def kept(model: str) -> dict[str, list[str]]:
 def test_outcomes_of_small_configurations_match_the_model(model: str) -> None:
     made = dict(lines(model, SMALL_STATES_MAX))
     assert made
-    assert made.items() <= kept(model).items(), "mqproof behaviours --outcomes --write ..."
+    assert made.items() <= kept(model).items(), "mqproof behaviours --outcomes --out ..."
 
 
 @pytest.mark.deep

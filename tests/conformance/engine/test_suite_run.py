@@ -33,7 +33,7 @@ from mqproof.report.model import Verdict, overall
 
 # Enough examples to test each invariant and to meet each fault.
 @pytest.mark.parametrize(
-    ("factory", "examples"), [(ReferenceTarget, 150), (ImplTarget, 80)], ids=["reference", "impl"]
+    ("factory", "examples"), [(ReferenceTarget, 80), (ImplTarget, 40)], ids=["reference", "impl"]
 )
 def test_every_invariant_holds(factory: Callable[[], Target], examples: int) -> None:
     examination = examine(factory, examples, 1, suite=FLUSH)
@@ -80,7 +80,7 @@ def test_the_same_seed_gives_the_same_run() -> None:
             targets.append(ImplTarget())
             return targets[-1]
 
-        examination = examine(factory, 8, seed, suite=FLUSH)
+        examination = examine(factory, 4, seed, suite=FLUSH)
         logs = [repr(target.events).encode() for target in targets]
         return {i: dict(counts) for i, counts in examination.counts.items()}, logs
 

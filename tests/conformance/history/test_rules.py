@@ -278,7 +278,7 @@ def kept_by_its_consumer_in_two_copies(world: ExactDelivery) -> None:
 
 
 def counted_on_by_a_consumer_that_cannot_give_it_back(world: ExactDelivery) -> None:
-    """Inject three failures of which the consumer could send only one back, so the broker counts one."""
+    """Inject three failures. The consumer could send only one back, so the broker counts one."""
     message = parts.send(world)
     world.fault("kill")
     for times in range(3):

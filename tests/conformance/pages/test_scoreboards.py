@@ -48,6 +48,16 @@ def test_a_report_updates_the_column_of_its_broker_and_the_rows_of_its_suites() 
     ]
 
 
+def test_a_suite_of_attacks_counts_its_attacks() -> None:
+    evidence = Shown("Evidence", ("suite", "attacks", "seconds"), (("hostile", "38", "11.6"),))
+    results = (Result("hostile/frame-short", "a short frame", "hostile", HELD, {"connections": 1}),)
+    table = [["", "ours"], ["hostile", "not run"]]
+    assert with_suites(table, "ours", Report("", results, tables=(evidence,))) == [
+        ["", "ours"],
+        ["hostile", "held: 38 attacks"],
+    ]
+
+
 def test_a_new_broker_gets_a_column() -> None:
     results = (Result("SPEC-1", "ObservationExplained", "retry", NOT_TESTED),)
     table = [["", "4.9.5"], ["retry", "held"], ["admin", "held"]]

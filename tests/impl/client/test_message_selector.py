@@ -14,7 +14,7 @@ def test_a_tag_expression_is_accepted(text: str) -> None:
 @pytest.mark.parametrize("text", ["a = 1", "price>10", "a IS NULL", "a in ('x')", "TagA | TagB", "a or b"])
 def test_a_text_that_cannot_be_a_tag_expression_is_refused_with_one_line(text: str) -> None:
     with pytest.raises(
-        ValueError, match=r"is no tag expression, such as .* use MessageSelector\.sql"
+        ValueError, match=r"is not a tag expression, such as .* use MessageSelector\.sql"
     ) as error:
         as_selector(text)
     assert "\n" not in str(error.value)

@@ -26,10 +26,10 @@ def test_every_kind_of_token_is_found_between_spaces_and_comments() -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("a ! b", "'! b' at position 3 is no part"),
-        ("a = 'open", "at position 5 is no part"),
-        ("a = 05", "'05' at position 5 is no number"),
-        ("a = 5kg", "'5k' at position 5 is no number"),
+        ("a ! b", "'! b' at position 3 is not part"),
+        ("a = 'open", "at position 5 is not part"),
+        ("a = 05", "'05' at position 5 is not a number"),
+        ("a = 5kg", "'5k' at position 5 is not a number"),
         ("é = 1", "at position 1"),
         ("a" * (CHARACTERS_MAX + 1), "4097 characters, at most 4096"),
         ("+" * (TOKENS_MAX + 1), "more than 512 operands"),

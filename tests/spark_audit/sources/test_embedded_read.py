@@ -157,7 +157,7 @@ def test_what_only_spark_reads_is_left_to_it(folder: Path, monkeypatch: pytest.M
         read(folder)
     monkeypatch.setattr(embedded_read, "_CORRUPT_MAX", 2)
     (folder / "log.ndjson").write_bytes(write_ndjson(ROWS) + (BAD + b"\n") * 3)
-    with pytest.raises(NotEmbeddedError, match="more than 2 lines are no events"):
+    with pytest.raises(NotEmbeddedError, match="more than 2 lines are not events"):
         read(folder)
     monkeypatch.setattr(embedded_read, "_CORRUPT_BYTES_MAX", len(BAD) + 1)
     (folder / "log.ndjson").write_bytes(write_ndjson(ROWS) + (BAD + b"\n") * 2)

@@ -66,7 +66,7 @@ def steps(next_name: str, more: str = "") -> str:
 
 
 def test_tlc_finds_the_computed_number_of_states() -> None:
-    outcome = run(Job("Counter", CONFIG, LIBRARIES, coverage=True))
+    outcome = run(Job("Counter", CONFIG, LIBRARIES, coverage=True, brief=True))
     assert outcome.verdict is Verdict.HELD
     # 3 counts per node and 3 owners; the log is empty or contains only the last add.
     assert (outcome.distinct, outcome.depth, outcome.trace) == (DISTINCT, 9, None)
@@ -75,11 +75,11 @@ def test_tlc_finds_the_computed_number_of_states() -> None:
 
 
 def test_two_workers_find_the_same_number_of_states() -> None:
-    assert run(Job("Counter", CONFIG, LIBRARIES, workers=2)).distinct == DISTINCT
+    assert run(Job("Counter", CONFIG, LIBRARIES, workers=2, brief=True)).distinct == DISTINCT
 
 
 def test_a_violated_invariant_is_named_with_its_shortest_counterexample() -> None:
-    outcome = run(Job("Counter", config.parse(CONFIG).asking("NeverFull").text(), LIBRARIES))
+    outcome = run(Job("Counter", config.parse(CONFIG).asking("NeverFull").text(), LIBRARIES, brief=True))
     assert (outcome.verdict, outcome.violated, outcome.exit_code) == (Verdict.VIOLATED, "NeverFull", 12)
     assert outcome.trace is not None
     assert outcome.trace.actions == ("Take", "Add")
@@ -218,7 +218,7 @@ def test_tlc_runs_with_the_java_from_the_wheel(monkeypatch: pytest.MonkeyPatch, 
     try:
         tools = toolbox.find_toolbox()
         assert tools.java.origin == "wheel"
-        assert run(Job("Counter", CONFIG, LIBRARIES), tools).distinct == DISTINCT
+        assert run(Job("Counter", CONFIG, LIBRARIES, brief=True), tools).distinct == DISTINCT
     finally:
         java.find_java.cache_clear()
 
@@ -226,12 +226,12 @@ def test_tlc_runs_with_the_java_from_the_wheel(monkeypatch: pytest.MonkeyPatch, 
 def test_a_java_executable_that_was_removed_is_a_missing_tool(tmp_path: Path) -> None:
     removed = java.Java(tmp_path / "java", tmp_path, 17, "path")
     with pytest.raises(TlcError, match="Java did not start") as caught:
-        run(Job("Counter", CONFIG, LIBRARIES), Toolbox(removed, toolbox.find_jar()))
+        run(Job("Counter", CONFIG, LIBRARIES, brief=True), Toolbox(removed, toolbox.find_jar()))
     assert caught.value.reason is Reason.TOOL_MISSING
 
 
 @pytest.mark.parametrize(
-    ("content", "problem"), [(None, "no such file"), (b"PK no zip", "no jar with TLC inside")]
+    ("content", "problem"), [(None, "no such file"), (b"PK no zip", "not a jar with TLC inside")]
 )
 def test_a_configured_jar_that_is_missing_or_invalid_is_rejected(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, content: bytes | None, problem: str
@@ -273,6 +273,6 @@ def test_the_error_for_a_missing_jar_names_the_package_to_install(monkeypatch: p
 
 def test_two_runs_within_one_second_are_independent_and_leave_no_files(tmp_path: Path) -> None:
     before = os.getcwd()  # noqa: PTH109  # TLC writes into the current directory by default
-    outcomes = [run(Job("Counter", CONFIG, LIBRARIES)) for _ in range(2)]
+    outcomes = [run(Job("Counter", CONFIG, LIBRARIES, brief=True)) for _ in range(2)]
     assert [outcome.distinct for outcome in outcomes] == [DISTINCT, DISTINCT]
     assert not (Path(before) / "states").exists()

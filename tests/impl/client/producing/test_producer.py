@@ -59,7 +59,7 @@ class Script:
         """Heartbeats and good-byes."""
         self.routes_asked: list[str] = []
         self.unknown: set[str] = set()
-        """Topics of which the name server has no route."""
+        """Topics for which the name server has no route."""
         self.remark = "scripted"
         self.delay_s = 0.0
         self.servers: list[RemotingServer] = []
