@@ -35,7 +35,7 @@ class Services:
     """The shared objects.
 
     Only `config` and its version are ever replaced, as a whole: by UPDATE_BROKER_CONFIG, and by an election
-    in a group.
+    in a group. `level_logged_s` changes, too.
     """
 
     config: BrokerConfig
@@ -65,6 +65,8 @@ class Services:
     transactions: Transactions
     timers: Timers
     events: EventLog | None
+    level_logged_s: float = float("-inf")
+    """When a delay level that does not exist was logged last, by the event loop's clock."""
     ha_address: Address | None = None
     """The address on which slaves connect; None if no slave can."""
     on_registered: Callable[[RegisterBrokerResponse], None] = lambda _: None

@@ -91,6 +91,7 @@ class Timers:
             )
         finally:
             self._is_ready = False
+            self._store.keep_log_from(lambda: None)
 
     # -- reading
 

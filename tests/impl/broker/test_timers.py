@@ -179,6 +179,41 @@ def test_a_delay_level_counts_more_than_a_time() -> None:
     play(scenario, config=CONFIG)
 
 
+def test_a_delay_level_above_the_last_one_counts_as_the_last_and_is_logged_once_a_minute(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scenario(world: World) -> None:
+        for level in ("1", "2", "99", "99"):
+            await send(world, DELAY=level)
+        await asyncio.sleep(61)
+        await send(world, DELAY="3")
+        assert [len(messages(world, "SCHEDULE_TOPIC_XXXX", queue)) for queue in range(3)] == [1, 4, 0]
+
+    with caplog.at_level("WARNING"):
+        play(scenario, config=replace(CONFIG, store=replace(SMALL_STORE, delay_levels_ms=(1000, 600_000))))
+    logged = [record.message for record in caplog.records if "delay level" in record.message]
+    assert logged == [
+        "a message to T has delay level 99, which counts as 2, the last one",
+        "a message to T has delay level 3, which counts as 2, the last one",
+    ]
+
+
+def test_a_broker_that_is_no_master_any_more_keeps_no_segment_for_timers() -> None:
+    async def scenario(world: World) -> None:
+        await after(world, 100)
+        assert world.broker is not None
+        store, services = world.broker.store, world.broker.services
+        assert services is not None
+        work = asyncio.ensure_future(services.timers.run(services.address, lambda: None))
+        await asyncio.sleep(1)
+        assert store._cleaner.needed_from() == 0
+        work.cancel()
+        await asyncio.sleep(1)
+        assert store._cleaner.needed_from() is None
+
+    play(scenario, config=CONFIG)
+
+
 def test_messages_are_delivered_in_the_order_of_their_times() -> None:
     async def scenario(world: World) -> None:
         for number in range(50):
