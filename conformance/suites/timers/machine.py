@@ -8,7 +8,7 @@ from typing import Final
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
-from mqproof.conformance.engine.broker_faults import ENDS, FAULTS_MAX, BrokerFault
+from mqproof.conformance.engine.broker_faults import FAULTS_MAX, BrokerFault
 from mqproof.conformance.engine.example import Machine
 from mqproof.conformance.suites.timers.session import TimersSession
 from mqproof.conformance.suites.timers.target import DELAY_MAX_S, Capability, TimersTarget
@@ -85,19 +85,26 @@ class TimersMachine(Machine[TimersTarget, TimersSession]):
         return seconds if is_simulated else min(seconds, _SHORT_S)
 
     def last_look(self) -> None:
-        """Read when all messages are certainly due, after deletions and a fault if they are possible."""
+        """Read when all messages are certainly due, after deletions and faults if they are possible."""
         while self.ahead:
             self.cause_fault(delay_s=2.0, number=0, pause_s=0.0)
+        is_simulated = Capability.LONG_WAITS in self.target.capabilities
+        self.session.send(_REFUSED_S[-1])
         if Capability.DELETION in self.target.capabilities:
             self.session.send(130.0)
             self.session.recall(len(self.session.sent) - 1)
             self.session.send(120.0)
             self.delete_old(again=True)
-        self.session.send(self._within(2.0))
-        for fault in (BrokerFault.KILL, BrokerFault.POWER_LOSS):
-            if fault in ENDS & self.target.capabilities and Capability.LONG_WAITS in self.target.capabilities:
-                self.session.inject(fault)
-                self.session.wait(8.0)
-        is_simulated = Capability.LONG_WAITS in self.target.capabilities
-        self.session.wait(160.0 if is_simulated else _SHORT_S + 1.6)
+        self.session.send(2.0)
+        self.session.wait(1.7)
+        self.session.send(2.0)  # the broker looks at its messages when one arrives
+        self.session.wait(0.1)
+        self.session.read()
+        if is_simulated:
+            for fault in (BrokerFault.KILL, BrokerFault.POWER_LOSS):
+                if fault in self.target.capabilities:
+                    self.session.wait(0.8)
+                    self.session.send(2.0)
+                    self.session.inject(fault)
+        self.session.wait(64.0 if is_simulated else _SHORT_S + 1.6)
         self.session.read()
