@@ -10,6 +10,7 @@ from mqproof.client import LitePullConfig, ProducerConfig, PullLimits, PushConsu
 from mqproof.impl.broker import config as broker
 from mqproof.impl.client.connection.session import SessionConfig
 from mqproof.impl.dledger.config import Membership
+from mqproof.impl.metrics.config import METRICS_OPTIONS, MetricsConfig
 from mqproof.impl.namesrv import config as namesrv
 from mqproof.impl.replication.config import ReplicationConfig
 from mqproof.impl.runtime.peer_network import PeerConfig
@@ -21,6 +22,7 @@ BROKER: Final = (
     ("Store", StoreConfig, broker.STORE_OPTIONS),
     ("Master and slave", ReplicationConfig, broker.REPLICATION_OPTIONS),
     ("DLedger group", Membership, broker.MEMBERSHIP_OPTIONS),
+    ("Metrics", MetricsConfig, METRICS_OPTIONS),
     ("Peers on the ports of slaves and members", PeerConfig, broker.PEER_OPTIONS),
 )
 """Title, configuration class and keys of each part of a broker's properties file."""
@@ -46,7 +48,7 @@ ignored. [Running a broker](../how-to/broker.md) explains how to choose the valu
 _NAMESRV: Final = """## Name server keys
 
 `mqproof namesrv -c FILE` reads these keys. Keys marked "yes" can also be changed while the name server
-runs, with `mqproof admin updateNamesrvConfig`.
+runs, with `mqproof admin updateNamesrvConfig`. The keys of the section "Metrics" are valid here, too.
 """
 
 _CLIENT: Final = """## Client configuration

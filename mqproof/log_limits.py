@@ -1,8 +1,11 @@
 """Limits how often one line is logged, and how large a log file becomes."""
 
 import logging
+import os
+import stat
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
 FILE_BYTES_MAX: Final = 64 << 20
@@ -13,6 +16,20 @@ LINES_MAX: Final = 10
 """How many lines of one kind are logged in one interval."""
 INTERVAL_S: Final = 60.0
 _KINDS_MAX: Final = 1000
+
+
+def rotate(current: str, kept: str) -> None:
+    """Rename the log file, and make an empty one of the same mode. A file that is missing is no error."""
+    try:
+        mode = stat.S_IMODE(Path(current).stat().st_mode)
+        Path(current).rename(kept)
+    except FileNotFoundError:  # another program has moved it
+        return
+    descriptor = os.open(current, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, mode & 0o600)
+    try:
+        os.fchmod(descriptor, mode)
+    finally:
+        os.close(descriptor)
 
 
 class RepeatLimit(logging.Filter):

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from mqproof.log_limits import FILE_BYTES_MAX, FILES_KEPT, RepeatLimit
+from mqproof.log_limits import FILE_BYTES_MAX, FILES_KEPT, RepeatLimit, rotate
 
 LEVELS: Final = ("debug", "info", "warning", "error", "critical")
 _ON_TERMINAL: Final = "%(levelname)s %(name)s: %(message)s"
@@ -106,6 +106,8 @@ def _replace_handler(root: logging.Logger, file: Path | None) -> None:
 
 
 def _rotating(file: Path) -> logging.Handler:
-    return logging.handlers.RotatingFileHandler(
+    handler = logging.handlers.RotatingFileHandler(
         file, maxBytes=FILE_BYTES_MAX, backupCount=FILES_KEPT, encoding="utf-8"
     )
+    handler.rotator = rotate
+    return handler

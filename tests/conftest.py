@@ -1,13 +1,19 @@
 """Hypothesis profiles, chosen by HYPOTHESIS_PROFILE: dev (default), ci, deep."""
 
+import ast
 import gc
 import os
 from collections import Counter
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Final
 
 import pytest
 from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
 
 settings.register_profile("dev", max_examples=50, deadline=None)
 # CI must give the same answer twice.
@@ -21,18 +27,46 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.ge
 pytest.register_assert_rewrite("tests.impl.store.site", "tests.impl.world")
 
 
+_SPARK: Final = "spark"
+"""The name of the group of all files that use a session of Spark."""
+_SPARK_FIXTURES: Final = frozenset({"spark", "compiling_spark"})
+
+
+@cache
+def uses_spark(file: Path) -> bool:
+    """Return whether a function of the file has a parameter with the name of a fixture of Spark."""
+    nodes = ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+    return any(isinstance(node, ast.arg) and node.arg in _SPARK_FIXTURES for node in nodes)
+
+
+def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
+    """Refuse tests that get a session of Spark without naming its fixture: another worker would start a JVM.
+
+    Raises:
+        pytest.UsageError: such a test.
+    """
+    for item in items:
+        if not _SPARK_FIXTURES.isdisjoint(getattr(item, "fixturenames", ())) and not uses_spark(item.path):
+            expected = " or ".join(sorted(_SPARK_FIXTURES))
+            raise pytest.UsageError(f"{item.nodeid} uses Spark, expected a parameter {expected} in its file")
+
+
 class TestsByGroup(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
     """A worker runs all tests of a file, because they use the same fixtures.
 
-    One worker runs all tests with Spark.
+    One worker runs all files that use Spark, and begins with them: they take longest.
     """
 
     __test__ = False
 
     def _split_scope(self, nodeid: str) -> str:
         path = nodeid.partition("::")[0]
-        with_spark = path.startswith("tests/spark_audit/") or path.endswith("/test_on_spark.py")
-        return "spark" if with_spark else path
+        return _SPARK if uses_spark(self.config.rootpath / path) else path
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        if _SPARK in self.workqueue:
+            self.workqueue.move_to_end(_SPARK, last=False)
+        super()._assign_work_unit(node)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> TestsByGroup:

@@ -37,6 +37,32 @@ def test_a_repeated_line_is_left_out_and_counted_and_other_lines_are_not() -> No
     ]
 
 
+def test_a_rotated_log_has_the_mode_of_the_first_file(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.touch(mode=0o640)
+    path.chmod(0o640)
+    handler = log_options._rotating(path)
+    assert isinstance(handler, logging.handlers.RotatingFileHandler)
+    handler.maxBytes = 100
+    for number in range(2 * log_limits.FILES_KEPT):
+        handler.emit(logging.LogRecord("n", logging.ERROR, "f", 1, f"{number} {'x' * 90}", (), None))
+    handler.close()
+    found = sorted(tmp_path.iterdir())
+    assert len(found) == log_limits.FILES_KEPT + 1
+    assert {path.stat().st_mode & 0o777 for path in found} == {0o640}
+    assert path.read_text().startswith("9 ")
+
+
+def test_a_log_file_that_another_program_has_moved_is_made_again(tmp_path: Path) -> None:
+    handler = log_options._rotating(tmp_path / "log")
+    assert isinstance(handler, logging.handlers.RotatingFileHandler)
+    (tmp_path / "log").unlink()
+    handler.doRollover()
+    handler.emit(logging.LogRecord("n", logging.ERROR, "f", 1, "a line", (), None))
+    handler.close()
+    assert (tmp_path / "log").read_text() == "a line\n"
+
+
 def test_a_log_file_is_rotated_at_its_size_limit(tmp_path: Path) -> None:
     handler = log_options._rotating(tmp_path / "log")
     assert isinstance(handler, logging.handlers.RotatingFileHandler)

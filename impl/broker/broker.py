@@ -34,7 +34,7 @@ from mqproof.impl.dledger.ledger_store import LedgerStore
 from mqproof.impl.remoting import account_file
 from mqproof.impl.remoting.address_server import FETCH_INTERVAL_S
 from mqproof.impl.remoting.bodies import DataVersion
-from mqproof.impl.remoting.budget import Percentages, server_budgets
+from mqproof.impl.remoting.budget import Budget, Percentages, server_budgets
 from mqproof.impl.remoting.channel import Channel, Handler, Reply
 from mqproof.impl.remoting.client import RemotingClient
 from mqproof.impl.remoting.codes import ResponseCode
@@ -107,6 +107,7 @@ class Broker:
         self._holds = PullHolds(config.holds_max, percent)
         self._clients = ClientTable(percent)
         self._tasks: set[asyncio.Task[None]] = set()
+        self._is_stopping = False
         self.services: Services | None = None
         """The objects that the processors share; None until the broker is started."""
         self._server: RemotingServer | None = None
@@ -122,9 +123,22 @@ class Broker:
         return self._client.credentials
 
     @property
+    def budgets(self) -> tuple[Budget, ...]:
+        """The budgets that limit what clients may use."""
+        server = self._budgets
+        budgets = (server.connections, server.unanswered, server.incomplete, self._holds.budget)
+        tables = () if self.services is None else (self.services.topics.budget, self.services.groups.budget)
+        return (*budgets, self._clients.budget, *tables)
+
+    @property
+    def group_store(self) -> LedgerStore | None:
+        """The store of a member of a group; None for a broker with a log of its own."""
+        return self._group_store
+
+    @property
     def is_ready(self) -> bool:
-        """Whether the broker has started, and none of its tasks has failed."""
-        return self._processors is not None and self._runtime.supervisor.is_ready
+        """Whether the broker has started and is not stopping, and none of its tasks has failed."""
+        return self._processors is not None and not self._is_stopping and self._runtime.supervisor.is_ready
 
     async def start(self) -> Address:
         """Recover the store, accept connections, register once; return the address that clients use.
@@ -320,6 +334,7 @@ class Broker:
 
         The leader of a group transfers its leadership first, so that the members need not detect its absence.
         """
+        self._is_stopping = True
         if self._group_store is not None:
             await self._group_store.transfer_leadership()
         tasks = list(self._tasks)

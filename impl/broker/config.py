@@ -5,6 +5,7 @@ from ipaddress import ip_address
 from typing import Any, Final
 
 from mqproof.impl.dledger.config import GroupConfig, Membership, parse_peers
+from mqproof.impl.metrics.config import METRICS_OPTIONS, MetricsConfig
 from mqproof.impl.remoting import address_server
 from mqproof.impl.remoting.address_server import NameServers
 from mqproof.impl.remoting.bodies import PERM_READ_WRITE
@@ -138,6 +139,7 @@ class BrokerConfig:
     replication: ReplicationConfig = field(default_factory=ReplicationConfig)
     """The settings of replication. In a group, `role` and `broker_id` change with its leader."""
     membership: Membership = field(default_factory=Membership)
+    metrics: MetricsConfig = field(default_factory=MetricsConfig)
     peer_access: PeerConfig = field(default_factory=PeerConfig)
     """Which slaves and members may connect."""
 
@@ -381,6 +383,7 @@ _ALL_OPTIONS: Final = {
     **REPLICATION_OPTIONS,
     **MEMBERSHIP_OPTIONS,
     **PEER_OPTIONS,
+    **METRICS_OPTIONS,
 }
 
 
@@ -394,7 +397,10 @@ def read(file_text: str, where: str) -> tuple[BrokerConfig, tuple[str, ...]]:
     store_fields = apply(properties, STORE_OPTIONS)
     if segment := store_fields.get("consume_queue_segment_bytes"):
         store_fields["consume_queue_segment_bytes"] = -(-segment // QUEUE_UNIT_BYTES) * QUEUE_UNIT_BYTES
-    others = apply(properties, {**OPTIONS, **REPLICATION_OPTIONS, **MEMBERSHIP_OPTIONS, **PEER_OPTIONS})
+    others = apply(
+        properties,
+        {**OPTIONS, **REPLICATION_OPTIONS, **MEMBERSHIP_OPTIONS, **PEER_OPTIONS, **METRICS_OPTIONS},
+    )
     config = with_changes(BrokerConfig(), {**others, **store_fields})
     unknown = [key for key in properties if key not in _ALL_OPTIONS]
     return config, tuple(unknown)
@@ -408,6 +414,9 @@ def show(config: BrokerConfig) -> str:
     for key, option in REPLICATION_OPTIONS.items():
         if (value := getattr(replication, option.field)) is not None:
             values[key] = option.show(value)
+    values |= {
+        key: option.show(getattr(config.metrics, option.field)) for key, option in METRICS_OPTIONS.items()
+    }
     for key, option in PEER_OPTIONS.items():
         if value := getattr(config.peer_access, option.field):
             values[key] = option.show(value)
@@ -445,7 +454,15 @@ def with_changes(config: BrokerConfig, changes: dict[str, Any]) -> BrokerConfig:
         replication = replace(config.replication, **of(ReplicationConfig))
         member = replace(config.membership, **of(Membership))
         peers = replace(config.peer_access, **of(PeerConfig))
-        parts = {"store": store, "replication": replication, "membership": member, "peer_access": peers}
-        return replace(config, **{**of(BrokerConfig), **parts})
+        metrics = replace(config.metrics, **of(MetricsConfig))
+        return replace(
+            config,
+            **of(BrokerConfig),
+            store=store,
+            replication=replication,
+            membership=member,
+            peer_access=peers,
+            metrics=metrics,
+        )
     except ValueError as error:
         raise ConfigError(str(error)) from None

@@ -60,7 +60,7 @@ class ElectedRole:
             supervisor.run("checks of transactions", transaction_ends.run(services)),
             supervisor.run("delivery of timers", recalls.run(services)),
         ]
-        _log.info("%s leads its group in term %d", services.config.node, self._store.term)
+        _log.warning("%s leads its group in term %d", services.config.node, self._store.term)
 
     def _topics_of_log(self) -> list[TopicConfig]:
         """Return the topics, or the read queues of topics, that exist in the log but not in the topic table.
@@ -87,7 +87,7 @@ class ElectedRole:
             self._services.config = self._services.config.with_role(leads=False)
             self._services.offsets.follow()
             self._end_work()
-            _log.info("%s follows in its group", self._services.config.node)
+            _log.warning("%s does not lead its group any more", self._services.config.node)
         self._turned.set()
 
     def _end_work(self) -> None:

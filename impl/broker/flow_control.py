@@ -37,6 +37,10 @@ class SendGate:
         self.took = [0] * (len(TOOK_MS) + 1)
         """The number of sends in each interval of TOOK_MS; the last entry counts those that took longer."""
         self.took_ms_max = 0
+        self.refused_full = 0
+        """The number of sends refused because too many others were in progress."""
+        self.refused_slow = 0
+        """The number of sends refused because the oldest one had waited for too long."""
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -85,6 +89,7 @@ class SendGate:
         if not self._waiting:
             return
         if len(self._waiting) >= self._count_max or self._bytes + size > self._bytes_max:
+            self.refused_full += 1
             raise RefusedError(
                 ResponseCode.SYSTEM_BUSY,
                 f"[OVERLOAD]system busy, start flow control for a while: {len(self._waiting)} sends of"
@@ -93,6 +98,7 @@ class SendGate:
         since_s, _ = next(iter(self._waiting.values()))
         waited_s = now - since_s
         if waited_s > self._busy_s:
+            self.refused_slow += 1
             raise RefusedError(
                 ResponseCode.SYSTEM_BUSY,
                 "[PCBUSY_CLEAN_QUEUE]broker busy, start flow control for a while, period in queue:"

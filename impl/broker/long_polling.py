@@ -119,7 +119,7 @@ class PullHolds:
 
     def drop(self, owner: Peer) -> None:
         """Release the holds of an owner whose connection has ended."""
-        self._do(iter(list(self._by_owner.get(owner, ()))))
+        self._do(_one_by_one(self._by_owner.get(owner, {})))
 
     def close(self) -> None:
         """Wake all held pulls; no pull is held after this."""
@@ -134,7 +134,7 @@ class PullHolds:
 
     def _end(self, tick: int) -> None:
         holds, _ = self._by_end.pop(tick)
-        self._do(iter(list(holds)))
+        self._do(_one_by_one(holds))
 
     def _arrive(self, queue: QueueKey, offset_next: int, tags_code: int | None) -> None:
         if queue not in self._by_queue:
@@ -153,7 +153,7 @@ class PullHolds:
         while arrivals := self._arrivals.get(queue):
             self._arrivals[queue] = {}
             end = max(arrivals.values())
-            for hold in list(self._by_queue.get(queue, ())):
+            for hold in _one_by_one(self._by_queue.get(queue, {})):
                 yield hold if hold.offset < end and _matches(hold, arrivals) else None
         del self._arrivals[queue]
 
@@ -207,6 +207,15 @@ class PullHolds:
                 del self._by_end[hold.ends_at]
         if not hold.woken.done():  # cancelled when the waiting coroutine was
             hold.woken.set_result(None)
+
+
+def _one_by_one(holds: _Holds) -> Iterator[_Hold]:
+    """Yield the pulls that are held now, and keep none that was yielded.
+
+    A list would free them all in one turn at its end: 100,000 took 40 ms.
+    """
+    left = deque(holds)
+    return (left.popleft() for _ in range(len(left)))
 
 
 def _matches(hold: _Hold, arrivals: _Arrivals) -> bool:

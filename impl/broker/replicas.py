@@ -13,7 +13,7 @@ from mqproof.impl.replication.metadata import MetadataSync
 from mqproof.impl.replication.server import MasterServer
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address
-from mqproof.impl.runtime.peer_network import warn_if_open
+from mqproof.impl.runtime.peer_network import PeerNetwork, warn_if_open
 from mqproof.impl.runtime.runtime import Runtime
 from mqproof.impl.store.base import Store
 from mqproof.impl.store.files import record
@@ -31,6 +31,8 @@ class Replicas:
     def __init__(self, config: BrokerConfig, runtime: Runtime, store: Store, events: EventLog | None) -> None:
         self.server: MasterServer | None = None
         self.client: SlaveClient | None = None
+        self.network: PeerNetwork | None = None
+        """The network between a master and its slaves."""
         self.ha_address: Address | None = None
         """The address on which slaves connect, as registered with the name servers."""
         self.master: Address | None = None
@@ -44,7 +46,7 @@ class Replicas:
         if replication.role is None:
             return
         peers = config.peer_access
-        network = runtime.peers(peers, config.node, f"replication of {config.name}")
+        self.network = network = runtime.peers(peers, config.node, f"replication of {config.name}")
         if replication.is_slave:
             store.refusal = REFUSAL
             bytes_max = config.store.message_bytes_max + record.AROUND_BODY_BYTES_MAX

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from mqproof.impl.command.metrics_setup import with_metrics
 from mqproof.impl.command.options import (
     AsJson,
     Batch,
@@ -30,6 +31,7 @@ from mqproof.impl.command.options import (
     IdleMs,
     Keys,
     KvStore,
+    MetricsPort,
     NameServerPort,
     Orderly,
     Outstanding,
@@ -61,6 +63,7 @@ if TYPE_CHECKING:  # imported late: a server loads no client, and a client no se
     from mqproof.impl.client.message_selector import MessageSelector
     from mqproof.impl.command.consuming import Begin
     from mqproof.impl.command.sending import SendSummary
+    from mqproof.impl.metrics.config import MetricsConfig
     from mqproof.impl.runtime.runtime import Runtime
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -79,6 +82,7 @@ def namesrv(
     events: Events = None,
     config: Config = None,
     tls: TlsFile = None,
+    metrics_port: MetricsPort = None,
 ) -> None:
     """Run a name server until SIGTERM. Options win over the properties file.
 
@@ -89,11 +93,12 @@ def namesrv(
 
     kv_path = f"{store}/kvConfig.json" if store else None
     runtime = inputs.new_runtime("namesrv", tls)
-    setup = name_server_config(config, host=host, port=port, kv_path=kv_path)
+    setup = name_server_config(config, host=host, port=port, kv_path=kv_path, metrics_port=metrics_port)
     _serve(
         "namesrv",
         {"namesrv": lambda _: NameServer(setup, runtime, inputs.server_event_log(events, "namesrv"))},
         runtime,
+        setup.metrics,
     )
 
 
@@ -114,6 +119,7 @@ def broker(
     events: Events = None,
     config: Config = None,
     tls: TlsFile = None,
+    metrics_port: MetricsPort = None,
 ) -> None:
     """Run a broker until SIGTERM. Options win over the properties file.
 
@@ -146,12 +152,14 @@ def broker(
         ha_master=inputs.address("broker", "--ha-master", ha_master),
         peers=peers,
         self_id=self_id,
+        metrics_port=metrics_port,
     )
     runtime = inputs.new_runtime("broker", tls)
     _serve(
         "broker",
         {"broker": lambda _: Broker(setup, runtime, inputs.server_event_log(events, setup.node))},
         runtime,
+        setup.metrics,
     )
 
 
@@ -166,6 +174,7 @@ def serve(
     events: Events = None,
     config: Config = None,
     tls: TlsFile = None,
+    metrics_port: MetricsPort = None,
 ) -> None:
     """Run a name server and a broker in one process until SIGTERM.
 
@@ -178,7 +187,16 @@ def serve(
     from mqproof.impl.namesrv.config import NameServerConfig
     from mqproof.impl.namesrv.server import NameServer
 
-    setup = broker_config("serve", config, host=host, port=broker_port, store=store, flush=flush, name=name)
+    setup = broker_config(
+        "serve",
+        config,
+        host=host,
+        port=broker_port,
+        store=store,
+        flush=flush,
+        name=name,
+        metrics_port=metrics_port,
+    )
     names = NameServerConfig(
         host=host,
         port=9876 if namesrv_port is None else namesrv_port,
@@ -196,6 +214,7 @@ def serve(
             ),
         },
         runtime,
+        setup.metrics,
     )
 
 
@@ -322,10 +341,10 @@ def consume(
     run_command("consume", work(job, runtime, log))
 
 
-def _serve(command: str, servers: dict[str, Any], runtime: "Runtime") -> None:
+def _serve(command: str, servers: dict[str, Any], runtime: "Runtime", metrics: "MetricsConfig") -> None:
     from mqproof.impl.runtime.serving import until_signal
 
-    run_command(command, until_signal(servers, runtime.supervisor))
+    run_command(command, until_signal(with_metrics(servers, metrics, runtime), runtime.supervisor))
 
 
 def _is_quiet() -> bool:

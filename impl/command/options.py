@@ -25,6 +25,15 @@ Config = Annotated[
 Store = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Directory of the store; created if missing.")
 ]
+MetricsPort = Annotated[
+    int | None,
+    typer.Option(
+        min=0,
+        max=65535,
+        help="Port for /metrics, /healthz and /readyz over HTTP, on the loopback address; 0 selects any free"
+        " port. Off by default.",
+    ),
+]
 KvStore = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Directory of kvConfig.json; created when needed.")
 ]

@@ -13,18 +13,24 @@ if TYPE_CHECKING:  # imported late: a command loads only what it uses
     from mqproof.impl.namesrv.config import NameServerConfig
 
 
-def name_server_config(path: Path | None, **options: Any) -> "NameServerConfig":
+def name_server_config(
+    path: Path | None, *, metrics_port: int | None = None, **options: Any
+) -> "NameServerConfig":
     """Return the name server's configuration. An option that is None changes nothing."""
+    from mqproof.impl.metrics.config import METRICS_OPTIONS, MetricsConfig
     from mqproof.impl.namesrv.config import OPTIONS, NameServerConfig
     from mqproof.impl.runtime.properties import ConfigError, apply, parse
 
     given = {name: value for name, value in options.items() if value is not None}
+    port = _metrics_on(metrics_port)
     if path is None:
-        return NameServerConfig(**given)
+        return NameServerConfig(**given, metrics=MetricsConfig(**port))
     try:
         properties = parse(read_text(path), str(path))
-        _mention_unknown(path, tuple(key for key in properties if key not in OPTIONS))
-        return NameServerConfig(**{**apply(properties, OPTIONS), **given, "config_path": str(path)})
+        _mention_unknown(path, tuple(key for key in properties if key not in {**OPTIONS, **METRICS_OPTIONS}))
+        metrics = MetricsConfig(**{**apply(properties, METRICS_OPTIONS), **port})
+        fields = {**apply(properties, OPTIONS), **given, "config_path": str(path)}
+        return NameServerConfig(**fields, metrics=metrics)
     except (ConfigError, OSError) as error:
         fail("namesrv", one_line(error))
 
@@ -37,6 +43,7 @@ def broker_config(
     flush: str | None,
     role: str | None = None,
     peers: str | None = None,
+    metrics_port: int | None = None,
     **options: Any,
 ) -> "BrokerConfig":
     """Return the broker's configuration. An option that is None leaves the file's value, or the default."""
@@ -61,11 +68,19 @@ def broker_config(
             "role": Role(role) if role else None,
             "is_member": True if peers else None,
             "peers": _peers(command, peers),
+            **_metrics_on(metrics_port),
             **options,
         }
         return with_changes(config, changes)
     except (ConfigError, OSError) as error:
         fail(command, one_line(error))
+
+
+def _metrics_on(port: int | None) -> dict[str, Any]:
+    """Return the fields that --metrics-port sets; none if it is not given."""
+    from mqproof.impl.metrics.config import Exporter
+
+    return {} if port is None else {"exporter": Exporter.PROM, "metrics_port": port}
 
 
 def _peers(command: str, text: str | None) -> Any:

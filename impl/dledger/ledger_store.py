@@ -350,7 +350,7 @@ def _placed(draft: bytearray, queue_offset: int, stored_ms: int, position: int) 
 def _stored(message: Message, entry: Entry, queue_offset: int) -> PutResult:
     commit_offset = entry.pos + HEADER_BYTES
     message_id = offset_message_id(message.store_host, commit_offset)
-    return PutResult(PutStatus.PUT_OK, queue_offset, commit_offset, message_id)
+    return PutResult(PutStatus.PUT_OK, queue_offset, commit_offset, message_id, stored_bytes=len(entry.body))
 
 
 def _not_stored(code: ResponseCode) -> PutResult:

@@ -135,7 +135,7 @@ class Node:
         self.ledger = Ledger(runtime.disk, self._directory, ledger_config or LedgerConfig())
         self._peers = peers or PeerConfig()
         name = f"{config.group}-{config.self_id}"
-        network = runtime.peers(self._peers, name, purpose_of(config.group))
+        self.network = network = runtime.peers(self._peers, name, purpose_of(config.group))
         processors: dict[int, Callable[..., object]] = dict.fromkeys(_GROUP_REQUESTS, self._asked)
         processors |= {
             RequestCode.METADATA: self._metadata,

@@ -7,6 +7,7 @@ Some keys can be read and changed while the name server runs. See docs/reference
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from mqproof.impl.metrics.config import METRICS_OPTIONS, MetricsConfig
 from mqproof.impl.namesrv.route_table import Bounds
 from mqproof.impl.remoting.budget import ADDRESS_PERCENT, CONNECTION_PERCENT
 from mqproof.impl.runtime.properties import Option, apply, boolean, from_afar, number, text
@@ -56,6 +57,7 @@ class NameServerConfig:
     forget_unlisted: bool = False
     """Whether to delete the topics of a master that its changed registration does not list."""
     bounds: Bounds = field(default_factory=Bounds)
+    metrics: MetricsConfig = field(default_factory=MetricsConfig)
 
 
 START_OPTIONS: Final = {
@@ -89,7 +91,10 @@ PROTECTED: Final = frozenset({"configBlackList", "configStorePath", "kvConfigPat
 
 def show(config: NameServerConfig) -> str:
     """Return the configuration as the text of a properties file."""
-    values = ((key, option.show(getattr(config, option.field))) for key, option in OPTIONS.items())
+    values = [(key, option.show(getattr(config, option.field))) for key, option in OPTIONS.items()]
+    values += [
+        (key, option.show(getattr(config.metrics, option.field))) for key, option in METRICS_OPTIONS.items()
+    ]
     return "".join(f"{key}={value}\n" for key, value in values)
 
 
@@ -99,5 +104,7 @@ def updated(config: NameServerConfig, properties_text: str) -> NameServerConfig:
     Raises:
         ProtectedKeyError, ConfigError: as `properties.from_afar`, or a value is invalid for its key.
     """
-    properties = from_afar(properties_text, protected=PROTECTED, fixed=frozenset(START_OPTIONS))
+    properties = from_afar(
+        properties_text, protected=PROTECTED, fixed=frozenset({**START_OPTIONS, **METRICS_OPTIONS})
+    )
     return replace(config, **apply(properties, RUNNING_OPTIONS))

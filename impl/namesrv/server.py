@@ -12,7 +12,7 @@ from mqproof.impl.namesrv.config import NameServerConfig
 from mqproof.impl.namesrv.kv_config import KvConfig
 from mqproof.impl.namesrv.route_table import LiveBroker, RouteTable
 from mqproof.impl.namesrv.services import Processor, Services, now_ms
-from mqproof.impl.remoting.budget import Percentages, server_budgets
+from mqproof.impl.remoting.budget import Budget, Percentages, server_budgets
 from mqproof.impl.remoting.channel import Channel, Handler, Reply
 from mqproof.impl.remoting.command import Command
 from mqproof.impl.remoting.frame import FRAME_BYTES_MAX
@@ -63,8 +63,20 @@ class NameServer:
                 Percentages(config.address_percent, config.connection_percent),
             ),
         )
+        self.address: Address | None = None
+        """The address on which it accepts connections; None before the start and from the stop on."""
         self._supervisor = runtime.supervisor
         self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def table(self) -> RouteTable:
+        return self._services.table
+
+    @property
+    def budgets(self) -> tuple[Budget, ...]:
+        """The budgets that limit what clients may use."""
+        budgets = self._server.budgets
+        return budgets.connections, budgets.unanswered, budgets.incomplete
 
     async def start(self) -> Address:
         """Start to accept connections. Returns the address.
@@ -77,7 +89,7 @@ class NameServer:
             self._gate.file.load()
         self._services.kv.load()
         self._services.started_ms = now_ms()
-        address = await self._server.start(config.host, config.port)
+        self.address = address = await self._server.start(config.host, config.port)
         self._emit_start()
         run = self._supervisor.run
         self._tasks.append(run("scan for silent brokers", self._expire_silent()))
@@ -87,6 +99,7 @@ class NameServer:
 
     async def stop(self) -> None:
         """Stop accepting connections, and close all of them."""
+        self.address = None
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -71,6 +71,8 @@ class Budget:
         self.name = name
         self.limits = limits
         self.used = 0
+        self.refused = 0
+        """The number of refusals."""
         self._addresses: dict[Any, int] = {}
         self._connections: dict[Any, int] = {}
         self._notices = Notices(_log)
@@ -94,6 +96,7 @@ class Budget:
         ):
             if used + amount > most:
                 reason = f"{used} {self.name} of {owner}, at most {most} allowed"
+                self.refused += 1
                 host, port = peer.remote
                 self._notices.warn(address, f"refused a request of {host}:{port}: {reason}")
                 return reason

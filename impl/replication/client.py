@@ -61,6 +61,8 @@ class SlaveClient:
         self._record_bytes_max = record_bytes_max
         self._receiver: _Receiver | None = None
         self._complaint = ""
+        self._follows = False
+        """Whether the last line in the log says that the slave follows."""
 
     @property
     def is_following(self) -> bool:
@@ -127,12 +129,20 @@ class SlaveClient:
                 if loop.time() - receiver.reported_s > config.heartbeat_ms / 1000:
                     receiver.report()
                 if receiver.has_followed:
-                    self._complaint = ""
+                    self._report_following(master)
         if receiver.error is None and self.master == master:
             self._complain(f"the connection to master {master} was lost")
 
+    def _report_following(self, master: Address) -> None:
+        """Log once that the slave follows, until something goes wrong again."""
+        self._complaint = ""
+        if not self._follows:
+            self._follows = True
+            _log.warning("this slave follows its master %s", master)
+
     def _complain(self, complaint: str) -> None:
         """Log a complaint, unless it is equal to the last one and nothing went well in between."""
+        self._follows = False
         if complaint != self._complaint:
             self._complaint = complaint
             _log.warning("%s", complaint)

@@ -181,6 +181,8 @@ class _Sender:
             self.refuse(str(error))
             return
         if acknowledged is not None:
+            if not self.has_acknowledged:
+                _log.warning("the slave %s follows", self.connection.remote)
             self.has_acknowledged = True
             self._server.record(Kind.HA_ACK, self.connection.remote, acknowledged)
         self.wake()
@@ -193,6 +195,8 @@ class _Sender:
         self.wake()
 
     def closed(self) -> None:
+        if self.has_acknowledged:
+            _log.warning("the slave %s has left", self.connection.remote)
         self._open = False
         self._feed.left()
         self._server.forget(self)

@@ -131,6 +131,11 @@ class Disk(Protocol):
         ...
 
 
+def is_out_of_space(error: OSError) -> bool:
+    """Return whether an error says that the disk, or the share of this user, is full."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
 def write_durably(disk: Disk, path: str, data: bytes, new_mode: int | None = None) -> None:
     """Replace the file's whole content; after any crash the file has either the old content or the new one.
 

@@ -114,6 +114,8 @@ class PeerNetwork:
     """A network on which only allowed peers get a connection."""
 
     def __init__(self, inner: Network, identity: PeerIdentity, addresses: tuple[str, ...] = ()) -> None:
+        self.refused = 0
+        """The number of connections that were refused."""
         self._inner = inner
         self._identity = identity
         self._addresses = frozenset(addresses)
@@ -166,6 +168,7 @@ class PeerNetwork:
 
     def report(self, peer: Address, why: str) -> None:
         """Log that a peer was refused, at most once in a minute for each address."""
+        self.refused += 1
         purpose = self._identity.purpose
         self._notices.warn(peer.host, f"refused peer {peer.host} on the port of {purpose}: {why}")
 

@@ -66,7 +66,7 @@ class Runtime:
         """The network for RocketMQ's own connections, which may use TLS; other connections do not."""
         return TlsNetwork(self.network, self.tls) if self.tls else self.network
 
-    def peers(self, config: PeerConfig, name: str, purpose: str) -> "Network":
+    def peers(self, config: PeerConfig, name: str, purpose: str) -> PeerNetwork:
         """Return the network between brokers, as configured. Peers with a secret use TLS as clients do.
 
         Raises ConfigError: the secret cannot be read.

@@ -24,6 +24,8 @@ class Supervisor:
     def __init__(self) -> None:
         self.failure: TaskFailedError | None = None
         """The first failure of a task."""
+        self.failures = 0
+        """The number of failures."""
         self.on_failure: Callable[[BaseException], None] = lambda _: None
         """Called with each failure. Simulations use it, because no process of theirs can end."""
         self._error: BaseException | None = None
@@ -56,6 +58,7 @@ class Supervisor:
     def fail(self, name: str, error: BaseException) -> None:
         """Record that a task failed: log the traceback, and wake those that wait in `failed`."""
         _log.critical("the task %r failed, this process stops", name, exc_info=error)
+        self.failures += 1
         if self.failure is None:
             self.failure = TaskFailedError(f"the task {name!r} failed: {type(error).__name__}: {error}")
             self._error = error

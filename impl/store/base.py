@@ -5,7 +5,6 @@ writing or syncing makes a started store read-only permanently. What the disk ho
 the store promises nothing more (docs/reference/protocol/storing.md, "Disk errors").
 """
 
-import errno
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -13,7 +12,7 @@ from dataclasses import replace
 
 from mqproof.impl.remoting.message import Message, StoredMessage
 from mqproof.impl.runtime.clock import now_ms
-from mqproof.impl.runtime.disk import Lock, LockedError
+from mqproof.impl.runtime.disk import Lock, LockedError, is_out_of_space
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.runtime import Runtime
 from mqproof.impl.store.config import StoreConfig
@@ -183,6 +182,11 @@ class Store(ABC):
     def writable(self) -> bool:
         """Whether the store is started and not stopped, has had no disk error, and has room on the disk."""
         return self._writable and not self.failure and not self._cleaner.is_disk_full
+
+    @property
+    def is_disk_full(self) -> bool:
+        """Whether messages are refused for now, because the disk was nearly full at the last check."""
+        return self._cleaner.is_disk_full and not self.failure
 
     @property
     def has_all(self) -> bool:
@@ -490,7 +494,7 @@ class Store(ABC):
         if self.failure:
             return
         self.failure = f"{self.directory}: disk error, the store is read-only: {error}"
-        is_full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+        is_full = isinstance(error, OSError) and is_out_of_space(error)
         remedy = "free space on the disk, and restart it" if is_full else "replace the disk, or restart it"
         _log.error("%s; the broker accepts no message until it is restarted: %s", self.failure, remedy)
 
@@ -504,7 +508,7 @@ class Store(ABC):
 
     def _mark_clean(self) -> None:
         """Finish a clean exit: remove the abort file if everything before it succeeded."""
-        if not self.failure:
+        if not self.failure and not self._checkpoint_writer.is_late:
             try:
                 layout.mark_clean(self._runtime.disk, self._layout)
             except OSError as error:

@@ -40,6 +40,7 @@ def results(appended: list[Appended], store_host: Address, status: PutStatus, re
             one.commit_offset,
             offset_message_id(store_host, one.commit_offset),
             reason,
+            one.size,
         )
         for one in appended
     ]

@@ -5,10 +5,11 @@ come, then sync, then write the checkpoint with the determined position.
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
-from mqproof.impl.runtime.disk import Disk
+from mqproof.impl.runtime.disk import Disk, is_out_of_space
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.runtime import Offload
 from mqproof.impl.store.dispatch import Dispatcher
@@ -18,6 +19,8 @@ from mqproof.impl.store.files.consume_queue import ConsumeQueues
 from mqproof.impl.store.files.index import Index, IndexState
 from mqproof.impl.store.files.segments import sync_all
 from mqproof.spec.events import Kind
+
+_log = logging.getLogger(__name__)
 
 
 class QueueFlusher:
@@ -137,6 +140,8 @@ class CheckpointWriter:
         self._events = events
         self._on_error = on_error
         self._written = Checkpoint()
+        self.is_late = False
+        """Whether the file is older than the store, because the last attempt found no space on the disk."""
         self._one_write = asyncio.Lock()
 
     def recovered(self, checkpoint: Checkpoint) -> None:
@@ -183,11 +188,23 @@ class CheckpointWriter:
                 return
             await self._offload(lambda: write_checkpoint(self._disk, self._path, checkpoint))
         except OSError as error:
-            self._on_error(error)
+            self._failed(error)
             return
-        self._written = checkpoint
+        self._written, self.is_late = checkpoint, False
         if self._events is not None:
             self._events.emit(Kind.FLUSH, commit_offset=position, attrs={"file": "checkpoint"})
+
+    def _failed(self, error: OSError) -> None:
+        """Report that the checkpoint was not written.
+
+        Without space for the new file, the old one stays, and is right: a recovery only has more to do. So
+        this is tried again. After any other error it is not known what the disk keeps.
+        """
+        if not is_out_of_space(error):
+            self._on_error(error)
+        elif not self.is_late:
+            self.is_late = True
+            _log.warning("the checkpoint is not written, and this is tried again: %s", error)
 
     def checkpoint_now(self) -> Checkpoint:
         """Return the checkpoint of what is known to be durable, never of what was merely written."""

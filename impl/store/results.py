@@ -55,6 +55,8 @@ class PutResult(msgspec.Struct, frozen=True):
     commit_offset: int = -1
     message_id: str = ""
     reason: str = ""
+    stored_bytes: int = 0
+    """The size of the record; 0 when the message was not stored."""
 
 
 class GetStatus(StrEnum):

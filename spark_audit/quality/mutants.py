@@ -41,8 +41,10 @@ from mqproof.spark_audit.sources.read import read
 from mqproof.spark_audit.sources.store_tables import read_stores
 
 EVENTS: Final = 24_000
-_INJECTED: Final = 2
-"""Number of each injected anomaly."""
+_INJECTED: Final = dict.fromkeys(scenario.ANOMALIES, 2)
+_EVENTS_BESIDE_STORES: Final = 6_000
+_INJECTED_BESIDE_STORES: Final = dict.fromkeys(("lost", "skipped", "flush_lost"), 1)
+"""The anomalies that violate invariants of STORE_CHECKS. Beside stores, every message is checked exactly."""
 _SEED: Final = 7
 _UNBROKEN: Final = "unbroken"
 _WITNESSES_MAX: Final = 4
@@ -382,7 +384,8 @@ def open_environment(spark: SparkSession) -> Iterator[Environment]:
     """Yield the environment of the checks that also judge stores, on Spark."""
     with tempfile.TemporaryDirectory(prefix="mqproof-mutants-") as folder:
         log, store = Path(folder) / "log", Path(folder) / "store"
-        truth = _write_log(log) + store_directory.write_store(store)
+        truth = _write_log(log, _EVENTS_BESIDE_STORES, _INJECTED_BESIDE_STORES)
+        truth += store_directory.write_store(store)
         truth += store_directory.write_slave(Path(folder) / "slave")
         truth += store_directory.write_members(Path(folder))
         directories = {store_directory.BROKER: store, store_directory.SLAVE: Path(folder) / "slave"}
@@ -398,7 +401,7 @@ def open_embedded_environment() -> Iterator[Environment]:
     """Yield the environment of the checks of ONLY_EVENTS, on the embedded engine."""
     with tempfile.TemporaryDirectory(prefix="mqproof-mutants-") as name:
         folder = Path(name)
-        truth = _write_log(folder / "log")
+        truth = _write_log(folder / "log", EVENTS, _INJECTED)
         with closing(Database(folder)) as database, ExitStack() as opened:
             with active.embedded():
                 log = read_embedded(database, find_files([str(folder / "log")]), folder)
@@ -411,9 +414,9 @@ def open_embedded_environment() -> Iterator[Environment]:
 _OPTIONS: Final = Options(broadcast=cluster_log.BROADCAST, orderly=cluster_log.ORDERLY)
 
 
-def _write_log(log: Path) -> list[dict[str, Any]]:
-    """Write the log of all mutants and return its truth."""
-    truth = write_in_process(LogRequest(EVENTS, dict.fromkeys(scenario.ANOMALIES, _INJECTED), _SEED), log)
+def _write_log(log: Path, events: int, injected: dict[str, int]) -> list[dict[str, Any]]:
+    """Write a log with the injected anomalies, and all scripted ones, and return its truth."""
+    truth = write_in_process(LogRequest(events, injected, _SEED), log)
     script = cluster_log.events()
     rows = [*script.rows, *store_directory.events()]
     (log / "planted.ndjson").write_bytes(b"".join(json.encode(row) + b"\n" for row in rows))

@@ -9,9 +9,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from mqproof import BlockingClient, Sent, new_message
-from mqproof.spark_audit.runtime.session import SessionOptions, open_session
+from mqproof.spark_audit.runtime.session import open_session
 from tests.examples.programs import EXAMPLES
 from tests.impl.command.test_cli import SERVE, server, stop
+from tests.spark_audit.conftest import FOR_TESTS
 
 FOR_TINY_TABLES = {
     "spark.sql.shuffle.partitions": "1",
@@ -24,7 +25,7 @@ FOR_TINY_TABLES = {
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
     was_active = SparkSession.getActiveSession() is not None
-    session = open_session(SessionOptions(memory="1g"))
+    session = open_session(FOR_TESTS)
     for name, value in FOR_TINY_TABLES.items():
         session.conf.set(name, value)
     yield session

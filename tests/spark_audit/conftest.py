@@ -39,9 +39,13 @@ STEP_US = 1_000_000
 """One second between rows: far more than the clock skew that checks allow."""
 
 
+FOR_TESTS = SessionOptions(memory="1g", conf={"spark.driver.defaultJavaOptions": "-XX:+UseSerialGC"})
+"""The threads of Java's default collector use a fifth of the CPU time of tests."""
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    session = open_session(SessionOptions(memory="1g"))
+    session = open_session(FOR_TESTS)
     # For tables of ten rows, planning takes most of the time: use one partition and no generated code.
     session.conf.set("spark.sql.shuffle.partitions", 1)
     session.conf.set("spark.sql.codegen.wholeStage", "false")

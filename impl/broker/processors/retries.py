@@ -77,6 +77,9 @@ async def send_back(services: Services, request: Command, channel: Channel) -> R
     result = await services.store.put(message)
     if result.status not in _STORED_WELL:
         raise RefusedError(ResponseCode.SYSTEM_ERROR, f"{result.status.value}: {result.reason}")
+    if level == 0:
+        topic_name = original.message.properties.get(RETRY_TOPIC, original.message.topic)
+        services.statistics.traffic.dead_letter(topic_name, header.group)
     _emit_retry(services, header.group, original, level)
     return request.answer(ResponseCode.SUCCESS)
 

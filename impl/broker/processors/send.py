@@ -15,6 +15,7 @@ from mqproof.impl.broker.processors.checks import require_group, require_master,
 from mqproof.impl.broker.processors.retries import dead_letter_topic, is_given_up
 from mqproof.impl.broker.services import Services
 from mqproof.impl.broker.state.topics import DEFAULT_TOPIC
+from mqproof.impl.broker.state.traffic import OTHERS
 from mqproof.impl.remoting import headers
 from mqproof.impl.remoting.batch import decode_batch
 from mqproof.impl.remoting.bodies import PERM_WRITE, TopicConfig
@@ -25,6 +26,7 @@ from mqproof.impl.remoting.headers import HeaderError, SendRequest
 from mqproof.impl.remoting.message import (
     DELAY,
     RETRY_PREFIX,
+    RETRY_TOPIC,
     SYS_MULTI_TAGS,
     SYS_TRANSACTION_MASK,
     SYS_TRANSACTION_PREPARED,
@@ -36,6 +38,7 @@ from mqproof.impl.remoting.message import (
 )
 from mqproof.impl.remoting.request_handler import RefusedError
 from mqproof.impl.remoting.topic_names import NOT_FOR_CLIENTS, name_problem
+from mqproof.impl.store.delay import SCHEDULE_TOPIC
 from mqproof.impl.store.results import STORED, PutResult, PutStatus
 from mqproof.spec.events import Kind
 
@@ -56,6 +59,8 @@ _BATCH_MESSAGES_MAX: Final = 16_384
 """The most messages in one batch: no other client is served while they are stored."""
 
 _MULTI_TAG: Final = "MULTI_TAG"
+_SHARDING_KEY: Final = "__SHARDINGKEY"
+"""The property by which released brokers recognise an ordered message."""
 
 
 class _Target(NamedTuple):
@@ -66,7 +71,8 @@ class _Target(NamedTuple):
 
     topic: TopicConfig
     queue_id: int
-    is_dead_letter: bool = False
+    dead_letter_of: str | None = None
+    """The group whose dead letter the message becomes."""
 
 
 def send_message(services: Services, request: Command, channel: Channel) -> Reply | Awaitable[Reply]:
@@ -131,7 +137,12 @@ def _answer(
     if first.status not in STORED:
         services.statistics.failed_puts.add(len(results))
         return request.answer(code, tracing, remark=first.reason)
-    services.statistics.put(target.topic.topic_name, len(results), len(request.body))
+    count, stored_bytes = len(results), sum(result.stored_bytes for result in results)
+    services.statistics.put(target.topic.topic_name, count, len(request.body))
+    traffic = services.statistics.traffic
+    traffic.stored(messages[0].topic, _message_type(messages[0]), count, stored_bytes)
+    if target.dead_letter_of is not None:
+        traffic.dead_letter(messages[0].properties.get(RETRY_TOPIC, OTHERS), target.dead_letter_of)
     if services.events is not None:
         services.transactions.note_half(messages[0])
         for message, result in zip(messages if not request.is_oneway else (), results, strict=False):
@@ -171,7 +182,7 @@ async def _target(services: Services, header: SendRequest, channel: Channel) -> 
         name = header.topic.removeprefix(RETRY_PREFIX)
         group = require_group(services, name, channel)
         if is_given_up(header.reconsume_times or 0, header.max_reconsume_times, group):
-            return _Target(await dead_letter_topic(services, name, channel), 0, is_dead_letter=True)
+            return _Target(await dead_letter_topic(services, name, channel), 0, dead_letter_of=name)
     return target
 
 
@@ -222,7 +233,7 @@ def _messages(
     _check_transaction(services, header, properties)
     wait = properties.pop(WAIT, "true").lower() != "false"
     properties["CLUSTER"] = services.config.cluster
-    if target.is_dead_letter:
+    if target.dead_letter_of is not None:
         for name in (DELAY, *TIMER_REQUESTS):
             properties.pop(name, None)
     common = Message(
@@ -240,6 +251,15 @@ def _messages(
     if header.batch:
         return _unpacked(services, header, common), wait
     return [_half(common) if is_half else _delayed(services, common)], wait
+
+
+def _message_type(message: Message) -> str:
+    """Return the type of a message as RocketMQ's metrics name it."""
+    if message.topic == half_messages.HALF_TOPIC:
+        return "transaction"
+    if message.topic in (SCHEDULE_TOPIC, timed_messages.TIMER_TOPIC):
+        return "delay"
+    return "fifo" if _SHARDING_KEY in message.properties else "normal"
 
 
 def _half(common: Message) -> Message:

@@ -13,12 +13,14 @@ from mqproof.impl.broker.half_messages import DISCARD_TOPIC, HALF_TOPIC, PRODUCE
 from mqproof.impl.broker.processors.checks import require_master, require_writable_broker
 from mqproof.impl.broker.services import Processor, Services
 from mqproof.impl.broker.state.open_transactions import End
+from mqproof.impl.broker.state.traffic import OTHERS
 from mqproof.impl.remoting import headers
 from mqproof.impl.remoting.channel import Channel, Reply
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command, new_request
 from mqproof.impl.remoting.headers import CheckTransactionRequest, EndTransactionRequest, ResumeCheckRequest
 from mqproof.impl.remoting.message import (
+    REAL_TOPIC,
     SYS_TRANSACTION_COMMIT,
     SYS_TRANSACTION_ROLLBACK,
     UNIQUE_KEY,
@@ -51,9 +53,12 @@ def end_transaction(services: Services, request: Command, channel: Channel) -> R
         raise RefusedError(ResponseCode.SYSTEM_ERROR, remark)
     stored = _named(services, header)
     reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+    topic = stored.message.properties.get(REAL_TOPIC, OTHERS)
 
     def done(status: PutStatus | None, reason: str) -> None:
         code = ResponseCode.SUCCESS if status is None else _CODES.get(status, ResponseCode.SYSTEM_ERROR)
+        if end is End.ROLLBACK or status in STORED:
+            services.statistics.traffic.transaction_ended(topic, committed=end is not End.ROLLBACK)
         if not reply.done():  # cancelled when the answer is no longer awaited
             reply.set_result(request.answer(code, remark=reason or None))
 

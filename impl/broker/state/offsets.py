@@ -151,6 +151,10 @@ class OffsetTable:
         """Return a copy of the offsets that the group committed in the topic, by queue."""
         return dict(self._table.get(topic + _SEPARATOR + group, {}))
 
+    def pairs(self) -> list[tuple[str, str]]:
+        """Return the pairs of topic and group with committed offsets."""
+        return [(topic, group) for topic, _, group in map(_split, self._table)]
+
     def topics_of(self, group: str) -> list[str]:
         """Return the topics in which the group committed offsets."""
         return [topic for topic, _, of in map(_split, self._table) if of == group]

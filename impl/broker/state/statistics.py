@@ -4,6 +4,7 @@ from collections import deque
 from typing import Final
 
 from mqproof.impl.broker.state.rolling_counts import RollingCounts
+from mqproof.impl.broker.state.traffic import Traffic
 
 WINDOWS_S: Final = (10, 60, 600)
 """The periods in seconds for which RocketMQ shows rates."""
@@ -52,6 +53,8 @@ class Statistics:
         self._cluster = cluster
         self.counts = RollingCounts()
         """Counts under RocketMQ's names: TOPIC_PUT_NUMS and so on."""
+        self.traffic = Traffic()
+        """The same counts since the start, for the metrics."""
         self.puts = Meter()
         self.put_bytes = Meter()
         self.failed_puts = Meter()
@@ -72,6 +75,7 @@ class Statistics:
     def got(self, topic: str, group: str, count: int, size: int) -> None:
         """Count delivered messages; `size` is their total size in bytes."""
         self.messages_got.add(count)
+        self.traffic.delivered(topic, group, count, size)
         key = f"{topic}@{group}"
         add = self.counts.add
         add("GROUP_GET_NUMS", key, count)

@@ -40,7 +40,7 @@ class SubscriptionGroupTable:
         self._path = path
         self._disk = runtime.disk
         self._groups_max = groups_max
-        self._created = NameBudget("groups", shares_of(groups_max, percent or Percentages()))
+        self.budget = NameBudget("groups", shares_of(groups_max, percent or Percentages()))
         self._table: DurableTable[SubscriptionGroup] = DurableTable(path, runtime, SubscriptionGroups)
 
     def load(self, damage: DamageReport | None = None, *, required: bool = False) -> None:
@@ -54,6 +54,9 @@ class SubscriptionGroupTable:
             self._table.load(stored.data_version, stored.subscription_group_table)
         else:
             self._table.write_at_next_persist()
+
+    def __len__(self) -> int:
+        return len(self._table)
 
     def get(self, group: str) -> SubscriptionGroup | None:
         return self._table.get(group)
@@ -77,7 +80,7 @@ class SubscriptionGroupTable:
         made = SubscriptionGroup(group_name=group)
         self._table.add_now({group: made})
         if by is not None:
-            self._created.created(by, [group])
+            self.budget.created(by, [group])
         return made
 
     async def put(self, group: SubscriptionGroup) -> None:
@@ -96,18 +99,18 @@ class SubscriptionGroupTable:
             new = [name for name in changed if self.get(name) is None]
             self._require_room(len(new), by)
             if by is not None:
-                self._created.created(by, new)
+                self.budget.created(by, new)
             try:
                 await self._table.change(changed)
             except OSError:
-                self._created.deleted(new)
+                self.budget.deleted(new)
                 raise
 
     async def delete(self, group: str) -> None:
         """Delete a group, if it exists. Raises OSError as `put`."""
         if self.get(group) is not None:
             await self._table.change({group: None})
-            self._created.deleted([group])
+            self.budget.deleted([group])
 
     def snapshot(self) -> SubscriptionGroups:
         return SubscriptionGroups(self._table.version, self._table.values())
@@ -125,7 +128,7 @@ class SubscriptionGroupTable:
         await self._table.persist()
 
     def _require_room(self, count: int, by: Peer | None) -> None:
-        if count and by is not None and (reason := self._created.refusal(by, count)) is not None:
+        if count and by is not None and (reason := self.budget.refusal(by, count)) is not None:
             raise RefusedError(ResponseCode.SYSTEM_BUSY, reason)
         if count and len(self._table) + count > self._groups_max:
             raise RefusedError(

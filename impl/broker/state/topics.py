@@ -95,7 +95,7 @@ class TopicTable:
         self._path = path
         self._disk = runtime.disk
         self._topics_max = topics_max
-        self._created = NameBudget("topics", shares_of(topics_max, percent or Percentages()))
+        self.budget = NameBudget("topics", shares_of(topics_max, percent or Percentages()))
         self._queues_max = queues_max
         self._table: DurableTable[TopicConfig] = DurableTable(path, runtime, TopicConfigs)
         self.on_change: Callable[[], None] = lambda: None
@@ -142,6 +142,9 @@ class TopicTable:
             " ".join(sorted(with_queues)[:_NAMES_SHOWN]),
         )
         self._table.add_now({name: _topic(name, queues) for name, queues in with_queues.items()})
+
+    def __len__(self) -> int:
+        return len(self._table)
 
     def get(self, topic: str) -> TopicConfig | None:
         return self._table.get(topic)
@@ -213,11 +216,11 @@ class TopicTable:
             new = [name for name in changed if self.get(name) is None]
             self._require_room(len(new), by)
             if by is not None:  # at once: further requests may come before these topics are on disk
-                self._created.created(by, new)
+                self.budget.created(by, new)
             try:
                 await self._table.change(changed)
             except OSError:
-                self._created.deleted(new)
+                self.budget.deleted(new)
                 raise
             self.on_change()
 
@@ -238,7 +241,7 @@ class TopicTable:
         known: dict[str, TopicConfig | None] = {name: None for name in topics if self.get(name) is not None}
         if known:
             await self._table.change(known)
-            self._created.deleted(known)
+            self.budget.deleted(known)
             self.on_change()
 
     def _require_room(self, count: int, by: Peer | None) -> None:
@@ -246,7 +249,7 @@ class TopicTable:
             raise RefusedError(
                 ResponseCode.SYSTEM_BUSY, f"there are {len(self._table)} topics, which is the limit"
             )
-        if count and by is not None and (reason := self._created.refusal(by, count)) is not None:
+        if count and by is not None and (reason := self.budget.refusal(by, count)) is not None:
             raise RefusedError(ResponseCode.SYSTEM_BUSY, reason)
 
 

@@ -229,7 +229,7 @@ def test_a_send_waits_little_while_one_message_wakes_a_hundred_thousand_pulls(tm
             f" in which the broker worked {worked_ms:.0f} ms"
         )
         assert woken == 100_000
-        assert worked_ms < 150  # 40 to 75 ms on a machine with much other load, whose caches are shared
+        assert worked_ms < 100  # 17 to 50 ms on a machine with much other load, whose caches are shared
 
 
 def codes_read(peers: list[socket.socket], count: int, seconds: float) -> Iterator[int]:

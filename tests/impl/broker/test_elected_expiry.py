@@ -9,7 +9,9 @@ from dataclasses import replace
 
 import pytest
 
+from mqproof.impl.client.model import Outcome, Refused, Sent
 from mqproof.impl.dledger.ledger_store import LedgerStore
+from mqproof.impl.remoting.message import Message
 from mqproof.impl.runtime.disk import Disk, Space, read_whole, write_durably
 from mqproof.impl.runtime.runtime import simulated
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk
@@ -101,6 +103,21 @@ def test_data_that_an_absent_member_needs_is_not_deleted() -> None:
             assert await _clean(group, id_) > 1
 
     play(scenario)
+
+
+def test_a_leader_whose_disk_was_full_accepts_messages_again_without_a_restart() -> None:
+    async def scenario(group: Group) -> tuple[Outcome, Sent, str]:
+        master = await group.master()
+        group.disks[master].room = Space(100, 1)
+        await asyncio.sleep(15)
+        refused = await group.producer.send(Message("T", b"m1"), timeout_ms=1000)
+        group.disks[master].room = Space(100, 50)
+        await asyncio.sleep(15)
+        return refused, await group.send("m2"), group.brokers[master].store.failure
+
+    refused, sent, failure = play(scenario)
+    assert isinstance(refused, Refused)
+    assert (refused.remark, sent.status, failure) == ("the disk is nearly full", "SEND_OK", "")
 
 
 def _copy(source: Disk, target: Disk, path: str, to: str) -> None:

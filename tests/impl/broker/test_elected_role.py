@@ -475,3 +475,18 @@ def test_a_member_that_lost_its_queues_rebuilds_them_from_committed_entries() ->
         return sum(store.max_offset("T", queue) for queue in range(store.topics()["T"]))
 
     assert play(scenario) == 30
+
+
+def test_each_change_of_the_leader_is_one_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(group: Group) -> tuple[str, str]:
+        first = await group.master()
+        await group.stop(first)
+        return first, await group.master()
+
+    first, second = play(scenario)
+    lines = [line for line in caplog.messages if "its group" in line]
+    assert [line.partition(" in term ")[0] for line in lines][:3] == [
+        f"broker-a-{first} leads its group",
+        f"broker-a-{first} does not lead its group any more",
+        f"broker-a-{second} leads its group",
+    ]

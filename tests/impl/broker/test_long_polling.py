@@ -1,13 +1,15 @@
 """Tests long polls: the events that wake a held pull, and its timeout."""
 
 import asyncio
+import weakref
 from collections.abc import Callable
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
 from mqproof.impl.broker import long_polling
-from mqproof.impl.broker.long_polling import PullHolds
+from mqproof.impl.broker.long_polling import PullHolds, _one_by_one
 from mqproof.impl.runtime.simulated_loop import run_simulated
 
 
@@ -236,3 +238,16 @@ def test_messages_that_arrive_during_a_pass_are_compared_as_well(monkeypatch: py
         return [one.done() for one in early], late.done()
 
     assert run_simulated(main()) == ([True, True, True, False], False)
+
+
+def test_the_pulls_of_a_pass_are_freed_one_by_one() -> None:
+    class Thing:
+        pass
+
+    holds: Any = {Thing(): None for _ in range(3)}
+    alive = [weakref.ref(thing) for thing in holds]
+    left = _one_by_one(holds)
+    holds.clear()
+    for gone in range(4):
+        assert [thing() is None for thing in alive].count(True) == gone
+        next(left, None)

@@ -66,7 +66,7 @@ def test_a_connection_has_a_share_of_the_topics_until_they_are_deleted(how: str)
     async def scenario(world: World) -> list[int]:
         assert world.broker is not None
         assert world.broker.services is not None
-        created: NameBudget = world.broker.services.topics._created
+        created: NameBudget = world.broker.services.topics.budget
         created.limits = FEW
         one, other = RemotingClient(world.network), RemotingClient(world.network)
 
@@ -100,7 +100,7 @@ def test_a_connection_has_a_share_of_the_groups_and_of_what_heartbeats_say() -> 
         assert world.broker.services is not None
         services = world.broker.services
         one, other = RemotingClient(world.network), RemotingClient(world.network)
-        services.groups._created.limits = FEW
+        services.groups.budget.limits = FEW
         found = [
             await ask(world, one, RequestCode.HEART_BEAT, {}, beat(group))
             for group in ("G1", "G2", "G3", "G1")
@@ -130,8 +130,8 @@ def test_both_ports_of_a_broker_and_its_tables_have_the_shares_of_the_configurat
         assert world.broker.services is not None
         services = world.broker.services
         assert services.holds.budget.limits == Shares(50_000, 15_000, 10_000)
-        assert services.topics._created.limits == Shares(50_000, 15_000, 10_000)
-        assert services.groups._created.limits == Shares(50_000, 15_000, 10_000)
+        assert services.topics.budget.limits == Shares(50_000, 15_000, 10_000)
+        assert services.groups.budget.limits == Shares(50_000, 15_000, 10_000)
         assert services.clients.budget.limits.address == services.clients.budget.limits.total * 30 // 100
         assert world.broker._budgets.connections.limits.address == 3000
         assert world.broker._server is not None

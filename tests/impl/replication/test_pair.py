@@ -24,6 +24,7 @@ from mqproof.impl.remoting.command import new_request
 from mqproof.impl.remoting.headers import RegisterBrokerResponse, TopicRequest
 from mqproof.impl.remoting.message import DELAY, Message
 from mqproof.impl.replication.config import LogCheck, Role
+from mqproof.impl.runtime.disk import Space
 from mqproof.impl.runtime.network import Address
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 from mqproof.impl.store.config import FlushMode
@@ -652,3 +653,36 @@ def test_a_slave_that_was_started_before_its_master_is_ready_two_seconds_after_i
     status, seconds = run_simulated(main(), loop)
     assert status == "SEND_OK"
     assert seconds < 2
+
+
+def test_the_log_says_once_that_a_slave_follows_and_once_that_it_has_left(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scenario(pair: Pair) -> None:
+        await pair.followed()
+        await send_all(pair, numbered(3))
+        await asyncio.sleep(30)
+        await pair.stop(SLAVE)
+        await asyncio.sleep(1)
+
+    play(scenario)
+    lines = [line for line in caplog.messages if "slave" in line and "port" not in line]
+    assert len(lines) == 3, lines
+    assert all(any(words in line for line in lines) for words in ("this slave follows", "has left"))
+
+
+def test_a_slave_whose_disk_was_full_follows_again_without_a_restart() -> None:
+    async def scenario(pair: Pair) -> tuple[list[str], list[str], list[str]]:
+        await pair.followed()
+        disk = pair.machines[SLAVE].disk
+        disk.room = Space(100, 1)
+        await asyncio.sleep(15)
+        await pair.send("m0")
+        await asyncio.sleep(15)
+        behind = pair.names_in(SLAVE)
+        disk.room = Space(100, 50)
+        await asyncio.sleep(60)
+        await pair.send("m1")
+        return behind, pair.names_in(SLAVE), [pair.slave.store.failure]
+
+    assert play(scenario) == ([], ["m0", "m1"], [""])

@@ -4,6 +4,8 @@ Source: docs/reference/protocol/recovery.md, "Expiry".
 """
 
 import asyncio
+import errno
+import os
 import random
 from dataclasses import replace
 
@@ -178,19 +180,25 @@ def test_no_reader_is_directed_to_a_segment_that_is_being_deleted() -> None:
     assert all(begin > 0 and status is GetStatus.OFFSET_TOO_SMALL for begin, status in begins)
 
 
-def test_queue_files_stay_while_the_checkpoint_that_counts_their_entries_cannot_be_replaced() -> None:
+@pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC])
+def test_queue_files_stay_while_the_checkpoint_that_counts_their_entries_cannot_be_replaced(
+    code: int,
+) -> None:
     site = _written()
     before = site.disk.names("store/consumequeue/T/0")
 
     def fail(step: Step) -> None:
         if "checkpoint" in step.path:
-            raise OSError(28, "No space left on device", step.path)
+            raise OSError(code, os.strerror(code), step.path)
 
     site.simulated_disk.on_step = fail
     assert clean(site, manually=True) > 0
     site.simulated_disk.on_step = None
-    assert "No space left" in site.store.failure
     assert site.disk.names("store/consumequeue/T/0") == before
+    assert bool(site.store.failure) is (code == errno.EIO)
+    if code == errno.ENOSPC:
+        clean(site, manually=True)
+        assert len(site.disk.names("store/consumequeue/T/0")) < len(before)
     site.reopen_after_process_crash()
     check_whole(site)
 

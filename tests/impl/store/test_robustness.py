@@ -67,6 +67,40 @@ def test_a_full_disk_makes_the_store_read_only_until_a_restart_with_space(
     assert site.append("after")[0].queue_offset == len(stored)
 
 
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
+@pytest.mark.parametrize("kind", ["create", "write", "sync"])
+def test_a_checkpoint_without_space_is_written_once_there_is_space(
+    code: int, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    site = Site(SMALL)
+    site.open()
+    for number in range(3):
+        site.append(f"m{number}")
+        site.flush()
+        site.simulated_disk.on_step = _fails(code, kind, "checkpoint") if number < 2 else None
+        now(site.store.flush_queues())
+        now(site.store.write_checkpoint())
+        assert (site.store.failure, site.store.writable) == ("", True)
+    (line,) = caplog.messages
+    assert line.startswith("the checkpoint is not written, and this is tried again: ")
+    site.reopen_after_power_loss()
+    assert bodies(site.store) == ["m0", "m1", "m2"]
+    check_index(site.store)
+
+
+def test_an_exit_without_space_for_the_checkpoint_is_not_clean() -> None:
+    site = Site(SMALL)
+    site.open()
+    site.append("m")
+    site.simulated_disk.on_step = _fails(errno.ENOSPC, "create", "checkpoint")
+    now(site.store.stop())
+    site.simulated_disk.on_step = None
+    assert site.disk.exists("store/abort")
+    site.open()
+    assert bodies(site.store) == ["m"]
+    check_index(site.store)
+
+
 def _try_append(site: Site, name: str) -> bool:
     try:
         site.store.append(message(name))

@@ -31,6 +31,8 @@ class Outcome:
     """Verdict, detail and counts of each check."""
     tallies: dict[str, int]
     witnesses: dict[str, tuple[str, ...]]
+    unreadable_rows: int
+    torn_files: int
     facts: tuple[Any, ...]
 
     def differences(self, other: "Outcome") -> list[Any]:
@@ -43,8 +45,9 @@ class Outcome:
             found += [
                 (key, one.get(key), two.get(key)) for key in {**one, **two} if one.get(key) != two.get(key)
             ]
-        if self.facts != other.facts:
-            found.append((self.facts, other.facts))
+        for name in ("unreadable_rows", "torn_files", "facts"):
+            if getattr(self, name) != getattr(other, name):
+                found.append((name, getattr(self, name), getattr(other, name)))
         return found
 
 
@@ -77,8 +80,7 @@ def _outcome(done: Audit, rows: int, torn_files: int) -> Outcome:
         verdicts={each.id: (each.verdict, each.detail, dict(each.counts)) for each in done.results},
         tallies=done.tallies,
         witnesses={each.id: tuple(witness.text for witness in each.witnesses) for each in done.results},
-        facts=(
-            seen, done.deduplicated_rows, done.skew_us, done.skew_seen_us, done.unreadable_rows, rows,
-            torn_files,
-        ),
-    )  # fmt: skip
+        unreadable_rows=done.unreadable_rows,
+        torn_files=torn_files,
+        facts=(seen, done.deduplicated_rows, done.skew_us, done.skew_seen_us, rows),
+    )

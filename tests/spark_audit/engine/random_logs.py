@@ -15,7 +15,7 @@ _SWAPPED: Final = (
     "msg_id", "topic", "queue_id", "queue_offset", "commit_offset", "group", "client", "status", "ts", "term",
 )  # fmt: skip
 """Fields that a damaged row takes from another row of its kind."""
-_NO_EVENTS: Final = (
+NO_EVENTS: Final = (
     b"{this is no event}",
     b'{"ts":1,"seq":"2","node":"n","kind":"send"}',
     b'{"ts":1,"seq":1.0,"node":"n","kind":"send"}',
@@ -29,6 +29,8 @@ _NO_EVENTS: Final = (
     b"17",
 )
 """Lines that both engines must report as unreadable."""
+TORN: Final = b'{"ts":1,"seq"'
+"""The last line of a node that was killed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +50,9 @@ def random_log(seed: int, folder: Path) -> RandomLog:
     rows = _damaged(all_anomalies(), random)
     lines = write_ndjson(rows).splitlines()
     if random.random() < 0.5:
-        lines += random.sample(_NO_EVENTS, random.randint(1, len(_NO_EVENTS)))
+        lines += random.sample(NO_EVENTS, random.randint(1, len(NO_EVENTS)))
     random.shuffle(lines)
-    torn = b'{"ts":1,"seq"' if random.random() < 0.3 else b""
+    torn = TORN if random.random() < 0.3 else b""
     (folder / "all.ndjson").write_bytes(b"\n".join(lines) + b"\n" + torn)
     if random.random() < 0.3:
         write_in_process(LogRequest(2_000, seed=seed), folder / "generated")

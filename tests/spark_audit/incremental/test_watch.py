@@ -11,11 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from typer.testing import CliRunner
 
 from mqproof.report.model import Exit
 from mqproof.spark_audit.audit import audit, violations
+from mqproof.spark_audit.checks import Check
 from mqproof.spark_audit.cli import app
 from mqproof.spark_audit.incremental.continuation import Continuation
 from mqproof.spark_audit.incremental.state_folder import IncrementalRun, newest, next_state, open_run
@@ -34,7 +35,7 @@ from tests.spark_audit.incremental.test_checkpoint import (
     split_log,
 )
 
-ONE = {"DELIV-4": OF_TRAFFIC["DELIV-4"]}
+NO_CHECKS: dict[str, Check] = {}
 """The checks do not affect which files are read, and when."""
 
 NO_EVENTS = b"no event\n" + write_ndjson(
@@ -124,12 +125,14 @@ def events(node: str, seqs: range = range(3)) -> list[dict[str, Any]]:
 def watched(spark: SparkSession, folder: Path, tmp_path: Path, **options: Any) -> list[str]:
     """Return the lines that `watch` prints for the files in the folder."""
     lines: list[str] = []
-    request = Watch(Source((folder,)), tmp_path / "state", LATE_US, once=True, checks=ONE, **options)
+    request = Watch(Source((folder,)), tmp_path / "state", LATE_US, once=True, checks=NO_CHECKS, **options)
     watch(spark, request, tmp_path, lambda _: None, lines.append)
     return lines
 
 
-def test_watch_reads_files_by_the_rules_of_a_run(spark: SparkSession, tmp_path: Path) -> None:
+def test_watch_reads_files_by_the_rules_of_a_run_and_continues_after_the_removal_of_an_invalid_one(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     incoming = tmp_path / "incoming"
     with_column = incoming / "node=folder 1+"
     with_column.mkdir(parents=True)
@@ -144,6 +147,12 @@ def test_watch_reads_files_by_the_rules_of_a_run(spark: SparkSession, tmp_path: 
     shutil.copy(incoming / "torn.ndjson", incoming / "torn-copy.ndjson")
     for name in ("c.ndjson.part", "c.parquet.tmp", ".c.ndjson", "_c.ndjson"):
         (incoming / name).write_bytes(b"{")
+    bad = incoming / "bad.parquet"
+    pq.write_table(pa.table({"ts": ["noon"], "seq": [1], "node": ["n"], "kind": ["crash"]}), bad)
+    for _ in range(2):
+        with pytest.raises(InputError, match=r"bad\.parquet: column ts is string, expected bigint"):
+            watched(spark, incoming, tmp_path)
+    bad.unlink()
     lines = watched(spark, incoming, tmp_path)
     assert lines[0].endswith("torn.ndjson is " + str(incoming / "torn-copy.ndjson") + " again: counted once")
     assert lines[1:] == [
@@ -154,21 +163,6 @@ def test_watch_reads_files_by_the_rules_of_a_run(spark: SparkSession, tmp_path: 
     profiled = pq.read_table(last / "profile").to_pylist()
     assert {(row["node"], row["seq_max"]) for row in profiled} >= {("folder 1+", 5), ("torn", 2)}
     assert {row["node"] for row in profiled} == {"folder 1+", "torn"}
-
-
-def test_watch_refuses_an_invalid_file_and_continues_after_its_removal(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    incoming = tmp_path / "incoming"
-    incoming.mkdir()
-    bad = incoming / "bad.parquet"
-    pq.write_table(pa.table({"ts": ["noon"], "seq": [1], "node": ["n"], "kind": ["crash"]}), bad)
-    (incoming / "good.ndjson").write_bytes(write_ndjson(events("good")))
-    for _ in range(2):
-        with pytest.raises(InputError, match=r"bad\.parquet: column ts is string, expected bigint"):
-            watched(spark, incoming, tmp_path)
-    bad.unlink()
-    assert watched(spark, incoming, tmp_path)[0].startswith("batch 0: 3 events")
 
 
 @pytest.mark.parametrize("names", [("a",), ("a, b", "c{1}/d"), ("a", "a/b")])
@@ -229,10 +223,13 @@ def audited_run(
 ) -> None:
     (tmp_path / "night.ndjson").write_bytes(write_ndjson(rows))
     log = read(spark, [str(tmp_path / "night.ndjson")], tmp_path / "night").event_log
-    audit(log, tmp_path / "night", checks=ONE, pictures=False, history=Continuation(run, following))
+    audit(log, tmp_path / "night", checks=NO_CHECKS, pictures=False, history=Continuation(run, following))
 
 
-def test_a_watch_without_events_is_inconclusive(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_watch_without_events_is_inconclusive(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mqproof.spark_audit.incremental.watch.EVENT_CHECKS", NO_CHECKS)
     incoming = tmp_path / "incoming"
     incoming.mkdir()
     (incoming / "empty.ndjson").touch()
@@ -250,27 +247,28 @@ def test_a_missing_folder_is_refused(spark: SparkSession, tmp_path: Path) -> Non
         watch(spark, request, tmp_path, print, print)
 
 
-def test_a_state_of_another_watch_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_state_of_another_watch_is_refused(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folders = tuple(tmp_path / name for name in "ab")
     for folder in folders:
         folder.mkdir()
-    (folders[0] / "log.ndjson").write_bytes(write_ndjson(next(iter(split_log((0,))))))
-    lines: list[str] = []
+    log = folders[0] / "log.ndjson"
+    log.write_bytes(write_ndjson(events("n")))
+    batches: list[list[Path]] = []
+
+    def keep_names(_spark: object, _request: object, rows: DataFrame, *_: object) -> None:
+        batches.append([_named(row["file"]) for row in rows.collect()])
+
+    # No batch is judged: only the sources and the stream matter here.
+    monkeypatch.setattr("mqproof.spark_audit.incremental.watch._batch", keep_names)
+
+    def watch_sources(source: Source) -> None:
+        watch(spark, Watch(source, tmp_path / "state", LATE_US, once=True), tmp_path, print, print)
+
     for source in (Source(folders), Source((*reversed(folders), folders[0]))):
-        watch(
-            spark,
-            Watch(source, tmp_path / "state", LATE_US, once=True, checks=ONE),
-            tmp_path,
-            print,
-            lines.append,
-        )
-    assert len(lines) == 1, "the same folders in another order contain nothing new"
+        watch_sources(source)
+    assert [batch for batch in batches if batch] == [[log]], "the same folders in another order have no news"
     for other in (Source(folders[:1]), Source(folders, {"topics": "t"})):
         with pytest.raises(InputError, match=r"state: belongs to a watch of .*/a, .*/b, expected the same"):
-            watch(
-                spark,
-                Watch(other, tmp_path / "state", LATE_US, once=True, checks=ONE),
-                tmp_path,
-                print,
-                print,
-            )
+            watch_sources(other)

@@ -5,6 +5,7 @@ buckets and sequences continue in other row groups. Judge it with a guess from t
 wrong guesses. The evidence must equal that of an exact check of every message.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from mqproof.spark_audit.evidence.gather import gather
-from mqproof.spark_audit.evidence.log_pass import plan_buckets, sum_up
+from mqproof.spark_audit.evidence.log_pass import Passed, plan_buckets, sum_up
 from mqproof.spark_audit.evidence.options import Options
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spark_audit.passes import extraction
@@ -82,17 +83,37 @@ def expected(log: EventLog) -> Guess:
     return found
 
 
-@pytest.mark.parametrize("guessed", [expected, empty_guess, wrong_guess])
+def passed_over(log: EventLog, guessed: Guess, folder: Path) -> Passed:
+    plan = plan_buckets(log, Options(id_prefix=PREFIX), None, guessed, folder)
+    return sum_up(log, plan, lambda frame: frame.cache())
+
+
+@pytest.fixture(scope="module")
+def in_files(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> EventLog:
+    return of_files(spark, rows(), tmp_path_factory.mktemp("log"))
+
+
+@pytest.fixture(scope="module")
+def passed(in_files: EventLog, tmp_path_factory: pytest.TempPathFactory) -> Passed:
+    """Return the result of a pass with the expected guess."""
+    return passed_over(in_files, expected(in_files), tmp_path_factory.mktemp("doubts"))
+
+
+def gathered(log: EventLog, passed: Passed, folder: Path) -> Evidence:
+    brokers = tuple(sorted({row["node"] for row in rows() if row["kind"] == "append"}))
+    found = gather(log, brokers, Options(id_prefix=PREFIX), passed=passed, folder=folder)
+    assert found.buckets
+    assert 0 < len(found.buckets.read) < found.buckets.count
+    return found
+
+
 def test_kept_rows_and_rows_read_again_cover_all_ambiguous_buckets(
-    spark: SparkSession,
+    in_files: EventLog,
+    passed: Passed,
     exact: dict[str, list[str]],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    guessed: Any,
 ) -> None:
-    all_rows = rows()
-    log = of_files(spark, all_rows, tmp_path)
-    brokers = tuple(sorted({row["node"] for row in all_rows if row["kind"] == "append"}))
     reread: list[set[int]] = []
     only = EventLog.only
 
@@ -101,35 +122,37 @@ def test_kept_rows_and_rows_read_again_cover_all_ambiguous_buckets(
         return only(log, row_groups)
 
     monkeypatch.setattr(EventLog, "only", record_row_groups)
-    folder = tmp_path / "doubts"
-    folder.mkdir()
-    options = Options(id_prefix=PREFIX)
-    passed = sum_up(log, plan_buckets(log, options, None, guessed(log), folder), lambda frame: frame.cache())
-    kept = passed.rows.where("part = 'kept'").collect()
-    found = gather(log, brokers, options, passed=passed, folder=folder)
-    assert found.buckets
-    assert 0 < len(found.buckets.read) < found.buckets.count
-    seen = examined(found)
+    seen = examined(gathered(in_files, passed, tmp_path))
     assert seen == exact
     assert all(seen.values())
-    groups = sum(pq.read_metadata(file.path).num_row_groups for file in log.files)
-    if guessed is expected:
-        # Some ambiguous buckets continue in row groups that look clean, but most rows were kept.
-        assert 0 < len(reread[0]) < groups / 2
-        assert sum(pq.read_metadata(row["file"]).num_rows for row in kept) < len(all_rows)
+    # Some ambiguous buckets continue in row groups that look clean, but most rows were kept.
+    groups = sum(pq.read_metadata(file.path).num_row_groups for file in in_files.files)
+    assert 0 < len(reread[0]) < groups / 2
+    kept = passed.rows.where("part = 'kept'").collect()
+    assert sum(pq.read_metadata(row["file"]).num_rows for row in kept) < len(rows())
+
+
+@pytest.mark.parametrize(
+    # If nothing was guessed, more is read again than after a wrong guess.
+    "guessed",
+    [wrong_guess, pytest.param(empty_guess, marks=pytest.mark.deep)],
+)
+def test_a_wrong_guess_does_not_change_the_evidence(
+    in_files: EventLog, exact: dict[str, list[str]], tmp_path: Path, guessed: Callable[[EventLog], Guess]
+) -> None:
+    passed = passed_over(in_files, guessed(in_files), tmp_path)
+    assert examined(gathered(in_files, passed, tmp_path)) == exact
     passed.rows.unpersist()
     passed.profile_and_runs.unpersist()
 
 
 def test_without_reading_again_some_ambiguous_rows_are_missing(
-    spark: SparkSession, exact: dict[str, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    in_files: EventLog,
+    passed: Passed,
+    exact: dict[str, list[str]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    log = of_files(spark, rows(), tmp_path)
-    brokers = tuple(sorted({row["node"] for row in rows() if row["kind"] == "append"}))
     monkeypatch.setattr(extraction, "_unkept", lambda _: set())
-    options = Options(id_prefix=PREFIX)
-    passed = sum_up(
-        log, plan_buckets(log, options, None, expected(log), tmp_path), lambda frame: frame.cache()
-    )
-    found = examined(gather(log, brokers, options, passed=passed, folder=tmp_path))
-    assert found != exact
+    found = gathered(in_files, passed, tmp_path).messages
+    assert sorted(map(str, found.collect())) != exact["messages"]

@@ -9,6 +9,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
@@ -53,13 +54,6 @@ def test_a_truncated_message_is_checked_exactly_although_it_was_delivered(spark:
     assert checked_exactly(spark, builder.crash(kept_end=100)) == {"m_gone"}
 
 
-def read_buckets(spark: SparkSession, builder: LogBuilder) -> int:
-    """Return the number of buckets that are read again."""
-    buckets = evidence_in(spark, builder.rows, ("broker",)).buckets
-    assert buckets
-    return len(buckets.read)
-
-
 def clean_log() -> LogBuilder:
     builder = LogBuilder()
     for offset in range(12):
@@ -73,9 +67,10 @@ def clean_log() -> LogBuilder:
 
 
 def test_clean_buckets_are_not_read_again(spark: SparkSession) -> None:
-    assert read_buckets(spark, clean_log()) == 0
-    judged = evidence_in(spark, clean_log().rows, ("broker",)).judged
-    assert {row.messages for row in judged.where("part = 'tally'").collect()} <= {0}
+    evidence = evidence_in(spark, clean_log().rows, ("broker",))
+    assert evidence.buckets
+    assert len(evidence.buckets.read) == 0
+    assert {row.messages for row in evidence.judged.where("part = 'tally'").collect()} <= {0}
 
 
 CHANGES: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -179,26 +174,30 @@ def test_checks_find_the_same_with_and_without_fingerprints(spark: SparkSession)
     assert all(found[0].values())
 
 
-@pytest.mark.parametrize(("exact", "named_max"), [(False, 0), (False, 100), (True, 100)])
 def test_the_ambiguous_rows_are_sufficient_for_all_findings(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, exact: bool, named_max: int
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(extraction, "_NAMED_MAX", named_max)
     builder = clean_log().stored("m_jumped_over", 12).stored("m_13", 13)
     for group in GROUPS:
         builder.deliver("m_13", 13, group, node=f"consumer-{group}")
     builder.deliver("m_3", 3, "g", node="consumer-g").commit(14).commit(2)
     builder.add("consume_fail", "consumer-h", msg_id="m_5", topic="t", queue_id=0, queue_offset=5, group="h")
-    whole, once = (
-        evidence_in(spark, builder.rows, ("broker",), Options(exact=exact), folder)
-        for folder in (None, tmp_path)
-    )
-    for name in ("messages", "ambiguous_events", "steps", "failure_events"):
-        expected, found = ([str(row) for row in getattr(of, name).collect()] for of in (whole, once))
-        assert sorted(found) == sorted(expected), name
-        assert found, name
-    kept = spark.read.parquet(str(tmp_path)).dropDuplicates(["node", "seq"])
-    assert 0 < kept.count() < len(builder.rows) / 2
+
+    def found(exact: bool, folder: Path | None) -> dict[str, list[str]]:
+        evidence = evidence_in(spark, builder.rows, ("broker",), Options(exact=exact), folder)
+        names = ("messages", "ambiguous_events", "steps", "failure_events")
+        return {name: sorted(map(str, getattr(evidence, name).collect())) for name in names}
+
+    expected = found(True, None)
+    assert all(expected.values())
+    # The rows are selected by bucket, then also by message, or at once by message.
+    for exact, named_max in ((False, 0), (False, 100), (True, 100)):
+        monkeypatch.setattr(extraction, "_NAMED_MAX", named_max)
+        folder = tmp_path / f"{exact} {named_max}"
+        folder.mkdir()
+        assert found(exact, folder) == expected
+        rows = [row for file in folder.iterdir() for row in pq.read_table(file).to_pylist()]
+        assert 0 < len({(row["node"], row["seq"]) for row in rows}) < len(builder.rows) / 2
 
 
 def test_checks_find_the_same_for_any_bucket_size(spark: SparkSession) -> None:

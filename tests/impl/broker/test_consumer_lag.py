@@ -1,0 +1,59 @@
+"""Tests the lag of consumer groups: in flight, ready, and the ages of the oldest messages."""
+
+import asyncio
+
+from mqproof.impl.broker.config import BrokerConfig
+from mqproof.impl.broker.consumer_lag import Lag, lag_of, lags
+from mqproof.impl.client.model import MessageQueue
+from mqproof.impl.remoting.message import Message
+from tests.impl.world import World, play
+
+QUEUE = MessageQueue("T", BrokerConfig().name, 0)
+
+
+async def _send(world: World, count: int) -> None:
+    for number in range(count):
+        await world.producer.send(Message("T", b"%d" % number), QUEUE)
+
+
+def test_messages_are_ready_then_in_flight_then_consumed() -> None:
+    async def scenario(world: World) -> list[Lag]:
+        await world.producer.send(Message("T", b"first"))
+        assert world.broker is not None
+        assert world.broker.services is not None
+        services, seen = world.broker.services, []
+        await _send(world, 4)
+        services.offsets.commit("G", "T", 0, 0)
+        await asyncio.sleep(2)
+        end = services.store.max_offset("T", 0)
+        seen.append(lag_of(services, "T", "G"))
+        await world.consumer.pull(QUEUE, 0, max_count=3)
+        seen.append(lag_of(services, "T", "G"))
+        services.offsets.commit("G", "T", 0, end)
+        seen.append(lag_of(services, "T", "G"))
+        services.offsets.commit("G", "T", 0, end + 100)
+        seen.append(lag_of(services, "T", "G"))
+        assert (await lags(services, 1))[0] == {("T", "G"): Lag()}
+        assert (await lags(services, 0))[1] == 1
+        return seen
+
+    ready, half, consumed, beyond = play(scenario)
+    assert (ready.inflight, ready.ready) in ((0, 4), (0, 5))
+    assert 2000 <= ready.lag_ms == ready.queueing_ms < 4000
+    assert (half.inflight, half.ready) == (3, ready.ready - 3)
+    assert half.lag_ms == ready.lag_ms
+    assert 0 < half.queueing_ms <= half.lag_ms
+    assert consumed == beyond == Lag()
+
+
+def test_a_group_whose_messages_expired_waits_only_for_those_that_exist() -> None:
+    async def scenario(world: World) -> Lag:
+        assert world.broker is not None
+        assert world.broker.services is not None
+        await world.producer.send(Message("T", b"first"))
+        await _send(world, 3)
+        services = world.broker.services
+        services.offsets.commit("G", "T", 0, -5)
+        return lag_of(services, "T", "G")
+
+    assert play(scenario).ready >= 3

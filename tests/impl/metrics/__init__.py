@@ -1,0 +1,1 @@
+"""Tests of the metrics: their text format, the HTTP server, and what is scraped from whole brokers."""
