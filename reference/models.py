@@ -12,6 +12,7 @@ from mqproof.reference import (
     order_lock,
     queue_choice,
     replication,
+    request_reply,
     routing,
     timers,
     transactions,
@@ -34,6 +35,7 @@ MODELS: Final[dict[str, Model[Any, Any]]] = {
         election.MODEL,
         transactions.MODEL,
         timers.MODEL,
+        request_reply.MODEL,
     )
 }
 

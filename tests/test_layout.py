@@ -32,6 +32,7 @@ ROLES = {
                 "order_lock",
                 "queue_choice",
                 "replication",
+                "request_reply",
                 "routing",
                 "timers",
                 "transactions",
@@ -62,7 +63,17 @@ ROLES = {
             "a module of every suite",
         ),
         **dict.fromkeys(
-            ["admin", "delivery", "offsets", "ordering", "retry", "timers", "transactions", "workload"],
+            [
+                "admin",
+                "delivery",
+                "offsets",
+                "ordering",
+                "request_reply",
+                "retry",
+                "timers",
+                "transactions",
+                "workload",
+            ],
             "one suite: its adapter, its mutants",
         ),
         **dict.fromkeys(

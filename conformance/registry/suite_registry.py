@@ -327,6 +327,9 @@ SUITES: Final[dict[str, Registered]] = {
         "transactions", "half messages, the ends of their transactions, and checks"
     ),
     "timers": _of_one_broker("timers", "messages that wait for a time, and their recalls"),
+    "request_reply": _of_one_broker(
+        "request_reply", "requests between clients, their replies and their errors"
+    ),
     "admin": _of_one_broker("admin", "topics, groups, offsets and look-ups"),
     "producers": Drawn(
         "a producer: which queue it chooses, and which brokers it avoids",

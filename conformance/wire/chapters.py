@@ -28,6 +28,6 @@ STATISTICS_OF_A_BROKER: Final = 'docs/reference/protocol/administration.md, "Sta
 TRANSACTIONS: Final = 'docs/reference/protocol/transactions.md, "End of a transaction"'
 TIMERS: Final = 'docs/reference/protocol/timers.md, "Times"'
 RECALLS: Final = 'docs/reference/protocol/timers.md, "Recalls"'
-REQUESTS_AND_REPLIES: Final = 'docs/reference/protocol/further-operations.md, "Requests and replies"'
+REPLIES: Final = 'docs/reference/protocol/requests-and-replies.md, "Replies"'
 OPERATIONS_OF_5X: Final = 'docs/reference/protocol/further-operations.md, "Operations of 5.x"'
 POP: Final = 'docs/reference/protocol/further-operations.md, "Pop"'

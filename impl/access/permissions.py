@@ -158,6 +158,9 @@ PERMISSIONS: Final[dict[int, Caller | Needs]] = {
     RequestCode.SEND_MESSAGE: _of_fields(topic="topic", permission=PUB),
     RequestCode.SEND_MESSAGE_V2: _of_fields(topic="b", permission=PUB),
     RequestCode.SEND_BATCH_MESSAGE: _of_fields(topic="b", permission=PUB),
+    # The broker takes replies only for its reply topic: who may send there may reply to any client.
+    RequestCode.SEND_REPLY_MESSAGE: _of_fields(topic="topic", permission=PUB),
+    RequestCode.SEND_REPLY_MESSAGE_V2: _of_fields(topic="b", permission=PUB),
     RequestCode.END_TRANSACTION: _of_message(_half_offset, permission=PUB),
     # The processor compares the topic with that of the handle.
     RequestCode.RECALL_MESSAGE: _of_fields(topic="topic", permission=PUB),

@@ -35,6 +35,7 @@ COMMANDS: Final[dict[str, Callable[..., None]]] = {
     "updateBrokerConfig": brokers.update_broker_config,
     "queryMsgById": messages.query_msg_by_id,
     "queryMsgByKey": messages.query_msg_by_key,
+    "queryMsgTraceById": messages.query_msg_trace_by_id,
     "printMsg": messages.print_msg,
     "wipeWritePerm": name_servers.wipe_write_perm,
     "addWritePerm": name_servers.add_write_perm,

@@ -13,6 +13,7 @@ from mqproof.impl.client.consuming.group_requests import GroupRequests
 from mqproof.impl.client.message_selector import MessageSelector
 from mqproof.impl.client.model import ClientError, MessageQueue, Outcome, RefusalError
 from mqproof.impl.client.producing.producer import Producer, ProducerConfig
+from mqproof.impl.client.tracing.trace_records import TRACE_TOPIC, TraceRecord, decode, keys_of
 from mqproof.impl.remoting.bodies import ConsumedDirectly
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.headers import (
@@ -114,6 +115,20 @@ async def by_key(
                 raise
     matching = [stored for stored in found if key in _keys(stored, kind)]
     return sorted(matching, key=lambda stored: stored.store_timestamp_ms)[:count_max]
+
+
+async def traces_of(
+    admin: Admin, message_id: str, topic: str = TRACE_TOPIC, *, begin_ms: int = 0, end_ms: int = TIME_MAX
+) -> list[TraceRecord]:
+    """Return the trace records of a message, oldest first.
+
+    The first 64 trace messages about it are read. Clients may lose records, so an absent one proves nothing.
+    """
+    stored = await by_key(admin, topic, message_id, begin_ms=begin_ms, end_ms=end_ms)
+    records = [record for one in stored for record in decode(one.message.body)]
+    # A trace message that was sent again has the same records.
+    own = dict.fromkeys(record for record in records if message_id in keys_of([record]))
+    return sorted(own, key=lambda record: record.time_ms)
 
 
 async def read(

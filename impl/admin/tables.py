@@ -15,6 +15,7 @@ from mqproof.impl.admin.brokers import BrokerState
 from mqproof.impl.admin.groups import GroupSummary, Progress
 from mqproof.impl.admin.topics import queue_of
 from mqproof.impl.client.model import MessageQueue
+from mqproof.impl.client.tracing.trace_records import CallBegan, CallEnded, Published, TraceRecord
 from mqproof.impl.remoting.bodies import (
     PERM_READ,
     PERM_WRITE,
@@ -255,6 +256,25 @@ def messages(found: Sequence[StoredMessage]) -> Table:
         for stored in found
     ]
     return rows(("message id", "offset message id", "#queue", "#offset", "stored"), lines)
+
+
+def traces(found: Sequence[TraceRecord]) -> Table:
+    """Return one row per trace record."""
+    return rows(("type", "time", "group", "#ms", "status", "detail"), map(_trace, found))
+
+
+def _trace(record: TraceRecord) -> tuple[str, ...]:
+    when = times.show(record.time_ms)
+    match record:
+        case Published():
+            status = "SEND_OK" if record.ok else "stored, not confirmed"
+            return "Pub", when, record.group, str(record.took_ms), status, f"stored at {record.store_host}"
+        case CallBegan():
+            detail = f"call {record.request_id}, redelivered {record.redeliveries} times"
+            return "SubBefore", when, record.group, _UNKNOWN, _UNKNOWN, detail
+        case CallEnded():
+            status = "consumed" if record.ok else f"failed, code {record.context}"
+            return "SubAfter", when, record.group, str(record.took_ms), status, f"call {record.request_id}"
 
 
 def message(stored: StoredMessage) -> Table:

@@ -211,6 +211,7 @@ class Broker:
             cluster=config.cluster,
             auto_create=config.auto_create_topics,
             default_queues=config.default_topic_queues,
+            trace=config.trace_topic,
         )
         store, damage = self.store, self.store.damage
         with_queues = {

@@ -79,6 +79,8 @@ class BrokerConfig:
     """The region that the broker reports to producers."""
     trace_on: bool = True
     """Whether clients may trace the messages that they send to this broker."""
+    trace_topic: bool = False
+    """Whether the topic of message traces exists from the start, with one queue."""
     sends_max: int = 10_000
     """The most sends that may wait at once; more are refused."""
     sends_bytes_max: int = 256 << 20
@@ -113,6 +115,8 @@ class BrokerConfig:
     """Whether consumers are directed to a slave for old messages."""
     property_filter: bool = False
     """Whether consumers may select messages by SQL92 expressions over their properties."""
+    store_replies: bool = True
+    """Whether replies between clients are also stored, in the cluster's reply topic."""
     client_expiry_ms: int = 120_000
     """A client that stays silent for longer is removed."""
     reject_transactions: bool = False
@@ -261,6 +265,7 @@ OPTIONS: Final = {
     "brokerPermission": Option("permission", number(0, 7)),
     "regionId": Option("region", text),
     "traceOn": Option("trace_on", boolean),
+    "traceTopicEnable": Option("trace_topic", boolean),
     "aclEnable": Option("acl_enabled", boolean),
     "aclFile": Option("acl_path", str),
     "sendThreadPoolQueueCapacity": Option("sends_max", number(1, _INT_MAX)),
@@ -271,6 +276,7 @@ OPTIONS: Final = {
     "enablePropertyFilter": Option("property_filter", boolean),
     "longPollingEnable": Option("long_polling", boolean),
     "shortPollingTimeMills": Option("short_polling_ms", _MS),
+    "storeReplyMessageEnable": Option("store_replies", boolean),
     "rejectTransactionMessage": Option("reject_transactions", boolean),
     "transactionTimeOut": Option("transaction_timeout_ms", _MS),
     "transactionCheckInterval": Option("transaction_check_interval_ms", _MS),
@@ -299,6 +305,7 @@ RUNNING_KEYS: Final = frozenset(
         "maxTransferBytesOnMessageInDisk",
         "accessMessageInMemoryMaxRatio",
         "slaveReadEnable",
+        "storeReplyMessageEnable",
         "rejectTransactionMessage",
         "transactionTimeOut",
         "transactionCheckInterval",

@@ -138,6 +138,28 @@ class BlockingClient:
         """Withdraw a message that waits for its time, as Producer.recall does."""
         self._run(self._producer.recall(topic, handle))
 
+    def request(
+        self,
+        message: Message,
+        queue: MessageQueue | None = None,
+        *,
+        select: Selector | None = None,
+        timeout_ms: int | None = None,
+    ) -> Message:
+        """Send a message and return the reply to it, as Producer.request does. Raises NoReplyError."""
+        return self._run(self._producer.request(message, queue, select=select, timeout_ms=timeout_ms))
+
+    def reply(
+        self,
+        request: ReceivedMessage,
+        body: bytes,
+        *,
+        properties: Mapping[str, str] | None = None,
+        timeout_ms: int | None = None,
+    ) -> None:
+        """Reply to a message that requests it, as Producer.reply does. Raises ReplyError."""
+        self._run(self._producer.reply(request, body, properties=properties, timeout_ms=timeout_ms))
+
     @contextmanager
     def transactions(
         self, check: CheckListener, config: ProducerConfig | None = None

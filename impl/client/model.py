@@ -120,6 +120,25 @@ class SendError(ClientError):
         """What is known: `Refused`, or `Unknown`."""
 
 
+class NoReplyError(ClientError):
+    """`Producer.request` received no reply in time.
+
+    The request may have been consumed, or be consumed later.
+    """
+
+    def __init__(self, timeout_ms: int, outcome: Sent | Unknown | None) -> None:
+        what = "its send has not ended" if outcome is None else "it may be stored"
+        if isinstance(outcome, Sent):
+            what = f"message {outcome.message_id} is stored"
+        super().__init__(f"no reply to the request within {timeout_ms} ms; {what}")
+        self.outcome = outcome
+        """What is known about the request's message; None if its send had not ended either."""
+
+
+class ReplyError(ClientError):
+    """The requester did not confirm the reply. The message says why: it may be gone, or too slow."""
+
+
 @dataclass(frozen=True, slots=True)
 class PullResult:
     """The result of a pull. `next_offset` is the offset to continue at, whatever the status."""

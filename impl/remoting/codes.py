@@ -90,6 +90,9 @@ class RequestCode(IntEnum):
     SEND_BATCH_MESSAGE = 320  # C-B
     QUERY_CONSUME_QUEUE = 321  # C-B
     QUERY_DATA_VERSION = 322  # B-N
+    SEND_REPLY_MESSAGE = 324  # C-B, long field names
+    SEND_REPLY_MESSAGE_V2 = 325  # C-B, one-letter field names
+    PUSH_REPLY_MESSAGE_TO_CLIENT = 326  # B-C
     ADD_WRITE_PERM_OF_BROKER = 327  # C-N
     GET_ALL_PRODUCER_INFO = 328  # C-B
     DELETE_EXPIRED_COMMITLOG = 329  # C-B

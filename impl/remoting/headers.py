@@ -157,6 +157,26 @@ def write_send_response(
     return fields
 
 
+class PushReplyRequest(Header):
+    """The request header of PUSH_REPLY_MESSAGE_TO_CLIENT, which a broker sends to a client that waits."""
+
+    producer_group: Name
+    topic: Name
+    default_topic: Name
+    default_topic_queue_nums: Int
+    queue_id: Int
+    sys_flag: Int
+    born_timestamp: Long
+    flag: Int
+    born_host: Name
+    """IP:port of the client that replied."""
+    store_host: Name
+    store_timestamp: Long
+    properties: PropertiesText | None = None
+    reconsume_times: Int | None = None
+    unit_mode: bool | None = None
+
+
 class SendBackRequest(Header):
     """The request header of CONSUMER_SEND_MSG_BACK: redeliver the message at a commit offset."""
 

@@ -21,18 +21,25 @@ Address = tuple[str, int]
 NAME_END: Final = "\x01"
 VALUE_END: Final = "\x02"
 
+ARRIVE_TIME: Final = "ARRIVE_TIME"
+CLUSTER: Final = "CLUSTER"
+CORRELATION_ID: Final = "CORRELATION_ID"
 DELAY: Final = "DELAY"
 KEYS: Final = "KEYS"
 MAX_RECONSUME_TIMES: Final = "MAX_RECONSUME_TIMES"
+MESSAGE_TYPE: Final = "MSG_TYPE"
 ORIGIN_MESSAGE_ID: Final = "ORIGIN_MESSAGE_ID"
+PUSH_REPLY_TIME: Final = "PUSH_REPLY_TIME"
 REAL_QUEUE_ID: Final = "REAL_QID"
 REAL_TOPIC: Final = "REAL_TOPIC"
 RECONSUME_TIME: Final = "RECONSUME_TIME"
+REPLY_TO_CLIENT: Final = "REPLY_TO_CLIENT"
 RETRY_TOPIC: Final = "RETRY_TOPIC"
 TAGS: Final = "TAGS"
 TIMER_DELAY_MS: Final = "TIMER_DELAY_MS"
 TIMER_DELAY_S: Final = "TIMER_DELAY_SEC"
 TIMER_DELIVER_MS: Final = "TIMER_DELIVER_MS"
+TIME_TO_LIVE: Final = "TTL"
 UNIQUE_KEY: Final = "UNIQ_KEY"
 WAIT: Final = "WAIT"
 
@@ -41,6 +48,9 @@ TIMER_REQUESTS: Final = (TIMER_DELAY_S, TIMER_DELAY_MS, TIMER_DELIVER_MS)
 
 RETRY_PREFIX: Final = "%RETRY%"
 """The prefix of a group's retry topic, which holds the messages that it failed to consume."""
+
+MESSAGE_TYPE_REPLY: Final = "reply"
+"""The value of MESSAGE_TYPE in a reply."""
 
 SYS_COMPRESSED: Final = 0x1
 SYS_MULTI_TAGS: Final = 0x2

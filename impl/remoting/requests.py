@@ -42,6 +42,8 @@ FORMS: Final[dict[int, Form]] = {
     RequestCode.SEND_MESSAGE: _MESSAGES,
     RequestCode.SEND_MESSAGE_V2: _MESSAGES,
     RequestCode.SEND_BATCH_MESSAGE: _MESSAGES,
+    RequestCode.SEND_REPLY_MESSAGE: _MESSAGES,
+    RequestCode.SEND_REPLY_MESSAGE_V2: _MESSAGES,
     RequestCode.END_TRANSACTION: Form(of.EndTransactionRequest),
     RequestCode.RESUME_CHECK_HALF_MESSAGE: Form(of.ResumeCheckRequest),
     RequestCode.RECALL_MESSAGE: Form(of.RecallMessageRequest),

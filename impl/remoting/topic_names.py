@@ -24,6 +24,11 @@ NOT_FOR_CLIENTS: Final = frozenset(
 _NAME: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
 
 
+def reply_topic(cluster: str) -> str:
+    """Return the topic of a cluster for replies to requests between clients."""
+    return f"{cluster}_REPLY_TOPIC"
+
+
 def name_problem(topic: str) -> str | None:
     """Return why this cannot be a topic's name; None if it can."""
     if not topic:

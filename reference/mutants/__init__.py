@@ -18,6 +18,7 @@ from mqproof.reference.mutants import (
     order_lock,
     queue_choice,
     replication,
+    request_reply,
     routing,
     timers,
     transactions,
@@ -38,6 +39,7 @@ _ALL: Final = (
     *election.MUTANTS,
     *transactions.MUTANTS,
     *timers.MUTANTS,
+    *request_reply.MUTANTS,
 )
 
 MUTANTS: Final = {mutant.name: mutant for mutant in _ALL}

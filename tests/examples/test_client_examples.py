@@ -33,6 +33,14 @@ def test_messages_of_one_order_are_consumed_in_sequence_despite_a_retry(namesrv:
     ]
 
 
+def test_a_service_replies_and_a_request_without_a_reply_ends(namesrv: str) -> None:
+    assert run("request_reply.py", namesrv=namesrv).splitlines() == [
+        "hello? HELLO",
+        "how are you? HOW ARE YOU",
+        "silence? no reply to the request within 500 ms",
+    ]
+
+
 def test_a_delayed_message_arrives_after_its_delay(namesrv: str) -> None:
     first, second = run("delayed.py", namesrv=namesrv).splitlines()
     assert first.startswith("'now' arrived")

@@ -16,9 +16,11 @@ import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
+import org.apache.rocketmq.client.exception.RequestTimeoutException;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.client.producer.SendCallback;
 import org.apache.rocketmq.client.producer.SendResult;
+import org.apache.rocketmq.client.utils.MessageUtil;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.common.message.MessageExt;
@@ -33,6 +35,8 @@ import org.apache.rocketmq.common.message.MessageQueue;
  *                                     padded with dots to BYTES; keys are "key-0", "key-1", ...
  *   subscribe NAME MODE GROUP TOPIC EXPRESSION   MODE is concurrent, orderly, broadcast or lite
  *   pull GROUP TOPIC                  all messages of the topic's queues
+ *   answer NAME GROUP TOPIC           start a consumer that replies to each message, with "re:" and its body
+ *   request TOPIC BODY MS             send a request and wait for its reply, an event "reply" or "no-reply"
  *   close NAME                        close the consumer with that name
  *
  * A consumer fails each message whose tag is "fail" at its first delivery.
@@ -75,6 +79,12 @@ public class Driver {
             case "pull":
                 pull(words[1], words[2]);
                 break;
+            case "answer":
+                consumers.put(words[1], answer(words[1], words[2], words[3]));
+                break;
+            case "request":
+                request(words[1], words[2], Long.parseLong(words[3]));
+                break;
             case "close":
                 consumers.remove(words[1]).close();
                 break;
@@ -94,13 +104,49 @@ public class Driver {
 
     // Sending.
 
-    private void send(String mode, String topic, int count, int bytes, String tag) throws Exception {
+    private DefaultMQProducer producer() throws Exception {
         if (producer == null) {
             producer = new DefaultMQProducer("driver_producer");
             producer.setNamesrvAddr(nameServer);
             producer.setSendMsgTimeout((int) SEND_TIMEOUT_MS);
             producer.start();
         }
+        return producer;
+    }
+
+    private void request(String topic, String body, long timeoutMs) throws Exception {
+        try {
+            Message reply = producer().request(new Message(topic, body.getBytes(StandardCharsets.UTF_8)), timeoutMs);
+            emit("reply", "body", new String(reply.getBody(), StandardCharsets.UTF_8));
+        } catch (RequestTimeoutException error) {
+            emit("no-reply", "message", error.toString());
+        }
+    }
+
+    private AutoCloseable answer(String name, String group, String topic) throws Exception {
+        DefaultMQProducer replier = producer();
+        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(group);
+        consumer.setNamesrvAddr(nameServer);
+        consumer.setInstanceName(name);
+        consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
+        consumer.subscribe(topic, "*");
+        consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
+            for (MessageExt message : messages) {
+                String body = "re:" + new String(message.getBody(), StandardCharsets.UTF_8);
+                try {
+                    replier.send(MessageUtil.createReplyMessage(message, body.getBytes(StandardCharsets.UTF_8)));
+                } catch (Exception error) {
+                    emit("not-replied", "message", error.toString());
+                }
+            }
+            return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
+        });
+        consumer.start();
+        return consumer::shutdown;
+    }
+
+    private void send(String mode, String topic, int count, int bytes, String tag) throws Exception {
+        producer();
         List<Message> messages = new ArrayList<>();
         for (int i = 0; i < count; i++) {
             StringBuilder body = new StringBuilder().append(i);

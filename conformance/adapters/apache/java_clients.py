@@ -70,6 +70,17 @@ class JavaClient:
         self._command("subscribe", name, mode, group, topic, tags.replace(" ", ""))
         self._until_done()
 
+    def answer(self, name: str, topic: str, group: str) -> None:
+        """Start a consumer that replies to each message, with `re:` and its body."""
+        self._command("answer", name, group, topic)
+        self._until_done()
+
+    def request(self, topic: str, body: str, timeout_ms: int) -> str | None:
+        """Send a request and return the body of its reply, or None if none came in time."""
+        self._command("request", topic, body, str(timeout_ms))
+        (event,) = [each for each in self._until_done() if each["event"] in ("reply", "no-reply")]
+        return event.get("body")
+
     def pull(self, topic: str, group: str) -> list[Event]:
         """Pull everything that is in the topic now into `messages`. Return the `queue-end` events."""
         self._command("pull", group, topic)

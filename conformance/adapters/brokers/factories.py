@@ -10,6 +10,7 @@ from mqproof.conformance.adapters.brokers.delivery import BrokerDelivery, Refere
 from mqproof.conformance.adapters.brokers.environments import Environment, SimulatedEnvironment, environments
 from mqproof.conformance.adapters.brokers.offsets import BrokerOffsets, ReferenceOffsets
 from mqproof.conformance.adapters.brokers.ordering import BrokerOrdering, ReferenceOrdering
+from mqproof.conformance.adapters.brokers.request_reply import BrokerRequestReply, ReferenceRequestReply
 from mqproof.conformance.adapters.brokers.retry import BrokerRetry, ReferenceRetry
 from mqproof.conformance.adapters.brokers.timers import BrokerTimers, ReferenceTimers
 from mqproof.conformance.adapters.brokers.transactions import BrokerTransactions, ReferenceTransactions
@@ -17,7 +18,16 @@ from mqproof.conformance.adapters.python_class import adapter
 from mqproof.conformance.engine.fault_commands import NO_COMMANDS, FaultCommands
 from mqproof.conformance.engine.suite_definition import Suite, TargetFactory
 from mqproof.conformance.engine.targets import MUTANT, PYTHON, REFERENCE
-from mqproof.conformance.mutants import admin, delivery, offsets, ordering, retry, timers, transactions
+from mqproof.conformance.mutants import (
+    admin,
+    delivery,
+    offsets,
+    ordering,
+    request_reply,
+    retry,
+    timers,
+    transactions,
+)
 from mqproof.conformance.mutants.mutant import Mutant
 from mqproof.conformance.suites.admin.suite import ADMIN
 from mqproof.conformance.suites.admin.target import AdminTarget
@@ -27,6 +37,8 @@ from mqproof.conformance.suites.offsets.suite import OFFSETS
 from mqproof.conformance.suites.offsets.target import OffsetsTarget
 from mqproof.conformance.suites.ordering.suite import ORDERING
 from mqproof.conformance.suites.ordering.target import OrderingTarget
+from mqproof.conformance.suites.request_reply.suite import REQUEST_REPLY
+from mqproof.conformance.suites.request_reply.target import RequestReplyTarget
 from mqproof.conformance.suites.retry.suite import RETRY
 from mqproof.conformance.suites.retry.target import RetryTarget
 from mqproof.conformance.suites.timers.suite import TIMERS
@@ -88,6 +100,13 @@ EXAMINEES: Final[dict[str, Examinee]] = {
             transactions.MUTANTS,
         ),
         Examinee(TIMERS, TimersTarget, BrokerTimers, ReferenceTimers, timers.MUTANTS),
+        Examinee(
+            REQUEST_REPLY,
+            RequestReplyTarget,
+            BrokerRequestReply,
+            ReferenceRequestReply,
+            request_reply.MUTANTS,
+        ),
         Examinee(ADMIN, AdminTarget, BrokerAdmin, ReferenceAdmin, admin.MUTANTS),
     )
 }

@@ -164,11 +164,11 @@ RESUME_CHECK: Final = Operation(
     expect=Expect(codes=(1,)),
 )  # fmt: skip
 SEND_REPLY: Final = Operation(
-    324, "SEND_REPLY_MESSAGE", "reply", Server.BROKER, chapters.REQUESTS_AND_REPLIES, _REPLY_V1, b"wire",
+    324, "SEND_REPLY_MESSAGE", "reply", Server.BROKER, chapters.REPLIES, _REPLY_V1, b"wire",
     Expect(codes=(0, 1)),
 )  # fmt: skip
 SEND_REPLY_V2: Final = Operation(
-    325, "SEND_REPLY_MESSAGE_V2", "reply-v2", Server.BROKER, chapters.REQUESTS_AND_REPLIES, _REPLY_V2,
+    325, "SEND_REPLY_MESSAGE_V2", "reply-v2", Server.BROKER, chapters.REPLIES, _REPLY_V2,
     b"wire",
     Expect(codes=(0, 1)),
 )  # fmt: skip

@@ -182,4 +182,17 @@ RULES: Final = (
         (call(SEND_REPLY_V2, Expect(codes=(), not_codes=(0,))),),
         strength=Strength.SHOULD,
     ),
+    Rule(
+        SEND_REPLY_V2,
+        402,
+        "without the id of a client is refused",
+        (
+            call(SEND_REPLY_V2, ANY),
+            Put(
+                "reply",
+                valid(SEND_REPLY_V2, i="CORRELATION_ID\x01wire\x02TTL\x013000\x02MSG_TYPE\x01reply\x02"),
+            ),
+            Awaited("reply", Expect(codes=(1,))),
+        ),
+    ),
 )

@@ -11,6 +11,7 @@ from mqproof.impl.admin.options import AtCluster, Begin, End, Topic, count, flag
 from mqproof.impl.admin.run import WRONG_USE, Site, fail, perform, say, show
 from mqproof.impl.client.message_selector import MessageSelector
 from mqproof.impl.client.model import ClientError, MessageQueue, Refused, Sent
+from mqproof.impl.client.tracing.trace_records import TRACE_TOPIC
 from mqproof.impl.remoting.message import KEYS, TAGS, StoredMessage
 from mqproof.impl.runtime.network import Address
 
@@ -148,6 +149,33 @@ def query_msg_by_key(
         if not found:
             raise ClientError(f"no message with {kind.name.lower()} {key} in topic {topic}")
         show(tables.messages(found))
+
+    perform(site, work)
+
+
+def query_msg_trace_by_id(
+    site: Site,
+    message_id: Annotated[str, text("i", "msgId", "ID", "The unique key of the message.")],
+    topic: Annotated[str, text("t", "traceTopic", "NAME", "The topic of the traces.")] = TRACE_TOPIC,
+    begin: Begin = None,
+    end: End = None,
+) -> None:
+    """Show what clients have traced about a message.
+
+    Producers report that it was stored, and consumers each call of their listener. Clients send traces only
+    if they are asked to, and may lose some: an absent trace proves nothing.
+
+    \b
+    Example: mqproof admin queryMsgTraceById -n 127.0.0.1:9876 -i 7F0000010000B4AAC2F8A1B2C3D40001
+    """
+
+    async def work(admin: Admin) -> None:
+        found = await messages.traces_of(
+            admin, message_id, topic, begin_ms=begin or 0, end_ms=end or messages.TIME_MAX
+        )
+        if not found:
+            raise ClientError(f"no trace of message {message_id} in topic {topic}")
+        show(tables.traces(found))
 
     perform(site, work)
 

@@ -15,6 +15,7 @@ from mqproof.impl.broker.processors import (
     pull,
     queries,
     recalls,
+    replies,
     retries,
     send,
     topic_admin,
@@ -57,5 +58,6 @@ PROCESSORS: Final[dict[int, Processor]] = {
     **broker_admin.PROCESSORS,
     **transaction_ends.PROCESSORS,
     **recalls.PROCESSORS,
+    **replies.PROCESSORS,
 }
 """Maps a request code to its processor."""

@@ -55,6 +55,9 @@ _CODES: Final = {
 }
 """Maps every put status to its response code; a test fails if a status is missing."""
 
+_LONG_NAMES: Final = (RequestCode.SEND_MESSAGE, RequestCode.SEND_REPLY_MESSAGE)
+"""The requests whose fields have long names."""
+
 _BATCH_MESSAGES_MAX: Final = 16_384
 """The most messages in one batch: no other client is served while they are stored."""
 
@@ -87,7 +90,7 @@ def send_message(services: Services, request: Command, channel: Channel) -> Repl
             return _send_when_made(services, request, header, channel)
         return _store(services, request, header, _checked(services, header, topic), channel)
     except (RefusedError, HeaderError) as error:
-        return _refused(services, request, error)
+        return refused(services, request, error)
 
 
 async def _send_when_made(
@@ -99,7 +102,7 @@ async def _send_when_made(
             target = await _target(services, header, channel)
         return await _store(services, request, header, target, channel)
     except RefusedError as error:
-        return _refused(services, request, error)
+        return refused(services, request, error)
 
 
 def _store(
@@ -158,7 +161,7 @@ def _answer(
     return request.answer(code, fields, remark=first.reason or None)
 
 
-def _refused(services: Services, request: Command, error: RefusedError | HeaderError) -> Command:
+def refused(services: Services, request: Command, error: RefusedError | HeaderError) -> Command:
     code, remark = ResponseCode.SYSTEM_ERROR, str(error)
     if isinstance(error, RefusedError):
         code, remark = error.code, error.remark
@@ -167,7 +170,7 @@ def _refused(services: Services, request: Command, error: RefusedError | HeaderE
 
 def read_header(request: Command) -> SendRequest:
     """Return the header, with its long or one-letter field names. Raises HeaderError."""
-    if request.code == RequestCode.SEND_MESSAGE:
+    if request.code in _LONG_NAMES:
         return headers.read(SendRequest, request.fields)
     return headers.read_send_v2(request.fields)
 

@@ -5,13 +5,15 @@ See docs/reference/protocol/groups.md, "Client registration".
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
 from mqproof.impl.remoting.bodies import ConsumerData, Heartbeat, Subscription
 from mqproof.impl.remoting.budget import Budget, Percentages, shares_of
 from mqproof.impl.remoting.channel import Channel
+
+T = TypeVar("T")
 
 BROADCASTING: Final = "BROADCASTING"
 
@@ -73,6 +75,9 @@ class ClientTable:
         )
         self._consumers: dict[str, ConsumerGroup] = {}
         self._producers: dict[str, dict[Channel, Member]] = {}
+        self._producer_channels: dict[str, dict[Channel, None]] = {}
+        """The channels of producers by client id, the one with the latest heartbeat last."""
+        self._producer_ids: dict[Channel, str] = {}
         self._memberships: dict[Channel, dict[str, int]] = {}
         """The groups of each channel, with prefix `p` or `c` for producers and consumers, and their bytes."""
 
@@ -90,6 +95,8 @@ class ClientTable:
             memberships[name] = size
         for producer in heartbeat.producer_data_set:
             self._producers.setdefault(producer.group_name, {})[channel] = member
+        if heartbeat.producer_data_set:
+            self._note_producer(channel, member.client_id)
         changed = set()
         for data in heartbeat.consumer_data_set:
             group = self._consumers.setdefault(data.group_name, ConsumerGroup())
@@ -146,6 +153,10 @@ class ClientTable:
                 return channel
         return None
 
+    def producer_channel(self, client_id: str) -> Channel | None:
+        """Return the channel on which a producer with this client id sent the latest heartbeat."""
+        return next(reversed(self._producer_channels.get(client_id, {})), None)
+
     def consumer_ids(self, group: str) -> list[str]:
         """Return the client ids in the group, each once.
 
@@ -171,9 +182,25 @@ class ClientTable:
                 if not self._consumers[name].members:
                     del self._consumers[name]
             self.budget.take(channel, -self._memberships[channel].pop(membership))
-        if not self._memberships.get(channel):
+        left = self._memberships.get(channel, {})
+        if not any(membership[0] == "p" for membership in left):
+            self._forget_producer(channel)
+        if not left:
             self._memberships.pop(channel, None)
         return changed
+
+    def _note_producer(self, channel: Channel, client_id: str) -> None:
+        if self._producer_ids.get(channel) != client_id:
+            self._forget_producer(channel)
+            self._producer_ids[channel] = client_id
+        channels = self._producer_channels.setdefault(client_id, {})
+        channels.pop(channel, None)
+        channels[channel] = None
+
+    def _forget_producer(self, channel: Channel) -> None:
+        client_id = self._producer_ids.pop(channel, None)
+        if client_id is not None:
+            _drop(self._producer_channels, client_id, channel)
 
 
 def _sizes(heartbeat: Heartbeat) -> dict[str, int]:
@@ -184,7 +211,7 @@ def _sizes(heartbeat: Heartbeat) -> dict[str, int]:
     return sizes
 
 
-def _drop(groups: dict[str, dict[Channel, Member]], name: str, channel: Channel) -> None:
+def _drop(groups: dict[str, dict[Channel, T]], name: str, channel: Channel) -> None:
     groups[name].pop(channel)
     if not groups[name]:
         del groups[name]

@@ -16,6 +16,7 @@ from mqproof.impl.remoting.budget import NameBudget, Peer, Percentages, shares_o
 from mqproof.impl.remoting.codes import ResponseCode
 from mqproof.impl.remoting.message import RETRY_PREFIX
 from mqproof.impl.remoting.request_handler import RefusedError
+from mqproof.impl.remoting.topic_names import reply_topic
 from mqproof.impl.runtime.runtime import Runtime
 from mqproof.impl.store.damage import DamageReport
 from mqproof.impl.store.errors import StoreError
@@ -58,12 +59,9 @@ def is_system_topic(topic: str, broker: str, cluster: str) -> bool:
     return topic in SYSTEM_TOPICS or topic in own or topic.startswith(_SYSTEM_PREFIX)
 
 
-def reply_topic(cluster: str) -> str:
-    """Return the topic for responses to requests between clients."""
-    return f"{cluster}_REPLY_TOPIC"
-
-
-def built_in(*, broker: str, cluster: str, auto_create: bool, default_queues: int) -> list[TopicConfig]:
+def built_in(
+    *, broker: str, cluster: str, auto_create: bool, default_queues: int, trace: bool = False
+) -> list[TopicConfig]:
     """Return the topics that every broker has from its first start."""
     inherit = PERM_READ_WRITE | PERM_INHERIT
     topics = [
@@ -75,6 +73,8 @@ def built_in(*, broker: str, cluster: str, auto_create: bool, default_queues: in
         _topic("BenchmarkTest", 1024),
         _topic(reply_topic(cluster), 1),
     ]
+    if trace:
+        topics.append(_topic("RMQ_SYS_TRACE_TOPIC", 1))
     if auto_create:
         topics.append(_topic(DEFAULT_TOPIC, default_queues, inherit))
     return topics

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from mqproof.impl.client.connection.records import AnswerReader
+from mqproof.impl.client.connection.waiting_replies import WaitingReplies
 from mqproof.impl.client.model import MessageQueue
 from mqproof.impl.remoting import bodies, headers, java_json
 from mqproof.impl.remoting.bodies import ConsumedDirectly, ConsumerStatus, QueueOffsets, RunningInfo
@@ -57,11 +58,13 @@ class Checked(Protocol):
         ...
 
 
-def processors(members: Mapping[str, Member], checked: Mapping[str, Checked]) -> dict[int, Handler]:
+def processors(
+    members: Mapping[str, Member], checked: Mapping[str, Checked], replies: WaitingReplies
+) -> dict[int, Handler]:
     """Return the handlers by request code.
 
     `members` holds the current members, and `checked` the producers that answer checks, both by group. They
-    are read on each request.
+    are read on each request. `replies` has the requests that wait for a reply.
     """
     reader = AnswerReader()
 
@@ -108,6 +111,7 @@ def processors(members: Mapping[str, Member], checked: Mapping[str, Checked]) ->
 
     return {
         RequestCode.CHECK_TRANSACTION_STATE: _checks(checked, reader),
+        RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT: replies.pushed,
         RequestCode.GET_CONSUMER_RUNNING_INFO: running,
         RequestCode.CONSUME_MESSAGE_DIRECTLY: consume,
         RequestCode.NOTIFY_CONSUMER_IDS_CHANGED: ids_changed,

@@ -14,6 +14,7 @@ from mqproof.impl.client.connection.name_server_choice import NameServerChoice
 from mqproof.impl.client.connection.periodic import repeat
 from mqproof.impl.client.connection.request_hooks import Hooks, RequestHook
 from mqproof.impl.client.connection.routes import Routes
+from mqproof.impl.client.connection.waiting_replies import WaitingReplies
 from mqproof.impl.client.model import ClientError
 from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.address_server import FETCH_INTERVAL_S, NameServers
@@ -31,6 +32,8 @@ from mqproof.impl.runtime.runtime import Runtime
 _log = logging.getLogger(__name__)
 
 _TIMEOUT_S = 3.0
+_GREET_S = 1.0
+"""The pause between two looks at the connections while a request waits for its reply."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +67,10 @@ class Session:
         self._name_servers_text = str(name_servers)
         self._members: dict[str, Member] = {}
         self._checked: dict[str, Checked] = {}
+        self.replies = WaitingReplies(runtime.clock)
         self.remoting: RemotingClient = HookedClient(
             runtime.remoting,
-            handler(processors(self._members, self._checked)),
+            handler(processors(self._members, self._checked, self.replies)),
             self._greet_again,
             credentials,
             Hooks(hooks),
@@ -86,6 +90,8 @@ class Session:
         """Brokers that refused the last heartbeat."""
         self._greetings: set[asyncio.Task[None]] = set()
         self._tasks: list[asyncio.Task[None]] = []
+        self._greeter: asyncio.Task[None] | None = None
+        self._at_stop: list[Callable[[], Awaitable[None]]] = []
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -105,15 +111,23 @@ class Session:
 
     async def stop(self) -> None:
         """Leave the groups and close all connections. Pending requests fail. Stop push consumers first."""
-        for task in (*self._tasks, *self._greetings):
+        for work in self._at_stop:
+            await work()
+        greeter = [self._greeter] if self._greeter is not None else []
+        tasks = (*self._tasks, *self._greetings, *greeter)
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, *self._greetings, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         self._tasks.clear()
         for group in list(self._producers):
             await self._leave(UnregisterClientRequest(self.client_id, producer_group=group))
         for group in list(self._consumers):
             await self.leave_as_consumer(group)
         await self.remoting.close()
+
+    def at_stop(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Do some work when the session stops, before the connections are closed. It must not raise."""
+        self._at_stop.append(work)
 
     def join_as_producer(self, group: str, checked: Checked | None = None) -> None:
         """Register the producer group at brokers from the next heartbeat on. `checked` answers their checks.
@@ -182,6 +196,19 @@ class Session:
             for address in self.routes.brokers()
             if channel(address) is None or self._greeted.get(address) is not channel(address)
         )
+
+    def greet_while_waiting(self) -> None:
+        """Greet brokers again after a lost connection while a request waits for its reply.
+
+        Without this, a broker that restarted would not know this client until the next heartbeat.
+        """
+        if self._greeter is None or self._greeter.done():
+            self._greeter = asyncio.create_task(self._keep_greeted())
+
+    async def _keep_greeted(self) -> None:
+        while self.replies.are_awaited:
+            await asyncio.sleep(_GREET_S)
+            await self.greet()
 
     def _greet_again(self, address: Address) -> None:
         """Send a heartbeat to a broker after a reconnect, if it had accepted one before.

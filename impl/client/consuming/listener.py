@@ -8,6 +8,7 @@ from typing import cast
 
 from mqproof.impl.client.consuming.consume_rates import ConsumeRates
 from mqproof.impl.client.model import Listener, ReceivedMessage, RetryLater
+from mqproof.impl.client.tracing.traced_calls import TracedCalls
 from mqproof.impl.runtime.runtime import Offload
 
 _log = logging.getLogger(__name__)
@@ -19,24 +20,30 @@ class SafeListener:
     If the listener raises, the messages are delivered again.
     """
 
-    def __init__(self, listener: Listener, offload: Offload, rates: ConsumeRates) -> None:
+    def __init__(
+        self, listener: Listener, offload: Offload, rates: ConsumeRates, traced: TracedCalls | None = None
+    ) -> None:
         self._listener = listener
         self._offload = offload
         self._rates = rates
+        self._traced = traced
         is_async = inspect.iscoroutinefunction
         self._in_loop = is_async(listener) or is_async(getattr(listener, "__call__", None))  # noqa: B004  # inspected, not called
 
     async def consume(self, messages: Sequence[ReceivedMessage]) -> RetryLater | None:
         """Call the listener and return its answer; an exception is logged and counts as RetryLater."""
-        begun_s = _now_s()
+        begun_s, raised = _now_s(), False
+        call = self._traced.began(messages) if self._traced is not None else ""
         try:
             answer = await self.attempt(messages)
         except Exception as error:  # an error of the application must not end its consumer
             ids = ", ".join(message.message_id for message in messages)
             _log.error("the listener failed on %s", ids, exc_info=error)
-            answer = RetryLater()
+            answer, raised = RetryLater(), True
         ended_s = _now_s()
         ok = len(messages) if answer is None else min(answer.done, len(messages))
+        if self._traced is not None:
+            self._traced.ended(call, messages, ended_s - begun_s, ok, raised=raised)
         self._rates.consumed(messages[0].topic, ok, len(messages) - ok, ended_s - begun_s, ended_s)
         return answer
 

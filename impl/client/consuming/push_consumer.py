@@ -40,7 +40,8 @@ from mqproof.impl.client.model import (
     ReceivedMessage,
     RefusalError,
 )
-from mqproof.impl.client.producing.producer import Producer, ProducerConfig
+from mqproof.impl.client.producing.producer import Producer, ProducerConfig, trace_dispatcher
+from mqproof.impl.client.tracing.traced_calls import TracedCalls
 from mqproof.impl.remoting.bodies import ConsumedDirectly, ConsumerData, RunningInfo
 from mqproof.impl.remoting.message import RETRY_PREFIX, StoredMessage
 from mqproof.impl.runtime.clock import now_ms
@@ -107,6 +108,8 @@ class PushConsumerConfig:
     """Where the offsets are stored instead of at the brokers, or in `offsets_directory`."""
     queue_listener: Callable[[str, Sequence[MessageQueue]], None] | None = None
     """Called with a topic and the queues that the member reads of it, after a change."""
+    trace_topic: str | None = None
+    """The topic for traces of the listener's calls, usually RMQ_SYS_TRACE_TOPIC; None traces nothing."""
     persist_interval_ms: int = 5000
     """The pause between two writes of the offsets."""
     stop_timeout_ms: int = 5000
@@ -156,7 +159,9 @@ class PushConsumer:
         self._locks = QueueLocks(self._calls) if in_order else None
         self._rates = ConsumeRates()
         self._threads = ListenerThreads(session.runtime, config.concurrency)
-        self._listening = SafeListener(listener, self._threads.run, self._rates)
+        traces = trace_dispatcher(session, f"{group}-CONSUME", config.trace_topic)
+        traced = None if traces is None else TracedCalls(traces, group, session.runtime)
+        self._listening = SafeListener(listener, self._threads.run, self._rates, traced)
         self._leaving: dict[MessageQueue, asyncio.Task[None]] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._concurrency = config.concurrency

@@ -1,10 +1,11 @@
 """Sends messages: chooses a queue, retries at other brokers, and reports the outcome precisely."""
 
 import asyncio
+import contextlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from mqproof.impl.client.connection.routes import publish_queues, require
 from mqproof.impl.client.connection.session import Session
@@ -14,23 +15,31 @@ from mqproof.impl.client.model import (
     STORED_STATUSES,
     MessageError,
     MessageQueue,
+    NoReplyError,
     NoRouteError,
     Outcome,
+    ReceivedMessage,
     RefusalError,
     Refused,
+    ReplyError,
     SendError,
     Sent,
     Unknown,
 )
 from mqproof.impl.client.producing.queue_choice import LEVELS_5, LatencyLevels, QueueChoice, Selector
+from mqproof.impl.client.producing.request_reply import new_correlation_id, reply_to, with_request
+from mqproof.impl.client.tracing.trace_dispatcher import TraceDispatcher
+from mqproof.impl.client.tracing.trace_records import MessageType, Published
 from mqproof.impl.remoting import headers
 from mqproof.impl.remoting.bodies import QueueData, TopicRoute
 from mqproof.impl.remoting.channel import ConnectError, RemotingError
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode, is_retriable, response_name
 from mqproof.impl.remoting.command import Command, new_request
 from mqproof.impl.remoting.headers import HeaderError, RecallMessageRequest, SendRequest, SendResponse
-from mqproof.impl.remoting.message import KEYS, Message
+from mqproof.impl.remoting.message import KEYS, TAGS, Message
 from mqproof.impl.remoting.recall_handle import parse_handle
+from mqproof.impl.remoting.topic_names import name_problem
+from mqproof.impl.runtime.clock import now_ms
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.spec.events import Kind
 
@@ -71,6 +80,8 @@ class ProducerConfig:
     """The template topic: a topic that a send creates gets the queues of this one."""
     default_topic_queues: int = 4
     """The number of queues requested when a send creates its topic."""
+    trace_topic: str | None = None
+    """The topic for traces of the stored messages, usually RMQ_SYS_TRACE_TOPIC; None traces nothing."""
     retry_unknown: bool = True
     """Whether to retry when an attempt received no response, or failed halfway at the broker.
 
@@ -112,6 +123,7 @@ class Producer:
         self._choice = QueueChoice(session.runtime.random.randrange(1 << 16), levels)
         self._queues: dict[str, tuple[TopicRoute, list[MessageQueue]]] = {}
         session.join_as_producer(self._config.group)
+        self._traces = trace_dispatcher(session, f"{self._config.group}-PRODUCE", self._config.trace_topic)
 
     async def send(
         self,
@@ -224,7 +236,100 @@ class Producer:
             remark = f"{response_name(answer.code)}: {answer.remark or 'no remark'}"
             raise RefusalError(f"the recall of a message in {topic} failed: {remark}", answer.code)
 
-    def _request(self, payload: Payload, queue: MessageQueue, *, oneway: bool = False) -> Command:
+    async def request(
+        self,
+        message: Message,
+        queue: MessageQueue | None = None,
+        *,
+        select: Selector | None = None,
+        timeout_ms: int | None = None,
+    ) -> Message:
+        """Send a message, wait for the reply of a consumer, and return the reply.
+
+        `timeout_ms` limits everything together; without it, the limit is `send_timeout_ms`. A reply that
+        comes later is dropped. Of several replies the first one counts.
+
+        Raises:
+            NoReplyError: there was no reply in time. A consumer may have consumed the message all the same.
+            SendError: the message was refused, and is certainly not stored.
+            MessageError: as `send`, or the message has a delay.
+        """
+        limit_ms = timeout_ms or self._config.send_timeout_ms
+        deadline_s = _now_s() + limit_ms / 1000
+        correlation_id = new_correlation_id(self._session.runtime)
+        request = with_request(message, correlation_id, self._session.client_id, limit_ms)
+        payload = self._payloads.single(request)
+        with self._session.replies.expecting(correlation_id) as reply:
+            self._session.greet_while_waiting()
+            sending = asyncio.create_task(self._send_request(payload, queue, select, deadline_s))
+            try:
+                await self._first_of(reply, sending, deadline_s)
+                outcome = sending.result() if sending.done() else None
+                if reply.done():
+                    return reply.result()
+                if isinstance(outcome, Refused):
+                    raise SendError(outcome)
+                raise NoReplyError(limit_ms, outcome)
+            finally:
+                sending.cancel()
+                await asyncio.gather(sending, return_exceptions=True)
+
+    async def _first_of(
+        self, reply: "asyncio.Future[Message]", sending: "asyncio.Task[Outcome]", deadline_s: float
+    ) -> None:
+        """Wait for the reply, for the refusal of the request, or for the deadline."""
+        both: list[asyncio.Future[Any]] = [reply, sending]
+        limit_s = max(0.0, deadline_s - _now_s())
+        await asyncio.wait(both, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
+        if sending.done() and not isinstance(sending.result(), Refused):
+            await asyncio.wait([reply], timeout=max(0.0, deadline_s - _now_s()))
+
+    async def _send_request(
+        self, payload: Payload, queue: MessageQueue | None, select: Selector | None, deadline_s: float
+    ) -> Outcome:
+        """Send a request. The broker must know this client before it receives the reply."""
+        with contextlib.suppress(RemotingError, NoRouteError):  # the send reports the same
+            await self._target(payload.topic, None, queue, select, deadline_s)
+        await self._session.greet()
+        (outcome,) = await self._send(payload, queue, select, round((deadline_s - _now_s()) * 1000))
+        await self._session.greet()  # a broker that the send has found
+        return outcome
+
+    async def reply(
+        self,
+        request: ReceivedMessage,
+        body: bytes,
+        *,
+        properties: Mapping[str, str] | None = None,
+        timeout_ms: int | None = None,
+    ) -> None:
+        """Send the reply to a message that requests one, and wait until its requester confirmed it.
+
+        The broker from which the request was read passes the reply on. `timeout_ms` limits the whole;
+        without it, the limit is `send_timeout_ms`.
+
+        Raises:
+            ReplyError: the requester did not confirm the reply: it is gone or too slow, or the broker is.
+            MessageError: the message requests no reply, or the body or a property is not allowed.
+        """
+        payload = self._payloads.single(reply_to(request, body, properties))
+        queue = request.queue
+        address = self._session.routes.address(queue.topic, queue.broker_name)
+        if address is None:
+            raise ReplyError(f"broker {queue.broker_name} has no master")
+        to_queue = MessageQueue(payload.topic, queue.broker_name, 0)
+        command = self._request(payload, to_queue, code=RequestCode.SEND_REPLY_MESSAGE_V2)
+        timeout_s = (timeout_ms or self._config.send_timeout_ms) / 1000
+        try:
+            answer = await self._session.remoting.invoke(address, command, timeout_s)
+        except RemotingError as error:
+            raise ReplyError(f"it is unknown whether the requester received the reply: {error}") from None
+        if answer.code != ResponseCode.SUCCESS:
+            raise ReplyError(f"{response_name(answer.code)}: {answer.remark or 'no remark'}")
+
+    def _request(
+        self, payload: Payload, queue: MessageQueue, *, oneway: bool = False, code: RequestCode | None = None
+    ) -> Command:
         config = self._config
         header = SendRequest(
             producer_group=config.group,
@@ -241,8 +346,8 @@ class Producer:
             max_reconsume_times=payload.reconsume_max,
             batch=payload.is_batch,
         )
-        code = RequestCode.SEND_BATCH_MESSAGE if payload.is_batch else RequestCode.SEND_MESSAGE_V2
-        return new_request(code, headers.write_send_v2(header), payload.body, oneway=oneway)
+        usual = RequestCode.SEND_BATCH_MESSAGE if payload.is_batch else RequestCode.SEND_MESSAGE_V2
+        return new_request(code or usual, headers.write_send_v2(header), payload.body, oneway=oneway)
 
     # Queue and route.
 
@@ -346,6 +451,8 @@ class Producer:
             ended = _Ended(_UNKNOWN, attempt, str(error), may_retry=True)
         else:
             ended = self._judged(queue, attempt, answer)
+            if self._traces is not None and ended.response is not None:
+                self._trace(self._traces, payload, ended, str(address), answer, _now_s() - began_s)
         if ended.status in _WRONG_BROKER:
             self._doubt(queue.topic)
         ended_s = _now_s()
@@ -357,6 +464,39 @@ class Producer:
         kind = Kind.SEND_FAIL if ended.response is None else Kind.SEND_ACK
         self._emit(kind, payload, ended.queue or queue, attempt, ended.status, offset)
         return ended
+
+    def _trace(
+        self,
+        traces: TraceDispatcher,
+        payload: Payload,
+        ended: _Ended,
+        store_host: str,
+        answer: Command,
+        took_s: float,
+    ) -> None:
+        """Report a stored message or batch, unless the broker has tracing off."""
+        assert ended.response is not None
+        if answer.fields.get("TRACE_ON") == "false" or not traces.traces(payload.topic):
+            return
+        properties = {} if payload.is_batch else payload.first.properties
+        kind = MessageType.HALF if "TRAN_MSG" in properties else MessageType.NORMAL
+        took_ms = round(took_s * 1000)
+        record = Published(
+            time_ms=now_ms(self._session.runtime.clock) - took_ms,
+            region=answer.fields.get("MSG_REGION"),
+            group=self._config.group,
+            topic=payload.topic,
+            message_ids=tuple(unique_key(message) for message in payload.messages),
+            tag=properties.get(TAGS),
+            keys=properties.get(KEYS),
+            store_host=store_host,
+            body_bytes=len(payload.body),
+            took_ms=took_ms,
+            message_type=MessageType.DELAYED if is_delayed(payload.first) else kind,
+            offset_ids=ended.response.msg_id,
+            ok=ended.status == "SEND_OK",
+        )
+        traces.add([record])
 
     def _judged(self, queue: MessageQueue, attempt: int, answer: Command) -> _Ended:
         stored = STORED_STATUSES.get(answer.code)
@@ -402,6 +542,23 @@ class Producer:
                 born_ts=message.born_timestamp_us,
                 attrs={"broker": queue.broker_name},
             )
+
+
+def trace_dispatcher(session: Session, role: str, topic: str | None) -> TraceDispatcher | None:
+    """Return what sends traces to a topic, in a producer group of their own; None without a topic.
+
+    `role` is part of the group's name. The dispatcher stops with the session.
+
+    Raises MessageError when it cannot be a topic's name.
+    """
+    if topic is None:
+        return None
+    if problem := name_problem(topic):
+        raise MessageError(problem)
+    producer = Producer(session, ProducerConfig(f"_INNER_TRACE_PRODUCER-{role}-1"))
+    dispatcher = TraceDispatcher(topic, producer.send)
+    session.at_stop(dispatcher.stop)
+    return dispatcher
 
 
 def _is_access_refusal(code: int, remark: str) -> bool:

@@ -198,6 +198,7 @@ BROKERS = "python:mqproof.conformance.adapters.brokers"
         ("ordering", f"{BROKERS}.ordering:ReferenceOrdering"),
         ("transactions", f"{BROKERS}.transactions:ReferenceTransactions"),
         ("timers", f"{BROKERS}.timers:ReferenceTimers"),
+        ("request_reply", f"{BROKERS}.request_reply:ReferenceRequestReply"),
         ("admin", f"{BROKERS}.admin:ReferenceAdmin"),
         ("producers", "python:mqproof.conformance.adapters.producers.factories:ReferenceProducer"),
     ],
@@ -215,7 +216,18 @@ def test_an_adapter_can_be_checked_for_any_suite(suite: str, name: str, tmp_path
 
 @pytest.mark.parametrize(
     "suite",
-    ["offsets", "retry", "delivery", "ordering", "transactions", "timers", "admin", "producers", "routing"],
+    [
+        "offsets",
+        "retry",
+        "delivery",
+        "ordering",
+        "transactions",
+        "request_reply",
+        "timers",
+        "admin",
+        "producers",
+        "routing",
+    ],
 )
 def test_a_skeleton_has_all_members_without_an_implementation(
     suite: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -232,7 +244,9 @@ def test_a_skeleton_has_all_members_without_an_implementation(
 
 def test_a_suite_that_takes_no_adapter_has_no_template(tmp_path: Path) -> None:
     code, _, err = invoke("template", str(tmp_path / "x.py"), "--suite", "wire")
-    known = "flush, routing, offsets, retry, delivery, ordering, transactions, timers, admin, producers"
+    known = (
+        "flush, routing, offsets, retry, delivery, ordering, transactions, request_reply, admin, producers"
+    )
     assert (code, err) == (Exit.USAGE, f"mqproof: --suite wire: expected {known}\n")
 
 

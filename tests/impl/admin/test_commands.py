@@ -11,6 +11,7 @@ from mqproof.impl.admin.cli import app
 from mqproof.impl.admin.commands import brokers, groups, messages, name_servers, topics
 from mqproof.impl.client.connection.records import read_records
 from mqproof.impl.client.model import ClientError
+from mqproof.impl.client.tracing.trace_records import Published, encode
 from mqproof.impl.remoting import bodies, headers, java_json
 from mqproof.impl.remoting.bodies import (
     ConsumedDirectly,
@@ -25,6 +26,8 @@ from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command
 from mqproof.impl.remoting.headers import KvRequest, OffsetResponse, PullResponse
 from mqproof.impl.remoting.java_json import ObjectKey
+from mqproof.impl.remoting.message import KEYS, Message
+from mqproof.impl.store.files import record
 from tests.impl.admin.site import OK, Answer, RoteBroker, Site, play, refusal
 from tests.impl.admin.test_messages import found, stored
 
@@ -312,6 +315,28 @@ def test_print_msg_prints_the_messages_of_a_topic(
 
     play(scenario)
     assert [line.split()[-1] for line in capsys.readouterr().out.splitlines()] == last_words
+
+
+def test_the_traces_of_a_message_are_found_by_its_id(
+    work_of: Callable[..., Work], capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace = encode(Published(1, "R", "PG", "T", ("m1",), None, None, "h:1", 5, 7, 0, "o", True))
+    other = encode(Published(1, "R", "Other", "T", ("m2",), None, None, "h:1", 5, 7, 0, "o", True))
+    message = Message("Traces", (trace + other + "Recall\x01").encode(), {KEYS: "m1 m2"})
+    header = {"indexLastUpdateTimestamp": "0", "indexLastUpdatePhyoffset": "0"}
+
+    async def scenario(site: Site) -> None:
+        body = bytes(record.encode(message))
+        answers = {RequestCode.QUERY_MESSAGE: (0, header, body)}
+        await site.add_broker("b-a", answers, "Traces")
+        await work_of("queryMsgTraceById -i m1 -t Traces")(site.admin)
+        with pytest.raises(ClientError, match="no trace of message m3 in topic Traces"):
+            await work_of("queryMsgTraceById -i m3 -t Traces")(site.admin)
+
+    play(scenario)
+    printed = capsys.readouterr().out
+    assert "SEND_OK" in printed
+    assert "Other" not in printed
 
 
 def test_bodies_are_decoded_with_the_given_character_set(

@@ -7,6 +7,7 @@ from mqproof.impl.admin import tables, times
 from mqproof.impl.admin.brokers import BrokerState
 from mqproof.impl.admin.groups import GroupSummary, Progress
 from mqproof.impl.client.model import MessageQueue
+from mqproof.impl.client.tracing.trace_records import CallBegan, CallEnded, Context, Published, TraceRecord
 from mqproof.impl.remoting.bodies import BrokerData, QueueData, QueueExtent, QueueProgress, TopicRoute
 from mqproof.impl.remoting.message import KEYS, Message, StoredMessage
 from mqproof.impl.runtime.network import Address
@@ -121,6 +122,21 @@ def test_text_from_peers_is_printed_without_interpreting_it() -> None:
     shown = {line[0]: line[1] for line in words(tables.message(StoredMessage(message, 0, 0, 0, 1, 0)))}
     assert shown["property own"] == r"[red]x[/red]\x1b[2J\n"
     assert tables.visible("Grüße, \t 世界") == r"Grüße, \t 世界"
+
+
+def test_trace_records_have_a_row_each() -> None:
+    found: list[TraceRecord] = [
+        Published(1, "R", "PG", "T", ("m",), None, None, "h:1", 5, 7, 0, "o", True),
+        CallBegan(2, "R", "CG", "call-1", "m", 3, None),
+        CallEnded("call-1", "m", 9, False, None, Context.FAILED, 3, "CG"),
+    ]
+    header, *lines = words(tables.traces(found))
+    assert header == ["type", "time", "group", "ms", "status", "detail"]
+    assert [[line[0], *line[2:]] for line in lines] == [
+        ["Pub", "PG", "7", "SEND_OK", "stored at h:1"],
+        ["SubBefore", "CG", "-", "-", "call call-1, redelivered 3 times"],
+        ["SubAfter", "CG", "9", "failed, code 4", "call call-1"],
+    ]
 
 
 def test_a_narrow_terminal_folds_text_and_drops_nothing() -> None:

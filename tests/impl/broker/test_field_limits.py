@@ -21,7 +21,7 @@ from mqproof.impl.remoting.requests import FORMS, Form
 from tests.impl.remoting.field_values import beyond, fields_of, good, leaves, replaced
 from tests.impl.world import World, play
 
-V2 = (RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE)
+V2 = (RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE, RequestCode.SEND_REPLY_MESSAGE_V2)
 CODES = pytest.mark.parametrize("code", FORMS, ids=request_name)
 JSON_CODES = [code for code, form in FORMS.items() if form.body not in (None, str, bytes)]
 NESTED = (

@@ -23,6 +23,13 @@ def loaded(loop: SimulatedLoop, disk: SimulatedDisk, *, auto_create: bool = True
     return table
 
 
+@pytest.mark.parametrize("trace", [False, True])
+def test_the_topic_of_traces_exists_only_if_it_is_enabled(trace: bool) -> None:
+    topics = built_in(broker="b", cluster="C", auto_create=True, default_queues=8, trace=trace)
+    found = [topic for topic in topics if topic.topic_name == "RMQ_SYS_TRACE_TOPIC"]
+    assert [topic.write_queue_nums for topic in found] == [1] * trace
+
+
 def test_a_topic_created_by_a_send_has_the_smaller_number_of_queues_and_no_inherit_flag() -> None:
     loop = SimulatedLoop()
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from mqproof.impl.client.connection.inbound_requests import processors
+from mqproof.impl.client.connection.waiting_replies import WaitingReplies
 from mqproof.impl.client.model import MessageQueue
 from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.bodies import (
@@ -28,6 +29,7 @@ from mqproof.impl.remoting.headers import (
 from mqproof.impl.remoting.java_json import ObjectKey
 from mqproof.impl.remoting.message import Message, StoredMessage
 from mqproof.impl.remoting.request_handler import handler
+from mqproof.impl.runtime.clock import SystemClock
 from mqproof.impl.store.files import record
 
 QUEUE = MessageQueue("T", "b", 3)
@@ -59,7 +61,8 @@ class FakeMember:
 
 def ask(members: dict[str, FakeMember], code: int, header: headers.Header, body: bytes = b"") -> Command:
     async def answer() -> Command:
-        reply = handler(processors(members, {}))(new_request(code, headers.write(header), body), None)  # type: ignore[arg-type]  # not looked at
+        handle = handler(processors(members, {}, WaitingReplies(SystemClock())))
+        reply = handle(new_request(code, headers.write(header), body), None)  # type: ignore[arg-type]  # not looked at
         found = await reply if inspect.isawaitable(reply) else reply
         assert isinstance(found, Command)
         return found

@@ -1,0 +1,80 @@
+"""Tests the text of trace records against what a released client of 5.5.0 sent.
+
+Source: docs/reference/protocol/event-log.md, "Message trace".
+"""
+
+import pytest
+
+from mqproof.impl.client.tracing.trace_records import (
+    CallBegan,
+    CallEnded,
+    Context,
+    MessageType,
+    Published,
+    TraceRecord,
+    decode,
+    encode,
+    keys_of,
+)
+
+PUBLISHED = Published(
+    1795655724586, "DefaultRegion", "probe_requester", "ReqTopic", ("FD02",), "gone", "key-gone second",
+    "127.0.0.1:38693", 6, 46, MessageType.NORMAL, "7F03C3", True,
+)  # fmt: skip
+BEGAN = CallBegan(1795655730188, "DefaultRegion", "probe_consumer", "FD1F", "FD1B", 0, "key-fail")
+ENDED = CallEnded("FD1F", "FD1B", 0, False, "key-fail", Context.FAILED, 1795655730189, "probe_consumer")
+TEXTS: list[tuple[TraceRecord, str]] = [
+    (
+        PUBLISHED,
+        "Pub\x011795655724586\x01DefaultRegion\x01probe_requester\x01ReqTopic\x01FD02\x01gone"
+        "\x01key-gone second\x01127.0.0.1:38693\x016\x0146\x010\x017F03C3\x01true\x02",
+    ),
+    (
+        BEGAN,
+        "SubBefore\x011795655730188\x01DefaultRegion\x01probe_consumer\x01FD1F\x01FD1B\x010\x01key-fail\x02",
+    ),
+    (
+        ENDED,
+        "SubAfter\x01FD1F\x01FD1B\x010\x01false\x01key-fail\x014\x011795655730189\x01probe_consumer\x02",
+    ),
+]
+
+
+@pytest.mark.parametrize(("record", "text"), TEXTS)
+def test_a_record_is_written_as_released_clients_write_it(record: TraceRecord, text: str) -> None:
+    assert encode(record) == text
+    assert decode(text.encode()) == [record]
+
+
+def test_a_batch_has_one_record_without_tag_and_keys() -> None:
+    batch = Published(1, None, "G", "T", ("A", "B"), None, None, "h:1", 9, 2, MessageType.NORMAL, "X,Y", True)
+    assert encode(batch) == (
+        "Pub\x011\x01null\x01G\x01T\x01A,B\x01null\x01null\x01h:1\x019\x012\x010\x01X,Y\x01true\x02"
+    )
+    assert decode(encode(batch).encode()) == [batch]
+
+
+def test_the_keys_of_a_trace_are_ids_and_keys_each_once() -> None:
+    assert keys_of([PUBLISHED, PUBLISHED, BEGAN]) == ["FD02", "key-gone", "second", "FD1B", "key-fail"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "Pub", "Recall\x011\x01r\x01g\x01t\x01m\x01true\x02", "Pub\x01soon" + "\x01x" * 12,
+        "SubBefore\x01-1\x01r\x01g\x01i\x01m\x010\x01k",
+        "SubBefore\x01" + "9" * 30 + "\x01r\x01g\x01i\x01m\x010\x01k",
+        "SubAfter\x01i\x01m\x01soon\x01true\x01k\x010",
+    ],
+)  # fmt: skip
+def test_what_is_no_known_record_is_left_out(text: str) -> None:
+    assert decode(text.encode()) == []
+    assert decode(text.encode() + b"\x02" + encode(BEGAN).encode()) == [BEGAN]
+
+
+def test_records_of_older_releases_are_read() -> None:
+    (old,) = decode(b"Pub\x011\x01r\x01g\x01t\x01m\x01null\x01null\x01h:1\x019\x012\x010\x01false\x02")
+    assert isinstance(old, Published)
+    assert (old.offset_ids, old.ok) == ("", False)
+    (after,) = decode(b"SubAfter\x01i\x01m\x013\x01true\x01null\x02")
+    assert after == CallEnded("i", "m", 3, True, None, Context.SUCCESS, 0, "")
