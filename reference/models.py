@@ -14,6 +14,7 @@ from mqproof.reference import (
     replication,
     request_reply,
     routing,
+    timers,
     transactions,
 )
 from mqproof.reference.model import Model
@@ -33,6 +34,7 @@ MODELS: Final[dict[str, Model[Any, Any]]] = {
         replication.MODEL,
         election.MODEL,
         transactions.MODEL,
+        timers.MODEL,
         request_reply.MODEL,
     )
 }

@@ -48,6 +48,7 @@ class Kind(StrEnum):
     ROLLBACK = "rollback"
     CHECK = "check"
     ADMIN = "admin"  # broker: carried out an administrative request; attrs.action
+    RECALL = "recall"
     REGISTER = "register"
     HEARTBEAT = "heartbeat"
     UNREGISTER = "unregister"

@@ -14,7 +14,15 @@ WHY_TOGETHER: Final[dict[str, dict[str, tuple[str, ...]]]] = {
     "A suite runs as a whole, on the reference and on our code, and its mutants must be caught.": {
         **{
             f"conformance/suites/{name}": (f"conformance/suites/{name}/test_suite", _DRAWN)
-            for name in ("delivery", "offsets", "ordering", "request_reply", "retry", "transactions")
+            for name in (
+                "delivery",
+                "offsets",
+                "ordering",
+                "request_reply",
+                "retry",
+                "timers",
+                "transactions",
+            )
         },
         **{
             f"conformance/suites/{name}": (f"conformance/suites/{name}/test_suite",)

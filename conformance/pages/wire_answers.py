@@ -67,6 +67,7 @@ _EXPLAINED: Final = """## Failed cases
 - QUERY_MESSAGE and VIEW_MESSAGE_BY_ID: released brokers also answer a one-way request, if they find messages.
   Clients discard such a response.
 - GET_BROKER_CLUSTER_ACL_INFO: 4.9.5 sends no response while access control is off.
+- A delay that overflows means at once in 5.5.0 ([timers](../protocol/timers.md#times)).
 
 The runs also showed the following, which the protocol reference describes:
 

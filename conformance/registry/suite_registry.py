@@ -326,6 +326,7 @@ SUITES: Final[dict[str, Registered]] = {
     "transactions": _of_one_broker(
         "transactions", "half messages, the ends of their transactions, and checks"
     ),
+    "timers": _of_one_broker("timers", "messages that wait for a time, and their recalls"),
     "request_reply": _of_one_broker(
         "request_reply", "requests between clients, their replies and their errors"
     ),

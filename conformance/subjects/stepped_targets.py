@@ -21,6 +21,7 @@ NOT_STEPPED: Final = {
     "Guarantee": "mqproof matrix --on impl runs it on our brokers",
     "RequestReply": "no stepped target yet; the suite request_reply tests our broker and client",
     "Transactions": "no stepped target yet; the suite transactions tests our broker",
+    "Timers": "no stepped target yet; the suite timers tests our broker",
 }
 """The models whose behaviours are not replayed on our code, with the reason: the result is "not tested"."""
 

@@ -162,6 +162,8 @@ PERMISSIONS: Final[dict[int, Caller | Needs]] = {
     RequestCode.SEND_REPLY_MESSAGE: _of_fields(topic="topic", permission=PUB),
     RequestCode.SEND_REPLY_MESSAGE_V2: _of_fields(topic="b", permission=PUB),
     RequestCode.END_TRANSACTION: _of_message(_half_offset, permission=PUB),
+    # The processor compares the topic with that of the handle.
+    RequestCode.RECALL_MESSAGE: _of_fields(topic="topic", permission=PUB),
     RequestCode.PULL_MESSAGE: _CONSUME,
     RequestCode.LITE_PULL_MESSAGE: _CONSUME,
     RequestCode.QUERY_CONSUMER_OFFSET: _CONSUME,

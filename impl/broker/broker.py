@@ -14,7 +14,7 @@ from mqproof.impl.broker.delayed import DelayedDelivery
 from mqproof.impl.broker.elected_role import ElectedRole
 from mqproof.impl.broker.flow_control import SendGate
 from mqproof.impl.broker.long_polling import PullHolds
-from mqproof.impl.broker.processors import groups, transaction_ends
+from mqproof.impl.broker.processors import groups, recalls, transaction_ends
 from mqproof.impl.broker.processors.administrative_events import recording
 from mqproof.impl.broker.processors.all_processors import PROCESSORS
 from mqproof.impl.broker.registration import Registrar
@@ -31,6 +31,7 @@ from mqproof.impl.broker.state.rolling_counts import ROLL_S
 from mqproof.impl.broker.state.statistics import Statistics
 from mqproof.impl.broker.state.subscription_groups import SubscriptionGroupTable
 from mqproof.impl.broker.state.topics import TopicTable, built_in
+from mqproof.impl.broker.timers import Timers
 from mqproof.impl.broker.transactions import Transactions
 from mqproof.impl.dledger.ledger_store import LedgerStore
 from mqproof.impl.remoting import account_file
@@ -266,6 +267,7 @@ class Broker:
             booted_ms=wall_ms(runtime.clock),
             delays=tables.delays,
             transactions=Transactions(self.store, self._events),
+            timers=Timers(self.store, self._holds, self._events),
             events=self._events,
             announced=AnnouncedSubscriptions(self._events),
             resets=PendingResets(),
@@ -301,6 +303,7 @@ class Broker:
         else:
             self._in_background("delivery of delayed messages", services.delays.run(services.address))
             self._in_background("checks of transactions", transaction_ends.run(services))
+            self._in_background("delivery of timers", recalls.run(services))
 
     async def _begin_periodic_work(self) -> None:
         config = self._config

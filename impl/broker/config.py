@@ -131,6 +131,14 @@ class BrokerConfig:
     """How long the ends of transactions are collected for one operation record."""
     transactions_open_max: int = 100_000
     """The most transactions that may be open; more half messages are refused."""
+    timers: bool = True
+    """Whether messages may ask for delivery after a time or at a time."""
+    timer_delay_max_s: int = 259_200
+    """The longest such delay, in seconds."""
+    timers_waiting_max: int = 500_000
+    """The most messages that may wait for such a time; more are refused. Each needs memory."""
+    recalls: bool = True
+    """Whether a message that waits may be recalled."""
     store: StoreConfig = field(default_factory=StoreConfig)
     replication: ReplicationConfig = field(default_factory=ReplicationConfig)
     """The settings of replication. In a group, `role` and `broker_id` change with its leader."""
@@ -275,6 +283,10 @@ OPTIONS: Final = {
     "transactionCheckMax": Option("transaction_checks_max", number(1, _INT_MAX)),
     "transactionOpBatchInterval": Option("transaction_operation_interval_ms", _MS),
     "transactionsOpenMax": Option("transactions_open_max", number(1, _INT_MAX)),
+    "timerWheelEnable": Option("timers", boolean),
+    "timerMaxDelaySec": Option("timer_delay_max_s", number(1, _INT_MAX)),
+    "timersWaitingMax": Option("timers_waiting_max", number(1, 10_000_000)),
+    "recallMessageEnable": Option("recalls", boolean),
 }
 """Maps a key in the file to the field of BrokerConfig."""
 
@@ -299,6 +311,10 @@ RUNNING_KEYS: Final = frozenset(
         "transactionCheckInterval",
         "transactionCheckMax",
         "transactionsOpenMax",
+        "timerWheelEnable",
+        "timerMaxDelaySec",
+        "timersWaitingMax",
+        "recallMessageEnable",
         "enablePropertyFilter",
         "maxMessageSize",
         "syncFlushTimeout",

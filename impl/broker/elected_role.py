@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from mqproof.impl.broker.processors import transaction_ends
+from mqproof.impl.broker.processors import recalls, transaction_ends
 from mqproof.impl.broker.services import Services
 from mqproof.impl.dledger.ledger_store import LedgerStore
 from mqproof.impl.remoting.bodies import TopicConfig
@@ -58,6 +58,7 @@ class ElectedRole:
         self._work = [
             supervisor.run("delivery of delayed messages", services.delays.run(services.address)),
             supervisor.run("checks of transactions", transaction_ends.run(services)),
+            supervisor.run("delivery of timers", recalls.run(services)),
         ]
         _log.warning("%s leads its group in term %d", services.config.node, self._store.term)
 

@@ -19,6 +19,7 @@ from mqproof.impl.broker.state.queue_locks import QueueLockTable
 from mqproof.impl.broker.state.statistics import Statistics
 from mqproof.impl.broker.state.subscription_groups import SubscriptionGroupTable
 from mqproof.impl.broker.state.topics import TopicTable
+from mqproof.impl.broker.timers import Timers
 from mqproof.impl.broker.transactions import Transactions
 from mqproof.impl.remoting.bodies import DataVersion
 from mqproof.impl.remoting.channel import Channel, Reply
@@ -36,7 +37,7 @@ class Services:
     """The shared objects.
 
     Only `config` and its version are ever replaced, as a whole: by UPDATE_BROKER_CONFIG, and by an election
-    in a group.
+    in a group. `level_logged_s` changes, too.
     """
 
     config: BrokerConfig
@@ -64,9 +65,12 @@ class Services:
     """The start time by the wall clock."""
     delays: DelayedDelivery
     transactions: Transactions
+    timers: Timers
     events: EventLog | None
     announced: AnnouncedSubscriptions
     resets: PendingResets
+    level_logged_s: float = float("-inf")
+    """When a delay level that does not exist was logged last, by the event loop's clock."""
     ha_address: Address | None = None
     """The address on which slaves connect; None if no slave can."""
     on_registered: Callable[[RegisterBrokerResponse], None] = lambda _: None

@@ -134,6 +134,10 @@ class BlockingClient:
         """Send a message without a response, as Producer.send_oneway does."""
         return self._run(self._producer.send_oneway(message))
 
+    def recall(self, topic: str, handle: str) -> None:
+        """Withdraw a message that waits for its time, as Producer.recall does."""
+        self._run(self._producer.recall(topic, handle))
+
     def request(
         self,
         message: Message,

@@ -70,6 +70,8 @@ class Sent:
     queue_offset: int
     offset_message_id: str
     attempts: int
+    recall_handle: str | None = None
+    """With which the producer can recall the message while it waits for its time; None if it does not."""
 
     def __bool__(self) -> NoReturn:
         _no_truth(self)

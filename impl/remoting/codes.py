@@ -101,6 +101,7 @@ class RequestCode(IntEnum):
     GET_TOPIC_CONFIG = 351  # C-B, 5.x
     GET_SUBSCRIPTIONGROUP_CONFIG = 352  # C-B, 5.x
     RESUME_CHECK_HALF_MESSAGE = 323  # C-B
+    RECALL_MESSAGE = 370  # C-B, 5.3
     LITE_PULL_MESSAGE = 361  # C-B, the contract of PULL_MESSAGE
     GET_BROKER_MEMBER_GROUP = 901  # B-N, 5.x
     BROKER_HEARTBEAT = 904  # B-N, one-way
@@ -141,6 +142,7 @@ class ResponseCode(IntEnum):
     SUBSCRIPTION_GROUP_NOT_EXIST = 26, False, "no such group, and none was created"
     FILTER_DATA_NOT_EXIST = 27, False, "no heartbeat has registered an SQL92 expression of the group"
     FILTER_DATA_NOT_LATEST = 28, False, "the broker's SQL92 expression is older than the request's"
+    ILLEGAL_OPERATION = 604, False, "no such message waits for its time, so it cannot be recalled"
     NO_BUYER_ID = 204, True, "of units that are not Apache's"
     NOT_IN_CURRENT_UNIT = 205, True, "of units that are not Apache's"
     CONSUMER_NOT_ONLINE = 206, False, "no such consumer is connected"

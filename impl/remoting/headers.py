@@ -133,10 +133,17 @@ class SendResponse(Header):
     queue_id: Int
     queue_offset: Long
     transaction_id: Name | None = None
+    recall_handle: ListText | None = None
+    """With which the message can be recalled while it waits for its time."""
 
 
 def write_send_response(
-    *, msg_id: str, queue_id: int, queue_offset: int, transaction_id: str | None
+    *,
+    msg_id: str,
+    queue_id: int,
+    queue_offset: int,
+    transaction_id: str | None,
+    recall_handle: str | None = None,
 ) -> dict[str, str]:
     """Return the fields of a SendResponse.
 
@@ -145,6 +152,8 @@ def write_send_response(
     fields = {"msgId": msg_id, "queueId": str(queue_id), "queueOffset": str(queue_offset)}
     if transaction_id is not None:
         fields["transactionId"] = transaction_id
+    if recall_handle is not None:
+        fields["recallHandle"] = recall_handle
     return fields
 
 
@@ -322,6 +331,18 @@ class ResumeCheckRequest(Header):
     msg_id: Name
     """The offset message id of the discarded message."""
     topic: Name | None = None
+
+
+class RecallMessageRequest(Header):
+    topic: Name
+    recall_handle: ListText
+    """From the response of the send."""
+    producer_group: Name | None = None
+
+
+class RecallMessageResponse(Header):
+    msg_id: Name
+    """The unique key of the message."""
 
 
 class UnregisterClientRequest(Header, rename={"client_id": "clientID"}):

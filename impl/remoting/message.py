@@ -36,9 +36,15 @@ RECONSUME_TIME: Final = "RECONSUME_TIME"
 REPLY_TO_CLIENT: Final = "REPLY_TO_CLIENT"
 RETRY_TOPIC: Final = "RETRY_TOPIC"
 TAGS: Final = "TAGS"
+TIMER_DELAY_MS: Final = "TIMER_DELAY_MS"
+TIMER_DELAY_S: Final = "TIMER_DELAY_SEC"
+TIMER_DELIVER_MS: Final = "TIMER_DELIVER_MS"
 TIME_TO_LIVE: Final = "TTL"
 UNIQUE_KEY: Final = "UNIQ_KEY"
 WAIT: Final = "WAIT"
+
+TIMER_REQUESTS: Final = (TIMER_DELAY_S, TIMER_DELAY_MS, TIMER_DELIVER_MS)
+"""The properties by which a producer asks for delivery at a time; the first one counts."""
 
 RETRY_PREFIX: Final = "%RETRY%"
 """The prefix of a group's retry topic, which holds the messages that it failed to consume."""

@@ -46,6 +46,7 @@ FORMS: Final[dict[int, Form]] = {
     RequestCode.SEND_REPLY_MESSAGE_V2: _MESSAGES,
     RequestCode.END_TRANSACTION: Form(of.EndTransactionRequest),
     RequestCode.RESUME_CHECK_HALF_MESSAGE: Form(of.ResumeCheckRequest),
+    RequestCode.RECALL_MESSAGE: Form(of.RecallMessageRequest),
     RequestCode.CONSUMER_SEND_MSG_BACK: Form(of.SendBackRequest),
     RequestCode.PULL_MESSAGE: Form(of.PullRequest),
     RequestCode.LITE_PULL_MESSAGE: Form(of.PullRequest),

@@ -14,6 +14,7 @@ NOT_FOR_CLIENTS: Final = frozenset(
         "RMQ_SYS_TRANS_HALF_TOPIC",
         "RMQ_SYS_TRANS_OP_HALF_TOPIC",
         "TRANS_CHECK_MAX_TIME_TOPIC",
+        "rmq_sys_wheel_timer",
         "SELF_TEST_TOPIC",
         "OFFSET_MOVED_EVENT",
     }

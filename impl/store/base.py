@@ -218,6 +218,15 @@ class Store(ABC):
         """The commit offset up to which the log is durable."""
         return self._log.flushed
 
+    @property
+    def log_wanted_before(self) -> int:
+        """The commit offset before which the log would be deleted if no record were needed; 0 for none."""
+        return self._cleaner.wanted_before
+
+    def keep_log_from(self, needed_from: Callable[[], int | None]) -> None:
+        """Let the deletion of old segments ask for the first record that is needed; None means none is."""
+        self._cleaner.needed_from = needed_from
+
     def now_ms(self) -> int:
         """Return the time for the next record: the clock's time, but never before the last record's."""
         return self._log.next_store_timestamp(now_ms(self._runtime.clock))

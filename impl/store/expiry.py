@@ -67,6 +67,10 @@ class Cleaner:
         may_remove: Callable[[int], bool],
     ) -> None:
         self.is_disk_full = False
+        self.needed_from: Callable[[], int | None] = lambda: None
+        """Returns the commit offset of the first record that must not be deleted; None if there is none."""
+        self.wanted_before = 0
+        """The commit offset before which the log would be deleted if no record were needed."""
         self._log = log
         self._queues = queues
         self._index = index
@@ -109,13 +113,21 @@ class Cleaner:
     async def _clean(self, directory: str, config: StoreConfig, now_ms: int, *, manually: bool) -> int:
         used_percent = self.look(directory, config)
         before = expired_before(self._log, config, now_ms, used_percent, manually=manually)
-        removal = self._log.segments.detach_before(before)
+        removal = self._log.segments.detach_before(self._without_needed(before))
         self._removals.append(removal)
         if self._log.begin > self._followed:
             for queue in self._queues:
                 queue.first = queue.find(self._log.begin)
             await self._follow(self._log.begin)
         return len(removal.files)
+
+    def _without_needed(self, before: int) -> int:
+        """Return the begin of the segment with the first needed record, if that is before an offset."""
+        needed = self.needed_from()
+        self.wanted_before = before if needed is not None and needed < before else 0
+        if not self.wanted_before or needed is None:
+            return before
+        return max((start for start in self._log.segments.starts if start <= needed), default=self._log.begin)
 
     async def _follow(self, log_begin: int) -> None:
         """Delete the segments of the log before its begin, and then the queue and index files for them.

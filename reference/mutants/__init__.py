@@ -20,6 +20,7 @@ from mqproof.reference.mutants import (
     replication,
     request_reply,
     routing,
+    timers,
     transactions,
 )
 from mqproof.reference.mutants.mutant import Mutant as Mutant
@@ -37,6 +38,7 @@ _ALL: Final = (
     *replication.MUTANTS,
     *election.MUTANTS,
     *transactions.MUTANTS,
+    *timers.MUTANTS,
     *request_reply.MUTANTS,
 )
 

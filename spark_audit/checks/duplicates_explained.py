@@ -26,7 +26,7 @@ from mqproof.spark_audit.checks.one_owner import with_owners
 from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.frames import Column, DataFrame, Window
 from mqproof.spark_audit.evidence.tables import Evidence
-from mqproof.spark_audit.passes.message_columns import RETRY_TOPIC_PREFIX, SCHEDULE_TOPIC
+from mqproof.spark_audit.passes.message_columns import RETRY_TOPIC_PREFIX, SCHEDULE_TOPIC, WAITING_TOPICS
 from mqproof.spec.events import Kind
 
 INVARIANT: Final = "DELIV-3"
@@ -133,11 +133,11 @@ def _delayed_copies(evidence: Evidence) -> DataFrame:
     """Return delayed messages that their broker appended to their topic more than once, with a cause."""
     appends = evidence.ambiguous_events.where(f.col("kind") == Kind.APPEND)
     delays = f.array(*[f.lit(delay * 1000).cast("long") for delay in evidence.options.delays_ms])
-    delayed = appends.where(f.col("topic") == SCHEDULE_TOPIC)
-    dues = delayed.groupBy("msg_id", "broker").agg(
-        f.min(f.col("ts") + f.get(delays, "queue_id")).alias("due")
-    )
-    copies = appends.where(f.col("topic") != SCHEDULE_TOPIC).join(dues, ["msg_id", "broker"])
+    delayed = appends.where(f.col("topic").isin(*WAITING_TOPICS))
+    # Logs do not have the times of timers: one is due at its first append at the earliest.
+    delay = f.when(f.col("topic") == SCHEDULE_TOPIC, f.get(delays, "queue_id")).otherwise(0)
+    dues = delayed.groupBy("msg_id", "broker").agg(f.min(f.col("ts") + delay).alias("due"))
+    copies = appends.where(~f.col("topic").isin(*WAITING_TOPICS)).join(dues, ["msg_id", "broker"])
     spans = copies.groupBy("msg_id", "broker").agg(
         f.min("ts").alias("first"),
         f.least(f.min("ts"), f.min("due")).alias("due"),

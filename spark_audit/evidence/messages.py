@@ -6,8 +6,8 @@ from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.frames import Column, DataFrame
 from mqproof.spark_audit.evidence.places import place
 from mqproof.spark_audit.passes.message_columns import (
-    SCHEDULE_TOPIC,
     STORED_STATUSES,
+    WAITING_TOPICS,
     count,
 )
 from mqproof.spec.events import Kind
@@ -22,7 +22,7 @@ def messages_of(rows: DataFrame) -> DataFrame:
     acked = (kind == Kind.SEND_ACK) & (status == "SEND_OK")
     stored = kind.isin(Kind.SEND_ACK, Kind.APPEND) & f.col("queue_offset").isNotNull()
     producer_side = ~kind.isin(Kind.DELIVER, *OF_HALVES)
-    waits = f.col("topic") == SCHEDULE_TOPIC
+    waits = f.col("topic").isin(*WAITING_TOPICS)
     sums = rows.groupBy("msg_id").agg(
         f.max(f.when(producer_side & ~waits, f.col("topic"))).alias("topic"),
         count(kind == Kind.SEND, "sends"),
@@ -49,7 +49,7 @@ def messages_of(rows: DataFrame) -> DataFrame:
         f.coalesce(f.bool_or(is_append & waits), f.lit(False)).alias("is_delayed"),
         f.collect_set(f.when(is_append & ~waits, place())).alias("put_at"),
     )
-    # The producer of a delayed message receives its place in the schedule topic, which no consumer reads.
+    # The producer of a delayed message receives its place in the internal topic, which no consumer reads.
     places = f.when(f.col("is_delayed"), f.col("put_at")).otherwise(f.col("places"))
     return sums.withColumn("places", places).drop("is_delayed", "put_at")
 

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 from mqproof.spark_audit.engine.sql_text import quoted
 from mqproof.spark_audit.passes.message_columns import (
     NUMBERED,
-    SCHEDULE_TOPIC,
     STORED_STATUSES,
+    WAITING_TOPICS,
     is_of_message,
 )
 from mqproof.spark_audit.passes.message_judgement import judgement
@@ -43,7 +43,7 @@ _IS_DELIVERY = f"kind = '{Kind.DELIVER}'"
 
 _COLUMNS = {
     "topic": f"""max({NUMBERED.format("topic")}) FILTER (NOT {_IS_DELIVERY} AND topic IS NOT NULL
-        AND topic <> {quoted(SCHEDULE_TOPIC)})""",
+        AND topic NOT IN ({quoted(*WAITING_TOPICS)}))""",
     "delivered_xor": f"bit_xor({NUMBERED.format(chr(34) + 'group' + chr(34))}) FILTER ({_IS_DELIVERY})",
     "send_ts": f"min(ts) FILTER ({_IS_SEND})",
     "acked_ts": f"min(ts) FILTER ({_IS_ACK} AND status = '{_OK}')",

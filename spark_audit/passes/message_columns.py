@@ -13,6 +13,11 @@ KINDS: Final = (Kind.SEND, Kind.SEND_ACK, Kind.SEND_FAIL, Kind.APPEND, Kind.DELI
 SCHEDULE_TOPIC: Final = "SCHEDULE_TOPIC_XXXX"
 """Topic in which delayed messages of any topic wait."""
 
+TIMER_TOPIC: Final = "rmq_sys_wheel_timer"
+"""Topic in which messages of any topic wait for a time of their own."""
+
+WAITING_TOPICS: Final = (SCHEDULE_TOPIC, TIMER_TOPIC)
+
 STORED_STATUSES: Final = ("SEND_OK", "FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE")
 
 FIRST: Final = ("send_ts", "acked_ts", "stored_ts", "delivered_ts")

@@ -36,8 +36,8 @@ from mqproof.spark_audit.passes.message_columns import (
     FIRST,
     KINDS,
     NUMBERED,
-    SCHEDULE_TOPIC,
     STORED_STATUSES,
+    WAITING_TOPICS,
 )
 from mqproof.spark_audit.passes.partial_aggregates import packed
 from mqproof.spark_audit.passes.partition import Partition
@@ -94,7 +94,7 @@ def of_partition(
     of = _Meanings(
         meanings(batch["kind"], lambda text: KINDS.index(text) if text in KINDS else NONE),
         np.where(
-            meanings(batch["topic"], lambda text: text == SCHEDULE_TOPIC), NONE, _numbered(batch["topic"])
+            meanings(batch["topic"], lambda text: text in WAITING_TOPICS), NONE, _numbered(batch["topic"])
         ),
         _numbered(batch["group"]),
         meanings(batch["status"], _status),

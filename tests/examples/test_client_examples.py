@@ -48,6 +48,10 @@ def test_a_delayed_message_arrives_after_its_delay(namesrv: str) -> None:
     assert float(second.split()[-6]) >= 1
 
 
+def test_messages_arrive_at_their_times_unless_they_are_recalled(namesrv: str) -> None:
+    assert run("recall.py", namesrv=namesrv).splitlines() == ["'at a time' arrived", "'after 1.5 s' arrived"]
+
+
 def test_messages_sent_in_batches_are_stored_and_consumed(namesrv: str) -> None:
     single, batched, stored, consumed = run("batch.py", namesrv=namesrv).splitlines()
     assert (single.startswith("1000 requests: "), batched.startswith("in batches: ")) == (True, True)

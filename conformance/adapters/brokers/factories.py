@@ -12,12 +12,22 @@ from mqproof.conformance.adapters.brokers.offsets import BrokerOffsets, Referenc
 from mqproof.conformance.adapters.brokers.ordering import BrokerOrdering, ReferenceOrdering
 from mqproof.conformance.adapters.brokers.request_reply import BrokerRequestReply, ReferenceRequestReply
 from mqproof.conformance.adapters.brokers.retry import BrokerRetry, ReferenceRetry
+from mqproof.conformance.adapters.brokers.timers import BrokerTimers, ReferenceTimers
 from mqproof.conformance.adapters.brokers.transactions import BrokerTransactions, ReferenceTransactions
 from mqproof.conformance.adapters.python_class import adapter
 from mqproof.conformance.engine.fault_commands import NO_COMMANDS, FaultCommands
 from mqproof.conformance.engine.suite_definition import Suite, TargetFactory
 from mqproof.conformance.engine.targets import MUTANT, PYTHON, REFERENCE
-from mqproof.conformance.mutants import admin, delivery, offsets, ordering, request_reply, retry, transactions
+from mqproof.conformance.mutants import (
+    admin,
+    delivery,
+    offsets,
+    ordering,
+    request_reply,
+    retry,
+    timers,
+    transactions,
+)
 from mqproof.conformance.mutants.mutant import Mutant
 from mqproof.conformance.suites.admin.suite import ADMIN
 from mqproof.conformance.suites.admin.target import AdminTarget
@@ -31,6 +41,8 @@ from mqproof.conformance.suites.request_reply.suite import REQUEST_REPLY
 from mqproof.conformance.suites.request_reply.target import RequestReplyTarget
 from mqproof.conformance.suites.retry.suite import RETRY
 from mqproof.conformance.suites.retry.target import RetryTarget
+from mqproof.conformance.suites.timers.suite import TIMERS
+from mqproof.conformance.suites.timers.target import TimersTarget
 from mqproof.conformance.suites.transactions.suite import TRANSACTIONS
 from mqproof.conformance.suites.transactions.target import TransactionsTarget
 
@@ -87,6 +99,7 @@ EXAMINEES: Final[dict[str, Examinee]] = {
             ReferenceTransactions,
             transactions.MUTANTS,
         ),
+        Examinee(TIMERS, TimersTarget, BrokerTimers, ReferenceTimers, timers.MUTANTS),
         Examinee(
             REQUEST_REPLY,
             RequestReplyTarget,

@@ -195,13 +195,13 @@ VIEW_MESSAGE: Final = Operation(
     expect=Expect(records=1, has=("$key",)),
 )  # fmt: skip
 RECALL: Final = Operation(
-    370, "RECALL_MESSAGE", "recall", Server.BROKER, chapters.OPERATIONS_OF_5X,
+    370, "RECALL_MESSAGE", "recall", Server.BROKER, chapters.RECALLS,
     fields("""
         producerGroup S? $producer
         topic         S! $topic
         recallHandle  S! none
     """),
-    expect=Expect(codes=(1, 14, 16, 29)), since=Since.V5,
+    expect=Expect(codes=(1, 14, 16, 29, 604)), since=Since.V5,
 )  # fmt: skip
 
 OPERATIONS: Final = (

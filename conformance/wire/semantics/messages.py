@@ -76,7 +76,51 @@ def _ended(expect: Expect | None = None, **fields: str | None) -> Call:
     return call(END_TRANSACTION, expect, **{**given, **fields})
 
 
+def _timed(name: str, value: str, expect: Expect | None = None) -> Call:
+    """Send a message that asks for a time."""
+    return _sent("timed", expect, i=f"{name}\x01{value}\x02UNIQ_KEY\x01timed-$case\x02")
+
+
+_TIMER_RULES: Final = tuple(
+    Rule(SEND_V2, number, what, steps, since=Since.V5, source=chapters.TIMERS)
+    for number, (what, steps) in enumerate(
+        (
+            (
+                "with a time cannot be pulled yet",
+                (
+                    _FRESH,
+                    _timed("TIMER_DELAY_SEC", "3600"),
+                    _sent(),
+                    _found(replace(_FOUND_ONE, lacks=("timed",))),
+                ),
+            ),
+            (
+                "with a time is delivered when it is due",
+                (_FRESH, _timed("TIMER_DELAY_MS", "300"), _found(Expect(records=1, has=("timed",)))),
+            ),
+            (
+                "with a time that is over can be pulled",
+                (_FRESH, _timed("TIMER_DELIVER_MS", "1000"), _found(Expect(records=1, has=("timed",)))),
+            ),
+            (
+                "with a time too far ahead is refused",
+                (_FRESH, _timed("TIMER_DELAY_SEC", "99999999", code(13))),
+            ),
+            (
+                "with a time that is no number is refused",
+                (_FRESH, _timed("TIMER_DELAY_MS", "soon", code(13))),
+            ),
+            (
+                "with a time that overflows is refused",
+                (_FRESH, _timed("TIMER_DELAY_MS", str(2**63 - 1), code(13))),
+            ),
+        ),
+        419,
+    )
+)
+
 RULES: Final = (
+    *_TIMER_RULES,
     Rule(SEND_V2, 400, "to a missing queue is refused", (call(SEND_V2, _REFUSED, e="4"),)),
     Rule(SEND_V2, 401, "to queue -1 goes to any queue", (call(SEND_V2, SEND_V2.expect, e="-1"),)),
     Rule(
@@ -467,6 +511,28 @@ RULES: Final = (
         400,
         "with an unknown handle is refused",
         (call(RECALL, Expect(codes=(), not_codes=(0,))),),
+        since=Since.V5,
+    ),
+    Rule(
+        RECALL,
+        401,
+        "of a waiting message succeeds, if recalls are allowed",
+        (
+            _FRESH,
+            replace(_timed("TIMER_DELAY_SEC", "3600"), keep={"handle": "recallHandle"}),
+            call(RECALL, code(0, 16), topic="$own", recallHandle="$handle"),
+        ),
+        since=Since.V5,
+    ),
+    Rule(
+        RECALL,
+        402,
+        "of a message of another topic is refused",
+        (
+            _FRESH,
+            replace(_timed("TIMER_DELAY_SEC", "3600"), keep={"handle": "recallHandle"}),
+            call(RECALL, code(16, 604), recallHandle="$handle"),
+        ),
         since=Since.V5,
     ),
 )

@@ -14,6 +14,7 @@ from mqproof.impl.broker.processors import (
     offset_admin,
     pull,
     queries,
+    recalls,
     replies,
     retries,
     send,
@@ -56,6 +57,7 @@ PROCESSORS: Final[dict[int, Processor]] = {
     **acl_admin.PROCESSORS,
     **broker_admin.PROCESSORS,
     **transaction_ends.PROCESSORS,
+    **recalls.PROCESSORS,
     **replies.PROCESSORS,
 }
 """Maps a request code to its processor."""

@@ -1,5 +1,9 @@
 """Checks that several request processors share; each raises RefusedError."""
 
+import asyncio
+import logging
+from typing import Final
+
 from mqproof.impl.broker.services import Services
 from mqproof.impl.remoting.bodies import PERM_READ, PERM_WRITE, SubscriptionGroup, TopicConfig
 from mqproof.impl.remoting.channel import Channel
@@ -7,7 +11,11 @@ from mqproof.impl.remoting.codes import ResponseCode
 from mqproof.impl.remoting.message import RETRY_PREFIX, Message
 from mqproof.impl.remoting.request_handler import RefusedError
 from mqproof.impl.remoting.topic_names import name_problem
-from mqproof.impl.store.delay import scheduled
+from mqproof.impl.store.delay import delay_level, scheduled
+
+_log = logging.getLogger(__name__)
+
+_LOG_S: Final = 60.0
 
 
 def require_group(services: Services, group: str, channel: Channel) -> SubscriptionGroup:
@@ -84,9 +92,26 @@ def require_sole_master(services: Services) -> None:
 def scheduled_or_refused(services: Services, message: Message) -> Message:
     """Return the message as it is stored: in the queue of its delay level if it has one.
 
-    Refuses a delay level that is not a number.
+    Refuses a delay level that is not a number. One above the last level counts as the last one, and is
+    logged, at most once a minute.
     """
+    levels_ms = services.config.store.delay_levels_ms
     try:
-        return scheduled(message, services.config.store.delay_levels_ms)
+        stored = scheduled(message, levels_ms)
+        if stored is not message and delay_level(message) > len(levels_ms):
+            _log_level(services, message, len(levels_ms))
+        return stored
     except ValueError as error:
         raise RefusedError(ResponseCode.MESSAGE_ILLEGAL, str(error)) from None
+
+
+def _log_level(services: Services, message: Message, levels: int) -> None:
+    now_s = asyncio.get_running_loop().time()
+    if now_s - services.level_logged_s >= _LOG_S:
+        services.level_logged_s = now_s
+        _log.warning(
+            "a message to %s has delay level %d, which counts as %d, the last one",
+            message.topic,
+            delay_level(message),
+            levels,
+        )

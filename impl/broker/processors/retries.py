@@ -14,6 +14,7 @@ from mqproof.impl.broker.processors.checks import (
 )
 from mqproof.impl.broker.services import Services
 from mqproof.impl.broker.state.topics import DEAD_LETTER_PREFIX
+from mqproof.impl.broker.timed_messages import TIMER_TOPIC
 from mqproof.impl.remoting import headers
 from mqproof.impl.remoting.bodies import PERM_WRITE, SubscriptionGroup, TopicConfig
 from mqproof.impl.remoting.channel import Channel, Reply
@@ -35,7 +36,7 @@ from mqproof.impl.store.results import STORED, PutStatus
 from mqproof.spec.events import Kind
 
 _FIRST_RETRY_LEVEL: Final = 3
-_NOT_CONSUMED: Final = frozenset({HALF_TOPIC, OPERATION_TOPIC})
+_NOT_CONSUMED: Final = frozenset({HALF_TOPIC, OPERATION_TOPIC, TIMER_TOPIC})
 """A retry would make messages of these topics visible."""
 _STORED_WELL: Final = STORED - {PutStatus.FLUSH_DISK_TIMEOUT}
 

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from mqproof.impl.broker import half_messages
+from mqproof.impl.broker import half_messages, timed_messages
 from mqproof.impl.broker.processors.checks import require_group, require_master, scheduled_or_refused
 from mqproof.impl.broker.processors.retries import dead_letter_topic, is_given_up
 from mqproof.impl.broker.services import Services
@@ -30,6 +30,7 @@ from mqproof.impl.remoting.message import (
     SYS_MULTI_TAGS,
     SYS_TRANSACTION_MASK,
     SYS_TRANSACTION_PREPARED,
+    TIMER_REQUESTS,
     UNIQUE_KEY,
     WAIT,
     Message,
@@ -63,9 +64,6 @@ _BATCH_MESSAGES_MAX: Final = 16_384
 _MULTI_TAG: Final = "MULTI_TAG"
 _SHARDING_KEY: Final = "__SHARDINGKEY"
 """The property by which released brokers recognise an ordered message."""
-
-_TIMER: Final = ("TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS")
-"""Properties with which a client of 5.x asks for delivery after a time or at a time."""
 
 
 class _Target(NamedTuple):
@@ -157,6 +155,7 @@ def _answer(
         queue_id=target.queue_id,
         queue_offset=first.queue_offset,
         transaction_id=messages[0].properties.get(UNIQUE_KEY),
+        recall_handle=timed_messages.handle_of(messages[0], services.config.name),
     )
     fields.update(tracing)
     return request.answer(code, fields, remark=first.reason or None)
@@ -235,11 +234,11 @@ def _messages(
     properties = decode_properties(header.properties or "")
     is_half = half_messages.is_half(properties)
     _check_transaction(services, header, properties)
-    _refuse_timer(properties)
     wait = properties.pop(WAIT, "true").lower() != "false"
     properties["CLUSTER"] = services.config.cluster
     if target.dead_letter_of is not None:
-        properties.pop(DELAY, None)
+        for name in (DELAY, *TIMER_REQUESTS):
+            properties.pop(name, None)
     common = Message(
         topic=target.topic.topic_name,
         body=request.body,
@@ -254,14 +253,14 @@ def _messages(
     )
     if header.batch:
         return _unpacked(services, header, common), wait
-    return [_half(common) if is_half else scheduled_or_refused(services, common)], wait
+    return [_half(common) if is_half else _delayed(services, common)], wait
 
 
 def _message_type(message: Message) -> str:
     """Return the type of a message as RocketMQ's metrics name it."""
     if message.topic == half_messages.HALF_TOPIC:
         return "transaction"
-    if message.topic == SCHEDULE_TOPIC:
+    if message.topic in (SCHEDULE_TOPIC, timed_messages.TIMER_TOPIC):
         return "delay"
     return "fifo" if _SHARDING_KEY in message.properties else "normal"
 
@@ -288,6 +287,8 @@ def _check_transaction(services: Services, header: SendRequest, properties: Mapp
         raise RefusedError(ResponseCode.NO_PERMISSION, "this broker refuses half messages")
     if flags not in (0, SYS_TRANSACTION_PREPARED):
         raise RefusedError(ResponseCode.NO_PERMISSION, f"system flag {flags} in a half message, 4 expected")
+    if timed_messages.asked(properties):
+        raise RefusedError(ResponseCode.MESSAGE_ILLEGAL, "a half message cannot ask for a time")
     if header.batch or header.topic.startswith(RETRY_PREFIX):
         raise RefusedError(ResponseCode.MESSAGE_ILLEGAL, "a half message in a batch or for a retry topic")
     for name in (half_messages.PRODUCER_GROUP, UNIQUE_KEY):
@@ -298,16 +299,39 @@ def _check_transaction(services: Services, header: SendRequest, properties: Mapp
         raise RefusedError(ResponseCode.SYSTEM_BUSY, remark)
 
 
-def _refuse_timer(properties: Mapping[str, str]) -> None:
-    """Refuse a message that asks for delivery at a time, as 5.x brokers whose timer is disabled do.
+def _delayed(services: Services, common: Message) -> Message:
+    """Return the message as it is stored: with a delay level or a time, in the queue where it waits.
 
-    Raises:
-        RefusedError: a timer property is set.
+    As in 5.x, a delay level counts more than a time, and a time that is over means at once.
     """
-    if asked := [name for name in _TIMER if name in properties]:
-        raise RefusedError(
-            ResponseCode.SYSTEM_ERROR, f"{asked[0]}: delivery at any time is not supported, only delay levels"
+    message = scheduled_or_refused(services, common)
+    asked = timed_messages.asked(common.properties)
+    if timed_messages.RECALLED_KEY in common.properties:
+        remark = f"{timed_messages.RECALLED_KEY}: a message is recalled by RECALL_MESSAGE"
+        raise RefusedError(ResponseCode.MESSAGE_ILLEGAL, remark)
+    if asked is None or message is not common:
+        return message
+    config, now_ms = services.config, services.store.now_ms()
+    if not config.timers:
+        raise RefusedError(ResponseCode.SYSTEM_ERROR, f"{asked}: timerWheelEnable is false")
+    try:
+        due_ms = timed_messages.asked_due_ms(common.properties, asked, now_ms)
+    except ValueError as error:
+        raise RefusedError(ResponseCode.MESSAGE_ILLEGAL, str(error)) from None
+    if due_ms <= now_ms:
+        return message
+    if due_ms - now_ms > config.timer_delay_max_s * 1000:
+        remark = (
+            f"{asked} is {common.properties[asked][:40]}, at most {config.timer_delay_max_s} s are allowed"
         )
+        raise RefusedError(ResponseCode.MESSAGE_ILLEGAL, remark)
+    waiting = timed_messages.waiting(message, due_ms)
+    if not timed_messages.has_room_for_copies(waiting):
+        raise RefusedError(ResponseCode.MESSAGE_ILLEGAL, "the properties have no room for those of a copy")
+    if services.timers.waiting_count >= config.timers_waiting_max:
+        remark = f"{services.timers.waiting_count} messages wait for their time, which is the limit"
+        raise RefusedError(ResponseCode.SYSTEM_BUSY, remark)
+    return waiting
 
 
 def _unpacked(services: Services, header: SendRequest, batch: Message) -> list[Message]:
@@ -327,8 +351,7 @@ def _unpacked(services: Services, header: SendRequest, batch: Message) -> list[M
     for part in parts:
         own = {name: value for name, value in part.properties.items() if name != WAIT}
         properties = {**batch.properties, **own}
-        _refuse_timer(own)
-        if properties.get(DELAY, "0") != "0":
+        if properties.get(DELAY, "0") != "0" or timed_messages.asked(properties):
             raise RefusedError(ResponseCode.MESSAGE_ILLEGAL, "a message of a batch cannot be delayed")
         messages.append(replace(batch, body=part.body, properties=properties, flag=part.flag))
     return messages

@@ -3,14 +3,28 @@
 See docs/reference/protocol/messages.md, "Properties"; docs/reference/protocol/sending.md, "Batches".
 """
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Final
 
 from mqproof.impl.client.model import MessageError
 from mqproof.impl.remoting import batch
 from mqproof.impl.remoting.batch import Part
-from mqproof.impl.remoting.message import DELAY, KEYS, RETRY_PREFIX, TAGS, WAIT, Message
+from mqproof.impl.remoting.message import (
+    DELAY,
+    KEYS,
+    RETRY_PREFIX,
+    TAGS,
+    TIMER_DELAY_MS,
+    TIMER_DELIVER_MS,
+    TIMER_REQUESTS,
+    WAIT,
+    Message,
+)
 from mqproof.impl.remoting.topic_names import NOT_FOR_CLIENTS, name_problem
+
+_SECONDS_MAX: Final = 10**12
 
 # fmt: off
 _RESERVED: Final = frozenset({
@@ -18,6 +32,8 @@ _RESERVED: Final = frozenset({
     "RETRY_TOPIC", "RECONSUME_TIME", "MAX_RECONSUME_TIMES", "ORIGIN_MESSAGE_ID", "CONSUME_START_TIME",
     "REAL_TOPIC", "REAL_QID", "MIN_OFFSET", "MAX_OFFSET", "TRAN_MSG", "PGROUP", "TRANSACTION_CHECK_TIMES",
     "TRAN_PREPARED_QUEUE_OFFSET", "CHECK_IMMUNITY_TIME_IN_SECONDS",
+    "TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS", "TIMER_OUT_MS", "TIMER_DUE_MS", "TIMER_ORIGINAL",
+    "TIMER_ROLL_TIMES", "TIMER_DEL_UNIQKEY", "TIMER_POINT", "TIMER_ENQUEUE_MS", "TIMER_DEQUEUE_MS",
     "BUYER_ID", "TRANSFER_FLAG", "CORRECTION_FLAG",
     "CORRELATION_ID", "REPLY_TO_CLIENT", "TTL", "MSG_TYPE", "PUSH_REPLY_TIME", "ARRIVE_TIME",
 })
@@ -32,6 +48,8 @@ def new_message(
     tag: str | None = None,
     keys: str | Iterable[str] = (),
     delay_level: int = 0,
+    delay: timedelta | float | None = None,
+    deliver_at: datetime | float | None = None,
     wait_for_flush: bool = True,
     properties: Mapping[str, str] | None = None,
 ) -> Message:
@@ -39,13 +57,15 @@ def new_message(
 
     Consumers select messages by `tag`, and tools look messages up by `keys`: one key, or several.
     `delay_level`, 1 to 18, delays the delivery by 1 s to 2 h (docs/reference/protocol/retries-and-delays.md,
-    "Retries"). `properties` are the application's own. Without `wait_for_flush` the
-    broker responds before the message is on disk, whatever its flush mode.
+    "Retries"). `delay`, in seconds, or `deliver_at`, an aware datetime or seconds since the epoch, delays it
+    to the millisecond. Brokers before 5.0 ignore these two, and deliver at once. `properties` are the
+    application's own. Without `wait_for_flush` the broker responds before the message is on disk, whatever
+    its flush mode.
 
     Raises:
         MessageError: the body is not bytes, the topic is not allowed, a property name is reserved by the
-            protocol, a name or value is blank or no text, a key is empty or contains a space, or the tag
-            could never be selected.
+            protocol, a name or value is blank or no text, a key is empty or contains a space, the tag
+            could never be selected, or there are two delays or an invalid one.
     """
     found = dict(properties or {})
     for name, value in found.items():
@@ -65,14 +85,36 @@ def new_message(
         found[TAGS] = tag
     if listed:
         found[KEYS] = " ".join(listed)
+    if sum((bool(delay_level), delay is not None, deliver_at is not None)) > 1:
+        raise MessageError("more than one of delay_level, delay and deliver_at, at most one expected")
     if delay_level:
         found[DELAY] = str(delay_level)
+    if delay is not None:
+        seconds = delay.total_seconds() if isinstance(delay, timedelta) else delay
+        found[TIMER_DELAY_MS] = _milliseconds("delay", seconds)
+    if deliver_at is not None:
+        found[TIMER_DELIVER_MS] = _milliseconds("deliver_at", _since_epoch(deliver_at))
     if not wait_for_flush:
         found[WAIT] = "false"
     whole = bytes(body) if isinstance(body, (bytearray, memoryview)) else body
     message = Message(topic, whole, found)
     check_destination(message)
     return message
+
+
+def _since_epoch(at: datetime | float) -> float:
+    if isinstance(at, datetime):
+        if at.tzinfo is None:
+            raise MessageError(f"deliver_at is {at}, a datetime with a time zone expected")
+        return at.timestamp()
+    return at
+
+
+def _milliseconds(name: str, seconds: object) -> str:
+    """Return the seconds as whole milliseconds, rounded up: a message is not delivered early."""
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < _SECONDS_MAX:
+        raise MessageError(f"{name} is {seconds!r}, seconds from 0 expected")
+    return str(math.ceil(round(seconds * 1000, 3)))
 
 
 def check_destination(message: Message) -> None:
@@ -107,6 +149,12 @@ def _check_tag(tag: object) -> None:
         raise MessageError(f"tag {tag!r}: one text without || and without spaces at its ends expected")
 
 
+def is_delayed(message: Message) -> bool:
+    """Return whether the message has a delay level, or asks for a time."""
+    is_timed = not message.properties.keys().isdisjoint(TIMER_REQUESTS)
+    return is_timed or message.properties.get(DELAY, "0") != "0"
+
+
 def check_batch(messages: Sequence[Message]) -> None:
     """Check that these messages can be sent in one request. Raises MessageError when they cannot."""
     if not messages:
@@ -117,7 +165,9 @@ def check_batch(messages: Sequence[Message]) -> None:
             raise MessageError(f"a batch of topics {first.topic} and {message.topic}: one topic expected")
         if message.properties.get(WAIT, "true") != first.properties.get(WAIT, "true"):
             raise MessageError("a batch in which some messages wait for the flush and others do not")
-        if message.properties.get(DELAY, "0") != "0":
+        if message.properties.get(DELAY, "0") != "0" or not message.properties.keys().isdisjoint(
+            TIMER_REQUESTS
+        ):
             raise MessageError("a delayed message in a batch")
     if first.topic.startswith(RETRY_PREFIX):
         raise MessageError("a batch for a retry topic")

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from mqproof.impl.client.connection.routes import publish_queues, require
 from mqproof.impl.client.connection.session import Session
+from mqproof.impl.client.messages.compose import is_delayed
 from mqproof.impl.client.messages.payload import Payload, PayloadBuilder, unique_key
 from mqproof.impl.client.model import (
     STORED_STATUSES,
@@ -18,6 +19,7 @@ from mqproof.impl.client.model import (
     NoRouteError,
     Outcome,
     ReceivedMessage,
+    RefusalError,
     Refused,
     ReplyError,
     SendError,
@@ -33,8 +35,9 @@ from mqproof.impl.remoting.bodies import QueueData, TopicRoute
 from mqproof.impl.remoting.channel import ConnectError, RemotingError
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode, is_retriable, response_name
 from mqproof.impl.remoting.command import Command, new_request
-from mqproof.impl.remoting.headers import HeaderError, SendRequest, SendResponse
-from mqproof.impl.remoting.message import DELAY, KEYS, TAGS, Message
+from mqproof.impl.remoting.headers import HeaderError, RecallMessageRequest, SendRequest, SendResponse
+from mqproof.impl.remoting.message import KEYS, TAGS, Message
+from mqproof.impl.remoting.recall_handle import parse_handle
 from mqproof.impl.remoting.topic_names import name_problem
 from mqproof.impl.runtime.clock import now_ms
 from mqproof.impl.runtime.event_log import EventLog
@@ -204,6 +207,34 @@ class Producer:
             self._doubt(payload.topic)
             raise
         return unique_key(payload.first)
+
+    async def recall(self, topic: str, handle: str, *, timeout_ms: int | None = None) -> None:
+        """Withdraw a message that waits for its time. `handle` is the `recall_handle` of its `Sent`.
+
+        After a return, the message is never delivered. A recall that raises ClientError or RemotingError may
+        have been executed.
+
+        Raises:
+            MessageError: the handle is invalid.
+            RefusalError: the message does not wait any more, or the broker does not allow recalls.
+            NoRouteError, RemotingError: the broker was not reached, or did not answer in time.
+        """
+        try:
+            broker_name = parse_handle(handle).broker
+        except ValueError as error:
+            raise MessageError(str(error)) from None
+        deadline_s = _now_s() + (timeout_ms or self._config.send_timeout_ms) / 1000
+        await self._target(topic, None, MessageQueue(topic, broker_name, 0), None, deadline_s)
+        address = self._session.routes.address(topic, broker_name)
+        if address is None:
+            self._doubt(topic)
+            raise NoRouteError(f"broker {broker_name} has no master")
+        header = RecallMessageRequest(topic, handle, self._config.group)
+        request = new_request(RequestCode.RECALL_MESSAGE, headers.write(header))
+        answer = await self._session.remoting.invoke(address, request, max(0.0, deadline_s - _now_s()))
+        if answer.code != ResponseCode.SUCCESS:
+            remark = f"{response_name(answer.code)}: {answer.remark or 'no remark'}"
+            raise RefusalError(f"the recall of a message in {topic} failed: {remark}", answer.code)
 
     async def request(
         self,
@@ -461,7 +492,7 @@ class Producer:
             store_host=store_host,
             body_bytes=len(payload.body),
             took_ms=took_ms,
-            message_type=MessageType.DELAYED if _waits(payload.first) else kind,
+            message_type=MessageType.DELAYED if is_delayed(payload.first) else kind,
             offset_ids=ended.response.msg_id,
             ok=ended.status == "SEND_OK",
         )
@@ -502,7 +533,7 @@ class Producer:
                 msg_id=unique_key(message),
                 topic=message.topic,
                 queue_id=queue.queue_id,
-                queue_offset=None if queue_offset is None or _waits(message) else queue_offset + place,
+                queue_offset=None if queue_offset is None or is_delayed(message) else queue_offset + place,
                 group=self._config.group,
                 client=self._session.client_id,
                 status=status,
@@ -542,15 +573,6 @@ def _is_access_refusal(code: int, remark: str) -> bool:
     )
 
 
-def _waits(message: Message) -> bool:
-    """Return whether the message is delayed.
-
-    Its response gives the position in the delay queue, and its position in the topic is not known before it
-    is due.
-    """
-    return message.properties.get(DELAY, "0") != "0"
-
-
 def _outcomes(payload: Payload, ends: Sequence[_Ended]) -> list[Outcome]:
     """Combine all attempts into the outcome of each message.
 
@@ -571,6 +593,7 @@ def _outcomes(payload: Payload, ends: Sequence[_Ended]) -> list[Outcome]:
                 queue_offset=end.response.queue_offset + place,
                 offset_message_id=ids[place] if place < len(ids) else "",
                 attempts=attempts,
+                recall_handle=end.response.recall_handle,
             )
             for place, message in enumerate(payload.messages)
         ]

@@ -14,6 +14,7 @@ from typing import Final, Protocol, cast
 from msgspec.structs import replace as changed
 
 from mqproof.impl.client.connection.session import Session
+from mqproof.impl.client.messages.compose import is_delayed
 from mqproof.impl.client.model import MessageError, MessageQueue, Outcome, Sent
 from mqproof.impl.client.producing.producer import Producer, ProducerConfig
 from mqproof.impl.remoting import headers
@@ -22,7 +23,6 @@ from mqproof.impl.remoting.codes import RequestCode
 from mqproof.impl.remoting.command import new_request
 from mqproof.impl.remoting.headers import CheckTransactionRequest, EndTransactionRequest
 from mqproof.impl.remoting.message import (
-    DELAY,
     SYS_TRANSACTION_COMMIT,
     SYS_TRANSACTION_PREPARED,
     SYS_TRANSACTION_ROLLBACK,
@@ -124,7 +124,7 @@ class TransactionProducer:
         Raises:
             MessageError: as Producer.send, or the message has a delay.
         """
-        if message.properties.get(DELAY, "0") != "0":
+        if is_delayed(message):
             raise MessageError("a transactional message cannot be delayed")
         half = self._half(message)
         sent = await self._producer.send(half, queue, timeout_ms=timeout_ms)

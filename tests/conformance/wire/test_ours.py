@@ -108,7 +108,7 @@ def test_a_strict_run_fails_on_a_should_and_shows_the_replay_command(ours: list[
 
 
 def test_a_run_with_only_unimplemented_cases_is_inconclusive(ours: list[Address]) -> None:
-    code, out, _ = conform("--target", f"remoting://{ours[0]}", "--id", "remoting/recall/1")
+    code, out, _ = conform("--target", f"remoting://{ours[0]}", "--id", "remoting/ack/1")
     assert code == Exit.INCONCLUSIVE
     assert "UNIMPLEMENTED: code 3" in out
 

@@ -21,6 +21,7 @@ from mqproof.impl.broker.long_polling import PullHolds
 from mqproof.impl.broker.state.clients import ClientTable
 from mqproof.impl.broker.state.offsets import OffsetTable
 from mqproof.impl.broker.state.statistics import Statistics
+from mqproof.impl.broker.timers import Timers
 from mqproof.impl.broker.transactions import Transactions
 from mqproof.impl.dledger import ledger_store
 from mqproof.impl.dledger.config import Membership, Peer
@@ -72,6 +73,7 @@ BROKEN: dict[tuple[str, str], tuple[type, str]] = {
     ("master", "write of delays"): (DelayedDelivery, "persist"),
     ("master", "delivery of delayed messages"): (DelayedDelivery, "_step"),
     ("master", "checks of transactions"): (Transactions, "_check_all"),
+    ("master", "delivery of timers"): (Timers, "_deliver"),
     ("master", "scan for silent clients"): (ClientTable, "silent_since"),
     ("master", "samples of statistics"): (Statistics, "sample"),
     ("master", "periods of statistics"): (Statistics, "counts"),
@@ -86,6 +88,7 @@ BROKEN: dict[tuple[str, str], tuple[type, str]] = {
     ("member", "elected role"): (ElectedRole, "_topics_of_log"),
     ("member", "delivery of delayed messages"): (DelayedDelivery, "_step"),
     ("member", "checks of transactions"): (Transactions, "_check_all"),
+    ("member", "delivery of timers"): (Timers, "_deliver"),
 }
 """For the tasks of each role, a function that the task calls."""
 

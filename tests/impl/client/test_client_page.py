@@ -85,17 +85,18 @@ def test_the_examples_of_the_page_run(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     examples = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(examples) == 17
+    assert len(examples) == 18
     printed = []
     with cluster(tmp_path / "store") as namesrv:
         names = {"NAMESRV": namesrv, "SECONDS": 1, "__name__": "page"}
         for example in examples:
             exec(compile(example, str(PAGE), "exec"), names)
             printed.append(capsys.readouterr().out)
-    send, raising, many, ways, transactional, asked, *read = printed
+    send, raising, many, ways, timed, transactional, asked, *read = printed
     push, orderly, filtered, poll, iterated, acknowledged, *others, blocking = read
     assert asked == "b'42'\n"
     assert "COMMIT" in transactional, transactional
+    assert timed == "", "the recall succeeded"
     assert "stored at offset 0" in send
     copies, newest, settings, hooks = others
     assert sum(int(line.split()[0]) for line in copies.splitlines()) >= 100

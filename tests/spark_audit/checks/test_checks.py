@@ -15,7 +15,7 @@ import pytest
 
 from mqproof.spark_audit.checks import CHECKS
 from mqproof.spark_audit.evidence.options import Options
-from mqproof.spark_audit.passes.message_columns import SCHEDULE_TOPIC
+from mqproof.spark_audit.passes.message_columns import SCHEDULE_TOPIC, TIMER_TOPIC, WAITING_TOPICS
 from mqproof.spark_audit.passes.profile import BROKER_KINDS
 from tests.spark_audit.conftest import STEP_US, LogBuilder, embedded_evidence
 
@@ -51,12 +51,12 @@ NAMES = ("node", "broker", "topic", "msg_id", "group")
 def _own(row: dict[str, Any], number: int) -> dict[str, Any]:
     """Return the row with its broker and with names that no other log has.
 
-    The topic of delayed messages keeps its name.
+    The topics of waiting messages keep their names.
     """
     attrs = {"broker": "broker", **row["attrs"]}
     return {
         **row,
-        **{name: f"{row[name]}@{number}" for name in NAMES if row.get(name) not in (None, SCHEDULE_TOPIC)},
+        **{name: f"{row[name]}@{number}" for name in NAMES if row.get(name) not in (None, *WAITING_TOPICS)},
         "attrs": attrs | {name: f"{attrs[name]}@{number}" for name in NAMES if name in attrs},
     }
 
@@ -107,17 +107,17 @@ def a_sync_acked_message_cut_off_by_recovery_violates_flush_1() -> Claims:
     yield Claim(builder, "FLUSH-1", {("acked-then-truncated", None, "m_gone", None)})
 
 
-def delayed(builder: LogBuilder, msg_id: str, offset: int) -> LogBuilder:
-    """Add a delayed message at an offset of the schedule topic, with an acknowledgement to its producer."""
+def delayed(builder: LogBuilder, msg_id: str, offset: int, topic: str = SCHEDULE_TOPIC) -> LogBuilder:
+    """Add a delayed message at an offset of the waiting topic, with an acknowledgement to its producer."""
     at = {"msg_id": msg_id, "queue_id": 0, "queue_offset": offset}
-    builder.send(msg_id).add("append", "broker", topic="SCHEDULE_TOPIC_XXXX", commit_offset=0, **at)
+    builder.send(msg_id).add("append", "broker", topic=topic, commit_offset=0, **at)
     return builder.add("send_ack", "producer", topic="t", status="SEND_OK", **at)
 
 
 @registered
 def a_delayed_message_is_lost_only_if_it_was_appended_to_its_topic() -> Claims:
-    for topic in ("t", "A_TOPIC"):
-        builder = delayed(delayed(LogBuilder(), "m_waits", 1), "m_put", 2)
+    for topic, waits in (("t", SCHEDULE_TOPIC), ("A_TOPIC", SCHEDULE_TOPIC), ("t", TIMER_TOPIC)):
+        builder = delayed(delayed(LogBuilder(), "m_waits", 1, waits), "m_put", 2, waits)
         for offset in range(6):
             msg_id = "m_put" if offset == 4 else f"m_{offset}"
             if msg_id == "m_put":

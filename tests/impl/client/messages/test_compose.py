@@ -1,6 +1,7 @@
 """Tests what applications send: properties by name, and batches byte by byte."""
 
 import re
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -64,11 +65,37 @@ def test_the_body_may_be_any_kind_of_bytes() -> None:
         ({"tag": " a"}, "without spaces at its ends"),
         ({"delay_level": "3"}, "delay_level is '3'"),
         ({"delay_level": -1}, "delay_level is -1"),
+        ({"delay": -0.5}, "delay is -0.5, seconds from 0 expected"),
+        ({"delay": float("nan")}, "delay is nan"),
+        ({"delay": "3"}, "delay is '3'"),
+        ({"delay": True}, "delay is True"),
+        ({"deliver_at": datetime(2026, 11, 26)}, "a datetime with a time zone expected"),
+        ({"deliver_at": 1e13}, "deliver_at is"),
+        ({"delay": 1, "delay_level": 3}, "at most one expected"),
+        ({"delay": 1, "deliver_at": 1}, "at most one expected"),
+        ({"properties": {"TIMER_DELAY_MS": "5"}}, "is reserved"),
     ],
 )
 def test_values_of_a_wrong_type_or_form_are_refused(arguments: dict[str, Any], reason: str) -> None:
     with pytest.raises(MessageError, match=re.escape(reason)):
         new_message(**{"topic": "T", "body": b"x", **arguments})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "properties"),
+    [
+        ({"delay": 2}, {"TIMER_DELAY_MS": "2000"}),
+        ({"delay": 0.0011}, {"TIMER_DELAY_MS": "2"}),
+        ({"delay": 1.001}, {"TIMER_DELAY_MS": "1001"}),
+        ({"delay": timedelta(days=1)}, {"TIMER_DELAY_MS": "86400000"}),
+        ({"deliver_at": 1_700_000_000.5}, {"TIMER_DELIVER_MS": "1700000000500"}),
+        ({"deliver_at": datetime.fromtimestamp(1_700_000_000, UTC)}, {"TIMER_DELIVER_MS": "1700000000000"}),
+    ],
+)
+def test_a_time_is_given_in_milliseconds_and_never_rounded_down(
+    arguments: dict[str, Any], properties: dict[str, str]
+) -> None:
+    assert new_message("T", b"x", **arguments).properties == properties
 
 
 def test_a_batch_is_the_concatenation_of_its_messages() -> None:

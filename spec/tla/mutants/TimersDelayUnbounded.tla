@@ -1,0 +1,6 @@
+------------------------ MODULE TimersDelayUnbounded ------------------------
+(* The broker accepts any delay. *)
+EXTENDS MCTimers
+
+MutantAccepts(delay) == TRUE
+==============================================================================
