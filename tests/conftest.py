@@ -2,9 +2,10 @@
 
 import ast
 import gc
+import logging
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -22,6 +23,17 @@ settings.register_profile(
     "deep", max_examples=5000, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
+
+
+@pytest.fixture(autouse=True)
+def _same_log_levels() -> Iterator[None]:
+    """Restore the levels of the loggers after a test: a command that runs in this process sets them."""
+    loggers = [logging.getLogger(name) for name in (None, "mqproof", "asyncio")]
+    levels = [logger.level for logger in loggers]
+    yield
+    for logger, level in zip(loggers, levels, strict=True):
+        logger.setLevel(level)
+
 
 # Their assertions are checks too, also under `python -O`, which removes those of ordinary modules.
 pytest.register_assert_rewrite("tests.impl.store.site", "tests.impl.world")
