@@ -11,6 +11,9 @@ ROOT = Path(impl.__file__).parent
 FORBIDDEN = {"os", "pathlib", "shutil", "tempfile", "io", "fcntl", "time", "datetime", "secrets", "uuid"}
 FORBIDDEN |= {"socket", "selectors", "ssl", "threading", "multiprocessing", "subprocess", "concurrent"}
 CALLS = {"open", "run_in_executor", "to_thread", "create_server", "create_connection", "open_connection"}
+VALUES = {"datetime.datetime", "datetime.timedelta", "uuid.UUID"}
+"""Types of values. Their methods that read the clock are forbidden."""
+CLOCKS = {"datetime.now", "datetime.utcnow", "datetime.today"}
 SHELLS = {"client/blocking.py"}  # runs its own event loop
 SHELLS |= {
     "client/connection/client_ids.py",
@@ -35,11 +38,13 @@ def _trespasses(source: str) -> list[str]:
         if isinstance(node, ast.Import):
             found += [alias.name for alias in node.names if alias.name.partition(".")[0] in FORBIDDEN]
         elif isinstance(node, ast.ImportFrom) and node.module:
-            found += [node.module] * (node.module.partition(".")[0] in FORBIDDEN)
+            values = {f"{node.module}.{alias.name}" for alias in node.names} <= VALUES
+            found += [node.module] * (node.module.partition(".")[0] in FORBIDDEN and not values)
         elif isinstance(node, ast.Call):
             name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
             on_seam = isinstance(node.func, ast.Attribute) and "disk" in ast.unparse(node.func.value)
             found += [f"{name}()"] * (name in CALLS and not on_seam)
+            found += [f"{name}()"] * (ast.unparse(node.func) in CLOCKS)
             found += [ast.unparse(node.func)] * (
                 ast.unparse(node.func).startswith("random.") and name != "Random"
             )
@@ -56,6 +61,9 @@ def test_the_environment_is_reached_only_through_the_runtime(path: Path) -> None
     [
         "import os.path",
         "from time import monotonic",
+        "from datetime import date",
+        "from datetime import datetime\ndatetime.now()",
+        "from uuid import UUID, uuid4",
         "open('x')",
         "random.random()",
         "loop.run_in_executor(f)",

@@ -245,7 +245,8 @@ def test_a_skeleton_has_all_members_without_an_implementation(
 def test_a_suite_that_takes_no_adapter_has_no_template(tmp_path: Path) -> None:
     code, _, err = invoke("template", str(tmp_path / "x.py"), "--suite", "wire")
     known = (
-        "flush, routing, offsets, retry, delivery, ordering, transactions, request_reply, admin, producers"
+        "flush, routing, offsets, retry, delivery, ordering, transactions, timers, request_reply, admin, "
+        "producers"
     )
     assert (code, err) == (Exit.USAGE, f"mqproof: --suite wire: expected {known}\n")
 

@@ -584,6 +584,7 @@ def test_the_events_of_a_send_are_logged_in_order() -> None:
         ("broker-a", Kind.DISPATCH),
         ("broker-a", Kind.SEND_ACK),
         ("producer", Kind.SEND_ACK),
+        ("consumer", Kind.SUBSCRIBE),
         ("consumer", Kind.DELIVER),
         ("broker-a", Kind.OFFSET_COMMIT),
         ("consumer", Kind.OFFSET_COMMIT),
