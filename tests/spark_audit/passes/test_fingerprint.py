@@ -145,6 +145,8 @@ def faulty_log(seed: int) -> list[dict[str, Any]]:
     return rows
 
 
+# A default run compares fingerprints on Spark with exact checks on DuckDB: engine/test_same_results.py.
+@pytest.mark.deep
 def test_checks_find_the_same_with_and_without_fingerprints(spark: SparkSession) -> None:
     # Many small logs form one log: each has its own nodes, topics, groups and ids.
     # The number is at the end of the ids, so that a log has many buckets.
