@@ -95,8 +95,8 @@ def split_log(begins: Sequence[int]) -> list[Rows]:
     """Return a log whose violations are split between three runs; the runs are further apart than LATE_US.
 
     m_lost and m_3 are acknowledged in the first run and skipped later. m_twice is delivered to its group in
-    the first run and again in the last. A consumer skips a message that another group received in the run before. A
-    committed offset goes back from one run to the next.
+    the first run and again in the last. A consumer skips a message that another group received in the run
+    before. A committed offset goes back from one run to the next.
     """
     log, ends = LogBuilder(), []
     for offset, name in enumerate(("m_twice", "m_1", "m_lost", "m_3", "m_4", "m_5")):
