@@ -88,8 +88,8 @@ def read_stores(spark: SparkSession, stores: Mapping[str, Path], scratch: Path, 
     """
     register(spark)
     log = _union(spark, stores, "rocketmq-commitlog", "", slots).select(
-        "broker", "kind", "commit_offset", "size", "topic", "queue_id", "queue_offset", "msg_id", "born_ms",
-        "stored_ms", f.xxhash64(*_HASHED).alias("hashed"), "term", "entry_index",
+        "broker", "kind", "commit_offset", "size", "topic", "queue_id", "queue_offset", "msg_id", "tags",
+        "born_ms", "stored_ms", f.xxhash64(*_HASHED).alias("hashed"), "term", "entry_index",
         (~f.col("sys_flag").bitwiseAND(0xC).isin(*_NOT_QUEUED)).alias("queued"), "detail",
     )  # fmt: skip
     log = _kept(spark, log, scratch / "commitlog")
