@@ -7,7 +7,6 @@ from collections.abc import Callable, Generator
 from dataclasses import replace
 from typing import Final, TypeVar
 
-import lz4.frame
 from msgspec import structs
 
 from mqproof.impl.remoting.message import SYS_COMPRESSED, Message, StoredMessage
@@ -16,6 +15,11 @@ if sys.version_info >= (3, 14):
     from compression import zstd
 else:
     from backports import zstd
+
+try:  # an extra: few producers use LZ4, and the library is large
+    from lz4.frame import LZ4FrameDecompressor
+except ImportError:
+    LZ4FrameDecompressor = None
 
 _LEVEL: Final = 5
 _LZ4: Final = 0x100
@@ -49,7 +53,8 @@ def inflated(stored: StoredMessage) -> StoredMessage:
     """Return the message with the body its producer provided. The system flag does not change.
 
     A body that is not a complete stream of its method stays as it is. So does one that is too large, and a
-    warning names the message.
+    warning names the message. A body of LZ4 needs the extra `mqproof[lz4]`; without it, it stays as it is,
+    and a warning names the extra.
     """
     message = stored.message
     body = _run(inflating(message.body, message.sys_flag, MESSAGE_BYTES_MAX))
@@ -153,7 +158,10 @@ def _zstd(data: bytes) -> Read:
 
 
 def _lz4(data: bytes) -> Read:
-    inflater = lz4.frame.LZ4FrameDecompressor()
+    if LZ4FrameDecompressor is None:
+        _log.warning("a body compressed with LZ4 stays compressed: to read it, pip install 'mqproof[lz4]'")
+        raise RuntimeError("no LZ4")
+    inflater = LZ4FrameDecompressor()
     left = data
 
     def read(size: int) -> tuple[bytes, bool]:

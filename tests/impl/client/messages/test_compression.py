@@ -8,6 +8,7 @@ from random import Random
 import lz4.frame
 import pytest
 
+from mqproof.impl.client.messages import compression
 from mqproof.impl.client.messages.compression import (
     MESSAGE_BYTES_MAX,
     STEP_BYTES,
@@ -56,6 +57,16 @@ def test_an_incomplete_zlib_stream_is_left_as_it_is() -> None:
     whole = zlib.compress(b"abc" * 1000)
     for body, flag in [(b"plain", 0), (b"garbage", 0x1), (whole, 0x401), (whole[:-5], 0x1), (b"", 0x1)]:
         assert inflated(stored(body, flag)).message.body == body
+
+
+def test_without_the_extra_a_body_of_lz4_stays_compressed_and_the_log_names_the_extra(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(compression, "LZ4FrameDecompressor", None)
+    whole = lz4.frame.compress(b"abc" * 1000)
+    assert inflated(stored(whole, 0x101)).message.body == whole
+    (line,) = caplog.messages
+    assert "pip install 'mqproof[lz4]'" in line
 
 
 METHODS = pytest.mark.parametrize(
