@@ -16,9 +16,9 @@ _TIME_MAX: Final = 10**15
 
 
 def released_progress(disk: Disk, store: Store) -> Point | None:
-    """Return what a released broker has delivered, from config/timercheck; None if there is no such file.
+    """Return what a released broker has delivered, from config/timercheck; None without a valid file.
 
-    A message whose delivery is in doubt counts as not delivered. Raises OSError.
+    A message that may or may not have been delivered counts as not delivered. Raises OSError.
     """
     path = f"{store.directory}/config/timercheck"
     if not disk.exists(path):

@@ -51,7 +51,7 @@ _OFFSET: Final = re.compile(r"[0-9]{1,18}")
 
 
 class Point(NamedTuple):
-    """What is done, as a record of the log says."""
+    """Which messages are done. The broker stores points as records of its log."""
 
     first: int = 0
     """The place in the timer queue below which all messages are done."""

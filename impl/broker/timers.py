@@ -39,9 +39,9 @@ _BUSY_S: Final = 0.001
 _POINT_S: Final = 3.0
 """The pause between two points, if anything changed."""
 _ROLL_S: Final = 1.0
-"""The pause between two looks at what hinders the deletion of old segments."""
+"""The pause between two searches for messages that prevent the deletion of old segments."""
 _ROLLS_MAX: Final = 1024
-"""The most copies in one such look."""
+"""The most copies that one such search appends."""
 _POINTS_SOUGHT: Final = 64
 """How many records of the point queue are read to find a valid point."""
 
@@ -60,7 +60,7 @@ class Timers:
         self._point_at = 0
         """The commit offset of the last point."""
         self._covered = (-1, -1)
-        """What had changed when the last point was written."""
+        """The number of changes and the read end of the table when the last point was written."""
         self._address = Address("127.0.0.1", 0)
 
     @property
@@ -181,7 +181,7 @@ class Timers:
         return stored
 
     def _waiting_at(self, commit_offset: int) -> StoredMessage | None:
-        """Return the record of the timer topic at a commit offset; None if there is another or none."""
+        """Return the record at a commit offset; None if there is none, or it is not of the timer topic."""
         data = self._store.record_at(commit_offset)
         if data is None:
             return None

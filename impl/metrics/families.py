@@ -1,4 +1,4 @@
-"""Metrics as declared, and their values at one moment."""
+"""Declarations of metrics, and the values of metrics at one moment."""
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
@@ -66,7 +66,7 @@ class Source(Protocol):
         ...
 
     async def collect(self) -> list[Family]:
-        """Return the values of now. Long work is spread over turns of the event loop."""
+        """Return the current values. Long work is spread over turns of the event loop."""
         ...
 
     def unready(self) -> str:

@@ -25,12 +25,12 @@ _log = logging.getLogger(__name__)
 
 CONNECTIONS_MAX: Final = 32
 CONNECTION_S: Final = 10.0
-"""How long a connection may last, from its begin to its end."""
+"""How long a connection may last in total."""
 FRESH_S: Final = 1.0
-"""How long a page of metrics is used again."""
+"""How long a page of metrics is reused."""
 PAGE: Final = "/metrics"
 PAGES_MAX: Final = 4
-"""The most connections that may receive a page of metrics at once, because the page can be large."""
+"""The most connections that may receive metrics at the same time, because a page can be large."""
 
 READY: Final = Metric(
     "mqproof_ready",
@@ -41,7 +41,7 @@ READY: Final = Metric(
 
 
 class MetricsServer:
-    """Listens on its port, and asks the sources when it is asked. `expected` names the sources to come."""
+    """Serves the metrics of its sources over HTTP. `expected` names the sources that are added later."""
 
     def __init__(self, config: MetricsConfig, runtime: Runtime, expected: Iterable[str] = ()) -> None:
         self._expected = tuple(expected)

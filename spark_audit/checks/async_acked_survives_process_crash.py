@@ -4,9 +4,9 @@ A message is lost as in SyncAckedDurable. The crash must be of the broker's proc
 such as a harness must record attrs.kind = process for every crash near the recovery that truncated the
 message (otherwise the cause is `system_crash_possible`).
 
-Cannot conclude: anything about crashes that only the broker itself reports; it does not know what crashed. A
-report of another node counts for the life of the broker in which it is, by the two clocks: a broker that
-restarts within the clock skew may leave the cause open.
+Cannot conclude: anything about crashes that only the broker itself reports; it does not know what crashed.
+The time of another node's report decides to which life of the broker it belongs. The two nodes have different
+clocks, so if the broker restarts within the clock skew of its crash, the cause may stay open.
 """
 
 from collections.abc import Mapping

@@ -45,7 +45,7 @@ class Check:
     of_stores: bool = False
     """Whether the check judges store directories."""
     certain: tuple[str, ...] = ()
-    """The rules whose violations no earlier row could explain: they count before the log is complete, too."""
+    """Rules whose violations no earlier row could explain. They count before the log became complete, too."""
     stores_suffice: bool = False
     """Whether store data alone is sufficient to conclude `held`."""
     needs: tuple[str, ...] = ()
@@ -124,7 +124,7 @@ BEFORE_LOG: Final = "before_log"
 """The cause of findings that an earlier row, from before the log of its node begins, may explain."""
 
 _LOOKBACK_US: Final = 30_000_000
-"""A cause may be this much earlier than its effect: so long a member trusts a lock after a broker crashed."""
+"""A cause may be this much earlier than its effect. A member trusts a lock this long after a crash."""
 
 
 def is_before_log(time: Column, evidence: Evidence) -> Column:
@@ -137,14 +137,14 @@ def is_before_log(time: Column, evidence: Evidence) -> Column:
 
 
 def is_sent_before_log(evidence: Evidence) -> Column:
-    """Return whether a message, with its first `send_ts`, may have been sent before the log is complete."""
+    """Return whether a message (first sent at `send_ts`) may be older than the complete part of the log."""
     if evidence.complete_from is None:
         return f.lit(False)
     return f.col("send_ts").isNull() | is_before_log(f.col("send_ts"), evidence)
 
 
 def known_findings(check: "Check", evidence: Evidence) -> DataFrame:
-    """Return the findings of the check, with a cause for those that begin before the log is complete."""
+    """Return the findings of the check. Those that begin before the log became complete get a cause."""
     found = check.findings(evidence)
     if evidence.complete_from is None:
         return found

@@ -43,7 +43,7 @@ def no_phantom(evidence: Evidence) -> DataFrame:
 
 
 def _with_creation(delivered: DataFrame, evidence: Evidence) -> DataFrame:
-    """Add is_older: whether a message may have been created before the log is complete."""
+    """Add is_older: whether a message may have been created before the log became complete."""
     if evidence.complete_from is None:
         return delivered.withColumn("is_older", f.lit(False))
     never_sent = delivered.where("sends = 0").select("msg_id")

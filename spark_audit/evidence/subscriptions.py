@@ -1,8 +1,8 @@
 """The subscriptions of groups over time, and whether one selects a message.
 
 A `subscribe` event states what a group selects at its node until the node's next event about the same group
-and topic. Broker and members may state it; all statements count. For logs without such events, the user may
-state the subscription. Tag expressions are evaluated here; other types are not.
+and topic. The broker and the members may state it, and all statements count. For logs without such events,
+the user may state the subscription. Tag expressions are evaluated here; other types are not.
 """
 
 from collections.abc import Mapping

@@ -65,7 +65,7 @@ class Evidence:
     """The profile from the first pass (profile.py)."""
     options: Options
     complete_from: int | None = None
-    """As in profile.Overview."""
+    """The time from which the log of each node is complete; None as in profile.Overview."""
     store: Stored | None = None
     """The contents of the brokers' store directories, if they were given."""
 

@@ -487,7 +487,7 @@ class Chunk:
         )
 
     def _subscribe(self) -> None:
-        """Add the subscription of each consumer to each topic, to all messages."""
+        """Add a subscription of each consumer to all messages of each topic."""
         words = self.words
         everything = {"attr_key": words["expression"], "attr_value": words["*"]}
         for group, consumers in enumerate(self.consumer_word):

@@ -148,8 +148,9 @@ def remembered(profiled: DataFrame, since: int) -> DataFrame:
 def _open(evidence: Evidence, found: DataFrame) -> DataFrame:
     """Return keys of messages with events still to come.
 
-    These are not yet delivered to every group, never answered, or failed without a later event. A group does
-    not receive messages that it has read past and does not subscribe to; they are findings of NoAckedLost.
+    These are not yet delivered to every group, never answered, or failed without a later event. No delivery
+    is expected of a message that a group has read past and does not subscribe to. NoAckedLost has a finding
+    for it.
     """
     known = evidence.messages.join(
         f.broadcast(subscribed(evidence.spans)), f.col("topic") == f.col("subscribed_topic"), "left"

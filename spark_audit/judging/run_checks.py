@@ -49,7 +49,7 @@ class Judging:
     """The findings are written into its folder `findings`."""
     history: History
     since: str
-    """As returned by complete_since."""
+    """The text of complete_since: from when on the log of each node is complete, or empty."""
     replay: str
     """The command that repeats this run, without its checks."""
     say: Callable[[str], None]

@@ -55,7 +55,7 @@ class Overview:
     holed_nodes: tuple[str, ...] = ()
     """Nodes with missing rows, those with the most first."""
     begun_late: tuple[tuple[str, int], ...] = ()
-    """The nodes whose first rows are not in the log, and how many rows these are; the latest begin first."""
+    """Nodes without their first rows, and the number of these rows; the node that begins latest is first."""
     complete_from: int | None = None
     """The time from which the log of each node is complete; None if it has the first row of each node."""
     newer_rows: int = 0

@@ -22,7 +22,7 @@ _UNITS: Final = {"seconds": 1, "milliseconds": 1_000, "nanoseconds": 1_000_000_0
 """Number of each unit in a second."""
 _MICROSECONDS: Final = 1_000_000
 _ROWS_MAX: Final = 10
-"""So many rows of a node are set aside; if they are more than half of its rows, the log is refused."""
+"""The log is refused if more rows of a node than this are implausible, and more than half of its rows."""
 _SHOWN: Final = 3
 
 

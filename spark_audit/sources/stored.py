@@ -17,7 +17,7 @@ class Stored:
     """Each whole record.
 
     The columns are broker, commit_offset, size, topic, queue_id, queue_offset, msg_id, tags, born_ms,
-    stored_ms, queued (it belongs into a queue), hashed (of all its fields, with the body's CRC), and term and
+    stored_ms, queued (it belongs to a queue), hashed (of all its fields, with the body's CRC), and term and
     entry_index (null outside a ledger).
     """
     gaps: DataFrame

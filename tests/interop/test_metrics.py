@@ -32,7 +32,7 @@ pytestmark = pytest.mark.apache
 RELEASE: Final = "5.5.0"
 GOLDEN: Final = Path(__file__).parent / "golden" / RELEASE / "metrics.txt"
 NOT_ALWAYS: Final = ("rocketmq_pop_", "rocketmq_timer_")
-"""Metrics of what our broker does not have; they appear when they are used."""
+"""Metrics of features that our broker does not have. A released broker shows them once they are used."""
 
 
 def page(folder: Path) -> str:

@@ -1,6 +1,6 @@
 """The states of requests that explain what was observed (reference/request_reply.py).
 
-Each request is followed by itself, as the model with one client and one request. A client that waits is
+Each request is followed separately, as in the model with one client and one request. A client that waits is
 connected, unless a fault of the broker has disconnected it: then it may connect again at any time. A time
 limit may be over a little before or after the moment that the suite computes.
 """

@@ -16,7 +16,7 @@ from mqproof.conformance.suites.timers.steps import Operation, Read, Recall, Sen
 from mqproof.conformance.suites.timers.target import DELAY_MAX_S, Answer
 
 LATE_S: Final = 1.5
-"""How late a message may be while the broker serves: 1 s, and some for the requests of the suite."""
+"""How late a message may be while the broker serves: 1 s, plus time for the requests of the suite."""
 _LOST_S: Final = 30.0
 """A message that is this late is lost."""
 

@@ -1,8 +1,9 @@
 """The states of timers that explain what was observed (reference/timers.py).
 
-Each message is followed by itself, as the model with one message and a delay of one tick: the tick may have
+Each message is followed separately, as in the model with one message and a delay of one tick. The tick may have
 happened once the message is due. Before each operation, a message that is due may have been delivered. A
-crash keeps what was answered; the final message of a delivery may be lost and made again.
+crash keeps each answered operation. It may lose the final message of a delivery; the broker then stores it
+again.
 """
 
 from collections.abc import Iterable, Iterator

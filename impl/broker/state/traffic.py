@@ -28,7 +28,7 @@ class Counts:
 
 
 class Stored(Counts):
-    """Stored messages, with their sizes. A batch counts there as one message of the mean size."""
+    """Stored messages, with their sizes. In the sizes, a batch counts as one message of the mean size."""
 
     __slots__ = ("sizes",)
 

@@ -166,7 +166,7 @@ class WaitingTimers:
         return min(needed, default=None)
 
     def point(self, now_ms: int, log_end: int) -> Point:
-        """Return what is done, for a record at or after that end of the log."""
+        """Return which messages are done, for a point that is stored at or after `log_end`."""
         held = (self._all[original].due_ms for original in self._held if original in self._all)
         next_due_ms = self.next_due_ms()
         earliest_ms = min([now_ms + 1, *held, *([] if next_due_ms is None else [next_due_ms])])

@@ -198,7 +198,7 @@ class Session:
         )
 
     def greet_while_waiting(self) -> None:
-        """Greet brokers again after a lost connection while a request waits for its reply.
+        """While a request waits for its reply, send heartbeats on new connections to brokers.
 
         Without this, a broker that restarted would not know this client until the next heartbeat.
         """

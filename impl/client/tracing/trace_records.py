@@ -159,7 +159,7 @@ def _published(fields: Sequence[str]) -> Published:
 
 
 def _time(text: str) -> int:
-    """Return a time in milliseconds. Raises ValueError for a time that no clock shows."""
+    """Return a time in milliseconds. Raises ValueError outside the years 1970 to 9999."""
     time_ms = int(text)
     if not 0 <= time_ms < _TIME_MS_END:
         raise ValueError(f"time {text}")

@@ -11,7 +11,7 @@ ORDERLY = "in-order"
 OPTIONS = Options(
     skew_us=5 * SECOND, is_skew_given=True, broadcast=(BROADCAST,), subscriptions=(("*", "*", "*"),)
 )
-"""As an operator states them: most groups report no subscription, and receive everything."""
+"""The audit options that an operator gives. Most groups report no subscription and receive everything."""
 BOTH = ["broker-a", "broker-b"]
 
 

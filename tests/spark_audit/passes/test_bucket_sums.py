@@ -1,7 +1,7 @@
 """The pass over a log in files keeps ambiguous rows; buckets that it wrongly took for clean are read again.
 
 Method: join many small logs with random faults into one log, in files with few rows per group, so that
-buckets and sequences continue in other row groups. Judge it with a guess from the log's beginning, and with
+buckets and sequences continue in other row groups. Judge it with a guess from the log's first rows, and with
 wrong guesses. The evidence must equal that of an exact check of every message.
 """
 
@@ -95,7 +95,7 @@ def in_files(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> E
 
 @pytest.fixture(scope="module")
 def passed(in_files: EventLog, tmp_path_factory: pytest.TempPathFactory) -> Passed:
-    """Return the result of a pass with the expected guess."""
+    """Return the result of a pass with the guess that the log itself gives."""
     return passed_over(in_files, expected(in_files), tmp_path_factory.mktemp("doubts"))
 
 

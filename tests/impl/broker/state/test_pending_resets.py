@@ -1,4 +1,4 @@
-"""Resets of which members were notified: the commit that carries one out, and those that do not."""
+"""Tests which commits carry out an offset reset after members were notified, and which do not."""
 
 from mqproof.impl.broker.state.pending_resets import PendingResets
 
