@@ -58,7 +58,7 @@ def audit(
     derived from it.
 
     Raises:
-        InputError: two nodes have the same name, or the times are no microseconds. pyspark's own errors: a
+        InputError: two nodes have the same name, or times are not microseconds. pyspark's own errors: a
         file is damaged.
     """
     say = progress or (lambda _: None)

@@ -22,7 +22,7 @@ _producer_channel = ClientTable.producer_channel
 
 
 def _any_producer(table: ClientTable, client_id: str) -> Channel | None:
-    """Returns the connection of any producer of the group, and that of the requester last."""
+    """Returns the connection of another producer if there is one; otherwise that of the requester."""
     own = _producer_channel(table, client_id)
     others = [channel for members in table.producers().values() for channel in members if channel is not own]
     return others[0] if own is not None and others else own

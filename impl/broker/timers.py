@@ -136,7 +136,7 @@ class Timers:
                 await asyncio.sleep(0)
 
     def _catch_up(self) -> None:
-        """Add the messages that have been stored since."""
+        """Add the messages that were stored after those in the table."""
         table, end = self._table, self._store.max_offset(TIMER_TOPIC, 0)
         while table.read_end < end:
             self._take(table, table.read_end)

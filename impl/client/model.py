@@ -71,7 +71,7 @@ class Sent:
     offset_message_id: str
     attempts: int
     recall_handle: str | None = None
-    """With which the producer can recall the message while it waits for its time; None if it does not."""
+    """The handle to recall the message while it waits for its time; None if it does not wait."""
 
     def __bool__(self) -> NoReturn:
         _no_truth(self)

@@ -13,7 +13,7 @@ Servers = dict[str, Callable[[Any], Any]]
 
 
 def with_metrics(servers: Servers, config: "MetricsConfig", runtime: "Runtime") -> Servers:
-    """Return the servers, preceded by the one of their metrics.
+    """Return the servers, preceded by the server of their metrics.
 
     It starts first and stops last, so that it reports that the others are starting or stopping.
     """

@@ -64,7 +64,7 @@ def collected(
     """Collect the evidence in a log and in stores; tables that several checks read are cached until the end.
 
     Raises:
-        InputError: two nodes have the same name, or the times are no microseconds.
+        InputError: two nodes have the same name, or times are not microseconds.
     """
     with ExitStack() as kept:
 

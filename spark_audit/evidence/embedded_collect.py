@@ -44,7 +44,7 @@ def embedded_collected(
     """Collect the evidence in a log. The engine must be in use (engine.active).
 
     Raises:
-        InputError: two nodes have the same name, or the times are no microseconds.
+        InputError: two nodes have the same name, or times are not microseconds.
     """
     options = options or Options()
     rows = by_member(log.events, options.broadcast)

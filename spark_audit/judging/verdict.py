@@ -42,7 +42,7 @@ def judge(
 
     A violation that an earlier row may explain, from before the log of its node begins, makes the verdict
     unknown. So does a finding that follows from a violation of another invariant. `since` says from when on
-    the log is complete, or is empty if that is from its beginning on.
+    the log is complete; it is empty if the log has its beginning.
     """
     violations = sum(n for (_, cause), n in counted.items() if cause is None)
     causes: Counter[str] = Counter()

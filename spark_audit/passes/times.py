@@ -96,7 +96,7 @@ def _extents(log: DataFrame) -> dict[str, dict[int, _Extent]]:
 
 
 def _of_unit(per_second: int, first: int, last: int) -> bool:
-    """Return whether these are times between 2010 and 2100, in a unit of so many in a second."""
+    """Return whether these are times between 2010 and 2100, in a unit with `per_second` units per second."""
     return _SINCE_S * per_second <= first <= last < _UNTIL_S * per_second
 
 

@@ -1,7 +1,7 @@
 """The states of timers that explain what was observed (reference/timers.py).
 
-Each message is followed separately, as in the model with one message and a delay of one tick. The tick may have
-happened once the message is due. Before each operation, a message that is due may have been delivered. A
+Each message is followed separately, as in the model with one message and a delay of one tick. The tick may
+have happened once the message is due. Before each operation, a message that is due may have been delivered. A
 crash keeps each answered operation. It may lose the final message of a delivery; the broker then stores it
 again.
 """

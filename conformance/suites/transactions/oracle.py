@@ -1,7 +1,7 @@
 """The states of transactions that explain what was observed (reference/transactions.py).
 
-Each transaction is followed separately, as in the model with one transaction. Time may have passed before each
-operation, so the broker may have checked, discarded, and written its operations. A crash keeps what was
+Each transaction is followed separately, as in the model with one transaction. Time may have passed before
+each operation, so the broker may have checked, discarded, and written its operations. A crash keeps what was
 answered: half messages and commits. A rollback is lost if its operation is.
 """
 

@@ -72,7 +72,7 @@ def commit(services: Services, header: UpdateOffsetRequest, request: Command, ch
 
 
 def reset_at_broker(services: Services, group: str, topic: str, before: dict[int, int]) -> None:
-    """Record the offsets that the broker itself has set in a topic, after those of `before`."""
+    """Record the offsets in a topic that the broker itself has changed from those in `before`."""
     if services.events is None:
         return
     for queue_id, offset in sorted(services.offsets.of_group(group, topic).items()):

@@ -43,7 +43,7 @@ class ConsumerEvents:
         self._events.emit(Kind.SUBSCRIBE, topic=topic, group=self._group, client=self._client_id, attrs=attrs)
 
     def subscribes(self, selectors: Mapping[str, MessageSelector]) -> None:
-        """Record the changes that make these all subscriptions of the member, by topic."""
+        """Record the changes from the previous subscriptions of the member to these, by topic."""
         for topic, selector in selectors.items():
             self.selects(topic, selector)
         for topic in sorted(self._selected.keys() - selectors.keys()):
@@ -52,7 +52,7 @@ class ConsumerEvents:
                 self._events.emit(Kind.UNSUBSCRIBE, topic=topic, group=self._group, client=self._client_id)
 
     def left(self) -> None:
-        """Record that the member reads nothing any more."""
+        """Record that the member has no subscriptions any more."""
         self.subscribes({})
 
     def delivered(self, queue: MessageQueue, messages: Iterable[StoredMessage]) -> None:

@@ -108,7 +108,7 @@ class TraceDispatcher:
         return batch, b"".join(parts)
 
     def _lost(self, count: int, reason: str) -> None:
-        """Count records that are lost, and log it now and then."""
+        """Count lost records, and log their number at most once in _LOG_S seconds."""
         self.dropped += count
         now_s = asyncio.get_running_loop().time()
         if count and now_s - self._logged_s >= _LOG_S:
