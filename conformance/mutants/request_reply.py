@@ -39,7 +39,7 @@ def _any_waiting(waiting: WaitingReplies, _correlation_id: str, message: Message
 async def _answered_at_once(
     services: Services, header: SendRequest, properties: Mapping[str, str], body: bytes, sender: Address
 ) -> str | None:
-    """Pushes the reply, and takes it for confirmed."""
+    """Pushes the reply, and considers it confirmed at once."""
     if services.clients.producer_channel(properties["REPLY_TO_CLIENT"]) is None:
         return "gone"
     task = asyncio.ensure_future(_push(services, header, properties, body, sender))

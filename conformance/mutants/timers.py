@@ -29,7 +29,7 @@ def _overflows(properties: Mapping[str, str], name: str, now_ms: int) -> int:
 
 
 async def _not_scanned(_timers: object, _table: object, _scan_from: int) -> None:
-    """Takes only points as evidence: what was delivered since the last one is delivered again."""
+    """Accepts only points as evidence. Messages delivered since the last point are delivered again."""
 
 
 def _no_recall(_message: Message) -> None:

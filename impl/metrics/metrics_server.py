@@ -4,8 +4,8 @@
 - `/healthz` answers 200 as long as no task of a server has failed. Otherwise the process is about to end.
 - `/readyz` answers 200 if every server has started and can do all of its work, otherwise 503 and the reasons.
 
-A peer can cost little: connections, the size of a request and the time of a connection are limited, and a
-page of metrics is used again for a second.
+The load from a peer is bounded: connections, the size of a request and the time of a connection are limited,
+and a page of metrics is reused for one second.
 """
 
 import asyncio

@@ -134,7 +134,7 @@ class SendResponse(Header):
     queue_offset: Long
     transaction_id: Name | None = None
     recall_handle: ListText | None = None
-    """With which the message can be recalled while it waits for its time."""
+    """The handle to recall the message while it waits for its time."""
 
 
 def write_send_response(
@@ -336,7 +336,7 @@ class ResumeCheckRequest(Header):
 class RecallMessageRequest(Header):
     topic: Name
     recall_handle: ListText
-    """From the response of the send."""
+    """The handle from the response of the send."""
     producer_group: Name | None = None
 
 

@@ -132,7 +132,7 @@ class Disk(Protocol):
 
 
 def is_out_of_space(error: OSError) -> bool:
-    """Return whether an error says that the disk, or the share of this user, is full."""
+    """Return whether an error says that the disk, or the quota of this user, is full."""
     return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 

@@ -122,7 +122,7 @@ class Cleaner:
         return len(removal.files)
 
     def _without_needed(self, before: int) -> int:
-        """Return the begin of the segment with the first needed record, if that is before an offset."""
+        """Return the start of the segment with the first needed record, if that is before an offset."""
         needed = self.needed_from()
         self.wanted_before = before if needed is not None and needed < before else 0
         if not self.wanted_before or needed is None:

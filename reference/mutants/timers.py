@@ -90,7 +90,7 @@ def _rolled_twice(config: Config, state: State, msg: str) -> State | None:
 
 
 def _truncated_below(_config: Config, state: State, length: int) -> State | None:
-    """The table survives the crash, and is taken for read, although the log is shorter."""
+    """The table survives the crash, and counts as read, although the log is shorter."""
     if not state.safe <= length <= len(state.log):
         return None
     kept = frozenset(place for place in state.waiting if place <= length)

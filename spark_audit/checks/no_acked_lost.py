@@ -19,8 +19,8 @@ The rule `offset-ahead` finds a committed offset, reported by a broker or held i
 everything the broker ever appended to the queue. With store directories, acknowledged messages must be
 stored, delivered or not (acked_in_store.py), and their brokers must know their topics (topics_known.py).
 
-Cannot conclude: whether a message was due to a group, if the log states neither its subscription nor the
-user does (cause `subscription_unknown`), if the message's tags are unknown (`tags_unknown`), if the group
+Cannot conclude: whether a message was due to a group, if neither the log nor the user states its
+subscription (cause `subscription_unknown`), if the message's tags are unknown (`tags_unknown`), if the group
 subscribes by SQL92 (`filter_not_evaluated`), or if its subscription changed while the message waited
 (`subscription_changed`).
 """

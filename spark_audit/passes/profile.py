@@ -166,7 +166,7 @@ def overview(profiled: DataFrame) -> Overview:
 
 
 def _late_begins(counted: Sequence[Any]) -> list[tuple[int, str, int]]:
-    """Return the begin, the name and the first number of each node whose first rows are not in the log.
+    """Return the start time, name and first number of each node whose first rows are not in the log.
 
     Name servers do not count: their checks begin with a start that is in the log.
     """

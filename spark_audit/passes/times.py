@@ -17,7 +17,7 @@ _YEAR_US: Final = 31_556_952_000_000
 _SPAN_MAX_US: Final = 10 * _YEAR_US
 """Rows further than this from most rows of the log are implausible."""
 _SINCE_S, _UNTIL_S = 1_262_304_000, 4_102_444_800
-"""The years 2010 and 2100, in seconds. RocketMQ is of 2012."""
+"""The years 2010 and 2100, in seconds. RocketMQ dates from 2012."""
 _UNITS: Final = {"seconds": 1, "milliseconds": 1_000, "nanoseconds": 1_000_000_000}
 """Number of each unit in a second."""
 _MICROSECONDS: Final = 1_000_000

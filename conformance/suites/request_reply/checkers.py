@@ -13,7 +13,7 @@ from mqproof.conformance.suites.request_reply.steps import Ended, Look, Lost, Op
 from mqproof.conformance.suites.request_reply.target import Answer, End
 
 MARGIN_S: Final = 0.3
-"""A request may end so much later than its limit, because clients and brokers share a machine."""
+"""A request may end this much later than its limit, because clients and brokers share a machine."""
 
 
 @dataclass(slots=True)

@@ -37,7 +37,7 @@ class RequestReplySession(Stepped[State, Operation]):
         self._collect()
 
     def reply(self, number: int) -> None:
-        """Reply to a request that is in the topic, whatever became of it."""
+        """Reply to a request that is in the topic, whether or not it has ended."""
         self._collect()
         call, sent_s = self.calls[number % len(self.calls)], self.target.now_s()
         answer = self.target.reply(call)

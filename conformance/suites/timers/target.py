@@ -29,7 +29,7 @@ class Sent(NamedTuple):
 
     msg_id: str
     handle: str | None
-    """With which it can be recalled; None if the broker does not wait."""
+    """The handle to recall it; None if the broker did not let it wait."""
 
 
 class TimersTarget(Protocol):

@@ -33,7 +33,7 @@ from mqproof.impl.store.results import STORED, PutResult
 
 _PUSH_TIMEOUT_S: Final = 10.0
 _NOT_IN_REPLIES: Final = (DELAY, "TRAN_MSG", "TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS")
-"""Properties that ask for what a broker does not do with a reply."""
+"""Properties that request an operation that a broker does not perform on replies."""
 
 
 async def send_reply(services: Services, request: Command, channel: Channel) -> Reply:

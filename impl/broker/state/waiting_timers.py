@@ -43,7 +43,7 @@ class WaitingTimers:
         """When each message is due, and its original; entries of messages that are done stay for a while."""
         self._by_key: dict[tuple[str, str], tuple[int, ...]] = {}
         self._held: dict[int, int] = {}
-        """By original: an end of the log. The record that is being put for the original begins there or later."""
+        """By original: a commit offset at or before the record that is being put for it."""
         self._delivered: list[tuple[int, int]] = []
         """When each final was due, and a commit offset before it; those that a point covers are removed."""
         self._leaving: list[tuple[int, int]] = []

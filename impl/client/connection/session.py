@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 
 _TIMEOUT_S = 3.0
 _GREET_S = 1.0
-"""The pause between two looks at the connections while a request waits for its reply."""
+"""The pause between two checks of the connections while a request waits for its reply."""
 
 
 @dataclass(frozen=True, slots=True)

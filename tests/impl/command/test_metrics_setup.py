@@ -1,4 +1,4 @@
-"""Tests that a process serves its metrics only if it is told to, first and last of all servers."""
+"""Tests that a process serves its metrics only if configured, and that their server starts first and stops last."""
 
 import urllib.request
 from collections.abc import Iterator

@@ -18,7 +18,7 @@ OF_STORES = {
     ("DELIV-1", "metadata-loss"),
     ("REPL-1", "acked-not-on-slave"),
 }
-"""The rules of checks of events that only stores can break."""
+"""Rules of event checks whose violations only store data can show."""
 
 
 def _seeds(few: int) -> list[Any]:
