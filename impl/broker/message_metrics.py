@@ -80,7 +80,7 @@ MESSAGE_METRICS: Final[Sequence[Metric]] = (
 
 
 async def message_families(services: Services, source_labels: Mapping[str, str]) -> list[Family]:
-    """Return the values of now."""
+    """Return the current values."""
     pairs, left_out = await lags(services, SERIES_MAX)
     values: _Values = {
         **_traffic(services),

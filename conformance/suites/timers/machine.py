@@ -16,7 +16,7 @@ from mqproof.conformance.suites.timers.target import DELAY_MAX_S, Capability, Ti
 MESSAGES_MAX: Final = 12
 _DELAYS_S: Final = (0.3, 1.0, 2.0, 2.5, 20.0, 120.0)
 _REFUSED_S: Final = (DELAY_MAX_S + 1, 9e12)
-"""Too long; in milliseconds, the last one overflows 64 bits when it is added to the time."""
+"""Delays that are too long: a little longer than the longest delay, and much longer."""
 _PAUSES_S: Final = (0.2, 1.7, 4.0, 25.0)
 _OLD_S: Final = 70.0
 """After this time, a segment may be deleted."""

@@ -1,4 +1,4 @@
-"""Tests that a process serves its metrics only if configured, and that their server starts first and stops last."""
+"""Tests that a process serves its metrics only if configured; their server starts first and stops last."""
 
 import urllib.request
 from collections.abc import Iterator

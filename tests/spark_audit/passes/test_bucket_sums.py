@@ -1,4 +1,4 @@
-"""The pass over a log in files keeps ambiguous rows; wrongly skipped buckets are read again.
+"""The pass over a log in files keeps ambiguous rows; buckets wrongly considered clean are read again.
 
 Method: join many small logs with random faults into one log, in files with few rows per group, so that
 buckets and sequences continue in other row groups. Judge it with a guess from the log's first rows, and with
