@@ -1,4 +1,4 @@
-"""The suite of requests and replies, as `conform --suite request-reply` runs it."""
+"""The suite of requests and replies, as `conform --suite request_reply` runs it."""
 
 from typing import Final
 

@@ -80,7 +80,7 @@ def not_early(run: Run[Operation]) -> Finding:
 
 
 def timer_kept(run: Run[Operation]) -> Finding:
-    """TIMER-1 TimerKept: a message that was accepted and not recalled is visible long after it was due."""
+    """TIMER-1 TimerKept: an accepted message without a recall is visible within _LOST_S after its time."""
     return _visible_after(run, _LOST_S, "is lost")
 
 

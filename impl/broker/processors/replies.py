@@ -69,8 +69,8 @@ def _properties(services: Services, header: SendRequest, body: bytes) -> Mapping
     """Return the properties of a reply that this broker passes on.
 
     Raises:
-        RefusedError: it has no requester or correlation id, another topic than that of replies, or it asks
-            for something that a broker does not do with a reply.
+        RefusedError: the topic or queue is not that of replies, the reply is too large, has no requester or
+            correlation id, or requests an operation that a broker does not perform on replies.
     """
     topic = reply_topic(services.config.cluster)
     if header.topic != topic:

@@ -59,7 +59,7 @@ def audited(seed: int, truth: Truth | None = None) -> Iterator[Audit]:
 
 
 def _damage(seed: int) -> Damage:
-    """Return the damage of a seed: the first seed has all of it."""
+    """Return the damage of a seed. Seed 0 has every kind of damage."""
     return Damage(
         rotated_until=BEGIN + ROTATED_S * SECOND if seed % 3 < 2 else 0,
         ends_at=BEGIN + READ_S * SECOND if seed % 4 < 3 else None,
