@@ -130,7 +130,7 @@ class BrokerRequestReply(OnEnvironment):
         self._results.append(result)
 
     async def _pull(self) -> None:
-        """Read what is new in the topic. If the broker does not answer, a later call tries again."""
+        """Read the new messages of the topic. Raises TargetError if the broker does not answer."""
         header = PullRequest(
             consumer_group=self._group, topic=self._topic, queue_id=0, queue_offset=self._next_offset,
             max_msg_nums=32, sys_flag=PULL_HAS_SUBSCRIPTION, commit_offset=0, suspend_timeout_millis=0,
