@@ -224,7 +224,7 @@ class Store(ABC):
         return self._cleaner.wanted_before
 
     def keep_log_from(self, needed_from: Callable[[], int | None]) -> None:
-        """Set the function that returns the first record that must not be deleted; None if there is none."""
+        """Set the function that returns the first commit offset to keep; None if no record is needed."""
         self._cleaner.needed_from = needed_from
 
     def now_ms(self) -> int:
