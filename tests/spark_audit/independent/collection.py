@@ -37,7 +37,7 @@ def numbered(rows: Sequence[Row]) -> list[Row]:
     for time, node, row in sorted(rows, key=lambda each: each[0]):
         number = next_number[node]
         next_number[node] += 1
-        attrs = row["attrs"] | ({"schema": "1"} if number == 0 else {})
+        attrs = row["attrs"] | ({"schema": "2"} if number == 0 else {})
         done.append((time, node, row | {"seq": number, "attrs": attrs}))
     return done
 

@@ -75,6 +75,8 @@ def test_cache_files_of_another_version_are_not_read(tmp_path: Path, monkeypatch
     )
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "kept"))
+    # Both files have the same size and perhaps the same time, so the second could load the first's bytecode.
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
     for name in ("Pair", "Twin"):
         (tmp_path / "pairing.py").write_text("\n".join(lines).replace("Pair", name))
         sys.modules.pop("pairing", None)
