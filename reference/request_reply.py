@@ -42,7 +42,7 @@ class State(NamedTuple):
     registered: frozenset[str] = frozenset()  # the clients that the broker knows
     stored: frozenset[str] = frozenset()  # the requests that are in their topic
     pushes: frozenset[Push] = frozenset()
-    told: frozenset[str] = frozenset()  # the requests for which a sender of a reply received SUCCESS
+    confirmed: frozenset[str] = frozenset()  # the requests for which a sender of a reply received SUCCESS
     caller: tuple[str, ...] = ()  # by request: the client that sent it, or NONE
     outcome: tuple[str, ...] = ()  # by request: "new", "waiting", "lost", or one of ENDS
     got: tuple[str, ...] = ()  # by request: the correlation id of the reply that it ended with, or NONE
@@ -163,7 +163,7 @@ def receive(config: Config, state: State, client: str, call: str, arrives: bool)
     return after._replace(
         pushes=state.pushes - {push},
         received=state.received | {call},
-        told=state.told | {call} if arrives else state.told,
+        confirmed=state.confirmed | {call} if arrives else state.confirmed,
     )
 
 
@@ -224,7 +224,7 @@ def request_ends_once(_config: Config, state: State) -> bool:
 
 def reply_confirmed(_config: Config, state: State) -> bool:
     """REPLY-3 ReplyConfirmed: the sender of a reply receives SUCCESS only if it reached a client."""
-    return state.told <= state.received
+    return state.confirmed <= state.received
 
 
 # The model in TLC's terms
@@ -240,7 +240,7 @@ def from_tla(config: Config, variables: Mapping[str, Any]) -> State:
         registered=frozenset(variables["registered"]),
         stored=frozenset(variables["stored"]),
         pushes=frozenset(Push(push["call"], push["to"]) for push in variables["pushes"]),
-        told=frozenset(variables["told"]),
+        confirmed=frozenset(variables["confirmed"]),
         caller=in_order("caller"),
         outcome=in_order("outcome"),
         got=in_order("got"),

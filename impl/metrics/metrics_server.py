@@ -193,7 +193,9 @@ class _Exchange:
     async def _serve(self, request: HttpRequest) -> None:
         try:
             answer = await self._server.answer(request.path)
-        except Exception as error:  # a page that fails must not end the server, and nobody awaits this task
+        except (
+            Exception
+        ) as error:  # a page that fails must not end the server, and no caller awaits this task
             _log.exception("the page %r failed", request.path)
             answer = _plain("500 Internal Server Error", f"{type(error).__name__}: {error}")
         self._send(*answer, wants_body=request.wants_body)

@@ -36,7 +36,7 @@ def _late_reply_given(config: Config, state: State, client: str, call: str, arri
 
 def _confirmed_when_pushed(config: Config, state: State, call: str) -> State | None:
     after = request_reply.reply(config, state, call)
-    return after and after._replace(told=state.told | {call})
+    return after and after._replace(confirmed=state.confirmed | {call})
 
 
 _TWO_CLIENTS: Final = Config(clients=("c1", "c2"), calls=("r1",), patient=())

@@ -4,7 +4,7 @@ Owners change if the group rebalances, a member starts or ends, or the broker cr
 changes, except in the rebalance window around each, a queue is delivered to one node only. The check examines
 queues for which the runs of deliveries (sequences.py) of several nodes overlap in such a period. An overlap
 of no more than the clock skew proves nothing. Groups that report no rebalance at all prove nothing either
-(cause `rebalance_not_told`).
+(cause `rebalance_not_reported`).
 
 Two owners have consequences, which other checks find: a message is delivered twice (DELIV-3), an owner skips
 what the other received (DELIV-4), an offset goes back (DELIV-5). They have the cause `two_owners` there, and
@@ -25,7 +25,7 @@ from mqproof.spec.events import Kind
 
 INVARIANT: Final = "DELIV-6"
 RULE: Final = "double-owned"
-NOT_TOLD: Final = "rebalance_not_told"
+NOT_REPORTED: Final = "rebalance_not_reported"
 TWO_OWNERS: Final = "two_owners"
 """The cause of findings of other checks that are a consequence of double-owned."""
 
@@ -57,7 +57,7 @@ def one_owner(evidence: Evidence) -> DataFrame:
         INVARIANT,
         "error",
         rule=f.lit(RULE),
-        cause=f.when(f.col("rebalances") == 0, f.lit(NOT_TOLD)),
+        cause=f.when(f.col("rebalances") == 0, f.lit(NOT_REPORTED)),
         evidence=f.format_string("also delivered to %s, which received it before and after", "other.node"),
     )
 
@@ -72,7 +72,7 @@ def with_owners(
 
     The rows have group, broker, topic, queue_id, from_ts, to_ts and cause. Two owners read a queue past each
     other: they receive messages twice, skip what the other received, and commit each other's offsets. That is
-    one violation, which OneOwner reports. `causes` may contain NOT_TOLD, too: the owners are unknown then.
+    one violation, which OneOwner reports. With NOT_REPORTED in `causes`, the owners may be unknown.
     `only` is the condition for rows that may be such a consequence.
     """
     time = f.struct(f.col("first_ts").alias("from"), f.col("last_ts").alias("until"))
@@ -201,7 +201,7 @@ def _stable_spans(evidence: Evidence) -> DataFrame:
 
 def _unknown_reason(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
     del tallies
-    if causes.get(NOT_TOLD):
+    if causes.get(NOT_REPORTED):
         return "queues were delivered to several nodes at once, in groups that report no rebalance"
     return ""
 

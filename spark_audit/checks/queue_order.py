@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from mqproof.spark_audit.checks.check import Check, explain, findings
-from mqproof.spark_audit.checks.one_owner import NOT_TOLD, TWO_OWNERS, with_owners
+from mqproof.spark_audit.checks.one_owner import NOT_REPORTED, TWO_OWNERS, with_owners
 from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.frames import Column, DataFrame
 from mqproof.spark_audit.evidence.groups import subscribing_group
@@ -125,7 +125,7 @@ def _skipped(jumps: DataFrame, evidence: Evidence) -> DataFrame:
     # What no member of the group received was not skipped because of another owner.
     only = f.col("other_had_it") == 1
     return findings(
-        with_owners(due, evidence, (TWO_OWNERS, NOT_TOLD), only),
+        with_owners(due, evidence, (TWO_OWNERS, NOT_REPORTED), only),
         INVARIANT,
         "error",
         rule=f.lit(SKIP),
@@ -151,7 +151,7 @@ def _examined(tallies: Mapping[str, int]) -> dict[str, int]:
 
 
 def _unknown_reason(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
-    if causes.get(NOT_TOLD):
+    if causes.get(NOT_REPORTED):
         return "members skipped what others received, in groups that report no rebalance"
     if not tallies["delivery_steps"]:
         return "no consumer received two messages of one queue"

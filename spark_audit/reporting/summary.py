@@ -51,7 +51,7 @@ CAUSES: Final = {
     "flush_mode_unknown": "lost in a crash of a broker that does not report its flush mode",
     "offset_reset": "the offset was reset",
     "producer_retry": "the producer sent it more than once",
-    "rebalance_not_told": "the group reports no rebalance, so the owners of its queues are unknown",
+    "rebalance_not_reported": "the group reports no rebalance, so the owners of its queues are unknown",
     "rebalance": "the group rebalanced in between",
     "recovered": "the producer did not receive the outcome; it was stored",
     "redelivery": "consumption failed and was retried",

@@ -33,7 +33,7 @@ NoLateReply == \A r \in received : outcome[r] # "timeout"
 NoReplyToNextProcess == \A r \in received : outcome[r] # "lost"
 NoSecondReply == \A p \in pushes : outcome[p.call] # "reply"
 NoLateStore == \A r \in stored : outcome[r] # "timeout"
-NoUnconfirmed == \A r \in Calls : outcome[r] = "reply" => r \in told
+NoUnconfirmed == \A r \in Calls : outcome[r] = "reply" => r \in confirmed
 NoTwoClients == \A r, s \in Calls : outcome[r] = "reply" /\ outcome[s] = "reply" => caller[r] = caller[s]
 NoTwoCalls == \A r, s \in Calls : r # s /\ outcome[r] = "waiting" /\ outcome[s] = "waiting" => caller[r] # caller[s]
 =============================================================================

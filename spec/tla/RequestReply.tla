@@ -42,8 +42,8 @@ StoredOK == stored \subseteq Calls
 VARIABLE pushes     \* replies on their way from the broker to a client, by correlation id
 PushesOK == pushes \subseteq [call : Calls, to : Clients]
 
-VARIABLE told       \* the requests for which the sender of a reply received SUCCESS
-ToldOK == told \subseteq Calls
+VARIABLE confirmed  \* the requests for which the sender of a reply received SUCCESS
+ConfirmedOK == confirmed \subseteq Calls
 
 VARIABLE caller     \* by request: the client that sent it
 CallerOK == caller \in [Calls -> Clients \cup {None}]
@@ -60,18 +60,18 @@ ResultsOK == results \in [Calls -> Nat]
 VARIABLE received   \* the requests for which a reply reached a client
 ReceivedOK == received \subseteq Calls
 
-broker == <<registered, stored, pushes, told>>
+broker == <<registered, stored, pushes, confirmed>>
 client == <<caller, outcome, got, results, received>>
 vars == <<broker, client>>
 
 TypeOK ==
-    RegisteredOK /\ StoredOK /\ PushesOK /\ ToldOK /\ CallerOK /\ OutcomeOK /\ GotOK /\ ResultsOK /\ ReceivedOK
+    RegisteredOK /\ StoredOK /\ PushesOK /\ ConfirmedOK /\ CallerOK /\ OutcomeOK /\ GotOK /\ ResultsOK /\ ReceivedOK
 
 Init ==
     /\ registered = {}
     /\ stored = {}
     /\ pushes = {}
-    /\ told = {}
+    /\ confirmed = {}
     /\ caller = [r \in Calls |-> None]
     /\ outcome = [r \in Calls |-> "new"]
     /\ got = [r \in Calls |-> None]
@@ -87,7 +87,7 @@ Push(r, c) == [call |-> r, to |-> c]
 Connect(c) ==
     /\ c \notin registered
     /\ registered' = registered \cup {c}
-    /\ UNCHANGED <<stored, pushes, told, client>>
+    /\ UNCHANGED <<stored, pushes, confirmed, client>>
 
 WithoutPushesTo(c) == {p \in pushes : p.to # c}
 
@@ -96,7 +96,7 @@ Disconnect(c) ==
     /\ c \in registered
     /\ registered' = registered \ {c}
     /\ pushes' = WithoutPushesTo(c)
-    /\ UNCHANGED <<stored, told, client>>
+    /\ UNCHANGED <<stored, confirmed, client>>
 
 Waits(c, r) == outcome[r] = "waiting" /\ caller[r] = c
 
@@ -106,7 +106,7 @@ Restart(c) ==
     /\ outcome' = [r \in Calls |-> IF Waits(c, r) THEN "lost" ELSE outcome[r]]
     /\ registered' = registered \ {c}
     /\ pushes' = WithoutPushesTo(c)
-    /\ UNCHANGED <<stored, told, caller, got, results, received>>
+    /\ UNCHANGED <<stored, confirmed, caller, got, results, received>>
 
 -----------------------------------------------------------------------------
 (* Requests *)
@@ -124,7 +124,7 @@ Store(r) ==
     /\ outcome[r] \notin {"new", "refused"}
     /\ r \notin stored
     /\ stored' = stored \cup {r}
-    /\ UNCHANGED <<registered, pushes, told, client>>
+    /\ UNCHANGED <<registered, pushes, confirmed, client>>
 
 \* The request ends: the application receives a result.
 Finish(r, end) ==
@@ -155,7 +155,7 @@ Reply(r) ==
     /\ caller[r] \in registered
     /\ Push(r, caller[r]) \notin pushes
     /\ pushes' = pushes \cup {Push(r, caller[r])}
-    /\ UNCHANGED <<registered, stored, told, client>>
+    /\ UNCHANGED <<registered, stored, confirmed, client>>
 
 \* The reply reaches the client, which gives it to the request that waits for it, or drops it. The client confirms it in
 \* both cases. The sender of the reply receives SUCCESS if the confirmation and the answer arrive.
@@ -166,7 +166,7 @@ Receive(c, r, arrives) ==
     /\ IF Waits(c, r)
        THEN Finish(r, "reply") /\ got' = [got EXCEPT ![r] = r]
        ELSE UNCHANGED <<outcome, results, got>>
-    /\ told' = IF arrives THEN told \cup {r} ELSE told
+    /\ confirmed' = IF arrives THEN confirmed \cup {r} ELSE confirmed
     /\ UNCHANGED <<registered, stored, caller>>
 
 -----------------------------------------------------------------------------
@@ -201,7 +201,7 @@ ReplyToItsRequester ==
 RequestEndsOnce == \A r \in Calls : results[r] = IF outcome[r] \in Ends THEN 1 ELSE 0
 
 \* REPLY-3: the sender of a reply receives SUCCESS only if the reply reached a client
-ReplyConfirmed == told \subseteq received
+ReplyConfirmed == confirmed \subseteq received
 
 \* These are relations between the variables, not promises to users.
 Coherent ==
@@ -238,29 +238,29 @@ OutcomesFollow ==
             /\ registered' = registered \ {caller[r]} /\ pushes' = WithoutPushesTo(caller[r])
             /\ \A s \in Calls : outcome'[s] # outcome[s] => caller[s] = caller[r]
             /\ \A s \in Calls : caller[s] = caller[r] => outcome'[s] # "waiting"
-            /\ UNCHANGED <<stored, told, received, got>>
+            /\ UNCHANGED <<stored, confirmed, received, got>>
         /\ outcome'[r] # "lost" => outcome' = [outcome EXCEPT ![r] = outcome'[r]]]_vars
 
 \* Stored requests stay stored.
 StoredGrows ==
     [][stored' # stored =>
         \E r \in Calls : r \notin stored /\ outcome[r] # "new" /\ stored' = stored \cup {r}
-            /\ UNCHANGED <<registered, pushes, told, client>>]_vars
+            /\ UNCHANGED <<registered, pushes, confirmed, client>>]_vars
 
 \* A reply is pushed to a client that the broker knows. It is received, or lost with its connection.
 PushesFollow ==
     [][pushes' # pushes =>
         \/ \E r \in stored : caller[r] \in registered /\ pushes' = pushes \cup {Push(r, caller[r])}
-            /\ UNCHANGED <<registered, stored, told, client>>
+            /\ UNCHANGED <<registered, stored, confirmed, client>>
         \/ \E p \in pushes : pushes' = pushes \ {p} /\ p.call \in received' /\ UNCHANGED <<registered, stored, caller>>
         \/ \E c \in registered : registered' = registered \ {c} /\ pushes' = WithoutPushesTo(c)
-            /\ UNCHANGED <<stored, told, caller, got, results, received>>]_vars
+            /\ UNCHANGED <<stored, confirmed, caller, got, results, received>>]_vars
 
 \* One client at a time connects, or is lost with what was on its way to it.
 RegisteredMoves ==
     [][registered' # registered =>
         \E c \in Clients :
-            \/ c \notin registered /\ registered' = registered \cup {c} /\ UNCHANGED <<stored, pushes, told, client>>
+            \/ c \notin registered /\ registered' = registered \cup {c} /\ UNCHANGED <<stored, pushes, confirmed, client>>
             \/ c \in registered /\ registered' = registered \ {c} /\ pushes' = WithoutPushesTo(c)]_vars
 
 \* A reply reaches a client once for each push.
@@ -271,7 +271,7 @@ ReceivedGrows ==
 
 \* SUCCESS follows a push that was received.
 ToldGrows ==
-    [][told' # told => \E p \in pushes : told' = told \cup {p.call} /\ pushes' = pushes \ {p}]_vars
+    [][confirmed' # confirmed => \E p \in pushes : confirmed' = confirmed \cup {p.call} /\ pushes' = pushes \ {p}]_vars
 
 \* Every step that should be possible is enabled. Without this check, an invariant could hold only because an
 \* action is too restrictive.
@@ -289,8 +289,8 @@ NeverStuck ==
         /\ r \in stored /\ caller[r] \in registered =>
             Push(r, caller[r]) \in pushes \/ ENABLED (Next /\ pushes' = pushes \cup {Push(r, caller[r])})
     /\ \A p \in pushes :
-        /\ ENABLED (Next /\ pushes' = pushes \ {p} /\ told' = told \cup {p.call})
-        /\ ENABLED (Next /\ pushes' = pushes \ {p} /\ told' = told /\ p.call \in received')
+        /\ ENABLED (Next /\ pushes' = pushes \ {p} /\ confirmed' = confirmed \cup {p.call})
+        /\ ENABLED (Next /\ pushes' = pushes \ {p} /\ confirmed' = confirmed /\ p.call \in received')
         /\ outcome[p.call] = "waiting" => ENABLED (Next /\ outcome'[p.call] = "reply")
 
 -----------------------------------------------------------------------------

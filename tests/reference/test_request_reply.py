@@ -36,7 +36,7 @@ def test_a_second_reply_is_received_and_gives_no_second_result() -> None:
 
 def test_a_late_reply_does_not_change_the_outcome() -> None:
     state = after(*SENT, ("Expire", "r1"), ("Reply", "r1"), ("Receive", "c1", "r1", True))
-    assert (state.outcome[0], state.results[0], state.told) == ("timeout", 1, frozenset({"r1"}))
+    assert (state.outcome[0], state.results[0], state.confirmed) == ("timeout", 1, frozenset({"r1"}))
 
 
 def test_a_reply_to_a_client_that_is_gone_changes_nothing() -> None:

@@ -7,6 +7,6 @@ MutantReply(r) ==
     /\ caller[r] \in registered
     /\ Push(r, caller[r]) \notin pushes
     /\ pushes' = pushes \cup {Push(r, caller[r])}
-    /\ told' = told \cup {r}
+    /\ confirmed' = confirmed \cup {r}
     /\ UNCHANGED <<registered, stored, client>>
 ==============================================================================

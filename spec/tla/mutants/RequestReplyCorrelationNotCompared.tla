@@ -7,6 +7,6 @@ MutantReceive(c, r, arrives) ==
     /\ pushes' = pushes \ {Push(r, c)}
     /\ received' = received \cup {r}
     /\ \E s \in Calls : Waits(c, s) /\ Finish(s, "reply") /\ got' = [got EXCEPT ![s] = r]
-    /\ told' = IF arrives THEN told \cup {r} ELSE told
+    /\ confirmed' = IF arrives THEN confirmed \cup {r} ELSE confirmed
     /\ UNCHANGED <<registered, stored, caller>>
 ==============================================================================

@@ -6,5 +6,5 @@ MutantConnect(c) ==
     /\ c \notin registered
     /\ \A r \in Calls : caller[r] # c
     /\ registered' = registered \cup {c}
-    /\ UNCHANGED <<stored, pushes, told, client>>
+    /\ UNCHANGED <<stored, pushes, confirmed, client>>
 ==============================================================================

@@ -7,5 +7,5 @@ MutantReply(r) ==
     /\ \E c \in registered :
         /\ Push(r, c) \notin pushes
         /\ pushes' = pushes \cup {Push(r, c)}
-    /\ UNCHANGED <<registered, stored, told, client>>
+    /\ UNCHANGED <<registered, stored, confirmed, client>>
 ==============================================================================

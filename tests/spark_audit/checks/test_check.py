@@ -166,7 +166,7 @@ def test_members_of_a_group_that_reports_no_rebalance_may_own_a_queue_in_turn(tm
         builder.stored(f"m_{offset}", offset)
         builder.deliver(f"m_{offset}", offset, node="two" if offset in (2, 3) else "one")
     findings, result = found(builder.rows, tmp_path, "DELIV-4", rebalance_us=0)
-    assert {(rule, cause) for rule, cause, _ in findings} == {("poll-skip", "rebalance_not_told")}
+    assert {(rule, cause) for rule, cause, _ in findings} == {("poll-skip", "rebalance_not_reported")}
     assert result.verdict is Verdict.UNKNOWN
 
 
