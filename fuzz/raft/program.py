@@ -258,8 +258,7 @@ def _restart(run: Run, selector: int, _until_ms: float) -> None:
 
 
 def _isolate(run: Run, selector: int, until_ms: float) -> None:
-    one = run.name(selector)
-    run._cut({link for other in run._names for link in ((one, other), (other, one))}, until_ms)
+    run._cut(_links_of(run, run.name(selector)), until_ms)
 
 
 def _deafen(run: Run, selector: int, until_ms: float) -> None:
@@ -323,12 +322,11 @@ def _topple(run: Run, selector: int, until_ms: float) -> None:
     def look() -> None:
         if group.now_ms >= until_ms:
             return
-        for name, node in group.nodes.items():
-            if node.member and node.member.core.state.role is Role.LEADER:
-                group.after(leading_ms, lambda name=name: fall(name))  # type: ignore[misc]
-                group.after(leading_ms + 20.0, look)
-                return
-        group.after(20.0, look)
+        if (leader := _leading(group)) is None:
+            group.after(_LOOK_MS, look)
+            return
+        group.after(leading_ms, lambda: fall(leader))
+        group.after(leading_ms + _LOOK_MS, look)
 
     look()
 
@@ -347,7 +345,7 @@ def _rejoin(run: Run, selector: int, until_ms: float) -> None:
         if old is None:
             _again(group, until_ms, cut_off)
             return
-        links = {link for other in run._names for link in ((old, other), (other, old))}
+        links = _links_of(run, old)
         group.cut |= links
         group.nodes[old].disk_slowness = 100.0
         wait_for_another(old, links)
@@ -429,6 +427,11 @@ def _slow(group: Group, links: list[tuple[str, str]], late_ms: float, for_ms: fl
 def _again(group: Group, until_ms: float, look: Callable[[], None]) -> None:
     if group.now_ms < until_ms:
         group.after(_LOOK_MS, look)
+
+
+def _links_of(run: Run, one: str) -> set[tuple[str, str]]:
+    """Return the links of a member with all others, in both directions."""
+    return {link for other in run._names for link in ((one, other), (other, one))}
 
 
 def _leading(group: Group, than: str | None = None) -> str | None:
