@@ -370,3 +370,8 @@ def _apache(line: str) -> Iterator[tuple[Address, FaultControls]]:
         except (ApacheMissingError, servers.ApacheServerError) as error:
             raise TargetError(str(error)) from None
         yield Address(*names.address), of_broker(broker)
+
+
+async def loop_time_s() -> float:
+    """Return the time of the event loop that runs the environment, in seconds."""
+    return asyncio.get_running_loop().time()

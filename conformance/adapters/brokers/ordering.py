@@ -5,7 +5,7 @@ import random
 from collections.abc import Set
 from typing import Final
 
-from mqproof.conformance.adapters.brokers.environments import Environment, OnEnvironment
+from mqproof.conformance.adapters.brokers.environments import Environment, OnEnvironment, loop_time_s
 from mqproof.conformance.engine.broker_faults import ENDS, BrokerFault
 from mqproof.conformance.engine.targets import REFERENCE
 from mqproof.conformance.suites.ordering.target import GROUPS, QUEUES, Capability, Span
@@ -41,7 +41,7 @@ class BrokerOrdering(OnEnvironment):
         return self._environment.run(self._unlock(group, member, queues))
 
     def now_s(self) -> float:
-        return self._environment.run(_now_s())
+        return self._environment.run(loop_time_s())
 
     def wait(self, seconds: float) -> None:
         self._environment.run(asyncio.sleep(seconds))
@@ -57,22 +57,22 @@ class BrokerOrdering(OnEnvironment):
         await self._caller.stop()
 
     async def _lock(self, group: str, member: str, queues: Set[int]) -> tuple[frozenset[int], Span]:
-        begin_s = await _now_s()
+        begin_s = await loop_time_s()
         answer = await self._caller.request(
             RequestCode.LOCK_BATCH_MQ, body=self._locks(group, member, queues)
         )
         granted = java_json.read(LockedQueues, answer.body).lock_ok_mq_set
-        return frozenset(queue.queue_id for queue in granted), Span(begin_s, await _now_s())
+        return frozenset(queue.queue_id for queue in granted), Span(begin_s, await loop_time_s())
 
     async def _lock_unheard(self, group: str, member: str, queues: Set[int]) -> Span:
-        begin_s = await _now_s()
+        begin_s = await loop_time_s()
         await self._caller.request_oneway(RequestCode.LOCK_BATCH_MQ, body=self._locks(group, member, queues))
-        return Span(begin_s, await _now_s())
+        return Span(begin_s, await loop_time_s())
 
     async def _unlock(self, group: str, member: str, queues: Set[int]) -> Span:
-        begin_s = await _now_s()
+        begin_s = await loop_time_s()
         await self._caller.request(RequestCode.UNLOCK_BATCH_MQ, body=self._locks(group, member, queues))
-        return Span(begin_s, await _now_s())
+        return Span(begin_s, await loop_time_s())
 
     def _locks(self, group: str, member: str, queues: Set[int]) -> bytes:
         named = [MessageQueue(self._caller.broker_name, queue_id, self._topic) for queue_id in sorted(queues)]
@@ -81,10 +81,6 @@ class BrokerOrdering(OnEnvironment):
 
     def _group(self, group: str) -> str:
         return f"{self._caller.prefix}_{group}"
-
-
-async def _now_s() -> float:
-    return asyncio.get_running_loop().time()
 
 
 class ReferenceOrdering:

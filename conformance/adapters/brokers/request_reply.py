@@ -9,7 +9,12 @@ import random
 from dataclasses import dataclass, field
 from typing import Final
 
-from mqproof.conformance.adapters.brokers.environments import Environment, OnEnvironment, SimulatedEnvironment
+from mqproof.conformance.adapters.brokers.environments import (
+    Environment,
+    OnEnvironment,
+    SimulatedEnvironment,
+    loop_time_s,
+)
 from mqproof.conformance.engine.broker_faults import BrokerFault
 from mqproof.conformance.engine.targets import REFERENCE, TargetError
 from mqproof.conformance.suites.request_reply.target import Answer, Capability, End, Result
@@ -80,7 +85,7 @@ class BrokerRequestReply(OnEnvironment):
         return tuple(found)
 
     def now_s(self) -> float:
-        return self._environment.run(_now_s())
+        return self._environment.run(loop_time_s())
 
     def wait(self, seconds: float) -> None:
         self._environment.run(asyncio.sleep(seconds))
@@ -124,9 +129,9 @@ class BrokerRequestReply(OnEnvironment):
         try:
             reply = await producer.request(message, self._queue, timeout_ms=round(limit_s * 1000))
         except (NoReplyError, SendError) as error:
-            result = Result(call, _ENDS[type(error)], "", await _now_s())
+            result = Result(call, _ENDS[type(error)], "", await loop_time_s())
         else:
-            result = Result(call, End.REPLY, reply.body.decode(), await _now_s())
+            result = Result(call, End.REPLY, reply.body.decode(), await loop_time_s())
         self._results.append(result)
 
     async def _pull(self) -> None:
@@ -147,7 +152,7 @@ class BrokerRequestReply(OnEnvironment):
         reply = reply_to(self._stored[call], call.encode())
         header = SendRequest(
             producer_group=self._group, topic=reply.topic, default_topic="TBW102", default_topic_queue_nums=1,
-            queue_id=0, sys_flag=0, born_timestamp=int(1000 * await _now_s()), flag=0,
+            queue_id=0, sys_flag=0, born_timestamp=int(1000 * await loop_time_s()), flag=0,
             properties=encode_properties(reply.properties), reconsume_times=0, unit_mode=False, batch=False,
         )  # fmt: skip
         codes = (ResponseCode.SUCCESS, ResponseCode.SYSTEM_ERROR)
@@ -156,10 +161,6 @@ class BrokerRequestReply(OnEnvironment):
         )
         await asyncio.sleep(0)  # let the requester take what has arrived
         return Answer.OK if answer.code == ResponseCode.SUCCESS else Answer.REFUSED
-
-
-async def _now_s() -> float:
-    return asyncio.get_running_loop().time()
 
 
 async def _ended(address: Address, request: Command, timeout_s: float) -> Command:  # noqa: ARG001  # invoke's

@@ -4,7 +4,12 @@ import asyncio
 import random
 from typing import Final, NamedTuple
 
-from mqproof.conformance.adapters.brokers.environments import Environment, OnEnvironment, SimulatedEnvironment
+from mqproof.conformance.adapters.brokers.environments import (
+    Environment,
+    OnEnvironment,
+    SimulatedEnvironment,
+    loop_time_s,
+)
 from mqproof.conformance.engine.broker_faults import CRASHES, BrokerFault
 from mqproof.conformance.engine.targets import REFERENCE
 from mqproof.conformance.suites.retry.oracle import bound_for, wait_s
@@ -54,7 +59,7 @@ class BrokerRetry(OnEnvironment):
         return self._environment.run(self._read(place))
 
     def now_s(self) -> float:
-        return self._environment.run(_now_s())
+        return self._environment.run(loop_time_s())
 
     def wait(self, seconds: float) -> None:
         self._environment.run(asyncio.sleep(seconds))
@@ -79,26 +84,26 @@ class BrokerRetry(OnEnvironment):
         await self._caller.stop()
 
     async def _send(self, msg_id: str, level: int) -> tuple[str, Span]:
-        begin_s = await _now_s()
+        begin_s = await loop_time_s()
         sent = await self._caller.send(self._topic, 0, msg_id, delay_level=level)
-        return "" if level else sent.msg_id, Span(begin_s, await _now_s())
+        return "" if level else sent.msg_id, Span(begin_s, await loop_time_s())
 
     async def _send_back(self, handle: int, level: int, times_max: int | None) -> tuple[Answer, Span]:
-        begin_s = await _now_s()
+        begin_s = await loop_time_s()
         answer = await self._caller.request(
             RequestCode.CONSUMER_SEND_MSG_BACK, self._back(handle, level, times_max), accepts=()
         )
         done = Answer.OK if answer.code == ResponseCode.SUCCESS else Answer.REFUSED
-        return done, Span(begin_s, await _now_s())
+        return done, Span(begin_s, await loop_time_s())
 
     async def _send_back_oneway(self, handle: int, level: int, times_max: int | None) -> Span:
-        begin_s = await _now_s()
+        begin_s = await loop_time_s()
         await self._caller.request_oneway(
             RequestCode.CONSUMER_SEND_MSG_BACK, self._back(handle, level, times_max)
         )
         # When a later request is answered, this one has been processed, though other requests may have come
         # first.
-        return Span(begin_s, await _now_s() + _SLACK_S)
+        return Span(begin_s, await loop_time_s() + _SLACK_S)
 
     def _back(self, handle: int, level: int, times_max: int | None) -> SendBackRequest:
         """Return the request as clients send it; 5.5 fails without the topic."""
@@ -113,10 +118,10 @@ class BrokerRetry(OnEnvironment):
         )
 
     async def _read(self, place: Place) -> tuple[tuple[Copy, ...], Span]:
-        begin_s = await _now_s()
+        begin_s = await loop_time_s()
         topic, queues = self._topics[place]
         copies = [copy for queue_id in range(queues) for copy in await self._read_queue(topic, queue_id)]
-        return tuple(copies), Span(begin_s, await _now_s())
+        return tuple(copies), Span(begin_s, await loop_time_s())
 
     async def _read_queue(self, topic: str, queue_id: int) -> list[Copy]:
         found: list[Copy] = []
@@ -146,10 +151,6 @@ def _copy(stored: StoredMessage, topic: str) -> Copy:
         stored.commit_offset,
         stored.store_timestamp_ms / 1000,
     )
-
-
-async def _now_s() -> float:
-    return asyncio.get_running_loop().time()
 
 
 class _Stored(NamedTuple):

@@ -4,7 +4,7 @@ import asyncio
 import random
 from typing import Final
 
-from mqproof.conformance.adapters.brokers.environments import Environment, OnEnvironment
+from mqproof.conformance.adapters.brokers.environments import Environment, OnEnvironment, loop_time_s
 from mqproof.conformance.engine.broker_faults import ENDS, BrokerFault
 from mqproof.conformance.engine.targets import REFERENCE
 from mqproof.conformance.suites.timers.target import DELAY_MAX_S, Answer, Capability, Sent
@@ -50,7 +50,7 @@ class BrokerTimers(OnEnvironment):
         return self._environment.run(self._read())
 
     def now_s(self) -> float:
-        return self._environment.run(_now_s())
+        return self._environment.run(loop_time_s())
 
     def wait(self, seconds: float) -> None:
         self._environment.run(self._wait(seconds))
@@ -73,7 +73,7 @@ class BrokerTimers(OnEnvironment):
         }
         header = SendRequest(
             producer_group=_GROUP, topic=self._topic, default_topic="TBW102", default_topic_queue_nums=1,
-            queue_id=0, sys_flag=0, born_timestamp=int(1000 * await _now_s()), flag=0,
+            queue_id=0, sys_flag=0, born_timestamp=int(1000 * await loop_time_s()), flag=0,
             properties=encode_properties(properties), reconsume_times=0, unit_mode=False, batch=False,
         )  # fmt: skip
         codes = (ResponseCode.SUCCESS, ResponseCode.MESSAGE_ILLEGAL)
@@ -116,10 +116,6 @@ class BrokerTimers(OnEnvironment):
     async def _wait(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
         await self._caller.until_it_serves()
-
-
-async def _now_s() -> float:
-    return asyncio.get_running_loop().time()
 
 
 class ReferenceTimers:

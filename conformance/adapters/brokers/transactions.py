@@ -4,7 +4,7 @@ import asyncio
 import random
 from typing import Final
 
-from mqproof.conformance.adapters.brokers.environments import CONFIG, Environment, OnEnvironment
+from mqproof.conformance.adapters.brokers.environments import CONFIG, Environment, OnEnvironment, loop_time_s
 from mqproof.conformance.engine.broker_faults import ENDS, BrokerFault
 from mqproof.conformance.engine.targets import REFERENCE, TargetError
 from mqproof.conformance.suites.transactions.target import Answer, Capability, End, Half
@@ -62,7 +62,7 @@ class BrokerTransactions(OnEnvironment):
         return self._environment.run(self._read())
 
     def now_s(self) -> float:
-        return self._environment.run(_now_s())
+        return self._environment.run(loop_time_s())
 
     def wait(self, seconds: float) -> None:
         self._environment.run(self._wait(seconds))
@@ -109,7 +109,7 @@ class BrokerTransactions(OnEnvironment):
         properties = {"TRAN_MSG": "true", "PGROUP": self._group, "UNIQ_KEY": self._key(msg_id)}
         header = SendRequest(
             producer_group=self._group, topic=self._topic, default_topic="TBW102", default_topic_queue_nums=1,
-            queue_id=0, sys_flag=4, born_timestamp=int(1000 * await _now_s()), flag=0,
+            queue_id=0, sys_flag=4, born_timestamp=int(1000 * await loop_time_s()), flag=0,
             properties=encode_properties(properties), reconsume_times=0, unit_mode=False, batch=False,
         )  # fmt: skip
         fields = headers.write_send_v2(header)
@@ -144,18 +144,14 @@ class BrokerTransactions(OnEnvironment):
 
     async def _wait(self, seconds: float) -> None:
         """Let time pass. Brokers close connections that are idle, so each is used from time to time."""
-        end_s = await _now_s() + seconds
-        while (left_s := end_s - await _now_s()) > 0:
+        end_s = await loop_time_s() + seconds
+        while (left_s := end_s - await loop_time_s()) > 0:
             await asyncio.sleep(min(left_s, _KEEP_ALIVE_S))
             await self._greet()
             await self._caller.until_it_serves()
 
     def _key(self, msg_id: str) -> str:
         return f"{self._caller.prefix}-{msg_id}"
-
-
-async def _now_s() -> float:
-    return asyncio.get_running_loop().time()
 
 
 class ReferenceTransactions:
