@@ -15,8 +15,9 @@ from typing import Final
 
 from mqproof.conformance.mutants.replacement import injected
 from mqproof.fuzz.cluster import program as cluster_program
-from mqproof.fuzz.defects import cluster, dledger
+from mqproof.fuzz.defects import cluster, deferred, dledger
 from mqproof.fuzz.defects.defect import Mutant
+from mqproof.fuzz.deferred import program as deferred_program
 from mqproof.fuzz.raft import program as raft_program
 from mqproof.fuzz.target import Finding
 from mqproof.report.model import Result, Verdict, Witness
@@ -27,7 +28,9 @@ from mqproof.spec.checkout import expect_checkout
 LAYER: Final = "simulation"
 SEEDS_MAX: Final = 2000
 
-MUTANTS: Final = {mutant.name: mutant for mutant in (*dledger.MUTANTS, *dledger.SELDOM, *cluster.MUTANTS)}
+MUTANTS: Final = {
+    mutant.name: mutant for mutant in (*dledger.MUTANTS, *dledger.SELDOM, *cluster.MUTANTS, *deferred.MUTANTS)
+}
 """The mutants by name."""
 
 RECORDED_FILE: Final = Path(__file__).with_name("simulation.toml")
@@ -58,11 +61,19 @@ def _play_cluster(seed: int) -> None:
     cluster_program.Run(cluster_program.random_program(seed), Counter()).run()
 
 
+def _play_deferred(seed: int) -> None:
+    deferred_program.Run(deferred_program.random_program(seed), Counter()).run()
+
+
 def _is_elected(seed: int) -> bool:
     return cluster_program.is_elected(cluster_program.random_program(seed))
 
 
-_PLAY: Final[dict[str, Callable[[int], None]]] = {"dledger-group": _play_group, "cluster": _play_cluster}
+_PLAY: Final[dict[str, Callable[[int], None]]] = {
+    "dledger-group": _play_group,
+    "cluster": _play_cluster,
+    "deferred-messages": _play_deferred,
+}
 
 
 def names() -> tuple[str, ...]:

@@ -75,6 +75,8 @@ class Setup:
     store: StoreConfig = STORE
     queue_lock_ms: int = 60_000
     property_filter: bool = False
+    transaction_check_interval_ms: int = 30_000
+    transaction_checks_max: int = 15
 
 
 class Fsync:
@@ -376,6 +378,8 @@ class Cluster:
             default_topic_queues=setup.queues,
             queue_lock_ms=setup.queue_lock_ms,
             property_filter=setup.property_filter,
+            transaction_check_interval_ms=setup.transaction_check_interval_ms,
+            transaction_checks_max=setup.transaction_checks_max,
             store=replace(setup.store, flush_mode=setup.flush),
         )
         if setup.elected:

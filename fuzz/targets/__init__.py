@@ -17,6 +17,7 @@ NAMES: Final = (
     "store-rot",
     "dledger-group",
     "cluster",
+    "deferred-messages",
 )
 """All targets, in the order of `mqproof fuzz list`. Module names have underscores instead of hyphens."""
 

@@ -24,13 +24,15 @@ UNBEGUN: Final = pytest.mark.filterwarnings("ignore:coroutine .* was never await
 
 def parts() -> list[Any]:
     """Return ranges of seeds for `pytest.mark.parametrize`."""
+    return [*(range(first, first + _PART) for first in range(0, SEEDS, _PART)), *deep_parts(SEEDS)]
+
+
+def deep_parts(begin: int) -> list[Any]:
+    """Return the ranges that only the deep profile plays."""
     deep = [pytest.mark.deep, pytest.mark.timeout(_TIMEOUT_DEEP_S)]
     return [
-        *(range(first, first + _PART) for first in range(0, SEEDS, _PART)),
-        *(
-            pytest.param(range(first, first + _PART_DEEP), marks=deep)
-            for first in range(SEEDS, SEEDS_DEEP, _PART_DEEP)
-        ),
+        pytest.param(range(first, first + _PART_DEEP), marks=deep)
+        for first in range(begin, SEEDS_DEEP, _PART_DEEP)
     ]
 
 
