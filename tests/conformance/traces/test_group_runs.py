@@ -1,6 +1,7 @@
 """Event logs of DLedger groups are behaviours of Election and, per leader, of Replication.
 
-There are 60 of them, and two hundred in the deep profile. TLC runs once for each model. test_group.py and test_leadership.py test that corrupted logs are refused.
+There are 60 of them, and two hundred in the deep profile. TLC runs once for each model. test_group.py and
+test_leadership.py test that corrupted logs are refused.
 """
 
 from itertools import pairwise

@@ -1,7 +1,8 @@
 """Traces from runs of our brokers and name servers are behaviours of the models.
 
-There are 60 of them, and 180 in the deep profile. The logs are from simulated runs with faults, and from one run on real sockets and files. TLC runs once for
-each model. The other tests of this folder test that corrupted logs are refused.
+There are 60 of them, and 180 in the deep profile. The logs are from simulated runs with faults, and from one
+run on real sockets and files. TLC runs once for each model. The other tests of this folder test that
+corrupted logs are refused.
 """
 
 import asyncio
