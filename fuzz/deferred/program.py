@@ -66,11 +66,6 @@ def random_program(seed: int) -> bytes:
     return bytes(drawn)
 
 
-def expiring(selector: int, at: int, length: int) -> bytes:
-    """Encode the deletion of old segments as bytes; `at` and `length` are quarters of a second."""
-    return bytes((_EXPIRE, selector, at, length))
-
-
 class Run:
     """One run of a program."""
 
