@@ -314,6 +314,8 @@ FAULTS: Final[tuple[Callable[[FaultInjector, int, float], Coroutine[Any, Any, No
 )
 """The faults by their numbers in programs."""
 
+STEP_CLOCK: Final = FAULTS.index(_step_clock)
+
 
 def seconds_of(length: int) -> float:
     """Return the duration that the last byte of a fault means."""

@@ -18,6 +18,8 @@ NAMES: Final = (
     "dledger-group",
     "cluster",
     "deferred-messages",
+    "consumer-groups",
+    "routes-and-replies",
 )
 """All targets, in the order of `mqproof fuzz list`. Module names have underscores instead of hyphens."""
 
