@@ -80,6 +80,8 @@ class Setup:
     register_interval_ms: int = 30_000
     broker_expiry_ms: int = 120_000
     """The time after which a name server removes a silent broker."""
+    scan_interval_ms: int = 10_000
+    """The pause between two searches of a name server for silent brokers."""
     name_server_events: bool = False
     """Whether `events` has the events of name servers, too."""
 
@@ -259,6 +261,7 @@ class Cluster:
                 _NAMES_PORT,
                 kv_path="/names/kvConfig.json",
                 broker_expiry_ms=self.setup.broker_expiry_ms,
+                scan_interval_ms=self.setup.scan_interval_ms,
             )
             own = EventLog(self._record, node, machine.clock, self._seqs.get(node, 0))
             log = own if self.setup.name_server_events else None

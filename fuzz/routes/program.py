@@ -45,6 +45,8 @@ FAULTS_MAX: Final = 10
 _RANDOM_FAULTS_MAX: Final = 6
 _READ_ONLY: Final = 255
 """The number of the operation that makes a broker read-only for some time."""
+_UNREACHABLE: Final = 254
+"""The number of the fault that cuts the links from all brokers to a requester."""
 _SENT, _ASKED = "S", "R"
 """The topics of sends and of requests."""
 _ROUTED_S: Final = 60.0
@@ -57,20 +59,22 @@ _REQUESTERS: Final = 2
 _LANES: Final = 2
 _SLOW: Final = 0.05
 """The share of replies that come after the time limit of their request."""
-_REGISTER_MS: Final = 3000
-_EXPIRY_MS: Final = 10_000
+_REGISTER_MS: Final = 2000
+_EXPIRY_MS: Final = 7000
+_SCAN_MS: Final = 3000
 _OPERATOR_S: Final = 3.0
 
 
 def random_program(seed: int) -> bytes:
-    """Return the program of a seed: any cluster and faults. Every second one makes a broker read-only."""
+    """Return the program of a seed: any cluster and faults. Many make a broker read-only."""
     chance = Random(f"routes {seed}")
     faults = chance.randint(1, _RANDOM_FAULTS_MAX)
     drawn = bytearray(seed.to_bytes(8, "little")[:4] + chance.randbytes(2 + FAULT_BYTES * faults))
     for at in range(HEAD_BYTES, len(drawn), FAULT_BYTES):
         drawn[at] %= len(FAULTS)
-    if chance.randrange(2):
-        drawn += bytes((_READ_ONLY, *chance.randbytes(2), 40))
+    for kind in (_READ_ONLY, _UNREACHABLE):
+        if chance.randrange(2):
+            drawn += bytes((kind, *chance.randbytes(2), 40))
     return bytes(drawn)
 
 
@@ -89,6 +93,7 @@ class Run:
             queues=_QUEUES,
             register_interval_ms=_REGISTER_MS,
             broker_expiry_ms=_EXPIRY_MS,
+            scan_interval_ms=_SCAN_MS,
             name_server_events=True,
         )
         self._checked = checked
@@ -158,6 +163,10 @@ class Run:
         await asyncio.sleep(at * QUARTER_S)
         if kind == _READ_ONLY:
             await self._read_only((MASTER, OTHER)[selector % 2], seconds_of(length))
+        elif kind == _UNREACHABLE:
+            requester = f"requester-{selector % _REQUESTERS}"
+            links = {self.cluster.links(node, requester)[0] for node in self.cluster.nodes}
+            await self._injector.cut(links, seconds_of(length))
         else:
             await self._injector.strike(kind, selector, length)
 
@@ -252,7 +261,7 @@ class Run:
                     await asyncio.sleep(_REQUEST_S + 1)
                 with suppress(ReplyError):
                     await producer.reply(message, b"re:" + message.body)
-                    judge.reply_confirmed(correlation_id, self.witness.received, self._checked)
+                    self.witness.reply_is_confirmed(correlation_id)
 
         config = PushConsumerConfig(consume_from=ConsumeFrom.FIRST_OFFSET)
         consumer = PushConsumer(session, "CG", listen, config)

@@ -13,7 +13,6 @@ from mqproof.impl.client.connection.session import Session
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.spec.events import Event, Kind
 
-_SCAN_S: Final = 10.0
 _SLACK_S: Final = 2.5
 """Two looks at the name servers, and the time of a request."""
 _FAILED: Final = ("unknown", "NOT_CONNECTED")
@@ -75,7 +74,7 @@ class Witness:
     def _judge_tables(self, server: str) -> None:
         table = self._cluster.name_servers[server].table
         judge.tables_agree(server, table, self._topics, self._checked)
-        most_s = self._expiry_s + _SCAN_S + _SLACK_S
+        most_s = self._expiry_s + self._cluster.setup.scan_interval_ms / 1000 + _SLACK_S
         if self.now_s - self._disturbed_s.get(server, 0.0) < most_s:
             return
         for live in table.living():
@@ -141,3 +140,7 @@ class Witness:
             return is_waited_for(correlation_id)
 
         replies.is_waited_for = received  # type: ignore[method-assign]
+
+    def reply_is_confirmed(self, correlation_id: str) -> None:
+        """Record that the sender of a reply received SUCCESS."""
+        self.check(lambda: judge.reply_confirmed(correlation_id, self.received, self._checked))
