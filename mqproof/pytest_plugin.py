@@ -22,7 +22,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def rocketmq(request: pytest.FixtureRequest) -> "Iterator[ThreadedBroker]":
-    """A name server and a broker in a thread, with an empty store, on free ports of the loopback interface."""
+    """A name server and a broker in a thread, with an empty store, on free ports of the loopback."""
     from mqproof.impl.embedded.threaded_broker import ThreadedBroker
 
     options = _options(request)

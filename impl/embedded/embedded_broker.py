@@ -207,15 +207,12 @@ def _runtime(clock: VirtualTime, store: Path | None, sockets: bool) -> Runtime:
 def _queue(broker: Broker, topic: str, queue_id: int) -> list[ReceivedMessage]:
     store, found = broker.store, list[ReceivedMessage]()
     name = broker.services.config.name if broker.services else ""
+    queue = MessageQueue(topic, name, queue_id)
     offset = store.min_offset(topic, queue_id)
     while (read := store.get(topic, queue_id, offset)).status is GetStatus.FOUND:
         for data in read.records:
             stored = record.decode(data)
-            queue = MessageQueue(topic, name, queue_id)
-            found.append(
-                ReceivedMessage(
-                    stored, queue, stored.message.reconsume_times, read.min_offset, read.max_offset
-                )
-            )
+            times = stored.message.reconsume_times
+            found.append(ReceivedMessage(stored, queue, times, read.min_offset, read.max_offset))
         offset = read.next_offset
     return found

@@ -55,15 +55,14 @@ class VirtualTime:
 
     def _take_over(self) -> deque[asyncio.Handle]:
         """Let the loop use this time. Returns its queue of ready callbacks."""
-        loop: Any = self._loop
-        if asyncio.get_running_loop() is not loop:
+        if asyncio.get_running_loop() is not self._loop:
             raise TimeError("advance was called on another event loop than that of the broker")
-        if not isinstance(loop, asyncio.BaseEventLoop) or not isinstance(
-            getattr(loop, "_ready", None), deque
-        ):
+        loop: Any = self._loop
+        ready = getattr(loop, "_ready", None)
+        if not (isinstance(self._loop, asyncio.BaseEventLoop) and isinstance(ready, deque)):
             raise TimeError(f"{type(loop).__module__} has no time that can be advanced: use asyncio's loop")
         loop.time = self._time  # asyncio's loops ask themselves for the time
-        return loop._ready  # type: ignore[no-any-return]
+        return ready
 
     def _time(self) -> float:
         return time.monotonic() + self._ahead_us / 1e6
