@@ -8,7 +8,7 @@ from mqproof.conformance.history.lines import Line, encode
 from mqproof.fuzz import targets
 from mqproof.fuzz.groups.program import Run, random_program
 from mqproof.fuzz.targets.consumer_groups import TESTING_ALL
-from tests.fuzz.seeds import UNBEGUN, deep_parts, hold
+from tests.fuzz.seeds import SEEDS_DEEP_OF_CLIENTS, UNBEGUN, deep_parts, hold
 
 
 def _play(seed: int) -> Counter[str]:
@@ -24,7 +24,7 @@ def _lines(seed: int) -> list[Line]:
 
 
 @UNBEGUN
-@pytest.mark.parametrize("seeds", deep_parts(1), ids=str)
+@pytest.mark.parametrize("seeds", deep_parts(1, SEEDS_DEEP_OF_CLIENTS), ids=str)
 def test_the_invariants_hold_whatever_faults_happen(seeds: range) -> None:
     checked = hold(_play, seeds)
     assert set(checked) <= set(targets.load("consumer-groups").invariants)

@@ -8,7 +8,7 @@ from mqproof.fuzz import targets
 from mqproof.fuzz.deferred.program import Run, random_program
 from mqproof.fuzz.targets.deferred_messages import TESTING_ALL
 from mqproof.spec.events import Event, Kind
-from tests.fuzz.seeds import UNBEGUN, deep_parts, hold
+from tests.fuzz.seeds import SEEDS_DEEP_OF_CLIENTS, UNBEGUN, deep_parts, hold
 
 SEEDS = range(4)
 FOUND_ONCE = (238,)
@@ -28,7 +28,7 @@ def _events(seed: int) -> list[Event]:
 
 
 @UNBEGUN
-@pytest.mark.parametrize("seeds", [SEEDS, *deep_parts(SEEDS.stop)], ids=str)
+@pytest.mark.parametrize("seeds", [SEEDS, *deep_parts(SEEDS.stop, SEEDS_DEEP_OF_CLIENTS)], ids=str)
 def test_the_invariants_hold_whatever_faults_happen(seeds: range) -> None:
     checked = hold(_play, seeds)
     assert set(checked) <= set(targets.load("deferred-messages").invariants)

@@ -8,7 +8,7 @@ from mqproof.fuzz import targets
 from mqproof.fuzz.routes.program import Run, random_program
 from mqproof.fuzz.targets.routes_and_replies import TESTING_ALL
 from mqproof.spec.events import Event, Kind
-from tests.fuzz.seeds import UNBEGUN, deep_parts, hold
+from tests.fuzz.seeds import SEEDS_DEEP_OF_CLIENTS, UNBEGUN, deep_parts, hold
 
 
 def _play(seed: int) -> Counter[str]:
@@ -24,7 +24,7 @@ def _events(seed: int) -> list[Event]:
 
 
 @UNBEGUN
-@pytest.mark.parametrize("seeds", deep_parts(0), ids=str)
+@pytest.mark.parametrize("seeds", deep_parts(0, SEEDS_DEEP_OF_CLIENTS), ids=str)
 def test_the_invariants_hold_whatever_faults_happen(seeds: range) -> None:
     checked = hold(_play, seeds)
     assert set(checked) <= set(targets.load("routes-and-replies").invariants)
