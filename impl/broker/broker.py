@@ -273,6 +273,7 @@ class Broker:
             resets=PendingResets(),
             ha_address=self.replicas.ha_address,
             on_registered=self.replicas.learned,
+            ha_status=self.replicas.status,
         )
 
     async def _begin_registration(self, services: Services) -> asyncio.Event:

@@ -21,7 +21,7 @@ from mqproof.impl.broker.state.subscription_groups import SubscriptionGroupTable
 from mqproof.impl.broker.state.topics import TopicTable
 from mqproof.impl.broker.timers import Timers
 from mqproof.impl.broker.transactions import Transactions
-from mqproof.impl.remoting.bodies import DataVersion
+from mqproof.impl.remoting.bodies import DataVersion, HaStatus
 from mqproof.impl.remoting.channel import Channel, Reply
 from mqproof.impl.remoting.command import Command
 from mqproof.impl.remoting.headers import RegisterBrokerResponse
@@ -75,6 +75,8 @@ class Services:
     """The address on which slaves connect; None if no slave can."""
     on_registered: Callable[[RegisterBrokerResponse], None] = lambda _: None
     """Called with each name server's response to a registration, which reports a slave's master."""
+    ha_status: Callable[[int], HaStatus | None] = lambda _: None
+    """Returns the state of replication at a time of day in ms; None if the broker has neither role."""
     term: Callable[[], int] = lambda: 0
     """The term of its group; name servers accept the master with the latest term."""
 

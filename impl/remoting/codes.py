@@ -103,8 +103,21 @@ class RequestCode(IntEnum):
     RESUME_CHECK_HALF_MESSAGE = 323  # C-B
     RECALL_MESSAGE = 370  # C-B, 5.3
     LITE_PULL_MESSAGE = 361  # C-B, the contract of PULL_MESSAGE
+    SET_MESSAGE_REQUEST_MODE = 401  # C-B, 5.x
+    GET_ALL_MESSAGE_REQUEST_MODE = 402  # B-B, 5.x
     GET_BROKER_MEMBER_GROUP = 901  # B-N, 5.x
     BROKER_HEARTBEAT = 904  # B-N, one-way
+    GET_BROKER_HA_STATUS = 907  # C-B, 5.x
+    AUTH_CREATE_USER = 3001  # C-B, 5.x
+    AUTH_UPDATE_USER = 3002  # C-B, 5.x
+    AUTH_DELETE_USER = 3003  # C-B, 5.x
+    AUTH_GET_USER = 3004  # C-B, 5.x
+    AUTH_LIST_USER = 3005  # C-B, 5.x
+    AUTH_CREATE_ACL = 3006  # C-B, 5.x
+    AUTH_UPDATE_ACL = 3007  # C-B, 5.x
+    AUTH_DELETE_ACL = 3008  # C-B, 5.x
+    AUTH_GET_ACL = 3009  # C-B, 5.x
+    AUTH_LIST_ACL = 3010  # C-B, 5.x
 
 
 @unique

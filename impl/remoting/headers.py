@@ -527,6 +527,39 @@ class AccountRequest(Header):
     group_perms: ListText | None = None
 
 
+class UserRequest(Header):
+    """The request header of AUTH_CREATE_USER, AUTH_UPDATE_USER, AUTH_DELETE_USER and AUTH_GET_USER."""
+
+    username: Name
+
+
+class ListUsersRequest(Header):
+    """The request header of AUTH_LIST_USER. `filter` is a part of a name."""
+
+    filter: Name = ""
+
+
+class SubjectRequest(Header):
+    """The request header of AUTH_CREATE_ACL, AUTH_UPDATE_ACL and AUTH_GET_ACL. A subject is `User:NAME`."""
+
+    subject: Name
+
+
+class DeletePolicyRequest(Header):
+    """The request header of AUTH_DELETE_ACL. Without a resource, the request means all of the subject's."""
+
+    subject: Name
+    policy_type: Name | None = None
+    resource: Name | None = None
+
+
+class ListPoliciesRequest(Header):
+    """The request header of AUTH_LIST_ACL. The filters are parts of names."""
+
+    subject_filter: Name = ""
+    resource_filter: Name = ""
+
+
 class DeleteAccountRequest(Header):
     """The request header of DELETE_ACL_CONFIG."""
 

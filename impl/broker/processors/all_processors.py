@@ -20,6 +20,7 @@ from mqproof.impl.broker.processors import (
     send,
     topic_admin,
     transaction_ends,
+    users,
 )
 from mqproof.impl.broker.services import Processor
 from mqproof.impl.remoting.codes import RequestCode
@@ -55,6 +56,7 @@ PROCESSORS: Final[dict[int, Processor]] = {
     **consumer_calls.PROCESSORS,
     **inspection.PROCESSORS,
     **acl_admin.PROCESSORS,
+    **users.PROCESSORS,
     **broker_admin.PROCESSORS,
     **transaction_ends.PROCESSORS,
     **recalls.PROCESSORS,

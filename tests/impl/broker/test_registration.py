@@ -107,8 +107,10 @@ async def seeking_slave(
     """Return the registrar of a slave of broker `b-x`, and a list of the answers to its registrations."""
     config = replace(world.config, name="b-x", broker_id=1, name_servers=name_servers)
     answers: list[RegisterBrokerResponse] = []
-    assert world.broker.services is not None
-    services = replace(world.broker.services, config=config, on_registered=answers.append)
+    broker = world.broker
+    assert broker is not None
+    assert broker.services is not None
+    services = replace(broker.services, config=config, on_registered=answers.append)
     return Registrar(services, world.session.remoting), answers
 
 
