@@ -231,6 +231,7 @@ PERMISSIONS: Final[dict[int, Caller | Needs]] = {
     RequestCode.UPDATE_BROKER_CONFIG: _ADMIN,
     RequestCode.GET_BROKER_CONFIG: _ADMIN,
     RequestCode.GET_BROKER_RUNTIME_INFO: _ADMIN,
+    RequestCode.REGISTER_FILTER_SERVER: _ADMIN,
     RequestCode.GET_BROKER_HA_STATUS: _ADMIN,
     RequestCode.SET_MESSAGE_REQUEST_MODE: _ADMIN,
     RequestCode.GET_ALL_MESSAGE_REQUEST_MODE: _ADMIN,

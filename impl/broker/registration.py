@@ -72,7 +72,8 @@ class Registrar:
         if (term := self._services.term()) > 0:
             version = replace(topics.data_version, state_version=term)
             topics = replace(topics, data_version=version)
-        body = java_json.write(RegisterBrokerBody(topics), standard=True)
+        filter_servers = self._services.filter_servers.addresses()
+        body = java_json.write(RegisterBrokerBody(topics, filter_servers), standard=True)
         fields = headers.write(header)
         await self._everywhere(
             lambda: new_request(RequestCode.REGISTER_BROKER, fields, body), _REGISTER_TIMEOUT_S

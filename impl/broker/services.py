@@ -12,6 +12,7 @@ from mqproof.impl.broker.long_polling import PullHolds
 from mqproof.impl.broker.state.announced_subscriptions import AnnouncedSubscriptions
 from mqproof.impl.broker.state.clients import ClientTable
 from mqproof.impl.broker.state.consumer_filters import ConsumerFilterTable
+from mqproof.impl.broker.state.filter_servers import FilterServers
 from mqproof.impl.broker.state.offsets import OffsetTable
 from mqproof.impl.broker.state.pending_resets import PendingResets
 from mqproof.impl.broker.state.pull_progress import PullProgress
@@ -69,6 +70,7 @@ class Services:
     events: EventLog | None
     announced: AnnouncedSubscriptions
     resets: PendingResets
+    filter_servers: FilterServers
     level_logged_s: float = float("-inf")
     """When a delay level that does not exist was logged last, by the event loop's clock."""
     ha_address: Address | None = None

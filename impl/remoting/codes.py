@@ -9,7 +9,10 @@ from enum import IntEnum, unique
 
 @unique
 class RequestCode(IntEnum):
-    """Request codes. The comment says sender and receiver: C client, B broker, N name server."""
+    """Request codes. The comment says sender and receiver.
+
+    C is a client, B a broker, N a name server, and F a filter server.
+    """
 
     SEND_MESSAGE = 10  # C-B, long field names
     PULL_MESSAGE = 11  # C-B
@@ -70,6 +73,8 @@ class RequestCode(IntEnum):
     GET_TOPICS_BY_CLUSTER = 224  # C-N
     UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST = 225  # C-B, 5.x
     QUERY_TOPIC_CONSUME_BY_WHO = 300  # C-B
+    REGISTER_FILTER_SERVER = 301  # F-B, F is a filter server
+    REGISTER_MESSAGE_FILTER_CLASS = 302  # C-F
     QUERY_CONSUME_TIME_SPAN = 303  # C-B
     GET_SYSTEM_TOPIC_LIST_FROM_NS = 304  # C-N
     GET_SYSTEM_TOPIC_LIST_FROM_BROKER = 305  # C-B

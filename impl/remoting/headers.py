@@ -192,6 +192,31 @@ class SendBackRequest(Header):
     """Replaces the group's own maximum."""
 
 
+# Filter servers.
+
+
+class RegisterFilterServerRequest(Header):
+    """The request header of REGISTER_FILTER_SERVER."""
+
+    filter_server_addr: Name
+
+
+class RegisterFilterServerResponse(Header):
+    """The response header of REGISTER_FILTER_SERVER."""
+
+    broker_name: Name
+    broker_id: Long
+
+
+class RegisterFunctionRequest(Header):
+    """The request header of REGISTER_MESSAGE_FILTER_CLASS. The body is a module of WebAssembly."""
+
+    consumer_group: Name
+    topic: Name
+    class_name: Name
+    """The SHA-256 of the body, in hexadecimal digits."""
+
+
 # Pulling.
 
 PULL_COMMITS_OFFSET = 1

@@ -85,6 +85,8 @@ FORMS: Final[dict[int, Form]] = {
     RequestCode.GET_CONSUME_STATS: Form(of.ConsumeStatsRequest),
     RequestCode.GET_TOPIC_STATS_INFO: _TOPIC,
     RequestCode.QUERY_TOPIC_CONSUME_BY_WHO: _TOPIC,
+    RequestCode.REGISTER_FILTER_SERVER: Form(of.RegisterFilterServerRequest),
+    RequestCode.REGISTER_MESSAGE_FILTER_CLASS: Form(of.RegisterFunctionRequest, bytes, 4 * MIB),
     RequestCode.QUERY_CONSUME_TIME_SPAN: Form(of.TopicGroupRequest),
     RequestCode.GET_CONSUMER_RUNNING_INFO: Form(of.ConsumerRequest),
     RequestCode.CONSUME_MESSAGE_DIRECTLY: Form(of.ConsumerRequest),

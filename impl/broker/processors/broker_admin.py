@@ -118,6 +118,7 @@ def _identity(services: Services) -> dict[str, str]:
         "bootTimestamp": str(services.booted_ms),
         "runtime": f"[ {hours // 24} days, {hours % 24} hours, {rest // 60} minutes, {rest % 60} seconds ]",
         "startAcceptSendRequestTimeStamp": "0",
+        "brokerActive": "true",
     }
 
 

@@ -17,8 +17,8 @@ from mqproof.conformance.subjects.pair import QUEUE, TOPIC, Pair, play
 from mqproof.impl.client.consuming.push_consumer import PushConsumer
 from mqproof.impl.client.model import ClientError, MessageQueue
 from mqproof.impl.remoting import headers, java_json
-from mqproof.impl.remoting.bodies import MessageQueue as Locked
 from mqproof.impl.remoting.bodies import HaStatus, QueueLocks, SubscriptionGroup
+from mqproof.impl.remoting.bodies import MessageQueue as Locked
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import new_request
 from mqproof.impl.remoting.headers import RegisterBrokerResponse, TopicRequest
