@@ -89,7 +89,7 @@ def tried(admin: MqAdmin, run: Run, facts: dict[str, str]) -> str | None:
         output = admin.output(f"{run.command} {arguments}", expected, ends=run.ends)
         if found := re.search(expected, output, re.MULTILINE):
             if run.command == "sendMessage":
-                facts["traced"] = re.findall(r"[0-9A-F]{32}", output[found.start() :] + "0" * 32)[0]
+                facts["traced"] = re.findall(r"[0-9A-F]{32,}", output[found.start() :] + "0" * 32)[0]
             return None
         time.sleep(1)
     return f"{run.command} {run.arguments}: no {expected!r} in: {output[-1500:]}"
