@@ -1,7 +1,7 @@
-"""Receive only the messages that a function selects: WebAssembly, which a filter server runs beside the broker.
+"""Receive only the messages that a function selects. A filter server runs it beside the broker.
 
-The function is `alerts.wat`. A broker has filter servers only if its `filterServerEnable` is true. It is off by
-default:
+The function is WebAssembly, `alerts.wat`. A broker has filter servers only if its `filterServerEnable` is
+true. It is off by default:
 
     pip install 'mqproof[filter]'
     mqproof serve --store /tmp/example-store &
