@@ -3,7 +3,6 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -14,6 +13,7 @@ from mqproof.impl.admin.options import Broker, Cluster, count, flag, text
 from mqproof.impl.admin.run import WRONG_USE, Site, fail, perform, require_one, say, show, targets
 from mqproof.impl.client.model import ClientError
 from mqproof.impl.remoting.codes import RequestCode
+from mqproof.impl.runtime.disk import write_durably
 from mqproof.impl.runtime.network import Address
 from mqproof.impl.terminal import errors
 
@@ -138,9 +138,7 @@ def ha_status(
 def export_metrics(
     site: Site,
     cluster: Annotated[str, text("c", "clusterName", "NAME", "The cluster to measure.")],
-    folder: Annotated[
-        Path, typer.Option("-f", "--filePath", metavar="DIR", help="Write DIR/metrics.json.")
-    ] = Path(),
+    folder: Annotated[str, text("f", "filePath", "DIR", "Write DIR/metrics.json.")] = ".",
 ) -> None:
     """Write measurements of the masters of a cluster to a file, in JSON.
 
@@ -151,9 +149,9 @@ def export_metrics(
     async def work(admin: Admin) -> None:
         await admin.masters(cluster)  # it has one
         written = json.dumps({cluster: await brokers.metrics(admin, cluster)}, indent=2)
-        path = folder / "metrics.json"
+        path = f"{folder}/metrics.json"
         try:
-            path.write_text(written + "\n", encoding="utf-8")
+            write_durably(site.runtime.disk, path, f"{written}\n".encode())
         except OSError as error:
             fail(f"-f: {errors.one_line(error)}", WRONG_USE)
         say(f"{path} is written")

@@ -157,7 +157,7 @@ def _refusal(remark: str) -> RefusedError:
 
 def _file(services: Services) -> AclFile:
     if services.acl is None:
-        raise _refusal("aclEnable is off: there are no accounts")
+        raise RefusedError(ResponseCode.SYSTEM_ERROR, "aclEnable is off: there are no accounts")
     return services.acl
 
 

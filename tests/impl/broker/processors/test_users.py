@@ -138,7 +138,7 @@ def test_a_user_becomes_an_administrator_and_has_a_new_password() -> None:
 def test_without_access_control_there_are_no_users() -> None:
     async def scenario(world: World) -> None:
         answer = await world.ask(RequestCode.AUTH_LIST_USER, ListUsersRequest())
-        assert answer.code == ResponseCode.NO_PERMISSION
+        assert answer.code == ResponseCode.SYSTEM_ERROR
         assert answer.remark == "aclEnable is off: there are no accounts"
 
     play(scenario)
