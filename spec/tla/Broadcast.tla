@@ -217,14 +217,16 @@ PullsFollow ==
            ELSE /\ next'[m][q] = next[m][q] + 1 /\ file' = file
                 /\ held'[m][q] = held[m][q] \cup {next[m][q]}
         /\ got' = got
-        /\ \A r \in Queues \ {q} : next'[m][r] = next[m][r] /\ held'[m][r] = held[m][r] /\ file'[m][r] = file[m][r]]_vars
+        /\ next' = [next EXCEPT ![m][q] = next'[m][q]]
+        /\ held' = [held EXCEPT ![m][q] = held'[m][q]]
+        /\ file' = [file EXCEPT ![m][q] = file'[m][q]]]_vars
 
 \* A message that was pulled is consumed.
 ConsumedOnce ==
     [][\A m \in Members, q \in Queues : got'[m][q] # got[m][q] \/ (held[m][q] \ held'[m][q] # {} /\ m \in alive') =>
         \E i \in held[m][q] :
-            /\ got'[m][q] = got[m][q] \cup {i} /\ held'[m][q] = held[m][q] \ {i}
-            /\ \A r \in Queues \ {q} : got'[m][r] = got[m][r] /\ held'[m][r] = held[m][r]
+            /\ got' = [got EXCEPT ![m][q] = @ \cup {i}]
+            /\ held' = [held EXCEPT ![m][q] = @ \ {i}]
             /\ UNCHANGED <<topic, alive, old, next, file, first>>]_vars
 
 \* The file contains the place of the first message that is not consumed.
@@ -232,7 +234,7 @@ FileFollows ==
     [][\A m \in Members, q \in Queues : file'[m][q] # file[m][q] /\ next[m][q] # 0 =>
         /\ file'[m][q] \in held[m][q] \cup {next[m][q]}
         /\ \A i \in held[m][q] : file'[m][q] <= i
-        /\ \A r \in Queues \ {q} : file'[m][r] = file[m][r]
+        /\ file' = [file EXCEPT ![m][q] = file'[m][q]]
         /\ UNCHANGED <<topic, alive, old, next, held, first, got>>]_vars
 
 FirstKept ==
