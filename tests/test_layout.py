@@ -23,6 +23,7 @@ ROLES = {
         "mutant": "what a mutant is",
         **dict.fromkeys(
             [
+                "broadcast",
                 "contracts",
                 "delivery",
                 "election",
@@ -31,9 +32,12 @@ ROLES = {
                 "guarantee",
                 "order_lock",
                 "queue_choice",
+                "rebalance",
                 "replication",
                 "request_reply",
+                "retry",
                 "routing",
+                "selection",
                 "timers",
                 "transactions",
             ],
