@@ -5,11 +5,12 @@ violations that the runs reported, without the withdrawn ones, must be those of 
 """
 
 import random
+import shutil
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -18,11 +19,12 @@ from pyspark.sql import SparkSession
 from mqproof.spark_audit.audit import Audit, audit, violations
 from mqproof.spark_audit.checks import EVENT_CHECKS, Check
 from mqproof.spark_audit.incremental.carried_state import CarriedState, Manifest
-from mqproof.spark_audit.incremental.checkpoint import remembered
+from mqproof.spark_audit.incremental.checkpoint import newest_batch, remembered
 from mqproof.spark_audit.incremental.continuation import Continuation
 from mqproof.spark_audit.incremental.state_folder import (
     FORGET_US,
     SCHEMA_VERSION,
+    IncrementalRun,
     next_state,
     open_run,
     state_path,
@@ -338,6 +340,19 @@ def test_clients_are_forgotten_and_brokers_are_not(spark: SparkSession) -> None:
     assert known(ends["stays"] + 1) == {"broker"}
 
 
+@pytest.mark.parametrize(
+    ("carried", "batch", "newest"), [(None, -1, -1), (None, 3, 3), (7, -1, 7), (7, 8, 8), (-1, -1, -1)]
+)
+def test_a_run_that_is_no_batch_keeps_the_number_of_the_newest_batch(
+    carried: int | None, batch: int, newest: int
+) -> None:
+    tables = dict.fromkeys(CarriedState.__dataclass_fields__.keys() - {"manifest"})
+    state = None
+    if carried is not None:
+        state = CarriedState(Manifest(SCHEMA_VERSION, 1, 0, 0, carried), **cast(Any, tables))
+    assert newest_batch(IncrementalRun(Path("state"), carried=state), batch) == newest
+
+
 def test_a_clock_that_is_ahead_does_not_advance_the_watermark(spark: SparkSession, tmp_path: Path) -> None:
     now = time.time_ns() // 1_000
     rows = at_runs(LogBuilder().stored("m_0", 0), [now], [4])[0]
@@ -349,15 +364,21 @@ def test_a_clock_that_is_ahead_does_not_advance_the_watermark(spark: SparkSessio
     assert carried.rows.count() == len(rows)
 
 
+def write_state(spark: SparkSession, state: Path, manifest: Manifest) -> Path:
+    """Write a state without events, and return its folder."""
+    folder = state_path(state, manifest.run)
+    folder.mkdir(parents=True)
+    (folder / "manifest.json").write_bytes(msgspec.json.encode(manifest))
+    frame(spark, []).write.parquet(str(folder / "rows"))
+    for name in ("profile", "steps", "reach", "standing", "findings"):
+        shutil.copytree(folder / "rows", folder / name)
+    return folder
+
+
 def test_a_state_given_by_its_own_folder_is_used_without_a_new_state(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    folder = state_path(tmp_path, 7)
-    folder.mkdir()
-    manifest = Manifest(SCHEMA_VERSION, 7, 0, 0)
-    (folder / "manifest.json").write_bytes(msgspec.json.encode(manifest))
-    for name in ("rows", "profile", "steps", "reach", "standing", "findings"):
-        frame(spark, []).write.parquet(str(folder / name))
+    folder = write_state(spark, tmp_path, Manifest(SCHEMA_VERSION, 7, 0, 0))
     run = open_run(spark, folder)
     assert (run.number, run.is_replay, run.before) == (8, True, folder)
     with next_state(run) as following:
@@ -367,6 +388,9 @@ def test_a_state_given_by_its_own_folder_is_used_without_a_new_state(
     with pytest.raises(InputError, match="another process has finished this run"), next_state(newest):
         state_path(tmp_path, 8).mkdir()
     assert not list(tmp_path.glob(".night*"))
+    shutil.rmtree(folder / "reach")
+    with pytest.raises(InputError, match="reach: not a table of a state"):
+        open_run(spark, folder)
 
 
 @pytest.mark.parametrize(

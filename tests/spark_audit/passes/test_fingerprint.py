@@ -16,8 +16,9 @@ from pyspark.sql import SparkSession
 from mqproof.spark_audit.checks import EVENT_CHECKS
 from mqproof.spark_audit.evidence.collect import collected
 from mqproof.spark_audit.evidence.options import Options
+from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spark_audit.passes import extraction
-from tests.spark_audit.conftest import STEP_US, LogBuilder, evidence_in, frame
+from tests.spark_audit.conftest import STEP_US, LogBuilder, embedded_evidence, evidence_in, frame
 from tests.spark_audit.passes.in_process import judged
 
 GROUPS = ("g", "h")
@@ -176,30 +177,45 @@ def test_checks_find_the_same_with_and_without_fingerprints(spark: SparkSession)
     assert all(found[0].values())
 
 
+EXAMINED = ("messages", "ambiguous_events", "steps", "failure_events")
+"""The parts of the evidence that are computed from the ambiguous rows."""
+
+
+def examined(evidence: Evidence) -> dict[str, set[tuple[Any, ...]]]:
+    """Return what identifies the rows of each part."""
+    keys = {"messages": ("msg_id",)}
+    return {
+        name: {tuple(row[key] for key in keys.get(name, ("node", "seq")))
+               for row in getattr(evidence, name).collect()}
+        for name in EXAMINED
+    }  # fmt: skip
+
+
+# A default run also extracts rows by bucket and then by message: test_bucket_sums.py and test_audit.py.
+@pytest.mark.parametrize(
+    ("exact", "named_max"),
+    [
+        pytest.param(True, 100, id="at once by message"),
+        pytest.param(False, 100, id="by bucket, then by message", marks=pytest.mark.deep),
+        pytest.param(False, 0, id="by bucket", marks=pytest.mark.deep),
+    ],
+)
 def test_the_ambiguous_rows_are_sufficient_for_all_findings(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exact: bool, named_max: int
 ) -> None:
     builder = clean_log().stored("m_jumped_over", 12).stored("m_13", 13)
     for group in GROUPS:
         builder.deliver("m_13", 13, group, node=f"consumer-{group}")
     builder.deliver("m_3", 3, "g", node="consumer-g").commit(14).commit(2)
     builder.add("consume_fail", "consumer-h", msg_id="m_5", topic="t", queue_id=0, queue_offset=5, group="h")
-
-    def found(exact: bool, folder: Path | None) -> dict[str, list[str]]:
-        evidence = evidence_in(spark, builder.rows, ("broker",), Options(exact=exact), folder)
-        names = ("messages", "ambiguous_events", "steps", "failure_events")
-        return {name: sorted(map(str, getattr(evidence, name).collect())) for name in names}
-
-    expected = found(True, None)
+    # The embedded engine takes the evidence from all rows.
+    with embedded_evidence(builder.rows, ("broker",)) as evidence:
+        expected = examined(evidence)
     assert all(expected.values())
-    # The rows are selected by bucket, then also by message, or at once by message.
-    for exact, named_max in ((False, 0), (False, 100), (True, 100)):
-        monkeypatch.setattr(extraction, "_NAMED_MAX", named_max)
-        folder = tmp_path / f"{exact} {named_max}"
-        folder.mkdir()
-        assert found(exact, folder) == expected
-        rows = [row for file in folder.iterdir() for row in pq.read_table(file).to_pylist()]
-        assert 0 < len({(row["node"], row["seq"]) for row in rows}) < len(builder.rows) / 2
+    monkeypatch.setattr(extraction, "_NAMED_MAX", named_max)
+    assert examined(evidence_in(spark, builder.rows, ("broker",), Options(exact=exact), tmp_path)) == expected
+    rows = [row for file in tmp_path.iterdir() for row in pq.read_table(file).to_pylist()]
+    assert 0 < len({(row["node"], row["seq"]) for row in rows}) < len(builder.rows) / 2
 
 
 def test_checks_find_the_same_for_any_bucket_size() -> None:
