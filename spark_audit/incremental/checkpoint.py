@@ -96,10 +96,7 @@ def settle(
 
     `found` are all findings of its evidence, by the checks that `ran`.
     """
-    before = run.carried.manifest.watermark if run.carried else 0
-    # A clock that is ahead of ours must not advance the watermark.
-    newest = min(overview(evidence.profile).last_ts, time.time_ns() // 1_000)
-    watermark = max(before, newest - run.late_us)
+    watermark = next_watermark(run, overview(evidence.profile).last_ts, time.time_ns() // 1_000)
     profiled = remembered(evidence.profile, watermark - run.forget_us)
     evidence = replace(evidence, profile=profiled, spans=spans_of(profiled, brokers))
     whole = overview(profiled)
@@ -131,6 +128,15 @@ def settle(
         kept.unpersist()
     manifest = Manifest(SCHEMA_VERSION, run.number, watermark, whole.missing_rows, newest_batch(run, batch))
     write_bytes(into / MANIFEST, msgspec.json.encode(manifest))
+
+
+def next_watermark(run: IncrementalRun, last_ts: int, now_us: int) -> int:
+    """Return the watermark of the state that a run leaves, given the time of the newest event of all runs.
+
+    A clock that is ahead of ours does not advance the watermark.
+    """
+    before = run.carried.manifest.watermark if run.carried else 0
+    return max(before, min(last_ts, now_us) - run.late_us)
 
 
 def newest_batch(run: IncrementalRun, batch: int) -> int:

@@ -6,7 +6,6 @@ violations that the runs reported, without the withdrawn ones, must be those of 
 
 import random
 import shutil
-import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,7 +18,7 @@ from pyspark.sql import SparkSession
 from mqproof.spark_audit.audit import Audit, audit, violations
 from mqproof.spark_audit.checks import EVENT_CHECKS, Check
 from mqproof.spark_audit.incremental.carried_state import CarriedState, Manifest
-from mqproof.spark_audit.incremental.checkpoint import newest_batch, remembered
+from mqproof.spark_audit.incremental.checkpoint import newest_batch, next_watermark, remembered
 from mqproof.spark_audit.incremental.continuation import Continuation
 from mqproof.spark_audit.incremental.state_folder import (
     FORGET_US,
@@ -340,28 +339,38 @@ def test_clients_are_forgotten_and_brokers_are_not(spark: SparkSession) -> None:
     assert known(ends["stays"] + 1) == {"broker"}
 
 
+def run_after(watermark: int = 0, batch: int = -1) -> IncrementalRun:
+    """Return the run after a state without tables."""
+    tables = dict.fromkeys(CarriedState.__dataclass_fields__.keys() - {"manifest"})
+    carried = CarriedState(Manifest(SCHEMA_VERSION, 1, watermark, 0, batch), **cast(Any, tables))
+    return IncrementalRun(Path("state"), LATE_US, carried)
+
+
+FIRST = IncrementalRun(Path("state"), LATE_US)
+
+
 @pytest.mark.parametrize(
-    ("carried", "batch", "newest"), [(None, -1, -1), (None, 3, 3), (7, -1, 7), (7, 8, 8), (-1, -1, -1)]
+    ("run", "batch", "newest"),
+    [
+        (FIRST, -1, -1),
+        (FIRST, 3, 3),
+        (run_after(batch=7), -1, 7),
+        (run_after(batch=7), 8, 8),
+        (run_after(batch=-1), -1, -1),
+    ],
 )
 def test_a_run_that_is_no_batch_keeps_the_number_of_the_newest_batch(
-    carried: int | None, batch: int, newest: int
+    run: IncrementalRun, batch: int, newest: int
 ) -> None:
-    tables = dict.fromkeys(CarriedState.__dataclass_fields__.keys() - {"manifest"})
-    state = None
-    if carried is not None:
-        state = CarriedState(Manifest(SCHEMA_VERSION, 1, 0, 0, carried), **cast(Any, tables))
-    assert newest_batch(IncrementalRun(Path("state"), carried=state), batch) == newest
+    assert newest_batch(run, batch) == newest
 
 
-def test_a_clock_that_is_ahead_does_not_advance_the_watermark(spark: SparkSession, tmp_path: Path) -> None:
-    now = time.time_ns() // 1_000
-    rows = at_runs(LogBuilder().stored("m_0", 0), [now], [4])[0]
-    rows[-1]["ts"] += FORGET_US
-    audited(spark, rows, tmp_path, tmp_path / "state", {})
-    carried = open_run(spark, tmp_path / "state").carried
-    assert carried is not None
-    assert now - LATE_US <= carried.manifest.watermark < now - LATE_US + 600_000_000
-    assert carried.rows.count() == len(rows)
+def test_a_clock_that_is_ahead_does_not_advance_the_watermark() -> None:
+    last = 1_000 * LATE_US
+    assert next_watermark(FIRST, last, last + 1) == last - LATE_US
+    assert next_watermark(FIRST, last + FORGET_US, last) == last - LATE_US
+    assert next_watermark(run_after(last), last + FORGET_US, last) == last
+    assert next_watermark(run_after(last), last + 2 * LATE_US, last + FORGET_US) == last + LATE_US
 
 
 def write_state(spark: SparkSession, state: Path, manifest: Manifest) -> Path:
