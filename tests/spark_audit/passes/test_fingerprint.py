@@ -6,6 +6,7 @@ this process. On logs with random faults, every check must find the same with an
 
 import random
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -181,14 +182,13 @@ EXAMINED = ("messages", "ambiguous_events", "steps", "failure_events")
 """The parts of the evidence that are computed from the ambiguous rows."""
 
 
-def examined(evidence: Evidence) -> dict[str, set[tuple[Any, ...]]]:
-    """Return what identifies the rows of each part."""
-    keys = {"messages": ("msg_id",)}
-    return {
-        name: {tuple(row[key] for key in keys.get(name, ("node", "seq")))
-               for row in getattr(evidence, name).collect()}
-        for name in EXAMINED
-    }  # fmt: skip
+def examined(evidence: Evidence, names: Sequence[str] = EXAMINED) -> dict[str, set[tuple[Any, ...]]]:
+    """Return what identifies the rows of these parts."""
+    found = {}
+    for name in names:
+        keys = ("msg_id",) if name == "messages" else ("node", "seq")
+        found[name] = {tuple(row[key] for key in keys) for row in getattr(evidence, name).collect()}
+    return found
 
 
 # A default run also extracts rows by bucket and then by message: test_bucket_sums.py and test_audit.py.
