@@ -54,7 +54,7 @@ def test_every_check_of_events_finds_the_same_rows_on_both_engines(
     # The log of one node lacks its beginning: findings that begin before have the cause `before_log`.
     late = {"ts": min(row["ts"] for row in rows), "seq": 5, "node": "late", "kind": "rebalance", "attrs": {}}
     (tmp_path / "log.ndjson").write_bytes(write_ndjson([*rows, late]) + no_events + TORN)
-    write_in_process(LogRequest(4_000, {"lost": 2, "duplicate": 1, "phantom": 1}), tmp_path / "generated")
+    write_in_process(LogRequest(8_000, {"lost": 2, "duplicate": 1, "phantom": 1}), tmp_path / "generated")
     options = Options(broadcast=cluster_log.BROADCAST, orderly=cluster_log.ORDERLY, exact=False)
     log = RandomLog([str(tmp_path)], options)
     outcome = _assert_same(spark, log)
