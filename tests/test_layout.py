@@ -57,7 +57,7 @@ ROLES = {
         "tables": "results as tables for a terminal",
         "queries": "request processors that only read",
         **dict.fromkeys(
-            ["brokers", "groups", "members", "messages", "name_servers", "topics"],
+            ["accounts", "brokers", "groups", "members", "messages", "name_servers", "topics"],
             "one subject: its state, its administration, its commands",
         ),
     },
