@@ -95,6 +95,7 @@ ROLES = {
         "cluster": "whole clusters",
         "judge": "the invariants of one simulation",
         "program": "the inputs of one simulation",
+        "witness": "the observations of one simulation",
     },
 }
 """Names that several modules of one part have, and the one thing that each name means."""
