@@ -42,6 +42,16 @@ def _confirm_everything(store: MessageStore) -> int:
     return store.log_end
 
 
+# Appending
+
+
+def _no_room_for_a_filler(log: CommitLog, size: int) -> int:
+    """Lets a record end so close to the end of its segment that no filler fits behind it."""
+    end = log._staged_end if log._staged else log.end
+    room = log.segments.segment_bytes - end % log.segments.segment_bytes
+    return end if size <= room else _room_for(log, size)
+
+
 # Recovery
 
 
@@ -116,6 +126,7 @@ async def _persist_nothing(_broker: Broker) -> None:
 
 _settle = MessageStore.settle
 _round_done = LogFlusher.round_done
+_room_for = CommitLog._room_for
 _find_end = recovery.find_end
 _dispatch_again = recovery.dispatch_again
 _get = MessageStore.get
@@ -156,6 +167,13 @@ MUTANTS: Final[dict[str, Mutant]] = {
             "FLUSH-2",
             f"{_RECOVERY}:find_end",
             _forget_the_last_record,
+        ),
+        Mutant(
+            "no-room-for-a-filler",
+            "a record is written although no filler fits behind it in its segment",
+            "FLUSH-2",
+            "mqproof.impl.store.files.commit_log:CommitLog._room_for",
+            _no_room_for_a_filler,
         ),
         Mutant(
             "torn-record-refused",

@@ -89,7 +89,7 @@ def _followed(run: Run[Operation]) -> Iterator[tuple[int, Operation, _Facts]]:
                 facts.inject(fault)
             case Deliver(queue_id=queue_id, messages=messages):
                 facts.delivered |= {(queue_id, message.offset) for message in messages}
-            case Commit(_, queue_id, offset, oneway):
+            case Commit(queue_id=queue_id, offset=offset, oneway=oneway):
                 if oneway:
                     facts.perhaps[queue_id].add(offset)
                 else:
