@@ -29,7 +29,11 @@ async def _one_ahead(offsets: Offsets, queue: MessageQueue) -> int | None:
 
 
 async def _back_too(
-    calls: GroupRequests, queue: MessageQueue, offset: int, *, only_forward: bool = False  # noqa: ARG001
+    calls: GroupRequests,
+    queue: MessageQueue,
+    offset: int,
+    *,
+    only_forward: bool = False,  # noqa: ARG001
 ) -> None:
     await _commit(calls, queue, offset)
 

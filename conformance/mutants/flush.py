@@ -49,7 +49,16 @@ def _no_room_for_a_filler(log: CommitLog, size: int) -> int:
     """Lets a record end so close to the end of its segment that no filler fits behind it."""
     end = log._staged_end if log._staged else log.end
     room = log.segments.segment_bytes - end % log.segments.segment_bytes
-    return end if size <= room else _room_for(log, size)
+    if size <= room:
+        return end
+    if room >= record.FILLER_BYTES:
+        return _room_for(log, size)
+    log.write_staged()
+    return end + room
+
+
+def _by_the_clock(_log: CommitLog, now_ms: int) -> int:
+    return now_ms
 
 
 # Recovery
@@ -174,6 +183,13 @@ MUTANTS: Final[dict[str, Mutant]] = {
             "FLUSH-2",
             "mqproof.impl.store.files.commit_log:CommitLog._room_for",
             _no_room_for_a_filler,
+        ),
+        Mutant(
+            "store-time-goes-back",
+            "a record gets the time of the clock, also after the clock was set back",
+            "SPEC-1",
+            "mqproof.impl.store.files.commit_log:CommitLog.next_store_timestamp",
+            _by_the_clock,
         ),
         Mutant(
             "torn-record-refused",

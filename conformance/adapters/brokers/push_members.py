@@ -323,7 +323,11 @@ class PushMembers(Stepped[State, Operation]):
         if delivery.queue_id in member.owned:
             return end
         steps = range(end - 1, -1, -1)
-        mine = (at for at in steps if isinstance(step := self._now[at], Rebalance) and step.member == delivery.member)
+        mine = (
+            at
+            for at in steps
+            if isinstance(step := self._now[at], Rebalance) and step.member == delivery.member
+        )
         return next(mine, end)
 
     def _reads(self, member: _Member, queue_id: int) -> bool:

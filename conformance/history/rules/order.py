@@ -292,7 +292,9 @@ def key_order(history: Record) -> Finding:
         before = failed.pop((read.group, read.queue), None)
         if before is not None and _passes_over(history, before, read):
             there = before.messages[0]
-            text = f"{read.client} failed with {there.id} at {there.offset} of {read.queue}, and continued with"
+            text = (
+                f"{read.client} failed with {there.id} at {there.offset} of {read.queue}, and continued with"
+            )
             tally.found(f"{text} {read.messages[0].offset}", id=there.id, queue=read.queue)
         if read.span.outcome is Outcome.FAILED and read.messages:
             failed[read.group, read.queue] = read
@@ -315,8 +317,11 @@ def _passes_over(history: Record, failed: Read, then: Read) -> bool:
     again = bool(then.messages) and then.messages[0].offset > message.offset
     buried = message.times >= history.group(then.group).reconsume_max
     same = then.client == failed.client and failed.span.end < then.span.start
-    return again and same and not buried and not _causes(history).between(
-        then.group, failed.span.start, then.span.start
+    return (
+        again
+        and same
+        and not buried
+        and not _causes(history).between(then.group, failed.span.start, then.span.start)
     )
 
 

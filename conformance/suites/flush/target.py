@@ -32,6 +32,7 @@ class Fault(StrEnum):
     DELAY = "delay"  # requests and answers take longer
     SLOW_DISK = "slow_disk"  # every fsync takes longer
     FULL_DISK = "full_disk"  # no file can be created
+    CLOCK_BACK = "clock_back"  # the broker's wall clock is set back by a minute; calm sets it right again
 
 
 class Capability(StrEnum):
@@ -55,6 +56,7 @@ class Capability(StrEnum):
     DELAY = "delay"
     SLOW_DISK = "slow_disk"
     FULL_DISK = "full_disk"
+    CLOCK_BACK = "clock_back"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +104,8 @@ class PulledMessage:
     topic: str
     queue_id: int
     queue_offset: int
+    stored_ms: int = 0
+    """The time at which the broker stored the message, by its clock; 0 if the target does not report it."""
 
 
 @dataclass(frozen=True, slots=True)

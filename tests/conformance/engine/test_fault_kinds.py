@@ -10,7 +10,7 @@ from mqproof.conformance.history.record import CLOSERS
 from mqproof.conformance.suites.flush.steps import End
 from mqproof.conformance.suites.flush.target import Fault
 
-EXAMPLES = dict.fromkeys(EXAMINEES, 15) | {"transactions": 30, "admin": 30}
+EXAMPLES = dict.fromkeys(EXAMINEES, 15) | {"transactions": 30, "admin": 30, "delivery": 30}
 """Enough examples of each suite to meet every fault."""
 
 

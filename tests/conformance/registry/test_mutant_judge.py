@@ -16,10 +16,11 @@ from mqproof.report.model import Result, Verdict
 from mqproof.spec.catalogue import catalogue
 
 MUTANTS_MIN = 40
-SLOW = {"ack-of-the-next-flush", "torn-text-accepted"}
+SLOW = {"ack-of-the-next-flush", "torn-text-accepted", "no-room-for-a-filler", "store-time-goes-back"}
 """Rarely detected, so they run in the deep profile: the second after 124 examples, 19 CPU seconds.
 
-tests/impl/store/test_rules.py judges the rule that the second replaces in every run.
+tests/impl/store/test_rules.py judges the rule that the second replaces in every run, and test_named_bugs.py
+has scripts that detect the others.
 """
 
 
