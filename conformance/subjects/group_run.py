@@ -6,6 +6,7 @@ The client, `GroupClient`, uses any network. The group is ours, in simulated tim
 import asyncio
 import random
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Final, TypeVar
 
 from mqproof.conformance.adapters import simulated_loops
@@ -63,7 +64,7 @@ CALM_S: Final = 60.0
 _PORT: Final = 40911
 _CLIENT: Final = "client"
 _TIMEOUT_S: Final = 4.0
-"""Longer than a member waits for a quorum."""
+"""Longer than a leader lets a client wait for a quorum."""
 _LEADS_S: Final = 15.0
 _POLL_S: Final = 0.25
 _FAR: Final = 1 << 40
@@ -300,15 +301,17 @@ class _Run:
         self._internet.cut((*there, *back))
         self._note(f"{leader} is cut off from the others")
         for _ in range(2):
-            await self._client.end(leader)
             self._bodies += 1
-            await self._client.append(leader, f"m{self._bodies}".encode())
+            appending = asyncio.create_task(self._client.append(leader, f"m{self._bodies}".encode()))
+            await asyncio.sleep(_POLL_S)
+            await self._client.end(leader)  # the leader has the entry, and no quorum confirms it
+            await appending
         await self._client.end(leader)
         await asyncio.sleep(self._chance.choice((0, 8)))
         await self._append(1)
 
     async def _answer_late(self) -> None:
-        """Delay the answers to a leader's heartbeats, cut the leader off, and read from all members meanwhile."""
+        """Delay the answers to a leader's heartbeats, then cut it off, and read from all members meanwhile."""
         for name in MEMBERS:
             await self.start(name)
         self._internet.heal()
@@ -384,9 +387,10 @@ class _Run:
             if leader is None:
                 return
             if leader == name or await self._client.transfer(leader, name):
-                async with asyncio.timeout(_LEADS_S):
-                    if await self._client.log(name):
-                        return
+                with suppress(TimeoutError):  # a leader that commits nothing shows no log
+                    async with asyncio.timeout(_LEADS_S):
+                        if await self._client.log(name):
+                            return
             await asyncio.sleep(_POLL_S)
 
     async def _leader(self, seconds: float) -> str | None:

@@ -1,8 +1,8 @@
 """The named invariants of a group, as far as its answers show them; each one is a pure function of a life.
 
-Names and ids are those of spec/invariants.toml. The verdict is unknown, never held, if nothing was observed that
-could show a violation. A checker cannot conclude anything about entries that were never committed, because no member
-shows their content.
+Names and ids are those of spec/invariants.toml. The verdict is unknown, never held, if nothing was observed
+that could show a violation. A checker cannot conclude anything about the content of entries that were never
+committed, because no member shows it.
 """
 
 from collections.abc import Callable, Iterator
@@ -158,7 +158,9 @@ def logs_converge(life: Life) -> Finding:
             case Log(entries=entries):
                 tally.looked += 1
                 if last is not None and entries[: len(last.entries)] != last.entries:
-                    tally.found(f"step {step}: the log of {operation.member} does not continue that of {last.member}")
+                    tally.found(
+                        f"step {step}: the log of {operation.member} does not continue that of {last.member}"
+                    )
                 last = operation
     return tally.finding("logs")
 
@@ -166,7 +168,8 @@ def logs_converge(life: Life) -> Finding:
 def answers_of_leaders(life: Life) -> Finding:
     """SPEC-1 ObservationExplained: a leader answers no client after a later leader has answered one.
 
-    A leader steps down before its followers elect another one (docs/reference/protocol/dledger.md, "Leadership").
+    A leader steps down before its followers elect another one
+    (docs/reference/protocol/dledger.md, "Leadership").
     """
     tally = Tally()
     latest = 0

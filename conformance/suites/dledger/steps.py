@@ -1,6 +1,7 @@
 """The observations of one group, in the order of time.
 
-One client sends one request after the other, so that each answer was given after all earlier answers.
+One client sends one request after the other. So a member has given each answer after all earlier answers. The
+exception is an append that waits for a quorum: the client asks for the end of the log meanwhile.
 """
 
 from dataclasses import dataclass
@@ -31,7 +32,8 @@ class End:
     index: int
 
     def __str__(self) -> str:
-        return f"the log of {self.member} ends at {self.index}, in term {self.term} of {self.leader or 'no member'}"
+        leader = self.leader or "no member"
+        return f"the log of {self.member} ends at {self.index}, in term {self.term} of {leader}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,8 @@ class Calm:
     ends: tuple[tuple[str, int], ...]
 
     def __str__(self) -> str:
-        return f"after the faults the group {'serves' if self.serves else 'does not serve'}; ends: {dict(self.ends)}"
+        serves = "serves" if self.serves else "does not serve"
+        return f"after the faults the group {serves}; ends: {dict(self.ends)}"
 
 
 Operation = Claim | End | Vote | Append | Read | Log | Fault | Calm
