@@ -1,5 +1,6 @@
 """The mutants that the flush suite must detect: a broker and its store with one wrong rule each."""
 
+import asyncio
 from dataclasses import replace
 from typing import Any, Final
 
@@ -27,6 +28,14 @@ async def _settle_at_once(_store: MessageStore, _appended: object, _wait: bool) 
 async def _settle_as_refused(store: MessageStore, appended: Any, wait: bool) -> PutStatus:
     status = await _settle(store, appended, wait)
     return PutStatus.SERVICE_NOT_AVAILABLE if status is PutStatus.FLUSH_DISK_TIMEOUT else status
+
+
+async def _settle_for_ever(store: MessageStore, appended: Any, wait: bool) -> PutStatus:
+    """Does not answer a send whose flush takes too long."""
+    status = await _settle(store, appended, wait)
+    if status is PutStatus.FLUSH_DISK_TIMEOUT:
+        await asyncio.Event().wait()
+    return status
 
 
 def _round_covers_all(flusher: LogFlusher, flush_round: FlushRound) -> None:
@@ -190,6 +199,13 @@ MUTANTS: Final[dict[str, Mutant]] = {
             "SPEC-1",
             "mqproof.impl.store.files.commit_log:CommitLog.next_store_timestamp",
             _by_the_clock,
+        ),
+        Mutant(
+            "late-flush-not-answered",
+            "a send whose flush takes too long is not answered",
+            "FLUSH-7",
+            f"{_STORE}.settle",
+            _settle_for_ever,
         ),
         Mutant(
             "torn-record-refused",

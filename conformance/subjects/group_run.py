@@ -311,7 +311,7 @@ class _Run:
         await self._append(1)
 
     async def _answer_late(self) -> None:
-        """Delay the answers to a leader's heartbeats, then cut it off, and read from all members meanwhile."""
+        """Delay the answers to a leader's heartbeats, cut it off, and read from all members meanwhile."""
         for name in MEMBERS:
             await self.start(name)
         self._internet.heal()

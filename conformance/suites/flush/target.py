@@ -41,6 +41,7 @@ class Capability(StrEnum):
     FLUSH_MODE = "flush_mode"  # `open` starts a broker in the requested flush mode
     SYNC_FLUSH = "sync_flush"  # without FLUSH_MODE: the broker is in this mode, whatever is requested
     ASYNC_FLUSH = "async_flush"  # the same for the other mode
+    SIMULATED = "simulated"  # time passes only while nothing else happens, so that no answer is slow
     COMMIT_OFFSET = "commit_offset"  # `commit_offset` and `query_offset`
     ABANDON = "abandon"  # `abandon`: close the connection before the answer
     KILL = "kill"  # `kill`

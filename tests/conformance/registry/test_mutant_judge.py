@@ -10,7 +10,7 @@ from mqproof.conformance.mutants.flush import MUTANTS
 from mqproof.conformance.pages.mutants import PAGE, page, recorded
 from mqproof.conformance.registry import mutant_judge
 from mqproof.conformance.registry.mutant_judge import HUNTS
-from mqproof.conformance.suites.flush.checkers import CHECKERS
+from mqproof.conformance.suites.flush.checkers import CHECKERS, OF_STEPS
 from mqproof.conformance.wire.catalogue import CASES
 from mqproof.report.model import Result, Verdict
 from mqproof.spec.catalogue import catalogue
@@ -34,7 +34,7 @@ def test_the_named_invariant_detects_the_mutant(name: str) -> None:
 
 
 def test_every_invariant_that_the_suite_checks_has_a_mutant() -> None:
-    assert {mutant.breaks for mutant in MUTANTS.values()} == {*CHECKERS, SPEC_1}
+    assert {mutant.breaks for mutant in MUTANTS.values()} == {*CHECKERS, *OF_STEPS, SPEC_1}
 
 
 def test_a_mutant_survives_a_search_that_is_too_short() -> None:
