@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-deep test-apache lint format docs setup lock clean
+.PHONY: demo test test-deep test-apache lint lint-types lint-rest compile-tests format docs setup lock clean
 
 demo: $(STAMP)
 	$(BIN)/mqproof demo
@@ -13,7 +13,8 @@ demo: $(STAMP)
 # With this variable, each of the processes that the tests start would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
-test: lint
+test: $(STAMP)
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint-types lint-rest compile-tests
 	$(BIN)/pytest -n 3 --dist loadfile -m "not deep and not apache"
 
 test-deep: lint
@@ -24,12 +25,20 @@ test-apache: $(STAMP)
 	$(BIN)/pytest -n 2 --dist loadfile -m apache tests/interop tests/conformance/adapters/apache tests/conformance/suites/routing \
 	  tests/conformance/wire
 
-lint: $(STAMP)
+lint: lint-rest lint-types
+
+lint-types: $(STAMP)
+	$(BIN)/mypy
+
+lint-rest: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
 	$(BIN)/vulture
-	$(BIN)/mypy
+
+# Writes the bytecode of the tests; otherwise each worker would compile all of them.
+compile-tests: $(STAMP)
+	$(BIN)/pytest --collect-only -qq > /dev/null
 
 format: $(STAMP)
 	$(BIN)/ruff check --fix .

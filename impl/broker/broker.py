@@ -90,11 +90,19 @@ class _Tables:
 class Broker:
     """A broker. It is constructed, started and stopped, in that order and once."""
 
-    def __init__(self, config: BrokerConfig, runtime: Runtime, events: EventLog | None = None) -> None:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        runtime: Runtime,
+        events: EventLog | None = None,
+        around: Callable[[Handler], Handler] | None = None,
+    ) -> None:
+        """Create a broker. `around` returns a handler of requests that wraps the broker's own."""
         is_member = config.membership.is_member
         self._config = config = config.with_role(leads=False) if is_member else config
         self._runtime = runtime
         self._events = events
+        self._around = around
         self._group_store = _group_store(config, runtime, events) if is_member else None
         self.store: Store = self._group_store or MessageStore(
             config.store_directory, config.store, runtime, events
@@ -173,7 +181,8 @@ class Broker:
         self.services = services = self._new_services(address, tables)
         bound = {code: _bound(work, services) for code, work in PROCESSORS.items()}
         processors = {code: recording(code, work, services) for code, work in bound.items()}
-        self._processors = limiting(handler(processors))
+        handle = limiting(handler(processors))
+        self._processors = self._around(handle) if self._around else handle
         topics_changed = await self._begin_registration(services)
         self._every(self._config.offsets_flush_interval_ms / 1000, self._persist_offsets, "write of offsets")
         self._begin_role(services, topics_changed)

@@ -38,10 +38,19 @@ _SUITES: Final = (
     "consumers",
     "producers",
     "replication",
+    "transactions",
+    "timers",
+    "request_reply",
 )
 """The suites that run with a few examples each; `flush` has a stage of its own."""
-_SIMULATIONS: Final = ("ha-stream", "dledger-group", "cluster")
-_FUZZED: Final = ("remoting-decode", "store-recovery")
+_FUZZ_SHARES: Final = {
+    "dledger-group": 2,
+    "cluster": 2,
+    "ha-stream": 2,
+    "remoting-decode": 1,
+    "store-recovery": 1,
+}
+"""Target to the number of times that it gets --fuzz-seconds: a simulation needs more. The longest begin."""
 COLUMNS: Final = {
     "tla": "TLC",
     "reference": "reference",
@@ -84,10 +93,16 @@ def demo(
         run = Demo(out, show)
         try:
             with ThreadPoolExecutor(2) as lanes:
-                models = lanes.submit(_models_lane, run, examples, fuzz_seconds)
-                clusters = lanes.submit(_clusters_lane, run, messages, fuzz_seconds)
-                models.result()
-                clusters.result()
+                stages_done = [
+                    lanes.submit(_check_models, run, examples),
+                    lanes.submit(_run_clusters, run, messages),
+                    *(lanes.submit(_fuzz, run, target, fuzz_seconds) for target in _FUZZ_SHARES),
+                ]
+                try:
+                    for done in stages_done:
+                        done.result()
+                finally:
+                    lanes.shutdown(cancel_futures=True)
         except ClusterError as error:
             stop(f"{error}", Exit.TOOL)
     report = _report(run, time.perf_counter() - started)
@@ -146,19 +161,17 @@ class Demo:
         self.seconds[title] = time.perf_counter() - began
 
 
-def _models_lane(run: Demo, examples: int, fuzz_seconds: int) -> None:
+def _check_models(run: Demo, examples: int) -> None:
     """Run the stages without brokers: the models, the reference, our code in simulated time."""
     run.command("check", "check", "--profile", "smoke")
     run.command("equiv", "equiv", "--profile", "smoke")
     run.command("flush", "conform", "--target", "impl", "--suite", "flush", "--examples", str(examples))
     suites = [option for suite in _SUITES for option in ("--suite", suite)]
     run.command("suites", "conform", "--target", "impl", *suites, "--examples", str(max(1, examples // 6)))
-    for target in _FUZZED:
-        run.command(target, "fuzz", "run", target, "--seconds", str(fuzz_seconds))
 
 
-def _clusters_lane(run: Demo, messages: int, fuzz_seconds: int) -> None:
-    """Run real brokers, check their logs against the models, audit all logs and stores, simulate clusters."""
+def _run_clusters(run: Demo, messages: int) -> None:
+    """Run real brokers, check their logs against the models, audit all logs and stores."""
     title = f"{messages} messages to a pair and a group of three, with kills"
     run.show(title)
     began = time.perf_counter()
@@ -166,8 +179,12 @@ def _clusters_lane(run: Demo, messages: int, fuzz_seconds: int) -> None:
     run.counts |= lived.counts
     run.seconds[title] = time.perf_counter() - began
     _check_logs(run, lived)
-    for target in _SIMULATIONS:
-        run.command(target, "fuzz", "run", target, "--seed", "1", "--seconds", str(2 * fuzz_seconds))
+
+
+def _fuzz(run: Demo, target: str, seconds: int) -> None:
+    """Fuzz one target: one seed for a simulation, a share of the seconds for each."""
+    share = str(_FUZZ_SHARES[target] * seconds)
+    run.command(target, "fuzz", "run", target, "--seed", "1", "--seconds", share)
 
 
 def _check_logs(run: Demo, lived: RealRun) -> None:

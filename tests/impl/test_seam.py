@@ -21,7 +21,7 @@ SHELLS |= {
 }  # the process's environment
 SHELLS |= {"admin/cli.py", "examine/cli.py"}  # command lines
 SHELLS |= {"admin/run.py", "admin/times.py"}  # an administrator's terminal and calendar
-SHELL_FOLDERS = ("command/", "terminal/")
+SHELL_FOLDERS = ("command/", "embedded/", "terminal/")
 PURE = {"runtime/config_file.py", "runtime/event_log.py", "runtime/properties.py", "runtime/rate.py"}
 """Modules of the runtime that use its other modules only."""
 OUTSIDE = [

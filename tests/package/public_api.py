@@ -13,7 +13,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-MODULES: Final = ("mqproof", "mqproof.client", "mqproof.spec.tlc", "mqproof.conformance.adapters")
+MODULES: Final = (
+    "mqproof",
+    "mqproof.client",
+    "mqproof.testing",
+    "mqproof.spec.tlc",
+    "mqproof.conformance.adapters",
+)
 _MODULE: Final = re.compile(
     r"\b(?:mqproof|collections|concurrent|pathlib|asyncio|threading)\.(?:[a-z_]\w*\.)*"
 )

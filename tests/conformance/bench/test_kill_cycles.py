@@ -12,8 +12,8 @@ from mqproof.conformance.bench.load import Messages, Sent
 @pytest.mark.parametrize(
     ("flush", "cycles"),
     [
-        ("ASYNC_FLUSH", 8),
-        ("SYNC_FLUSH", 8),
+        ("ASYNC_FLUSH", 3),
+        ("SYNC_FLUSH", 3),
         pytest.param("ASYNC_FLUSH", 500, marks=[pytest.mark.deep, pytest.mark.timeout(3600)]),
         pytest.param("SYNC_FLUSH", 500, marks=[pytest.mark.deep, pytest.mark.timeout(3600)]),
     ],

@@ -27,7 +27,7 @@ def test_a_held_run_exits_with_0_and_writes_its_files(tmp_path: Path) -> None:
     files = {suffix: tmp_path / f"r.{suffix}" for suffix in ("json", "html", "xml")}
     logs = tmp_path / "logs"
     code, out, _ = conform(
-        "--target", "impl", "--suite", "flush", "--examples", "30", "--json", str(files["json"]),
+        "--target", "impl", "--suite", "flush", "--examples", "16", "--json", str(files["json"]),
         "--report", str(files["html"]), "--junit", str(files["xml"]), "--events", str(logs),
     )  # fmt: skip
     assert code == Exit.HELD, out
@@ -35,7 +35,7 @@ def test_a_held_run_exits_with_0_and_writes_its_files(tmp_path: Path) -> None:
     assert {result.verdict for result in report.results} == {Verdict.HELD}
     assert all(path.stat().st_size for path in files.values())
     kept = [log.name for log in sorted(logs.iterdir())]
-    assert kept == [f"flush-{number:05}.ndjson" for number in range(1, 31)]
+    assert kept == [f"flush-{number:05}.ndjson" for number in range(1, 17)]
     assert next(iter(read_log(logs / kept[-1]))).kind is Kind.RECOVER
     (suite,) = ElementTree.parse(files["xml"]).getroot()
     cases = sum(float(case.attrib["time"]) for case in suite.iter("testcase"))

@@ -1,0 +1,218 @@
+"""A name server and a broker that run inside the caller's event loop."""
+
+import asyncio
+import random
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from mqproof.impl.broker.broker import Broker
+from mqproof.impl.broker.config import BrokerConfig, read
+from mqproof.impl.client.connection.group_claims import GroupClaims
+from mqproof.impl.client.connection.session import Session
+from mqproof.impl.client.model import MessageQueue, ReceivedMessage
+from mqproof.impl.embedded.request_faults import Fault, RequestFaults
+from mqproof.impl.embedded.virtual_time import VirtualTime, of_loop
+from mqproof.impl.namesrv.config import NameServerConfig
+from mqproof.impl.namesrv.server import NameServer
+from mqproof.impl.remoting.codes import ResponseCode
+from mqproof.impl.runtime.disk import RealDisk
+from mqproof.impl.runtime.network import Address, AsyncioNetwork, Network, SimulatedNetwork
+from mqproof.impl.runtime.properties import ConfigError
+from mqproof.impl.runtime.runtime import Runtime, in_thread, inline
+from mqproof.impl.runtime.simulated_disk import SimulatedDisk
+from mqproof.impl.store.files import record
+from mqproof.impl.store.results import GetStatus
+
+_POLL_S: Final = 0.002
+_OWN_PROPERTIES: Final = {"listenPort", "namesrvAddr", "storePathRootDir", "brokerIP1", "brokerRole"}
+"""Properties that the embedded broker sets itself, or that need a second broker."""
+
+
+class ExpectationError(AssertionError):
+    """A topic did not get the expected messages in time."""
+
+
+class EmbeddedBroker:
+    """A name server and a broker, started by `async with`. Each one is isolated from all others."""
+
+    def __init__(
+        self,
+        *,
+        store: Path | str | None = None,
+        sockets: bool = False,
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
+        """Create a broker that starts when the `async with` block is entered.
+
+        Args:
+            store: the folder of the store; by default the store is in memory.
+            sockets: whether other processes can connect, over a free port of the loopback interface. By
+                default only sessions of `client` can, and they use no sockets.
+            properties: the broker's configuration, with the keys of RocketMQ's properties file.
+
+        Raises:
+            ConfigError: an unknown key, a key that the embedded broker sets itself, or a wrong value.
+        """
+        self._store = None if store is None else Path(store)
+        self._sockets = sockets
+        self._config = _config(properties or {})
+        self._faults = RequestFaults()
+        self._claims = GroupClaims()
+        self._time: VirtualTime | None = None
+        self._runtime: Runtime | None = None
+        self._name_server: NameServer | None = None
+        self._broker: Broker | None = None
+        self._address: Address | None = None
+
+    @property
+    def name_server(self) -> str:
+        """The address of the name server, as HOST:PORT. Other processes can use it only with `sockets`."""
+        if self._address is None:
+            raise RuntimeError("the broker is not running: use it inside `async with`")
+        return str(self._address)
+
+    @property
+    def clock(self) -> VirtualTime:
+        """The time of the broker and its clients, which `advance` moves."""
+        if self._time is None:
+            raise RuntimeError("the broker is not running: use it inside `async with`")
+        return self._time
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    async def start(self) -> None:
+        """Start the name server and the broker.
+
+        Raises:
+            StoreError, OSError: the store cannot be used.
+            RuntimeError: it runs already, or it was stopped.
+        """
+        if self._runtime is not None:
+            raise RuntimeError("an embedded broker starts once")
+        self._time = of_loop(asyncio.get_running_loop())
+        self._runtime = runtime = _runtime(self._time, self._store, self._sockets)
+        folder = str(self._store or "store")
+        config = NameServerConfig(port=0, kv_path=f"{folder}/kvConfig.json")
+        name_server = NameServer(config, runtime)
+        self._address = await name_server.start()
+        self._name_server = name_server
+        configured = replace(self._config, port=0, name_servers=(self._address,), store_directory=folder)
+        broker = Broker(configured, runtime, around=self._faults.around)
+        try:
+            await broker.start()
+        except BaseException:
+            await self.stop()
+            raise
+        self._broker = broker
+
+    async def stop(self) -> None:
+        """Stop both servers. Nothing happens if they do not run."""
+        broker, self._broker = self._broker, None
+        name_server, self._name_server = self._name_server, None
+        if broker is not None:
+            await broker.stop()
+        if name_server is not None:
+            await name_server.stop()
+        self._address = None
+
+    def client(self, client_id: str | None = None) -> Session:
+        """Return a session with this broker, to be used in `async with`. Each one is another client."""
+        address = Address.parse(self.name_server)
+        assert self._runtime is not None
+        return Session([address], self._runtime, client_id, claims=self._claims)
+
+    def messages(self, topic: str) -> list[ReceivedMessage]:
+        """Return all stored messages of the topic, by queue and offset; empty for an unknown topic.
+
+        `%RETRY%GROUP` and `%DLQ%GROUP` are the topics of the messages that a group failed to consume.
+        """
+        broker = self._running()
+        count = broker.store.topics().get(topic, 0)
+        return [message for queue_id in range(count) for message in _queue(broker, topic, queue_id)]
+
+    async def expect(self, topic: str, count: int = 1, *, within_s: float = 5.0) -> list[ReceivedMessage]:
+        """Wait until the topic has `count` messages, and return them.
+
+        Raises:
+            ExpectationError: it has more, or after `within_s` seconds it has fewer.
+        """
+        loop = asyncio.get_running_loop()
+        until = loop.time() + within_s
+        while len(found := self.messages(topic)) < count and loop.time() < until:
+            await asyncio.sleep(_POLL_S)
+        if len(found) != count:
+            bodies = ", ".join(repr(message.body[:40]) for message in found[:10])
+            raise ExpectationError(f"topic {topic}: expected {count} messages, found {len(found)}: {bodies}")
+        return found
+
+    def fail_next(
+        self,
+        operation: str,
+        times: int = 1,
+        *,
+        code: str = "SYSTEM_BUSY",
+        remark: str = "ordered by the test",
+        executed: bool = False,
+    ) -> None:
+        """Let the next requests of a kind fail, whoever sends them.
+
+        Args:
+            operation: send, pull, commit, send_back, end_transaction, lock or heartbeat.
+            times: how many requests fail.
+            code: the name of the response code of a refused request.
+            remark: the text of the response.
+            executed: the request is executed and its answer is lost with the connection, instead of refused.
+
+        Raises:
+            ValueError: an unknown operation or code, or `times` below 1.
+        """
+        if code not in ResponseCode.__members__:
+            raise ValueError(f"{code!r} is not the name of a response code of RocketMQ, such as SYSTEM_BUSY")
+        self._faults.add(operation, times, Fault(ResponseCode[code], remark, executed))
+
+    def _running(self) -> Broker:
+        if self._broker is None:
+            raise RuntimeError("the broker is not running: use it inside `async with`")
+        return self._broker
+
+
+def _config(properties: Mapping[str, str]) -> BrokerConfig:
+    if own := sorted(_OWN_PROPERTIES & properties.keys()):
+        raise ConfigError(f"property {own[0]}: the embedded broker sets it itself")
+    text = "".join(f"{key}={value}\n" for key, value in properties.items())
+    config, unknown = read(text, "properties")
+    if unknown:
+        raise ConfigError(f"property {unknown[0]}: not a key of a broker's properties file")
+    return config
+
+
+def _runtime(clock: VirtualTime, store: Path | None, sockets: bool) -> Runtime:
+    network: Network = AsyncioNetwork() if sockets else SimulatedNetwork()
+    chance = random.Random()
+    if store is None:
+        return Runtime(clock, SimulatedDisk(), network, chance, inline)
+    return Runtime(clock, RealDisk(), network, chance, in_thread, has_threads=True)
+
+
+def _queue(broker: Broker, topic: str, queue_id: int) -> list[ReceivedMessage]:
+    store, found = broker.store, list[ReceivedMessage]()
+    name = broker.services.config.name if broker.services else ""
+    queue = MessageQueue(topic, name, queue_id)
+    offset = store.min_offset(topic, queue_id)
+    while (read := store.get(topic, queue_id, offset)).status is GetStatus.FOUND:
+        for data in read.records:
+            stored = record.decode(data)
+            times = stored.message.reconsume_times
+            found.append(ReceivedMessage(stored, queue, times, read.min_offset, read.max_offset))
+        offset = read.next_offset
+    return found
