@@ -270,6 +270,13 @@ def _run_dledger(options: RunOptions, progress: Progress) -> Part:
     return run(options, progress, live)
 
 
+def _run_convergence(options: RunOptions, progress: Progress) -> Part:
+    from mqproof.conformance.subjects.convergence_run import live
+    from mqproof.conformance.suites.convergence.suite import run
+
+    return run(options, progress, live)
+
+
 def _run_workload(options: RunOptions, progress: Progress) -> Part:
     from mqproof.conformance.adapters.workload import clusters
     from mqproof.conformance.suites.workload.suite import run
@@ -358,6 +365,11 @@ SUITES: Final[dict[str, Registered]] = {
         "a group of ours that elects its leader, seen at the ports of its members",
         "mqproof.conformance.suites.dledger.suite",
         _run_dledger,
+    ),
+    "convergence": Undrawn(
+        "the routes of a client, while brokers and name servers of ours stop and start",
+        "mqproof.conformance.suites.convergence.suite",
+        _run_convergence,
     ),
     "workload": Undrawn(
         "many clients at once, while faults are injected",
