@@ -110,6 +110,14 @@ ABSENT = {
         "oracle": "that of the delivery suite explains the group",
         "steps": "those of the delivery suite",
     },
+    "convergence": {
+        "machine": "conformance/subjects/convergence_run.py draws the run, because it needs our brokers",
+        "oracle": "the checkers need no model; behaviours replay the steps of the model",
+    },
+    "dledger": {
+        "machine": "conformance/subjects/group_run.py draws the run, because it needs our members",
+        "oracle": "the checkers need no model; behaviours replay the steps of the model",
+    },
     "replication": {
         "machine": "conformance/subjects/pair_run.py draws the run, because it needs our brokers",
         "oracle": "the checkers need no model; behaviours replay the steps of the model",
