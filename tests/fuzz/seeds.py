@@ -33,8 +33,7 @@ def deep_parts(begin: int, end: int = SEEDS_DEEP) -> list[Any]:
     """Return the ranges that only the deep profile plays."""
     deep = [pytest.mark.deep, pytest.mark.timeout(_TIMEOUT_DEEP_S)]
     return [
-        pytest.param(range(first, first + _PART_DEEP), marks=deep)
-        for first in range(begin, end, _PART_DEEP)
+        pytest.param(range(first, first + _PART_DEEP), marks=deep) for first in range(begin, end, _PART_DEEP)
     ]
 
 
