@@ -73,7 +73,7 @@ def test_clean_buckets_are_not_read_again() -> None:
     found = judged(clean_log().rows, ("broker",))
     assert (found.buckets.count, len(found.buckets.read)) == (12, 0)
     assert found.buckets.clean["acked_and_delivered"] == 12
-    assert (found.messages, found.tallies["messages"]) == (set(), 0)
+    assert (found.messages, found.tallies["messages"]) == (frozenset(), 0)
 
 
 CHANGES: tuple[tuple[str, dict[str, Any]], ...] = (
