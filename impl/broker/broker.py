@@ -171,6 +171,9 @@ class Broker:
         self._load_access_rules()
         self.recovery = self.store.load(self._config.replication.logged_role)
         tables = self._load_tables()
+        if self._group_store is None and not self._config.replication.is_slave:
+            # The store begins to delete old segments before the timers know what they need.
+            self.store.keep_log_from(lambda: self.store.log_begin)
         await self.store.start()
         # Written before any message, so that a later start knows that a missing file was lost.
         await tables.groups.persist()
