@@ -89,7 +89,8 @@ def _permission_text(entry: PolicyEntry, kind: Kind) -> str:
     for action in entry.actions:
         bit = _EVERY[kind] if action.lower() in ("all", "any") else _BITS.get(action.lower(), 0)
         if not bit & _EVERY[kind]:
-            raise ValueError(f"action {action!r} of {entry.resource} is not supported, Pub or Sub expected")
+            known = " or ".join(name for each, name in _NAMES.items() if each & _EVERY[kind])
+            raise ValueError(f"action {action!r} of {entry.resource} is not supported, {known} expected")
         bits |= bit & _EVERY[kind]
     if not bits:
         raise ValueError(f"{entry.resource} has no actions")

@@ -64,7 +64,7 @@ def test_permissions_are_revoked_one_by_one_or_all() -> None:
         (policy("Topic:", "Pub"), "resource 'Topic:'"),
         (policy("Topic:A=B", "Pub"), "resource 'Topic:A=B'"),
         (policy("Topic:T", "Create"), "action 'Create' of Topic:T"),
-        (policy("Group:G", "Pub"), "action 'Pub' of Group:G"),
+        (policy("Group:G", "Pub"), "action 'Pub' of Group:G is not supported, Sub expected"),
         (policy("Topic:T"), "no actions"),
         (policy("Topic:T", "Pub", decision="DENY"), "cannot be denied alone"),
         (policy("Topic:T", "Pub", decision="MAYBE"), "decision 'MAYBE'"),
