@@ -26,7 +26,15 @@ WHY_TOGETHER: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         },
         **{
             f"conformance/suites/{name}": (f"conformance/suites/{name}/test_suite",)
-            for name in ("consumers", "producers", "replication", "routing", "workload")
+            for name in (
+                "consumers",
+                "convergence",
+                "dledger",
+                "producers",
+                "replication",
+                "routing",
+                "workload",
+            )
         },
         "conformance/suites/admin": ("conformance/suites/admin/test_suite", _REMOTING),
         "conformance/suites/flush": (_REMOTING,),

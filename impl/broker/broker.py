@@ -23,6 +23,7 @@ from mqproof.impl.broker.services import Processor, Services, loop_ms
 from mqproof.impl.broker.state.announced_subscriptions import AnnouncedSubscriptions
 from mqproof.impl.broker.state.clients import ClientTable
 from mqproof.impl.broker.state.consumer_filters import ConsumerFilterTable
+from mqproof.impl.broker.state.filter_servers import FilterServers
 from mqproof.impl.broker.state.offsets import OffsetTable
 from mqproof.impl.broker.state.pending_resets import PendingResets
 from mqproof.impl.broker.state.pull_progress import PullProgress
@@ -283,8 +284,10 @@ class Broker:
             events=self._events,
             announced=AnnouncedSubscriptions(self._events),
             resets=PendingResets(),
+            filter_servers=FilterServers(),
             ha_address=self.replicas.ha_address,
             on_registered=self.replicas.learned,
+            ha_status=self.replicas.status,
         )
 
     async def _begin_registration(self, services: Services) -> asyncio.Event:
@@ -415,6 +418,8 @@ class Broker:
         changed = self._clients.channel_closed(channel)
         if self.services is not None:
             groups.members_left(self.services, changed)
+            if self.services.filter_servers.closed(channel):
+                self.services.topics.on_change()
 
     async def _seek_master(self) -> None:
         """Let a slave that follows no master find the one that has registered since."""
@@ -428,6 +433,8 @@ class Broker:
         before_ms = loop_ms() - self.services.config.client_expiry_ms
         for channel in self._clients.silent_since(before_ms):
             channel.close()
+        if self.services.filter_servers.drop_silent(loop_ms() / 1000):
+            self.services.topics.on_change()
         try:
             await self.services.filters.drop_expired(wall_ms(self._runtime.clock))
         except OSError as error:
