@@ -22,7 +22,7 @@ from mqproof.impl.store.files.consume_queue import Unit
 
 _again, _is_given_up, _find = retries._again, retries.is_given_up, retries._find
 _message, _unit_code = DelayedDelivery._message, delay.unit_code
-_deliver, _run_level = DelayedDelivery._put, DelayedDelivery._deliver
+_deliver, _run_level, _cut = DelayedDelivery._put, DelayedDelivery._deliver, DelayedDelivery.cut
 _LATE_MS: Final = 500
 
 
@@ -123,6 +123,16 @@ def _advance_one_behind(delivery: DelayedDelivery, level: int, offset: int) -> i
     return offset + 1
 
 
+def _beyond_the_queue(_delivery: DelayedDelivery) -> None:
+    """Continues at the recorded offset, also if the queue ends before it."""
+
+
+def _cut_in_memory(delivery: DelayedDelivery) -> None:
+    was_dirty = delivery._is_dirty
+    _cut(delivery)
+    delivery._is_dirty = was_dirty
+
+
 async def _nothing_is_noted(_delivery: DelayedDelivery) -> None:
     pass
 
@@ -207,6 +217,17 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
         _mutant(
             "retry-level-off-by-one", "a retry waits for one delay level more than it should", "DELIV-7",
             _AGAIN, _next_level,
+        ),
+        _mutant(
+            "delayed-beyond-the-queue",
+            "delayed messages continue at the recorded offset, although their queue ends before it",
+            "DELIV-7",
+            "mqproof.impl.broker.delayed:DelayedDelivery.cut", _beyond_the_queue,
+        ),
+        _mutant(
+            "delayed-cut-not-written",
+            "the offset of a queue that lost messages is lowered, but not written before new messages arrive",
+            "DELIV-7", "mqproof.impl.broker.delayed:DelayedDelivery.cut", _cut_in_memory,
         ),
         _mutant(
             "delayed-put-for-ever", "the progress of delayed messages is written one behind, so that the"

@@ -171,6 +171,8 @@ class Broker:
         self.recovery = self.store.load(self._config.replication.logged_role)
         tables = self._load_tables()
         await self.store.start()
+        if not self._config.replication.is_slave and self._group_store is None:
+            tables.delays.cut()  # others do so when they become masters and have their whole log
         # Written before any message, so that a later start knows that a missing file was lost.
         await tables.groups.persist()
         await tables.offsets.persist()
