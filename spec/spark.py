@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
@@ -24,6 +24,17 @@ _DROPPED: Final = (
     "--add-modules=jdk.incubator.vector",
     # Removed in Java 24, which then prints a warning; only Kerberos needs it.
     "--add-opens=java.base/sun.security.action=ALL-UNNAMED",
+)
+
+
+_CLASSES: Final = (
+    "functions",
+    "org.apache.spark.sql.functions",
+    "org.apache.spark.sql.classic.SparkSession",
+    "org.apache.spark.sql.classic.SparkSession$",
+    "org.apache.spark.sql.expressions.Window",
+    "PythonUtils",
+    "PythonSQLUtils",
 )
 
 
@@ -66,9 +77,11 @@ def start(
         builder = builder.config(key, value)
     with _java_home(java), _uninterrupted():
         try:
-            return builder.getOrCreate()
+            session = builder.getOrCreate()
         except PySparkRuntimeError as error:
             raise SessionError(f"Spark's JVM did not start with {java.executable}: {error}") from None
+    _remember_classes(session)
+    return session
 
 
 @contextmanager
@@ -91,6 +104,16 @@ def _uninterrupted() -> Iterator[None]:
             signal.raise_signal(first)
 
 
+def _remember_classes(session: SparkSession) -> None:
+    """Look up the classes of the JVM that PySpark names in most calls.
+
+    Otherwise PySpark asks the JVM at each use, which then searches all jars for the name in several packages.
+    """
+    jvm: Any = session.sparkContext._jvm
+    for name in _CLASSES:
+        setattr(jvm, name, getattr(jvm, name))
+
+
 def _settings(master: str, is_short: bool) -> dict[str, str]:
     # With one compiler Java reserves room for 48 MB of machine code, and stops compiling when that is full.
     quick = ["-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m"] if is_short else []
@@ -102,6 +125,8 @@ def _settings(master: str, is_short: bool) -> dict[str, str]:
         "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        # By default, each call of PySpark records its caller, in a dozen messages to the JVM.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.sql.warehouse.dir": (Path(tempfile.gettempdir()) / "mqproof-warehouse").as_uri(),
     }
     if master.startswith("local"):

@@ -10,7 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
@@ -19,6 +18,7 @@ from mqproof.spark_audit.evidence.causes import causes_of
 from mqproof.spark_audit.evidence.log_pass import Keep, Passed, folds, plan_buckets, sum_up
 from mqproof.spark_audit.evidence.messages import messages_of
 from mqproof.spark_audit.evidence.options import Options
+from mqproof.spark_audit.evidence.participants import Participants, participants_of
 from mqproof.spark_audit.evidence.places import broker_of, name_broker, spans_of
 from mqproof.spark_audit.evidence.selected_events import (
     ambiguous_keys,
@@ -29,7 +29,6 @@ from mqproof.spark_audit.evidence.selected_events import (
 )
 from mqproof.spark_audit.evidence.tables import IS_MESSAGE, Evidence
 from mqproof.spark_audit.passes import fingerprint, profile, sums
-from mqproof.spark_audit.passes.bucket_plan import readers_of
 from mqproof.spark_audit.passes.extraction import Extraction
 from mqproof.spark_audit.passes.fingerprint import Buckets
 from mqproof.spark_audit.passes.message_columns import (
@@ -43,7 +42,7 @@ from mqproof.spark_audit.schema import require
 from mqproof.spark_audit.sources.event_log import EventLog
 from mqproof.spark_audit.sources.stored import Stored
 from mqproof.spark_audit.spark_schema import PASS
-from mqproof.spec.events import COLUMNS, Kind
+from mqproof.spec.events import COLUMNS
 
 
 def gather(
@@ -124,12 +123,12 @@ def _compared(
         "broker", broker_of(f.col("stated"), brokers)
     )
     with ThreadPoolExecutor(1) as pool:
-        sorts = pool.submit(_traffic, profiled, brokers)
+        sorts = pool.submit(participants_of, profiled, brokers)
         cut = append_outcomes(rare, options).toArrow()
-        traffic = sorts.result()
-        known = Known(traffic.readers_table, cut, traffic.roles)
+        participants = sorts.result()
+        known = Known(participants.readers_table, cut, participants.roles)
         # While tasks judge the buckets, the driver plans everything that does not depend on them.
-        judged = pool.submit(_fingerprints, log, passed, known, traffic, brokers, keep)
+        judged = pool.submit(_fingerprints, log, passed, known, participants, brokers, keep)
         causes = keep(causes_of(rare))
         irregular_ranges = keep(find_irregular_ranges(runs))
         extraction = Extraction(folder, numbered(irregular_ranges), options.id_prefix) if folder else None
@@ -176,7 +175,7 @@ def _fingerprints(
     log: EventLog,
     passed: Passed,
     known: Known,
-    traffic: "_Traffic",
+    participants: Participants,
     brokers: tuple[str, ...],
     keep: Keep,
 ) -> tuple[Buckets | None, Passed]:
@@ -187,45 +186,13 @@ def _fingerprints(
     if not passed.plan:
         return None, passed
     plan, rows = passed.plan, passed.rows
-    expected_readers = fingerprint.expected_readers(plan.guess, traffic.readers, traffic.topics)
+    expected_readers = fingerprint.expected_readers(plan.guess, participants.readers, participants.topics)
     if expected_readers is None:
-        plan = replace(plan, guess=replace(plan.guess, readers=traffic.readers))
+        plan = replace(plan, guess=replace(plan.guess, readers=participants.readers))
         rows = keep(fold(log, folds(plan), PASS))
-        expected_readers = fingerprint.expected_readers(plan.guess, traffic.readers, traffic.topics)
+        expected_readers = fingerprint.expected_readers(plan.guess, participants.readers, participants.topics)
     assert expected_readers is not None, "classes were made of who reads their topics"
     return fingerprint.buckets(rows, plan, known, expected_readers, brokers), replace(passed, rows=rows)
-
-
-@dataclass(frozen=True, slots=True)
-class _Traffic:
-    """The kinds of rows, topics and readers of a log."""
-
-    readers: dict[str, tuple[str, ...]]
-    """Maps a topic to the groups that read it."""
-    topics: frozenset[str | None]
-    roles: int
-    """The number of recorded roles, as in sums.Known."""
-
-    @property
-    def readers_table(self) -> pa.Table:
-        """The readers, in the form of sums.Known."""
-        pairs = [(topic, group) for topic, groups in self.readers.items() for group in groups]
-        topics, groups = (pa.array([pair[at] for pair in pairs], pa.string()) for at in range(2))
-        return pa.table({"subscribed_topic": topics, "group": groups})
-
-
-def _traffic(profiled: DataFrame, brokers: tuple[str, ...]) -> _Traffic:
-    of_broker = f.coalesce(f.col("node").isin(*brokers), f.lit(False)).alias("of_broker")
-    sorts = profiled.select("kind", of_broker, "topic", "group", "placed").distinct().collect()
-    deliveries = [row.asDict() for row in sorts if row["kind"] == Kind.DELIVER and row["placed"]]
-    # A broker that reports its acknowledgements does so in addition to the producers.
-    sources = {
-        (row["kind"], row["of_broker"] and row["kind"] == Kind.SEND_ACK)
-        for row in sorts
-        if row["kind"] in (Kind.SEND, Kind.SEND_ACK, Kind.APPEND)
-    }
-    topics = frozenset(row["topic"] for row in sorts)
-    return _Traffic(readers_of(deliveries), topics, len(sources))
 
 
 def _ids(judged: DataFrame, ambiguous: DataFrame, rare: DataFrame) -> DataFrame:

@@ -96,13 +96,7 @@ def settle(
 
     `found` are all findings of its evidence, by the checks that `ran`.
     """
-    before = run.carried.manifest.watermark if run.carried else 0
-    if run.carried and batch < 0:
-        # A run between the batches of a stream, which continues after its newest batch.
-        batch = run.carried.manifest.batch
-    # A clock that is ahead of ours must not advance the watermark.
-    newest = min(overview(evidence.profile).last_ts, time.time_ns() // 1_000)
-    watermark = max(before, newest - run.late_us)
+    watermark = next_watermark(run, overview(evidence.profile).last_ts, time.time_ns() // 1_000)
     profiled = remembered(evidence.profile, watermark - run.forget_us)
     evidence = replace(evidence, profile=profiled, spans=spans_of(profiled, brokers))
     whole = overview(profiled)
@@ -132,8 +126,26 @@ def settle(
         _write(_known(run, found, ran, kept, watermark), into / "findings")
     finally:
         kept.unpersist()
-    manifest = Manifest(SCHEMA_VERSION, run.number, watermark, whole.missing_rows, batch)
+    manifest = Manifest(SCHEMA_VERSION, run.number, watermark, whole.missing_rows, newest_batch(run, batch))
     write_bytes(into / MANIFEST, msgspec.json.encode(manifest))
+
+
+def next_watermark(run: IncrementalRun, last_ts: int, now_us: int) -> int:
+    """Return the watermark of the state that a run leaves, given the time of the newest event of all runs.
+
+    A clock that is ahead of ours does not advance the watermark.
+    """
+    before = run.carried.manifest.watermark if run.carried else 0
+    return max(before, min(last_ts, now_us) - run.late_us)
+
+
+def newest_batch(run: IncrementalRun, batch: int) -> int:
+    """Return the number of the newest batch in the state that a run leaves; -1 if there is none.
+
+    `batch` is the number of the run itself; -1 if it is not of a stream. A stream continues after its newest
+    batch, whatever runs follow that batch.
+    """
+    return run.carried.manifest.batch if run.carried and batch < 0 else batch
 
 
 def remembered(profiled: DataFrame, since: int) -> DataFrame:

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from mqproof.report.staging import folder_beside
 from mqproof.spark_audit.incremental.carried_state import CarriedState, Manifest
@@ -27,6 +29,8 @@ UNREADABLE: Final = "unreadable"
 
 _STATES_KEPT: Final = 2
 """The newest state, and the one from which its findings can be replayed."""
+
+_SCHEMA_OF_SPARK: Final = b"org.apache.spark.sql.parquet.row.metadata"
 
 _TABLES: Final = ("rows", "profile", "steps", "reach", "standing", "findings")
 
@@ -98,9 +102,24 @@ def _read(spark: SparkSession, state: Path) -> CarriedState:
         )
 
     def table(name: str) -> DataFrame:
-        return spark.read.parquet(literal(state / name))
+        return spark.read.schema(_schema(state / name)).parquet(literal(state / name))
 
     return CarriedState(manifest, *[table(name) for name in _TABLES])
+
+
+def _schema(table: Path) -> StructType:
+    """Return the schema that Spark wrote into each file of the table.
+
+    Spark itself would run a job to look it up.
+
+    Raises:
+        InputError: Spark wrote no such table.
+    """
+    try:
+        written = pq.read_schema(min(table.glob("*.parquet"))).metadata[_SCHEMA_OF_SPARK]
+        return StructType.fromJson(msgspec.json.decode(written))
+    except (ValueError, OSError, KeyError, TypeError) as error:
+        raise InputError(f"{table}: not a table of a state: {error}") from None
 
 
 def read_manifest(state: Path) -> Manifest:

@@ -148,7 +148,7 @@ def _batch(
             say(f"batch {number}: {counted(reported, 'violation')}, possibly reported before")
         return
     work = scratch / "batch"
-    log = _read(spark, rows, work, has_lines=bool(request.source.topics))
+    log = _read(spark, request.source, rows, work)
     for line in log.inputs.repeat_messages():
         say(line)
     with next_state(run) as following:
@@ -276,7 +276,7 @@ def _pattern(folders: Sequence[Path]) -> str:
     return f"{literal(common)}/{{{','.join(names)}}}"
 
 
-def _read(spark: SparkSession, rows: DataFrame, work: Path, *, has_lines: bool) -> Log:
+def _read(spark: SparkSession, source: Source, rows: DataFrame, work: Path) -> Log:
     """Read the rows of a batch by the rules of `audit run`.
 
     Raises:
@@ -288,4 +288,4 @@ def _read(spark: SparkSession, rows: DataFrame, work: Path, *, has_lines: bool) 
     taken = spark.read.schema(_TAKEN).parquet(literal(work / "taken"))
     named = [row["file"].removeprefix("file:") for row in taken.where("value IS NULL").collect()]
     found = find_files(named) if named else Inputs(())
-    return read_files(spark, found, work, taken.where("value IS NOT NULL") if has_lines else None)
+    return read_files(spark, found, work, taken.where("value IS NOT NULL") if source.topics else None)

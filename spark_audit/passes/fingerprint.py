@@ -34,7 +34,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
-from pyspark.sql import types as t
 
 from mqproof.spark_audit.passes.bucket_ids import in_sample
 from mqproof.spark_audit.passes.bucket_plan import (
@@ -49,13 +48,14 @@ from mqproof.spark_audit.passes.bucket_plan import (
 )
 from mqproof.spark_audit.passes.partition import Fold, Partition
 from mqproof.spark_audit.passes.run_over_log import merged
+from mqproof.spark_audit.passes.sql import Work
 from mqproof.spark_audit.passes.sums import Known
 
 _TALLIES: Final = ("messages", "messages_delivered", "acked", "acked_and_delivered", "acked_sync_at_risk")
-_JUDGED: Final = t.StructType(
+_JUDGED: Final = pa.schema(
     [
-        t.StructField("text", t.StringType()),
-        *[t.StructField(name, t.LongType()) for name in ("unkept_min", "unkept_max", "buckets", *_TALLIES)],
+        ("text", pa.string()),
+        *[(name, pa.int64()) for name in ("unkept_min", "unkept_max", "buckets", *_TALLIES)],
     ]
 )
 
@@ -108,19 +108,27 @@ def buckets(
     brokers: Sequence[str],
 ) -> Buckets:
     """Judge the aggregates that tasks computed for `plan` (the part `buckets` of schema.PASS). Runs a job."""
+    aggregates = passed.where("part = 'buckets'").select(f.col("buckets_part").alias("part"), "aggregate")
+    return judged(merged(aggregates, judging(plan, known, expected_readers, brokers)).toArrow())
+
+
+def judging(
+    plan: BucketPlan, known: Known, expected_readers: Mapping[int, int], brokers: Sequence[str]
+) -> Work:
+    """Return the work of the tasks that judge the aggregates of the buckets."""
+    cut_who = _numbers({"": [named(node) for node in known.append_outcomes["cut_node"].to_pylist()]})[""]
     tables = {
         "classes": _numbers(
             {"class": list(expected_readers), "expected_count": list(expected_readers.values())}
         ),
         "brokers": _numbers({"who": [named(broker) for broker in brokers]}),
-        "append_outcomes": known.append_outcomes.set_column(
-            0,
-            "cut_who",
-            _numbers({"": [named(node) for node in known.append_outcomes["cut_node"].to_pylist()]})[""],
-        ),
+        "append_outcomes": known.append_outcomes.set_column(0, "cut_who", cut_who),
     }
-    aggregates = passed.where("part = 'buckets'").select(f.col("buckets_part").alias("part"), "aggregate")
-    sums = merged(aggregates, _judge(known.roles, plan.sample), _JUDGED, tables).toArrow()
+    return Work((_judge(known.roles, plan.sample),), _JUDGED, tuple(tables.items()))
+
+
+def judged(sums: pa.Table) -> Buckets:
+    """Return the buckets, given the results of `judging`."""
     counts = {name: pc.sum(sums[name]).as_py() or 0 for name in ("buckets", *_TALLIES)}
     read = sums.select(["text", "unkept_min", "unkept_max"])
     read = read.filter(read["text"].is_valid()).sort_by("text")

@@ -8,7 +8,7 @@ from typing import Final
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import types as t
-from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from mqproof.spark_audit.passes import partition
 from mqproof.spark_audit.passes.partition import Fold, RowSelection
@@ -90,9 +90,6 @@ def _each(log: EventLog, in_files: Callable[[Tasks], Run], in_rows: Run, schema:
     return reduce(DataFrame.unionByName, parts)
 
 
-def merged(
-    aggregates: DataFrame, query: str, schema: t.StructType, tables: Mapping[str, pa.Table] | None = None
-) -> DataFrame:
+def merged(aggregates: DataFrame, work: Work) -> DataFrame:
     """Return the results of a query over PARTIAL_AGGREGATES; the query runs once in each task."""
-    work = Work((query,), to_arrow_schema(schema), tuple((tables or {}).items()))
-    return aggregates.repartition("part").mapInArrow(of_aggregates(work), schema)
+    return aggregates.repartition("part").mapInArrow(of_aggregates(work), from_arrow_schema(work.schema))

@@ -20,18 +20,19 @@ from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import types as t
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from mqproof.spark_audit.passes.bucket_ids import bucket_text, in_sample
 from mqproof.spark_audit.passes.message_columns import COUNTS, FIRST
 from mqproof.spark_audit.passes.message_judgement import TALLIED, judgement
 from mqproof.spark_audit.passes.partial_aggregates import PARTIAL_AGGREGATES
-from mqproof.spark_audit.passes.partition import Partition
+from mqproof.spark_audit.passes.partition import Fold, Partition
 from mqproof.spark_audit.passes.run_over_log import fold, merged, parts
+from mqproof.spark_audit.passes.sql import Work
 from mqproof.spark_audit.sources.event_log import EventLog
 
-_COLUMNS: Final = ("ts", "seq", "node", "kind", "msg_id", "topic", "group", "status", "commit_offset")
+SUMMED: Final = ("ts", "seq", "node", "kind", "msg_id", "topic", "group", "status", "commit_offset")
+"""The columns from which messages are aggregated."""
 
 _PART_ROWS: Final = 1 << 20
 
@@ -48,13 +49,13 @@ class Known:
     """Number of roles (send, acknowledge, store) that are recorded in the log at all."""
 
 
-JUDGED: Final = t.StructType(
+JUDGED: Final = pa.schema(
     [
-        t.StructField("part", t.StringType()),
-        t.StructField("msg_id", t.StringType()),
-        *[t.StructField(name, t.LongType()) for name in dict.fromkeys((*FIRST, *COUNTS, *TALLIED))],
-        t.StructField("clean", t.BooleanType()),
-        t.StructField("sampled", t.BooleanType()),
+        ("part", pa.string()),
+        ("msg_id", pa.string()),
+        *[(name, pa.int64()) for name in dict.fromkeys((*FIRST, *COUNTS, *TALLIED))],
+        ("clean", pa.bool_()),
+        ("sampled", pa.bool_()),
     ]
 )
 """Schema of the results of `judge`, by `part`: messages and tallies."""
@@ -62,16 +63,21 @@ JUDGED: Final = t.StructType(
 
 def aggregate_messages(log: EventLog, known: Known, prefix: int, buckets: pa.Table | None) -> DataFrame:
     """Aggregate each message over the splits of a log, or only those of the buckets in `buckets` (`text`)."""
-    number = parts(log, _PART_ROWS)
+    summing = message_fold(known, prefix, buckets, parts(log, _PART_ROWS))
+    return fold(log, [summing], from_arrow_schema(PARTIAL_AGGREGATES), SUMMED)
+
+
+def message_fold(known: Known, prefix: int, buckets: pa.Table | None, parts: int) -> Fold:
+    """Return the fold that aggregates each message of a partition with the columns SUMMED."""
     chosen = None if buckets is None else buckets["text"]
 
     def summed(partition: Partition) -> Iterator[pa.RecordBatch]:
         # Imported only in tasks: planning an audit does not need it.
         from mqproof.spark_audit.passes import message_sums
 
-        return message_sums.of_partition(partition, known.append_outcomes, chosen, prefix, number)
+        return message_sums.of_partition(partition, known.append_outcomes, chosen, prefix, parts)
 
-    return fold(log, [summed], from_arrow_schema(PARTIAL_AGGREGATES), _COLUMNS)
+    return summed
 
 
 def judge(summed: DataFrame, known: Known, prefix: int, sample: int, *, return_all: bool) -> DataFrame:
@@ -79,5 +85,10 @@ def judge(summed: DataFrame, known: Known, prefix: int, sample: int, *, return_a
 
     The schema is JUDGED. `summed` is the result of `aggregate_messages`.
     """
+    return merged(summed, judging(known, prefix, sample, return_all=return_all))
+
+
+def judging(known: Known, prefix: int, sample: int, *, return_all: bool) -> Work:
+    """Return the work of the tasks that judge messages by their aggregates."""
     query = judgement(in_sample(bucket_text(prefix), sample), return_all=return_all)
-    return merged(summed, query, JUDGED, {"readers": known.readers})
+    return Work((query,), JUDGED, (("readers", known.readers),))

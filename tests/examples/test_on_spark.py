@@ -12,22 +12,14 @@ from mqproof import BlockingClient, Sent, new_message
 from mqproof.spark_audit.runtime.session import open_session
 from tests.examples.programs import EXAMPLES
 from tests.impl.command.test_cli import SERVE, server, stop
-from tests.spark_audit.conftest import FOR_TESTS
-
-FOR_TINY_TABLES = {
-    "spark.sql.shuffle.partitions": "1",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-}
+from tests.spark_audit.conftest import FOR_SMALL_TABLES, FOR_TESTS, configure
 
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
     was_active = SparkSession.getActiveSession() is not None
     session = open_session(FOR_TESTS)
-    for name, value in FOR_TINY_TABLES.items():
-        session.conf.set(name, value)
+    configure(session, FOR_SMALL_TABLES)
     yield session
     if not was_active:
         session.stop()

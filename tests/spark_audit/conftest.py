@@ -39,30 +39,54 @@ STEP_US = 1_000_000
 """One second between rows: far more than the clock skew that checks allow."""
 
 
-FOR_TESTS = SessionOptions(memory="1g", conf={"spark.driver.defaultJavaOptions": "-XX:+UseSerialGC"})
-"""The threads of Java's default collector use a fifth of the CPU time of tests."""
+FOR_TESTS = SessionOptions(
+    # With one partition, a join needs no exchange of rows.
+    master="local[1]",
+    memory="1g",
+    # The threads of Java's default collector use a fifth of the CPU time of tests.
+    conf={"spark.driver.defaultJavaOptions": "-XX:+UseSerialGC"},
+)
+
+FOR_SMALL_TABLES = {
+    # For tables of ten rows, planning takes most of the time: use one partition and no generated code.
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+    # Each table that is broadcast is a job of its own: a check of an audit has a dozen.
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.optimizer.disableHints": "true",
+}
+
+OF_USERS = {
+    "spark.sql.codegen.wholeStage": "true",
+    "spark.sql.codegen.factoryMode": "FALLBACK",
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.autoBroadcastJoinThreshold": "10485760",
+    "spark.sql.optimizer.disableHints": "false",
+}
+"""What FOR_SMALL_TABLES changes, except for the partitions."""
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     session = open_session(FOR_TESTS)
-    # For tables of ten rows, planning takes most of the time: use one partition and no generated code.
-    session.conf.set("spark.sql.shuffle.partitions", 1)
-    session.conf.set("spark.sql.codegen.wholeStage", "false")
-    session.conf.set("spark.sql.adaptive.enabled", "false")
-    session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+    configure(session, FOR_SMALL_TABLES)
     yield session
     session.stop()
+
+
+def configure(session: SparkSession, settings: Mapping[str, str]) -> None:
+    for name, value in settings.items():
+        session.conf.set(name, value)
 
 
 @pytest.fixture
 def compiling_spark(spark: SparkSession) -> Iterator[SparkSession]:
     """Yield the session with the settings of users, for larger logs."""
-    spark.conf.set("spark.sql.codegen.wholeStage", "true")
-    spark.conf.set("spark.sql.codegen.factoryMode", "FALLBACK")
+    configure(spark, OF_USERS)
     yield spark
-    spark.conf.set("spark.sql.codegen.wholeStage", "false")
-    spark.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+    configure(spark, FOR_SMALL_TABLES)
 
 
 class LogBuilder:

@@ -248,7 +248,7 @@ class Clients:
                         await self._commit(client, group, consumer, queue, position[queue])
                 except ClientError:
                     await asyncio.sleep(_AGAIN_S)
-            await asyncio.sleep(_PAUSE_S)
+            await asyncio.sleep(self._workload.poll_pause_s)
 
     async def _poll(
         self,

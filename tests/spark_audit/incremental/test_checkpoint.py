@@ -5,11 +5,11 @@ violations that the runs reported, without the withdrawn ones, must be those of 
 """
 
 import random
-import time
+import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -18,11 +18,12 @@ from pyspark.sql import SparkSession
 from mqproof.spark_audit.audit import Audit, audit, violations
 from mqproof.spark_audit.checks import EVENT_CHECKS, Check
 from mqproof.spark_audit.incremental.carried_state import CarriedState, Manifest
-from mqproof.spark_audit.incremental.checkpoint import remembered
+from mqproof.spark_audit.incremental.checkpoint import newest_batch, next_watermark, remembered
 from mqproof.spark_audit.incremental.continuation import Continuation
 from mqproof.spark_audit.incremental.state_folder import (
     FORGET_US,
     SCHEMA_VERSION,
+    IncrementalRun,
     next_state,
     open_run,
     state_path,
@@ -338,26 +339,55 @@ def test_clients_are_forgotten_and_brokers_are_not(spark: SparkSession) -> None:
     assert known(ends["stays"] + 1) == {"broker"}
 
 
-def test_a_clock_that_is_ahead_does_not_advance_the_watermark(spark: SparkSession, tmp_path: Path) -> None:
-    now = time.time_ns() // 1_000
-    rows = at_runs(LogBuilder().stored("m_0", 0), [now], [4])[0]
-    rows[-1]["ts"] += FORGET_US
-    audited(spark, rows, tmp_path, tmp_path / "state", {})
-    carried = open_run(spark, tmp_path / "state").carried
-    assert carried is not None
-    assert now - LATE_US <= carried.manifest.watermark < now - LATE_US + 600_000_000
-    assert carried.rows.count() == len(rows)
+def run_after(watermark: int = 0, batch: int = -1) -> IncrementalRun:
+    """Return the run after a state without tables."""
+    tables = dict.fromkeys(CarriedState.__dataclass_fields__.keys() - {"manifest"})
+    carried = CarriedState(Manifest(SCHEMA_VERSION, 1, watermark, 0, batch), **cast(Any, tables))
+    return IncrementalRun(Path("state"), LATE_US, carried)
+
+
+FIRST = IncrementalRun(Path("state"), LATE_US)
+
+
+@pytest.mark.parametrize(
+    ("run", "batch", "newest"),
+    [
+        (FIRST, -1, -1),
+        (FIRST, 3, 3),
+        (run_after(batch=7), -1, 7),
+        (run_after(batch=7), 8, 8),
+        (run_after(batch=-1), -1, -1),
+    ],
+)
+def test_a_run_that_is_no_batch_keeps_the_number_of_the_newest_batch(
+    run: IncrementalRun, batch: int, newest: int
+) -> None:
+    assert newest_batch(run, batch) == newest
+
+
+def test_a_clock_that_is_ahead_does_not_advance_the_watermark() -> None:
+    last = 1_000 * LATE_US
+    assert next_watermark(FIRST, last, last + 1) == last - LATE_US
+    assert next_watermark(FIRST, last + FORGET_US, last) == last - LATE_US
+    assert next_watermark(run_after(last), last + FORGET_US, last) == last
+    assert next_watermark(run_after(last), last + 2 * LATE_US, last + FORGET_US) == last + LATE_US
+
+
+def write_state(spark: SparkSession, state: Path, manifest: Manifest) -> Path:
+    """Write a state without events, and return its folder."""
+    folder = state_path(state, manifest.run)
+    folder.mkdir(parents=True)
+    (folder / "manifest.json").write_bytes(msgspec.json.encode(manifest))
+    frame(spark, []).write.parquet(str(folder / "rows"))
+    for name in ("profile", "steps", "reach", "standing", "findings"):
+        shutil.copytree(folder / "rows", folder / name)
+    return folder
 
 
 def test_a_state_given_by_its_own_folder_is_used_without_a_new_state(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    folder = state_path(tmp_path, 7)
-    folder.mkdir()
-    manifest = Manifest(SCHEMA_VERSION, 7, 0, 0)
-    (folder / "manifest.json").write_bytes(msgspec.json.encode(manifest))
-    for name in ("rows", "profile", "steps", "reach", "standing", "findings"):
-        frame(spark, []).write.parquet(str(folder / name))
+    folder = write_state(spark, tmp_path, Manifest(SCHEMA_VERSION, 7, 0, 0))
     run = open_run(spark, folder)
     assert (run.number, run.is_replay, run.before) == (8, True, folder)
     with next_state(run) as following:
@@ -367,6 +397,9 @@ def test_a_state_given_by_its_own_folder_is_used_without_a_new_state(
     with pytest.raises(InputError, match="another process has finished this run"), next_state(newest):
         state_path(tmp_path, 8).mkdir()
     assert not list(tmp_path.glob(".night*"))
+    shutil.rmtree(folder / "reach")
+    with pytest.raises(InputError, match="reach: not a table of a state"):
+        open_run(spark, folder)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import json
 import os
 import random
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,13 @@ from pyspark.sql import DataFrame, SparkSession
 from typer.testing import CliRunner
 
 from mqproof.report.model import Exit
-from mqproof.spark_audit.audit import audit, violations
+from mqproof.spark_audit.audit import violations
 from mqproof.spark_audit.checks import Check
 from mqproof.spark_audit.cli import app
-from mqproof.spark_audit.incremental.continuation import Continuation
-from mqproof.spark_audit.incremental.state_folder import IncrementalRun, newest, next_state, open_run
-from mqproof.spark_audit.incremental.watch import Source, Watch, _announced, _files, watch
+from mqproof.spark_audit.incremental.carried_state import Manifest
+from mqproof.spark_audit.incremental.state_folder import SCHEMA_VERSION, newest, state_path
+from mqproof.spark_audit.incremental.watch import Source, Watch, _announced, _files, _read, watch
 from mqproof.spark_audit.sources.inputs import InputError
-from mqproof.spark_audit.sources.read import read
 from tests.spark_audit.conftest import STEP_US, write_ndjson
 from tests.spark_audit.incremental.test_checkpoint import (
     LATE_US,
@@ -33,6 +33,7 @@ from tests.spark_audit.incremental.test_checkpoint import (
     keys,
     long_log,
     split_log,
+    write_state,
 )
 
 NO_CHECKS: dict[str, Check] = {}
@@ -122,16 +123,8 @@ def events(node: str, seqs: range = range(3)) -> list[dict[str, Any]]:
     return [{"ts": 1000 + seq, "seq": seq, "node": node, "kind": "crash"} for seq in seqs]
 
 
-def watched(spark: SparkSession, folder: Path, tmp_path: Path, **options: Any) -> list[str]:
-    """Return the lines that `watch` prints for the files in the folder."""
-    lines: list[str] = []
-    request = Watch(Source((folder,)), tmp_path / "state", LATE_US, once=True, checks=NO_CHECKS, **options)
-    watch(spark, request, tmp_path, lambda _: None, lines.append)
-    return lines
-
-
 def test_watch_reads_files_by_the_rules_of_a_run_and_continues_after_the_removal_of_an_invalid_one(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     incoming = tmp_path / "incoming"
     with_column = incoming / "node=folder 1+"
@@ -149,20 +142,43 @@ def test_watch_reads_files_by_the_rules_of_a_run_and_continues_after_the_removal
         (incoming / name).write_bytes(b"{")
     bad = incoming / "bad.parquet"
     pq.write_table(pa.table({"ts": ["noon"], "seq": [1], "node": ["n"], "kind": ["crash"]}), bad)
+    batches = read_batches(monkeypatch)
+    request = Watch(Source((incoming,)), tmp_path / "state", LATE_US, once=True)
     for _ in range(2):
         with pytest.raises(InputError, match=r"bad\.parquet: column ts is string, expected bigint"):
-            watched(spark, incoming, tmp_path)
+            watch(spark, request, tmp_path, print, print)
     bad.unlink()
-    lines = watched(spark, incoming, tmp_path)
-    assert lines[0].endswith("torn.ndjson is " + str(incoming / "torn-copy.ndjson") + " again: counted once")
-    assert lines[1:] == [
-        "batch 0: 9 events, 0 rows that are not events, 0 violations, 0 withdrawn, 1 torn last line skipped"
-    ]
-    last = newest(tmp_path / "state")
-    assert last is not None
-    profiled = pq.read_table(last / "profile").to_pylist()
-    assert {(row["node"], row["seq_max"]) for row in profiled} >= {("folder 1+", 5), ("torn", 2)}
-    assert {row["node"] for row in profiled} == {"folder 1+", "torn"}
+    watch(spark, request, tmp_path, print, print)
+    rows = [("folder 1+", seq) for seq in range(6)] + [("torn", seq) for seq in range(3)]
+    copied = f"torn.ndjson is {incoming / 'torn-copy.ndjson'} again: counted once"
+    assert [(batch.nodes, batch.rows, batch.torn_files) for batch in batches] == [(rows, 9, 1)]
+    assert batches[0].lines[0].endswith(copied)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What a watch read as one batch."""
+
+    nodes: list[tuple[str, int]]
+    """Node and number of each event."""
+    rows: int
+    torn_files: int
+    lines: list[str]
+
+
+def read_batches(monkeypatch: pytest.MonkeyPatch) -> list[Batch]:
+    """Let `watch` only read its batches, without a judgement, into the returned list."""
+    batches: list[Batch] = []
+
+    def keep(
+        spark: SparkSession, request: Watch, rows: DataFrame, _: int, scratch: Path, *__: object
+    ) -> None:
+        log = _read(spark, request.source, rows, scratch / "batch")
+        nodes = sorted((row["node"], row["seq"]) for row in log.events.collect())
+        batches.append(Batch(nodes, log.rows, log.torn_files, list(log.inputs.repeat_messages())))
+
+    monkeypatch.setattr("mqproof.spark_audit.incremental.watch._batch", keep)
+    return batches
 
 
 @pytest.mark.parametrize("names", [("a",), ("a, b", "c{1}/d"), ("a", "a/b")])
@@ -202,28 +218,15 @@ def _named(file: str) -> Path:
     return Path(file.removeprefix("file:"))
 
 
-def test_a_run_between_two_batches_does_not_move_the_stream(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_batch_that_is_in_the_state_is_not_judged_again(spark: SparkSession, tmp_path: Path) -> None:
+    # The process was killed after this batch, before Spark recorded its end; then a run followed.
     incoming, state = tmp_path / "incoming", tmp_path / "state"
     incoming.mkdir()
     (incoming / "a.ndjson").write_bytes(write_ndjson(events("n")))
-    watched(spark, incoming, tmp_path)
-    with next_state(run := open_run(spark, state, LATE_US)) as following:
-        audited_run(spark, tmp_path, events("n", range(3, 5)), run, following)
-    # Killed before Spark recorded the end of the batch.
-    shutil.rmtree(state / ".checkpoint" / "commits")
-    assert watched(spark, incoming, tmp_path) == []
-
-
-def audited_run(
-    spark: SparkSession,
-    tmp_path: Path,
-    rows: list[dict[str, Any]],
-    run: IncrementalRun,
-    following: Path | None,
-) -> None:
-    (tmp_path / "night.ndjson").write_bytes(write_ndjson(rows))
-    log = read(spark, [str(tmp_path / "night.ndjson")], tmp_path / "night").event_log
-    audit(log, tmp_path / "night", checks=NO_CHECKS, pictures=False, history=Continuation(run, following))
+    (write_state(spark, state, Manifest(SCHEMA_VERSION, 2, 0, 0, batch=0)) / "reported").touch()
+    lines: list[str] = []
+    watch(spark, Watch(Source((incoming,)), state, LATE_US, once=True), tmp_path, print, lines.append)
+    assert (lines, newest(state)) == ([], state_path(state, 2))
 
 
 def test_a_watch_without_events_is_inconclusive(

@@ -1,11 +1,12 @@
 """Fingerprints exclude only messages about which no check can find anything.
 
-Method: compare the ambiguous messages of small logs with the expected ones. On logs with random faults, every
-check must find the same with and without fingerprints.
+Method: compare the ambiguous messages of small logs with the expected ones; the work of the tasks runs in
+this process. On logs with random faults, every check must find the same with and without fingerprints.
 """
 
 import random
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,19 +17,21 @@ from pyspark.sql import SparkSession
 from mqproof.spark_audit.checks import EVENT_CHECKS
 from mqproof.spark_audit.evidence.collect import collected
 from mqproof.spark_audit.evidence.options import Options
+from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spark_audit.passes import extraction
-from tests.spark_audit.conftest import STEP_US, LogBuilder, evidence_in, frame
+from tests.spark_audit.conftest import STEP_US, LogBuilder, embedded_evidence, evidence_in, frame
+from tests.spark_audit.passes.in_process import judged
 
 GROUPS = ("g", "h")
 PREFIX = 2
 """Length of the prefix of an id that identifies its small log."""
 
 
-def checked_exactly(spark: SparkSession, builder: LogBuilder) -> set[str]:
-    return {row.msg_id for row in evidence_in(spark, builder.rows, ("broker",)).messages.collect()}
+def checked_exactly(builder: LogBuilder) -> frozenset[str]:
+    return judged(builder.rows, ("broker",)).messages
 
 
-def test_only_ambiguous_messages_are_checked_exactly(spark: SparkSession) -> None:
+def test_only_ambiguous_messages_are_checked_exactly() -> None:
     builder = LogBuilder().stored("m_clean", 0).stored("m_lost_for_h", 1).stored("m_twice_for_g", 2)
     builder.send("m_never_stored").append("m_phantom", 3).send("m_recovered").append("m_recovered", 4)
     builder.add("send_fail", "producer", msg_id="m_recovered", status="unknown")
@@ -41,7 +44,7 @@ def test_only_ambiguous_messages_are_checked_exactly(spark: SparkSession) -> Non
     ):
         for group in groups:
             builder.deliver(msg_id, offset, group, node=f"consumer-{group}")
-    assert checked_exactly(spark, builder) == {
+    assert checked_exactly(builder) == {
         "m_lost_for_h",
         "m_twice_for_g",
         "m_phantom",
@@ -49,9 +52,9 @@ def test_only_ambiguous_messages_are_checked_exactly(spark: SparkSession) -> Non
     }
 
 
-def test_a_truncated_message_is_checked_exactly_although_it_was_delivered(spark: SparkSession) -> None:
+def test_a_truncated_message_is_checked_exactly_although_it_was_delivered() -> None:
     builder = LogBuilder().stored("m_kept", 0).stored("m_gone", 1).deliver("m_kept", 0).deliver("m_gone", 1)
-    assert checked_exactly(spark, builder.crash(kept_end=100)) == {"m_gone"}
+    assert checked_exactly(builder.crash(kept_end=100)) == {"m_gone"}
 
 
 def clean_log() -> LogBuilder:
@@ -66,11 +69,11 @@ def clean_log() -> LogBuilder:
     return builder
 
 
-def test_clean_buckets_are_not_read_again(spark: SparkSession) -> None:
-    evidence = evidence_in(spark, clean_log().rows, ("broker",))
-    assert evidence.buckets
-    assert len(evidence.buckets.read) == 0
-    assert {row.messages for row in evidence.judged.where("part = 'tally'").collect()} <= {0}
+def test_clean_buckets_are_not_read_again() -> None:
+    found = judged(clean_log().rows, ("broker",))
+    assert (found.buckets.count, len(found.buckets.read)) == (12, 0)
+    assert found.buckets.clean["acked_and_delivered"] == 12
+    assert (found.messages, found.tallies["messages"]) == (frozenset(), 0)
 
 
 CHANGES: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -93,7 +96,7 @@ def of_log(number: int, row: dict[str, Any]) -> dict[str, Any]:
     return row | names | msg_id | {"attrs": {"broker": f"broker{number}", **row.get("attrs", {})}}
 
 
-def test_a_bucket_with_one_differing_row_is_read_again(spark: SparkSession) -> None:
+def test_a_bucket_with_one_differing_row_is_read_again() -> None:
     # One small log has no change, and there is one for each change; the ids of each log are one bucket.
     rows = clean_log().rows
     logs = [rows]
@@ -102,8 +105,7 @@ def test_a_bucket_with_one_differing_row_is_read_again(spark: SparkSession) -> N
         logs.append([*rows[:at], rows[at] | change, *rows[at + 1 :]])
     brokers = tuple(f"broker{number}" for number in range(len(logs)))
     all_rows = [of_log(number, row) for number, log in enumerate(logs) for row in log]
-    buckets = evidence_in(spark, all_rows, brokers, Options(id_prefix=PREFIX)).buckets
-    assert buckets
+    buckets = judged(all_rows, brokers, Options(id_prefix=PREFIX)).buckets
     assert buckets.count == len(logs)
     read = buckets.read["text"].to_pylist()
     assert sorted(read) == [f"{number:0{PREFIX}}" for number in range(1, len(logs))]
@@ -176,40 +178,53 @@ def test_checks_find_the_same_with_and_without_fingerprints(spark: SparkSession)
     assert all(found[0].values())
 
 
+EXAMINED = ("messages", "ambiguous_events", "steps", "failure_events")
+"""The parts of the evidence that are computed from the ambiguous rows."""
+
+
+def examined(evidence: Evidence, names: Sequence[str] = EXAMINED) -> dict[str, set[tuple[Any, ...]]]:
+    """Return what identifies the rows of these parts."""
+    found = {}
+    for name in names:
+        keys = ("msg_id",) if name == "messages" else ("node", "seq")
+        found[name] = {tuple(row[key] for key in keys) for row in getattr(evidence, name).collect()}
+    return found
+
+
+# A default run also extracts rows by bucket and then by message: test_bucket_sums.py and test_audit.py.
+@pytest.mark.parametrize(
+    ("exact", "named_max"),
+    [
+        pytest.param(True, 100, id="at once by message"),
+        pytest.param(False, 100, id="by bucket, then by message", marks=pytest.mark.deep),
+        pytest.param(False, 0, id="by bucket", marks=pytest.mark.deep),
+    ],
+)
 def test_the_ambiguous_rows_are_sufficient_for_all_findings(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exact: bool, named_max: int
 ) -> None:
     builder = clean_log().stored("m_jumped_over", 12).stored("m_13", 13)
     for group in GROUPS:
         builder.deliver("m_13", 13, group, node=f"consumer-{group}")
     builder.deliver("m_3", 3, "g", node="consumer-g").commit(14).commit(2)
     builder.add("consume_fail", "consumer-h", msg_id="m_5", topic="t", queue_id=0, queue_offset=5, group="h")
-
-    def found(exact: bool, folder: Path | None) -> dict[str, list[str]]:
-        evidence = evidence_in(spark, builder.rows, ("broker",), Options(exact=exact), folder)
-        names = ("messages", "ambiguous_events", "steps", "failure_events")
-        return {name: sorted(map(str, getattr(evidence, name).collect())) for name in names}
-
-    expected = found(True, None)
+    # The embedded engine takes the evidence from all rows.
+    with embedded_evidence(builder.rows, ("broker",)) as evidence:
+        expected = examined(evidence)
     assert all(expected.values())
-    # The rows are selected by bucket, then also by message, or at once by message.
-    for exact, named_max in ((False, 0), (False, 100), (True, 100)):
-        monkeypatch.setattr(extraction, "_NAMED_MAX", named_max)
-        folder = tmp_path / f"{exact} {named_max}"
-        folder.mkdir()
-        assert found(exact, folder) == expected
-        rows = [row for file in folder.iterdir() for row in pq.read_table(file).to_pylist()]
-        assert 0 < len({(row["node"], row["seq"]) for row in rows}) < len(builder.rows) / 2
+    monkeypatch.setattr(extraction, "_NAMED_MAX", named_max)
+    assert examined(evidence_in(spark, builder.rows, ("broker",), Options(exact=exact), tmp_path)) == expected
+    rows = [row for file in tmp_path.iterdir() for row in pq.read_table(file).to_pylist()]
+    assert 0 < len({(row["node"], row["seq"]) for row in rows}) < len(builder.rows) / 2
 
 
-def test_checks_find_the_same_for_any_bucket_size(spark: SparkSession) -> None:
+def test_checks_find_the_same_for_any_bucket_size() -> None:
     builder = clean_log()
     del builder.rows[-7]
     found = []
     for prefix in (0, 3):
-        evidence = evidence_in(spark, builder.rows, ("broker",), Options(id_prefix=prefix))
-        found.append({row.msg_id for row in evidence.messages.collect()})
-        assert evidence.buckets
-        assert 0 < len(evidence.buckets.read) < evidence.buckets.count
+        done = judged(builder.rows, ("broker",), Options(id_prefix=prefix))
+        found.append(done.messages)
+        assert 0 < len(done.buckets.read) < done.buckets.count
     assert found[0] == found[1]
     assert found[0]
