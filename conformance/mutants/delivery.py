@@ -79,7 +79,7 @@ def _queue_of_the_neighbour(
     return _get(store, topic, other if store.max_offset(topic, other) else queue_id, *args, **options)
 
 
-def _empty(_table: OffsetTable) -> None:
+def _empty(_table: OffsetTable, *_args: object, **_options: object) -> None:
     pass
 
 

@@ -3,7 +3,7 @@
 Each replaces one rule by a wrong one.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Final
 
 from msgspec.structs import replace as with_members
@@ -16,13 +16,13 @@ from mqproof.impl.remoting.bodies import SubscriptionGroup, TopicConfig
 from mqproof.impl.remoting.codes import ResponseCode
 from mqproof.impl.remoting.message import ORIGIN_MESSAGE_ID, RETRY_TOPIC, Message, StoredMessage
 from mqproof.impl.remoting.request_handler import RefusedError
-from mqproof.impl.store import delay
+from mqproof.impl.store.base import Store
 from mqproof.impl.store.delay import SCHEDULE_TOPIC
 from mqproof.impl.store.files.consume_queue import Unit
 
 _again, _is_given_up, _find = retries._again, retries.is_given_up, retries._find
-_message, _unit_code = DelayedDelivery._message, delay.unit_code
-_deliver, _run_level = DelayedDelivery._put, DelayedDelivery._deliver
+_message, _unit = DelayedDelivery._message, Store.unit
+_deliver, _run_level, _cut = DelayedDelivery._put, DelayedDelivery._deliver, DelayedDelivery.cut
 _LATE_MS: Final = 500
 
 
@@ -62,9 +62,10 @@ def _request_ignored(times: int, _request_max: int | None, group: SubscriptionGr
     return _is_given_up(times, None, group)
 
 
-def _half_a_second_early(message: Message, store_timestamp_ms: int, levels_ms: Sequence[int]) -> int:
-    code = _unit_code(message, store_timestamp_ms, levels_ms)
-    return code - 500 if message.topic == SCHEDULE_TOPIC else code
+def _half_a_second_early(store: Store, topic: str, queue_id: int, offset: int) -> Unit | None:
+    """Changes the due time after the store has compared it with the record."""
+    unit = _unit(store, topic, queue_id, offset)
+    return unit and unit._replace(tags_code=unit.tags_code - 500)
 
 
 async def _passed_over(delivery: DelayedDelivery, unit: Unit, address: Any) -> bool:
@@ -123,6 +124,16 @@ def _advance_one_behind(delivery: DelayedDelivery, level: int, offset: int) -> i
     return offset + 1
 
 
+def _beyond_the_queue(_delivery: DelayedDelivery) -> None:
+    """Continues at the recorded offset, also if the queue ends before it."""
+
+
+def _cut_in_memory(delivery: DelayedDelivery) -> None:
+    was_dirty = delivery._is_dirty
+    _cut(delivery)
+    delivery._is_dirty = was_dirty
+
+
 async def _nothing_is_noted(_delivery: DelayedDelivery) -> None:
     pass
 
@@ -174,7 +185,7 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
         ),
         _mutant(
             "due-half-a-second-early", "a delayed message is delivered half a second early", "DELIV-8",
-            "mqproof.impl.store.appender:unit_code", _half_a_second_early,
+            "mqproof.impl.store.base:Store.unit", _half_a_second_early,
         ),
         _mutant(
             "retries-not-counted", "a message that is sent back does not increase its count of retries",
@@ -207,6 +218,17 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
         _mutant(
             "retry-level-off-by-one", "a retry waits for one delay level more than it should", "DELIV-7",
             _AGAIN, _next_level,
+        ),
+        _mutant(
+            "delayed-beyond-the-queue",
+            "delayed messages continue at the recorded offset, although their queue ends before it",
+            "DELIV-7",
+            "mqproof.impl.broker.delayed:DelayedDelivery.cut", _beyond_the_queue,
+        ),
+        _mutant(
+            "delayed-cut-not-written",
+            "the offset of a queue that lost messages is lowered, but not written before new messages arrive",
+            "DELIV-7", "mqproof.impl.broker.delayed:DelayedDelivery.cut", _cut_in_memory,
         ),
         _mutant(
             "delayed-put-for-ever", "the progress of delayed messages is written one behind, so that the"

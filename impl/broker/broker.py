@@ -175,6 +175,8 @@ class Broker:
             # The store begins to delete old segments before the timers know what they need.
             self.store.keep_log_from(lambda: self.store.log_begin)
         await self.store.start()
+        if not self._config.replication.is_slave and self._group_store is None:
+            tables.delays.cut()  # others do so when they become masters and have their whole log
         # Written before any message, so that a later start knows that a missing file was lost.
         await tables.groups.persist()
         await tables.offsets.persist()

@@ -87,8 +87,24 @@ class DelayedDelivery:
             self._next = dict(offsets)
             self._is_dirty = True
 
+    def cut(self) -> None:
+        """Lower the offsets to the ends of their queues, which may have lost messages; `persist` writes them.
+
+        Otherwise the next messages of such a queue would count as delivered.
+        """
+        for level, offset in self._next.items():
+            end = self._store.max_offset(SCHEDULE_TOPIC, level - 1)
+            if offset > end:
+                self._next[level] = end
+                self._is_dirty = True
+
     async def run(self, address: Address) -> None:
         """Deliver the messages of all levels; `address` becomes their store host."""
+        self.cut()
+        try:
+            await self.persist()
+        except OSError as error:  # it is written again later
+            _log.error("the offsets of delayed messages cannot be written to disk: %s", error)
         await asyncio.gather(*(self._deliver(level, address) for level in range(1, LEVELS_MAX + 1)))
 
     async def persist(self) -> None:
@@ -108,8 +124,6 @@ class DelayedDelivery:
             raise
 
     async def _deliver(self, level: int, address: Address) -> None:
-        if level in self._next:  # a crash may have lost the end of the level's queue
-            self._next[level] = min(self._next[level], self._store.max_offset(SCHEDULE_TOPIC, level - 1))
         while True:
             try:
                 await self._step(level, address)

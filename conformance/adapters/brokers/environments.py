@@ -35,6 +35,7 @@ from mqproof.conformance.mutants.replacement import Defect, injected
 from mqproof.impl.broker.config import BrokerConfig
 from mqproof.impl.runtime.network import Address, AsyncioNetwork
 from mqproof.impl.runtime.runtime import Runtime, production
+from mqproof.impl.runtime.simulated_disk import SimulatedDisk
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop
 from mqproof.impl.store.config import FlushMode, StoreConfig
 from mqproof.impl.store.delay import parse_levels
@@ -49,6 +50,8 @@ _SEGMENT_BYTES: Final = 1024
 
 _TURNS_MAX: Final = 3000
 """How many callbacks may run while no time passes: a suite needs less than 300."""
+_CONFIG_FOLDER: Final = "config"
+"""The folder of a store that has the settings and offsets."""
 _CLIENTS: Final = "clients"
 """The simulated machine on which the suite's clients run."""
 _FROZEN_S: Final = 4.0
@@ -183,6 +186,20 @@ class SimulatedEnvironment:
     def machine(self, name: str) -> Runtime:
         """Add another machine, for a client of its own."""
         return self._cluster.add_machine(name).runtime()
+
+    def lose_messages(self) -> None:
+        """Delete all files of the broker's store but its settings and offsets while it is stopped."""
+        self.run(self._lose_messages())
+
+    async def _lose_messages(self) -> None:
+        cluster = self._cluster
+        store = cluster.config(MASTER).store_directory
+        await cluster.stop(MASTER)
+        disk = cluster.machines[MASTER].disk
+        for name in disk.names(store):
+            if name != _CONFIG_FOLDER:
+                _remove(disk, f"{store}/{name}")
+        await cluster.start(MASTER)
 
     def run_on(self, name: str, work: Coroutine[object, object, T]) -> T:
         """Run the work as the process of that machine, with all that it starts; `pause` stops the process."""
@@ -386,6 +403,15 @@ def _apache(line: str) -> Iterator[tuple[Address, FaultControls]]:
         except (ApacheMissingError, servers.ApacheServerError) as error:
             raise TargetError(str(error)) from None
         yield Address(*names.address), of_broker(broker)
+
+
+def _remove(disk: SimulatedDisk, path: str) -> None:
+    """Remove a file, or all files below a folder."""
+    if disk.is_directory(path):
+        for name in disk.names(path):
+            _remove(disk, f"{path}/{name}")
+    else:
+        disk.remove(path)
 
 
 async def loop_time_s() -> float:

@@ -14,7 +14,15 @@ from mqproof.conformance.engine.broker_faults import CRASHES, BrokerFault
 from mqproof.conformance.engine.targets import REFERENCE
 from mqproof.conformance.suites.retry.oracle import bound_for, wait_s
 from mqproof.conformance.suites.retry.steps import SendBack
-from mqproof.conformance.suites.retry.target import RETRIES_MAX, Answer, Copy, Place, Setup, Span
+from mqproof.conformance.suites.retry.target import (
+    RETRIES_MAX,
+    Answer,
+    Capability,
+    Copy,
+    Place,
+    Setup,
+    Span,
+)
 from mqproof.impl.client.connection.records import read_records
 from mqproof.impl.remoting import headers
 from mqproof.impl.remoting.bodies import SubscriptionGroup
@@ -37,7 +45,8 @@ class BrokerRetry(OnEnvironment):
 
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
-        self.capabilities = environment.faults
+        able = frozenset(Capability) if environment.is_simulated else frozenset[Capability]()
+        self.capabilities: frozenset[Capability | BrokerFault] = environment.faults | able
         self.is_simulated = environment.is_simulated
 
     def open(self, retry_queues: int) -> Setup:
@@ -63,6 +72,12 @@ class BrokerRetry(OnEnvironment):
 
     def wait(self, seconds: float) -> None:
         self._environment.run(asyncio.sleep(seconds))
+
+    def lose_messages(self) -> None:
+        assert isinstance(self._environment, SimulatedEnvironment), "the capability"
+        self._environment.lose_messages()
+        self._environment.run(self._caller.until_it_serves())
+        self._next.clear()
 
     async def _open(self) -> None:
         self._topic, self._group = f"{self._caller.prefix}_topic", f"{self._caller.prefix}_group"
@@ -167,7 +182,7 @@ class ReferenceRetry:
 
     name = REFERENCE
     is_simulated = True
-    capabilities = frozenset(BrokerFault)
+    capabilities = frozenset[Capability | BrokerFault]({*Capability, *BrokerFault})
 
     def __init__(self, seed: int = 0) -> None:
         self._chance = random.Random(seed)
@@ -221,6 +236,10 @@ class ReferenceRetry:
             came = [each for each in self._delayed if each.due_s <= self._now_s]
             again = [each for each in came if self._chance.random() < 0.3]
             self._unread += [each._replace(due_s=self._now_s) for each in again]
+
+    def lose_messages(self) -> None:
+        self._unread.clear()
+        self._delayed.clear()
 
     def close(self) -> None:
         pass

@@ -13,7 +13,7 @@ from mqproof.conformance.engine.broker_faults import CRASHES, InjectFault
 from mqproof.conformance.engine.finding import Finding, Tally
 from mqproof.conformance.engine.stepped_run import Checkers, Run
 from mqproof.conformance.suites.retry.oracle import bound_for, wait_s
-from mqproof.conformance.suites.retry.steps import Operation, Read, Send, SendBack
+from mqproof.conformance.suites.retry.steps import LoseMessages, Operation, Read, Send, SendBack
 from mqproof.conformance.suites.retry.target import Answer, Place, Setup
 
 Key = tuple[str, int]
@@ -60,6 +60,8 @@ def duplicates_explained(setup: Setup, run: Run[Operation]) -> Finding:
                 delayed |= {(copy.msg_id, copy.times + 1)} if bound_for(setup, operation)[1] else set()
             case InjectFault(fault) if fault in CRASHES:
                 again |= delayed
+            case LoseMessages():
+                causes = Counter(dict.fromkeys(causes, 0))
             case Read(copies=copies):
                 for copy in copies:
                     tally.looked += 1
@@ -92,6 +94,9 @@ def retry_then_dead_letter(setup: Setup, retry_queues: int, run: Run[Operation])
                 possible[to] += 1
                 if answer is Answer.OK:
                     due_s[to].append(span.begin_s + waits_s - setup.clock_s)
+            case LoseMessages():
+                due_s.clear()
+                came_s.clear()
             case Read(place, copies, span, settled) if place is not Place.TOPIC:
                 for copy in copies:
                     key = copy[:2]
@@ -154,6 +159,8 @@ def not_early(setup: Setup, run: Run[Operation]) -> Finding:
                         times.remove(min(times))
             case InjectFault(fault) if fault in CRASHES:
                 again |= due_s.keys()
+            case LoseMessages():
+                due_s.clear()
     return tally.finding("copies")
 
 

@@ -12,7 +12,7 @@ from hypothesis.stateful import initialize, precondition, rule
 from mqproof.conformance.engine.broker_faults import FAULTS_MAX, BrokerFault
 from mqproof.conformance.engine.example import Machine
 from mqproof.conformance.suites.retry.session import RetrySession
-from mqproof.conformance.suites.retry.target import RETRIES_MAX, Copy, RetryTarget
+from mqproof.conformance.suites.retry.target import RETRIES_MAX, Capability, Copy, RetryTarget
 
 UNKNOWN_MAX: Final = 3
 """The maximum number of requests with an unknown result in one example.
@@ -26,7 +26,10 @@ _SHORT_S: Final = 0.6
 _LEVELS: Final = (0, 0, 0, 1, 2, 4, 18, 40, -1)
 _SEND_LEVELS: Final = (0, 0, 1, 4, 30)
 _faults = st.lists(
-    st.sampled_from([each for each in BrokerFault if each is not BrokerFault.POWER_LOSS]), max_size=FAULTS_MAX
+    st.sampled_from(
+        [*(each for each in BrokerFault if each is not BrokerFault.POWER_LOSS), Capability.LOSE_MESSAGES]
+    ),
+    max_size=FAULTS_MAX,
 )
 """The faults of an example. POWER_LOSS is left out: it may lose the copy that is sent back next."""
 _TIMES_MAX: Final = (None, None, 0, 1, RETRIES_MAX + 1)
@@ -39,7 +42,7 @@ class RetryMachine(Machine[RetryTarget, RetrySession]):
     rounds = 0
 
     @initialize(retry_queues=st.sampled_from((1, 1, 2, 0)), count=st.integers(1, 3), faults=_faults)
-    def open(self, retry_queues: int, count: int, faults: list[BrokerFault]) -> None:
+    def open(self, retry_queues: int, count: int, faults: list[BrokerFault | Capability]) -> None:
         self.session = RetrySession(self.target, retry_queues)
         self.ahead = [each for each in faults if each in self.target.capabilities]
         for _ in range(count):
@@ -98,7 +101,14 @@ class RetryMachine(Machine[RetryTarget, RetrySession]):
             self.session.send_back(self._copy(age), 0, None)
         if comes:
             self.session.settle()
-        self.session.inject(self.ahead.pop())
+        fault = self.ahead.pop()
+        if isinstance(fault, BrokerFault):
+            self.session.inject(fault)
+        else:
+            self.session.lose_messages()
+            self.session.send(0)
+            self.session.read()
+            self.session.send_back(self._copy(0), 0, None)
         self.session.read()
 
     def last_look(self) -> None:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from mqproof.conformance.engine.broker_faults import CRASHES, BrokerFault, InjectFault
 from mqproof.conformance.engine.stepped_run import Explanation
-from mqproof.conformance.suites.retry.steps import Operation, Read, Send, SendBack
+from mqproof.conformance.suites.retry.steps import LoseMessages, Operation, Read, Send, SendBack
 from mqproof.conformance.suites.retry.target import RETRIES_MAX, Answer, Place, Setup, Span
 from mqproof.reference.rules import delay
 
@@ -75,6 +75,8 @@ def _after(setup: Setup, retry_queues: int, state: State, operation: Operation) 
             return _read(setup, state, operation)
         case InjectFault(fault, over_s):
             return (_after_fault(setup, state, fault, over_s),)
+        case LoseMessages():
+            return (State(),)
     return (state,)
 
 

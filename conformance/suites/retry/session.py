@@ -10,7 +10,7 @@ from mqproof.conformance.engine.shared_steps import Wait
 from mqproof.conformance.engine.stepped_run import Stepped
 from mqproof.conformance.suites.retry.checkers import checkers
 from mqproof.conformance.suites.retry.oracle import State, bound_for, explanation, wait_s
-from mqproof.conformance.suites.retry.steps import Operation, Read, Send, SendBack
+from mqproof.conformance.suites.retry.steps import LoseMessages, Operation, Read, Send, SendBack
 from mqproof.conformance.suites.retry.target import Answer, Copy, Place, RetryTarget, Span
 
 PATIENCE_S: Final = 10.0
@@ -85,6 +85,14 @@ class RetrySession(Stepped[State, Operation]):
         over_s = self.target.now_s()
         self._due_s = max(self._due_s, over_s)  # nothing arrived during the fault
         self.observe(InjectFault(fault, over_s))
+
+    def lose_messages(self) -> None:
+        """Delete all messages; only messages that are sent later can be sent back."""
+        self.target.lose_messages()
+        self.copies.clear()
+        self._missing.clear()
+        self._due_s = self.target.now_s()
+        self.observe(LoseMessages())
 
     def read(self, *, settled: bool = False) -> None:
         """Read all new copies in all places."""

@@ -46,4 +46,14 @@ class Read:
         return f"at {self.span.begin_s:.3f} s, {self.place}: {copies}"
 
 
-Operation = Send | SendBack | Read | Wait | InjectFault
+@dataclass(frozen=True, slots=True)
+class LoseMessages:
+    """All messages are deleted while the broker is stopped."""
+
+    def __str__(self) -> str:
+        return (
+            "the broker is stopped, its messages are deleted but not its settings and offsets, and it starts"
+        )
+
+
+Operation = Send | SendBack | Read | Wait | InjectFault | LoseMessages

@@ -13,6 +13,12 @@ RETRIES_MAX: Final = 2
 """The maximum number of retries of the group."""
 
 
+class Capability(StrEnum):
+    """The optional operations of a target."""
+
+    LOSE_MESSAGES = "lose_messages"
+
+
 class Place(StrEnum):
     TOPIC = "topic"
     RETRY = "retry topic"
@@ -78,7 +84,7 @@ class RetryTarget(Protocol):
         ...
 
     @property
-    def capabilities(self) -> frozenset[BrokerFault]: ...
+    def capabilities(self) -> frozenset[Capability | BrokerFault]: ...
 
     @property
     def is_simulated(self) -> bool:
@@ -120,6 +126,13 @@ class RetryTarget(Protocol):
 
     def inject(self, fault: BrokerFault) -> None:
         """Inject a fault that is among the capabilities. Returns when the broker serves again."""
+        ...
+
+    def lose_messages(self) -> None:
+        """Stop the broker, delete its messages but not its settings and offsets, and start it again.
+
+        Queues begin at 0 again. Returns when the broker serves again.
+        """
         ...
 
     def close(self) -> None:

@@ -22,6 +22,8 @@ from mqproof.report.model import Verdict
 SEEDS = {
     "retry-level-off-by-one": (14, 2),
     "delayed-put-for-ever": (1, 2),
+    "delayed-beyond-the-queue": (0, 100),
+    "delayed-cut-not-written": (0, 100),
     "newest-index-file-only": (22, 6),
     "empty-share-kept": (0, 1),
     "commit-of-slow-member-stored": (5, 1),

@@ -14,7 +14,7 @@ from mqproof.impl.broker.config import BrokerConfig
 from mqproof.impl.client.model import MessageQueue, Sent
 from mqproof.impl.remoting.codes import RequestCode
 from mqproof.impl.remoting.message import Message
-from mqproof.impl.runtime.disk import Space, write_durably
+from mqproof.impl.runtime.disk import Space, read_whole, write_durably
 from mqproof.impl.runtime.simulated_disk import Step
 from mqproof.impl.runtime.simulated_loop import SimulatedClock
 from mqproof.impl.store.config import FlushMode
@@ -231,6 +231,18 @@ def test_an_offset_beyond_the_queue_is_its_end_and_a_broken_file_is_read_from_it
         await send(world, "b", 1)
         await asyncio.sleep(2)
         assert delivered(world) == ["a", "b"]
+
+    play(scenario)
+
+
+def test_an_offset_beyond_the_queue_is_corrected_in_the_file_before_messages_arrive() -> None:
+    async def scenario(world: World) -> None:
+        await send(world, "a", 1)
+        await asyncio.sleep(2)
+        await world.stop_broker()
+        write_durably(world.disk, FILE, b'{"offsetTable":{1:99}}')
+        await world.start_broker()
+        assert b"{1:1}" in read_whole(world.disk, FILE)
 
     play(scenario)
 

@@ -9,7 +9,7 @@ from mqproof.conformance.engine.stepped_run import Stepped
 from mqproof.conformance.suites.retry.checkers import checkers
 from mqproof.conformance.suites.retry.oracle import explanation
 from mqproof.conformance.suites.retry.session import RetrySession
-from mqproof.conformance.suites.retry.steps import Operation, Read, Send, SendBack
+from mqproof.conformance.suites.retry.steps import LoseMessages, Operation, Read, Send, SendBack
 from mqproof.conformance.suites.retry.target import Answer, Copy, Place, RetryTarget, Setup, Span
 from mqproof.report.model import Verdict
 
@@ -108,6 +108,13 @@ def test_a_copy_arrives_at_the_time_when_its_broker_stored_it(
 def test_a_repeated_copy_does_not_replace_a_copy_that_was_not_due() -> None:
     assert violated(*crashed(11.5)) == {"DELIV-7"}
     assert violated(*crashed()) == {"DELIV-7"}
+
+
+def test_only_messages_that_are_sent_after_a_loss_must_arrive() -> None:
+    lost = (back(), LoseMessages(), read(Place.RETRY, 20, settled=True))
+    assert violated(*lost) == set()
+    again = SendBack(FIRST, 0, None, Answer.OK, Span(30, 30))
+    assert violated(*lost, again, read(Place.RETRY, 60, settled=True)) == {"DELIV-7"}
 
 
 class Late:
