@@ -41,6 +41,7 @@ _ELSEWHERE: Final = frozenset(
         "torn-text-accepted",  # a record must be torn in its last bytes
         "no-room-for-a-filler",  # a record must end within a few bytes of the end of its segment
         "store-time-goes-back",  # SPEC-1: no named invariant
+        "late-flush-not-answered",  # in the calm no flush is late
     }
 )
 """Mutants of conformance that a cluster run does not reveal, or seldom reveals."""
