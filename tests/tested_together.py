@@ -151,6 +151,7 @@ WHY_TOGETHER: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         "spark_audit/judging": (_WATCH,),
         "spark_audit/passes": ("spark_audit/passes/test_bucket_sums",),
         "spark_audit/reporting": ("spark_audit/reporting/test_plot_data",),
+        "spark_audit/scan": ("spark_audit/passes/test_bucket_sums",),
         "spark_audit/sources": ("spark_audit/sources/test_store_tables",),
     },
 }

@@ -8,10 +8,13 @@ from typing import Final
 from mqproof.spark_audit.checks import (
     async_acked_survives_process_crash,
     broadcast_to_all,
+    checked_while_open,
+    committed_once,
     committed_stable,
     dead_broker_forgotten,
     duplicates_explained,
     election_safety,
+    ends_once,
     filter_sound,
     index_rebuildable,
     leader_append_only,
@@ -27,6 +30,7 @@ from mqproof.spark_audit.checks import (
     queue_offsets_dense,
     queue_order,
     queue_points_into_log,
+    recall_holds,
     recovered_prefix,
     retry_avoids_last_broker,
     retry_then_dead_letter,
@@ -74,6 +78,10 @@ CHECKS: Final[dict[str, Check]] = {
         filter_sound.CHECK,
         broadcast_to_all.CHECK,
         never_overlaps.CHECK,
+        committed_once.CHECK,
+        ends_once.CHECK,
+        checked_while_open.CHECK,
+        recall_holds.CHECK,
     )
 }
 """Maps a catalogue id to its check, in the order of reports."""

@@ -35,9 +35,9 @@ from mqproof.spark_audit.passes.message_columns import (
     message_key,
 )
 from mqproof.spark_audit.passes.profile import rare_rows
-from mqproof.spark_audit.passes.run_over_log import fold
 from mqproof.spark_audit.passes.sequences import find_irregular_ranges, irregular_steps, numbered
 from mqproof.spark_audit.passes.sums import Known
+from mqproof.spark_audit.scan.run_over_log import fold
 from mqproof.spark_audit.schema import require
 from mqproof.spark_audit.sources.event_log import EventLog
 from mqproof.spark_audit.sources.stored import Stored

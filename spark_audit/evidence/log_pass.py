@@ -9,8 +9,8 @@ from pyspark.sql import DataFrame
 from mqproof.spark_audit.evidence.options import Options
 from mqproof.spark_audit.passes import fingerprint, profile_partition, sequences
 from mqproof.spark_audit.passes.bucket_plan import BucketPlan, Guess, parts_of
-from mqproof.spark_audit.passes.partition import Fold
-from mqproof.spark_audit.passes.run_over_log import fold
+from mqproof.spark_audit.scan.partition import Fold
+from mqproof.spark_audit.scan.run_over_log import fold
 from mqproof.spark_audit.sources.event_log import EventLog
 from mqproof.spark_audit.sources.stored import Stored
 from mqproof.spark_audit.spark_schema import PASS

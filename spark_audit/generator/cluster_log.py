@@ -72,6 +72,7 @@ def events() -> Script:
     _failing(script)
     _copied(script)
     _transactions(script)
+    _recalled(script)
     _owners(script)
     _delivered_again(script)
     _retries(script)
@@ -577,7 +578,7 @@ def _transactions(script: Script) -> None:
         for kind in (Kind.HALF, *kinds):
             script.emit("broker-t", kind, msg_id=msg_id, topic="halves")
 
-    ids = ("h_committed", "h_early", "h_aborted", "h_both", "h_gone", "h_last")
+    ids = ("h_committed", "h_early", "h_aborted", "h_both", "h_gone", "h_last", "h_twice", "h_asked")
     _sent(script, "halves", *ids)
     reader = _Reader(script, "halves-0", "halves", "ledger")
     resolved("h_committed", Kind.CHECK, Kind.COMMIT)
@@ -592,12 +593,33 @@ def _transactions(script: Script) -> None:
     resolved("h_both", Kind.COMMIT, Kind.ROLLBACK)
     reader.receives("h_both", 3)
     script.expect("DELIV-9", "committed-and-rolled-back", topic="halves", msg_id="h_both")
+    script.expect("TXN-2", "ended-twice", topic="halves", msg_id="h_both", broker="broker-t")
     # Acknowledged, but due to no group.
     resolved("h_gone", Kind.ROLLBACK)
     resolved("h_last", Kind.COMMIT)
     reader.receives("h_last", 5)
+    resolved("h_twice", Kind.COMMIT, Kind.COMMIT)
+    reader.receives("h_twice", 6)
+    resolved("h_asked", Kind.CHECK, Kind.COMMIT, Kind.CHECK)
+    script.expect("TXN-4", "checked-after-end", topic="halves", msg_id="h_asked", broker="broker-t")
+    reader.receives("h_asked", 7).receives("h_twice", 8)
+    place: Row = {"broker": "broker-r", "topic": "halves", "msg_id": "h_twice"}
+    script.expect("TXN-1", "visible-twice", **place)
+    script.expect("DELIV-3", "duplicate-offset", group="ledger", queue_id=0, **place)
     # Its outcome is not recorded.
     resolved("h_open")
+
+
+def _recalled(script: Script) -> None:
+    """Messages that wait for a time; recalls withdraw some of them."""
+    _sent(script, "timed", "t_read")
+    reader = _Reader(script, "timed-0", "timed", "agenda")
+    recall: Row = {"topic": "timed", "msg_id": "t_read", "status": "PUT_OK"}
+    script.emit("broker-r", Kind.RECALL, **recall)
+    script.wait(60 * _STEP_US)
+    reader.receives("t_read", 0)
+    place: Row = {"broker": "broker-r", "topic": "timed", "group": "agenda"}
+    script.expect("TIMER-3", "recalled-read", msg_id="t_read", **place)
 
 
 def _owners(script: Script) -> None:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from mqproof.spark_audit.passes.loops import NONE, Flags, Ints, inlined, meanings
+from mqproof.spark_audit.scan.loops import NONE, Flags, Ints, inlined, meanings
 
 
 class AppendOutcomes(NamedTuple):

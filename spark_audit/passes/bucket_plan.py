@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from mqproof.spark_audit.passes.bucket_ids import SAMPLED_IDS, id_prefix, shared_prefix
 from mqproof.spark_audit.passes.message_columns import RETRY_TOPIC_PREFIX
-from mqproof.spark_audit.passes.run_over_log import parts
+from mqproof.spark_audit.scan.run_over_log import parts
 from mqproof.spark_audit.sources.event_log import EventLog
 from mqproof.spec.events import Kind
 

@@ -24,7 +24,8 @@ from mqproof.spark_audit.passes.bucket_plan import (
     BucketPlan,
     named,
 )
-from mqproof.spark_audit.passes.loops import (
+from mqproof.spark_audit.passes.message_columns import RETRY_TOPIC_PREFIX
+from mqproof.spark_audit.scan.loops import (
     MOST,
     NONE,
     Codes,
@@ -49,10 +50,9 @@ from mqproof.spark_audit.passes.loops import (
     texts,
     value,
 )
-from mqproof.spark_audit.passes.message_columns import RETRY_TOPIC_PREFIX
-from mqproof.spark_audit.passes.partial_aggregates import packed
-from mqproof.spark_audit.passes.partition import Partition, written
-from mqproof.spark_audit.passes.sql import evaluated
+from mqproof.spark_audit.scan.partial_aggregates import packed
+from mqproof.spark_audit.scan.partition import Partition, written
+from mqproof.spark_audit.scan.sql import evaluated
 from mqproof.spec.events import Kind
 
 _SUMS: Final = (

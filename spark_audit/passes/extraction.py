@@ -19,9 +19,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from mqproof.spark_audit.passes.bucket_ids import bucket_text
-from mqproof.spark_audit.passes.partition import Numbers, Partition
-from mqproof.spark_audit.passes.run_over_log import extract
 from mqproof.spark_audit.passes.sequences import Numbered
+from mqproof.spark_audit.scan.partition import Numbers, Partition
+from mqproof.spark_audit.scan.run_over_log import extract
 from mqproof.spark_audit.sources.event_log import EventLog
 
 _NAMED_MAX: Final = 500_000

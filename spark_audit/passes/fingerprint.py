@@ -46,10 +46,10 @@ from mqproof.spark_audit.passes.bucket_plan import (
     Guess,
     named,
 )
-from mqproof.spark_audit.passes.partition import Fold, Partition
-from mqproof.spark_audit.passes.run_over_log import merged
-from mqproof.spark_audit.passes.sql import Work
 from mqproof.spark_audit.passes.sums import Known
+from mqproof.spark_audit.scan.partition import Fold, Partition
+from mqproof.spark_audit.scan.run_over_log import merged
+from mqproof.spark_audit.scan.sql import Work
 
 _TALLIES: Final = ("messages", "messages_delivered", "acked", "acked_and_delivered", "acked_sync_at_risk")
 _JUDGED: Final = pa.schema(

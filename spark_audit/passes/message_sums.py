@@ -11,7 +11,15 @@ import pyarrow as pa
 
 from mqproof.spark_audit.passes import row_selection
 from mqproof.spark_audit.passes.append_outcomes import AppendOutcomes, append_outcomes, outcome_of
-from mqproof.spark_audit.passes.loops import (
+from mqproof.spark_audit.passes.message_columns import (
+    COUNTS,
+    FIRST,
+    KINDS,
+    NUMBERED,
+    STORED_STATUSES,
+    WAITING_TOPICS,
+)
+from mqproof.spark_audit.scan.loops import (
     MOST,
     NONE,
     Codes,
@@ -31,17 +39,9 @@ from mqproof.spark_audit.passes.loops import (
     texts,
     value,
 )
-from mqproof.spark_audit.passes.message_columns import (
-    COUNTS,
-    FIRST,
-    KINDS,
-    NUMBERED,
-    STORED_STATUSES,
-    WAITING_TOPICS,
-)
-from mqproof.spark_audit.passes.partial_aggregates import packed
-from mqproof.spark_audit.passes.partition import Partition
-from mqproof.spark_audit.passes.sql import evaluated
+from mqproof.spark_audit.scan.partial_aggregates import packed
+from mqproof.spark_audit.scan.partition import Partition
+from mqproof.spark_audit.scan.sql import evaluated
 
 _SUMS: Final = ("first", "id_hash", "topic", "delivered_xor", *FIRST, *COUNTS)
 (

@@ -9,9 +9,9 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from mqproof.spark_audit.passes.partition import Numbers, Partition, is_one_of
 from mqproof.spark_audit.passes.profile import EXTENTS, KEYS, RARE_KINDS, summed_up
-from mqproof.spark_audit.passes.run_over_log import fold
+from mqproof.spark_audit.scan.partition import Numbers, Partition, is_one_of
+from mqproof.spark_audit.scan.run_over_log import fold
 from mqproof.spark_audit.sources.event_log import EventLog
 from mqproof.spark_audit.spark_schema import PASS
 from mqproof.spec.events import Kind
@@ -23,7 +23,7 @@ def of_partition(partition: Partition) -> Iterator[pa.RecordBatch]:
     It has a row for each (kind, node, stated, group, topic, queue_id, placed), and one for each rare row.
     """
     # Imported only in tasks: planning an audit does not need it.
-    from mqproof.spark_audit.passes import loops, traffic
+    from mqproof.spark_audit.scan import loops, traffic
 
     batch = partition.batch
     if not len(batch):

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from mqproof.spark_audit.passes.bucket_sums import cut_ids
-from mqproof.spark_audit.passes.loops import (
+from mqproof.spark_audit.scan.loops import (
     MOST,
     SEED,
     Flags,
@@ -26,7 +26,7 @@ from mqproof.spark_audit.passes.loops import (
     set_of,
     texts,
 )
-from mqproof.spark_audit.passes.partition import Numbers, Partition
+from mqproof.spark_audit.scan.partition import Numbers, Partition
 
 
 def of_partition(

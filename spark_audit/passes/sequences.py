@@ -22,8 +22,8 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
-from mqproof.spark_audit.passes.partition import Partition
 from mqproof.spark_audit.passes.steps import IS_NUMBERED, SEQUENCE, is_irregular
+from mqproof.spark_audit.scan.partition import Partition
 from mqproof.spec.events import Kind
 
 _COARSE_BITS: Final = 16
@@ -41,7 +41,7 @@ _NUMBERS: Final = {
 def of_partition(partition: Partition) -> Iterator[pa.RecordBatch]:
     """Yield the runs of a partition, with the times of their first and last row."""
     # Imported only in tasks: planning an audit does not need it.
-    from mqproof.spark_audit.passes import loops
+    from mqproof.spark_audit.scan import loops
 
     batch = partition.batch
     begins, ends = partition.runs

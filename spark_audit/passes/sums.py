@@ -25,10 +25,10 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from mqproof.spark_audit.passes.bucket_ids import bucket_text, in_sample
 from mqproof.spark_audit.passes.message_columns import COUNTS, FIRST
 from mqproof.spark_audit.passes.message_judgement import TALLIED, judgement
-from mqproof.spark_audit.passes.partial_aggregates import PARTIAL_AGGREGATES
-from mqproof.spark_audit.passes.partition import Fold, Partition
-from mqproof.spark_audit.passes.run_over_log import fold, merged, parts
-from mqproof.spark_audit.passes.sql import Work
+from mqproof.spark_audit.scan.partial_aggregates import PARTIAL_AGGREGATES
+from mqproof.spark_audit.scan.partition import Fold, Partition
+from mqproof.spark_audit.scan.run_over_log import fold, merged, parts
+from mqproof.spark_audit.scan.sql import Work
 from mqproof.spark_audit.sources.event_log import EventLog
 
 SUMMED: Final = ("ts", "seq", "node", "kind", "msg_id", "topic", "group", "status", "commit_offset")

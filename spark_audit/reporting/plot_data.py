@@ -58,7 +58,7 @@ def pictures(
 
 def _in_files(log: "EventLog", seen: Overview) -> DataFrame:
     """Return (bucket, kind, rows), counted split by split."""
-    from mqproof.spark_audit.passes.run_over_log import run_queries
+    from mqproof.spark_audit.scan.run_over_log import run_queries
     from mqproof.spark_audit.spark_schema import OVER_TIME
 
     by_bucket = f"""

@@ -26,9 +26,9 @@ from mqproof.spark_audit.evidence.log_pass import Passed, folds, plan_buckets
 from mqproof.spark_audit.evidence.options import Options
 from mqproof.spark_audit.evidence.places import name_broker
 from mqproof.spark_audit.evidence.tables import Evidence
-from mqproof.spark_audit.passes.partition import of_rows
 from mqproof.spark_audit.passes.profile import profiled_rows
 from mqproof.spark_audit.runtime.session import SessionOptions, open_session
+from mqproof.spark_audit.scan.partition import of_rows
 from mqproof.spark_audit.sources.embedded_read import EmbeddedLog, read_embedded
 from mqproof.spark_audit.sources.event_log import EventLog
 from mqproof.spark_audit.sources.inputs import Inputs

@@ -56,6 +56,10 @@ _FIRST_RENEWAL_S: Final = 1.0
 _GROUP_NAME: Final = re.compile(r"[%|a-zA-Z0-9_-]{1,120}")
 
 
+_CLOCKS_APART_MS: Final = 60_000
+"""How far the clocks of a member and a broker may be apart without a loss of messages."""
+
+
 class MessageModel(StrEnum):
     """How the messages of a topic are divided among the members of a group."""
 
@@ -150,6 +154,8 @@ class PushConsumer:
         self._session = session
         self._group = group
         self._config = config
+        self._subscribed_ms: dict[str, int] = {}
+        """When each topic was subscribed to."""
         self._is_cluster = config.message_model is MessageModel.CLUSTERING
         self._subscriptions = Subscriptions(session.runtime.clock)
         in_order = config.orderly and self._is_cluster
@@ -188,6 +194,7 @@ class PushConsumer:
         """
         known = self._subscriptions.get(topic)
         self._subscriptions.add(topic, tags)
+        self._subscribed_ms.setdefault(topic, now_ms(self._session.runtime.clock))
         if self._life.is_started:
             try:
                 await require_accepted(self._calls, self._subscriptions, topic)
@@ -199,6 +206,7 @@ class PushConsumer:
     async def unsubscribe(self, topic: str) -> None:
         """Stop consuming the topic."""
         self._subscriptions.remove(topic)
+        self._subscribed_ms.pop(topic, None)
         if self._life.is_started:
             await self._announce()
 
@@ -305,10 +313,9 @@ class PushConsumer:
             return False  # the listener of an earlier assignment may still be running
         if self._locks is not None and not await self._locks.lock(queue):
             return False
+        consume_from, since_ms = self._beginning(queue.topic)
         try:
-            offset = await start_offset(
-                queue, self._calls, self._offsets, self._config.consume_from, self._since_ms
-            )
+            offset = await start_offset(queue, self._calls, self._offsets, consume_from, since_ms)
         except ClientError as error:
             _log.warning("%s is not read yet: %s", queue, error)
             return False
@@ -316,6 +323,18 @@ class PushConsumer:
             return False  # a renewal found meanwhile that another client has the lock
         self._queues.assign(queue, offset)
         return True
+
+    def _beginning(self, topic: str) -> tuple[ConsumeFrom, int]:
+        """Return where to begin in a queue without an offset, and the time for TIMESTAMP.
+
+        A broadcast member that begins at the end gets every message that is sent after its subscription. In a
+        queue that it finds later, it therefore begins at the time of the subscription. (Members of other
+        groups need no such rule: brokers return 0 for the offset of a new queue.)
+        """
+        begins_at_end = self._config.consume_from is ConsumeFrom.LAST_OFFSET
+        if not self._is_cluster and begins_at_end and self._rebalancer.has_tried(topic):
+            return ConsumeFrom.TIMESTAMP, self._subscribed_ms[topic] - _CLOCKS_APART_MS
+        return self._config.consume_from, self._since_ms
 
     async def lose(self, queue: MessageQueue) -> None:
         held = self._queues.drop(queue)

@@ -69,6 +69,11 @@ class Rebalancer:
         self._strategy = strategy
         self._on_change = on_change
         self._wake = asyncio.Event()
+        self._tried: set[str] = set()
+
+    def has_tried(self, topic: str) -> bool:
+        """Return whether a round that included the topic has ended, with its queues known or not."""
+        return topic in self._tried
 
     def soon(self) -> None:
         """Request a round as soon as possible."""
@@ -95,13 +100,16 @@ class Rebalancer:
     async def once(self) -> bool:
         """Run one round. Returns True when the queues of every topic are known and being read."""
         topics = sorted(set(self._topics()))
+        self._tried.intersection_update(topics)
         gone = [queue for queue in self._owner.owned() if queue.topic not in topics]
         await asyncio.gather(*map(self._owner.lose, gone))
         for topic in topics:
             await self._look_for(topic)
         # A broker that has not received our heartbeat does not count us among the members.
         await self._session.greet()
-        return all([await self._balance(topic) for topic in topics])
+        balanced = [await self._balance(topic) for topic in topics]
+        self._tried.update(topics)
+        return all(balanced)
 
     async def _look_for(self, topic: str) -> None:
         try:

@@ -484,6 +484,59 @@ def a_failed_message_may_be_dropped_if_another_member_consumed_it() -> Claims:
         yield Claim(builder, "DELIV-7", set() if consumed else {("failed-and-dropped", None, "m", "g")})
 
 
+def _half(*kinds: str) -> LogBuilder:
+    """Build a log with a half message m and these events of its broker."""
+    builder = LogBuilder().send("m").ack("m", 0)
+    for kind in ("half", *kinds):
+        builder.add(kind, "broker", msg_id="m", topic="t")
+    return builder
+
+
+@registered
+def a_half_message_is_visible_at_one_place_unless_a_crash_may_have_lost_it() -> Claims:
+    once = _half("commit").deliver("m", 0).deliver("m", 0, "h")
+    yield Claim(once, "TXN-1", set())
+    twice = _half("commit", "commit").deliver("m", 0).deliver("m", 1)
+    yield Claim(twice, "TXN-1", {("visible-twice", None, "m", None)})
+    again = _half("commit").deliver("m", 0).crash(0).deliver("m", 1)
+    yield Claim(again, "TXN-1", {("visible-twice", "broker_crash", "m", None)})
+    sent_twice = _half("half", "commit", "commit").deliver("m", 0).deliver("m", 1)
+    yield Claim(sent_twice, "TXN-1", set())
+
+
+@registered
+def a_transaction_ends_in_one_way_unless_a_crash_may_have_lost_the_first() -> Claims:
+    yield Claim(_half("commit", "commit"), "TXN-2", set())
+    yield Claim(_half("rollback", "commit"), "TXN-2", {("ended-twice", None, "m", None)})
+    again = _half("rollback").crash(0).add("commit", "broker", msg_id="m", topic="t")
+    yield Claim(again, "TXN-2", {("ended-twice", "broker_crash", "m", None)})
+
+
+@registered
+def a_transaction_is_not_checked_after_its_end() -> Claims:
+    yield Claim(_half("check", "check", "rollback"), "TXN-4", set())
+    late = _half("check", "commit", "check")
+    yield Claim(late, "TXN-4", {("checked-after-end", None, "m", None)})
+    again = _half("rollback").crash(0).add("check", "broker", msg_id="m", topic="t")
+    yield Claim(again, "TXN-4", {("checked-after-end", "broker_crash", "m", None)})
+
+
+@registered
+def a_recalled_message_is_not_delivered() -> Claims:
+    for status, sends, expected in (
+        ("PUT_OK", 1, {("recalled-read", None, "m", "g")}),
+        ("FLUSH_DISK_TIMEOUT", 1, set()),
+        ("PUT_OK", 2, set()),
+    ):
+        builder = LogBuilder()
+        for attempt in range(1, sends + 1):
+            builder.send("m", attempt)
+        builder.add("recall", "broker", msg_id="m", topic="t", status=status)
+        for _ in range(3):
+            builder.commit(0)
+        yield Claim(builder.deliver("m", 0), "TIMER-3", expected)
+
+
 @pytest.mark.parametrize("name", CLAIMS)
 def test_each_check_finds_exactly_the_violations_of_its_log(
     found: dict[Claim, list[Finding]], name: str

@@ -339,6 +339,43 @@ def ended_twice(s: Stream) -> Steps:
     yield SECOND
     s.broker.write("rollback", msg_id=message.msg_id, topic=s.topic)
     s.found("DELIV-9", "committed-and-rolled-back", copy)
+    s.found("TXN-2", "ended-twice", copy)
+
+
+def committed_twice(s: Stream) -> Steps:
+    yield from s.some()
+    message = _half(s)
+    for _ in range(2):
+        s.broker.write("commit", msg_id=message.msg_id, topic=s.topic)
+        copy = s.broker.store(message, s.topic, 0)
+        s.consume(copy)
+        yield SECOND
+    s.found("TXN-1", "visible-twice", copy)
+    s.found("DELIV-3", "duplicate-offset", copy, group=s.group)
+
+
+def checked_after_end(s: Stream) -> Steps:
+    yield from s.some()
+    message = _half(s)
+    for kind in ("check", "commit", "check"):
+        s.broker.write(kind, msg_id=message.msg_id, topic=s.topic)
+        yield SECOND
+    copy = s.broker.store(message, s.topic, 0)
+    s.consume(copy)
+    s.found("TXN-4", "checked-after-end", copy)
+
+
+def recalled_read(s: Stream) -> Steps:
+    yield from s.some()
+    message = s.message()
+    columns: dict[str, Any] = {"msg_id": message.msg_id, "topic": s.topic, "queue_id": 0, "attempt": 1}
+    s.cluster.write("producer-1", "send", s.to, **columns)
+    s.cluster.write("producer-1", "send_ack", s.to, **columns, status="SEND_OK")
+    s.broker.write("recall", msg_id=message.msg_id, topic=s.topic, status="PUT_OK")
+    yield 14 * SECOND
+    copy = s.broker.store(message, s.topic, 0)
+    s.consume(copy)
+    s.found("TIMER-3", "recalled-read", copy, group=s.group)
 
 
 def not_selected(s: Stream) -> Steps:
@@ -527,6 +564,9 @@ SCRIPTS: dict[str, Callable[[Stream], Steps]] = {
     "aborted": aborted_read,
     "precommitted": precommitted_read,
     "both": ended_twice,
+    "committed_twice": committed_twice,
+    "checked_after_end": checked_after_end,
+    "recalled_read": recalled_read,
     "filtered": not_selected,
     "gap": broadcast_gap,
     "overlap": overlap,

@@ -20,11 +20,11 @@ from mqproof.spark_audit.passes import fingerprint, sums
 from mqproof.spark_audit.passes.bucket_plan import BucketPlan, Guess
 from mqproof.spark_audit.passes.fingerprint import Buckets
 from mqproof.spark_audit.passes.message_judgement import TALLIED
-from mqproof.spark_audit.passes.partial_aggregates import PARTIAL_AGGREGATES
-from mqproof.spark_audit.passes.partition import WHOLE, Fold, of_rows
 from mqproof.spark_audit.passes.profile import RARE_KINDS, profiled_rows
-from mqproof.spark_audit.passes.sql import Work, of_aggregates
 from mqproof.spark_audit.passes.sums import Known
+from mqproof.spark_audit.scan.partial_aggregates import PARTIAL_AGGREGATES
+from mqproof.spark_audit.scan.partition import WHOLE, Fold, of_rows
+from mqproof.spark_audit.scan.sql import Work, of_aggregates
 from mqproof.spark_audit.spark_schema import PASS
 from tests.spark_audit.conftest import embedded_log, table
 

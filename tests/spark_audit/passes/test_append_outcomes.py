@@ -3,7 +3,7 @@
 import pyarrow as pa
 
 from mqproof.spark_audit.passes.append_outcomes import AppendOutcomes, append_outcomes, outcome_of
-from mqproof.spark_audit.passes.loops import NONE, compiled
+from mqproof.spark_audit.scan.loops import NONE, compiled
 
 TABLE = pa.table(
     {

@@ -9,7 +9,6 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
 from mqproof.spark_audit.passes import sequences
-from mqproof.spark_audit.passes.run_over_log import fold
 from mqproof.spark_audit.passes.sequences import (
     find_irregular_ranges,
     irregular_steps,
@@ -17,6 +16,7 @@ from mqproof.spark_audit.passes.sequences import (
     of_partition,
 )
 from mqproof.spark_audit.passes.steps import SEQUENCE
+from mqproof.spark_audit.scan.run_over_log import fold
 from mqproof.spark_audit.sources.event_log import EventLog
 from mqproof.spark_audit.spark_schema import PASS
 

@@ -30,7 +30,7 @@ from mqproof.impl.client.model import (
     Sent,
 )
 from mqproof.impl.remoting import bodies, java_json
-from mqproof.impl.remoting.bodies import ConsumedDirectly, RunningInfo
+from mqproof.impl.remoting.bodies import ConsumedDirectly, RunningInfo, TopicConfig
 from mqproof.impl.remoting.channel import Reply
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command
@@ -764,6 +764,39 @@ def test_deliv_11_broadcast_to_all() -> None:
         return [sorted(ear.bodies(), key=int) for ear in ears]
 
     assert play(scenario) == [numbers(0, 12), numbers(0, 8), numbers(8, 12)]
+
+
+LATER = replace(BROADCAST, consume_from=ConsumeFrom.LAST_OFFSET)
+
+
+def test_a_broadcast_member_at_the_end_gets_all_messages_of_a_topic_that_is_created_later() -> None:
+    async def scenario(world: World) -> list[bytes]:
+        ear = Ear()
+        async with member(world, "c1", ear, LATER):
+            await send(world, numbers(0, 8))  # creates the topic
+            await asyncio.sleep(30)
+        return sorted(ear.bodies(), key=int)
+
+    assert play(scenario) == numbers(0, 8)
+
+
+def test_a_broadcast_member_at_the_end_gets_all_messages_of_a_queue_that_is_created_later() -> None:
+    async def scenario(world: World) -> list[bytes]:
+        await send(world, numbers(0, 4))
+        await asyncio.sleep(120)
+        ear = Ear()
+        async with member(world, "c1", ear, LATER):
+            assert world.broker is not None
+            new = Message("T", b"8", queue_id=4)
+            stored = await world.broker.store.put(new)  # the route is requested again only later
+            assert stored.queue_offset == 0
+            services = world.broker.services
+            assert services is not None
+            await services.topics.put(TopicConfig("T", read_queue_nums=5, write_queue_nums=5))
+            await asyncio.sleep(100)
+        return ear.bodies()
+
+    assert play(scenario) == [b"8"]
 
 
 def test_a_failed_broadcast_message_is_not_redelivered() -> None:

@@ -7,8 +7,8 @@ import numba
 import pyarrow as pa
 import pytest
 
-from mqproof.spark_audit.passes import loops
-from mqproof.spark_audit.passes.loops import compiled, number
+from mqproof.spark_audit.scan import loops
+from mqproof.spark_audit.scan.loops import compiled, number
 
 
 def hashes(texts: pa.Array) -> list[int]:

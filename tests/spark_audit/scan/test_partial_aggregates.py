@@ -5,8 +5,8 @@ import zlib
 import numpy as np
 import pyarrow as pa
 
-from mqproof.spark_audit.passes.partial_aggregates import PARTIAL_AGGREGATES, packed
-from mqproof.spark_audit.passes.sql import Work, of_aggregates
+from mqproof.spark_audit.scan.partial_aggregates import PARTIAL_AGGREGATES, packed
+from mqproof.spark_audit.scan.sql import Work, of_aggregates
 
 PARTS = 8
 SUMMED = pa.schema(

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqproof.spark_audit.passes import partition
-from mqproof.spark_audit.passes.partition import Partition, of_files, of_rows, stored, stored_rows
+from mqproof.spark_audit.scan import partition
+from mqproof.spark_audit.scan.partition import Partition, of_files, of_rows, stored, stored_rows
 from mqproof.spark_audit.sources import splits
 from mqproof.spark_audit.sources.splits import LogFile, SplitError, Tasks, by_task, splits_of
 from mqproof.spec.events import NUMBER_MAX, REQUIRED, SCHEMA_VERSION, Kind

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from mqproof.spark_audit.passes.tasks import Batches, first_line, gathered, shaped, splits_of_tasks, why
+from mqproof.spark_audit.scan.tasks import Batches, first_line, gathered, shaped, splits_of_tasks, why
 from mqproof.spark_audit.sources.splits import Split, SplitError, Tasks
 from mqproof.spec.events import COLUMNS, NUMBER_MAX, NUMBERS, REQUIRED, SCHEMA_VERSION, Kind
 
@@ -67,14 +67,14 @@ class Partition:
     @cached_property
     def equal_rows(self) -> tuple[Numbers, Numbers]:
         """traffic.equal_rows of this partition; it must have all columns."""
-        from mqproof.spark_audit.passes import traffic
+        from mqproof.spark_audit.scan import traffic
 
         return traffic.equal_rows(self.batch)
 
     @cached_property
     def runs(self) -> tuple[Numbers, Numbers]:
         """The first and last row of each run of the partition's sequences; it must have all columns."""
-        from mqproof.spark_audit.passes import loops, traffic
+        from mqproof.spark_audit.scan import loops, traffic
 
         batch = self.batch
         is_delivery = is_one_of(batch["kind"], [Kind.DELIVER])
@@ -312,7 +312,7 @@ def _coded(texts: pa.Array) -> pa.DictionaryArray:
 def _attrs(attrs: pa.MapArray, names: Sequence[str]) -> list[pa.DictionaryArray]:
     """Return the values of some keys for each row; null where a row has none."""
     # Imported only in tasks: planning an audit does not need it.
-    from mqproof.spark_audit.passes import traffic
+    from mqproof.spark_audit.scan import traffic
 
     values = _coded(attrs.items)
     coded = traffic.values_of(attrs, _coded(attrs.keys), values, names)

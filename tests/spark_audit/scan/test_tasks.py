@@ -5,8 +5,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from mqproof.spark_audit.passes import tasks
-from mqproof.spark_audit.passes.tasks import gathered, shaped, why
+from mqproof.spark_audit.scan import tasks
+from mqproof.spark_audit.scan.tasks import gathered, shaped, why
 
 
 def batch(*numbers: int) -> pa.RecordBatch:

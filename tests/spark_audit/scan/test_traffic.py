@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqproof.spark_audit.passes import traffic
+from mqproof.spark_audit.scan import traffic
 
 steps = st.lists(
     st.tuples(st.integers(0, 2), st.booleans(), st.booleans(), st.integers(0, 5), st.integers(0, 30)),

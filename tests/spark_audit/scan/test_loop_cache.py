@@ -11,7 +11,7 @@ from typing import Any
 import numba
 import pytest
 
-from mqproof.spark_audit.passes import loop_cache
+from mqproof.spark_audit.scan import loop_cache
 
 PASSES = "mqproof.spark_audit.passes."
 LOOPS = ("append_outcomes", "bucket_sums", "loops", "message_sums", "row_selection", "traffic")
@@ -42,7 +42,7 @@ def test_a_cached_loop_is_recompiled_when_a_source_file_has_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines = (
-        "from mqproof.spark_audit.passes.loops import compiled",
+        "from mqproof.spark_audit.scan.loops import compiled",
         "@compiled",
         "def twice(n): return 2 * n",
     )
@@ -67,7 +67,7 @@ def test_a_cached_loop_is_recompiled_when_a_source_file_has_changed(
 def test_cache_files_of_another_version_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = (
         "from typing import NamedTuple",
-        "from mqproof.spark_audit.passes.loops import compiled",
+        "from mqproof.spark_audit.scan.loops import compiled",
         "class Pair(NamedTuple):",
         "    one: int",
         "@compiled",

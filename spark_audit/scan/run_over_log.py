@@ -10,10 +10,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
-from mqproof.spark_audit.passes import partition
-from mqproof.spark_audit.passes.partition import Fold, RowSelection
-from mqproof.spark_audit.passes.sql import Work, of_aggregates, of_files, of_rows
-from mqproof.spark_audit.passes.tasks import Batches
+from mqproof.spark_audit.scan import partition
+from mqproof.spark_audit.scan.partition import Fold, RowSelection
+from mqproof.spark_audit.scan.sql import Work, of_aggregates, of_files, of_rows
+from mqproof.spark_audit.scan.tasks import Batches
 from mqproof.spark_audit.sources.event_log import EventLog
 from mqproof.spark_audit.sources.splits import Tasks, by_task, splits_of
 

@@ -18,9 +18,9 @@ from mqproof.spark_audit.audit import audit
 from mqproof.spark_audit.command.failures import describe_failure
 from mqproof.spark_audit.evidence.gather import gather
 from mqproof.spark_audit.evidence.options import Options
-from mqproof.spark_audit.passes.partition import of_files
 from mqproof.spark_audit.passes.profile import overview
 from mqproof.spark_audit.passes.profile_partition import of_partition, profile
+from mqproof.spark_audit.scan.partition import of_files
 from mqproof.spark_audit.sources import splits
 from mqproof.spark_audit.sources.event_log import EventLog
 from mqproof.spark_audit.sources.read import read

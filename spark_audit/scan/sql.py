@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from mqproof.spark_audit.engine.sql_text import quoted
-from mqproof.spark_audit.passes.partial_aggregates import unpacked
-from mqproof.spark_audit.passes.tasks import Batches, first_line, gathered, shaped, splits_of_tasks, why
+from mqproof.spark_audit.scan.partial_aggregates import unpacked
+from mqproof.spark_audit.scan.tasks import Batches, first_line, gathered, shaped, splits_of_tasks, why
 from mqproof.spark_audit.sources.splits import ROW, Split, SplitError, Tasks
 from mqproof.spec.events import COLUMNS, NUMBER_MAX, REQUIRED, Kind
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from mqproof.spark_audit.passes.tasks import Batches
+from mqproof.spark_audit.scan.tasks import Batches
 
 PARTIAL_AGGREGATES: Final = pa.schema([("part", pa.int32()), ("aggregate", pa.binary())])
 """Many rows as one binary value, a table in Arrow's stream format. All rows of one key are in one part."""

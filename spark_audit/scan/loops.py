@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from mqproof.spark_audit.passes.loop_cache import LOCATORS
+from mqproof.spark_audit.scan.loop_cache import LOCATORS
 
 _Loop = TypeVar("_Loop", bound=Callable[..., Any])
 

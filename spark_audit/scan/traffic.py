@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from mqproof.spark_audit.passes.loops import (
+from mqproof.spark_audit.scan.loops import (
     MOST,
     NONE,
     SEED,
