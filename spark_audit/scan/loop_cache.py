@@ -18,15 +18,20 @@ from numba.core.caching import (
 
 from mqproof.spec.checkout import checkout
 
-SOURCES: Final = ("append_outcomes.py", "bucket_plan.py", "loops.py", "message_columns.py")
-"""Files whose functions and constants are compiled into loops."""
+SOURCES: Final = (
+    "passes/append_outcomes.py",
+    "passes/bucket_plan.py",
+    "passes/message_columns.py",
+    "scan/loops.py",
+)
+"""Files of spark_audit whose functions and constants are compiled into loops."""
 
 _STAMP_DIGITS: Final = 12
 
 
 @cache
 def _digest() -> str:
-    folder = resources.files(__package__)
+    folder = resources.files(__package__.rpartition(".")[0])
     return sha256(b"".join(folder.joinpath(name).read_bytes() for name in SOURCES)).hexdigest()
 
 

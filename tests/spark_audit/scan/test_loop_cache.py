@@ -13,8 +13,11 @@ import pytest
 
 from mqproof.spark_audit.scan import loop_cache
 
-PASSES = "mqproof.spark_audit.passes."
-LOOPS = ("append_outcomes", "bucket_sums", "loops", "message_sums", "row_selection", "traffic")
+AUDIT = "mqproof.spark_audit."
+LOOPS = (
+    *("passes.append_outcomes", "passes.bucket_sums", "passes.message_sums", "passes.row_selection"),
+    *("scan.loops", "scan.traffic"),
+)
 
 
 def _imported(module: ModuleType) -> list[tuple[str, str]]:
@@ -22,20 +25,21 @@ def _imported(module: ModuleType) -> list[tuple[str, str]]:
     found = []
     for node in ast.walk(ast.parse(inspect.getsource(module))):
         module_name = str(getattr(node, "module", ""))
-        if isinstance(node, ast.ImportFrom) and module_name.startswith(PASSES):
-            found += [(module_name.removeprefix(PASSES) + ".py", name.name) for name in node.names]
+        if isinstance(node, ast.ImportFrom) and module_name.startswith((f"{AUDIT}passes.", f"{AUDIT}scan.")):
+            file = module_name.removeprefix(AUDIT).replace(".", "/") + ".py"
+            found += [(file, name.name) for name in node.names]
     return found
 
 
 def test_every_source_file_of_compiled_loops_is_listed() -> None:
-    modules = [importlib.import_module(PASSES + name) for name in LOOPS]
+    modules = [importlib.import_module(AUDIT + name) for name in LOOPS]
     compiled_in = {
         file
         for module in modules
         for file, name in _imported(module)
         if name.isupper() or getattr(getattr(module, name), "targetoptions", {}).get("inline") == "always"
     }
-    assert compiled_in - {"loop_cache.py"} == set(loop_cache.SOURCES)
+    assert compiled_in - {"scan/loop_cache.py"} == set(loop_cache.SOURCES)
 
 
 def test_a_cached_loop_is_recompiled_when_a_source_file_has_changed(
