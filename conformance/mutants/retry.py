@@ -9,7 +9,7 @@ from typing import Any, Final
 from msgspec.structs import replace as with_members
 
 from mqproof.conformance.mutants.mutant import Mutant
-from mqproof.impl.broker.delayed import DelayedDelivery
+from mqproof.impl.broker.delayed import DelayedDelivery, DelayOffsets
 from mqproof.impl.broker.processors import retries
 from mqproof.impl.broker.services import Services
 from mqproof.impl.remoting.bodies import SubscriptionGroup, TopicConfig
@@ -134,8 +134,9 @@ def _cut_in_memory(delivery: DelayedDelivery) -> None:
     delivery._is_dirty = was_dirty
 
 
-async def _nothing_is_noted(_delivery: DelayedDelivery) -> None:
-    pass
+def _no_progress(_delivery: DelayedDelivery) -> DelayOffsets:
+    """Leaves the file without offsets; a broker without the file would not start."""
+    return DelayOffsets()
 
 
 def _mutant(name: str, defect: str, breaks: str, where: str, wrong: Callable[..., Any]) -> tuple[str, Mutant]:
@@ -212,8 +213,8 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
         ),
         _mutant(
             "delay-offsets-not-written", "the progress of delayed messages is not written: all are delivered"
-            " again (issue 6881)", "DELIV-3", "mqproof.impl.broker.delayed:DelayedDelivery.persist",
-            _nothing_is_noted,
+            " again (issue 6881)", "DELIV-3", "mqproof.impl.broker.delayed:DelayedDelivery.offsets",
+            _no_progress,
         ),
         _mutant(
             "retry-level-off-by-one", "a retry waits for one delay level more than it should", "DELIV-7",
