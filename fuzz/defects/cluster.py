@@ -39,6 +39,9 @@ _ELSEWHERE: Final = frozenset(
         "commit-goes-back",  # also needs commits to a master that lags behind what its consumers have read
         "slave-never-hangs-up",  # the link must stay cut for a long time, with no broker restart after it
         "torn-text-accepted",  # a record must be torn in its last bytes
+        "no-room-for-a-filler",  # a record must end within a few bytes of the end of its segment
+        "store-time-goes-back",  # SPEC-1: no named invariant
+        "late-flush-not-answered",  # in the calm no flush is late
     }
 )
 """Mutants of conformance that a cluster run does not reveal, or seldom reveals."""

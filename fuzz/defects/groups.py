@@ -11,11 +11,16 @@ from mqproof.impl.client.consuming.orderly import OrderlyConsumption
 _TARGET: Final = "consumer-groups"
 _run = OrderlyConsumption._run
 
-_HERE: Final = (
-    *(each for each in workload.MUTANTS.values() if each.name != "two-lanes"),
-    retry.MUTANTS["dead-too-early"],
-    retry.MUTANTS["delayed-put-twice"],
+_OF_WORKLOADS: Final = (
+    "consumed-twice",
+    "one-too-many-committed",
+    "everybody-owns-everything",
+    "never-given-up",
+    "delays-ignored",
+    "wanted-messages-dropped",
+    "cached-messages-dropped",
 )
+_OF_RETRIES: Final = ("dead-too-early", "delayed-put-twice")
 
 
 async def _run_twice(consumption: OrderlyConsumption, held: Any, lane: Any) -> None:
@@ -29,7 +34,8 @@ async def _run_twice(consumption: OrderlyConsumption, held: Any, lane: Any) -> N
 
 
 MUTANTS: Final = (
-    *(as_of_target(each, _TARGET, {}) for each in _HERE),
+    *(as_of_target(workload.MUTANTS[name], _TARGET, {}) for name in _OF_WORKLOADS),
+    *(as_of_target(retry.MUTANTS[name], _TARGET, {}) for name in _OF_RETRIES),
     Mutant(
         "LaneRunTwice",
         "an orderly queue is consumed by two loops of listener calls",

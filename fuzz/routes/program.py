@@ -209,6 +209,7 @@ class Run:
 
     async def _session(self, client: str) -> Session:
         session = self._sessions[client] = self.cluster.session(client, SESSION)
+        self.witness.listen(session)
         await session.start()
         return session
 
@@ -226,7 +227,6 @@ class Run:
     async def _request(self, client: str) -> None:
         """Start the lanes of a requester: it has several open requests at a time."""
         session = await self._session(client)
-        self.witness.listen(session)
         producer = Producer(session, ProducerConfig("QG", default_topic_queues=_QUEUES))
         for lane in range(_LANES):
             self._background.do(self._ask(f"{client}.{lane}", producer))

@@ -11,14 +11,14 @@ from mqproof.report.model import Verdict
 
 SEEDS = recorded()
 _DEEP = ("consumer-groups", "routes-and-replies")
-"""Targets whose mutants are judged by default in another way: by the suites of conformance."""
+"""Targets with many clients. By default, only the suites of conformance judge most of these mutants."""
 
 
 def _marked(name: str) -> Any:
     return pytest.param(name, marks=pytest.mark.deep) if MUTANTS[name].target in _DEEP else name
 
 
-@pytest.mark.parametrize("name", map(_marked, SEEDS))
+@pytest.mark.parametrize("name", [_marked(name) for name in SEEDS])
 def test_the_mutant_is_killed_at_its_seed(name: str) -> None:
     result = simulation.judge(MUTANTS[name], first=SEEDS[name], seeds_max=1)
     assert result.verdict is Verdict.HELD, result.detail
