@@ -41,12 +41,17 @@ _SUITES: Final = (
     "transactions",
     "timers",
     "request_reply",
+    "dledger",
+    "convergence",
 )
 """The suites that run with a few examples each; `flush` has a stage of its own."""
 _FUZZ_SHARES: Final = {
     "dledger-group": 2,
     "cluster": 2,
-    "ha-stream": 2,
+    "deferred-messages": 2,
+    "consumer-groups": 2,
+    "routes-and-replies": 1,
+    "ha-stream": 1,
     "remoting-decode": 1,
     "store-recovery": 1,
 }
@@ -79,7 +84,7 @@ def demo(
         int, typer.Option(min=100, help="Number of messages that the real run sends.")
     ] = 6_000,
     examples: Annotated[int, typer.Option(min=1, help="Number of examples of the suite flush.")] = 60,
-    fuzz_seconds: Annotated[int, typer.Option(min=1, help="Seconds for each fuzz target.")] = 5,
+    fuzz_seconds: Annotated[int, typer.Option(min=1, help="Seconds for each fuzz target.")] = 4,
 ) -> None:
     """Run a small part of every layer: models, equivalence, brokers with kills, suites, fuzzing, audit.
 
