@@ -15,9 +15,12 @@ from typing import Final
 
 from mqproof.conformance.mutants.replacement import injected
 from mqproof.fuzz.cluster import program as cluster_program
-from mqproof.fuzz.defects import cluster, dledger
+from mqproof.fuzz.defects import cluster, deferred, dledger, groups, routes
 from mqproof.fuzz.defects.defect import Mutant
+from mqproof.fuzz.deferred import program as deferred_program
+from mqproof.fuzz.groups import program as groups_program
 from mqproof.fuzz.raft import program as raft_program
+from mqproof.fuzz.routes import program as routes_program
 from mqproof.fuzz.target import Finding
 from mqproof.report.model import Result, Verdict, Witness
 from mqproof.report.write import write_text
@@ -27,7 +30,13 @@ from mqproof.spec.checkout import expect_checkout
 LAYER: Final = "simulation"
 SEEDS_MAX: Final = 2000
 
-MUTANTS: Final = {mutant.name: mutant for mutant in (*dledger.MUTANTS, *dledger.SELDOM, *cluster.MUTANTS)}
+MUTANTS: Final = {
+    mutant.name: mutant
+    for mutant in (
+        *(*dledger.MUTANTS, *dledger.SELDOM, *cluster.MUTANTS),
+        *(*deferred.MUTANTS, *groups.MUTANTS, *routes.MUTANTS),
+    )
+}
 """The mutants by name."""
 
 RECORDED_FILE: Final = Path(__file__).with_name("simulation.toml")
@@ -58,11 +67,29 @@ def _play_cluster(seed: int) -> None:
     cluster_program.Run(cluster_program.random_program(seed), Counter()).run()
 
 
+def _play_deferred(seed: int) -> None:
+    deferred_program.Run(deferred_program.random_program(seed), Counter()).run()
+
+
+def _play_groups(seed: int) -> None:
+    groups_program.Run(groups_program.random_program(seed), Counter()).run()
+
+
+def _play_routes(seed: int) -> None:
+    routes_program.Run(routes_program.random_program(seed), Counter()).run()
+
+
 def _is_elected(seed: int) -> bool:
     return cluster_program.is_elected(cluster_program.random_program(seed))
 
 
-_PLAY: Final[dict[str, Callable[[int], None]]] = {"dledger-group": _play_group, "cluster": _play_cluster}
+_PLAY: Final[dict[str, Callable[[int], None]]] = {
+    "dledger-group": _play_group,
+    "cluster": _play_cluster,
+    "deferred-messages": _play_deferred,
+    "consumer-groups": _play_groups,
+    "routes-and-replies": _play_routes,
+}
 
 
 def names() -> tuple[str, ...]:

@@ -43,6 +43,7 @@ COMMANDS: Final = {
     "coverage": ("mqproof.spec.cli", "Show which layer checks which invariant."),
     "namesrv": ("mqproof.impl.command.cli", "Run a name server."),
     "broker": ("mqproof.impl.command.cli", "Run a broker."),
+    "filter-server": ("mqproof.impl.command.cli", "Run consumers' functions beside a broker."),
     "serve": ("mqproof.impl.command.cli", "Run a name server and a broker in one process."),
     "send": ("mqproof.impl.command.cli", "Send messages."),
     "consume": ("mqproof.impl.command.cli", "Consume messages."),

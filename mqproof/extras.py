@@ -17,6 +17,7 @@ EXTRAS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "conform": ("coverage", "hypothesis", "jinja2"),
         "audit": ("pyspark", "pyarrow", "duckdb", "numba", "numpy", "pandas", "matplotlib", "jinja2"),
         "audit-local": ("duckdb", "matplotlib", "jinja2"),
+        "filter": ("wasmtime",),
         "fuzz": ("atheris",),
     }
 )
@@ -43,6 +44,7 @@ COMMANDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "workload": ("conform",),
         "check-history": ("conform",),
         "convert-history": ("conform",),
+        "filter-server": ("filter",),
         "fuzz": ("conform",),
         "audit": ("audit",),
     }

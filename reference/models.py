@@ -4,6 +4,7 @@ from collections.abc import Collection
 from typing import Any, Final
 
 from mqproof.reference import (
+    broadcast,
     delivery,
     election,
     flush,
@@ -11,9 +12,12 @@ from mqproof.reference import (
     guarantee,
     order_lock,
     queue_choice,
+    rebalance,
     replication,
     request_reply,
+    retry,
     routing,
+    selection,
     timers,
     transactions,
 )
@@ -36,6 +40,10 @@ MODELS: Final[dict[str, Model[Any, Any]]] = {
         transactions.MODEL,
         timers.MODEL,
         request_reply.MODEL,
+        retry.MODEL,
+        rebalance.MODEL,
+        selection.MODEL,
+        broadcast.MODEL,
     )
 }
 

@@ -23,6 +23,7 @@ ROLES = {
         "mutant": "what a mutant is",
         **dict.fromkeys(
             [
+                "broadcast",
                 "contracts",
                 "delivery",
                 "election",
@@ -31,9 +32,12 @@ ROLES = {
                 "guarantee",
                 "order_lock",
                 "queue_choice",
+                "rebalance",
                 "replication",
                 "request_reply",
+                "retry",
                 "routing",
+                "selection",
                 "timers",
                 "transactions",
             ],
@@ -53,7 +57,7 @@ ROLES = {
         "tables": "results as tables for a terminal",
         "queries": "request processors that only read",
         **dict.fromkeys(
-            ["brokers", "groups", "members", "messages", "name_servers", "topics"],
+            ["accounts", "brokers", "groups", "members", "messages", "name_servers", "topics"],
             "one subject: its state, its administration, its commands",
         ),
     },
@@ -91,6 +95,7 @@ ROLES = {
         "cluster": "whole clusters",
         "judge": "the invariants of one simulation",
         "program": "the inputs of one simulation",
+        "witness": "the observations of one simulation",
     },
 }
 """Names that several modules of one part have, and the one thing that each name means."""
@@ -104,6 +109,14 @@ ABSENT = {
         "machine": "the consumers run on their own; the seed draws which of them join and leave",
         "oracle": "that of the delivery suite explains the group",
         "steps": "those of the delivery suite",
+    },
+    "convergence": {
+        "machine": "conformance/subjects/convergence_run.py draws the run, because it needs our brokers",
+        "oracle": "the checkers need no model; behaviours replay the steps of the model",
+    },
+    "dledger": {
+        "machine": "conformance/subjects/group_run.py draws the run, because it needs our members",
+        "oracle": "the checkers need no model; behaviours replay the steps of the model",
     },
     "replication": {
         "machine": "conformance/subjects/pair_run.py draws the run, because it needs our brokers",

@@ -26,7 +26,15 @@ WHY_TOGETHER: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         },
         **{
             f"conformance/suites/{name}": (f"conformance/suites/{name}/test_suite",)
-            for name in ("consumers", "producers", "replication", "routing", "workload")
+            for name in (
+                "consumers",
+                "convergence",
+                "dledger",
+                "producers",
+                "replication",
+                "routing",
+                "workload",
+            )
         },
         "conformance/suites/admin": ("conformance/suites/admin/test_suite", _REMOTING),
         "conformance/suites/flush": (_REMOTING,),
@@ -96,6 +104,9 @@ WHY_TOGETHER: Final[dict[str, dict[str, tuple[str, ...]]]] = {
     "A simulation is one unit: its programs, the simulated system, the judge, and the search of inputs.": {
         "fuzz": ("fuzz/engine/test_execution", "fuzz/test_regressions", "package/test_extras"),
         "fuzz/cluster": ("fuzz/targets/test_cluster",),
+        "fuzz/deferred": ("fuzz/targets/test_deferred_messages",),
+        "fuzz/groups": ("fuzz/targets/test_consumer_groups",),
+        "fuzz/routes": ("fuzz/targets/test_routes_and_replies",),
         "fuzz/raft": ("fuzz/targets/test_dledger_group",),
         "fuzz/store": ("fuzz/targets/test_store_recovery",),
         "fuzz/engine": ("fuzz/engine/test_campaign",),

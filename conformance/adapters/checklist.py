@@ -123,7 +123,7 @@ def _pull_back(target: Target) -> None:
     _expect(ids == ["m0", "m1"], f"m0 and m1 expected, found {ids}")
     number = 2 - len(pulled.messages)
     for message in pulled.messages:
-        expected = PulledMessage(f"m{number}", _BODY, _SETUP.topic, 0, number)
+        expected = PulledMessage(f"m{number}", _BODY, _SETUP.topic, 0, number, message.stored_ms)
         _expect(message == expected, f"{expected} expected, found {message}")
         number += 1
     _expect(pulled.next_offset == 2, f"next_offset {pulled.next_offset} after offset 1, 2 expected")

@@ -135,4 +135,5 @@ def _message(stored: StoredMessage) -> PulledMessage:
         message.topic,
         message.queue_id,
         stored.queue_offset,
+        stored.store_timestamp_ms,
     )

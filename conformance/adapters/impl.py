@@ -58,6 +58,7 @@ _HEARD_S: Final = 0.001
 _DELAY_S: Final = 0.2
 _SLOW_MS_MAX: Final = 40 * _FLUSH_MS_MAX
 _LOSSES: Final = frozenset({Fault.ISOLATE, Fault.LOSE_REQUESTS, Fault.LOSE_ANSWERS})
+_BACK_US: Final = 60_000_000
 _CUT_S: Final = (0.0, 0.001, 0.004)
 
 _log = logging.getLogger("mqproof.impl")
@@ -169,6 +170,8 @@ class ImplTarget:
                 self._syncs.delay_ms_max = _SLOW_MS_MAX
             case Fault.FULL_DISK:
                 self._disk.on_step = _refuse_file
+            case Fault.CLOCK_BACK:
+                self._clock.skew_us -= _BACK_US
 
     def calm(self) -> None:
         assert self._loop is not None
@@ -176,6 +179,8 @@ class ImplTarget:
         self._network.heal(self._address)
         if self._fault in _LOSSES:
             self._run(self._hang_up())
+        if self._fault is Fault.CLOCK_BACK:
+            self._clock.skew_us += _BACK_US
         self._fault = None
         self._network.delay_s = 0.0
         self._syncs.delay_ms_max = _FLUSH_MS_MAX

@@ -27,7 +27,11 @@ class ReferenceTarget:
     """Drives reference.flush by its own actions."""
 
     name = "reference"
-    capabilities = frozenset(Capability) - {Capability.SYNC_FAILURE} - {Capability(each) for each in Fault}
+    capabilities = (
+        frozenset(Capability)
+        - {Capability.SYNC_FAILURE, Capability.SIMULATED}
+        - {Capability(each) for each in Fault}
+    )
 
     def open(self, setup: Setup) -> None:
         self._setup = setup

@@ -7,7 +7,8 @@ from functools import lru_cache
 from typing import Any
 
 
-@lru_cache(maxsize=1 << 16)
+# Two named tuples of different types may be equal, and have other names: the type is part of the key.
+@lru_cache(maxsize=1 << 16, typed=True)
 def _plain_fields(value: Any) -> dict[str, Any]:
     names = value._fields if hasattr(value, "_fields") else [field.name for field in fields(value)]
     return {name: plain(getattr(value, name)) for name in names}

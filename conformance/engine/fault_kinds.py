@@ -16,6 +16,7 @@ class FaultKind(StrEnum):
     FAIL_SYNCS = "failed fsync"
     SLOW_DISK = "slow disk"
     FULL_DISK = "full disk"
+    CLOCK = "clock set back"
     CUT = "connection cut"
     DELAY = "delay"
     PARTITION = "partition"
@@ -40,6 +41,7 @@ KINDS: Final = {
     "lose_disk": FaultKind.LOSE_DISK,
     "slow_disk": FaultKind.SLOW_DISK,
     "full_disk": FaultKind.FULL_DISK,
+    "clock_back": FaultKind.CLOCK,
     "cut": FaultKind.CUT,
     "delay": FaultKind.DELAY,
     "isolate": FaultKind.PARTITION,

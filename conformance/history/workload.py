@@ -18,3 +18,5 @@ class Workload:
     seed: int = 0
     settle_s: float = 30.0
     """Seconds between the last send and the end: longer than retries and delays together."""
+    poll_pause_s: float = 0.05
+    """Seconds between two rounds of polls of a consumer that polls."""

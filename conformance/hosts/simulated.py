@@ -75,6 +75,15 @@ class Setup:
     store: StoreConfig = STORE
     queue_lock_ms: int = 60_000
     property_filter: bool = False
+    transaction_check_interval_ms: int = 30_000
+    transaction_checks_max: int = 15
+    register_interval_ms: int = 30_000
+    broker_expiry_ms: int = 120_000
+    """The time after which a name server removes a silent broker."""
+    scan_interval_ms: int = 10_000
+    """The pause between two searches of a name server for silent brokers."""
+    name_server_events: bool = False
+    """Whether `events` has the events of name servers, too."""
 
 
 class Fsync:
@@ -247,8 +256,16 @@ class Cluster:
         machine = self.machines[node]
         self.internet.power_on(machine.host)
         if node in NAME_SERVERS:
-            config = NameServerConfig(machine.host, _NAMES_PORT, kv_path="/names/kvConfig.json")
-            server = self.name_servers[node] = NameServer(config, machine.runtime())
+            config = NameServerConfig(
+                machine.host,
+                _NAMES_PORT,
+                kv_path="/names/kvConfig.json",
+                broker_expiry_ms=self.setup.broker_expiry_ms,
+                scan_interval_ms=self.setup.scan_interval_ms,
+            )
+            own = EventLog(self._record, node, machine.clock, self._seqs.get(node, 0))
+            log = own if self.setup.name_server_events else None
+            server = self.name_servers[node] = NameServer(config, machine.runtime(), log)
             await self._while_it_lives(node, server.start())
             return
 
@@ -376,6 +393,9 @@ class Cluster:
             default_topic_queues=setup.queues,
             queue_lock_ms=setup.queue_lock_ms,
             property_filter=setup.property_filter,
+            transaction_check_interval_ms=setup.transaction_check_interval_ms,
+            transaction_checks_max=setup.transaction_checks_max,
+            register_interval_ms=setup.register_interval_ms,
             store=replace(setup.store, flush_mode=setup.flush),
         )
         if setup.elected:
@@ -397,7 +417,7 @@ class Cluster:
         if event.kind is Kind.BECOME_LEADER and event.term:
             self._term = max(self._term, event.term)
         self.on_event(event)
-        if event.kind is Kind.RECOVER:
+        if event.kind is Kind.RECOVER and event.node in self.brokers:
             self._loop.call_soon(self._recovered, self.brokers[event.node], event.node)
 
     def _recovered(self, broker: Broker, node: str) -> None:

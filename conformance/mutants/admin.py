@@ -1,6 +1,6 @@
 """Mutants of a broker's administration, used to judge the suite. Each replaces one rule by a wrong one."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -16,11 +16,12 @@ from mqproof.impl.remoting.bodies import SubscriptionGroup, TopicConfig
 from mqproof.impl.remoting.budget import Peer
 from mqproof.impl.remoting.channel import Channel
 from mqproof.impl.remoting.message import KEYS, UNIQUE_KEY, Message
+from mqproof.impl.store.files.index import Index
 from mqproof.impl.store.message_store import MessageStore
 
 _find, _record_at = MessageStore.find, MessageStore.record_at
 _put_all, _groups_put_all = TopicTable.put_all, SubscriptionGroupTable.put_all
-_remove_group = OffsetTable.remove_group
+_remove_group, _find_offsets = OffsetTable.remove_group, Index.find
 
 
 def _one_key_only(message: Message) -> tuple[str, ...]:
@@ -36,6 +37,15 @@ def _any_topic(store: MessageStore, _topic: str, *args: Any, **options: Any) -> 
 def _oldest_left_out(store: MessageStore, *args: Any, **options: Any) -> list[bytes]:
     found = _find(store, *args, **options)
     return found[1:] if len(found) > 1 else found
+
+
+def _newest_file_only(index: Index, *args: Any) -> Iterator[int]:
+    files = index._files
+    index._files = files[-1:]
+    try:
+        yield from list(_find_offsets(index, *args))
+    finally:
+        index._files = files
 
 
 def _newest_first(store: MessageStore, *args: Any, **options: Any) -> list[bytes]:
@@ -161,6 +171,10 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
         _mutant(
             "cloned-offsets-added", "a clone keeps offsets in queues in which the source group has none",
             "SPEC-1", "mqproof.impl.broker.state.offsets:OffsetTable.clone", _cloned_offsets_added,
+        ),
+        _mutant(
+            "newest-index-file-only", "a search by key ends with the newest index file", "DELIV-1",
+            "mqproof.impl.store.files.index:Index.find", _newest_file_only,
         ),
         _mutant(
             "settings-written-later", "changes of topics and groups are answered before they are written",

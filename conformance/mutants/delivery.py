@@ -12,7 +12,7 @@ from mqproof.impl.remoting.bodies import Heartbeat
 from mqproof.impl.remoting.channel import Channel
 from mqproof.impl.store import reader
 from mqproof.impl.store.message_store import MessageStore
-from mqproof.impl.store.results import GetResult
+from mqproof.impl.store.results import GetResult, GetStatus
 
 _read_messages, _get, _query = reader.read_messages, MessageStore.get, OffsetTable.query
 _heartbeat, _consumer_ids = ClientTable.heartbeat, ClientTable.consumer_ids
@@ -62,6 +62,16 @@ def _second_left_out(*args: Any) -> GetResult:
     return replace(found, records=found.records[:1] + found.records[2:])
 
 
+def _last_never_found(*args: Any) -> GetResult:
+    """Leaves out the last message of a queue, which stays the last one."""
+    found = _read_messages(*args)
+    if not found.records or found.next_offset < found.max_offset:
+        return found
+    if len(found.records) == 1:
+        return replace(found, status=GetStatus.OFFSET_OVERFLOW_ONE, records=(), next_offset=args[2])
+    return replace(found, records=found.records[:-1], next_offset=found.next_offset - 1)
+
+
 def _queue_of_the_neighbour(
     store: MessageStore, topic: str, queue_id: int, *args: Any, **options: Any
 ) -> GetResult:
@@ -106,6 +116,11 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
         _mutant(
             "dead-member-stays", "a member whose connection closed is still listed", "DELIV-6",
             f"{_CLIENTS}.channel_closed", _closed_connection_stays,
+        ),
+        _mutant(
+            "last-never-found", "the last message of a queue is not delivered before another one arrives",
+            "DELIV-12",
+            "mqproof.impl.store.base:read_messages", _last_never_found,
         ),
         _mutant(
             "newest-member-missing", "the list of members lacks the newest one", "SPEC-1",

@@ -1,22 +1,28 @@
 """Mutants of a DLedger member: each replaces one rule of its core by a wrong one.
 
-For each mutant, `stepped_group` replays behaviours of the model Election on a group. `mqproof mutants --layer
-impl` runs these mutants together with those of the other parts. A mutant that only crashes or several terms
-reveal belongs to the simulation: `mqproof mutants --layer simulation`.
+For each mutant of `MUTANTS`, `stepped_group` replays behaviours of the model Election on a group. A client at
+the ports of a group detects those of `OBSERVED` (`group_run`). `mqproof mutants --layer impl` runs all of
+them. Other mutants belong to the simulation: `mqproof mutants --layer simulation`.
 """
 
 from collections.abc import Collection, Iterable
 from typing import Any, Final
 
+from msgspec.structs import replace as with_fields
+
 from mqproof.conformance.mutants.mutant import Mutant
-from mqproof.impl.dledger import rules
-from mqproof.impl.dledger.changes import Written
-from mqproof.impl.dledger.codes import RoundResult, Vote
-from mqproof.impl.dledger.rpc_bodies import Entry
+from mqproof.impl.dledger import ballot_file, rules
+from mqproof.impl.dledger.changes import Ballot, Written
+from mqproof.impl.dledger.codes import ResponseCode, RoundResult, Vote
+from mqproof.impl.dledger.election import Election
+from mqproof.impl.dledger.member import Member
+from mqproof.impl.dledger.node import Node
+from mqproof.impl.dledger.rpc_bodies import Entry, HeartBeatRequest, HeartBeatResponse
 from mqproof.impl.dledger.state import State
 
 _vote_result, _round_result = rules.vote_result, rules.round_result
-_append = State.append
+_append, _write = State.append, State.write
+_append_of_client, _heart_beat_answered = Node.append, Election.heart_beat_answered
 
 
 def _vote_for_any_candidate(
@@ -52,6 +58,48 @@ def _most_advanced(kept: Iterable[int]) -> int:
 
 def _nothing(*_: object) -> None:
     return None
+
+
+def _half(members: int) -> int:
+    return members // 2
+
+
+async def _removed_after_its_timeout(node: Node, body: object) -> tuple[ResponseCode, Entry | None]:
+    """Removes the last entry of a leader if no quorum has it when its client stops waiting."""
+    code, entry = await _append_of_client(node, body)
+    state = node.member.core.state
+    if code is ResponseCode.WAIT_QUORUM_ACK_TIMEOUT and entry and entry.index == state.terms.end:
+        node._put(lambda _: state.cut(state.terms.end - 1))
+    return code, entry
+
+
+def _with_another_body(state: State, entry: Entry) -> None:
+    _write(state, with_fields(entry, body=bytes(len(entry.body))))
+
+
+def _whatever_its_log(
+    candidate: str, term: int, _end: Any, mine: Any, voter_state: tuple[int, str | None, str | None]
+) -> Vote:
+    return _vote_result(candidate, term, (mine[0], mine[1]), mine, voter_state)
+
+
+def _term_only(member: Member, ballot: Ballot) -> None:
+    ballot_file.write(member._disk, member._ballot_path, Ballot(ballot.term, None))
+
+
+def _for_ever(election: Election, _now: float) -> None:
+    election._stand_at = float("inf")
+
+
+def _counted_from_the_answer(
+    election: Election, request: HeartBeatRequest, response: HeartBeatResponse, now: float
+) -> None:
+    """Counts the lease of a leader from the time of an answer, not from that of its request."""
+    peer = response.local_id
+    sent, _ = election._sent.get(peer, (None, 0.0))
+    if sent is request:
+        election._sent[peer] = request, now
+    _heart_beat_answered(election, request, response, now)
 
 
 _RULES: Final = "mqproof.impl.dledger.rules"
@@ -91,3 +139,47 @@ MUTANTS: Final = {
     )
 }  # fmt: skip
 """The mutants by name."""
+
+OBSERVED: Final = {
+    mutant.name: mutant
+    for mutant in (
+        Mutant(
+            "half-is-enough", "half of the members, rounded down, count as a majority of votes", "RAFT-1",
+            f"{_RULES}:quorum", _half,
+        ),
+        Mutant(
+            "timed-out-entry-removed", "a leader removes an entry that no quorum confirmed in time", "RAFT-2",
+            "mqproof.impl.dledger.node:Node.append", _removed_after_its_timeout,
+        ),
+        Mutant(
+            "another-body-written", "a follower writes an entry with another body", "RAFT-3",
+            f"{_STATE}.write", _with_another_body,
+        ),
+        Mutant(
+            "log-of-candidate-ignored", "a voter accepts a candidate with a worse log", "RAFT-4",
+            f"{_RULES}:vote_result", _whatever_its_log,
+        ),
+        Mutant(
+            "leader-commits-alone", "an entry is committed when the leader has it", "RAFT-5",
+            f"{_RULES}:majority_index", _most_advanced,
+        ),
+        Mutant(
+            "vote-not-written", "a member forgets its vote when it restarts", "RAFT-6",
+            "mqproof.impl.dledger.member:Member.persist", _term_only,
+        ),
+        Mutant(
+            "stands-no-more", "a candidate never requests votes", "RAFT-7",
+            "mqproof.impl.dledger.election:Election._stand", _for_ever,
+        ),
+        Mutant(
+            "missing-entries-not-sent", "a leader does not go back to the entries that a follower lacks",
+            "RAFT-8",
+            "mqproof.impl.dledger.log_replication:Leading._parted", _nothing,
+        ),
+        Mutant(
+            "lease-from-the-answer", "a leader counts its lease from the answer to its heartbeat", "SPEC-1",
+            "mqproof.impl.dledger.election:Election.heart_beat_answered", _counted_from_the_answer,
+        ),
+    )
+}  # fmt: skip
+"""The mutants by name; a client at the ports of the members detects them."""

@@ -1,5 +1,6 @@
 """The mutants that the flush suite must detect: a broker and its store with one wrong rule each."""
 
+import asyncio
 from dataclasses import replace
 from typing import Any, Final
 
@@ -29,6 +30,14 @@ async def _settle_as_refused(store: MessageStore, appended: Any, wait: bool) -> 
     return PutStatus.SERVICE_NOT_AVAILABLE if status is PutStatus.FLUSH_DISK_TIMEOUT else status
 
 
+async def _settle_for_ever(store: MessageStore, appended: Any, wait: bool) -> PutStatus:
+    """Does not answer a send whose flush takes too long."""
+    status = await _settle(store, appended, wait)
+    if status is PutStatus.FLUSH_DISK_TIMEOUT:
+        await asyncio.Event().wait()
+    return status
+
+
 def _round_covers_all(flusher: LogFlusher, flush_round: FlushRound) -> None:
     _round_done(flusher, replace(flush_round, end=flusher._log.end))
 
@@ -40,6 +49,25 @@ def _failure_counts_as_done(flusher: LogFlusher, _error: OSError) -> None:
 
 def _confirm_everything(store: MessageStore) -> int:
     return store.log_end
+
+
+# Appending
+
+
+def _no_room_for_a_filler(log: CommitLog, size: int) -> int:
+    """Lets a record end so close to the end of its segment that no filler fits behind it."""
+    end = log._staged_end if log._staged else log.end
+    room = log.segments.segment_bytes - end % log.segments.segment_bytes
+    if size <= room:
+        return end
+    if room >= record.FILLER_BYTES:
+        return _room_for(log, size)
+    log.write_staged()
+    return end + room
+
+
+def _by_the_clock(_log: CommitLog, now_ms: int) -> int:
+    return now_ms
 
 
 # Recovery
@@ -116,6 +144,7 @@ async def _persist_nothing(_broker: Broker) -> None:
 
 _settle = MessageStore.settle
 _round_done = LogFlusher.round_done
+_room_for = CommitLog._room_for
 _find_end = recovery.find_end
 _dispatch_again = recovery.dispatch_again
 _get = MessageStore.get
@@ -156,6 +185,27 @@ MUTANTS: Final[dict[str, Mutant]] = {
             "FLUSH-2",
             f"{_RECOVERY}:find_end",
             _forget_the_last_record,
+        ),
+        Mutant(
+            "no-room-for-a-filler",
+            "a record is written although no filler fits behind it in its segment",
+            "FLUSH-2",
+            "mqproof.impl.store.files.commit_log:CommitLog._room_for",
+            _no_room_for_a_filler,
+        ),
+        Mutant(
+            "store-time-goes-back",
+            "a record gets the time of the clock, also after the clock was set back",
+            "SPEC-1",
+            "mqproof.impl.store.files.commit_log:CommitLog.next_store_timestamp",
+            _by_the_clock,
+        ),
+        Mutant(
+            "late-flush-not-answered",
+            "a send whose flush takes too long is not answered",
+            "FLUSH-7",
+            f"{_STORE}.settle",
+            _settle_for_ever,
         ),
         Mutant(
             "torn-record-refused",

@@ -46,6 +46,10 @@ def _level_stays_one(services: Services, original: StoredMessage, topic: TopicCo
     return _again(services, original, topic, 1 if level else 0)
 
 
+def _next_level(services: Services, original: StoredMessage, topic: TopicConfig, level: int) -> Message:
+    return _again(services, original, topic, level and level + 1)
+
+
 def _one_too_few(times: int, request_max: int | None, group: SubscriptionGroup) -> bool:
     return _is_given_up(times + 1, request_max, group)
 
@@ -110,6 +114,13 @@ async def _recorded_by_message(delivery: DelayedDelivery, unit: Unit, address: A
     elif key in known:
         return True
     return await _deliver(delivery, unit, address)
+
+
+def _advance_one_behind(delivery: DelayedDelivery, level: int, offset: int) -> int:
+    """Records the delivered message itself as the next one."""
+    delivery._next[level] = offset
+    delivery._is_dirty = True
+    return offset + 1
 
 
 async def _nothing_is_noted(_delivery: DelayedDelivery) -> None:
@@ -192,6 +203,15 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
             "delay-offsets-not-written", "the progress of delayed messages is not written: all are delivered"
             " again (issue 6881)", "DELIV-3", "mqproof.impl.broker.delayed:DelayedDelivery.persist",
             _nothing_is_noted,
+        ),
+        _mutant(
+            "retry-level-off-by-one", "a retry waits for one delay level more than it should", "DELIV-7",
+            _AGAIN, _next_level,
+        ),
+        _mutant(
+            "delayed-put-for-ever", "the progress of delayed messages is written one behind, so that the"
+            " last one is delivered for ever", "SPEC-1",
+            "mqproof.impl.broker.delayed:DelayedDelivery._advance", _advance_one_behind,
         ),
     ]
 )  # fmt: skip

@@ -30,6 +30,13 @@ def _forgets_only_the_record(table: RouteTable, connection: int) -> list[LiveBro
     return gone
 
 
+def _forgets_one_broker(table: RouteTable, connection: int) -> list[LiveBroker]:
+    gone = [live for live in table._live.values() if live.connection == connection][:1]
+    for live in gone:
+        _forget(table, live)
+    return gone
+
+
 def _queues_outlive_broker(table: RouteTable, live: LiveBroker) -> None:
     queues = {topic: dict(own) for topic, own in table._queues.items()}
     _forget(table, live)
@@ -108,6 +115,11 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
             "only-live-record-removed", "the address and queues of a broker whose connection closed are kept",
             "ROUTE-1",
             f"{_TABLE}.connection_closed", _forgets_only_the_record,
+        ),
+        _mutant(
+            "one-of-two-brokers-removed", "only one of the brokers that share a closed connection is removed",
+            "ROUTE-1",
+            f"{_TABLE}.connection_closed", _forgets_one_broker,
         ),
         _mutant(
             "queues-outlive-broker", "the queues of a removed broker are kept", "ROUTE-1",

@@ -4,9 +4,10 @@ Each is detected in the history of a workload, by a rule of the invariant that i
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final
 
+from mqproof.conformance.mutants.consumers import nothing_is_no_share
 from mqproof.conformance.mutants.mutant import Mutant
 from mqproof.impl.broker.processors.checks import scheduled_or_refused
 from mqproof.impl.client.connection.routes import subscribe_queues
@@ -16,7 +17,7 @@ from mqproof.impl.client.consuming.offset_store import Offsets
 from mqproof.impl.client.consuming.orderly import OrderlyConsumption
 from mqproof.impl.client.consuming.process_queue import ProcessQueue
 from mqproof.impl.client.message_selector import MessageSelector
-from mqproof.impl.client.model import ClientError, MessageQueue, ReceivedMessage
+from mqproof.impl.client.model import ClientError, MessageQueue, ReceivedMessage, RetryLater
 from mqproof.impl.remoting.message import Message, StoredMessage
 
 _receive = ConcurrentConsumption.receive
@@ -45,6 +46,23 @@ def _another_lane(
     _receive_orderly(consumption, held, messages)
     lane = consumption._lanes[held]
     asyncio.get_running_loop().create_task(consumption._run(held, lane))
+
+
+async def _finished_without_a_copy(
+    consumption: ConcurrentConsumption, held: ProcessQueue, failed: list[ReceivedMessage], answer: RetryLater
+) -> None:
+    """Treats failed messages as finished, also those that the broker did not take back."""
+    for message in failed:
+        if consumption._redelivery is not None:
+            await consumption._redelivery.send_back(message, answer.delay_level)
+        consumption._done(held, [message])
+
+
+def _to_the_end(held: ProcessQueue, messages: Collection[ReceivedMessage]) -> None:
+    """Puts failed messages behind the others."""
+    for message in messages:
+        del held._messages[message.queue_offset]
+        held._messages[message.queue_offset] = message
 
 
 def _one_too_many(offsets: Offsets, queue: MessageQueue, offset: int) -> None:
@@ -110,6 +128,19 @@ MUTANTS: Final = {
             "two-lanes", "an orderly queue is consumed by several listener calls at the same time",
             "DELIV-13",
             "mqproof.impl.client.consuming.orderly:OrderlyConsumption.receive", _another_lane,
+        ),
+        Mutant(
+            "empty-retry-share-kept", "a member that should have no retry queue keeps its own", "DELIV-6",
+            "mqproof.impl.client.consuming.rebalance:Rebalancer._queues_of_member", nothing_is_no_share,
+        ),
+        Mutant(
+            "finished-without-a-copy", "a failed message that no broker took back is committed", "DELIV-7",
+            "mqproof.impl.client.consuming.concurrent:ConcurrentConsumption._again", _finished_without_a_copy,
+        ),
+        Mutant(
+            "failed-batch-to-the-end", "an orderly batch that failed waits behind the other messages",
+            "DELIV-4",
+            "mqproof.impl.client.consuming.process_queue:ProcessQueue.replace", _to_the_end,
         ),
     )
 }  # fmt: skip

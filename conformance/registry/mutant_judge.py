@@ -24,14 +24,25 @@ from mqproof.conformance.engine.suite_run import examine
 from mqproof.conformance.engine.targets import IMPL, MUTANT
 from mqproof.conformance.history.judge import judge as judge_history
 from mqproof.conformance.history.workload import Workload
-from mqproof.conformance.mutants import consumers, dledger, order_lock, replication, wire, workload
+from mqproof.conformance.mutants import (
+    consumers,
+    convergence,
+    dledger,
+    order_lock,
+    replication,
+    wire,
+    workload,
+)
 from mqproof.conformance.mutants import producers as producers_mutants
 from mqproof.conformance.mutants import routing as routing_mutants
 from mqproof.conformance.mutants.flush import MUTANTS
 from mqproof.conformance.mutants.mutant import Mutant
 from mqproof.conformance.mutants.replacement import injected
+from mqproof.conformance.subjects import convergence_run, group_run
 from mqproof.conformance.subjects.pair_run import live
 from mqproof.conformance.subjects.stepped_targets import resolve as behaviour_target
+from mqproof.conformance.suites.convergence.checkers import CHECKERS as CONVERGENCE_CHECKERS
+from mqproof.conformance.suites.dledger.checkers import CHECKERS as DLEDGER_CHECKERS
 from mqproof.conformance.suites.flush.suite import FLUSH
 from mqproof.conformance.suites.producers.suite import PRODUCERS
 from mqproof.conformance.suites.replication import checkers
@@ -145,6 +156,16 @@ def _of_a_pair(mutant: Mutant, seed: int) -> tuple[Witness, ...]:
     return checkers.CHECKERS[mutant.breaks](live(seed)).witnesses
 
 
+def _of_a_dledger_group(mutant: Mutant, seed: int) -> tuple[Witness, ...]:
+    """Return the violations of the mutant's invariant that a client of a DLedger group sees."""
+    return DLEDGER_CHECKERS[mutant.breaks](group_run.live(seed)).witnesses
+
+
+def _of_a_cluster(mutant: Mutant, seed: int) -> tuple[Witness, ...]:
+    """Return the violations of the mutant's invariant that the routes of a client show."""
+    return CONVERGENCE_CHECKERS[mutant.breaks](convergence_run.live(seed)).witnesses
+
+
 def _of_a_workload(mutant: Mutant, seed: int) -> tuple[Witness, ...]:
     """Return the violations of the mutant's invariant in the history of a workload."""
     judged = judge_history(clusters.run(IMPL, Workload(messages=30, faults=1, seed=seed)))
@@ -201,6 +222,8 @@ def _of_a_behaviour(model: str) -> Callable[[Mutant, int], tuple[Witness, ...]]:
 HUNTS: Final = (
     Hunt(FLUSH.name, MUTANTS, by_suite(FLUSH, MutantTarget)),
     Hunt("replication", replication.MUTANTS, by_seed(_of_a_pair)),
+    Hunt("dledger", dledger.OBSERVED, by_seed(_of_a_dledger_group)),
+    Hunt("convergence", convergence.MUTANTS, by_seed(_of_a_cluster)),
     Hunt(ROUTING.name, routing_mutants.MUTANTS, by_suite(ROUTING, MutantNameServer)),
     Hunt(PRODUCERS.name, producers_mutants.MUTANTS, by_suite(PRODUCERS, ImplProducer)),
     *(Hunt(name, each.mutants, by_suite(each.suite, each.mutant)) for name, each in EXAMINEES.items()),

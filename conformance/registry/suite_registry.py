@@ -263,6 +263,20 @@ def _run_replication(options: RunOptions, progress: Progress) -> Part:
     return run(options, progress, live)
 
 
+def _run_dledger(options: RunOptions, progress: Progress) -> Part:
+    from mqproof.conformance.subjects.group_run import live
+    from mqproof.conformance.suites.dledger.suite import run
+
+    return run(options, progress, live)
+
+
+def _run_convergence(options: RunOptions, progress: Progress) -> Part:
+    from mqproof.conformance.subjects.convergence_run import live
+    from mqproof.conformance.suites.convergence.suite import run
+
+    return run(options, progress, live)
+
+
 def _run_workload(options: RunOptions, progress: Progress) -> Part:
     from mqproof.conformance.adapters.workload import clusters
     from mqproof.conformance.suites.workload.suite import run
@@ -346,6 +360,16 @@ SUITES: Final[dict[str, Registered]] = {
         "a master of ours and its slave, with crashes and cut links",
         "mqproof.conformance.suites.replication.suite",
         _run_replication,
+    ),
+    "dledger": Undrawn(
+        "a group of ours that elects its leader, seen at the ports of its members",
+        "mqproof.conformance.suites.dledger.suite",
+        _run_dledger,
+    ),
+    "convergence": Undrawn(
+        "the routes of a client, while brokers and name servers of ours stop and start",
+        "mqproof.conformance.suites.convergence.suite",
+        _run_convergence,
     ),
     "workload": Undrawn(
         "many clients at once, while faults are injected",

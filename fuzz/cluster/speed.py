@@ -7,7 +7,8 @@ import time
 from collections import Counter
 from typing import Final
 
-from mqproof.fuzz.cluster.program import Run, fault
+from mqproof.fuzz.cluster.faults import fault
+from mqproof.fuzz.cluster.program import Run
 
 _LOADS: Final = ((1, 0), (1, 1), (4, 0), (4, 1), (4, 3))
 """Pairs: the number of producers, and the index of the interval between sends (2, 1, 0.5 or 0.3 s)."""

@@ -149,6 +149,10 @@ class Witness:
         self._life = 0
         """Incremented when the master begins to serve and when it ends."""
 
+    def clock_was_set(self) -> None:
+        """Record that the clock of a machine was changed."""
+        self.clocks_agree = False
+
     # -- producers and consumers
 
     def begins(self, topic: Topic, queue_id: int, name: str, body: bytes) -> Sending:

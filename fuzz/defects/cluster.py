@@ -11,7 +11,7 @@ from typing import Any, Final
 from mqproof.conformance.mutants import flush, replication
 from mqproof.conformance.mutants.mutant import Mutant as ImplMutant
 from mqproof.fuzz.defects import dledger
-from mqproof.fuzz.defects.defect import Mutant
+from mqproof.fuzz.defects.defect import Mutant, as_of_target
 from mqproof.impl.broker.state.offsets import OffsetTable
 from mqproof.impl.client.consuming.group_requests import GroupRequests
 from mqproof.impl.client.model import MessageQueue
@@ -23,7 +23,6 @@ from mqproof.impl.store import recovery
 from mqproof.impl.store.files import record
 from mqproof.impl.store.files.commit_log import CommitLog
 from mqproof.impl.store.results import PutStatus
-from mqproof.spec import catalogue
 
 _TARGET: Final = "cluster"
 _received = Follow.received
@@ -124,9 +123,7 @@ def _of_brokers(member: Mutant) -> Mutant:
 
 
 def _as_here(theirs: ImplMutant) -> Mutant:
-    name = "".join(part.capitalize() for part in theirs.name.split("-"))
-    breaks = _NOTICED_BY.get(theirs.name, catalogue.catalogue()[theirs.breaks].name)
-    return Mutant(name, theirs.defect, _TARGET, breaks, theirs.where, theirs.wrong)
+    return as_of_target(theirs, _TARGET, _NOTICED_BY)
 
 
 def _mutant(name: str, defect: str, breaks: str, where: str, wrong: Any) -> Mutant:

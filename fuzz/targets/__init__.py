@@ -17,6 +17,9 @@ NAMES: Final = (
     "store-rot",
     "dledger-group",
     "cluster",
+    "deferred-messages",
+    "consumer-groups",
+    "routes-and-replies",
 )
 """All targets, in the order of `mqproof fuzz list`. Module names have underscores instead of hyphens."""
 

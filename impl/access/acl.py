@@ -13,14 +13,14 @@ import yaml
 from mqproof.impl.access.permissions import (
     ANY,
     DENY,
+    PERMISSION_NAMES,
     PERMISSIONS,
-    PUB,
-    SUB,
     Caller,
     Kind,
     Need,
     TopicAt,
     no_messages,
+    permission_of,
 )
 from mqproof.impl.access.white_list import Match, white_list
 from mqproof.impl.remoting import account_file
@@ -32,7 +32,6 @@ from mqproof.impl.remoting.signing import ACCESS_KEY, is_signed_with
 from mqproof.impl.remoting.topic_names import NOT_FOR_CLIENTS
 from mqproof.impl.runtime.properties import ConfigError
 
-_PERMISSIONS: Final = {"DENY": DENY, "ANY": ANY, "PUB": PUB, "SUB": SUB}
 _TRACE_TOPIC: Final = "RMQ_SYS_TRACE_TOPIC"
 _V5: Final = 413
 """The first client version that receives NO_PERMISSION; older clients receive SYSTEM_ERROR."""
@@ -150,8 +149,8 @@ def rules(entries: AclEntries) -> Rules:
             is_white=white_list(entry.white_remote_address),
             is_admin=entry.admin,
             defaults={
-                Kind.TOPIC: _permission(entry.default_topic_perm),
-                Kind.GROUP: _permission(entry.default_group_perm),
+                Kind.TOPIC: permission_of(entry.default_topic_perm),
+                Kind.GROUP: permission_of(entry.default_group_perm),
             },
             permissions={
                 Kind.TOPIC: _permissions(entry.topic_perms),
@@ -179,16 +178,7 @@ def _refusal(request: Command, remark: str) -> RefusedError:
 
 
 def _shown(need: Need) -> str:
-    return "|".join(name for name, bit in _PERMISSIONS.items() if need.permission & bit)
-
-
-def _permission(text: str) -> int:
-    found = 0
-    for part in text.split("|") if text.strip() else ["DENY"]:
-        if part.strip() not in _PERMISSIONS:
-            raise ValueError(f"permission {text!r}, DENY, ANY, PUB, SUB or PUB|SUB expected")
-        found |= _PERMISSIONS[part.strip()]
-    return found
+    return "|".join(name for name, bit in PERMISSION_NAMES.items() if need.permission & bit)
 
 
 def _permissions(listed: list[str] | str) -> dict[str, int]:
@@ -197,7 +187,7 @@ def _permissions(listed: list[str] | str) -> dict[str, int]:
         name, sign, permission = entry.rpartition("=")
         if not (sign and name.strip()):
             raise ValueError(f"permission {entry!r}, NAME=PERMISSION expected")
-        found[name.strip()] = _permission(permission)
+        found[name.strip()] = permission_of(permission)
     return found
 
 

@@ -36,6 +36,11 @@ class AclFile:
         self._entries, self.rules = parse("", path)
         self.version = DataVersion(0, now_ms(runtime.clock))
 
+    @property
+    def entries(self) -> AclEntries:
+        """The entries in use. Do not change them."""
+        return self._entries
+
     def load(self) -> None:
         """Read the file, and warn if other users can read it.
 

@@ -19,6 +19,7 @@ DENY: Final = 1
 ANY: Final = 2
 PUB: Final = 4
 SUB: Final = 8
+PERMISSION_NAMES: Final = {"DENY": DENY, "ANY": ANY, "PUB": PUB, "SUB": SUB}
 
 
 class Kind(Enum):
@@ -48,6 +49,16 @@ TopicAt = Callable[[int], str | None]
 
 Needs = Callable[[Command, TopicAt], Iterable[Need]]
 """Returns the needed permissions of an account. Raises BodyError for a body that cannot be read."""
+
+
+def permission_of(text: str) -> int:
+    """Return the bits of a permission in words, such as PUB|SUB; an empty text is DENY. Raises ValueError."""
+    found = 0
+    for part in text.split("|") if text.strip() else ["DENY"]:
+        if part.strip() not in PERMISSION_NAMES:
+            raise ValueError(f"permission {text!r}, DENY, ANY, PUB, SUB or PUB|SUB expected")
+        found |= PERMISSION_NAMES[part.strip()]
+    return found
 
 
 def no_messages(commit_offset: int) -> str | None:  # noqa: ARG001  # a TopicAt's signature
@@ -220,6 +231,10 @@ PERMISSIONS: Final[dict[int, Caller | Needs]] = {
     RequestCode.UPDATE_BROKER_CONFIG: _ADMIN,
     RequestCode.GET_BROKER_CONFIG: _ADMIN,
     RequestCode.GET_BROKER_RUNTIME_INFO: _ADMIN,
+    RequestCode.REGISTER_FILTER_SERVER: _ADMIN,
+    RequestCode.GET_BROKER_HA_STATUS: _ADMIN,
+    RequestCode.SET_MESSAGE_REQUEST_MODE: _ADMIN,
+    RequestCode.GET_ALL_MESSAGE_REQUEST_MODE: _ADMIN,
     RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE: _ADMIN,
     RequestCode.CLEAN_UNUSED_TOPIC: _ADMIN,
     RequestCode.DELETE_EXPIRED_COMMITLOG: _ADMIN,
@@ -227,6 +242,16 @@ PERMISSIONS: Final[dict[int, Caller | Needs]] = {
     RequestCode.DELETE_ACL_CONFIG: _ADMIN,
     RequestCode.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG: _ADMIN,
     RequestCode.GET_BROKER_CLUSTER_ACL_INFO: _ADMIN,
+    RequestCode.AUTH_CREATE_USER: _ADMIN,
+    RequestCode.AUTH_UPDATE_USER: _ADMIN,
+    RequestCode.AUTH_DELETE_USER: _ADMIN,
+    RequestCode.AUTH_GET_USER: _ADMIN,
+    RequestCode.AUTH_LIST_USER: _ADMIN,
+    RequestCode.AUTH_CREATE_ACL: _ADMIN,
+    RequestCode.AUTH_UPDATE_ACL: _ADMIN,
+    RequestCode.AUTH_DELETE_ACL: _ADMIN,
+    RequestCode.AUTH_GET_ACL: _ADMIN,
+    RequestCode.AUTH_LIST_ACL: _ADMIN,
     # A name server: everything that changes it, and what only its brokers and administrators ask.
     RequestCode.REGISTER_BROKER: _ADMIN,
     RequestCode.UNREGISTER_BROKER: _ADMIN,

@@ -9,7 +9,7 @@ from typing import Any, Final
 import typer
 from typer.core import TyperGroup
 
-from mqproof.impl.admin.commands import brokers, groups, members, messages, name_servers, topics
+from mqproof.impl.admin.commands import accounts, brokers, groups, members, messages, name_servers, topics
 from mqproof.impl.admin.options import NameServers
 from mqproof.impl.admin.run import COMMAND, Site
 from mqproof.impl.terminal.inputs import new_runtime, read_account
@@ -22,10 +22,14 @@ COMMANDS: Final[dict[str, Callable[..., None]]] = {
     "topicRoute": topics.topic_route,
     "topicList": topics.topic_list,
     "topicStatus": topics.topic_status,
+    "topicClusterList": topics.topic_cluster_list,
+    "statsAll": topics.stats_all,
     "updateSubGroup": groups.update_sub_group,
     "deleteSubGroup": groups.delete_sub_group,
     "consumerProgress": groups.consumer_progress,
     "resetOffsetByTime": groups.reset_offset_by_time,
+    "cloneGroupOffset": groups.clone_group_offset,
+    "skipAccumulatedMessage": groups.skip_accumulated_message,
     "producerConnection": groups.producer_connection,
     "consumerConnection": groups.consumer_connection,
     "consumerStatus": groups.consumer_status,
@@ -33,6 +37,19 @@ COMMANDS: Final[dict[str, Callable[..., None]]] = {
     "brokerStatus": brokers.broker_status,
     "getBrokerConfig": brokers.get_broker_config,
     "updateBrokerConfig": brokers.update_broker_config,
+    "haStatus": brokers.ha_status,
+    "exportMetrics": brokers.export_metrics,
+    "cleanExpiredCQ": brokers.clean_expired_cq,
+    "deleteExpiredCommitLog": brokers.delete_expired_commit_log,
+    "cleanUnusedTopic": brokers.clean_unused_topic,
+    "createUser": accounts.create_user,
+    "updateUser": accounts.update_user,
+    "deleteUser": accounts.delete_user,
+    "listUser": accounts.list_user,
+    "createAcl": accounts.create_acl,
+    "updateAcl": accounts.update_acl,
+    "deleteAcl": accounts.delete_acl,
+    "listAcl": accounts.list_acl,
     "queryMsgById": messages.query_msg_by_id,
     "queryMsgByKey": messages.query_msg_by_key,
     "queryMsgTraceById": messages.query_msg_trace_by_id,

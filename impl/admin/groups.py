@@ -24,6 +24,7 @@ from mqproof.impl.remoting.bodies import (
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import IMPLEMENTATION_KEY, LANGUAGE
 from mqproof.impl.remoting.headers import (
+    CloneOffsetRequest,
     ConsumerGroupRequest,
     ConsumerRequest,
     ConsumeStatsRequest,
@@ -91,6 +92,15 @@ async def delete_group_topics(admin: Admin, brokers: Sequence[Address], group: s
     """Delete the group's retry and dead letter topics from a cluster."""
     for prefix in (RETRY_PREFIX, DEAD_LETTER_PREFIX):
         await delete_topic(admin, brokers, prefix + group, cluster)
+
+
+async def clone_offsets(admin: Admin, source: str, group: str, topic: str) -> list[Address]:
+    """Set a group's offsets in a topic to those of another group. Returns the brokers that have the topic."""
+    brokers = list((await admin.masters_of(topic)).values())
+    header = CloneOffsetRequest(source, group, topic, offline=True)
+    for broker in brokers:
+        await admin.ask(broker, RequestCode.CLONE_GROUP_OFFSET, header)
+    return brokers
 
 
 async def connection(admin: Admin, group: str) -> ConsumerConnection | None:

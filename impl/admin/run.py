@@ -54,16 +54,21 @@ def perform(site: Site, work: Callable[[Admin], Coroutine[Any, Any, None]]) -> N
 
 
 def require_one(broker: Address | None, cluster: str | None) -> None:
-    """Check that exactly one of a broker and a cluster is given."""
-    if (broker is None) == (cluster is None):
+    """Check that a broker or a cluster is given. With both, the broker must be one of the cluster."""
+    if broker is None and cluster is None:
         fail("give either -b HOST:PORT or -c CLUSTER", WRONG_USE)
 
 
 async def targets(
     admin: Admin, broker: Address | None, cluster: str | None, *, slaves: bool = False
 ) -> Sequence[Address]:
-    """Return the one broker, or the masters of the cluster, or all its brokers with `slaves`."""
+    """Return the one broker, or the masters of the cluster, or all its brokers with `slaves`.
+
+    With both, the broker wins, as in mqadmin. Raises ClientError if it does not belong to the cluster.
+    """
     if broker is not None:
+        if cluster is not None and broker not in await admin.masters(cluster, slaves=True):
+            raise ClientError(f"broker {broker} is not in cluster {cluster}")
         return [broker]
     assert cluster is not None
     return await admin.masters(cluster, slaves=slaves)

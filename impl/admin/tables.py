@@ -13,6 +13,7 @@ from rich.text import Text
 from mqproof.impl.admin import times
 from mqproof.impl.admin.brokers import BrokerState
 from mqproof.impl.admin.groups import GroupSummary, Progress
+from mqproof.impl.admin.topic_rates import Traffic
 from mqproof.impl.admin.topics import queue_of
 from mqproof.impl.client.model import MessageQueue
 from mqproof.impl.client.tracing.trace_records import CallBegan, CallEnded, Published, TraceRecord
@@ -21,6 +22,7 @@ from mqproof.impl.remoting.bodies import (
     PERM_WRITE,
     Connection,
     ConsumerConnection,
+    HaStatus,
     QueueExtent,
     QueueProgress,
     RunningInfo,
@@ -64,6 +66,41 @@ def cluster_list(brokers: Sequence[BrokerState]) -> Table:
             _hours(status.get("earliestMessageTimeStamp")),
             _ratio(status.get("commitLogDiskRatio")),
         )
+    return table
+
+
+def ha_line(broker: Address, status: HaStatus) -> str:
+    """Return one line about a broker's replication."""
+    if status.master:
+        slaves = f"{len(status.ha_connection_info)} slaves, {status.in_sync_slave_nums} in sync"
+        return f"{broker}: master, log ends at {status.master_commit_log_max_offset}, {slaves}"
+    client = status.ha_client_runtime_info
+    state = "follows" if client.is_activated else "does not follow"
+    return visible(f"{broker}: slave, log ends at {client.max_offset}, {state} {client.master_addr or 'any'}")
+
+
+def ha_slaves(status: HaStatus) -> Table:
+    """Return one row per slave of a master."""
+    table = _table("slave", "#acknowledged", "#sent", "#behind", "#bytes/s", "in sync")
+    for each in status.ha_connection_info:
+        numbers = (
+            each.slave_ack_offset,
+            each.transfer_from_where,
+            each.diff,
+            each.transferred_byte_in_second,
+        )
+        _add(table, each.addr, *map(str, numbers), "yes" if each.in_sync else "no")
+    return table
+
+
+def traffic(found: Sequence[Traffic]) -> Table:
+    """Return one row per topic and group."""
+    table = _table("topic", "group", "#behind", "#in/s", "#out/s", "#in 24 h", "#out 24 h")
+    for each in found:
+        rates = (f"{each.in_tps:.2f}", f"{each.out_tps:.2f}" if each.group else _UNKNOWN)
+        counts = (str(each.day_in), str(each.day_out) if each.group else _UNKNOWN)
+        behind = str(each.behind) if each.group else _UNKNOWN
+        _add(table, each.topic, each.group or "no group", behind, *rates, *counts)
     return table
 
 

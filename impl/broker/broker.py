@@ -23,6 +23,7 @@ from mqproof.impl.broker.services import Processor, Services, loop_ms
 from mqproof.impl.broker.state.announced_subscriptions import AnnouncedSubscriptions
 from mqproof.impl.broker.state.clients import ClientTable
 from mqproof.impl.broker.state.consumer_filters import ConsumerFilterTable
+from mqproof.impl.broker.state.filter_servers import FilterServers
 from mqproof.impl.broker.state.offsets import OffsetTable
 from mqproof.impl.broker.state.pending_resets import PendingResets
 from mqproof.impl.broker.state.pull_progress import PullProgress
@@ -170,6 +171,9 @@ class Broker:
         self._load_access_rules()
         self.recovery = self.store.load(self._config.replication.logged_role)
         tables = self._load_tables()
+        if self._group_store is None and not self._config.replication.is_slave:
+            # The store begins to delete old segments before the timers know what they need.
+            self.store.keep_log_from(lambda: self.store.log_begin)
         await self.store.start()
         # Written before any message, so that a later start knows that a missing file was lost.
         await tables.groups.persist()
@@ -280,8 +284,10 @@ class Broker:
             events=self._events,
             announced=AnnouncedSubscriptions(self._events),
             resets=PendingResets(),
+            filter_servers=FilterServers(),
             ha_address=self.replicas.ha_address,
             on_registered=self.replicas.learned,
+            ha_status=self.replicas.status,
         )
 
     async def _begin_registration(self, services: Services) -> asyncio.Event:
@@ -412,6 +418,8 @@ class Broker:
         changed = self._clients.channel_closed(channel)
         if self.services is not None:
             groups.members_left(self.services, changed)
+            if self.services.filter_servers.closed(channel):
+                self.services.topics.on_change()
 
     async def _seek_master(self) -> None:
         """Let a slave that follows no master find the one that has registered since."""
@@ -425,6 +433,8 @@ class Broker:
         before_ms = loop_ms() - self.services.config.client_expiry_ms
         for channel in self._clients.silent_since(before_ms):
             channel.close()
+        if self.services.filter_servers.drop_silent(loop_ms() / 1000):
+            self.services.topics.on_change()
         try:
             await self.services.filters.drop_expired(wall_ms(self._runtime.clock))
         except OSError as error:

@@ -115,6 +115,8 @@ class BrokerConfig:
     """Whether consumers are directed to a slave for old messages."""
     property_filter: bool = False
     """Whether consumers may select messages by SQL92 expressions over their properties."""
+    filter_servers: bool = False
+    """Whether filter servers may register, and thereby receive the pulls of consumers with functions."""
     store_replies: bool = True
     """Whether replies between clients are also stored, in the cluster's reply topic."""
     client_expiry_ms: int = 120_000
@@ -274,6 +276,7 @@ OPTIONS: Final = {
     "addressSharePercent": Option("address_percent", number(1, 100)),
     "connectionSharePercent": Option("connection_percent", number(1, 100)),
     "enablePropertyFilter": Option("property_filter", boolean),
+    "filterServerEnable": Option("filter_servers", boolean),
     "longPollingEnable": Option("long_polling", boolean),
     "shortPollingTimeMills": Option("short_polling_ms", _MS),
     "storeReplyMessageEnable": Option("store_replies", boolean),
@@ -316,6 +319,7 @@ RUNNING_KEYS: Final = frozenset(
         "timersWaitingMax",
         "recallMessageEnable",
         "enablePropertyFilter",
+        "filterServerEnable",
         "maxMessageSize",
         "syncFlushTimeout",
         "deleteWhen",

@@ -83,7 +83,9 @@ class ElectedRole:
 
     def _role_changed(self) -> None:
         """Stop being a master at once; `run` does the work of becoming one."""
-        if not self._store.leads:
+        if self._store.leads:
+            self._store.keep_log_from(lambda: self._store.log_begin)  # until the timers know what they need
+        else:
             self._services.config = self._services.config.with_role(leads=False)
             self._services.offsets.follow()
             self._end_work()

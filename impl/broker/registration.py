@@ -40,6 +40,8 @@ class Registrar:
         self._source = given if isinstance(given, AddressServer) else None
         self._name_servers = () if isinstance(given, AddressServer) else tuple(given)
         self._silent: set[Address] = set()
+        self._masterless: set[Address] = set()
+        """The name servers that knew no master of this broker's name when they were asked last."""
 
     @property
     def is_fetched(self) -> bool:
@@ -70,31 +72,45 @@ class Registrar:
         if (term := self._services.term()) > 0:
             version = replace(topics.data_version, state_version=term)
             topics = replace(topics, data_version=version)
-        body = java_json.write(RegisterBrokerBody(topics), standard=True)
+        filter_servers = self._services.filter_servers.addresses()
+        body = java_json.write(RegisterBrokerBody(topics, filter_servers), standard=True)
         fields = headers.write(header)
         await self._everywhere(
             lambda: new_request(RequestCode.REGISTER_BROKER, fields, body), _REGISTER_TIMEOUT_S
         )
 
     async def seek_master(self, known: Address | None) -> None:
-        """Register if a name server knows another master of this broker's name than the known one.
+        """Register if a name server knows a master that this slave does not follow yet.
 
-        The response to the registration then names the port on which the master accepts slaves. A slave that
-        has no master asks often, and this request is small, whereas a registration contains all topics.
+        That is another master than the known one, or a master that has registered again. The response to the
+        registration then names the port on which the master accepts slaves. A slave that has no master asks
+        often, and this request is small, whereas a registration contains all topics.
         """
-        name = self._services.config.name
-        for address in self._name_servers:
-            request = new_request(RequestCode.GET_BROKER_CLUSTER_INFO)
-            try:
-                answer = await self._client.invoke(address, request, _SEEK_TIMEOUT_S)
-                info = java_json.read(ClusterInfo, answer.body or b"{}")
-            except (RemotingError, java_json.BodyError):
-                continue  # the periodic registration reports a name server that does not answer
-            broker = info.broker_addr_table.get(name)
-            master = broker.broker_addrs.get(0) if broker is not None else None
-            if master is not None and master != str(known):
-                await self.register()
+        for asked in asyncio.as_completed([self._is_news(each, known) for each in self._name_servers]):
+            if await asked:
+                await self.register()  # at once: another name server may be silent
                 return
+
+    async def _master_at(self, address: Address) -> str | None:
+        """Return the master that a name server knows; None if there is none, "" if no answer is readable."""
+        request = new_request(RequestCode.GET_BROKER_CLUSTER_INFO)
+        try:
+            answer = await self._client.invoke(address, request, _SEEK_TIMEOUT_S)
+            info = java_json.read(ClusterInfo, answer.body or b"{}")
+        except (RemotingError, java_json.BodyError):
+            return ""  # the periodic registration reports a name server that does not answer
+        broker = info.broker_addr_table.get(self._services.config.name)
+        return broker.broker_addrs.get(0) if broker is not None else None
+
+    async def _is_news(self, address: Address, known: Address | None) -> bool:
+        master = await self._master_at(address)
+        if master is None:
+            self._masterless.add(address)
+        if not master:
+            return False
+        returned = address in self._masterless
+        self._masterless.discard(address)
+        return returned or master != str(known)
 
     async def unregister(self) -> None:
         """Unregister from every name server."""

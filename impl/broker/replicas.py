@@ -6,11 +6,18 @@ from typing import Final
 
 from mqproof.impl.broker.config import BrokerConfig
 from mqproof.impl.broker.services import Services
-from mqproof.impl.remoting.bodies import AllTopics, SubscriptionGroups
+from mqproof.impl.remoting.bodies import (
+    AllTopics,
+    HaClient,
+    HaConnection,
+    HaStatus,
+    SubscriptionGroups,
+)
 from mqproof.impl.remoting.headers import RegisterBrokerResponse, UpdateOffsetRequest
+from mqproof.impl.replication import rules
 from mqproof.impl.replication.client import SlaveClient
 from mqproof.impl.replication.metadata import MetadataSync
-from mqproof.impl.replication.server import MasterServer
+from mqproof.impl.replication.server import MasterServer, SlaveState
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address
 from mqproof.impl.runtime.peer_network import PeerNetwork, warn_if_open
@@ -85,6 +92,44 @@ class Replicas:
         """
         return self.client is None or self.client.is_following
 
+    def status(self, now_ms: int) -> HaStatus | None:
+        """Return the state of replication; None for a member of a group, which has no master and slaves."""
+        end = self._store.log_end
+        if self._config.membership.is_member:
+            return None
+        if self.client is None:
+            slaves = [] if self.server is None else [self._slave(each, end) for each in self.server.slaves()]
+            in_sync = sum(slave.in_sync for slave in slaves)
+            return HaStatus(
+                True,
+                master_commit_log_max_offset=end,
+                in_sync_slave_nums=in_sync,
+                ha_connection_info=slaves,
+            )
+        state = self.client.state()
+        return HaStatus(
+            False,
+            ha_client_runtime_info=HaClient(
+                master_addr=str(state.address) if state.address is not None else None,
+                transferred_byte_in_second=state.bytes_per_s,
+                max_offset=end,
+                last_read_timestamp=_before(now_ms, state.heard_ago_s),
+                last_write_timestamp=_before(now_ms, state.reported_ago_s),
+                is_activated=state.is_following,
+            ),
+        )
+
+    def _slave(self, state: SlaveState, end: int) -> HaConnection:
+        near = rules.slave_usable(1, end, state.acknowledged, self._config.replication.fall_behind_bytes_max)
+        return HaConnection(
+            addr=str(state.address),
+            slave_ack_offset=state.acknowledged,
+            diff=end - state.acknowledged,
+            in_sync=near,
+            transferred_byte_in_second=state.bytes_per_s,
+            transfer_from_where=state.sent,
+        )
+
     async def start(self) -> None:
         """Listen for slaves. Raises OSError when the port is in use."""
         if self.server is None:
@@ -113,6 +158,10 @@ class Replicas:
                 self.master = Address.parse(response.master_addr)
             if self.client is not None and response.ha_server_addr and not self._config.replication.ha_master:
                 self.client.master = Address.parse(response.ha_server_addr)
+
+
+def _before(now_ms: int, ago_s: float | None) -> int:
+    return 0 if ago_s is None else now_ms - round(ago_s * 1000)
 
 
 class SlaveTables:

@@ -12,6 +12,7 @@ from mqproof.impl.broker.long_polling import PullHolds
 from mqproof.impl.broker.state.announced_subscriptions import AnnouncedSubscriptions
 from mqproof.impl.broker.state.clients import ClientTable
 from mqproof.impl.broker.state.consumer_filters import ConsumerFilterTable
+from mqproof.impl.broker.state.filter_servers import FilterServers
 from mqproof.impl.broker.state.offsets import OffsetTable
 from mqproof.impl.broker.state.pending_resets import PendingResets
 from mqproof.impl.broker.state.pull_progress import PullProgress
@@ -21,7 +22,7 @@ from mqproof.impl.broker.state.subscription_groups import SubscriptionGroupTable
 from mqproof.impl.broker.state.topics import TopicTable
 from mqproof.impl.broker.timers import Timers
 from mqproof.impl.broker.transactions import Transactions
-from mqproof.impl.remoting.bodies import DataVersion
+from mqproof.impl.remoting.bodies import DataVersion, HaStatus
 from mqproof.impl.remoting.channel import Channel, Reply
 from mqproof.impl.remoting.command import Command
 from mqproof.impl.remoting.headers import RegisterBrokerResponse
@@ -69,12 +70,15 @@ class Services:
     events: EventLog | None
     announced: AnnouncedSubscriptions
     resets: PendingResets
+    filter_servers: FilterServers
     level_logged_s: float = float("-inf")
     """When a delay level that does not exist was logged last, by the event loop's clock."""
     ha_address: Address | None = None
     """The address on which slaves connect; None if no slave can."""
     on_registered: Callable[[RegisterBrokerResponse], None] = lambda _: None
     """Called with each name server's response to a registration, which reports a slave's master."""
+    ha_status: Callable[[int], HaStatus | None] = lambda _: None
+    """Returns the state of replication at a time of day in ms; None if the broker has neither role."""
     term: Callable[[], int] = lambda: 0
     """The term of its group; name servers accept the master with the latest term."""
 

@@ -1,17 +1,19 @@
-"""Which messages of a topic a consumer wants: by tag, or by an SQL92 expression over their properties.
+"""Which messages of a topic a consumer wants: by tag, by an SQL92 expression, or by a function.
 
 See docs/reference/protocol/filters.md and docs/reference/protocol/pulling.md, "Pull requests".
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
+from mqproof.impl.filtering.function_names import MAGIC, function_name
 from mqproof.impl.filtering.sql import compiled
 from mqproof.impl.filtering.tokens import ExpressionError
 
 TAG: Final = "TAG"
 SQL92: Final = "SQL92"
+FUNCTION: Final = "FUNCTION"
 
 _NOT_IN_A_TAG: Final = re.compile(r"[=<>'\"()|]")
 _OPERATORS: Final = frozenset(
@@ -21,10 +23,12 @@ _OPERATORS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class MessageSelector:
-    """The messages that a subscription selects. Use `MessageSelector.tag` and `MessageSelector.sql`."""
+    """The messages that a subscription selects. Use `tag`, `sql` and `function`."""
 
     expression: str
     expression_type: str = TAG
+    module: bytes | None = field(default=None, repr=False)
+    """The module of WebAssembly, for `MessageSelector.function`."""
 
     @classmethod
     def tag(cls, expression: str) -> "MessageSelector":
@@ -58,6 +62,22 @@ class MessageSelector:
         except ExpressionError as error:
             raise ValueError(f"{expression!r} is no SQL92 expression: {error}") from None
         return cls(expression, SQL92)
+
+    @classmethod
+    def function(cls, module: bytes) -> "MessageSelector":
+        """Select messages by a function in WebAssembly, which a filter server of the broker runs.
+
+        `module` is in the binary form. The consumer uploads it. The broker must have filter servers: its
+        `filterServerEnable` is off by default.
+
+        Raises:
+            ValueError: the bytes are not a module.
+        """
+        if not isinstance(module, bytes):
+            raise TypeError(f"the module is a {type(module).__name__}, bytes expected")
+        if not module.startswith(MAGIC):
+            raise ValueError("the bytes are not a module of WebAssembly in its binary form")
+        return cls(function_name(module), FUNCTION, module)
 
     @property
     def is_sql(self) -> bool:

@@ -8,6 +8,7 @@ import typer
 
 from mqproof.impl.command.metrics_setup import with_metrics
 from mqproof.impl.command.options import (
+    AdvertisedHost,
     AsJson,
     Batch,
     Body,
@@ -20,18 +21,24 @@ from mqproof.impl.command.options import (
     Count,
     CountMax,
     DelayLevel,
+    FilteredBroker,
+    FilterServerPort,
     Flush,
     Follow,
     FromMax,
     FromMin,
     FromTime,
+    Fuel,
+    FunctionsMax,
     HaMaster,
     HaPort,
     Host,
     IdleMs,
     Keys,
     KvStore,
+    MemoryMib,
     MetricsPort,
+    ModuleKib,
     NameServerPort,
     Orderly,
     Outstanding,
@@ -64,6 +71,7 @@ if TYPE_CHECKING:  # imported late: a server loads no client, and a client no se
     from mqproof.impl.command.consuming import Begin
     from mqproof.impl.command.sending import SendSummary
     from mqproof.impl.metrics.config import MetricsConfig
+    from mqproof.impl.runtime.network import Address
     from mqproof.impl.runtime.runtime import Runtime
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -161,6 +169,40 @@ def broker(
         runtime,
         setup.metrics,
     )
+
+
+@app.command("filter-server")
+def filter_server(
+    broker: FilteredBroker,
+    host: Host = "127.0.0.1",
+    port: FilterServerPort = 0,
+    advertised_host: AdvertisedHost = None,
+    module_kib: ModuleKib = 256,
+    functions: FunctionsMax = 64,
+    memory_mib: MemoryMib = 16,
+    fuel: Fuel = 1_000_000,
+    tls: TlsFile = None,
+    account: AccountFile = None,
+) -> None:
+    """Run consumers' functions beside a broker, whose filterServerEnable must be true, until SIGTERM.
+
+    Anyone who can connect may upload functions; they run in a sandbox. See the guide about filter servers.
+
+    \b
+    Example: mqproof filter-server --broker 127.0.0.1:10911
+    """
+    from mqproof.impl.filter_server.functions import Limits
+    from mqproof.impl.filter_server.server import FilterServer, FilterServerConfig
+    from mqproof.impl.runtime.serving import until_signal
+
+    if host in ("0.0.0.0", "::") and advertised_host is None:
+        fail("filter-server", f"--host is {host}: give the address for consumers with --advertised-host")
+    limits = Limits(module_kib << 10, functions, memory_mib << 20, fuel)
+    setup = FilterServerConfig(_broker_address(broker), host, port, advertised_host, limits)
+    runtime = inputs.new_runtime("filter-server", tls)
+    credentials = inputs.read_account("filter-server", account)
+    servers: dict[str, Any] = {"filter-server": lambda _: FilterServer(setup, runtime, credentials)}
+    run_command("filter-server", until_signal(servers, runtime.supervisor))
 
 
 @app.command()
@@ -345,6 +387,15 @@ def _serve(command: str, servers: dict[str, Any], runtime: "Runtime", metrics: "
     from mqproof.impl.runtime.serving import until_signal
 
     run_command(command, until_signal(with_metrics(servers, metrics, runtime), runtime.supervisor))
+
+
+def _broker_address(text: str) -> "Address":
+    from mqproof.impl.runtime.network import Address
+
+    try:
+        return Address.parse(text)
+    except ValueError as error:
+        fail("filter-server", f"--broker: {error}")
 
 
 def _is_quiet() -> bool:

@@ -41,6 +41,27 @@ Flush = Annotated[str | None, typer.Option(help="SYNC_FLUSH or ASYNC_FLUSH.")]
 BrokerName = Annotated[str | None, typer.Option(help="The broker's name.")]
 RegisterAt = Annotated[str | None, typer.Option(help=f"{NAME_SERVERS_HELP} The broker registers there.")]
 
+# A filter server.
+FilteredBroker = Annotated[
+    str, typer.Option("--broker", metavar="HOST:PORT", help="The broker whose messages it filters.")
+]
+FilterServerPort = Annotated[
+    int, typer.Option("--port", min=0, max=65535, help="Port to listen on; 0 selects any free port.")
+]
+AdvertisedHost = Annotated[
+    str | None, typer.Option(metavar="HOST", help="The host that consumers connect to; by default --host.")
+]
+ModuleKib = Annotated[int, typer.Option(min=1, max=4096, help="The largest module, in KiB.")]
+FunctionsMax = Annotated[
+    int, typer.Option("--functions", min=1, max=10_000, help="How many functions it keeps.")
+]
+MemoryMib = Annotated[
+    int, typer.Option(min=1, max=1024, help="The memory of a function, with the message, in MiB.")
+]
+Fuel = Annotated[
+    int, typer.Option(min=1000, max=10**12, help="About how many instructions a function has per message.")
+]
+
 # Master and slave.
 BrokerRole = Annotated[
     str | None,

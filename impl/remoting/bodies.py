@@ -146,6 +146,91 @@ class BrokerData(_Body, frozen=True):
     zone_name: Name | None = None
 
 
+class User(_Body, frozen=True):
+    """The request body of AUTH_CREATE_USER and AUTH_UPDATE_USER, and the response body of AUTH_GET_USER.
+
+    Our broker never returns a password.
+    """
+
+    username: Name = ""
+    password: Name | UnsetType = UNSET
+    user_type: Name | UnsetType = UNSET
+    """Super or Normal."""
+    user_status: Name | UnsetType = UNSET
+    """enable or disable."""
+
+
+class PolicyEntry(_Body, frozen=True):
+    """What a policy decides about one resource, such as `Topic:T`."""
+
+    resource: Name
+    actions: Annotated[list[Name], Meta(max_length=_FEW)]
+    decision: Name
+    source_ips: Annotated[list[Name], Meta(max_length=_FEW)] | UnsetType = UNSET
+
+
+class Policy(_Body, frozen=True):
+    entries: Annotated[list[PolicyEntry], Meta(max_length=_FEW)]
+    policy_type: Name = ""
+
+
+class SubjectPolicies(_Body, frozen=True):
+    """The request body of AUTH_CREATE_ACL and AUTH_UPDATE_ACL, and the response body of AUTH_GET_ACL."""
+
+    subject: Name
+    policies: Annotated[list[Policy], Meta(max_length=_FEW)]
+
+
+class RequestMode(_Body, frozen=True):
+    """The request body of SET_MESSAGE_REQUEST_MODE: how a group receives the messages of a topic."""
+
+    consumer_group: Name
+    topic: Name
+    mode: Name = "PULL"
+    pop_share_queue_num: Int = 0
+
+
+class RequestModes(_Body, frozen=True):
+    """The response body of GET_ALL_MESSAGE_REQUEST_MODE: the modes by topic and group."""
+
+    message_request_mode_map: dict[str, dict[str, RequestMode]]
+
+
+class HaConnection(_Body, frozen=True):
+    """A slave of a master, as its master sees it. Positions are commit offsets."""
+
+    addr: str
+    slave_ack_offset: int
+    diff: int
+    """The bytes of the log that the slave has not acknowledged."""
+    in_sync: bool
+    transferred_byte_in_second: int
+    transfer_from_where: int
+    """The position up to which the log was sent."""
+
+
+class HaClient(_Body, frozen=True):
+    """A slave's side of replication. Times are in ms; 0 means never."""
+
+    master_addr: str | None = None
+    transferred_byte_in_second: int = 0
+    max_offset: int = 0
+    last_read_timestamp: int = 0
+    last_write_timestamp: int = 0
+    master_flush_offset: int = 0
+    is_activated: bool = msgspec.field(name="activated", default=False)
+
+
+class HaStatus(_Body, frozen=True):
+    """The response body of GET_BROKER_HA_STATUS."""
+
+    master: bool
+    master_commit_log_max_offset: int = 0
+    in_sync_slave_nums: int = 0
+    ha_connection_info: list[HaConnection] = []
+    ha_client_runtime_info: HaClient = HaClient()
+
+
 class TopicRoute(_Body, frozen=True):
     broker_datas: Annotated[list[BrokerData], Meta(max_length=LIST_MAX)]
     queue_datas: Annotated[list[QueueData], Meta(max_length=LIST_MAX)]

@@ -9,7 +9,10 @@ from enum import IntEnum, unique
 
 @unique
 class RequestCode(IntEnum):
-    """Request codes. The comment says sender and receiver: C client, B broker, N name server."""
+    """Request codes. The comment says sender and receiver.
+
+    C is a client, B a broker, N a name server, and F a filter server.
+    """
 
     SEND_MESSAGE = 10  # C-B, long field names
     PULL_MESSAGE = 11  # C-B
@@ -70,6 +73,8 @@ class RequestCode(IntEnum):
     GET_TOPICS_BY_CLUSTER = 224  # C-N
     UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST = 225  # C-B, 5.x
     QUERY_TOPIC_CONSUME_BY_WHO = 300  # C-B
+    REGISTER_FILTER_SERVER = 301  # F-B, F is a filter server
+    REGISTER_MESSAGE_FILTER_CLASS = 302  # C-F
     QUERY_CONSUME_TIME_SPAN = 303  # C-B
     GET_SYSTEM_TOPIC_LIST_FROM_NS = 304  # C-N
     GET_SYSTEM_TOPIC_LIST_FROM_BROKER = 305  # C-B
@@ -103,8 +108,21 @@ class RequestCode(IntEnum):
     RESUME_CHECK_HALF_MESSAGE = 323  # C-B
     RECALL_MESSAGE = 370  # C-B, 5.3
     LITE_PULL_MESSAGE = 361  # C-B, the contract of PULL_MESSAGE
+    SET_MESSAGE_REQUEST_MODE = 401  # C-B, 5.x
+    GET_ALL_MESSAGE_REQUEST_MODE = 402  # B-B, 5.x
     GET_BROKER_MEMBER_GROUP = 901  # B-N, 5.x
     BROKER_HEARTBEAT = 904  # B-N, one-way
+    GET_BROKER_HA_STATUS = 907  # C-B, 5.x
+    AUTH_CREATE_USER = 3001  # C-B, 5.x
+    AUTH_UPDATE_USER = 3002  # C-B, 5.x
+    AUTH_DELETE_USER = 3003  # C-B, 5.x
+    AUTH_GET_USER = 3004  # C-B, 5.x
+    AUTH_LIST_USER = 3005  # C-B, 5.x
+    AUTH_CREATE_ACL = 3006  # C-B, 5.x
+    AUTH_UPDATE_ACL = 3007  # C-B, 5.x
+    AUTH_DELETE_ACL = 3008  # C-B, 5.x
+    AUTH_GET_ACL = 3009  # C-B, 5.x
+    AUTH_LIST_ACL = 3010  # C-B, 5.x
 
 
 @unique

@@ -192,6 +192,31 @@ class SendBackRequest(Header):
     """Replaces the group's own maximum."""
 
 
+# Filter servers.
+
+
+class RegisterFilterServerRequest(Header):
+    """The request header of REGISTER_FILTER_SERVER."""
+
+    filter_server_addr: Name
+
+
+class RegisterFilterServerResponse(Header):
+    """The response header of REGISTER_FILTER_SERVER."""
+
+    broker_name: Name
+    broker_id: Long
+
+
+class RegisterFunctionRequest(Header):
+    """The request header of REGISTER_MESSAGE_FILTER_CLASS. The body is a module of WebAssembly."""
+
+    consumer_group: Name
+    topic: Name
+    class_name: Name
+    """The SHA-256 of the body, in hexadecimal digits."""
+
+
 # Pulling.
 
 PULL_COMMITS_OFFSET = 1
@@ -525,6 +550,39 @@ class AccountRequest(Header):
     topic_perms: ListText | None = None
     """The permissions of topics, for example `T=PUB,U=DENY`."""
     group_perms: ListText | None = None
+
+
+class UserRequest(Header):
+    """The request header of AUTH_CREATE_USER, AUTH_UPDATE_USER, AUTH_DELETE_USER and AUTH_GET_USER."""
+
+    username: Name
+
+
+class ListUsersRequest(Header):
+    """The request header of AUTH_LIST_USER. `filter` is a part of a name."""
+
+    filter: Name = ""
+
+
+class SubjectRequest(Header):
+    """The request header of AUTH_CREATE_ACL, AUTH_UPDATE_ACL and AUTH_GET_ACL. A subject is `User:NAME`."""
+
+    subject: Name
+
+
+class DeletePolicyRequest(Header):
+    """The request header of AUTH_DELETE_ACL. Without a resource, the request means all of the subject's."""
+
+    subject: Name
+    policy_type: Name | None = None
+    resource: Name | None = None
+
+
+class ListPoliciesRequest(Header):
+    """The request header of AUTH_LIST_ACL. The filters are parts of names."""
+
+    subject_filter: Name = ""
+    resource_filter: Name = ""
 
 
 class DeleteAccountRequest(Header):

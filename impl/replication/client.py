@@ -3,12 +3,14 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Final
 
 from mqproof.impl.replication.config import ReplicationConfig
 from mqproof.impl.replication.follow import DivergedError, Follow, SlavesLog
 from mqproof.impl.replication.stream import StreamError
 from mqproof.impl.runtime.network import Address, Connection, Network
+from mqproof.impl.runtime.rate import Pace
 
 _log = logging.getLogger(__name__)
 
@@ -26,6 +28,20 @@ _LOOKS_IN_HEARTBEAT: Final = 5
 
 async def _nothing() -> None:
     """Prepare nothing; the default of `SlaveClient.prepare`."""
+
+
+@dataclass(frozen=True, slots=True)
+class MasterState:
+    """The connection of a slave to its master."""
+
+    address: Address | None
+    """The address on which the master accepts slaves; None while unknown."""
+    is_following: bool = False
+    heard_ago_s: float | None = None
+    """The time since the master sent something; None without a connection."""
+    reported_ago_s: float | None = None
+    """The time since the slave reported its position; None without a connection."""
+    bytes_per_s: int = 0
 
 
 class SlaveClient:
@@ -69,6 +85,19 @@ class SlaveClient:
         """Whether the slave is connected and its log was found to agree with the master's."""
         receiver = self._receiver
         return receiver is not None and receiver.has_followed and not receiver.ended.is_set()
+
+    def state(self) -> MasterState:
+        """Return the state of the connection to the master."""
+        if (receiver := self._receiver) is None:
+            return MasterState(self.master)
+        now_s = asyncio.get_running_loop().time()
+        return MasterState(
+            self.master,
+            is_following=self.is_following,
+            heard_ago_s=now_s - receiver.heard_s,
+            reported_ago_s=now_s - receiver.reported_s,
+            bytes_per_s=round(receiver.pace.rate(now_s)),
+        )
 
     @property
     def local(self) -> Address | None:
@@ -160,6 +189,7 @@ class _Receiver:
         self._follow = follow
         self._loop = asyncio.get_running_loop()
         self.heard_s = self.reported_s = self._loop.time()
+        self.pace = Pace(self.heard_s)
         self._connection: Connection | None = None
 
     @property
@@ -191,6 +221,7 @@ class _Receiver:
         if self.error is not None or self._connection is None:
             return
         self.heard_s = self._loop.time()
+        self.pace.add(len(data), self.heard_s)
         try:
             answer = self._follow.received(data)
         except Exception as error:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from dataclasses import dataclass
 from typing import Final
 
 from mqproof.impl.replication.acks import Acks
@@ -12,6 +13,7 @@ from mqproof.impl.replication.waits import ReplicaWaits
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address, Connection, Listener, Network
 from mqproof.impl.runtime.notices import Notices
+from mqproof.impl.runtime.rate import Pace
 from mqproof.impl.runtime.supervision import Supervisor
 from mqproof.spec.events import Kind
 
@@ -23,6 +25,18 @@ _SLAVES_MAX: Final = 64
 _SLAVES_OF_ADDRESS_MAX: Final = 16
 """The most connections from one address, so that one host cannot occupy all places."""
 _SCANS_IN_HEARTBEAT: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class SlaveState:
+    """A connected slave, as its master sees it."""
+
+    address: Address
+    acknowledged: int
+    """The position up to which it has acknowledged the log."""
+    sent: int
+    """The position up to which the log was sent to it."""
+    bytes_per_s: int
 
 
 class MasterServer:
@@ -120,6 +134,10 @@ class MasterServer:
             attrs = {"slave": str(slave), "role": str(self._config.logged_role)}
             self._events.emit(kind, commit_offset=position, attrs=attrs)
 
+    def slaves(self) -> list[SlaveState]:
+        """Return the connected slaves, in the order of their arrival."""
+        return [sender.state() for sender in self._senders]
+
     def complain(self, host: str, complaint: str) -> None:
         """Log a complaint about a peer, seldom: a refused slave reconnects again and again."""
         self._notices.warn(host, complaint)
@@ -145,6 +163,8 @@ class _Sender:
         self._server = server
         self._loop = asyncio.get_running_loop()
         self.heard_s = self.sent_s = self._loop.time()
+        self._acknowledged = 0
+        self._pace = Pace(self._loop.time())
         self.has_acknowledged = False
         """Whether it has acknowledged a position. A slave that follows soon has."""
         self._takes = True
@@ -156,6 +176,10 @@ class _Sender:
         if not self._awake and self._takes and self._open:
             self._awake = True
             self._loop.call_soon(self._server.supervisor.guarded("feed of a slave", self._send))
+
+    def state(self) -> SlaveState:
+        rate = round(self._pace.rate(self._loop.time()))
+        return SlaveState(self.connection.remote, self._acknowledged, self._feed.sent or 0, rate)
 
     def beat(self) -> None:
         if self._open and self._takes and (frame := self._feed.heartbeat()):
@@ -184,6 +208,7 @@ class _Sender:
             if not self.has_acknowledged:
                 _log.warning("the slave %s follows", self.connection.remote)
             self.has_acknowledged = True
+            self._acknowledged = max(self._acknowledged, acknowledged)
             self._server.record(Kind.HA_ACK, self.connection.remote, acknowledged)
         self.wake()
 
@@ -214,5 +239,6 @@ class _Sender:
         if room < _TURN_BYTES_MAX:
             assert self._feed.sent is not None
             self.sent_s = self._loop.time()
+            self._pace.add(_TURN_BYTES_MAX - room, self.sent_s)
             self._server.record(Kind.HA_TRANSFER, self.connection.remote, self._feed.sent)
             self.wake()

@@ -49,7 +49,12 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
     _closed: bool
     _stopping: bool
 
-    def __init__(self) -> None:
+    def __init__(self, turns_max: int | None = None) -> None:
+        """Create a loop that takes more than `turns_max` callbacks without time for an endless loop.
+
+        The default is TURNS_MAX.
+        """
+        self._turns_max = turns_max or TURNS_MAX
         self._now_s = 0.0
         self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
         """A heap of timers: when each is due, and its number, which orders timers that are due together."""
@@ -115,9 +120,9 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         turns = 0
         while ready and not self._stopping:
             turns += 1
-            if turns > TURNS_MAX:
+            if turns > self._turns_max:
                 raise LivelockError(
-                    f"{TURNS_MAX:,} callbacks ran at the same simulated time, and more are ready"
+                    f"{self._turns_max:,} callbacks ran at the same simulated time, and more are ready"
                 )
             handle = ready.popleft()
             if handle.cancelled():

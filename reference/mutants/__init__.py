@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from mqproof.reference.explorer.search import Violation, explore, path_text
 from mqproof.reference.mutants import (
+    broadcast,
     delivery,
     election,
     flush,
@@ -17,9 +18,12 @@ from mqproof.reference.mutants import (
     guarantee,
     order_lock,
     queue_choice,
+    rebalance,
     replication,
     request_reply,
+    retry,
     routing,
+    selection,
     timers,
     transactions,
 )
@@ -40,6 +44,10 @@ _ALL: Final = (
     *transactions.MUTANTS,
     *timers.MUTANTS,
     *request_reply.MUTANTS,
+    *retry.MUTANTS,
+    *rebalance.MUTANTS,
+    *selection.MUTANTS,
+    *broadcast.MUTANTS,
 )
 
 MUTANTS: Final = {mutant.name: mutant for mutant in _ALL}

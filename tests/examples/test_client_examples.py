@@ -73,6 +73,16 @@ def test_messages_are_selected_by_their_properties(namesrv: str) -> None:
     assert run("sql_filter.py", namesrv=namesrv) == expected
 
 
+def test_messages_are_selected_by_a_function_in_a_filter_server(namesrv: str) -> None:
+    setting = ("-c", "DefaultCluster", "-k", "filterServerEnable", "-v", "true")
+    run("-m", "mqproof", "admin", "updateBrokerConfig", *setting, namesrv=namesrv)
+    brokers = run("-m", "mqproof", "admin", "clusterList", namesrv=namesrv)
+    (broker,) = re.findall(r"127\.0\.0\.1:\d+", brokers)
+    with server("filter-server", "--broker", broker):
+        received = run("filter_function/alerts.py", namesrv=namesrv)
+    assert received == "received ALERT disk full and ALERT fan stopped\n"
+
+
 def test_the_balance_counts_each_payment_once(namesrv: str) -> None:
     assert run("offsets_in_database.py", namesrv=namesrv).splitlines() == ["balance 132", "balance 264"]
 

@@ -13,6 +13,8 @@ from mqproof.fuzz.target import Finding
 
 SEEDS: Final = 50
 SEEDS_DEEP: Final = 10_000
+SEEDS_DEEP_OF_CLIENTS: Final = 1000
+"""Of targets with many clients, whose programs take longer."""
 _PART: Final = 25
 _PART_DEEP: Final = 200
 _TIMEOUT_DEEP_S: Final = 3600.0
@@ -24,13 +26,14 @@ UNBEGUN: Final = pytest.mark.filterwarnings("ignore:coroutine .* was never await
 
 def parts() -> list[Any]:
     """Return ranges of seeds for `pytest.mark.parametrize`."""
+    return [*(range(first, first + _PART) for first in range(0, SEEDS, _PART)), *deep_parts(SEEDS)]
+
+
+def deep_parts(begin: int, end: int = SEEDS_DEEP) -> list[Any]:
+    """Return the ranges that only the deep profile plays."""
     deep = [pytest.mark.deep, pytest.mark.timeout(_TIMEOUT_DEEP_S)]
     return [
-        *(range(first, first + _PART) for first in range(0, SEEDS, _PART)),
-        *(
-            pytest.param(range(first, first + _PART_DEEP), marks=deep)
-            for first in range(SEEDS, SEEDS_DEEP, _PART_DEEP)
-        ),
+        pytest.param(range(first, first + _PART_DEEP), marks=deep) for first in range(begin, end, _PART_DEEP)
     ]
 
 

@@ -1,5 +1,7 @@
 """Tests that every injected defect is killed at its recorded seed by the invariant that it breaks."""
 
+from typing import Any
+
 import pytest
 
 from mqproof.fuzz import simulation
@@ -8,9 +10,15 @@ from mqproof.fuzz.simulation import DOCUMENT, MUTANTS, SEEDS_MAX, recorded, refr
 from mqproof.report.model import Verdict
 
 SEEDS = recorded()
+_DEEP = ("consumer-groups", "routes-and-replies")
+"""Targets whose mutants are judged by default in another way: by the suites of conformance."""
 
 
-@pytest.mark.parametrize("name", list(SEEDS))
+def _marked(name: str) -> Any:
+    return pytest.param(name, marks=pytest.mark.deep) if MUTANTS[name].target in _DEEP else name
+
+
+@pytest.mark.parametrize("name", map(_marked, SEEDS))
 def test_the_mutant_is_killed_at_its_seed(name: str) -> None:
     result = simulation.judge(MUTANTS[name], first=SEEDS[name], seeds_max=1)
     assert result.verdict is Verdict.HELD, result.detail

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 from mqproof.conformance.adapters.apache.artifacts import class_path, jars, java, program
 from mqproof.conformance.adapters.apache.servers import MODULE_FLAGS, SMALL_JVM, home
@@ -190,22 +190,38 @@ def mqadmin(
     release: str, folder: Path, name_server: Address, *arguments: str, jvm: tuple[str, ...] = ()
 ) -> str:
     """Return the output of mqadmin. Raises ApacheMissingError, and DriverError when it takes too long."""
+    with tempfile.TemporaryFile() as output:
+        process = mqadmin_process(release, folder, name_server, *arguments, output=output, jvm=jvm)
+        try:
+            process.wait(_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            raise DriverError(f"mqadmin {' '.join(arguments)} did not finish") from None
+        finally:
+            process.kill()
+            process.wait(_SECONDS_MAX)
+        output.seek(0)
+        return output.read().decode(errors="replace")
+
+
+def mqadmin_process(
+    release: str,
+    folder: Path,
+    name_server: Address,
+    *arguments: str,
+    output: IO[bytes],
+    jvm: tuple[str, ...] = (),
+) -> subprocess.Popen[bytes]:
+    """Start mqadmin, which writes to `output`. The caller ends it. Raises ApacheMissingError.
+
+    Without arguments, it lists its commands.
+    """
     flags = (*SMALL_JVM, *_client_flags(folder), *MODULE_FLAGS, *jvm)
-    command = [java(), *flags, "-cp", class_path(release), _ADMIN, *arguments, "-n", str(name_server)]
+    where = ("-n", str(name_server)) if arguments else ()
+    command = [java(), *flags, "-cp", class_path(release), _ADMIN, *arguments, *where]
     environment = {**os.environ, "ROCKETMQ_HOME": str(home(folder))}
-    try:
-        done = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            timeout=_SECONDS_MAX,
-            cwd=folder,
-            env=environment,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise DriverError(f"mqadmin {' '.join(arguments)} did not finish") from None
-    return done.stdout + done.stderr
+    return subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd=folder, env=environment
+    )
 
 
 def _client_flags(folder: Path) -> tuple[str, ...]:

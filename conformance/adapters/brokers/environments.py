@@ -47,6 +47,8 @@ LOCK_LEASE_MS: Final = 3000
 _SEGMENT_BYTES: Final = 1024
 """The size of a segment: small, so that a run fills several segments and old ones expire."""
 
+_TURNS_MAX: Final = 3000
+"""How many callbacks may run while no time passes: a suite needs less than 300."""
 _CLIENTS: Final = "clients"
 """The simulated machine on which the suite's clients run."""
 _FROZEN_S: Final = 4.0
@@ -161,7 +163,7 @@ class SimulatedEnvironment:
         self._held.enter_context(expected_warnings("mqproof.impl"))
         if self._defect is not None:
             self._held.enter_context(injected(self._defect))
-        self._loop = SimulatedLoop()
+        self._loop = SimulatedLoop(_TURNS_MAX)
         self._cluster = Cluster(self._loop, 0, _SETUP)
         self._cluster.internet.delay_s = (0.0, 0.0)  # requests arrive in the order in which they were sent
         self.runtime = self._cluster.add_machine(_CLIENTS).runtime()
@@ -181,6 +183,20 @@ class SimulatedEnvironment:
     def machine(self, name: str) -> Runtime:
         """Add another machine, for a client of its own."""
         return self._cluster.add_machine(name).runtime()
+
+    def run_on(self, name: str, work: Coroutine[object, object, T]) -> T:
+        """Run the work as the process of that machine, with all that it starts; `pause` stops the process."""
+        assert self._loop is not None, "call open first"
+        context = self._loop.context_of(self._cluster.machines[name].host)
+        return simulated_loops.run(self._loop, self._loop.create_task(work, context=context))
+
+    def pause(self, name: str) -> None:
+        """Stop the machine's process (SIGSTOP)."""
+        self._cluster.pause(name)
+
+    def go_on(self, name: str) -> None:
+        """Continue the machine's process (SIGCONT)."""
+        self._cluster.go_on(name)
 
     def lose_machine(self, name: str) -> None:
         """Remove the machine permanently, without notifying any peer."""

@@ -2,7 +2,7 @@
 
 Their requests and the answers are checked against the same model as those of the members that the delivery
 suite simulates. A member reads a queue from the answer to its offset query until a rebalance takes the queue
-away. Some members leave, the process of some dies, and the machine of some fails silently.
+away. Some members leave, the process of some dies or pauses, and the machine of some fails silently.
 """
 
 import asyncio
@@ -42,12 +42,19 @@ from mqproof.impl.remoting.channel import ConnectError
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command
 from mqproof.impl.remoting.headers import PULL_COMMITS_OFFSET, OffsetResponse, ResetOffsetRequest
+from mqproof.impl.runtime.runtime import Runtime
 
 _FORGOTTEN_S: Final = 150.0
 """The wait until all know that a member is silent: two minutes, a scan of the broker, and a rebalance."""
 _SETTLES_S: Final = 30.0
 """The wait after a change: longer than a rebalance, an offset commit interval and a wait for messages."""
+_COMMITTED_S: Final = 12.0
+"""The wait until a member has read, and has committed what it read: two commit intervals."""
+_LOOK_S: Final = 0.25
+_LOOKS: Final = 24
+"""How often the committed offsets are queried: for longer than a commit interval."""
 _RESET_CHANCE: Final = 0.1
+_PAUSED_CHANCE: Final = 0.5
 _CONFIG: Final = PushConsumerConfig(consume_from=ConsumeFrom.FIRST_OFFSET)
 
 
@@ -100,15 +107,31 @@ class PushMembers(Stepped[State, Operation]):
         environment.run(self._open())
 
     def send(self, queue_id: int) -> None:
-        self._sent += 1
-        msg_id = f"m{self._sent}"
-        sent = self._environment.run(self._caller.send(self._topic, queue_id, msg_id))
-        # A waiting consumer may receive the message before its producer receives the answer.
-        self._now.insert(0, Send(queue_id, Message(msg_id, sent.queue_offset)))
+        self._send(queue_id)
         self._flush()
 
     def join(self, member: str) -> None:
-        self._environment.run(self._join(member))
+        self._start(member)
+        self._settle(member, Change.JOINS)
+
+    def join_while_one_is_paused(self, member: str, slow: str) -> None:
+        """Let a member join while the process of another one is paused.
+
+        The new member takes over queues, reads and commits. When the slow member continues, it commits its
+        own offsets of these queues before it discovers that it has lost them.
+        """
+        machine = self._members[slow].machine
+        self._environment.pause(machine)
+        self._start(member)
+        for queue_id in range(QUEUES):
+            self._send(queue_id)
+        self._environment.run(asyncio.sleep(_COMMITTED_S))
+        self._environment.go_on(machine)
+        for _ in range(_LOOKS):
+            self._environment.run(asyncio.sleep(_LOOK_S))
+            for queue_id in range(QUEUES):
+                offset = self._environment.run(self._caller.committed(self._group, self._topic, queue_id))
+                self._now.append(Query(queue_id, offset))
         self._settle(member, Change.JOINS)
 
     def leave(self, member: str) -> None:
@@ -170,10 +193,13 @@ class PushMembers(Stepped[State, Operation]):
         await self._caller.make_topic(self._topic, QUEUES)
         await self._caller.make_group(SubscriptionGroup(group_name=self._group))
 
-    async def _join(self, name: str) -> None:
+    def _start(self, name: str) -> None:
         self._machines += 1
         machine = f"machine-{self._machines}"
         runtime = self._environment.machine(machine)
+        self._environment.run_on(machine, self._join(name, machine, runtime))
+
+    async def _join(self, name: str, machine: str, runtime: Runtime) -> None:
         session = Session([self._environment.name_server], runtime, self._client(name))
         invoke = session.remoting.invoke
 
@@ -209,6 +235,13 @@ class PushMembers(Stepped[State, Operation]):
         for operation in self._now:
             self.observe(operation)
         self._now.clear()
+
+    def _send(self, queue_id: int) -> None:
+        self._sent += 1
+        msg_id = f"m{self._sent}"
+        sent = self._environment.run(self._caller.send(self._topic, queue_id, msg_id))
+        # A waiting consumer may receive the message before its producer receives the answer.
+        self._now.insert(0, Send(queue_id, Message(msg_id, sent.queue_offset)))
 
     # Requests of members, and the answers
 
@@ -271,11 +304,31 @@ class PushMembers(Stepped[State, Operation]):
             else:
                 self._now.append(Query(queue_id, offset))
         elif code == RequestCode.UPDATE_CONSUMER_OFFSET:
-            self._now.append(Commit(name, queue_id, int(fields["commitOffset"]), oneway=False))
+            only_forward = fields.get("onlyForward") == "true"
+            offset = int(fields["commitOffset"])
+            self._now.append(Commit(name, queue_id, offset, oneway=False, only_forward=only_forward))
         elif code == RequestCode.PULL_MESSAGE and answer.body and self._reads(member, queue_id):
             read = read_records(answer.body)
             messages = tuple(Message(each.message.body.decode(), each.queue_offset) for each in read)
-            self._now.append(Deliver(name, queue_id, int(fields["queueOffset"]), messages))
+            delivery = Deliver(name, queue_id, int(fields["queueOffset"]), messages)
+            self._now.insert(self._place_of(delivery, member), delivery)
+
+    def _place_of(self, delivery: Deliver, member: _Member) -> int:
+        """Return the index of a delivery among the new steps.
+
+        A member that has computed its queues drops the lost ones a moment later. A message that it receives
+        in between counts as delivered before the rebalance.
+        """
+        end = len(self._now)
+        if delivery.queue_id in member.owned:
+            return end
+        steps = range(end - 1, -1, -1)
+        mine = (
+            at
+            for at in steps
+            if isinstance(step := self._now[at], Rebalance) and step.member == delivery.member
+        )
+        return next(mine, end)
 
     def _reads(self, member: _Member, queue_id: int) -> bool:
         """Return whether the member still reads the queue; otherwise the messages are not delivered."""
@@ -306,7 +359,10 @@ def live(seed: int, environment: Callable[[], SimulatedEnvironment] = SimulatedE
                 group.reset()
             member = chance.choice(MEMBERS)
             if member not in there:
-                group.join(member)
+                if there and chance.random() < _PAUSED_CHANCE:
+                    group.join_while_one_is_paused(member, chance.choice(sorted(there)))
+                else:
+                    group.join(member)
                 there.add(member)
             elif len(there) > 1:
                 chance.choice((group.leave, group.die, group.fall_silent))(member)

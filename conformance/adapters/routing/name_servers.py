@@ -125,8 +125,8 @@ class _Played:
         self.name = name
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def register(self, broker: Broker, topics: Sequence[str]) -> None:
-        self._run(self._player.register(broker, topics))
+    def register(self, broker: Broker, topics: Sequence[str], over: Broker | None = None) -> None:
+        self._run(self._player.register(broker, topics, over))
 
     def unregister(self, broker: Broker) -> None:
         self._run(self._player.unregister(broker))

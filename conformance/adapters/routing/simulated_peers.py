@@ -1,7 +1,8 @@
 """Simulates the brokers and clients of a name server over the remoting protocol.
 
-Each broker has its own connection, because a name server removes a broker whose connection closes. All names
-have a common prefix, so that nothing else in the name server is changed or queried.
+A broker has its own connection, unless it uses that of another one: a name server removes the brokers of a
+connection that closes. All names have a common prefix, so that nothing else in the name server is changed or
+queried.
 """
 
 import asyncio
@@ -72,9 +73,16 @@ class Player:
         self._runtime = runtime
         self._prefix = prefix
         self._lines: dict[Broker, RemotingClient] = {}
+        """The connection that each broker uses; several brokers may use one."""
+        self._unused: list[RemotingClient] = []
+        """Open connections of brokers that have changed to the connection of another one."""
         self._meet()
 
-    async def register(self, broker: Broker, topics: Sequence[str]) -> None:
+    async def register(self, broker: Broker, topics: Sequence[str], over: Broker | None = None) -> None:
+        if over is not None and (unused := self._lines.get(broker)) is not self._lines[over]:
+            self._lines[broker] = self._lines[over]
+            if unused is not None:
+                self._unused.append(unused)
         own = [self._prefix + topic for topic in (*topics, _COMPANION)]
         request = registration(
             self._prefix + broker.name, broker.broker_id, self._address(broker), own, version=len(topics)
@@ -112,12 +120,16 @@ class Player:
         await self._until_forgotten(broker)
 
     async def hang_up(self, broker: Broker) -> None:
-        line = self._lines.pop(broker, None)
+        line = self._lines.get(broker)
         if line is None:
             return
+        users = [each for each, used in self._lines.items() if used is line]
+        for each in users:
+            del self._lines[each]
         await line.close()
         await asyncio.sleep(_LOOK_S)
-        await self._until_forgotten(broker)
+        for each in users:
+            await self._until_forgotten(each)
 
     async def wipe_write(self, name: str) -> None:
         fields = {"brokerName": self._prefix + name}
@@ -202,9 +214,10 @@ class Player:
         self._asker = RemotingClient(self._runtime.remoting)
         self._client = Session([self._name_server], self._runtime)
         self._lines.clear()
+        self._unused.clear()
 
     async def _hang_up_all(self) -> None:
-        for line in (*self._lines.values(), self._asker, self._client.remoting):
+        for line in (*self._lines.values(), *self._unused, self._asker, self._client.remoting):
             await line.close()
 
     async def _request(self, line: RemotingClient, request: Command) -> Command:

@@ -248,7 +248,7 @@ class Clients:
                         await self._commit(client, group, consumer, queue, position[queue])
                 except ClientError:
                     await asyncio.sleep(_AGAIN_S)
-            await asyncio.sleep(_PAUSE_S)
+            await asyncio.sleep(self._workload.poll_pause_s)
 
     async def _poll(
         self,
@@ -307,7 +307,7 @@ class Clients:
         self, group: str, topic: str, config: PushConsumerConfig
     ) -> Coroutine[None, None, None]:
         """Start the group with one member; return the coroutine that changes its members."""
-        first = await self._push_to(f"{group}0", group, topic, config)
+        first = await self._push_to(f"{group}2", group, topic, config)
         return self._come_and_go(first, group, topic, config)
 
     async def _come_and_go(
@@ -315,7 +315,8 @@ class Clients:
     ) -> None:
         """Let a second member join, the first leave and a third join while messages come.
 
-        Each of them takes over queues that the group has partly read.
+        Each of them takes over queues that the group has partly read. The names of later members come first,
+        so that each takes the single retry queue from a member that has no share of it afterwards.
         """
         chance = random.Random(f"{self._workload.seed} members of {group}")
         while_s = self._workload.messages * _PAUSE_S
@@ -324,10 +325,10 @@ class Clients:
         await asyncio.sleep(chance.uniform(0.2, 1) * while_s)
         await first.stop()
         self._pushed.remove(first)
-        client = f"{group}0"
+        client = f"{group}2"
         self._historian.did(client, AssignValue(self._name(group), client, left=True))
         await asyncio.sleep(chance.uniform(0.2, 1) * while_s)
-        await self._push_to(f"{group}2", group, topic, config)
+        await self._push_to(f"{group}0", group, topic, config)
 
     async def _push_to(self, client: str, short: str, topic: str, config: PushConsumerConfig) -> PushConsumer:
         group = self._name(short)

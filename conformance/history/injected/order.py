@@ -15,7 +15,7 @@ from mqproof.conformance.history.injected.parts import (
     unknown,
     without,
 )
-from mqproof.conformance.history.lines import PollValue, SendValue, Type
+from mqproof.conformance.history.lines import ConsumeValue, PollValue, SendValue, Type
 
 
 def _skips(world: ExactDelivery) -> None:
@@ -100,6 +100,14 @@ def _withheld(world: ExactDelivery) -> None:
     world.did("x3", PollValue("f", QUEUE, right.offset, seek=True), answer)
 
 
+def _failed_call_overtaken(world: ExactDelivery) -> None:
+    first, second = (send(world, ORDERED) for _ in range(2))
+    value = ConsumeValue("o", ORDERED, "o0", (first,))
+    world.did("o0:late", value, value, Type.FAIL)
+    consumed(world, "o", ORDERED, "o0", second)
+    consumed(world, "o", ORDERED, "o0", first)
+
+
 INJECTED: Final = (
     Injected("A07", "delivered-twice", _again_for_nothing),
     Injected("A09", "offset-skipped-in-poll", _skips),
@@ -109,6 +117,7 @@ INJECTED: Final = (
     Injected("A12", "batch-torn", _torn_batch),
     Injected("A12", "unanswered-batch-torn", _torn_unanswered_batch),
     Injected("A13", "key-out-of-order", _key_out_of_order),
+    Injected("A13", "failed-call-overtaken", _failed_call_overtaken),
     Injected("C14", "wrong-tag", _wrong_tag),
     Injected("C14", "right-tag-withheld", _withheld),
     Injected("C15", "broadcast-missed", _not_broadcast),

@@ -114,6 +114,12 @@ def _done_and_never_dead(world: ExactDelivery) -> None:
     world.did("x4", DrainValue("d", ("%DLQ%r",)))
 
 
+def _never_again(world: ExactDelivery) -> None:
+    fail(world, send(world), 1)
+    world.wait(100_000)
+    world.did("x4", DrainValue("d", ("%DLQ%r",)))
+
+
 def _too_often(world: ExactDelivery) -> None:
     fail(world, send(world), 4)
 
@@ -153,4 +159,5 @@ INJECTED: Final = (
     Injected("C13", "comes-after-death", _after_death),
     Injected("C13", "return-not-counted", _return_not_counted),
     Injected("C13", "returned-too-soon", _again_too_soon),
+    Injected("C13", "failed-and-never-again", _never_again),
 )

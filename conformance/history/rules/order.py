@@ -280,11 +280,24 @@ def _may_be_cut(history: Record, member: Sent, before: int) -> bool:
 
 
 def key_order(history: Record) -> Finding:
-    """A13: an orderly group starts to consume messages of a sharding key in queue order."""
+    """A13: an orderly group starts to consume messages of a sharding key in queue order.
+
+    A member whose call failed continues with the same messages, unless they became dead letters.
+    """
     tally = Tally()
     last: dict[tuple[str, str, str], tuple[int, str]] = {}
     begun: dict[tuple[str, str], set[int]] = defaultdict(set)
+    failed: dict[tuple[str, str], Read] = {}
     for read, first in _orderly(history, begun):
+        before = failed.pop((read.group, read.queue), None)
+        if before is not None and _passes_over(history, before, read):
+            there = before.messages[0]
+            text = (
+                f"{read.client} failed with {there.id} at {there.offset} of {read.queue}, and continued with"
+            )
+            tally.found(f"{text} {read.messages[0].offset}", id=there.id, queue=read.queue)
+        if read.span.outcome is Outcome.FAILED and read.messages:
+            failed[read.group, read.queue] = read
         for message in first:
             if not message.key:
                 continue
@@ -296,6 +309,20 @@ def key_order(history: Record) -> Finding:
                 tally.found(f"{text} {id_} at {offset}, of the same key", id=message.id, queue=read.queue)
             last[at] = message.offset, message.id
     return tally.finding("handed")
+
+
+def _passes_over(history: Record, failed: Read, then: Read) -> bool:
+    """Return whether a member's call leaves out the first message of its failed one, without a cause."""
+    message = failed.messages[0]
+    again = bool(then.messages) and then.messages[0].offset > message.offset
+    buried = message.times >= history.group(then.group).reconsume_max
+    same = then.client == failed.client and failed.span.end < then.span.start
+    return (
+        again
+        and same
+        and not buried
+        and not _causes(history).between(then.group, failed.span.start, then.span.start)
+    )
 
 
 def _orderly(

@@ -113,7 +113,8 @@ def retry_and_dead_letter(history: Record) -> Finding:
 
     Then it becomes a dead letter, no sooner, and is not redelivered. If a group's dead letters were drained,
     all of the required ones must be there. A failure at a place consumed by another member does not count if
-    the queue was just taken away. A listener that exceeds its group's timeout, so that its message is
+    the queue was just taken away. If the setup states `deliver_within_ms`, a redelivery may be late by that
+    time, and a fault extends the bound. A listener that exceeds its group's timeout, so that its message is
     redelivered while it runs, must not be recorded as `ok`.
     """
     tally = Tally()
@@ -190,6 +191,26 @@ def _missing(history: Record, tally: Tally, returns: dict[tuple[str, str], _Retu
         if any(read.span.outcome is Outcome.FAILED and read.span.end < end for read in failed):
             text = f"{id_} failed in {group} after {was.most} returns, but is not a dead letter"
             tally.found(text, id=id_, group=group)
+        elif (late := _overdue(history, group, id_, was)) is not None:
+            text = f"{id_} failed in {group} after {was.most} returns, and was not delivered again"
+            tally.found(f"{text}: it is {late // _MS} ms late", id=id_, group=group)
+
+
+def _overdue(history: Record, group: str, id_: str, was: _Returns) -> int | None:
+    """Return how late a message is, in nanoseconds, that failed and was not delivered again; else None."""
+    within, delays = history.setup.deliver_within_ms, history.group(group).retry_delays_ms
+    failed = was.failed
+    if within is None or failed is None or failed.span.outcome is not Outcome.FAILED or was.done:
+        return None
+    if not 0 <= was.most < len(delays):
+        return None
+    sent = history.by_id.get(id_)
+    if sent is None or history.excuse(sent):
+        return None
+    window = calm_at(history.once(calm), NEVER - 1)
+    since = max(failed.span.ended, window.since) if window else NEVER
+    over = history.last_time - since - (delays[was.most] + within + history.setup.skew_ms) * _MS
+    return over if over > 0 else None
 
 
 def _was_reassigned(history: Record, read: Read) -> bool:

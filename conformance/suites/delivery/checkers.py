@@ -89,7 +89,7 @@ def _followed(run: Run[Operation]) -> Iterator[tuple[int, Operation, _Facts]]:
                 facts.inject(fault)
             case Deliver(queue_id=queue_id, messages=messages):
                 facts.delivered |= {(queue_id, message.offset) for message in messages}
-            case Commit(_, queue_id, offset, oneway):
+            case Commit(queue_id=queue_id, offset=offset, oneway=oneway):
                 if oneway:
                     facts.perhaps[queue_id].add(offset)
                 else:
@@ -118,6 +118,19 @@ def no_acked_lost(run: Run[Operation]) -> Finding:
                             tally.found(
                                 f"step {step}: {message} of queue {queue_id} was delivered to no member"
                             )
+    return tally.finding("messages")
+
+
+def acked_delivered(run: Run[Operation]) -> Finding:
+    """DELIV-12 AckedDelivered: a group that has settled has received every message that was sent before."""
+    tally = Tally()
+    for step, operation, facts in _followed(run):
+        if isinstance(operation, Settled) and facts.owned:
+            for queue_id, messages in facts.sent.items():
+                for message in messages:
+                    tally.looked += 1
+                    if (queue_id, message.offset) not in facts.delivered:
+                        tally.found(f"step {step}: no member has received {message} of queue {queue_id}")
     return tally.finding("messages")
 
 
@@ -193,4 +206,5 @@ CHECKERS: Final[Checkers[Operation]] = {
     "DELIV-4": queue_order,
     "DELIV-5": offset_monotone,
     "DELIV-6": one_owner,
+    "DELIV-12": acked_delivered,
 }

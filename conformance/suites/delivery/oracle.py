@@ -77,9 +77,11 @@ def _after(state: State, operation: Operation) -> Iterable[State]:
             return _rebalanced(state, operation)
         case Deliver():
             return _delivered(state, operation)
-        case Commit(_, queue_id, offset, oneway):
+        case Commit(_, queue_id, offset, oneway, only_forward):
             if oneway:
                 return (state._replace(open_commits=state.open_commits | {(queue_id, offset)}),)
+            if only_forward and offset <= state.inner.service.committed[queue_id]:
+                return (state,)
             return (_committed(state, queue_id, offset),)
         case Query(queue_id, offset):
             return (state,) if _is_committed(state, queue_id, offset) else ()

@@ -70,10 +70,13 @@ class Commit:
     queue_id: int
     offset: int
     oneway: bool
+    only_forward: bool = False
+    """The broker keeps a higher offset that it already has."""
 
     def __str__(self) -> str:
         unknown = ", without waiting for the answer" if self.oneway else ""
-        return f"{self.member} commits {self.offset} of queue {self.queue_id}{unknown}"
+        forward = ", unless there is a higher one" if self.only_forward else ""
+        return f"{self.member} commits {self.offset} of queue {self.queue_id}{forward}{unknown}"
 
 
 @dataclass(frozen=True, slots=True)

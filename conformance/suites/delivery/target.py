@@ -12,7 +12,8 @@ from typing import Final, NamedTuple, Protocol
 from mqproof.conformance.engine.broker_faults import BrokerFault
 
 QUEUES: Final = 3
-MEMBERS: Final = ("c1", "c2", "c3")
+MEMBERS: Final = ("c1", "c2", "c3", "c4")
+"""More than there are queues, so that a member may have none."""
 
 
 class Capability(StrEnum):

@@ -27,7 +27,7 @@ from mqproof.conformance.history.record import (
 from mqproof.conformance.history.rules.offsets import offset_regression
 from mqproof.conformance.history.rules.places import phantom
 from mqproof.conformance.suites.flush.step_history import as_lines, step_at
-from mqproof.conformance.suites.flush.steps import History
+from mqproof.conformance.suites.flush.steps import Calm, Disturb, History, Restart, Send, SyncsFail
 
 Checker = Callable[[Record], Finding]
 Scope = Callable[[Record, int, int], bool]
@@ -37,7 +37,31 @@ Scope = Callable[[Record, int, int], bool]
 def judge(history: History) -> dict[str, Finding]:
     """Judge every named invariant; return the findings by id."""
     operations = record(as_lines(history))
-    return {invariant: checker(operations) for invariant, checker in CHECKERS.items()}
+    findings = {invariant: checker(operations) for invariant, checker in CHECKERS.items()}
+    return findings | {invariant: checker(history) for invariant, checker in OF_STEPS.items()}
+
+
+# Answers
+
+
+def send_answered(history: History) -> Finding:
+    """FLUSH-7 SendAnswered: a send is answered, unless a fault is active or fsyncs fail.
+
+    Only for simulated time: there, an answer that does not come in time was never sent.
+    """
+    tally = Tally()
+    is_disturbed = False
+    for step, operation in enumerate(history.operations, 2):
+        match operation:
+            case Disturb() | SyncsFail():
+                is_disturbed = True
+            case Calm() | Restart():
+                is_disturbed = False
+            case Send(abandoned=False, answer=answer) if not is_disturbed:
+                tally.looked += 1
+                if answer.under_way:
+                    tally.found(f"step {step}: {operation.msg_id} is not answered", msg_id=operation.msg_id)
+    return tally.finding("sends")
 
 
 # Durability
@@ -361,3 +385,6 @@ CHECKERS: Final[dict[str, Checker]] = {
     "DELIV-5": offset_regression,
 }
 """Catalogue id to its checker."""
+
+OF_STEPS: Final[dict[str, Callable[[History], Finding]]] = {"FLUSH-7": send_answered}
+"""Catalogue id to the checker of the steps of a run, for invariants whose facts a record does not have."""

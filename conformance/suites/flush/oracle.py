@@ -13,8 +13,9 @@ committed offsets were persisted, and where a crash cut the log.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, Final
 
 from mqproof.conformance.suites.flush.steps import (
@@ -29,7 +30,7 @@ from mqproof.conformance.suites.flush.steps import (
     Send,
     SyncsFail,
 )
-from mqproof.conformance.suites.flush.target import Outcome, PullStatus, Setup
+from mqproof.conformance.suites.flush.target import Outcome, PulledMessage, PullStatus, Setup
 from mqproof.reference import flush
 
 States = Iterable[flush.State]
@@ -140,7 +141,7 @@ class Oracle:
         if not 1 <= len(messages) <= pull.max_count or answer.next_offset != pull.offset + len(messages):
             return []
         entries = state.queue[pull.queue_id][pull.offset : answer.next_offset]
-        if len(entries) != len(messages):
+        if len(entries) != len(messages) or _goes_back(messages):
             return []
         for offset, (position, message) in enumerate(zip(entries, messages, strict=True), pull.offset):
             pulled_message = (message.msg_id, message.topic, message.queue_id, message.queue_offset)
@@ -295,3 +296,13 @@ def _some(state: flush.State | None) -> list[flush.State]:
 
 def _present(states: Iterable[flush.State | None]) -> Iterator[flush.State]:
     return (state for state in states if state is not None)
+
+
+def _goes_back(messages: Sequence[PulledMessage]) -> bool:
+    """Return whether a store time is before that of an earlier message.
+
+    Store times never decrease along a log (docs/reference/protocol/storing.md, "Commit log"), whatever the
+    clock of the broker does. The model has no times.
+    """
+    times = [message.stored_ms for message in messages if message.stored_ms]
+    return any(later < earlier for earlier, later in pairwise(times))

@@ -32,6 +32,7 @@ class Fault(StrEnum):
     DELAY = "delay"  # requests and answers take longer
     SLOW_DISK = "slow_disk"  # every fsync takes longer
     FULL_DISK = "full_disk"  # no file can be created
+    CLOCK_BACK = "clock_back"  # the broker's wall clock is set back by a minute; calm sets it right again
 
 
 class Capability(StrEnum):
@@ -40,6 +41,7 @@ class Capability(StrEnum):
     FLUSH_MODE = "flush_mode"  # `open` starts a broker in the requested flush mode
     SYNC_FLUSH = "sync_flush"  # without FLUSH_MODE: the broker is in this mode, whatever is requested
     ASYNC_FLUSH = "async_flush"  # the same for the other mode
+    SIMULATED = "simulated"  # time passes only while nothing else happens, so that no answer is slow
     COMMIT_OFFSET = "commit_offset"  # `commit_offset` and `query_offset`
     ABANDON = "abandon"  # `abandon`: close the connection before the answer
     KILL = "kill"  # `kill`
@@ -55,6 +57,7 @@ class Capability(StrEnum):
     DELAY = "delay"
     SLOW_DISK = "slow_disk"
     FULL_DISK = "full_disk"
+    CLOCK_BACK = "clock_back"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +105,8 @@ class PulledMessage:
     topic: str
     queue_id: int
     queue_offset: int
+    stored_ms: int = 0
+    """The time at which the broker stored the message, by its clock; 0 if the target does not report it."""
 
 
 @dataclass(frozen=True, slots=True)

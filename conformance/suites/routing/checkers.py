@@ -12,6 +12,7 @@ from typing import Final
 from mqproof.conformance.engine.finding import Finding, Tally
 from mqproof.conformance.engine.shared_steps import Wait
 from mqproof.conformance.suites.routing.steps import (
+    Connections,
     HangUp,
     History,
     Operation,
@@ -33,6 +34,7 @@ class _Facts:
     """Registered broker to the time since its last message to the name server."""
     connected: set[Broker] = field(default_factory=set)
     """The registered brokers whose connection is open."""
+    connections: Connections = field(default_factory=Connections)
 
 
 def _followed(history: History) -> Iterator[tuple[int, Operation, _Facts]]:
@@ -41,20 +43,23 @@ def _followed(history: History) -> Iterator[tuple[int, Operation, _Facts]]:
     for step, operation in enumerate(history.operations, 2):
         yield step, operation, facts
         match operation:
-            case Register(broker, _):
+            case Register(broker, _, over):
                 facts.silent_s[broker] = 0.0
                 facts.connected.add(broker)
+                facts.connections.register(broker, over)
             case Unregister(broker):
                 facts.silent_s.pop(broker, None)
                 facts.connected.discard(broker)
-            case HangUp(broker) if broker in facts.connected:
-                del facts.silent_s[broker]
-                facts.connected.discard(broker)
+            case HangUp(broker):
+                for each in facts.connections.close(broker) & facts.connected:
+                    del facts.silent_s[each]
+                    facts.connected.discard(each)
             case Wait(seconds):
                 facts.silent_s = {broker: silent + seconds for broker, silent in facts.silent_s.items()}
             case Restart():
                 facts.silent_s.clear()
                 facts.connected.clear()
+                facts.connections = Connections()
 
 
 def _named(members: dict[str, frozenset[int]]) -> Iterator[Broker]:

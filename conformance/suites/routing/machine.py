@@ -25,6 +25,8 @@ def _events(machine: "RoutingMachine") -> list[str]:
     events = ["wipe"]
     if Capability.WAIT in machine.target.capabilities:
         events.append(Capability.WAIT)
+    if Capability.SHARE in machine.target.capabilities:
+        events.append(Capability.SHARE)
     if Capability.RESTART in machine.target.capabilities and not machine.restarted:
         events.append(Capability.RESTART)
     if Capability.ISOLATE in machine.target.capabilities and not machine.isolated:
@@ -83,7 +85,18 @@ class RoutingMachine(Machine[NameServerTarget, RoutingSession]):
                 broker, topics = then[0]
                 self.session.register_isolated(broker, topics)
                 self.isolated = True
+            case Capability.SHARE:
+                self._share(*then[0])
             case _:
                 self.session.wipe(name)
         self.session.look()
         self.register(then)
+
+    def _share(self, broker: Broker, topics: tuple[str, ...]) -> None:
+        """Register all brokers over the connection of one of them, and close the connection."""
+        self.session.register(broker, topics)
+        for other in BROKERS:
+            if other != broker:
+                self.session.register(other, topics, over=broker)
+        self.session.look()
+        self.session.hang_up(broker)

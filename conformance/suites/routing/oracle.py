@@ -12,6 +12,7 @@ from typing import Final
 
 from mqproof.conformance.engine.shared_steps import Wait
 from mqproof.conformance.suites.routing.steps import (
+    Connections,
     HangUp,
     Operation,
     QueryCluster,
@@ -42,7 +43,7 @@ class Oracle:
         """How often each action of the model explained an observation."""
         self._times = times
         self._slave_speaks = slave_speaks
-        self._connected: set[Broker] = set()
+        self._connections = Connections()
         self._silent_s = dict.fromkeys(BROKERS, 0.0)
 
     def observe(self, operation: Operation) -> bool:
@@ -51,8 +52,8 @@ class Oracle:
         Return False if there is none; the oracle is then finished.
         """
         match operation:
-            case Register(broker, topics):
-                self._connected.add(broker)
+            case Register(broker, topics, over):
+                self._connections.register(broker, over)
                 self._silent_s[broker] = 0.0
                 self._each("Register", lambda tables: self._registered(tables, broker, topics))
             case RegisterIsolated(broker, topics):
@@ -61,15 +62,14 @@ class Oracle:
                 self.tables |= missed
             case Unregister(broker):
                 self._each("BrokerDies", lambda tables: routing.forgotten(CONFIG, tables, {broker}))
-            case HangUp(broker) if broker in self._connected:
-                self._connected.discard(broker)
-                self._each("CloseChannel", lambda tables: routing.forgotten(CONFIG, tables, {broker}))
+            case HangUp(broker) if gone := self._connections.close(broker):
+                self._each("CloseChannel", lambda tables: routing.forgotten(CONFIG, tables, gone))
             case Wipe(name):
                 self._each("WipeWrite", lambda tables: routing.wiped(CONFIG, tables, name))
             case Wait(seconds):
                 self._wait(seconds)
             case Restart():
-                self._connected.clear()
+                self._connections = Connections()
                 self._each("NameServerDies", lambda _: routing.empty_tables(CONFIG))
             case QueryRoute(topic, answer):
                 self._keep("Poll", lambda tables: _route(tables, topic) == answer)

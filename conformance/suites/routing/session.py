@@ -59,9 +59,9 @@ class RoutingSession:
 
     # -- events of brokers and of the name server
 
-    def register(self, broker: Broker, topics: Sequence[str]) -> None:
-        self.target.register(broker, topics)
-        self._observe(Register(broker, tuple(topics)))
+    def register(self, broker: Broker, topics: Sequence[str], over: Broker | None = None) -> None:
+        self.target.register(broker, topics, over)
+        self._observe(Register(broker, tuple(topics), over))
 
     def unregister(self, broker: Broker) -> None:
         self.target.unregister(broker)

@@ -1,6 +1,6 @@
 """The operations of the suite on a name server in one run and its answers, in the order of time."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mqproof.conformance.engine.shared_steps import Wait
 from mqproof.conformance.suites.routing.target import Broker, Route, Times
@@ -10,9 +10,12 @@ from mqproof.conformance.suites.routing.target import Broker, Route, Times
 class Register:
     broker: Broker
     topics: tuple[str, ...]
+    over: Broker | None = None
+    """The broker whose open connection it uses from now on; None for its own or its last one."""
 
     def __str__(self) -> str:
-        return f"{self.broker} registers with {', '.join(self.topics)}"
+        over = f" over the connection of {self.over}" if self.over else ""
+        return f"{self.broker} registers with {', '.join(self.topics)}{over}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +98,28 @@ Operation = (
     | QueryCluster
     | QueryPublish
 )
+
+
+@dataclass(slots=True)
+class Connections:
+    """The open connections: which broker uses which one."""
+
+    used: dict[Broker, object] = field(default_factory=dict)
+
+    def register(self, broker: Broker, over: Broker | None) -> None:
+        """Record that the broker registered over a connection, which is new if it had none."""
+        if over is not None:
+            self.used[broker] = self.used[over]
+        else:
+            self.used.setdefault(broker, object())
+
+    def close(self, broker: Broker) -> frozenset[Broker]:
+        """Close the broker's connection; return all brokers that used it."""
+        closed = self.used.get(broker)
+        gone = frozenset(each for each, used in self.used.items() if used is closed)
+        for each in gone:
+            del self.used[each]
+        return gone
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ class Capability(StrEnum):
     WAIT = "wait"  # `wait`: time passes for the name server
     RESTART = "restart"  # `restart`
     ISOLATE = "isolate"  # `register_isolated`
+    SHARE = "share"  # `register` over the connection of another broker
     CLIENT = "client"  # `publish`: there is a client that is judged as well
     SLAVE_SPEAKS = "slave_speaks"  # since 5.0: without a master, the slave reports the queues of its name
 
@@ -87,14 +88,18 @@ class NameServerTarget(Protocol):
         """
         ...
 
-    def register(self, broker: Broker, topics: Sequence[str]) -> None:
-        """Register the broker over its own connection; its number of topics determines its data version."""
+    def register(self, broker: Broker, topics: Sequence[str], over: Broker | None = None) -> None:
+        """Register the broker over its connection; its number of topics determines its data version.
+
+        With `over`, which a target with SHARE accepts, the broker uses the open connection of that broker
+        from now on.
+        """
         ...
 
     def unregister(self, broker: Broker) -> None: ...
 
     def hang_up(self, broker: Broker) -> None:
-        """Close the broker's connection, if it has one.
+        """Close the broker's connection, if it has one; other brokers may use it too.
 
         Returns when the name server has noticed it, or should have.
         """

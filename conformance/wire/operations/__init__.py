@@ -12,6 +12,7 @@ from mqproof.conformance.wire.operations import (
     offsets,
     pop,
     replicas,
+    users,
 )
 
 ALL: Final[tuple[Operation, ...]] = (
@@ -23,4 +24,5 @@ ALL: Final[tuple[Operation, ...]] = (
     *replicas.OPERATIONS,
     *pop.OPERATIONS,
     *name_server.OPERATIONS,
+    *users.OPERATIONS,
 )

@@ -9,7 +9,6 @@ EXISTING: Final = {
     905: "NOTIFY_MIN_BROKER_ID_CHANGE",
     **{code: f"controller {code}" for code in range(1001, 1014)},
     **{code: f"cold data {code}" for code in range(2001, 2005)},
-    **{code: f"users and policies {code}" for code in range(3001, 3011)},
     200_056: "POP_ROLLBACK",
 }  # fmt: skip
 """Known to some servers (301 to 4.9.5, the others to 5.x).

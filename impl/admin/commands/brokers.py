@@ -1,6 +1,7 @@
 """Commands about brokers."""
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 
@@ -9,9 +10,12 @@ import typer
 from mqproof.impl.admin import brokers, tables
 from mqproof.impl.admin.admin import Admin, UnreachableError
 from mqproof.impl.admin.options import Broker, Cluster, count, flag, text
-from mqproof.impl.admin.run import Site, perform, require_one, say, show, targets
+from mqproof.impl.admin.run import WRONG_USE, Site, fail, perform, require_one, say, show, targets
 from mqproof.impl.client.model import ClientError
+from mqproof.impl.remoting.codes import RequestCode
+from mqproof.impl.runtime.disk import write_durably
 from mqproof.impl.runtime.network import Address
+from mqproof.impl.terminal import errors
 
 
 def cluster_list(
@@ -98,6 +102,98 @@ def update_broker_config(
                 f"{each}: {key}={value}"
                 + ("" if is_shown else "; the broker does not list this key and may not support it")
             )
+
+    perform(site, work)
+
+
+def ha_status(
+    site: Site,
+    broker: Broker = None,
+    cluster: Cluster = None,
+    interval_s: Annotated[int | None, count("i", "interval", "Repeat every N seconds.")] = None,
+) -> None:
+    """Show the state of replication: a master's slaves, or a slave's connection to its master.
+
+    Select one broker (-b) or all brokers of a cluster (-c).
+
+    \b
+    Example: mqproof admin haStatus -n 127.0.0.1:9876 -c DefaultCluster
+    """
+    require_one(broker, cluster)
+
+    async def work(admin: Admin) -> None:
+        while True:
+            for each in await targets(admin, broker, cluster, slaves=True):
+                status = await brokers.ha_status(admin, each)
+                say(tables.ha_line(each, status))
+                if status.ha_connection_info:
+                    show(tables.ha_slaves(status))
+            if interval_s is None:
+                return
+            await asyncio.sleep(interval_s)
+
+    perform(site, work)
+
+
+def export_metrics(
+    site: Site,
+    cluster: Annotated[str, text("c", "clusterName", "NAME", "The cluster to measure.")],
+    folder: Annotated[str, text("f", "filePath", "DIR", "Write DIR/metrics.json.")] = ".",
+) -> None:
+    """Write measurements of the masters of a cluster to a file, in JSON.
+
+    \b
+    Example: mqproof admin exportMetrics -n 127.0.0.1:9876 -c DefaultCluster -f /tmp
+    """
+
+    async def work(admin: Admin) -> None:
+        await admin.masters(cluster)  # it has one
+        written = json.dumps({cluster: await brokers.metrics(admin, cluster)}, indent=2)
+        path = f"{folder}/metrics.json"
+        try:
+            write_durably(site.runtime.disk, path, f"{written}\n".encode())
+        except OSError as error:
+            fail(f"-f: {errors.one_line(error)}", WRONG_USE)
+        say(f"{path} is written")
+
+    perform(site, work)
+
+
+def clean_expired_cq(site: Site, broker: Broker = None, cluster: Cluster = None) -> None:
+    """Delete expired segments of consume queues now, at one broker (-b) or all masters of a cluster (-c).
+
+    \b
+    Example: mqproof admin cleanExpiredCQ -n 127.0.0.1:9876 -c DefaultCluster
+    """
+    _clean(RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE, site, broker, cluster)
+
+
+def delete_expired_commit_log(site: Site, broker: Broker = None, cluster: Cluster = None) -> None:
+    """Delete expired segments of the log now, at one broker (-b) or all masters of a cluster (-c).
+
+    \b
+    Example: mqproof admin deleteExpiredCommitLog -n 127.0.0.1:9876 -c DefaultCluster
+    """
+    _clean(RequestCode.DELETE_EXPIRED_COMMITLOG, site, broker, cluster)
+
+
+def clean_unused_topic(site: Site, broker: Broker = None, cluster: Cluster = None) -> None:
+    """Delete the queues of topics that are gone, at one broker (-b) or all masters of a cluster (-c).
+
+    \b
+    Example: mqproof admin cleanUnusedTopic -n 127.0.0.1:9876 -c DefaultCluster
+    """
+    _clean(RequestCode.CLEAN_UNUSED_TOPIC, site, broker, cluster)
+
+
+def _clean(code: RequestCode, site: Site, broker: Address | None, cluster: str | None) -> None:
+    require_one(broker, cluster)
+
+    async def work(admin: Admin) -> None:
+        found = await targets(admin, broker, cluster)
+        await brokers.clean(admin, found, code)
+        for each in found:
+            say(f"{each}: done")
 
     perform(site, work)
 

@@ -258,6 +258,43 @@ def reset_offset_by_time(
     perform(site, work)
 
 
+def skip_accumulated_message(
+    site: Site,
+    group: Annotated[str, text("g", "group", "NAME", "The consumer group.")],
+    topic: Topic,
+    cluster: AtCluster = None,
+) -> None:
+    """Move a group to the end of each queue of a topic. It never receives the messages before that.
+
+    \b
+    Example: mqproof admin skipAccumulatedMessage -n 127.0.0.1:9876 -g G -t T
+    """
+
+    async def work(admin: Admin) -> None:
+        show(tables.offsets(await groups.reset_offsets(admin, group, topic, groups.END, cluster=cluster)))
+
+    perform(site, work)
+
+
+def clone_group_offset(
+    site: Site,
+    source: Annotated[str, text("s", "srcGroup", "NAME", "The group whose offsets are copied.")],
+    group: Annotated[str, text("d", "destGroup", "NAME", "The group that gets them.")],
+    topic: Topic,
+) -> None:
+    """Set the offsets of a group in a topic to those of another group. Stop the group's members first.
+
+    \b
+    Example: mqproof admin cloneGroupOffset -n 127.0.0.1:9876 -s G -d G2 -t T
+    """
+
+    async def work(admin: Admin) -> None:
+        for each in await groups.clone_offsets(admin, source, group, topic):
+            say(f"{each}: {group} has the offsets of {source} in topic {topic}")
+
+    perform(site, work)
+
+
 def producer_connection(
     site: Site,
     group: Annotated[str, text("g", "producerGroup", "NAME", "The producer group.")],

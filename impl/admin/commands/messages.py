@@ -9,6 +9,7 @@ from mqproof.impl.admin import messages, tables, times
 from mqproof.impl.admin.admin import Admin
 from mqproof.impl.admin.options import AtCluster, Begin, End, Topic, count, flag, parsed, text
 from mqproof.impl.admin.run import WRONG_USE, Site, fail, perform, say, show
+from mqproof.impl.admin.topic_rates import message_track
 from mqproof.impl.client.message_selector import MessageSelector
 from mqproof.impl.client.model import ClientError, MessageQueue, Refused, Sent
 from mqproof.impl.client.tracing.trace_records import TRACE_TOPIC
@@ -78,6 +79,7 @@ def query_msg_by_id(
                 await _resend(admin, stored)
             else:
                 _show(stored, charset)
+                await _show_track(admin, stored)
 
     perform(site, work)
 
@@ -96,6 +98,12 @@ def _show(stored: StoredMessage, charset: str) -> None:
     say("")
     for line in stored.message.body.decode(charset, errors="replace").splitlines():
         say(tables.visible(line))
+
+
+async def _show_track(admin: Admin, stored: StoredMessage) -> None:
+    if track := await message_track(admin, stored):
+        say("")
+        show(tables.rows(("consumer group", "state"), track))
 
 
 async def _resend(admin: Admin, stored: StoredMessage) -> None:

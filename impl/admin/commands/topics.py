@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from mqproof.impl.admin import tables, topics
+from mqproof.impl.admin import tables, topic_rates, topics
 from mqproof.impl.admin.admin import Admin
 from mqproof.impl.admin.options import AtCluster, Broker, Cluster, Permission, Topic, count, flag, text
 from mqproof.impl.admin.run import Site, perform, require_one, say, show, targets
@@ -165,5 +165,39 @@ def topic_status(site: Site, topic: Topic, cluster: AtCluster = None) -> None:
 
     async def work(admin: Admin) -> None:
         show(tables.topic_status(await topics.topic_stats(admin, topic, cluster)))
+
+    perform(site, work)
+
+
+def stats_all(
+    site: Site,
+    topic: Annotated[str | None, text("t", "topic", "NAME", "Only this topic.")] = None,
+    active: Annotated[
+        bool, typer.Option("-a", "--activeTopic", help="Only topics with messages in the last 24 hours.")
+    ] = False,
+) -> None:
+    """Show the traffic of topics and of the groups that consume them.
+
+    \b
+    Example: mqproof admin statsAll -n 127.0.0.1:9876
+    """
+
+    async def work(admin: Admin) -> None:
+        found = await (topic_rates.traffic_of(admin, topic) if topic else topic_rates.all_traffic(admin))
+        show(tables.traffic([each for each in found if each.is_active or not active]))
+
+    perform(site, work)
+
+
+def topic_cluster_list(site: Site, topic: Topic) -> None:
+    """List the clusters that have a topic, one a line.
+
+    \b
+    Example: mqproof admin topicClusterList -n 127.0.0.1:9876 -t T
+    """
+
+    async def work(admin: Admin) -> None:
+        for name in sorted({broker.cluster for broker in (await admin.route(topic)).broker_datas}):
+            say(tables.visible(name))
 
     perform(site, work)

@@ -6,6 +6,7 @@ See docs/reference/protocol/event-log.md, "Events of a broker".
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Final
 
+from mqproof.impl.access import policies
 from mqproof.impl.broker.processors.offset_commits import commit_offset
 from mqproof.impl.broker.services import Services
 from mqproof.impl.remoting import headers, java_json
@@ -19,9 +20,11 @@ from mqproof.impl.remoting.headers import (
     DeleteAccountRequest,
     DeleteGroupRequest,
     ResetOffsetRequest,
+    SubjectRequest,
     TopicRequest,
     UpdateOffsetRequest,
     UpdateTopicRequest,
+    UserRequest,
 )
 from mqproof.impl.remoting.signing import ACCESS_KEY
 from mqproof.spec.events import Kind
@@ -128,6 +131,15 @@ def _settings(request: Command) -> Iterable[_Subject]:
     return [{"settings": ",".join(sorted(line.partition("=")[0].strip() for line in lines if "=" in line))}]
 
 
+def _user(request: Command) -> Iterable[_Subject]:
+    return [{"changed_account": headers.read(UserRequest, request.fields).username}]
+
+
+def _subject(request: Command) -> Iterable[_Subject]:
+    subject = headers.read(SubjectRequest, request.fields).subject
+    return [{"changed_account": policies.user_of(subject)}]
+
+
 _SUBJECTS: Final[dict[int, Callable[[Command], Iterable[_Subject]]]] = {
     RequestCode.UPDATE_AND_CREATE_TOPIC: lambda request: [
         {"topic": headers.read(UpdateTopicRequest, request.fields).topic}
@@ -152,6 +164,12 @@ _SUBJECTS: Final[dict[int, Callable[[Command], Iterable[_Subject]]]] = {
         {"changed_account": headers.read(DeleteAccountRequest, request.fields).access_key}
     ],
     RequestCode.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG: lambda _: [{}],
+    RequestCode.AUTH_CREATE_USER: _user,
+    RequestCode.AUTH_UPDATE_USER: _user,
+    RequestCode.AUTH_DELETE_USER: _user,
+    RequestCode.AUTH_CREATE_ACL: _subject,
+    RequestCode.AUTH_UPDATE_ACL: _subject,
+    RequestCode.AUTH_DELETE_ACL: _subject,
     RequestCode.UPDATE_BROKER_CONFIG: _settings,
 }
 """The requests that are recorded, and what each of them changes."""

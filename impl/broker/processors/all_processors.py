@@ -7,6 +7,7 @@ from mqproof.impl.broker.processors import (
     broker_admin,
     connections,
     consumer_calls,
+    filter_registration,
     group_admin,
     groups,
     inspection,
@@ -20,6 +21,7 @@ from mqproof.impl.broker.processors import (
     send,
     topic_admin,
     transaction_ends,
+    users,
 )
 from mqproof.impl.broker.services import Processor
 from mqproof.impl.remoting.codes import RequestCode
@@ -55,6 +57,8 @@ PROCESSORS: Final[dict[int, Processor]] = {
     **consumer_calls.PROCESSORS,
     **inspection.PROCESSORS,
     **acl_admin.PROCESSORS,
+    **filter_registration.PROCESSORS,
+    **users.PROCESSORS,
     **broker_admin.PROCESSORS,
     **transaction_ends.PROCESSORS,
     **recalls.PROCESSORS,

@@ -11,7 +11,14 @@ from mqproof.impl.broker.services import Processor, Services, loop_ms
 from mqproof.impl.broker.state.statistics import Meter
 from mqproof.impl.broker.state.topics import DEFAULT_TOPIC
 from mqproof.impl.remoting import headers, java_json
-from mqproof.impl.remoting.bodies import PERM_INHERIT, PERM_READ_WRITE, DataVersion, Table
+from mqproof.impl.remoting.bodies import (
+    PERM_INHERIT,
+    PERM_READ_WRITE,
+    DataVersion,
+    RequestMode,
+    RequestModes,
+    Table,
+)
 from mqproof.impl.remoting.channel import Channel, Reply
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import IMPLEMENTATION_KEY, VERSION, VERSION_NAME, Command
@@ -23,6 +30,8 @@ from mqproof.impl.runtime.properties import ConfigError, ProtectedKeyError
 from mqproof.impl.store.delay import SCHEDULE_TOPIC
 from mqproof.impl.store.files import record
 
+PULL: Final = "PULL"
+"""The mode in which consumers request messages by offset. The other mode of 5.x is POP."""
 _STEPS: Final = (
     *("<=0ms", "0~10ms", "10~50ms", "50~100ms", "100~200ms", "200~500ms", "500ms~1s"),
     *("1~2s", "2~3s", "3~4s", "4~5s", "5~10s", "10s~"),
@@ -70,6 +79,29 @@ async def clean(services: Services, request: Command, channel: Channel) -> Reply
     return request.answer(ResponseCode.SUCCESS)
 
 
+def ha_status(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
+    """Return a master's slaves, or a slave's connection to its master."""
+    status = services.ha_status(now_ms(services.runtime.clock))
+    if status is None:
+        remark = "a member of a DLedger group has neither a master nor slaves"
+        raise RefusedError(ResponseCode.SYSTEM_ERROR, remark)
+    return request.answer(ResponseCode.SUCCESS, body=java_json.write(status, standard=True))
+
+
+def set_request_mode(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
+    """Accept the mode PULL, in which every group receives its messages; refuse any other."""
+    asked = java_json.read(RequestMode, request.body)
+    if asked.mode != PULL:
+        remark = f"mode {asked.mode} of group {asked.consumer_group} is not supported, {PULL} expected"
+        raise RefusedError(ResponseCode.SYSTEM_ERROR, remark)
+    return request.answer(ResponseCode.SUCCESS)
+
+
+def request_modes(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
+    """Return the groups with another mode than PULL: there are none."""
+    return request.answer(ResponseCode.SUCCESS, body=java_json.write(RequestModes({}), standard=True))
+
+
 def runtime_info(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
     """Return RocketMQ's names and values for the identity and the state of the broker."""
     table = {**_identity(services), **_traffic(services), **_waiting(services), **_storage(services)}
@@ -86,6 +118,7 @@ def _identity(services: Services) -> dict[str, str]:
         "bootTimestamp": str(services.booted_ms),
         "runtime": f"[ {hours // 24} days, {hours % 24} hours, {rest // 60} minutes, {rest % 60} seconds ]",
         "startAcceptSendRequestTimeStamp": "0",
+        "brokerActive": "true",
     }
 
 
@@ -183,6 +216,9 @@ PROCESSORS: Final[dict[int, Processor]] = {
     RequestCode.GET_BROKER_CONFIG: get_config,
     RequestCode.UPDATE_BROKER_CONFIG: update_config,
     RequestCode.GET_BROKER_RUNTIME_INFO: runtime_info,
+    RequestCode.GET_BROKER_HA_STATUS: ha_status,
+    RequestCode.SET_MESSAGE_REQUEST_MODE: set_request_mode,
+    RequestCode.GET_ALL_MESSAGE_REQUEST_MODE: request_modes,
     RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE: clean,
     RequestCode.CLEAN_UNUSED_TOPIC: clean,
     RequestCode.DELETE_EXPIRED_COMMITLOG: clean,

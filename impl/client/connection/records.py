@@ -125,10 +125,16 @@ async def _inflated(stored: StoredMessage, bytes_max: int, pause: _Pause) -> Sto
 
 
 def _split(body: bytes) -> Iterator[StoredMessage]:
+    return (stored for _, stored in read_each(body))
+
+
+def read_each(body: bytes) -> Iterator[tuple[bytes, StoredMessage]]:
+    """Yield each consecutive record and its message. Raises ValueError for a bad record."""
     at = 0
     while at < len(body):
         size, _ = record.peek(body[at : at + record.FILLER_BYTES])
         if not record.SIZE_MIN <= size <= len(body) - at:
             raise ValueError(f"a record of {size} bytes in a body with {len(body) - at} left")
-        yield record.decode(body[at : at + size])
+        data = body[at : at + size]
+        yield data, record.decode(data)
         at += size

@@ -109,6 +109,12 @@ class Routes:
                 return {broker_id: _address(text) for broker_id, text in broker.broker_addrs.items()}
         return {}
 
+    def filter_servers(self, topic: str, broker: Address) -> list[Address]:
+        """Return the filter servers of a broker, from the topic's route."""
+        route = self._routes.get(topic)
+        listed = route.filter_server_table.get(str(broker)) if route else None
+        return [_address(text) for text in listed or ()]
+
     def brokers_of(self, topic: str) -> list[Address]:
         """Return one address per broker name in the topic's route: its master's, or another replica's."""
         route = self._routes.get(topic)
@@ -140,6 +146,9 @@ def _read_route(topic: str, body: bytes) -> TopicRoute:
         route = java_json.read(TopicRoute, body)
         for broker in route.broker_datas:
             for text in broker.broker_addrs.values():
+                _address(text)
+        for servers in route.filter_server_table.values():
+            for text in servers or ():
                 _address(text)
     except ValueError as error:
         raise RemotingError(f"the route of {topic} is invalid: {error}") from None

@@ -11,14 +11,16 @@ from typing import Final
 
 from mqproof.impl.client.connection.records import AnswerReader
 from mqproof.impl.client.connection.session import Session
-from mqproof.impl.client.message_selector import MessageSelector, as_selector
+from mqproof.impl.client.message_selector import TAG, MessageSelector, as_selector
 from mqproof.impl.client.model import ClientError, MessageQueue, PullResult, ReceivedMessage, RefusalError
+from mqproof.impl.filtering.function_names import function_name
 from mqproof.impl.remoting import bodies, headers, java_json
 from mqproof.impl.remoting.bodies import ClientCheck, ConsumerIds, LockedQueues, QueueLocks, Subscription
 from mqproof.impl.remoting.channel import RemotingError
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode, response_name
 from mqproof.impl.remoting.command import Command, new_request
 from mqproof.impl.remoting.headers import (
+    PULL_CLASS_FILTER,
     PULL_HAS_SUBSCRIPTION,
     PULL_MAY_SUSPEND,
     ConsumerGroupRequest,
@@ -28,6 +30,7 @@ from mqproof.impl.remoting.headers import (
     PullResponse,
     QueryOffsetRequest,
     QueueRequest,
+    RegisterFunctionRequest,
     SearchOffsetRequest,
     SendBackRequest,
     UpdateOffsetRequest,
@@ -77,6 +80,9 @@ class GroupRequests:
         """
         selector = as_selector(tags)
         address = await self._replica(queue)
+        flags = PULL_HAS_SUBSCRIPTION | (PULL_MAY_SUSPEND if hold_ms else 0)
+        if selector.module is not None:
+            address, flags = self._filter_server(queue, address), flags | PULL_CLASS_FILTER
         header = PullRequest(
             consumer_group=self.group,
             topic=queue.topic,
@@ -85,7 +91,7 @@ class GroupRequests:
             max_msg_nums=max_count,
             # Always include the subscription: the broker may not have received our heartbeat yet, or may have
             # another member's subscription.
-            sys_flag=PULL_HAS_SUBSCRIPTION | (PULL_MAY_SUSPEND if hold_ms else 0),
+            sys_flag=flags,
             commit_offset=0,
             suspend_timeout_millis=hold_ms,
             sub_version=0,
@@ -93,8 +99,13 @@ class GroupRequests:
             expression_type=selector.expression_type,
         )
         timeout_s = hold_ms / 1000 + _HOLD_SLACK_S
-        request = new_request(RequestCode.PULL_MESSAGE, headers.write(header))
+        fields = headers.write(header)
+        request = new_request(RequestCode.PULL_MESSAGE, fields)
         answer = await self._ask(queue.topic, str(queue), address, request, timeout_s)
+        if answer.code == ResponseCode.FILTER_DATA_NOT_EXIST and selector.module is not None:
+            await self._upload(queue, address, selector.module)
+            request = new_request(RequestCode.PULL_MESSAGE, fields)
+            answer = await self._ask(queue.topic, str(queue), address, request, timeout_s)
         status = _STATUSES.get(answer.code)
         if status is None:
             raise _refusal(str(queue), answer)
@@ -106,6 +117,21 @@ class GroupRequests:
         self._suggested[queue] = response.suggest_which_broker_id
         next_offset = response.next_begin_offset if left_out is None else left_out
         return PullResult(status, next_offset, response.min_offset, response.max_offset, messages)
+
+    async def _upload(self, queue: MessageQueue, filter_server: Address, module: bytes) -> None:
+        header = RegisterFunctionRequest(self.group, queue.topic, function_name(module))
+        code = RequestCode.REGISTER_MESSAGE_FILTER_CLASS
+        request = new_request(code, headers.write(header), module)
+        what = f"{queue}: upload of the function"
+        _require(what, await self._ask(queue.topic, what, filter_server, request))
+
+    def _filter_server(self, queue: MessageQueue, broker: Address) -> Address:
+        """Return a filter server of the broker. Raises ClientError when there is none."""
+        known = self._session.routes.filter_servers(queue.topic, broker)
+        if not known:
+            self._session.routes.doubt(queue.topic)
+            raise ClientError(f"{queue}: broker {broker} has no filter server to run the function")
+        return self._session.runtime.random.choice(known)
 
     async def check(self, subscription: Subscription) -> None:
         """Ask one broker of the topic whether it accepts the subscription.
@@ -299,7 +325,7 @@ class GroupRequests:
 def _filter(selector: MessageSelector) -> Callable[[StoredMessage], bool]:
     """Return a filter by the tags themselves, because the broker compares only their hash codes."""
     tags = {tag.strip() for tag in selector.expression.split("||")} - {""}
-    if selector.is_sql or not tags or tags == {"*"}:
+    if selector.expression_type != TAG or not tags or tags == {"*"}:
         return lambda _: True
     return lambda stored: stored.message.properties.get(TAGS) in tags
 

@@ -21,10 +21,18 @@ class Subscriptions:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._by_topic: dict[str, Subscription] = {}
+        self._functions: dict[str, MessageSelector] = {}
+        """By the name of its function. They stay, for `restore`."""
 
     def add(self, topic: str, selector: str | MessageSelector = "*") -> None:
         """Subscribe to a topic. A text is `TagA || TagB`, or `*` for all. Raises ValueError."""
         selector = as_selector(selector)
+        if selector.module is not None:
+            self._functions[selector.expression] = selector
+            self._by_topic[topic] = Subscription(
+                topic, selector.expression, class_filter_mode=True, sub_version=now_ms(self._clock)
+            )
+            return
         if selector.is_sql:
             self._by_topic[topic] = Subscription(
                 topic, selector.expression, expression_type=SQL92, sub_version=now_ms(self._clock)
@@ -63,6 +71,8 @@ class Subscriptions:
         subscription = self._by_topic.get(topic)
         if subscription is None:
             return MessageSelector("*")
+        if subscription.class_filter_mode:
+            return self._functions[subscription.sub_string or ""]
         return MessageSelector(subscription.sub_string or "*", subscription.expression_type or TAG)
 
     def selectors(self) -> dict[str, MessageSelector]:

@@ -309,6 +309,7 @@ def test_the_replay_command_repeats_the_commands() -> None:
         (Fault.FULL_DISK, {Outcome.INDETERMINATE}),
         (Fault.SLOW_DISK, {"FLUSH_DISK_TIMEOUT"}),
         (Fault.DELAY, {"SEND_OK"}),
+        (Fault.CLOCK_BACK, {"SEND_OK"}),
     ],
 )
 def test_our_broker_holds_while_its_links_are_disturbed(fault: Fault, expected: set[str]) -> None:

@@ -13,6 +13,11 @@ class Record(NamedTuple):
     holders: frozenset[str]
 
 
+class Answer(NamedTuple):
+    next: int
+    found: frozenset[str]
+
+
 @dataclass(frozen=True)
 class State:
     log: tuple[Record, ...]
@@ -24,6 +29,12 @@ def test_a_state_becomes_objects_lists_and_texts() -> None:
     assert plain(state) == {"log": [{"offset": 0, "holders": ["a", "b"]}], "owner": ["c1"]}
     assert plain({1: "c1"}) == {"1": "c1"}
     assert json.loads(json.dumps(plain(state))) == plain(state)
+
+
+def test_equal_records_of_two_types_have_their_own_names() -> None:
+    empty: frozenset[str] = frozenset()
+    assert plain(Record(0, empty)) == {"offset": 0, "holders": []}
+    assert plain(Answer(0, empty)) == {"next": 0, "found": []}
 
 
 def test_sets_of_records_have_one_order() -> None:

@@ -39,7 +39,10 @@ def _on_store(scripts: list[Script]) -> Replayed:
 
 @pytest.mark.parametrize(
     "model",
-    ["Flush", "Routing", "Replication", "Election", "Delivery", "Guarantee", "Transactions", "Timers"],
+    [
+        *("Flush", "Routing", "Replication", "Election", "Delivery", "Guarantee", "Transactions", "Timers"),
+        *("Retry", "Rebalance", "Selection", "Broadcast"),
+    ],
 )
 def test_the_reference_takes_every_step_and_refuses_disabled_actions(model: str) -> None:
     make = resolve("reference", model)

@@ -13,7 +13,8 @@ import pytest
 from mqproof.conformance.hosts.simulated import MEMBERS
 from mqproof.conformance.mutants.replacement import injected
 from mqproof.fuzz import simulation, targets
-from mqproof.fuzz.cluster.program import HEAD_BYTES, Run, fault, random_program
+from mqproof.fuzz.cluster.faults import fault
+from mqproof.fuzz.cluster.program import HEAD_BYTES, Run, random_program, upkeep
 from mqproof.fuzz.engine.execution import judge
 from mqproof.fuzz.engine.minimise import minimise
 from mqproof.fuzz.targets.cluster import TESTING_ALL
@@ -136,7 +137,7 @@ def test_a_master_that_was_paused_answers_late_or_never() -> None:
 
 
 def test_a_deleted_topic_is_recreated_by_the_next_send() -> None:
-    run = Run(_head(SYNC_MASTER) + fault("delete_topic", 0, 24, 0), Counter())
+    run = Run(_head(SYNC_MASTER) + upkeep("delete_topic", 0, 24, 0), Counter())
     run.run()
     (topic,) = run.witness.topics
     assert [len(topic.past), topic.is_deleted] == [1, True]
@@ -153,7 +154,7 @@ def test_a_deleted_topic_is_recreated_by_the_next_send() -> None:
 def test_old_data_is_deleted_while_messages_are_sent(shape: int) -> None:
     """Four busy producers fill a segment in a second or two."""
     busy = bytes((1, 0, 0, 0, shape | 24, 48))
-    run = Run(busy + b"".join(fault("expire", selector, 60, 60) for selector in range(3)), Counter())
+    run = Run(busy + b"".join(upkeep("expire", selector, 60, 60) for selector in range(3)), Counter())
     run.run()
     assert all(broker.store.log_begin > 0 for broker in run.cluster.brokers.values())
     assert run.witness.is_apart is False

@@ -6,9 +6,17 @@ Source: docs/reference/protocol/administration.md, "Administration commands".
 import pytest
 
 from mqproof.impl.admin import brokers
+from mqproof.impl.admin.run import targets
 from mqproof.impl.client.model import ClientError
 from mqproof.impl.remoting import java_json
-from mqproof.impl.remoting.bodies import Table
+from mqproof.impl.remoting.bodies import (
+    AllTopics,
+    DataVersion,
+    SubscriptionGroup,
+    SubscriptionGroups,
+    Table,
+    TopicConfig,
+)
 from mqproof.impl.remoting.codes import RequestCode
 from tests.impl.admin.site import OK, Answer, Site, play
 
@@ -62,3 +70,40 @@ def test_an_invalid_configuration_is_an_error() -> None:
             await brokers.config(site.admin, broker.address)
 
     play(scenario)
+
+
+def test_a_broker_with_a_cluster_is_that_broker_and_must_belong_to_the_cluster() -> None:
+    async def scenario(site: Site) -> None:
+        first = await site.add_broker("b-a", {})
+        slave = await site.add_broker("b-a", {}, id_=1)
+        other = await site.add_broker("b-b", {}, cluster="D")
+        assert await targets(site.admin, first.address, "C") == [first.address]
+        assert await targets(site.admin, slave.address, "C") == [slave.address]
+        assert await targets(site.admin, other.address, None) == [other.address]
+        with pytest.raises(ClientError, match=f"broker {other.address} is not in cluster C"):
+            await targets(site.admin, other.address, "C")
+        with pytest.raises(ClientError, match="no broker in cluster E"):
+            await targets(site.admin, first.address, "E")
+
+    play(scenario)
+
+
+def test_measurements_are_those_of_the_masters_that_answer() -> None:
+    async def scenario(site: Site) -> dict[str, dict[str, object]]:
+        status = Table({**STATUS, "putTps": "1.0 1.0 1.0", "runtime": "[ 0 days ]"})
+        groups = SubscriptionGroups(DataVersion(), {"G": SubscriptionGroup(group_name="G")})
+        topics = AllTopics(DataVersion(), {"T": TopicConfig("T")})
+        answers: dict[RequestCode, Answer] = {
+            RequestCode.GET_BROKER_RUNTIME_INFO: (0, {}, java_json.write(status)),
+            RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: (0, {}, java_json.write(groups)),
+            RequestCode.GET_ALL_TOPIC_CONFIG: (0, {}, java_json.write(topics)),
+        }
+        await site.add_broker("b-a", answers)
+        await site.add_broker("b-a", answers, id_=1)
+        await site.add_broker("b-b", {})
+        return await brokers.metrics(site.admin, "C")
+
+    found = play(scenario)
+    assert list(found) == ["b-a"]
+    assert (found["b-a"]["topics"], found["b-a"]["groups"]) == (1, 1)
+    assert found["b-a"]["runtime"] == {"brokerVersionDesc": "V4_9_8", "putTps": "1.0 1.0 1.0"}

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from mqproof.impl.admin.admin import Admin
 from mqproof.impl.admin.cli import app
-from mqproof.impl.admin.commands import brokers, groups, messages, name_servers, topics
+from mqproof.impl.admin.commands import accounts, brokers, groups, messages, name_servers, topics
 from mqproof.impl.client.connection.records import read_records
 from mqproof.impl.client.model import ClientError
 from mqproof.impl.client.tracing.trace_records import Published, encode
@@ -51,7 +51,7 @@ ANSWERS: Mapping[RequestCode, Answer] = {
 def work_of(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Work]:
     """Return what a command line would do, without doing it."""
     works: list[Work] = []
-    for module in (brokers, groups, messages, name_servers, topics):
+    for module in (accounts, brokers, groups, messages, name_servers, topics):
         monkeypatch.setattr(module, "perform", lambda _, work: works.append(work))
 
     def parse(line: str, *more: str) -> Work:
@@ -118,6 +118,39 @@ CASES: list[tuple[str, RequestCode, dict[str, str]]] = [
         "resetOffsetByTime -g G -t T -s 123 -f false",
         RequestCode.INVOKE_BROKER_TO_RESET_OFFSET,
         {"group": "G", "topic": "T", "timestamp": "123", "isForce": "false"},
+    ),
+    (
+        "skipAccumulatedMessage -g G -t T",
+        RequestCode.INVOKE_BROKER_TO_RESET_OFFSET,
+        {"timestamp": "-1", "isForce": "true"},
+    ),
+    (
+        "cloneGroupOffset -s A -d B -t T",
+        RequestCode.CLONE_GROUP_OFFSET,
+        {"srcGroup": "A", "destGroup": "B", "topic": "T", "offline": "true"},
+    ),
+    ("cleanExpiredCQ -c C", RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE, {}),
+    ("deleteExpiredCommitLog -c C", RequestCode.DELETE_EXPIRED_COMMITLOG, {}),
+    ("cleanUnusedTopic -c C", RequestCode.CLEAN_UNUSED_TOPIC, {}),
+    ("createUser -c C -u someone -p secret", RequestCode.AUTH_CREATE_USER, {"username": "someone"}),
+    ("updateUser -c C -u someone -t Super", RequestCode.AUTH_UPDATE_USER, {"username": "someone"}),
+    ("deleteUser -c C -u someone", RequestCode.AUTH_DELETE_USER, {"username": "someone"}),
+    ("listUser -c C -f some", RequestCode.AUTH_LIST_USER, {"filter": "some"}),
+    (
+        "createAcl -c C -s User:u -r Topic:T,Group:G -a Sub -d Allow",
+        RequestCode.AUTH_CREATE_ACL,
+        {"subject": "User:u"},
+    ),
+    (
+        "updateAcl -c C -s User:u -r Topic:T -a Sub -d Allow",
+        RequestCode.AUTH_UPDATE_ACL,
+        {"subject": "User:u"},
+    ),
+    ("deleteAcl -c C -s User:u -r Topic:T", RequestCode.AUTH_DELETE_ACL, {"resource": "Topic:T"}),
+    (
+        "listAcl -c C -s User:u -r T",
+        RequestCode.AUTH_LIST_ACL,
+        {"subjectFilter": "u", "resourceFilter": "T"},
     ),
     ("resetOffsetByTime -g G -t T -s 1", RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, {"isForce": "true"}),
 ]
@@ -351,3 +384,26 @@ def test_bodies_are_decoded_with_the_given_character_set(
 
     play(scenario)
     assert capsys.readouterr().out.endswith("caf\u00c3\u00a9\n")
+
+
+def test_users_and_their_permissions_are_sent_in_the_body(work_of: Callable[..., Work]) -> None:
+    (new,) = asked(work_of("createUser -c C -u someone -p secret -t Normal"), RequestCode.AUTH_CREATE_USER)
+    assert java_json.read(bodies.User, new.body) == bodies.User("someone", "secret", "Normal")
+    (same,) = asked(work_of("updateUser -c C -u someone -t Super"), RequestCode.AUTH_UPDATE_USER)
+    assert java_json.read(bodies.User, same.body) == bodies.User("someone", user_type="Super")
+    line = "createAcl -c C -s User:u -r Topic:T,Group:G -a Pub,Sub -d Allow"
+    (policies,) = asked(work_of(line), RequestCode.AUTH_CREATE_ACL)
+    (policy,) = java_json.read(bodies.SubjectPolicies, policies.body).policies
+    assert [(each.resource, each.actions, each.decision) for each in policy.entries] == [
+        ("Topic:T", ["Pub", "Sub"], "Allow"),
+        ("Group:G", ["Pub", "Sub"], "Allow"),
+    ]
+
+
+def test_a_password_is_read_from_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    works: list[Work] = []
+    monkeypatch.setattr(accounts, "perform", lambda _, work: works.append(work))
+    line = ["admin", "createUser", "-c", "C", "-u", "someone", "-p", "-", "-n", "h:1"]
+    assert CliRunner().invoke(app, line, input="from stdin\n").exit_code == 0
+    (request,) = asked(works.pop(), RequestCode.AUTH_CREATE_USER)
+    assert java_json.read(bodies.User, request.body).password == "from stdin"

@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import replace
 
 from mqproof.impl.broker.broker import Broker
+from mqproof.impl.broker.registration import Registrar
 from mqproof.impl.namesrv.config import NameServerConfig
 from mqproof.impl.namesrv.server import NameServer
 from mqproof.impl.remoting import java_json
@@ -11,6 +12,7 @@ from mqproof.impl.remoting.address_server import FETCH_INTERVAL_S, AddressServer
 from mqproof.impl.remoting.bodies import ClusterInfo
 from mqproof.impl.remoting.codes import RequestCode
 from mqproof.impl.remoting.command import new_request
+from mqproof.impl.remoting.headers import RegisterBrokerResponse
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address
 from mqproof.spec.events import Event, Kind
@@ -97,3 +99,70 @@ def test_the_address_server_adds_a_name_server_without_a_restart() -> None:
         await added.stop()
 
     play(scenario)
+
+
+async def seeking_slave(
+    world: World, name_servers: tuple[Address, ...]
+) -> tuple[Registrar, list[RegisterBrokerResponse]]:
+    """Return the registrar of a slave of broker `b-x`, and a list of the answers to its registrations."""
+    config = replace(world.config, name="b-x", broker_id=1, name_servers=name_servers)
+    answers: list[RegisterBrokerResponse] = []
+    broker = world.broker
+    assert broker is not None
+    assert broker.services is not None
+    services = replace(broker.services, config=config, on_registered=answers.append)
+    return Registrar(services, world.session.remoting), answers
+
+
+def test_a_slave_registers_again_when_its_master_has_returned_at_the_same_address() -> None:
+    """The master may accept slaves at another port than before."""
+
+    async def scenario(world: World) -> None:
+        registrar, answers = await seeking_slave(world, (world.namesrv_address,))
+
+        async def master() -> Broker:
+            own = replace(world.config, name="b-x", port=7777, store_directory="/x")
+            broker = Broker(replace(own, name_servers=(world.namesrv_address,)), world.runtime)
+            await broker.start()
+            return broker
+
+        first = await master()
+        known = Address(world.config.host, 7777)
+        await registrar.seek_master(known)
+        assert not answers, "the known master is no news"
+        await first.stop()
+        await registrar.seek_master(known)
+        assert not answers, "there is no master"
+        second = await master()
+        await registrar.seek_master(known)
+        assert [answer.master_addr for answer in answers] == [str(known)]
+        await registrar.seek_master(known)
+        assert len(answers) == 1, "asked and answered"
+        await second.stop()
+
+    play(scenario)
+
+
+def test_a_slave_finds_its_master_at_once_although_two_name_servers_are_silent() -> None:
+    async def scenario(world: World) -> float:
+        silent = [NameServer(NameServerConfig(port=0), world.runtime) for _ in range(2)]
+        addresses = [await each.start() for each in silent]
+        for address in addresses:
+            world.network.silence(address)
+        registrar, answers = await seeking_slave(world, (*addresses, world.namesrv_address))
+        own = replace(world.config, name="b-x", port=7777, store_directory="/x")
+        broker = Broker(replace(own, name_servers=(world.namesrv_address,)), world.runtime)
+        await broker.start()
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        seeking = asyncio.create_task(registrar.seek_master(None))
+        while not answers:
+            await asyncio.sleep(0.01)
+        seconds = loop.time() - began
+        await seeking
+        await broker.stop()
+        for each in silent:
+            await each.stop()
+        return seconds
+
+    assert play(scenario) < 0.2

@@ -436,6 +436,31 @@ def test_a_waiting_message_is_rolled_before_its_segment_is_deleted() -> None:
     play(scenario, config=replace(CONFIG, store=store))
 
 
+def test_a_start_deletes_no_segment_before_the_timers_are_read() -> None:
+    """An operator deletes old segments while the broker still waits for a silent name server."""
+
+    async def scenario(world: World) -> None:
+        assert world.broker is not None
+        await after(world, 30)
+        for _ in range(30):
+            await world.broker.store.put(Message("Other", b"x" * 90_000))
+        world.broker.kill()
+        world.disk.crash_process()
+        await asyncio.sleep(100)
+        world.network.silence(world.namesrv_address)
+        start = asyncio.create_task(world.start_broker())
+        await asyncio.sleep(1)
+        is_registering = not start.done()
+        await world.broker.store.clean(manually=True)
+        world.network.heal(world.namesrv_address)
+        await start
+        assert is_registering
+        await asyncio.sleep(2)
+        assert bodies(world) == ["a"]
+
+    play(scenario, config=replace(CONFIG, store=replace(SMALL_STORE, file_reserved_ms=60_000)))
+
+
 def test_a_clock_that_is_set_forward_delivers_at_the_new_time() -> None:
     async def scenario(world: World) -> None:
         await after(world, 3600)

@@ -17,8 +17,8 @@ from mqproof.conformance.subjects.pair import QUEUE, TOPIC, Pair, play
 from mqproof.impl.client.consuming.push_consumer import PushConsumer
 from mqproof.impl.client.model import ClientError, MessageQueue
 from mqproof.impl.remoting import headers, java_json
+from mqproof.impl.remoting.bodies import HaStatus, QueueLocks, SubscriptionGroup
 from mqproof.impl.remoting.bodies import MessageQueue as Locked
-from mqproof.impl.remoting.bodies import QueueLocks, SubscriptionGroup
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import new_request
 from mqproof.impl.remoting.headers import RegisterBrokerResponse, TopicRequest
@@ -686,3 +686,45 @@ def test_a_slave_whose_disk_was_full_follows_again_without_a_restart() -> None:
         return behind, pair.names_in(SLAVE), [pair.slave.store.failure]
 
     assert play(scenario) == ([], ["m0", "m1"], [""])
+
+
+async def ha_status(pair: Pair, node: str) -> HaStatus:
+    services = pair.brokers[node].services
+    assert services is not None
+    request = new_request(RequestCode.GET_BROKER_HA_STATUS)
+    answer = await pair.client.remoting.invoke(services.address, request, 5)
+    assert answer.code == ResponseCode.SUCCESS, answer.remark
+    return java_json.read(HaStatus, answer.body)
+
+
+def test_master_and_slave_report_their_state_of_replication() -> None:
+    async def scenario(pair: Pair) -> tuple[HaStatus, HaStatus, HaStatus, HaStatus]:
+        await pair.followed()
+        await send_all(pair, numbered(20))
+        await asyncio.sleep(11)  # a rate needs ten seconds
+        master, slave = await ha_status(pair, MASTER), await ha_status(pair, SLAVE)
+        pair.kill(SLAVE)
+        await asyncio.sleep(5)
+        alone = await ha_status(pair, MASTER)
+        await pair.start(SLAVE)
+        pair.kill(MASTER)
+        await asyncio.sleep(60)
+        return master, slave, alone, await ha_status(pair, SLAVE)
+
+    master, slave, alone, without_master = play(scenario)
+    assert (master.master, slave.master) == (True, False)
+    (connection,) = master.ha_connection_info
+    end = master.master_commit_log_max_offset
+    assert end > 0
+    assert (connection.slave_ack_offset, connection.transfer_from_where, connection.diff) == (end, end, 0)
+    assert connection.in_sync
+    assert connection.transferred_byte_in_second > 0
+    assert master.in_sync_slave_nums == 1
+    client = slave.ha_client_runtime_info
+    assert (client.max_offset, client.is_activated) == (end, True)
+    assert client.master_addr is not None
+    assert client.last_read_timestamp > 0 < client.last_write_timestamp
+    assert alone.ha_connection_info == []
+    assert alone.in_sync_slave_nums == 0
+    assert not without_master.ha_client_runtime_info.is_activated
+    assert without_master.ha_client_runtime_info.last_read_timestamp == 0

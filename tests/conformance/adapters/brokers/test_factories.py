@@ -33,7 +33,7 @@ SAMPLE = {
 SLOW = {"transactions-final-of-copy-lost"}
 """A mutant that only the 134th example detects, after 6 CPU seconds, so it runs in the deep profile."""
 
-EXAMPLES = dict.fromkeys(EXAMINEES, 15) | {"transactions": 30, "admin": 30}
+EXAMPLES = dict.fromkeys(EXAMINEES, 15) | {"transactions": 30, "admin": 30, "delivery": 30}
 """Enough examples of each suite to meet every fault."""
 
 

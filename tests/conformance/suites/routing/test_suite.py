@@ -30,6 +30,9 @@ from mqproof.impl.runtime.network import AsyncioNetwork
 from mqproof.impl.runtime.runtime import production
 from mqproof.report.model import Exit, Verdict
 
+SLOW = {"one-of-two-brokers-removed"}
+"""Takes 2 CPU seconds; tests/conformance/registry/test_named_bugs.py has a script that detects it."""
+
 
 def test_our_name_server_holds_every_invariant() -> None:
     found = {result.id: result for result in run_suite(ImplNameServer, 40, seed=1, suite=ROUTING)}
@@ -45,7 +48,9 @@ def test_the_same_seed_gives_the_same_run() -> None:
     assert seen(3) != seen(4)
 
 
-@pytest.mark.parametrize("name", MUTANTS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.deep] if name in SLOW else []) for name in MUTANTS]
+)
 def test_the_named_invariant_detects_the_mutant(name: str) -> None:
     (result,) = mutant_judge.run([name])
     assert result.verdict is Verdict.HELD, f"{result.detail}: not noticed in {result.counts}"

@@ -793,3 +793,35 @@ def test_a_new_group_does_not_start_at_an_offset_that_may_not_be_in_memory() -> 
         return [*found, await world.consumer.committed(QUEUE)]
 
     assert play(scenario) == [0, None]
+
+
+# Replication and modes.
+
+
+def test_a_master_without_slaves_and_a_member_of_a_group_report_no_replicas() -> None:
+    async def scenario(world: World) -> None:
+        answer = await world.ask(RequestCode.GET_BROKER_HA_STATUS)
+        status = java_json.read(bodies.HaStatus, answer.body)
+        assert (status.master, status.ha_connection_info) == (True, [])
+        services(world).ha_status = lambda _: None  # as in a DLedger group
+        answer = await world.ask(RequestCode.GET_BROKER_HA_STATUS)
+        assert answer.code == ResponseCode.SYSTEM_ERROR
+        assert "DLedger" in (answer.remark or "")
+
+    play(scenario)
+
+
+def test_the_mode_pull_is_accepted_and_the_mode_pop_is_refused() -> None:
+    async def scenario(world: World) -> None:
+        async def set_mode(mode: str) -> Command:
+            body = java_json.write(bodies.RequestMode("G", "T", mode), standard=True)
+            return await world.ask(RequestCode.SET_MESSAGE_REQUEST_MODE, body=body)
+
+        assert (await set_mode("PULL")).code == ResponseCode.SUCCESS
+        refused = await set_mode("POP")
+        assert refused.code == ResponseCode.SYSTEM_ERROR
+        assert refused.remark == "mode POP of group G is not supported, PULL expected"
+        answer = await world.ask(RequestCode.GET_ALL_MESSAGE_REQUEST_MODE)
+        assert java_json.read(bodies.RequestModes, answer.body).message_request_mode_map == {}
+
+    play(scenario)

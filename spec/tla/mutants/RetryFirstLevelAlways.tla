@@ -1,0 +1,7 @@
+----------------------- MODULE RetryFirstLevelAlways -------------------------
+(* Each retry has the first delay. *)
+EXTENDS MCRetry
+
+MutantLevel(retry) ==
+    1
+==============================================================================
