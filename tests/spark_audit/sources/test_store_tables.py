@@ -61,7 +61,7 @@ def test_the_store_of_a_group_member_is_judged_like_any_store(spark: SparkSessio
     with segment.open("r+b") as ledger:
         ledger.seek(48 + 48 + 90)  # a no-op, the header of an entry, some way into its record
         ledger.write(b"damage")
-    code, output = audit("--store", store, "--index-slots", 50)
+    code, output = audit("--store", store, "--index-slots", 50, "--id", "FLUSH-5")
     assert code == Exit.VIOLATED, output
     assert "altered-record" in output
 
