@@ -3,6 +3,7 @@
 They are the mutants of conformance, and defects that only faults or late deliveries reveal.
 """
 
+import asyncio
 from typing import Any, Final
 
 from mqproof.conformance.mutants import timers, transactions
@@ -38,6 +39,10 @@ def _at_once(services: Any, message: Message) -> Message:
     return message
 
 
+async def _never(*_: object) -> None:
+    await asyncio.Event().wait()
+
+
 def _as_here(theirs: ImplMutant) -> Mutant:
     return as_of_target(theirs, _TARGET, _NOTICED_BY)
 
@@ -63,5 +68,21 @@ MUTANTS: Final = (
         "NotEarly",
         "mqproof.impl.broker.processors.send:scheduled_or_refused",
         _at_once,
+    ),
+    Mutant(
+        "LevelNeverDelivered",
+        "the messages of the delay levels are never delivered",
+        _TARGET,
+        "AckedDelivered",
+        "mqproof.impl.broker.delayed:DelayedDelivery._deliver",
+        _never,
+    ),
+    Mutant(
+        "SendsNeverSettled",
+        "a send that waits for the disk is never answered",
+        _TARGET,
+        "SendAnswered",
+        "mqproof.impl.store.message_store:MessageStore.settle",
+        _never,
     ),
 )

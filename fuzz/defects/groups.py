@@ -2,11 +2,15 @@
 
 import asyncio
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Final
+from zlib import crc32
 
 from mqproof.conformance.mutants import retry, workload
 from mqproof.fuzz.defects.defect import Mutant, as_of_target
+from mqproof.impl.broker.processors.checks import scheduled_or_refused
 from mqproof.impl.client.consuming.orderly import OrderlyConsumption
+from mqproof.impl.remoting.message import UNIQUE_KEY, Message
 
 _TARGET: Final = "consumer-groups"
 _run = OrderlyConsumption._run
@@ -23,6 +27,13 @@ _OF_WORKLOADS: Final = (
 _OF_RETRIES: Final = ("dead-too-early", "delayed-put-twice")
 
 
+def _altered(services: Any, message: Message) -> Message:
+    scheduled = scheduled_or_refused(services, message)
+    if crc32(message.body) % 4:
+        return scheduled
+    return replace(scheduled, properties={**scheduled.properties, UNIQUE_KEY: "0" * 32})
+
+
 async def _run_twice(consumption: OrderlyConsumption, held: Any, lane: Any) -> None:
     """Run two loops over one lane; the one that finds it empty ends."""
 
@@ -36,6 +47,14 @@ async def _run_twice(consumption: OrderlyConsumption, held: Any, lane: Any) -> N
 MUTANTS: Final = (
     *(as_of_target(workload.MUTANTS[name], _TARGET, {}) for name in _OF_WORKLOADS),
     *(as_of_target(retry.MUTANTS[name], _TARGET, {}) for name in _OF_RETRIES),
+    Mutant(
+        "IdAltered",
+        "the broker stores some messages with an id that no producer gave them",
+        _TARGET,
+        "NoPhantom",
+        "mqproof.impl.broker.processors.send:scheduled_or_refused",
+        _altered,
+    ),
     Mutant(
         "LaneRunTwice",
         "an orderly queue is consumed by two loops of listener calls",

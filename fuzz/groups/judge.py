@@ -61,6 +61,7 @@ def nothing_invented(history: Record, checked: Checked) -> None:
 
 
 CHECKS: Final = (
+    nothing_invented,
     one_owner,
     never_overlaps,
     filter_sound,
@@ -69,7 +70,6 @@ CHECKS: Final = (
     retry_then_dead_letter,
     not_early,
     nothing_lost,
-    nothing_invented,
 )
 """The checks, in the order in which they are applied: the first violation is the finding."""
 

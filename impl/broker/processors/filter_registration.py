@@ -15,11 +15,11 @@ from mqproof.impl.runtime.network import Address
 
 def register(services: Services, request: Command, channel: Channel) -> Reply:
     """Record a filter server until its connection ends, and report a new one to the name servers."""
+    given = headers.read(RegisterFilterServerRequest, request.fields).filter_server_addr
     config = services.config
     if not config.filter_servers:
         remark = "the broker has no filter servers: its filterServerEnable is false"
         raise RefusedError(ResponseCode.SYSTEM_ERROR, remark)
-    given = headers.read(RegisterFilterServerRequest, request.fields).filter_server_addr
     try:
         address = str(Address.parse(given))
         changed = services.filter_servers.register(channel, address, loop_ms() / 1000)

@@ -70,7 +70,8 @@ async def delete_user(services: Services, request: Command, channel: Channel) ->
 
 def get_user(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
     """Return an account without its password. The body is empty if there is none of this name."""
-    account = _accounts(_file(services).entries).get(headers.read(UserRequest, request.fields).username)
+    name = headers.read(UserRequest, request.fields).username
+    account = _accounts(_file(services).entries).get(name)
     body = b"" if account is None else java_json.write(_shown(account), standard=True)
     return request.answer(ResponseCode.SUCCESS, body=body)
 

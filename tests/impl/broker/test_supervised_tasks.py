@@ -178,7 +178,7 @@ def test_a_task_that_raises_ends_its_server(role: str, task: str, monkeypatch: p
             broken = _breaks_soon
         elif name == "counts":
             broken = property(_breaks)
-        elif owner in (QueueFlusher, LedgerStore):
+        elif owner in (QueueFlusher, LedgerStore) or task == "write of delays":
             broken = _breaks_in(task, getattr(owner, name))
         monkeypatch.setattr(owner, name, broken, raising=name != "counts")
 

@@ -202,6 +202,22 @@ def test_an_upload_must_have_the_name_of_its_module_and_be_acceptable() -> None:
     assert other[0] == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
 
 
+@pytest.mark.parametrize("name", ["consumerGroup", "topic", "className"])
+def test_an_upload_with_a_field_beyond_its_limit_is_refused_by_name(name: str) -> None:
+    async def scenario(world: World) -> Command:
+        server = FilterServer(FilterServerConfig(world.broker_address), world.runtime)
+        address = await server.start()
+        fields = {"consumerGroup": "G", "topic": "T", "className": "f" * 64, name: "x" * 40_000}
+        request = new_request(RequestCode.REGISTER_MESSAGE_FILTER_CLASS, fields, b"x")
+        answer = await ask(world, address, request)
+        await server.stop()
+        return answer
+
+    answer = play(scenario)
+    assert answer.code == ResponseCode.SYSTEM_ERROR
+    assert f"`$.{name}`" in (answer.remark or "")
+
+
 def test_a_pull_without_a_function_is_refused() -> None:
     async def scenario(world: World) -> Command:
         server = FilterServer(FilterServerConfig(world.broker_address), world.runtime)
