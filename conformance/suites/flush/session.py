@@ -79,7 +79,8 @@ class Session:
 
     @property
     def history(self) -> History:
-        return History(self.setup, tuple(self._operations))
+        is_simulated = Capability.SIMULATED in self.target.capabilities
+        return History(self.setup, tuple(self._operations), is_simulated)
 
     # -- the producer
 

@@ -150,6 +150,8 @@ Operation = Send | Pull | Commit | Query | Bounds | Down | Restart | SyncsFail |
 class History:
     setup: Setup
     operations: tuple[Operation, ...]
+    is_simulated: bool = False
+    """Whether time passes only while nothing else happens, so that no answer is slow."""
 
 
 def checksum(body: bytes) -> int:

@@ -17,7 +17,7 @@ from mqproof.conformance.adapters.mutant_broker import MutantTarget
 from mqproof.conformance.adapters.reference import ReferenceTarget
 from mqproof.conformance.adapters.resolution import resolve
 from mqproof.conformance.adapters.template import MyBroker
-from mqproof.conformance.engine import processor_time
+from mqproof.conformance.engine import processor_time, suite_run
 from mqproof.conformance.engine.fault_kinds import KINDS, FaultKind
 from mqproof.conformance.engine.finding import SPEC_1
 from mqproof.conformance.engine.suite_results import results
@@ -38,8 +38,10 @@ from mqproof.report.model import Verdict, overall
 def test_every_invariant_holds(factory: Callable[[], Target], examples: int) -> None:
     examination = examine(factory, examples, 1, suite=FLUSH)
     found = {result.id: result for result in results(examination, factory(), examples, 1)}
-    assert {i: r.verdict for i, r in found.items() if r.verdict is not Verdict.HELD} == {}
-    assert all(result.counts["examples"] == examples for result in found.values())
+    untested = {} if factory is ImplTarget else {"FLUSH-7": Verdict.NOT_TESTED}
+    assert {i: r.verdict for i, r in found.items() if r.verdict is not Verdict.HELD} == untested
+    tested = [result for result in found.values() if result.verdict is Verdict.HELD]
+    assert all(result.counts["examples"] == examples for result in tested)
     can = {KINDS[each] for each in factory().capabilities if each in KINDS}
     assert examination.faults.keys() - {FaultKind.FAIL_SYNCS} == can | {FaultKind.UNHEARD}
 
@@ -88,7 +90,9 @@ def test_the_same_seed_gives_the_same_run() -> None:
     assert seen(3) != seen(4)
 
 
-def test_a_violation_is_shrunk_to_a_script_with_its_replay_command() -> None:
+def test_a_violation_is_shrunk_to_a_script_with_its_replay_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(suite_run, "SHRINK_EXAMPLES_MAX", 120)
+
     def factory() -> MutantTarget:
         return MutantTarget(MUTANTS["pull-skips"])
 
@@ -221,7 +225,7 @@ def test_a_cluster_is_judged_over_the_wire_and_unavailable_ways_are_not_tested(
     assert isinstance(factory(), WireOnly)
     verdicts = {result.id: result.verdict for result in run_suite(factory, 6, seed=0, suite=FLUSH)}
     not_tested = {i for i, verdict in verdicts.items() if verdict is Verdict.NOT_TESTED}
-    assert not_tested == {"FLUSH-1", "FLUSH-2", "FLUSH-5", "FLUSH-8"}
+    assert not_tested == {"FLUSH-1", "FLUSH-2", "FLUSH-5", "FLUSH-7", "FLUSH-8"}
     assert {verdicts[i] for i in verdicts.keys() - not_tested} == {Verdict.HELD}
 
 

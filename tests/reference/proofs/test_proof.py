@@ -106,6 +106,20 @@ def _nothing_is_torn(_scope: Scope, s: Any) -> Any:
     return s.log_message(1) >= 0
 
 
+def _something_is_stored(_scope: Scope, s: Any) -> Any:
+    return s.log_length >= 1
+
+
+def test_an_invalid_claim_about_the_initial_state_is_refuted_by_it() -> None:
+    proof = replace(selection.PROOFS["Flush"], safety={"SomethingIsStored": _something_is_stored})
+    answer = prove(proof, Obligation(INIT, "SomethingIsStored"))
+    assert answer.outcome is Outcome.REFUTED
+    shown = {row[0]: row[1] for row in counterexample("x", proof, answer).rows}
+    assert shown["phase"] == "running"
+    assert shown["log_length"] == "0"
+
+
+@pytest.mark.deep  # 13 CPU seconds; the mutants above are refuted by readable steps in every run
 def test_an_invalid_claim_is_refuted_by_a_readable_state() -> None:
     proof = replace(selection.PROOFS["Flush"], safety={"NothingIsTorn": _nothing_is_torn})
     answer = prove(proof, Obligation(INVARIANT, "NothingIsTorn"))

@@ -11,7 +11,7 @@ KILLED, OS_CRASHED, STOPPED = Ended(End.KILL), Ended(End.OS_CRASH), Ended(End.SH
 
 
 def seen(setup: Setup, *operations: Operation) -> History:
-    return History(setup, operations)
+    return History(setup, operations, is_simulated=True)
 
 
 def body(msg_id: str) -> bytes:
