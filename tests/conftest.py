@@ -41,6 +41,12 @@ pytest.register_assert_rewrite("tests.impl.store.site", "tests.impl.world")
 
 _SPARK: Final = "spark"
 """The name of the group of all files that use a session of Spark."""
+FIRST: Final = (
+    _SPARK,
+    "tests/impl/broker/test_group_processes.py",
+    "tests/impl/replication/test_partitions.py",
+)
+"""The groups that begin: those that take longest, and those that mostly wait, beside which others run."""
 _SPARK_FIXTURES: Final = frozenset({"spark", "compiling_spark"})
 
 
@@ -66,7 +72,7 @@ def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
 class TestsByGroup(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
     """A worker runs all tests of a file, because they use the same fixtures.
 
-    One worker runs all files that use Spark, and begins with them: they take longest.
+    One worker runs all files that use Spark, and begins with them.
     """
 
     __test__ = False
@@ -76,8 +82,9 @@ class TestsByGroup(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no t
         return _SPARK if uses_spark(self.config.rootpath / path) else path
 
     def _assign_work_unit(self, node: WorkerController) -> None:
-        if _SPARK in self.workqueue:
-            self.workqueue.move_to_end(_SPARK, last=False)
+        for group in reversed(FIRST):
+            if group in self.workqueue:
+                self.workqueue.move_to_end(group, last=False)
         super()._assign_work_unit(node)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
-from tests.conftest import TestsByGroup, pytest_collection_modifyitems, uses_spark
+from tests.conftest import FIRST, TestsByGroup, pytest_collection_modifyitems, uses_spark
 
 
 @pytest.mark.parametrize(
@@ -32,6 +32,11 @@ def test_a_test_that_gets_spark_from_a_fixture_of_another_file_is_refused(
         return
     with pytest.raises(pytest.UsageError, match="uses Spark, expected a parameter compiling_spark or spark"):
         pytest_collection_modifyitems([request.node])
+
+
+def test_the_files_that_begin_exist() -> None:
+    root = Path(__file__).parents[1]
+    assert [name for name in FIRST if name != "spark" and not (root / name).is_file()] == []
 
 
 def test_a_worker_begins_with_the_files_that_use_spark(monkeypatch: pytest.MonkeyPatch) -> None:
