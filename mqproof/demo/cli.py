@@ -82,9 +82,9 @@ def demo(
     ),
     messages: Annotated[
         int, typer.Option(min=100, help="Number of messages that the real run sends.")
-    ] = 6_000,
+    ] = 5_000,
     examples: Annotated[int, typer.Option(min=1, help="Number of examples of the suite flush.")] = 60,
-    fuzz_seconds: Annotated[int, typer.Option(min=1, help="Seconds for each fuzz target.")] = 4,
+    fuzz_seconds: Annotated[int, typer.Option(min=1, help="Seconds for each fuzz target.")] = 3,
 ) -> None:
     """Run a small part of every layer: models, equivalence, brokers with kills, suites, fuzzing, audit.
 
