@@ -40,7 +40,7 @@ def test_examples_are_code_blocks_with_their_line_breaks() -> None:
 
 
 def test_defaults_and_ranges_of_options_are_shown() -> None:
-    assert re.search(r"^\| `--messages N` \| `6000` \| .*`x>=100` \|$", PAGE, re.MULTILINE)
+    assert re.search(r"^\| `--messages N` \| `5000` \| .*`x>=100` \|$", PAGE, re.MULTILINE)
     assert "| `--workers N` |  | Threads of each TLC, instead of those in models.toml. `x>=1` |" in PAGE
     assert "[default" not in PAGE
 
