@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Self, TypeVar
 
 from mqproof.impl.broker.broker import Broker
 from mqproof.impl.broker.config import BrokerConfig, read
@@ -25,6 +25,8 @@ from mqproof.impl.runtime.runtime import Runtime, in_thread, inline
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk
 from mqproof.impl.store.files import record
 from mqproof.impl.store.results import GetStatus
+
+T = TypeVar("T")
 
 _POLL_S: Final = 0.002
 _OWN_PROPERTIES: Final = {"listenPort", "namesrvAddr", "storePathRootDir", "brokerIP1", "brokerRole"}
@@ -66,7 +68,7 @@ class EmbeddedBroker:
         """
         self._store = None if store is None else Path(store)
         self._sockets = sockets
-        self._config = _config({**({} if store else _IN_MEMORY), **(properties or {})})
+        self._config = _config({**(_IN_MEMORY if store is None else {}), **(properties or {})})
         self._faults = RequestFaults()
         self._claims = GroupClaims()
         self._time: VirtualTime | None = None
@@ -78,16 +80,12 @@ class EmbeddedBroker:
     @property
     def name_server(self) -> str:
         """The address of the name server, as HOST:PORT. Other processes can use it only with `sockets`."""
-        if self._address is None:
-            raise RuntimeError("the broker is not running: use it inside `async with`")
-        return str(self._address)
+        return str(_running(self._address))
 
     @property
     def clock(self) -> VirtualTime:
         """The time of the broker and its clients, which `advance` moves."""
-        if self._time is None:
-            raise RuntimeError("the broker is not running: use it inside `async with`")
-        return self._time
+        return _running(self._time)
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -135,16 +133,15 @@ class EmbeddedBroker:
 
     def client(self, client_id: str | None = None) -> Session:
         """Return a session with this broker, to be used in `async with`. Each one is another client."""
-        address = Address.parse(self.name_server)
-        assert self._runtime is not None
-        return Session([address], self._runtime, client_id, claims=self._claims)
+        address = _running(self._address)
+        return Session([address], _running(self._runtime), client_id, claims=self._claims)
 
     def messages(self, topic: str) -> list[ReceivedMessage]:
         """Return all stored messages of the topic, by queue and offset; empty for an unknown topic.
 
         `%RETRY%GROUP` and `%DLQ%GROUP` are the topics of the messages that a group failed to consume.
         """
-        broker = self._running()
+        broker = _running(self._broker)
         count = broker.store.topics().get(topic, 0)
         return [message for queue_id in range(count) for message in _queue(broker, topic, queue_id)]
 
@@ -172,7 +169,7 @@ class EmbeddedBroker:
         remark: str = "ordered by the test",
         executed: bool = False,
     ) -> None:
-        """Let the next requests of a kind fail, whoever sends them.
+        """Let the next requests of a kind fail, from any client.
 
         Args:
             operation: send, pull, commit, send_back, end_transaction, lock or heartbeat.
@@ -188,10 +185,12 @@ class EmbeddedBroker:
             raise ValueError(f"{code!r} is not the name of a response code of RocketMQ, such as SYSTEM_BUSY")
         self._faults.add(operation, times, Fault(ResponseCode[code], remark, executed))
 
-    def _running(self) -> Broker:
-        if self._broker is None:
-            raise RuntimeError("the broker is not running: use it inside `async with`")
-        return self._broker
+
+def _running(part: T | None) -> T:
+    """Return a part of the broker, which exists while it runs. Raises RuntimeError if it does not."""
+    if part is None:
+        raise RuntimeError("the broker is not running: use it inside `async with`")
+    return part
 
 
 def _config(properties: Mapping[str, str]) -> BrokerConfig:

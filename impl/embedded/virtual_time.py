@@ -8,7 +8,7 @@ import asyncio
 import time
 from collections import deque
 from typing import Any, Final
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 _STEP_S: Final = 20.0
 """The largest jump. Periodic work, such as a heartbeat, keeps its order with the time-outs of others."""
@@ -25,7 +25,7 @@ class VirtualTime:
     """The clock of one event loop: the machine's time plus everything by which it was advanced."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
+        self._loop = ref(loop)  # the table of all times must not keep a loop alive
         self._ahead_us = 0
 
     def now_us(self) -> int:
@@ -55,13 +55,14 @@ class VirtualTime:
 
     def _take_over(self) -> deque[asyncio.Handle]:
         """Let the loop use this time. Returns its queue of ready callbacks."""
-        if asyncio.get_running_loop() is not self._loop:
+        loop: Any = asyncio.get_running_loop()
+        if loop is not self._loop():
             raise TimeError("advance was called on another event loop than that of the broker")
-        loop: Any = self._loop
         ready = getattr(loop, "_ready", None)
-        if not (isinstance(self._loop, asyncio.BaseEventLoop) and isinstance(ready, deque)):
+        if not (isinstance(loop, asyncio.BaseEventLoop) and isinstance(ready, deque)):
             raise TimeError(f"{type(loop).__module__} has no time that can be advanced: use asyncio's loop")
-        loop.time = self._time  # asyncio's loops ask themselves for the time
+        # asyncio's loops ask themselves for the time.
+        loop.time = self._time  # type: ignore[method-assign]
         return ready
 
     def _time(self) -> float:
@@ -73,7 +74,9 @@ _TIMES: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, VirtualTime]] = WeakK
 
 def of_loop(loop: asyncio.AbstractEventLoop) -> VirtualTime:
     """Return the time of the loop. All brokers of a loop share it."""
-    return _TIMES.setdefault(loop, VirtualTime(loop))
+    if loop not in _TIMES:
+        _TIMES[loop] = VirtualTime(loop)
+    return _TIMES[loop]
 
 
 async def _settle(ready: deque[asyncio.Handle]) -> None:

@@ -1,6 +1,8 @@
 """The time of a loop is advanced without waiting; brokers and clients act as if it had passed."""
 
 import asyncio
+import gc
+import weakref
 from collections.abc import Sequence
 
 import pytest
@@ -31,6 +33,16 @@ def test_timers_run_when_their_time_has_been_added() -> None:
         return done
 
     assert asyncio.run(passed()) == ["59 minutes", "one", "two"]
+
+
+def test_the_time_of_a_loop_does_not_keep_the_loop() -> None:
+    loop = asyncio.new_event_loop()
+    gone = weakref.ref(loop)
+    loop.run_until_complete(of_loop(loop).advance(seconds=1))
+    loop.close()
+    del loop
+    gc.collect()
+    assert gone() is None
 
 
 def test_a_two_hour_delay_is_delivered_when_two_hours_have_passed_and_not_before() -> None:
