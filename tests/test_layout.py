@@ -111,10 +111,12 @@ ABSENT = {
         "steps": "those of the delivery suite",
     },
     "convergence": {
+        "session": "a run is a ScriptedRun of engine/seeded_runs.py",
         "machine": "conformance/subjects/convergence_run.py draws the run, because it needs our brokers",
         "oracle": "the checkers need no model; behaviours replay the steps of the model",
     },
     "dledger": {
+        "session": "a run is a ScriptedRun of engine/seeded_runs.py",
         "machine": "conformance/subjects/group_run.py draws the run, because it needs our members",
         "oracle": "the checkers need no model; behaviours replay the steps of the model",
     },

@@ -2,9 +2,9 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 from mqproof.conformance.engine.fault_kinds import FaultKind
 from mqproof.conformance.engine.finding import Finding
@@ -35,6 +35,43 @@ class SeededRun(Protocol):
     def script(self) -> list[str]:
         """Return the run as steps for people."""
         ...
+
+
+class Life(Protocol):
+    """The observations of a run."""
+
+    @property
+    def operations(self) -> Sequence[object]:
+        """The operations, in order. As text, each is a line of the script."""
+        ...
+
+
+LifeT = TypeVar("LifeT", bound=Life)
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptedRun(Generic[LifeT]):
+    """A finished run whose operations are its script, with the faults among them."""
+
+    life: LifeT
+    checkers: Mapping[str, Callable[[LifeT], Finding]]
+    """Catalogue id to its checker."""
+    opening: str
+    """The first line of the script: what the run examines."""
+
+    @property
+    def operations(self) -> int:
+        return len(self.life.operations)
+
+    def findings(self) -> dict[str, Finding]:
+        return {id_: check(self.life) for id_, check in self.checkers.items()}
+
+    def faults(self) -> Counter[FaultKind]:
+        """Return nothing: the script has the faults, in words."""
+        return Counter()
+
+    def script(self) -> list[str]:
+        return [self.opening, *map(str, self.life.operations)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from typing import Final
 
 from mqproof.conformance.engine.run_options import Part, RunOptions
-from mqproof.conformance.engine.seeded_runs import SeededSuite
+from mqproof.conformance.engine.seeded_runs import ScriptedRun, SeededSuite
 from mqproof.conformance.suites.convergence.checkers import CHECKERS
-from mqproof.conformance.suites.convergence.session import ClusterLife
 from mqproof.conformance.suites.convergence.target import Play
 
 CONVERGENCE: Final = SeededSuite(
     "convergence", tuple(CHECKERS), "clusters", 1, "our own brokers, name servers and client"
 )
+_OPENING: Final = "two name servers, two brokers and a client"
 listed = CONVERGENCE.listed
 lines = CONVERGENCE.lines
 
@@ -24,4 +24,4 @@ def run(options: RunOptions, progress: Callable[[int, int], None], play: Play) -
 
     Raises UnknownTargetError: the target is not our own code.
     """
-    return CONVERGENCE.run(options, progress, lambda seed: ClusterLife(play(seed)))
+    return CONVERGENCE.run(options, progress, lambda seed: ScriptedRun(play(seed), CHECKERS, _OPENING))

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import Final
 
 from mqproof.conformance.engine.run_options import Part, RunOptions
-from mqproof.conformance.engine.seeded_runs import SeededSuite
+from mqproof.conformance.engine.seeded_runs import ScriptedRun, SeededSuite
 from mqproof.conformance.suites.dledger.checkers import CHECKERS
-from mqproof.conformance.suites.dledger.session import GroupLife
 from mqproof.conformance.suites.dledger.target import Play
 
 DLEDGER: Final = SeededSuite("dledger", tuple(CHECKERS), "groups", 1, "our own group")
+_OPENING: Final = "a group of three members"
 listed = DLEDGER.listed
 lines = DLEDGER.lines
 
@@ -22,4 +22,4 @@ def run(options: RunOptions, progress: Callable[[int, int], None], play: Play) -
 
     Raises UnknownTargetError: the target is not our own code.
     """
-    return DLEDGER.run(options, progress, lambda seed: GroupLife(play(seed)))
+    return DLEDGER.run(options, progress, lambda seed: ScriptedRun(play(seed), CHECKERS, _OPENING))
