@@ -44,10 +44,11 @@ def explain_message(
     from mqproof.spark_audit.passes.profile import overview
     from mqproof.spark_audit.passes.profile_partition import profile
     from mqproof.spark_audit.reporting.explain import ids_of_broker_id, message_steps
+    from mqproof.spark_audit.sources.index import SLOTS
     from mqproof.spark_audit.sources.inputs import InputError, Inputs, find_files
     from mqproof.spark_audit.sources.read import read_files
-    from mqproof.spark_audit.sources.store_tables import name_stores, read_stores
-    from mqproof.spark_audit.sources.stores import SLOTS
+    from mqproof.spark_audit.sources.spark_stores import read_stores
+    from mqproof.spark_audit.sources.store_tables import name_stores
     from mqproof.spark_audit.sources.traces import find_traces, read_traces
 
     try:

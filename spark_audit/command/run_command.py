@@ -116,7 +116,7 @@ def run(
 
     With --state, each run continues the previous one: it reports only new violations and saves its state.
 
-    Event logs of up to 2 million events are judged on DuckDB, without Java; see docs/how-to/audit-options.md.
+    Small inputs are judged on DuckDB, without Java; see docs/how-to/audit-options.md.
 
     Exit codes: 0 all held; 1 a violation; 2 bad input; 3 inconclusive; 4 the engine is missing or failed.
     """
@@ -147,7 +147,8 @@ def _run(
     request: "_Request", wanted: Engine, spark: SparkOptions, out: Path | None, json: Path | None
 ) -> int:
     """Run the audit on the engine that the options and the size of the input choose."""
-    if is_local(wanted, [*request.needs_spark(), *spark.given()], request.found.files):
+    needs_spark = [*request.needs_spark(), *spark.given()]
+    if is_local(wanted, needs_spark, request.found.files, list(request.stores.values())):
         from mqproof.spark_audit.command.opened_database import opened_database
         from mqproof.spark_audit.sources.embedded_read import NotEmbeddedError
 
@@ -191,7 +192,7 @@ def _wanted(ids: list[str], inputs: InputOptions) -> list[str]:
 
 def _named_stores(given: list[str]) -> dict[str, Path]:
     if not given:
-        return {}  # without an import of Spark
+        return {}
     from mqproof.spark_audit.sources.store_tables import name_stores
 
     return name_stores(given)
@@ -223,7 +224,7 @@ class _Request:
 
     def needs_spark(self) -> list[str]:
         """Return the given inputs that only Spark reads."""
-        given = {"--store": self.stores, "--trace": any(self.traces), "--state": self.state}
+        given = {"--trace": any(self.traces), "--state": self.state}
         return [option for option, value in given.items() if value]
 
     def sizes(self) -> dict[Path, int]:
@@ -329,11 +330,17 @@ class _Judging:
         """Read the store directories."""
         if not self.request.stores:
             return None
-        from mqproof.spark_audit.sources.store_tables import read_stores
-        from mqproof.spark_audit.sources.stores import SLOTS
+        from mqproof.spark_audit.engine import active
+        from mqproof.spark_audit.sources.index import SLOTS
 
-        spark = cast("SparkSession", self.session)
-        return read_stores(spark, self.request.stores, self.scratch, self.request.index_slots or SLOTS)
+        stores, slots = self.request.stores, self.request.index_slots or SLOTS
+        if active.is_embedded():
+            from mqproof.spark_audit.sources.embedded_stores import read_embedded_stores
+
+            return read_embedded_stores(cast("Database", self.session), stores, slots)
+        from mqproof.spark_audit.sources.spark_stores import read_stores
+
+        return read_stores(cast("SparkSession", self.session), stores, self.scratch, slots)
 
     def history(self) -> "History":
         from mqproof.spark_audit.evidence.history import NO_HISTORY

@@ -59,6 +59,9 @@ class EmbeddedColumn:
         given = f"CASE WHEN {_is_whole(self.sql)} THEN {self.sql} END" if self.kind == "text" else self.sql
         return EmbeddedColumn(f"TRY_CAST({given} AS {wanted})")
 
+    def bitwiseAND(self, other: int) -> "EmbeddedColumn":  # noqa: N802
+        return self._with("&", other)
+
     def isNull(self) -> "EmbeddedColumn":  # noqa: N802
         return EmbeddedColumn(f"({self.sql} IS NULL)")
 
@@ -123,6 +126,9 @@ class EmbeddedColumn:
 
     def __truediv__(self, other: Any) -> "EmbeddedColumn":
         return replace(self._with("/", other), kind="double")
+
+    def __mod__(self, other: Any) -> "EmbeddedColumn":
+        return self._with("%", other)
 
     def __rmul__(self, other: Any) -> "EmbeddedColumn":
         return column_of(other) * self
