@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
@@ -224,7 +225,11 @@ class _Request:
 
     def needs_spark(self) -> list[str]:
         """Return the given inputs that only Spark reads."""
-        given = {"--trace": any(self.traces), "--state": self.state}
+        given = {
+            "--trace": any(self.traces),
+            "--state": self.state,
+            "--store": self.stores and find_spec("pyarrow") is None,  # which the extra audit-local lacks
+        }
         return [option for option, value in given.items() if value]
 
     def sizes(self) -> dict[Path, int]:

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import pyarrow as pa
 
 from mqproof.spark_audit.engine.embedded.database import Database
-from mqproof.spark_audit.engine.frames import DataFrame
+from mqproof.spark_audit.engine.frames import DataFrame, SparkSession
 from mqproof.spark_audit.sources import commit_log, consume_queue, index
 from mqproof.spark_audit.sources.store_tables import log_columns, tables_of
 from mqproof.spark_audit.sources.stored import Stored
@@ -37,17 +37,15 @@ def read_embedded_stores(database: Database, stores: Mapping[str, Path], slots: 
             if (directory / folder).is_dir()
             for batch in batches(directory)
         )
-        table: DataFrame = database.table_of(
-            pa.RecordBatchReader.from_batches(schema.append(_BROKER), named), select
-        )
-        return table
+        reader = pa.RecordBatchReader.from_batches(schema.append(_BROKER), named)
+        return cast("DataFrame", database.table_of(reader, select))
 
     log = read(commit_log.SCHEMA, "", _log_rows, log_columns)
     queues = read(
         consume_queue.SCHEMA, "consumequeue", _queue_rows, lambda rows: rows.drop("file", "tags_code")
     )
     entries = read(index.SCHEMA, "index", lambda directory: _index_rows(directory, slots), lambda rows: rows)
-    return tables_of(database, stores, log, queues, entries)
+    return tables_of(cast("SparkSession", database), stores, log, queues, entries)
 
 
 _BROKER: Final = pa.field("broker", pa.string())

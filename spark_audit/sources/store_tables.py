@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -17,9 +17,6 @@ from mqproof.spark_audit.engine.frames import DataFrame, SparkSession
 from mqproof.spark_audit.sources.inputs import InputError
 from mqproof.spark_audit.sources.ranges import StoreError, is_ledger, is_store, log_folders
 from mqproof.spark_audit.sources.stored import QUEUE, Stored, bucket
-
-if TYPE_CHECKING:
-    from mqproof.spark_audit.engine.embedded.database import Database
 
 Config = TypeVar("Config", bound=msgspec.Struct)
 
@@ -90,13 +87,15 @@ def log_columns(records: DataFrame) -> DataFrame:
 
 
 def tables_of(
-    session: "SparkSession | Database",
+    session: SparkSession,
     stores: Mapping[str, Path],
     log: DataFrame,
     queues: DataFrame,
     index: DataFrame,
 ) -> Stored:
     """Return the tables of the stores, given the rows of their logs (log_columns), queues and indexes.
+
+    `session` is that of the active engine.
 
     Raises:
         InputError: a consumerOffset.json or topics.json is invalid.
@@ -149,7 +148,7 @@ def _has_ledger(directory: Path) -> bool:
     return any(map(is_ledger, log_folders(str(directory))))
 
 
-def _bounds(session: "SparkSession | Database", stores: Mapping[str, Path], log: DataFrame) -> DataFrame:
+def _bounds(session: SparkSession, stores: Mapping[str, Path], log: DataFrame) -> DataFrame:
     clean = [(name, _is_clean(directory)) for name, directory in stores.items()]
     ends = log.groupBy("broker").agg(
         f.min("commit_offset").alias("log_begin"),
