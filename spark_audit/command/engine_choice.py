@@ -14,7 +14,7 @@ EVENTS_MAX: Final = 2_000_000
 """With more events than this, Spark is faster, and it does not keep them in memory."""
 
 STORED_BYTES_MAX: Final = 512 << 20
-"""The same for the commit logs of all stores together."""
+"""The same for all commit logs and traces together."""
 
 
 class Engine(StrEnum):
@@ -33,17 +33,17 @@ class EngineOptions:
         Engine,
         typer.Option(
             help="local: DuckDB in this process, without Java; spark; auto: local for event logs of up to"
-            " 2 million events and stores of up to 512 MiB, unless an option needs Spark."
+            " 2 million events, stores and traces of up to 512 MiB, unless an option needs Spark."
         ),
     ] = Engine.AUTO
 
 
 def is_local(
-    wanted: Engine, needs_spark: Sequence[str], files: Sequence[Path], stores: Sequence[Path] = ()
+    wanted: Engine, needs_spark: Sequence[str], files: Sequence[Path], others: Sequence[Path] = ()
 ) -> bool:
     """Return whether DuckDB runs the audit. If `auto` chooses Spark, one line says why.
 
-    `needs_spark` are the given options that only Spark serves.
+    `needs_spark` are the given options that only Spark serves, `others` the stores and trace files.
     """
     if wanted is Engine.SPARK:
         return False
@@ -59,9 +59,9 @@ def is_local(
     if events > EVENTS_MAX:
         say(f"on Spark: about {events} events, DuckDB audits up to {EVENTS_MAX}")
         return False
-    stored = stored_bytes(stores)
+    stored = stored_bytes(others)
     if stored > STORED_BYTES_MAX:
-        say(f"on Spark: {stored} bytes of commit logs, DuckDB audits up to {STORED_BYTES_MAX}")
+        say(f"on Spark: {stored} bytes of commit logs and traces, DuckDB audits up to {STORED_BYTES_MAX}")
         return False
     return True
 

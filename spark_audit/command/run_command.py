@@ -149,7 +149,7 @@ def _run(
 ) -> int:
     """Run the audit on the engine that the options and the size of the input choose."""
     needs_spark = [*request.needs_spark(), *spark.given()]
-    if is_local(wanted, needs_spark, request.found.files, list(request.stores.values())):
+    if is_local(wanted, needs_spark, request.found.files, request.other_files()):
         from mqproof.spark_audit.command.opened_database import opened_database
         from mqproof.spark_audit.sources.embedded_read import NotEmbeddedError
 
@@ -226,11 +226,16 @@ class _Request:
     def needs_spark(self) -> list[str]:
         """Return the given inputs that only Spark reads."""
         given = {
-            "--trace": any(self.traces),
             "--state": self.state,
-            "--store": self.stores and find_spec("pyarrow") is None,  # which the extra audit-local lacks
+            # The extra audit-local lacks pyarrow.
+            "--store": self.stores and find_spec("pyarrow") is None,
+            "--trace": any(self.traces) and find_spec("pyarrow") is None,
         }
         return [option for option, value in given.items() if value]
+
+    def other_files(self) -> list[Path]:
+        """Return the stores, and the stores and text files that have message traces."""
+        return [*self.stores.values(), *(path for paths in self.traces for path in paths)]
 
     def sizes(self) -> dict[Path, int]:
         """Return the size of each file, in bytes."""
@@ -399,7 +404,7 @@ def _judge(judging: _Judging) -> tuple["Audit", Report, "DataFrame"]:
     skipped_rows = log.corrupt
     if any(request.traces):
         stage("reading message traces")
-        done, unreadable = _with_traces(spark, done, request)
+        done, unreadable = _with_traces(judging.session, done, request)
         skipped_rows = skipped_rows.unionByName(unreadable)
     stage("summing up")
     corrupt_rows = done.unreadable_rows
@@ -408,14 +413,24 @@ def _judge(judging: _Judging) -> tuple["Audit", Report, "DataFrame"]:
     return done, judging.with_history(report, done), skipped_rows
 
 
-def _with_traces(spark: "SparkSession", done: "Audit", request: _Request) -> tuple["Audit", "DataFrame"]:
+def _with_traces(
+    session: "SparkSession | Database", done: "Audit", request: _Request
+) -> tuple["Audit", "DataFrame"]:
     """Return the audit with the results from traces, and the file and line of unreadable records.
 
     Traces judge only the invariants that no better input judges.
     """
-    from mqproof.spark_audit.sources.traces import judge_traces, read_traces
+    from mqproof.spark_audit.engine import active
+    from mqproof.spark_audit.sources.traces import judge_traces
 
-    traces = read_traces(spark, *request.traces)
+    if active.is_embedded():
+        from mqproof.spark_audit.sources.embedded_traces import read_embedded_traces
+
+        traces = read_embedded_traces(cast("Database", session), *request.traces)
+    else:
+        from mqproof.spark_audit.sources.spark_traces import read_traces
+
+        traces = read_traces(cast("SparkSession", session), *request.traces)
     judged = [result.id for result in done.results if result.verdict is not Verdict.NOT_TESTED]
     shown = judge_traces(traces, done.skew_us, judged=judged)
     unreadable = traces.unreadable.count()

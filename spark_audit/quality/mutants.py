@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from msgspec import json
-from pyspark.sql import SparkSession
 
 from mqproof.report.model import Result, Verdict, Witness
 from mqproof.spark_audit.checks import CHECKS
@@ -32,7 +31,6 @@ from mqproof.spark_audit.generator.generate import LogRequest, write_in_process
 from mqproof.spark_audit.generator.truth import compare
 from mqproof.spark_audit.quality.trace_mutants import TRACE_MUTANTS
 from mqproof.spark_audit.quality.trace_mutants import judge as judge_traces_mutant
-from mqproof.spark_audit.runtime.session import open_session
 from mqproof.spark_audit.schema import KEY
 from mqproof.spark_audit.sources.embedded_read import read_embedded
 from mqproof.spark_audit.sources.embedded_stores import read_embedded_stores
@@ -446,14 +444,11 @@ def names() -> tuple[str, ...]:
 def run(chosen: Sequence[str] = ()) -> Iterator[Result]:
     """Yield a result for each mutant, or each named one: HELD means that it was detected.
 
-    Spark and the log are kept until the process ends, for the next call.
-
-    Raises:
-        SessionError: Spark did not start.
+    The log is kept until the process ends, for the next call.
     """
     for name in chosen or names():
         if name in TRACE_MUTANTS:
-            yield judge_traces_mutant(_own_session(), TRACE_MUTANTS[name])
+            yield judge_traces_mutant(TRACE_MUTANTS[name])
         else:
             yield judge(MUTANTS[name], _own_environment())
 
@@ -474,13 +469,6 @@ def unbroken(environment: Environment) -> Result:
     return _result(
         _UNBROKEN, "every check without a mutation", environment.found, environment, time.monotonic()
     )
-
-
-@cache
-def _own_session() -> SparkSession:
-    spark = open_session()
-    atexit.register(spark.stop)
-    return spark
 
 
 @cache

@@ -12,14 +12,17 @@ _COMPRESSION: Final = 12
 """How much smaller a compressed log usually is. It is only needed for logs longer than the sample."""
 
 
-def stored_bytes(stores: Iterable[Path]) -> int:
-    """Return the written bytes of the commit logs and ledgers of store directories.
+def stored_bytes(paths: Iterable[Path]) -> int:
+    """Return the bytes of files, and the written bytes of the commit logs and ledgers of store directories.
 
     Raises:
         OSError: a file cannot be read.
     """
-    folders = (folder for store in stores for folder in log_folders(str(store)))
-    return sum(written_end(file) for folder in folders for file in segments(folder))
+    return sum(_in_store(path) if path.is_dir() else path.stat().st_size for path in paths)
+
+
+def _in_store(store: Path) -> int:
+    return sum(written_end(file) for folder in log_folders(str(store)) for file in segments(folder))
 
 
 def estimated_events(files: Iterable[Path]) -> int:

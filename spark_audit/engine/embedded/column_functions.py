@@ -81,6 +81,10 @@ def lower(column: Given) -> EmbeddedColumn:
     return _call("lower", column)
 
 
+def trim(column: Given) -> EmbeddedColumn:
+    return _call("trim", column)
+
+
 def concat(*columns: Given) -> EmbeddedColumn:
     """Concatenate texts or arrays; null if one is null."""
     return EmbeddedColumn(f"({' || '.join(named(column).sql for column in columns)})")

@@ -52,7 +52,9 @@ class EmbeddedColumn:
             # DuckDB would accept, and round, a text such as 1.5.
             text = f"CASE WHEN {_is_whole(self.sql)} THEN {self.sql} ELSE 'no number: ' || {self.sql} END"
             return EmbeddedColumn(f"CAST({text} AS {wanted})")
-        return EmbeddedColumn(f"CAST({self.sql} AS {wanted})", self.name)
+        return EmbeddedColumn(
+            f"CAST({self.sql} AS {wanted})", self.name, kind="text" if wanted == "VARCHAR" else ""
+        )
 
     def try_cast(self, kind: str) -> "EmbeddedColumn":
         wanted = sql_type(kind)
