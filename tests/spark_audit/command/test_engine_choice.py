@@ -40,7 +40,7 @@ def test_large_stores_are_left_to_spark_with_one_line(
     assert is_local(Engine.AUTO, [], [], [tmp_path / "store"])
     monkeypatch.setattr(engine_choice, "STORED_BYTES_MAX", 99)
     assert not is_local(Engine.AUTO, [], [], [tmp_path / "store"])
-    assert "bytes of commit logs, DuckDB audits up to 99\n" in capsys.readouterr().err
+    assert "bytes of commit logs and traces, DuckDB audits up to 99\n" in capsys.readouterr().err
 
 
 def test_an_option_that_only_spark_serves_chooses_spark(
