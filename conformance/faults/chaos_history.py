@@ -60,6 +60,8 @@ from mqproof.impl.remoting.message import (
 _MS: Final = 1_000_000
 _SKEW_MS: Final = 1000
 _SHARDING_KEY: Final = "__SHARDINGKEY"
+_HALF: Final = "TRAN_MSG"
+"""The property of a half message."""
 _NO_VALUE: Final = -1
 _LATER: Final = 1
 """The earliest time of a delayed message, whose real one is not known."""
@@ -320,7 +322,7 @@ class _Writer:
             return self._line(
                 asked.process, SendValue(), Type.INFO if is_open else Type.FAIL, _refusal(answer)
             )
-        if header.sys_flag & SYS_TRANSACTION_MASK:
+        if header.sys_flag & SYS_TRANSACTION_MASK or _HALF in (header.properties or ""):
             return self._line(asked.process, SendValue(), Type.INFO, "a half message")
         value: SendValue = asked.value
         attempts = self._attempts[value.messages[0].id]

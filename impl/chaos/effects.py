@@ -21,6 +21,8 @@ from mqproof.impl.remoting.signing import SIGNATURE
 
 _REMARK: Final = "by the chaos proxy"
 _SIZE_BYTES: Final = 4
+_HALF: Final = "TRAN_MSG"
+"""The property of a half message."""
 _OTHER_ANSWERS: Final = 3
 _SLAVE_ID: Final = "1"
 
@@ -92,8 +94,10 @@ def _lose_commit(firing: Firing, request: Command, last: Command | None) -> OnRe
 
 
 def _twice(_: Firing, request: Command, __: Command | None) -> OnRequest | None:
-    flags = _number(request.fields.get("sysFlag") or request.fields.get("f"))
-    if request.is_oneway or flags is None or flags & SYS_TRANSACTION_MASK:
+    fields = request.fields
+    flags = _number(fields.get("sysFlag") or fields.get("f"))
+    is_half = _HALF in (fields.get("properties") or fields.get("i") or "")
+    if request.is_oneway or flags is None or flags & SYS_TRANSACTION_MASK or is_half:
         return None
     return OnRequest(copies=2)
 
