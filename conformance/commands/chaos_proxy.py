@@ -13,7 +13,56 @@ if TYPE_CHECKING:  # imported late: --help loads neither the codec nor the rules
     from mqproof.conformance.faults.chaos_run import ChaosRun
     from mqproof.report.model import Report
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+_Upstream = Annotated[str, typer.Option(metavar="HOST:PORT", help="The name server of the cluster.")]
+_Host = Annotated[str, typer.Option(help="Address to listen on.")]
+_Port = Annotated[
+    int,
+    typer.Option(min=0, max=65535, help="Port for clients, as of a name server; 0 selects any free port."),
+]
+_BrokerPort = Annotated[
+    int,
+    typer.Option(
+        min=0, max=65535, help="Port in front of the first broker; others follow. 0 selects free ports."
+    ),
+]
+_AdvertisedHost = Annotated[
+    str, typer.Option(metavar="HOST", help="The host in the routes of clients; by default --host.")
+]
+_Plan = Annotated[Path | None, typer.Option(metavar="FILE", help="A plan of faults, in TOML.")]
+_Fault = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME[=PROBABILITY]", help="Inject this fault; may be repeated. Default: all lawful ones."
+    ),
+]
+_Seed = Annotated[int | None, typer.Option(min=0, help="Seed; the same requests meet the same faults.")]
+_Lawful = Annotated[
+    bool, typer.Option("--lawful", help="Allow only lawful faults, and judge what the clients saw.")
+]
+_CalmAfter = Annotated[
+    float | None, typer.Option(min=0.0, metavar="SECONDS", help="Inject no faults after this time.")
+]
+_Capture = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Keep the frames that the clients sent and received.")
+]
+_History = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Write what the clients saw as a history (JSON Lines).")
+]
+_Json = Annotated[
+    Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON to this file.")
+]
+_Report = Annotated[
+    Path | None,
+    typer.Option(
+        "--report", metavar="FILE", help="Write the result to this .html, .xml, .sarif or .md file."
+    ),
+]
+_Tls = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="A tls.properties file, for clients and for the cluster.")
+]
+_List = Annotated[bool, typer.Option("--list", help="List the faults, and what permits each.")]
 
 
 @app.callback()
@@ -23,60 +72,22 @@ def _root() -> None:
 
 @app.command()
 def chaos(
-    upstream: Annotated[str, typer.Option(metavar="HOST:PORT", help="The name server of the cluster.")] = "",
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[
-        int,
-        typer.Option(
-            min=0, max=65535, help="Port for clients, as of a name server; 0 selects any free port."
-        ),
-    ] = 9877,
-    broker_port: Annotated[
-        int,
-        typer.Option(
-            min=0, max=65535, help="Port in front of the first broker; others follow. 0 selects free ports."
-        ),
-    ] = 0,
-    advertised_host: Annotated[
-        str, typer.Option(metavar="HOST", help="The host in the routes of clients; by default --host.")
-    ] = "",
-    plan: Annotated[Path | None, typer.Option(metavar="FILE", help="A plan of faults, in TOML.")] = None,
-    fault: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME[=PROBABILITY]", help="Inject this fault; may be repeated. Default: all lawful ones."
-        ),
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option(min=0, help="Seed; the same requests meet the same faults.")
-    ] = None,
-    lawful: Annotated[
-        bool, typer.Option("--lawful", help="Allow only lawful faults, and judge what the clients saw.")
-    ] = False,
-    calm_after: Annotated[
-        float | None, typer.Option(min=0.0, metavar="SECONDS", help="Inject no faults after this time.")
-    ] = None,
-    capture: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Keep the frames that the clients sent and received.")
-    ] = None,
-    history: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write what the clients saw as a history (JSON Lines)."),
-    ] = None,
-    json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON to this file.")
-    ] = None,
-    report_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--report", metavar="FILE", help="Write the result to this .html, .xml, .sarif or .md file."
-        ),
-    ] = None,
-    tls: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="A tls.properties file, for clients and for the cluster."),
-    ] = None,
-    list_: Annotated[bool, typer.Option("--list", help="List the faults, and what permits each.")] = False,
+    upstream: _Upstream = "",
+    host: _Host = "127.0.0.1",
+    port: _Port = 9877,
+    broker_port: _BrokerPort = 0,
+    advertised_host: _AdvertisedHost = "",
+    plan: _Plan = None,
+    fault: _Fault = None,
+    seed: _Seed = None,
+    lawful: _Lawful = False,
+    calm_after: _CalmAfter = None,
+    capture: _Capture = None,
+    history: _History = None,
+    json_file: _Json = None,
+    report_file: _Report = None,
+    tls: _Tls = None,
+    show_list: _List = False,
 ) -> None:
     """Stand between clients and a cluster until SIGTERM, and inject faults that the specification permits.
 
@@ -88,14 +99,14 @@ def chaos(
     \b
     Examples:
       mqproof chaos --upstream 127.0.0.1:9876 --seed 7 --lawful
-      mqproof chaos --upstream 127.0.0.1:9876 --fault send_answer_lost=0.2 --fault commit_lost
+      mqproof chaos --upstream 127.0.0.1:9876 --fault send_answer_lost=0.2
       mqproof chaos --list
     """
     from mqproof.conformance.faults.chaos_run import ChaosRun, ChaosRunError, config_of, plan_of
     from mqproof.report import terminal
     from mqproof.report.files import expect_writable, write_files
 
-    if list_:
+    if show_list:
         print(_faults())
         raise typer.Exit
     if not upstream:

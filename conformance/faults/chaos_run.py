@@ -133,9 +133,16 @@ def serve_and_judge(chaos: ChaosRun, history: Path | None) -> Report:
 
 async def _serve(chaos: ChaosRun, capture: Path | None) -> dict[str, int]:
     runtime = production(AsyncioNetwork(), load(str(chaos.tls)) if chaos.tls else None)
-    writer = CaptureWriter(capture, capture_clock()) if capture is not None else None
+    writer = None
+    if capture is not None:
+        capture.parent.mkdir(parents=True, exist_ok=True)
+        writer = CaptureWriter(capture, capture_clock())
     proxy = ChaosProxy(chaos.config, chaos.plan, runtime, writer)
-    await until_signal({"namesrv": lambda _: _Served(proxy, chaos.calm_after_s)}, runtime.supervisor)
+    try:
+        await until_signal({"namesrv": lambda _: _Served(proxy, chaos.calm_after_s)}, runtime.supervisor)
+    finally:
+        if writer is not None:
+            writer.close()  # again, unless the proxy did not start
     return dict(proxy.draws.counts)
 
 

@@ -281,7 +281,7 @@ _UNLAWFUL: Final = (
     FaultKind(
         "message_skipped", Point.PULL,
         "the second of several messages is missing from the answer",
-        breaks=("DELIV-1", "DELIV-4"),
+        breaks=("DELIV-1", "FLUSH-4"),
     ),
     FaultKind(
         "queue_reordered", Point.PULL,
