@@ -167,7 +167,7 @@ _LAWFUL: Final = (
     ),
     FaultKind(
         "slave_suggested", Point.PULL,
-        "the answer asks the consumer to read from slave 1 next; only where the route has one",
+        "the answer asks the consumer to read from slave 1 next, if its route has one",
         ("REPL-2", "REPL-4"), probability=0.05,
     ),
     FaultKind(
@@ -247,7 +247,7 @@ _LAWFUL: Final = (
     ),
     FaultKind(
         "route_stale", Point.ROUTE,
-        "the name server answers with the first route of the topic that it ever gave",
+        "the name server answers with a route that is up to a minute old, if it has changed since",
         ("ROUTE-3", "ROUTE-7"), probability=0.1, uses_earlier=True,
     ),
     FaultKind(

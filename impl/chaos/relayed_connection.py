@@ -34,6 +34,8 @@ CLOSE_S: Final = 5.0
 PENDING_MAX: Final = 65_535
 """The most requests of a connection whose answers the proxy will look at. Further ones pass unchanged."""
 GROUPS_MAX: Final = 1000
+STALE_S: Final = 60.0
+"""How old an answer may be that is given again. ROUTE-3 permits less than the expiry of a broker, 120 s."""
 _NOTHING: Final = b""
 
 
@@ -94,8 +96,18 @@ class Side(Protocol):
 class Memory:
     """Earlier answers of one stream, for the faults that use them."""
 
-    first: Command | None = None
     last: Command | None = None
+    _first: Command | None = None
+    _since_s: float = 0.0
+
+    def first(self, now_s: float) -> Command | None:
+        """Return the first answer, unless it is too old to be given again."""
+        return self._first if now_s - self._since_s <= STALE_S else None
+
+    def keep(self, answer: Command, now_s: float) -> None:
+        if self.first(now_s) is None:
+            self._first, self._since_s = answer, now_s
+        self.last = answer
 
 
 ROUTE_CODES: Final = frozenset({RequestCode.GET_ROUTEINFO_BY_TOPIC, RequestCode.GET_BROKER_CLUSTER_INFO})
@@ -380,22 +392,21 @@ class RelayedConnection:
 
     def _effect(self, pending: _Pending, firing: Firing | None, answer: Command) -> OnAnswer | None:
         point, draws = pending.point, self._side.draws
-        memory = None
+        memory, now_s = None, asyncio.get_running_loop().time()
         if point is not None and draws.remembers(point):
             memory = self._side.memory(pending.subject)
         effect = None
         if firing is not None and (decide := ON_ANSWER.get(firing.name)) is not None:
             earlier = None
             if memory is not None:
-                earlier = memory.first if firing.name in NEEDS_FIRST else memory.last
+                earlier = memory.first(now_s) if firing.name in NEEDS_FIRST else memory.last
             effect = decide(firing, pending.request, answer, earlier)
             if effect is None:
                 draws.had_no_effect(firing)
             else:
                 self._side.injected(firing, self.number)
         if memory is not None and answer.code == 0:
-            memory.first = memory.first or answer
-            memory.last = answer
+            memory.keep(answer, now_s)
         return effect
 
     def _captured(self, buffer: bytearray, place: Place) -> None:

@@ -364,3 +364,17 @@ def test_every_point_belongs_to_a_request_code() -> None:
     assert set(POINTS.values()) >= ANY_OF | FROM_BROKER
     assert {fault.point for fault in FAULTS.values()} == set(Point)
     assert msgspec.json.encode([fault.effect for fault in FAULTS.values()])
+
+
+def test_a_stale_route_is_at_most_a_minute_old() -> None:
+    async def later(it: Faulted) -> object:
+        await it.send()
+        await it.route()
+        header = headers.UpdateTopicRequest(TOPIC, "TBW102", 8, 8, 6)
+        await it.world.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, header)
+        await asyncio.sleep(61)
+        await it.route()
+        (data,) = java_json.read(TopicRoute, (await it.route()).body).queue_datas
+        return data.read_queue_nums
+
+    assert observed(later, plan("route_stale")) == 8
