@@ -74,9 +74,7 @@ class Side(Protocol):
         """Whether the commits of groups are to be reported."""
         ...
 
-    def answered(
-        self, pending_code: int, answer: Command, resume: Callable[[Command], None]
-    ) -> Command | None:
+    def answered(self, code: int, answer: Command, resume: Callable[[Command], None]) -> Command | None:
         """Return an answer with addresses as the client is to see it; or None, and call `resume` with it."""
         ...
 

@@ -1,6 +1,7 @@
 """Frames pass unchanged, all traffic passes the proxy, and a failure is an error or a closed connection."""
 
 import asyncio
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -140,13 +141,13 @@ def test_a_broker_that_appears_later_gets_a_port_before_a_route_names_it() -> No
 
 
 def test_the_same_requests_meet_the_same_faults() -> None:
-    async def run(world: World, seed: int) -> list[tuple[str, str, int]]:
+    async def run(seed: int, world: World) -> list[tuple[str, str, int]]:
         async with Faulted(world, of_faults(["send_busy=0.3", "flush_disk_timeout=0.3"], seed=seed)) as it:
             for number in range(40):
                 await outcome(it.send(f"m{number}", number % 4))
             return [(each.fault, each.queue, each.number) for each in it.proxy.injected]
 
-    first, again, other = (play(lambda world, seed=seed: run(world, seed)) for seed in (1, 1, 2))
+    first, again, other = (play(partial(run, seed)) for seed in (1, 1, 2))
     assert first == again
     assert first != other
     assert {fault for fault, _, _ in first} == {"send_busy", "flush_disk_timeout"}
