@@ -1,16 +1,14 @@
-"""Goal: the pages about the chaos proxy are correct. Method: compare the tables, and run the examples.
+"""Goal: the pages about the chaos proxy are correct. Method: compare the tables, and execute the examples.
 
 `python -m tests.docs.test_chaos_pages` writes the tables of the faults again.
 """
 
 import re
-import subprocess
-import sys
-from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from mqproof.impl.chaos.fault_table import FAULTS, FaultKind
 from mqproof.impl.chaos.plan import parse
+from mqproof.testing import ThreadedBroker, ThreadedChaos
 from tests.docs.console import ROOT
 
 REFERENCE: Final = ROOT / "docs" / "reference" / "chaos.md"
@@ -66,15 +64,14 @@ def test_the_guide_names_only_faults_that_exist() -> None:
     assert names <= FAULTS.keys()
 
 
-def test_the_examples_run(tmp_path: Path) -> None:
+def test_the_examples_run() -> None:
     program, test = re.findall(r"```python.*?\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
-    (tmp_path / "test_chaos.py").write_text(test, encoding="utf-8")
-    pytest = ["-m", "pytest", "-q", "-p", "mqproof.pytest_plugin", "-p", "no:cacheprovider", "test_chaos.py"]
-    for command in (["-c", program], pytest):
-        ran = subprocess.run(
-            [sys.executable, *command], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
-        )
-        assert ran.returncode == 0, ran.stdout + ran.stderr
+    exec(program, {})
+    names: dict[str, Any] = {}
+    exec(test, names)
+    (mark,) = names["test_orders"].pytestmark
+    with ThreadedBroker() as broker, ThreadedChaos(broker.name_server, *mark.args, **mark.kwargs) as chaos:
+        names["test_orders"](chaos, broker)
 
 
 if __name__ == "__main__":
