@@ -69,7 +69,7 @@ class Chaos:
         if isinstance(broker, str):
             Address.parse(broker)
         self._claims = GroupClaims()
-        self._folder = tempfile.TemporaryDirectory(prefix="mqproof-chaos-")
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._runtime: Runtime | None = None
         self._proxy: ChaosProxy | None = None
         self._address: Address | None = None
@@ -116,13 +116,14 @@ class Chaos:
         broker = self._broker
         self._runtime = production(AsyncioNetwork()) if isinstance(broker, str) else broker.runtime
         upstream = Address.parse(broker if isinstance(broker, str) else broker.name_server)
-        capture = CaptureWriter(self._capture, capture_clock())
+        self._folder = folder = tempfile.TemporaryDirectory(prefix="mqproof-chaos-")
+        capture = CaptureWriter(_capture_in(folder), capture_clock())
         self._proxy = ChaosProxy(ChaosConfig(upstream), self._plan, self._runtime, capture)
         try:
             self._address = await self._proxy.start()
         except BaseException:
             capture.close()
-            self._folder.cleanup()
+            folder.cleanup()
             raise
 
     async def stop(self, *, judge: bool = True) -> None:
@@ -131,19 +132,16 @@ class Chaos:
         Raises:
             UnlawfulError: the run is lawful, and the specification forbids something that the clients saw.
         """
-        if self._proxy is None or self._address is None:
+        if self._proxy is None or self._folder is None:
             return
         self._address = None
         await self._proxy.stop()
-        with self._folder:
+        folder, self._folder = self._folder, None
+        with folder:
             if judge:
-                self.report = judged(self._capture, self._plan.seed, self._proxy.draws.counts)
+                self.report = judged(_capture_in(folder), self._plan.seed, self._proxy.draws.counts)
         if self.report is not None and self._plan.is_lawful:
             expect_lawful(self.report)
-
-    @property
-    def _capture(self) -> Path:
-        return Path(self._folder.name) / "chaos.capture"
 
 
 class ThreadedChaos:
@@ -217,6 +215,10 @@ class ThreadedChaos:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(_STOP_S)
         self._loop.close()
+
+
+def _capture_in(folder: "tempfile.TemporaryDirectory[str]") -> Path:
+    return Path(folder.name) / "chaos.capture"
 
 
 def judged(capture: Path, seed: int, counts: dict[str, int], name: str = _NO_FILE) -> Report:

@@ -175,7 +175,7 @@ class BrokerPort:
 
     def act(self, firing: Firing) -> bool:
         """Restart the broker or change the master, if the fault does that. Returns whether it does."""
-        if firing.name not in _RESTARTS:
+        if firing.name not in _RESTARTS or self.broker_id < 0:
             return False
         if self._is_down:
             return True

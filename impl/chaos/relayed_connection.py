@@ -394,7 +394,9 @@ class RelayedConnection:
         if point is not None and draws.remembers(point):
             memory = self._side.memory(pending.subject)
         effect = None
-        if firing is not None and (decide := ON_ANSWER.get(firing.name)) is not None:
+        if firing is not None and (decide := ON_ANSWER.get(firing.name)) is None:
+            draws.had_no_effect(firing)  # a restart of a server that is no broker
+        elif firing is not None and decide is not None:
             earlier = None
             if memory is not None:
                 earlier = memory.first(now_s) if firing.name in NEEDS_FIRST else memory.last
