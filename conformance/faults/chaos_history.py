@@ -8,7 +8,8 @@ proxy feigned is a fault. The rules for histories therefore judge whether the sp
 - The answer to a poll counts only if the member has not polled the queue again meanwhile.
 - A member that continues at another offset than its last answer said has moved there itself (`seek`).
 - A commit below the known offset is the client's decision, and counts as a reset.
-- Half messages and what a broker sends back are sends with an unknown outcome: the rules do not judge them.
+- Half messages are sends with an unknown outcome.
+- A consumer that sends a failed message to its retry topic itself sends no new message.
 - Delays are not judged: the proxy does not change them, and their levels are not in the capture.
 """
 
@@ -32,6 +33,8 @@ from mqproof.conformance.faults.chaos_facts import (
 )
 from mqproof.conformance.history import lines
 from mqproof.conformance.history.lines import (
+    DEAD,
+    RETRY,
     AssignValue,
     CommitValue,
     Delivered,
@@ -237,7 +240,7 @@ class _Writer:
 
     def _send(self, connection: _Connection, request: Command) -> SendValue | None:
         header, sent = header_of_send(request), sent_messages(request)
-        if header is None or not sent:
+        if header is None or not sent or header.topic.startswith((RETRY, DEAD)):
             return None
         messages = tuple(
             Message(

@@ -72,9 +72,9 @@ class Written:
         texts = {name: str(value) for name, value in fields.items()}
         self.writer.write(Recorded.TO_CLIENT, by, frame_of(request.answer(code, texts, body)))
 
-    def send(self, key: str, *, by: int = 1, flags: int = 0, **properties: str) -> Command:
+    def send(self, key: str, *, by: int = 1, flags: int = 0, topic: str = "T", **properties: str) -> Command:
         text = encode_properties({UNIQUE_KEY: key, **properties})
-        header = SendRequest("P", "T", "TBW102", 4, 0, flags, 1, 0, text)
+        header = SendRequest("P", topic, "TBW102", 4, 0, flags, 1, 0, text)
         return self.ask(RequestCode.SEND_MESSAGE, header, key.encode(), by=by)
 
     def stored(self, request: Command, offset: int, *, code: int = 0, by: int = 1) -> None:
@@ -179,6 +179,12 @@ def test_half_messages_have_no_outcome_and_delayed_ones_no_place(capture: Writte
     assert (half.type, other.type) == (Type.INFO, Type.INFO)
     assert asked.value.messages[0].deliver_at
     assert (later.type, later.value.queue, later.value.offset) == (Type.OK, "", -1)
+
+
+def test_a_failed_message_that_a_consumer_sends_itself_is_no_new_message(capture: Written) -> None:
+    capture.stored(capture.send("m1"), 0)
+    capture.stored(capture.send("m1", topic="%RETRY%G"), 0)
+    assert len(capture.lines(Send)) == 2
 
 
 def test_commits_that_go_back_are_resets_unless_the_broker_ignores_them(capture: Written) -> None:
