@@ -4,6 +4,7 @@ Frames are written as they are; nothing is decoded while the proxy runs. The his
 from the capture afterwards. A file ends with an END record; without it, records are missing.
 """
 
+import os
 import struct
 from collections.abc import Callable, Iterator
 from enum import IntEnum
@@ -88,7 +89,7 @@ class CaptureWriter:
 
     def __init__(self, path: Path, now_ns: Callable[[], int], bytes_max: int = BYTES_MAX) -> None:
         """Create the file, or replace it. Raises OSError."""
-        self._file: BinaryIO = path.open("wb", buffering=_BUFFER_BYTES)
+        self._file: BinaryIO = open(path, "wb", buffering=_BUFFER_BYTES, opener=_private)  # noqa: PTH123, SIM115
         self._file.write(MAGIC)
         self._now_ns = now_ns
         self._left = bytes_max
@@ -117,6 +118,11 @@ class CaptureWriter:
         self.write(Recorded.END, 0, b"")
         self.is_complete = False
         self._file.close()
+
+
+def _private(path: str, flags: int) -> int:
+    """Open a file that only its owner can read, because it contains messages."""
+    return os.open(path, flags, 0o600)
 
 
 def read_capture(path: Path) -> Iterator[Entry]:

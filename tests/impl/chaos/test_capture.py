@@ -25,6 +25,11 @@ def test_records_are_read_in_order(tmp_path: Path) -> None:
     capture.write(Recorded.CLOSED, 4, b"")  # a late timer of a proxy that has stopped
 
 
+def test_only_the_owner_can_read_a_capture(tmp_path: Path) -> None:
+    writer(tmp_path / "c").close()
+    assert (tmp_path / "c").stat().st_mode & 0o777 == 0o600
+
+
 def test_above_the_limit_nothing_more_is_recorded(tmp_path: Path) -> None:
     capture = writer(tmp_path / "c", bytes_max=60)
     for _ in range(5):
