@@ -70,6 +70,10 @@ COMMANDS: Final = {
         "mqproof.conformance.commands.histories",
         "Convert a history from OpenChaos, to Jepsen or elle.",
     ),
+    "chaos": (
+        "mqproof.conformance.commands.chaos_proxy",
+        "Do to an application what the specification allows.",
+    ),
     "fuzz": ("mqproof.fuzz.cli", "Run, replay and list fuzz targets."),
     "audit": ("mqproof.spark_audit.cli", "Find lost, duplicated, reordered and phantom messages."),
     "bench": ("mqproof.cli", "Run side-by-side benchmarks."),

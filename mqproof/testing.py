@@ -7,6 +7,7 @@
 docs/how-to/test-applications.md has examples. The names in `__all__` are public and stable.
 """
 
+from mqproof.conformance.faults.chaos_session import Chaos, ThreadedChaos, UnlawfulError
 from mqproof.impl.embedded.broker_process import BrokerProcess, ProcessError
 from mqproof.impl.embedded.embedded_broker import EmbeddedBroker, ExpectationError
 from mqproof.impl.embedded.threaded_broker import ThreadedBroker
@@ -23,4 +24,7 @@ __all__ = [
     "ProcessError",
     "VirtualTime",
     "TimeError",
+    "Chaos",
+    "ThreadedChaos",
+    "UnlawfulError",
 ]

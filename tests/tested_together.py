@@ -50,7 +50,7 @@ WHY_TOGETHER: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         "conformance/adapters/producers": ("conformance/suites/producers/test_suite",),
         "conformance/adapters/routing": (_REMOTING,),
         "conformance/adapters/workload": ("conformance/history/test_workload",),
-        "conformance/faults": (_REMOTING,),
+        "conformance/faults": (_REMOTING, "conformance/faults/test_chaos_history"),
         "conformance/hosts": (
             *("conformance/hosts/test_broker_memory", "impl/broker/test_group_processes"),
             "conformance/bench/test_replicated_brokers",
@@ -116,6 +116,7 @@ WHY_TOGETHER: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         "impl/broker": ("impl/broker/processors/test_broker_admin",),
         "impl/broker/processors": ("impl/broker/processors/test_broker_admin",),
         "impl/broker/state": ("impl/broker/processors/test_groups",),
+        "impl/chaos": ("impl/chaos/test_fault_table",),
         "impl/client/connection": (
             *("impl/client/connection/test_name_server_choice", "impl/admin/test_cli"),
         ),

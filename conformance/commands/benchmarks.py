@@ -168,6 +168,33 @@ def replication(
 
 
 @bench.command()
+def chaos(
+    rate: Annotated[int, typer.Option(min=100, help="Messages per second.")] = 10_000,
+    seconds: Annotated[float, typer.Option(min=0.1, help="Duration of a round at that rate.")] = 5.0,
+    size: Annotated[int, typer.Option(min=8, help="Bytes per message body.")] = 1024,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds per side.")] = 3,
+    directory: _StoreFolder = Path("build/bench"),
+    json_file: _JsonFile = None,
+) -> None:
+    """Compare a load on our broker directly, through the chaos proxy, and through one that records.
+
+    Example: mqproof bench chaos --rounds 1 --seconds 2
+    """
+    from mqproof.conformance.bench import chaos_overhead
+    from mqproof.conformance.bench.load import LoadError
+    from mqproof.report.console import stages
+
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with stages("bench chaos") as on_stage:
+            result = chaos_overhead.measure(rate, seconds, size, rounds, directory.resolve(), on_stage)
+    except (BenchError, LoadError, OSError) as error:
+        stop(f"{error}", Exit.TOOL)
+    print(chaos_overhead.table(result))
+    _write(result, json_file)
+
+
+@bench.command()
 def history(
     operations: Annotated[int, typer.Option(min=100, help="Operations in the history.")] = 1_000_000,
     directory: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the temporary history.")] = Path(

@@ -87,6 +87,11 @@ class EmbeddedBroker:
         """The time of the broker and its clients, which `advance` moves."""
         return _running(self._time)
 
+    @property
+    def runtime(self) -> Runtime:
+        """The environment that the broker and its clients share: network, disk, clock, random numbers."""
+        return _running(self._runtime)
+
     async def __aenter__(self) -> Self:
         await self.start()
         return self

@@ -112,6 +112,17 @@ def test_the_test_of_the_example_application_passes_and_fails_with_a_bug(tmp_pat
     assert "1 failed" in run("-m", "pytest", "-p", "no:cacheprovider", folder=folder, code=1)
 
 
+def test_the_chaos_proxy_shows_a_bug_that_the_ordinary_tests_of_the_example_accept() -> None:
+    options = ("-m", "pytest", "--runxfail", "-p", "no:cacheprovider", "chaos_app")
+    output = run(*options, code=1)
+    assert "1 failed, 5 passed" in output
+    assert (
+        "FAILED chaos_app/test_payments.py::test_every_order_is_charged_once_under_chaos[by_place]" in output
+    )
+    assert " == {1}" in output
+    assert "UnlawfulError" not in output
+
+
 CONFORM = ("-m", "mqproof", "conform")
 
 

@@ -32,6 +32,29 @@ def test_marked(rocketmq, tmp_path):
 def test_misspelt(rocketmq):
     pass
 
+@pytest.mark.rocketmq_chaos("send_answer_lost=0.9", seed=1)
+def test_chaos(rocketmq_chaos, rocketmq):
+    with rocketmq_chaos.client() as client:
+        for number in range(5):
+            client.send(new_message("Orders", b"%d" % number))
+    assert rocketmq_chaos.injected
+    assert len(rocketmq.messages("Orders")) > 5
+
+@pytest.mark.rocketmq_chaos("sent_not_stored=1", lawful=False)
+def test_unlawful_chaos_is_not_judged(rocketmq_chaos, rocketmq):
+    with rocketmq_chaos.client() as client:
+        for number in range(9):
+            client.send(new_message("Orders", b"%d" % number))
+    assert len(rocketmq.messages("Orders")) < 9
+
+@pytest.mark.rocketmq_chaos("sent_not_stored")
+def test_unlawful(rocketmq_chaos):
+    pass
+
+@pytest.mark.rocketmq_chaos(sead=1)
+def test_misspelt_chaos(rocketmq_chaos):
+    pass
+
 def test_process(rocketmq_process):
     rocketmq_process.restart()
     assert rocketmq_process.name_server
@@ -45,8 +68,10 @@ def test_the_fixtures_give_each_test_a_broker(tmp_path: Path) -> None:
         [*command, "-p", "no:cacheprovider", "--rootdir", str(tmp_path), str(tmp_path)],
         cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
-    assert "4 passed, 1 error" in ran.stdout, ran.stdout + ran.stderr
+    assert "6 passed, 3 errors" in ran.stdout, ran.stdout + ran.stderr
     assert "marker rocketmq: unexpected 'propertys', expected properties= or store=" in ran.stdout
+    assert "marker rocketmq_chaos: fault 'sent_not_stored': sent_not_stored breaks DELIV-1" in ran.stdout
+    assert "marker rocketmq_chaos: unexpected 'sead', expected faults, or lawful, plan, seed" in ran.stdout
 
 
 @pytest.mark.parametrize("name", mqproof.testing.__all__)
