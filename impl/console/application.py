@@ -232,19 +232,21 @@ class _Site:
             async with asyncio.timeout(PAGE_S), self._room:
                 return await answer()
         except FormError as error:
-            return _problem("Wrong value", section, f"{error}.", 400)
+            return _problem("Wrong value", section, str(error), 400)
         except MessageError as error:
-            return _problem("This message cannot be sent", section, f"{error}.", 400)
+            return _problem("This message cannot be sent", section, str(error), 400)
         except TimeoutError:
-            return _problem("No answer in time", section, f"The cluster did not answer in {PAGE_S:.0f} s.", 504)
+            return _problem(
+                "No answer in time", section, f"The cluster did not answer in {PAGE_S:.0f} s.", 504
+            )
         except UnreachableError as error:
             return _unreachable(section, error)
         except NoRouteError as error:
-            return _problem("Not found", section, f"{error}.", 404)
+            return _problem("Not found", section, str(error), 404)
         except RefusalError as error:
-            return _problem("A server refused the request", section, f"{error}", 403)
+            return _problem("A server refused the request", section, str(error), 403)
         except ClientError as error:
-            return _problem("The request failed", section, f"{error}", 502)
+            return _problem("The request failed", section, str(error), 502)
 
     def _response(self, request: Request, session: WebSession, answer: Answer) -> Response:
         sessions = self._console.sessions
@@ -260,7 +262,13 @@ class _Site:
         cookie = sessions.cookie(session)
         if request.cookies.get(self._cookie) != cookie:
             response.set_cookie(
-                self._cookie, cookie, SESSION_S, path="/", secure=self._secure, httponly=True, samesite="strict"
+                self._cookie,
+                cookie,
+                SESSION_S,
+                path="/",
+                secure=self._secure,
+                httponly=True,
+                samesite="strict",
             )
         return response
 
@@ -293,14 +301,17 @@ def _section(path: str) -> str:
 
 
 def _problem(title: str, section: str, text: str, status: int) -> Page:
-    return Page(title, section, [Note("bad", text[:1].upper() + text[1:])], status=status)
+    sentence = f"{text[:1].upper()}{text[1:]}".removesuffix(".") + "."
+    return Page(title, section, [Note("bad", sentence)], status=status)
 
 
 def _unreachable(section: str, error: UnreachableError) -> Page:
     text = f"{error}. The page works again as soon as a server answers: reload it."
     advice = "Check that the name server and the brokers run, and that this machine reaches their ports."
     page = _problem("The cluster does not answer", section, text, 503)
-    return Page(page.title, section, [*page.parts, Note("quiet", advice)], status=503, headers={"Retry-After": "5"})
+    return Page(
+        page.title, section, [*page.parts, Note("quiet", advice)], status=503, headers={"Retry-After": "5"}
+    )
 
 
 def _shown_name_servers(console: Console) -> str:

@@ -1,7 +1,7 @@
 """`mqproof console`: serves the console until SIGTERM."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -24,17 +24,19 @@ _AllowedHosts = Annotated[
     typer.Option(
         "--allowed-host",
         metavar="NAME",
-        help="A host name by which browsers reach the console; may be repeated. localhost and addresses need none.",
+        help="A host name by which browsers reach the console, beside localhost; may be repeated.",
     ),
 ]
 _NoLogin = Annotated[
     bool,
     typer.Option(
-        "--no-login", help="Ask for no login: whoever can connect has the rights of --account, or of no account."
+        "--no-login",
+        help="Ask for no login: whoever can connect has the rights of --account, or of no account.",
     ),
 ]
 _Certificate = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="A certificate (PEM), to serve HTTPS; needs --private-key.")
+    Path | None,
+    typer.Option(metavar="FILE", help="A certificate (PEM), to serve HTTPS; needs --private-key."),
 ]
 _PrivateKey = Annotated[Path | None, typer.Option(metavar="FILE", help="The key of the certificate (PEM).")]
 
@@ -90,5 +92,5 @@ def console(
         private_key=str(private_key) if private_key else None,
     )
     runtime = inputs.new_runtime("console", tls)
-    servers = {"console": lambda _: ConsoleServer(config, runtime)}
+    servers: dict[str, Any] = {"console": lambda _: ConsoleServer(config, runtime)}
     run_command("console", until_signal(servers, runtime.supervisor))

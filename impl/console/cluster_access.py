@@ -103,7 +103,8 @@ async def _answer(admin: Admin, broker: Address) -> str | None:
 
 async def _brokers(admin: Admin) -> list[Address]:
     info = await admin.cluster_info()
-    masters, others = [], []
+    masters: list[Address] = []
+    others: list[Address] = []
     for _, data in sorted(info.broker_addr_table.items()):
         for id_, text in sorted(data.broker_addrs.items()):
             (masters if id_ == 0 else others).append(address_of(text))

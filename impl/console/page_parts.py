@@ -42,6 +42,8 @@ class Cell:
     tone: str = ""
     """good, warn, bad or quiet: shown as a badge."""
     is_code: bool = False
+    is_whole: bool = False
+    """Whether it stays on one line, such as a time."""
     chart: Markup | None = None
     button: Button | None = None
 

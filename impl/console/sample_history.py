@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 POINTS_MAX: Final = 360
@@ -23,7 +24,7 @@ class Sample:
     went_out: int
     """Messages delivered or consumed since some time in the past."""
     behind: int | None = None
-    """Messages that consumer groups have not consumed; None for brokers."""
+    """Messages that consumer groups have not consumed; None if it is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class Rate:
 
 
 class SampleHistory:
-    """The last samples of each subject. The subject that was not sampled for longest gives way to a new one."""
+    """The last samples of each subject. A new one replaces that which was not sampled for longest."""
 
     def __init__(self, points_max: int = POINTS_MAX, subjects_max: int = SUBJECTS_MAX) -> None:
         self._points_max = points_max
@@ -66,8 +67,7 @@ class SampleHistory:
 
     def rates(self, subject: Subject, since_s: float = 0.0) -> list[Rate]:
         """Return the rates after `since_s`, oldest first."""
-        samples = list(self._samples.get(subject, ()))
-        pairs = zip(samples, samples[1:], strict=False)
+        pairs = pairwise(self._samples.get(subject, ()))
         return [_rate(before, after) for before, after in pairs if after.at_s > since_s]
 
     def last(self, subject: Subject) -> Rate | None:

@@ -6,11 +6,13 @@ topics take turns.
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from mqproof.impl.admin import brokers, groups, topics
 from mqproof.impl.admin.admin import Admin
+from mqproof.impl.admin.brokers import BrokerState
 from mqproof.impl.client.model import ClientError, NoRouteError, RefusalError
 from mqproof.impl.console.sample_history import Sample, SampleHistory
 from mqproof.impl.console.system_names import TopicKind, topic_kind
@@ -41,7 +43,8 @@ class Sampler:
         self.sampled_s: float | None = None
         """When the last complete round ended."""
         self.topics_left_out = 0
-        self._own_names: frozenset[str] = frozenset()
+        self._behind: dict[str, Counter[str]] = {}
+        """For each topic, the messages that are not consumed, by broker name."""
         self._next_topic = ""
         self._notices = Notices(_log)
 
@@ -55,8 +58,9 @@ class Sampler:
         """Sample once. A failure is kept in `problem`, and the charts have a gap."""
         try:
             async with asyncio.timeout(ROUND_S), self._new_admin() as admin:
-                await self._brokers(admin)
-                await self._topics(admin)
+                states = [state for state in await brokers.cluster_states(admin) if state.id == 0]
+                await self._topics(admin, states)
+                self._brokers(states)
         except TimeoutError:
             self.problem = f"a round of samples took more than {ROUND_S:.0f} s"
         except ClientError as error:
@@ -66,22 +70,23 @@ class Sampler:
         if self.problem:
             self._notices.warn("round", f"the dashboard has no new samples: {self.problem}")
 
-    async def _brokers(self, admin: Admin) -> None:
-        states = [state for state in await brokers.cluster_states(admin) if state.id == 0]
+    def _brokers(self, states: Sequence[BrokerState]) -> None:
         self.history.keep("broker", (state.name for state in states))
-        self._own_names = frozenset(name for state in states for name in (state.cluster, state.name))
         for state in states:
             if state.status is not None:
                 came_in = _count(state.status, "msgPutTotalTodayNow")
                 went_out = _count(state.status, "msgGetTotalTodayNow")
-                self.history.add(("broker", state.name), Sample(self._now_s(), came_in, went_out))
+                behind = sum(counts[state.name] for counts in self._behind.values())
+                self.history.add(("broker", state.name), Sample(self._now_s(), came_in, went_out, behind))
 
-    async def _topics(self, admin: Admin) -> None:
+    async def _topics(self, admin: Admin, states: Sequence[BrokerState]) -> None:
+        own_names = frozenset(name for state in states for name in (state.cluster, state.name))
         known = await topics.topic_names(admin)
-        names = [name for name in known if topic_kind(name, self._own_names) is TopicKind.NORMAL]
+        names = [name for name in known if topic_kind(name, own_names) is TopicKind.NORMAL]
         self.topics_left_out = max(0, len(names) - TOPICS_MAX)
         names = names[:TOPICS_MAX]
         self.history.keep("topic", names)
+        self._behind = {name: self._behind[name] for name in names if name in self._behind}
         turn = self._turn(names)
         for start in range(0, len(turn), AT_ONCE):
             await asyncio.gather(*(self._topic(admin, name) for name in turn[start : start + AT_ONCE]))
@@ -96,14 +101,16 @@ class Sampler:
     async def _topic(self, admin: Admin, topic: str) -> None:
         try:
             stored = sum(extent.max_offset for extent in (await topics.topic_stats(admin, topic)).values())
-            consumed = behind = 0
+            consumed, behind = 0, Counter[str]()
             for group in await topics.groups_of(admin, topic):
                 at = await _progress(admin, group, topic)
-                consumed += sum(queue.consumer_offset for queue in at.queues.values()) if at else 0
-                behind += at.behind if at else 0
+                for queue, found in at.queues.items() if at else ():
+                    consumed += found.consumer_offset
+                    behind[queue.broker_name] += found.broker_offset - found.consumer_offset
         except (NoRouteError, RefusalError):  # it was deleted in between, or the account may not read it
             return
-        self.history.add(("topic", topic), Sample(self._now_s(), stored, consumed, behind))
+        self._behind[topic] = behind
+        self.history.add(("topic", topic), Sample(self._now_s(), stored, consumed, behind.total()))
 
 
 async def _progress(admin: Admin, group: str, topic: str) -> groups.Progress | None:

@@ -7,7 +7,12 @@ from mqproof.impl.admin.groups import DEAD_LETTER_PREFIX, RETRY_PREFIX
 from mqproof.impl.client.tracing.trace_records import TRACE_TOPIC
 from mqproof.impl.remoting.topic_names import NOT_FOR_CLIENTS
 
-_SYSTEM_TOPICS: Final = NOT_FOR_CLIENTS | {TRACE_TOPIC, "TBW102", "BenchmarkTest", "DefaultHeartBeatSyncerTopic"}
+_SYSTEM_TOPICS: Final = NOT_FOR_CLIENTS | {
+    TRACE_TOPIC,
+    "TBW102",
+    "BenchmarkTest",
+    "DefaultHeartBeatSyncerTopic",
+}
 _SYSTEM_TOPIC_STARTS: Final = ("rmq_sys_", "RMQ_SYS_", "%")
 _SYSTEM_GROUPS: Final = frozenset(
     {

@@ -97,17 +97,21 @@ class ConsoleServer:
         if not config.is_public:
             return
         if not config.needs_login:
-            _log.warning("%s is public and there is no login: every client that can connect has access", config.host)
+            _log.warning(
+                "%s is public and there is no login: every client that can connect has access", config.host
+            )
         else:
             with suppress(ClientError):
                 if await self.console.protection() is Protection.OPEN:
                     raise ConfigError(
-                        f"--host {config.host} is public, and the brokers check no accounts, so that nobody could log "
-                        "in: use --host 127.0.0.1, or turn on aclEnable; or --no-login, behind a proxy that checks users"
+                        f"--host {config.host} is public, and the brokers check no accounts, so that nobody "
+                        "could log in: use --host 127.0.0.1, turn on aclEnable at the brokers, or give "
+                        "--no-login behind a proxy that checks its users"
                     )
         if config.certificate is None:
             _log.warning(
-                "%s is public and serves HTTP: give --certificate and --private-key, or use a proxy with TLS", config.host
+                "%s is public and serves HTTP: give --certificate and --private-key, or use a proxy with TLS",
+                config.host,
             )
 
 

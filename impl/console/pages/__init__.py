@@ -1,1 +1,1 @@
-"""The pages, one module for each subject of the navigation. A page reads the cluster and returns its parts."""
+"""The pages, one module for each subject. A page reads the cluster and returns its parts."""

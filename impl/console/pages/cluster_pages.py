@@ -20,7 +20,9 @@ async def cluster(visit: Visit) -> Page:
     rows = [_row(state) for state in states]
     table = Table(
         "Brokers",
-        columns("Cluster", "Broker", "Role", "Address", "Version", "#In/s", "#Out/s", "#Messages today", "#Disk"),
+        columns(
+            "Cluster", "Broker", "Role", "Address", "Version", "#In/s", "#Out/s", "#Messages today", "#Disk"
+        ),
         rows,
         "The name server knows no broker. Start one:",
         "mqproof broker --namesrv HOST:PORT --store DIR",
@@ -37,7 +39,13 @@ async def broker(visit: Visit) -> Page:
             raise ClientError(f"the name server knows no broker {name} with id {id_}")
         parts = await _broker_parts(admin, state)
     above = ("/cluster", "Cluster")
-    return Page(f"Broker {name}", "/cluster", parts, f"{_role(id_)} of cluster {state.cluster}, at {state.address}", above)
+    return Page(
+        f"Broker {name}",
+        "/cluster",
+        parts,
+        f"{_role(id_)} of cluster {state.cluster}, at {state.address}",
+        above,
+    )
 
 
 async def _broker_parts(admin: Admin, state: BrokerState) -> list[Part]:
@@ -50,7 +58,13 @@ async def _broker_parts(admin: Admin, state: BrokerState) -> list[Part]:
         parts.append(Note("quiet", f"The state of its replication is not known: {error}"))
     else:
         rows = [
-            (each.addr, f"{each.slave_ack_offset:,}", f"{each.diff:,}", f"{each.transferred_byte_in_second:,}", _yes(each.in_sync))
+            (
+                each.addr,
+                f"{each.slave_ack_offset:,}",
+                f"{each.diff:,}",
+                f"{each.transferred_byte_in_second:,}",
+                _yes(each.in_sync),
+            )
             for each in ha.ha_connection_info
         ]
         titles = columns("Slave", "#Acknowledged offset", "#Bytes behind", "#Bytes/s", "In sync")
@@ -73,7 +87,14 @@ def _row(state: BrokerState) -> tuple[Cell | str, ...]:
     status = state.status
     today = _difference(status, "msgPutTotalTodayNow", "msgPutTotalTodayMorning")
     out = "getTransferedTps" if "getTransferedTps" in status else "getTransferredTps"
-    return (*start, status.get("brokerVersionDesc", "–"), _tps(status, "putTps"), _tps(status, out), today, _disk(status))
+    return (
+        *start,
+        status.get("brokerVersionDesc", "–"),
+        _tps(status, "putTps"),
+        _tps(status, out),
+        today,
+        _disk(status),
+    )
 
 
 def _overview(status: Mapping[str, str]) -> Facts:
@@ -82,7 +103,10 @@ def _overview(status: Mapping[str, str]) -> Facts:
         ("Version", status.get("brokerVersionDesc", "–")),
         ("Running for", status.get("runtime", "–").strip("[] ")),
         ("Messages in/s", _tps(status, "putTps")),
-        ("Messages out/s", _tps(status, "getTransferedTps" if "getTransferedTps" in status else "getTransferredTps")),
+        (
+            "Messages out/s",
+            _tps(status, "getTransferedTps" if "getTransferedTps" in status else "getTransferredTps"),
+        ),
         ("Oldest message", times.show(oldest) if oldest and oldest > 0 else "–"),
         ("Commit log", f"{status.get('commitLogMinOffset', '–')} to {status.get('commitLogMaxOffset', '–')}"),
         ("Disk", _disk(status)),

@@ -1,6 +1,7 @@
 """The consumer groups: their list, and for each its progress, members, subscriptions, and settings."""
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -46,15 +47,31 @@ async def consumer_list(visit: Visit) -> Page:
     is_system = visit.values.choice("kind", _KINDS, "applications")
     async with visit.admin() as admin:
         clusters = sorted((await admin.cluster_info()).cluster_addr_table)
-        names = [n for n in await _names(admin) if is_system_group(n) is is_system and search.lower() in n.lower()]
+        names = [
+            n for n in await _names(admin) if is_system_group(n) is is_system and search.lower() in n.lower()
+        ]
         paging = Paging.of(visit.values, len(names))
         rows = await _rows(admin, paging.part(names))
     kinds = [(each, link("/consumers", kind=each, search=search)) for each in _KINDS]
-    fields = [Field("search", "Name contains", search, most=NAME_CHARACTERS_MAX), Field("kind", "", chosen, "hidden")]
-    parts: list[Part] = [Links("Kind of group", kinds, chosen), Form("Find a group", "/consumers", fields, "Find", "get")]
+    fields = [
+        Field("search", "Name contains", search, most=NAME_CHARACTERS_MAX),
+        Field("kind", "", chosen, "hidden"),
+    ]
+    parts: list[Part] = [
+        Links("Kind of group", kinds, chosen),
+        Form("Find a group", "/consumers", fields, "Find", "get"),
+    ]
     hint = f"No group contains {search!r}." if search else "No group has consumed anything yet. Start one:"
     titles = columns("Group", "#Members", "Kind", "Model", "#Consumed/s", "#Not consumed")
-    parts.append(Table(f"{len(names)} groups", titles, rows, hint, "mqproof consume --namesrv HOST:PORT --topic T --group G --from-min"))
+    parts.append(
+        Table(
+            f"{len(names)} groups",
+            titles,
+            rows,
+            hint,
+            "mqproof consume --namesrv HOST:PORT --topic T --group G --from-min",
+        )
+    )
     parts += paging.links("/consumers", kind=chosen, search=search)
     if visit.allows_changes:
         cluster = Field("cluster", "Cluster", type="select", options=[(each, each) for each in clusters])
@@ -80,7 +97,11 @@ async def consumer(visit: Visit) -> Page:
     if has_dead:
         related.insert(0, ("Dead letters", link("/dead-letters", group=group)))
     parts: list[Part] = [Links("Related pages", related), *_verdict(progress, members)]
-    parts += [_progress_table(group, progress, _owners(running)), _members_table(group, members), _subscriptions(members)]
+    parts += [
+        _progress_table(group, progress, _owners(running)),
+        _members_table(group, members),
+        _subscriptions(members),
+    ]
     if settings:
         parts.append(_settings_facts(settings))
     if visit.allows_changes:
@@ -95,21 +116,43 @@ async def member(visit: Visit) -> Page:
         info = (await groups.running(admin, group, client)).get(client)
     back = (link("/consumer", group=group), f"Group {group}")
     if info is None:
-        text = "This member is not connected, or does not report its state. Clients of other languages often do not."
+        text = "This member is not connected, or does not report its state. Some clients never report it."
         return Page(f"Member {client}", "/consumers", [Note("warn", text)], back=back, status=404)
     queues = sorted((queue_of(key), held) for key, held in info.mq_table.items())
     rows = [
-        (q.topic, q.broker_name, str(q.queue_id), f"{h.commit_offset:,}", f"{h.cached_msg_count:,}", "yes" if h.locked else "no", times.show(h.last_pull_timestamp) or "–", times.show(h.last_consume_timestamp) or "–")
+        (
+            q.topic,
+            q.broker_name,
+            str(q.queue_id),
+            f"{h.commit_offset:,}",
+            f"{h.cached_msg_count:,}",
+            "yes" if h.locked else "no",
+            times.show(h.last_pull_timestamp) or "–",
+            times.show(h.last_consume_timestamp) or "–",
+        )
         for q, h in queues
     ]
-    titles = columns("Topic", "Broker", "#Queue", "#Committed", "#Held", "Locked", "Last pull", "Last consumed")
+    titles = columns(
+        "Topic", "Broker", "#Queue", "#Committed", "#Held", "Locked", "Last pull", "Last consumed"
+    )
     paces = [
-        (topic, f"{p.pull_tps:.1f}", f"{p.consume_ok_tps:.1f}", f"{p.consume_failed_tps:.1f}", f"{p.consume_rt:.1f}", f"{p.consume_failed_msgs:,}")
+        (
+            topic,
+            f"{p.pull_tps:.1f}",
+            f"{p.consume_ok_tps:.1f}",
+            f"{p.consume_failed_tps:.1f}",
+            f"{p.consume_rt:.1f}",
+            f"{p.consume_failed_msgs:,}",
+        )
         for topic, p in sorted(info.status_table.items())
     ]
-    pace_titles = columns("Topic", "#Pulled/s", "#Consumed/s", "#Failed/s", "#ms for each", "#Failed in an hour")
-    parts = [
-        Table("Queues", titles, rows, "No queue is assigned to this member: there are more members than queues."),
+    pace_titles = columns(
+        "Topic", "#Pulled/s", "#Consumed/s", "#Failed/s", "#ms for each", "#Failed in an hour"
+    )
+    parts: list[Part] = [
+        Table(
+            "Queues", titles, rows, "No queue is assigned to this member: there are more members than queues."
+        ),
         Table("Pace", pace_titles, paces, "It has reported no rates yet."),
         Facts("Properties", sorted(info.properties.items()), is_folded=True),
     ]
@@ -134,14 +177,18 @@ async def save(visit: Visit) -> Redirect:
                 retry_max_times=values.number("retry_max", 16, -1, _RETRIES_MAX),
             )
             await groups.update_group(admin, [broker], changed)
-    return Redirect(link("/consumer", group=group), "good", f"Group {group} is saved at {', '.join(map(str, brokers))}.")
+    return Redirect(
+        link("/consumer", group=group), "good", f"Group {group} is saved at {', '.join(map(str, brokers))}."
+    )
 
 
 async def delete(visit: Visit) -> Redirect:
     """Delete a group with its offsets and its retry and dead letter topics. The form repeats its name."""
     group = visit.values.name("group")
     if visit.values.text("confirm") != group:
-        raise FormError(f"confirm is {visit.values.text('confirm')!r}, the name of the group, {group!r}, expected")
+        raise FormError(
+            f"confirm is {visit.values.text('confirm')!r}, the name of the group, {group!r}, expected"
+        )
     async with visit.admin() as admin:
         for cluster in sorted((await admin.cluster_info()).cluster_addr_table):
             brokers = await admin.masters(cluster)
@@ -173,7 +220,7 @@ async def _settings(admin: Admin, group: str) -> dict[Address, SubscriptionGroup
     return {at: table[group] for at, table in (await _all_settings(admin)).items() if group in table}
 
 
-async def _rows(admin: Admin, names: list[str]) -> list[tuple[Cell | str, ...]]:
+async def _rows(admin: Admin, names: Sequence[str]) -> list[tuple[Cell | str, ...]]:
     found: list[tuple[Cell | str, ...]] = []
     for start in range(0, len(names), _AT_ONCE):
         part = names[start : start + _AT_ONCE]
@@ -195,11 +242,20 @@ def _row(group: str, found: GroupSummary) -> tuple[Cell | str, ...]:
     rate = f"{progress.tps:.1f}" if progress else "–"
     if members is None:
         return (name, Cell("0", tone="quiet"), "–", "–", rate, behind)
-    return (name, str(len(members.connection_set)), _kind(members), members.message_model.lower(), rate, behind)
+    return (
+        name,
+        str(len(members.connection_set)),
+        _kind(members),
+        members.message_model.lower(),
+        rate,
+        behind,
+    )
 
 
 def _kind(members: ConsumerConnection) -> str:
-    return {"CONSUME_PASSIVELY": "push", "CONSUME_ACTIVELY": "pull"}.get(members.consume_type, members.consume_type.lower())
+    return {"CONSUME_PASSIVELY": "push", "CONSUME_ACTIVELY": "pull"}.get(
+        members.consume_type, members.consume_type.lower()
+    )
 
 
 def _behind(count: int) -> Cell:
@@ -223,11 +279,12 @@ async def _members(admin: Admin, group: str) -> ConsumerConnection | None:
 def _verdict(progress: Progress | None, members: ConsumerConnection | None) -> list[Part]:
     """Return a line about what needs attention."""
     if members is None and progress is not None and progress.behind:
-        return [Note("bad", f"No member is connected, and {progress.behind:,} messages wait. Start a consumer of this group.")]
+        text = f"No member is connected, and {progress.behind:,} messages wait. Start a consumer."
+        return [Note("bad", text)]
     if members is None:
         return [Note("warn", "No member is connected. The progress is that of its last members.")]
     if members.message_model == "BROADCASTING":
-        return [Note("quiet", "Every member receives every message and keeps its own offsets; the brokers do not know them.")]
+        return [Note("quiet", "Every member receives every message. The brokers do not know its offsets.")]
     if progress is not None and not progress.behind:
         return [Note("good", "Every message is consumed.")]
     return []
@@ -237,7 +294,8 @@ def _subtitle(members: ConsumerConnection | None) -> str:
     if members is None:
         return "consumer group, offline"
     count = len(members.connection_set)
-    return f"consumer group, {_kind(members)}, {members.message_model.lower()}, {count} member{'s' if count != 1 else ''}"
+    model = members.message_model.lower()
+    return f"consumer group, {_kind(members)}, {model}, {count} {'member' if count == 1 else 'members'}"
 
 
 def _owners(running: dict[str, RunningInfo]) -> dict[tuple[str, str, int], str]:
@@ -257,41 +315,97 @@ def _progress_table(group: str, progress: Progress | None, owners: dict[tuple[st
         behind = _behind(at.broker_offset - at.consumer_offset)
         topic = Cell(queue.topic, href=link("/topic", name=queue.topic))
         last = times.show(at.last_timestamp) or "–"
-        rows.append((topic, queue.broker_name, str(queue.queue_id), f"{at.broker_offset:,}", f"{at.consumer_offset:,}", behind, last, client))
+        rows.append(
+            (
+                topic,
+                queue.broker_name,
+                str(queue.queue_id),
+                f"{at.broker_offset:,}",
+                f"{at.consumer_offset:,}",
+                behind,
+                last,
+                client,
+            )
+        )
     titles = columns("Topic", "Broker", "#Queue", "#End", "#Group", "#Behind", "Last consumed", "Member")
     note = f"{progress.tps:.1f} messages a second, {progress.behind:,} not consumed" if progress else ""
-    return Table("Progress", titles, rows, "No broker has offsets of this group: it has not consumed anything yet.", note=note)
+    return Table(
+        "Progress",
+        titles,
+        rows,
+        "No broker has offsets of this group: it has not consumed anything yet.",
+        note=note,
+    )
 
 
 def _members_table(group: str, members: ConsumerConnection | None) -> Table:
     rows = [
-        (Cell(each.client_id, href=link("/client", group=group, client=each.client_id)), Cell(each.client_addr, is_code=True), each.language or "–", str(each.version))
+        (
+            Cell(each.client_id, href=link("/client", group=group, client=each.client_id)),
+            Cell(each.client_addr, is_code=True),
+            each.language or "–",
+            str(each.version),
+        )
         for each in (members.connection_set if members else ())
     ]
-    return Table("Members", columns("Client", "Address", "Language", "#Version"), rows, "No member is connected.")
+    return Table(
+        "Members", columns("Client", "Address", "Language", "#Version"), rows, "No member is connected."
+    )
 
 
 def _subscriptions(members: ConsumerConnection | None) -> Table:
     rows = [
-        (Cell(topic, href=link("/topic", name=topic)), Cell(each.sub_string or "*", is_code=True), each.expression_type or "TAG")
+        (
+            Cell(topic, href=link("/topic", name=topic)),
+            Cell(each.sub_string or "*", is_code=True),
+            each.expression_type or "TAG",
+        )
         for topic, each in sorted(members.subscription_table.items() if members else ())
     ]
-    return Table("Subscriptions", columns("Topic", "Expression", "Type"), rows, "No member is connected, so that no subscription is known.")
+    return Table(
+        "Subscriptions",
+        columns("Topic", "Expression", "Type"),
+        rows,
+        "No member is connected, so that no subscription is known.",
+    )
 
 
 def _settings_facts(settings: dict[Address, SubscriptionGroup]) -> Table:
     rows = [
-        (str(at), *("yes" if each else "no" for each in (s.consume_enable, s.consume_broadcast_enable)), str(s.retry_max_times), str(s.retry_queue_nums))
+        (
+            str(at),
+            *("yes" if each else "no" for each in (s.consume_enable, s.consume_broadcast_enable)),
+            str(s.retry_max_times),
+            str(s.retry_queue_nums),
+        )
         for at, s in sorted(settings.items())
     ]
-    return Table("Settings", columns("Broker", "May consume", "May broadcast", "#Retries", "#Retry queues"), rows, "")
+    return Table(
+        "Settings", columns("Broker", "May consume", "May broadcast", "#Retries", "#Retry queues"), rows, ""
+    )
 
 
 def _settings_form(title: str, first: list[Field], now: SubscriptionGroup, submit: str) -> Form:
     fields = [
         *first,
-        Field("retry_max", "Retries before a dead letter", str(now.retry_max_times), "number", least=-1, most=_RETRIES_MAX, hint="-1 means as many as the client wants."),
-        Field("retry_queues", "Retry queues", str(now.retry_queue_nums), "number", least=0, most=64, hint="0 drops messages that fail."),
+        Field(
+            "retry_max",
+            "Retries before a dead letter",
+            str(now.retry_max_times),
+            "number",
+            least=-1,
+            most=_RETRIES_MAX,
+            hint="-1 means as many as the client wants.",
+        ),
+        Field(
+            "retry_queues",
+            "Retry queues",
+            str(now.retry_queue_nums),
+            "number",
+            least=0,
+            most=64,
+            hint="0 drops messages that fail.",
+        ),
         Field("consume", "May consume", "yes" if now.consume_enable else "", "checkbox"),
         Field("broadcast", "May broadcast", "yes" if now.consume_broadcast_enable else "", "checkbox"),
     ]
@@ -305,5 +419,13 @@ def _change_forms(group: str, now: SubscriptionGroup) -> list[Part]:
     return [
         reset_form(group=group),
         _settings_form("Change the group", [hidden], now, "Save"),
-        Form("Delete the group", "/consumer/delete", [hidden, confirm], "Delete", note=note, is_folded=True, is_danger=True),
+        Form(
+            "Delete the group",
+            "/consumer/delete",
+            [hidden, confirm],
+            "Delete",
+            note=note,
+            is_folded=True,
+            is_danger=True,
+        ),
     ]

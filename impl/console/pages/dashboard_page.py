@@ -26,7 +26,7 @@ from mqproof.impl.console.visit import Visit
 _SPANS: Final = {"5": 5, "15": 15, "60": 60}
 """The minutes that charts can show."""
 _REFRESHES: Final = {"0": 0, "10": 10, "60": 60}
-_CHARTS_MAX: Final = 8
+_BROKERS_MAX: Final = 8
 _ROWS_MAX: Final = 50
 
 
@@ -55,9 +55,10 @@ def topic_chart(history: SampleHistory, topic: str, now_s: float) -> Charts:
     charts = []
     if rates:
         throughput = [_series("sent/s", rates, "in_s"), _series("consumed/s", rates, "out_s")]
+        begin_s = _begin_s(rates, since_s, now_s)
         charts = [
-            _chart("Messages a second", throughput, since_s, now_s),
-            _chart("Not consumed", [_series("messages", rates, "behind")], since_s, now_s),
+            _chart("Messages a second", throughput, begin_s, now_s),
+            _chart("Not consumed", [_series("messages", rates, "behind")], begin_s, now_s),
         ]
     waits = f"No samples yet. The console samples every {PAUSE_S:.0f} s, and shows a rate after two samples."
     return Charts("The last 15 minutes", charts, waits)
@@ -69,7 +70,9 @@ def _notes(sampler: Sampler) -> list[Part]:
         last = f" The charts end at {times.show(int(sampler.sampled_s * 1000))}." if sampler.sampled_s else ""
         notes.append(Note("bad", f"The cluster cannot be sampled: {sampler.problem}.{last}"))
     if sampler.topics_left_out:
-        notes.append(Note("warn", f"{sampler.topics_left_out} topics are not sampled: the cluster has too many."))
+        notes.append(
+            Note("warn", f"{sampler.topics_left_out} topics are not sampled: the cluster has too many.")
+        )
     return notes
 
 
@@ -90,12 +93,22 @@ def _tiles(history: SampleHistory) -> Tiles:
 
 def _broker_charts(history: SampleHistory, since_s: float, now_s: float) -> Charts:
     charts = []
-    for name in history.names("broker")[:_CHARTS_MAX]:
+    names = history.names("broker")
+    for name in names[:_BROKERS_MAX]:
         rates = history.rates(("broker", name), since_s)
+        begin_s, href = _begin_s(rates, since_s, now_s), link("/broker", name=name, id=0)
         series = [_series("sent/s", rates, "in_s"), _series("delivered/s", rates, "out_s")]
-        charts.append(_chart(name, series, since_s, now_s, link("/broker", name=name, id=0)))
+        charts.append(_chart(name, series, begin_s, now_s, href))
+        lag = [_series("messages", rates, "behind")]
+        charts.append(_chart(f"{name}: not consumed", lag, begin_s, now_s, href))
     waits = f"No samples yet. The console samples every {PAUSE_S:.0f} s, and shows a rate after two samples."
-    return Charts("Brokers: messages a second", charts, waits)
+    more = f" The first {_BROKERS_MAX} of {len(names)}." if len(names) > _BROKERS_MAX else ""
+    return Charts(f"Brokers: messages a second, and not consumed.{more}".removesuffix("."), charts, waits)
+
+
+def _begin_s(rates: Sequence[Rate], since_s: float, now_s: float) -> float:
+    """Return where a chart begins: with the first sample, if there are only a few."""
+    return max(since_s, min(rates[0].at_s, now_s - 60)) if rates else since_s
 
 
 def _topics_table(sampler: Sampler, since_s: float) -> Table:
@@ -116,7 +129,7 @@ def _topics_table(sampler: Sampler, since_s: float) -> Table:
     more = len(found) - len(rows)
     return Table(
         "Topics with the most traffic",
-        columns("Topic", "#Sent/s", "#Consumed/s", "#Sent over time", "#Not consumed", "#Over time"),
+        columns("Topic", "#Sent/s", "#Consumed/s", "#Sent over time", "#Not consumed", "#Lag over time"),
         rows,
         "No topic of an application yet. Send a first message:",
         "mqproof send --namesrv HOST:PORT --topic Orders --body hello",
@@ -125,7 +138,9 @@ def _topics_table(sampler: Sampler, since_s: float) -> Table:
 
 
 def _weight(rates: Sequence[Rate]) -> float:
-    return sum((rate.in_s or 0) + (rate.out_s or 0) for rate in rates) + ((rates[-1].behind or 0) if rates else 0)
+    return sum((rate.in_s or 0) + (rate.out_s or 0) for rate in rates) + (
+        (rates[-1].behind or 0) if rates else 0
+    )
 
 
 def _rate(rates: Sequence[Rate], name: str) -> str:

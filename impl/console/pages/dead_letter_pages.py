@@ -5,7 +5,19 @@ from typing import Final
 from mqproof.impl.admin import groups, messages
 from mqproof.impl.client.model import NoRouteError, Sent
 from mqproof.impl.console.form_values import FormError
-from mqproof.impl.console.page_parts import Button, Cell, Field, Form, Links, Page, Part, Redirect, Table, columns, link
+from mqproof.impl.console.page_parts import (
+    Button,
+    Cell,
+    Field,
+    Form,
+    Links,
+    Page,
+    Part,
+    Redirect,
+    Table,
+    columns,
+    link,
+)
 from mqproof.impl.console.pages.message_pages import local_time, message_row, outcome_notice
 from mqproof.impl.console.visit import Visit
 from mqproof.impl.remoting.message import RETRY_TOPIC, StoredMessage
@@ -21,7 +33,7 @@ async def dead_letters(visit: Visit) -> Page:
     found = await _read(visit, group, since_ms)
     shown = found[:COUNT_MAX]
     rows = [_row(visit, group, stored) for stored in shown]
-    titles = ["Message", "Stored", "Tag", "Keys", "Queue", "#Offset", "#Bytes", "Body", "Topic"]
+    titles = ["Message", "Stored", "Topic", "Keys", "Body"]
     parts: list[Part] = [
         Table(
             f"{len(shown)} dead letters",
@@ -32,7 +44,17 @@ async def dead_letters(visit: Visit) -> Page:
         )
     ]
     if len(found) > COUNT_MAX:
-        parts.append(Links("More dead letters", [("Later dead letters", link("/dead-letters", group=group, since=local_time(found[-1].store_timestamp_ms)))]))
+        parts.append(
+            Links(
+                "More dead letters",
+                [
+                    (
+                        "Later dead letters",
+                        link("/dead-letters", group=group, since=local_time(found[-1].store_timestamp_ms)),
+                    )
+                ],
+            )
+        )
     if visit.allows_changes and shown:
         parts.append(_all_form(group, shown))
     back = (link("/consumer", group=group), f"Group {group}")
@@ -63,7 +85,9 @@ async def resend_all(visit: Visit) -> Redirect:
                 break
             outcome = await messages.resend_dead_letter(admin, group, stored)
             if not isinstance(outcome, Sent):
-                return Redirect(to, "bad", f"{sent} are sent again, then {stored.message_id} failed: {outcome.remark}")
+                return Redirect(
+                    to, "bad", f"{sent} are sent again, then {stored.message_id} failed: {outcome.remark}"
+                )
             sent += 1
     return Redirect(to, "good", f"{sent} dead letters are sent again; the group receives them.")
 
@@ -73,7 +97,9 @@ async def _read(visit: Visit, group: str, since_ms: int) -> list[StoredMessage]:
     found: list[StoredMessage] = []
     async with visit.admin() as admin:
         try:
-            async for _, stored in messages.in_time_order(admin, topic, begin_ms=since_ms, end_ms=messages.TIME_MAX):
+            async for _, stored in messages.in_time_order(
+                admin, topic, begin_ms=since_ms, end_ms=messages.TIME_MAX
+            ):
                 found.append(stored)
                 if len(found) > COUNT_MAX:
                     break
@@ -83,8 +109,8 @@ async def _read(visit: Visit, group: str, since_ms: int) -> list[StoredMessage]:
 
 
 def _row(visit: Visit, group: str, stored: StoredMessage) -> tuple[Cell | str, ...]:
-    topic = Cell(stored.message.properties.get(RETRY_TOPIC, "–"))
-    row = (*message_row(stored), topic)
+    id_, stored_at, _, keys, _, _, body = message_row(stored)
+    row = (id_, stored_at, stored.message.properties.get(RETRY_TOPIC, "–"), keys, body)
     if not visit.allows_changes:
         return row
     values = {"group": group, "id": stored.offset_message_id}
@@ -99,7 +125,14 @@ def _all_form(group: str, shown: list[StoredMessage]) -> Form:
         Field("last_ms", "", str(shown[-1].store_timestamp_ms), "hidden"),
     ]
     note = "Only this group receives the copies, with the same message ids. Mend its listener first."
-    return Form(f"Send all {len(shown)} again", "/dead-letters/resend-all", fields, "Send all again", note=note, is_folded=True)
+    return Form(
+        f"Send all {len(shown)} again",
+        "/dead-letters/resend-all",
+        fields,
+        "Send all again",
+        note=note,
+        is_folded=True,
+    )
 
 
 def _require_dead(stored: StoredMessage, group: str) -> None:

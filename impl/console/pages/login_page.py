@@ -8,8 +8,9 @@ from mqproof.impl.console.visit import Visit
 from mqproof.impl.remoting.signing import Credentials
 
 _NO_ACCOUNTS = (
-    "The brokers of this cluster check no accounts, so that nobody can log in. Other machines can reach the console, "
-    "so it shows nothing without a login. Turn on aclEnable at the brokers, or start the console with --host 127.0.0.1."
+    "The brokers of this cluster check no accounts, so that nobody can log in. Other machines can reach this "
+    "console: it shows nothing without a login. Turn on aclEnable at the brokers, or start the console with "
+    "--host 127.0.0.1."
 )
 
 
@@ -26,7 +27,7 @@ async def login_form(visit: Visit, problem: str = "", status: int = 200) -> Page
             is_required=True,
             most=128,
             autocomplete="current-password",
-            hint="A broker checks it by a signature; the key itself is not sent to any server of the cluster.",
+            hint="A broker checks a signature that it makes. The key is not sent to the cluster.",
         ),
     ]
     parts = [Note("bad", problem)] if problem else []

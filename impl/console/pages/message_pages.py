@@ -32,15 +32,25 @@ COUNT_MAX: Final = 100
 """The most messages on one page."""
 BODY_BYTES_SHOWN: Final = 64 * 1024
 _WAYS: Final = {"time": "By time", "key": "By key", "id": "By id"}
+_START_BYTES: Final = 40
+"""How much of a body a table shows."""
+_KEYS_WHOLE: Final = 20
+"""Keys of at most this length stay on one line."""
 _HOUR_MS: Final = 3_600_000
 
 _WHY: Final = {
     "CONSUMED": ("good", "The group's offset is beyond the message."),
-    "NOT_CONSUME_YET": ("warn", "The group is connected, but its offset has not reached the message: it lags, or its listener fails or hangs."),
+    "NOT_CONSUME_YET": (
+        "warn",
+        "The group is connected, but has not come so far: it lags, or its listener fails or hangs.",
+    ),
     "NOT_ONLINE": ("bad", "No member of the group is connected: start a consumer."),
     "PULL": ("warn", "The group pulls, and has not committed an offset beyond the message."),
     "CONSUME_BROADCASTING": ("quiet", "Each member keeps its own offset, so that the broker does not know."),
-    "UNKNOWN": ("warn", "The group has no offset in the queue of the message: it is new here, or no member reads this queue."),
+    "UNKNOWN": (
+        "warn",
+        "The group has no offset in this queue: it is new here, or no member reads the queue.",
+    ),
 }
 """For each state of a group: its tone, and what it means."""
 
@@ -97,7 +107,9 @@ async def consume(visit: Visit) -> Redirect:
                 raise ClientError(f"no member of group {group} is connected")
             client = members.connection_set[0].client_id
         host, port = stored.message.store_host
-        done = await messages.consume_directly(admin, Address(host, port), group, client, stored.offset_message_id)
+        done = await messages.consume_directly(
+            admin, Address(host, port), group, client, stored.offset_message_id
+        )
     is_good = done.consume_result in ("CR_SUCCESS", "CR_COMMIT")
     text = f"{client} reports {done.consume_result} after {done.spent_time_mills} ms. {done.remark or ''}"
     return Redirect(link("/message", id=stored.offset_message_id), "good" if is_good else "bad", text)
@@ -115,27 +127,30 @@ async def find(admin: Admin, id_: str, topic: str) -> StoredMessage:
 def outcome_notice(outcome: Outcome, to: str) -> Redirect:
     """Return to a page with the outcome of a send."""
     if isinstance(outcome, Sent):
-        return Redirect(to, "good", f"{outcome.status}: a copy is in {outcome.queue} at offset {outcome.queue_offset}.")
+        return Redirect(
+            to, "good", f"{outcome.status}: a copy is in {outcome.queue} at offset {outcome.queue_offset}."
+        )
     sure = "is not stored" if isinstance(outcome, Refused) else "may be stored"
     return Redirect(to, "bad", f"The copy {sure}: {outcome.remark}")
 
 
 def message_table(title: str, found: list[StoredMessage], empty: str, note: str = "") -> Table:
     """Return one row for each message."""
-    titles = columns("Message", "Stored", "Tag", "Keys", "Queue", "#Offset", "#Bytes", "Body")
+    titles = columns("Message", "Stored", "Tag", "Keys", "Queue", "#Offset", "Body")
     return Table(title, titles, [message_row(stored) for stored in found], empty, note=note)
 
 
 def message_row(stored: StoredMessage) -> tuple[Cell | str, ...]:
     it = stored.message
     return (
-        Cell(stored.message_id, href=link("/message", id=stored.offset_message_id)),
-        times.show(stored.store_timestamp_ms),
+        Cell(
+            stored.message_id, href=link("/message", id=stored.offset_message_id), is_code=True, is_whole=True
+        ),
+        Cell(times.show(stored.store_timestamp_ms), is_whole=True),
         it.properties.get(TAGS, "–"),
-        it.properties.get(KEYS, "–"),
+        Cell(keys := it.properties.get(KEYS, "–"), is_whole=len(keys) <= _KEYS_WHOLE),
         str(it.queue_id),
         f"{stored.queue_offset:,}",
-        f"{len(it.body):,}",
         _start(it.body),
     )
 
@@ -151,7 +166,14 @@ async def _by_time(visit: Visit, topic: str) -> list[Part]:
         Field("begin", "From", local_time(begin_ms), "datetime-local"),
         Field("end", "Until", local_time(end_ms), "datetime-local"),
     ]
-    form = Form("Topic and time", "/messages", fields, "Find", "get", note="Retry and dead letter topics too: %RETRY%GROUP, %DLQ%GROUP.")
+    form = Form(
+        "Topic and time",
+        "/messages",
+        fields,
+        "Find",
+        "get",
+        note="Retry and dead letter topics too: %RETRY%GROUP, %DLQ%GROUP.",
+    )
     if not topic:
         return [form]
     found: list[StoredMessage] = []
@@ -174,8 +196,19 @@ async def _by_time(visit: Visit, topic: str) -> list[Part]:
 
 async def _by_key(visit: Visit, topic: str) -> list[Part]:
     key = visit.values.text("key", most=255)
-    fields = [Field("by", "", "key", "hidden"), _topic_field(topic), Field("key", "Key", key, is_required=True, most=255)]
-    form = Form("Topic and key", "/messages", fields, "Find", "get", note="A key that the producer has set, such as the number of an order.")
+    fields = [
+        Field("by", "", "key", "hidden"),
+        _topic_field(topic),
+        Field("key", "Key", key, is_required=True, most=255),
+    ]
+    form = Form(
+        "Topic and key",
+        "/messages",
+        fields,
+        "Find",
+        "get",
+        note="A key that the producer has set, such as the number of an order.",
+    )
     if not (topic and key):
         return [form]
     async with visit.admin() as admin:
@@ -187,7 +220,13 @@ async def _by_key(visit: Visit, topic: str) -> list[Part]:
 def _id_form(topic: str) -> Form:
     fields = [
         Field("id", "Message id", is_required=True, most=255),
-        Field("topic", "Topic", topic, most=NAME_CHARACTERS_MAX, hint="Needed for a producer's id (unique key); empty for a broker's id (offset message id)."),
+        Field(
+            "topic",
+            "Topic",
+            topic,
+            most=NAME_CHARACTERS_MAX,
+            hint="Needed for a producer's id (unique key); empty for a broker's id (offset message id).",
+        ),
     ]
     return Form("Message id", "/message", fields, "Find", "get")
 
@@ -234,8 +273,8 @@ def _body(body: bytes) -> Text:
 
 
 def _start(body: bytes) -> Cell:
-    text = body[:60].decode(errors="replace")
-    return Cell(text + ("…" if len(body) > 60 else ""), is_code=True)
+    text = body[:_START_BYTES].decode(errors="replace")
+    return Cell(text + ("…" if len(body) > _START_BYTES else ""), is_code=True)
 
 
 async def _track(admin: Admin, stored: StoredMessage) -> tuple[Table, str]:
@@ -249,7 +288,9 @@ async def _track(admin: Admin, stored: StoredMessage) -> tuple[Table, str]:
         tone, meaning = _WHY.get(state, ("warn", state))
         rows.append((Cell(group, href=link("/consumer", group=group)), Cell(state, tone=tone), meaning))
     titles = columns("Group", "State", "Why")
-    return Table("Was it consumed?", titles, rows, "No group consumes its topic, so that nobody has to consume it."), problem
+    return Table(
+        "Was it consumed?", titles, rows, "No group consumes its topic, so that nobody has to consume it."
+    ), problem
 
 
 async def _traces(admin: Admin, stored: StoredMessage) -> Table:
@@ -272,7 +313,11 @@ def _trace_row(record: TraceRecord) -> tuple[Cell | str, ...]:
         case CallBegan():
             return (when, f"delivery {record.redeliveries + 1} begins", record.group, "–", "–")
         case CallEnded():
-            result = Cell("consumed", tone="good") if record.ok else Cell(f"failed, code {record.context}", tone="bad")
+            result = (
+                Cell("consumed", tone="good")
+                if record.ok
+                else Cell(f"failed, code {record.context}", tone="bad")
+            )
             return (when, "delivery ends", record.group, str(record.took_ms), result)
 
 
@@ -283,5 +328,12 @@ def _forms(stored: StoredMessage) -> list[Part]:
     again = "Every group of the topic receives the copy, under the same message id."
     return [
         Form("Send it again", "/message/resend", [hidden], "Send a copy", note=again, is_folded=True),
-        Form("Let one member consume it", "/message/consume", [hidden, group, client], "Consume", note="The offsets of the group do not change.", is_folded=True),
+        Form(
+            "Let one member consume it",
+            "/message/consume",
+            [hidden, group, client],
+            "Consume",
+            note="The offsets of the group do not change.",
+            is_folded=True,
+        ),
     ]

@@ -30,10 +30,12 @@ def reset_form(*, topic: str = "", group: str = "") -> Form:
         Field("time", "Time", type="datetime-local", hint="The first message stored at this time or later."),
     ]
     note = (
-        "The group receives messages again, or never receives those that it skips. Connected members are notified; "
-        "look at the progress afterwards."
+        "The group receives messages again, or never receives those that it skips. Connected members are "
+        "notified; look at the progress afterwards."
     )
-    return Form("Reset offsets", "/consumer/reset", fields, "Reset", note=note, is_folded=True, is_danger=True)
+    return Form(
+        "Reset offsets", "/consumer/reset", fields, "Reset", note=note, is_folded=True, is_danger=True
+    )
 
 
 async def reset(visit: Visit) -> Redirect:
@@ -44,8 +46,11 @@ async def reset(visit: Visit) -> Redirect:
     async with visit.admin() as admin:
         offsets = await groups.reset_offsets(admin, group, topic, time_ms)
     if not offsets:
-        return Redirect(link("/consumer", group=group), "warn", f"No offset of {group} in {topic} was changed.")
-    text = f"{group} continues in {len(offsets)} queues of {topic}, at offsets {min(offsets.values())} to {max(offsets.values())}."
+        return Redirect(
+            link("/consumer", group=group), "warn", f"No offset of {group} in {topic} was changed."
+        )
+    least, most = min(offsets.values()), max(offsets.values())
+    text = f"{group} continues in {len(offsets)} queues of {topic}, at offsets {least} to {most}."
     return Redirect(link("/consumer", group=group), "good", text)
 
 

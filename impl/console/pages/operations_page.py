@@ -6,7 +6,18 @@ from mqproof.impl.admin import brokers, name_servers
 from mqproof.impl.admin.admin import Admin
 from mqproof.impl.admin.brokers import BrokerState
 from mqproof.impl.client.model import ClientError
-from mqproof.impl.console.page_parts import Cell, Facts, Field, Form, Note, Page, Part, Redirect, Table, columns
+from mqproof.impl.console.page_parts import (
+    Cell,
+    Facts,
+    Field,
+    Form,
+    Note,
+    Page,
+    Part,
+    Redirect,
+    Table,
+    columns,
+)
 from mqproof.impl.console.sampler import PAUSE_S
 from mqproof.impl.console.visit import Visit
 from mqproof.impl.remoting.channel import RemotingError
@@ -35,7 +46,9 @@ async def operations(visit: Visit) -> Page:
     if visit.allows_changes:
         parts += _forms(states)
     else:
-        parts.append(Note("quiet", "This console is read-only. Start it with --allow-changes to change the cluster."))
+        parts.append(
+            Note("quiet", "This console is read-only. Start it with --allow-changes to change the cluster.")
+        )
     return Page("Operations", "/operations", parts)
 
 
@@ -99,7 +112,9 @@ def _console(visit: Visit) -> Facts:
     sampled = config.account.access_key if config.account else "no account"
     login = "none: every client that can connect has access"
     if config.needs_login:
-        login = "with an account of the brokers" if visit.account else "not needed: the brokers check no accounts"
+        login = (
+            "with an account of the brokers" if visit.account else "not needed: the brokers check no accounts"
+        )
     return Facts(
         "This console",
         [
@@ -113,18 +128,49 @@ def _console(visit: Visit) -> Facts:
 
 def _forms(states: list[BrokerState]) -> list[Part]:
     names = sorted({state.name for state in states})
-    addresses = [(str(s.address), f"{s.name} ({'master' if s.id == 0 else f'slave {s.id}'}), {s.address}") for s in states]
+    addresses = [
+        (str(s.address), f"{s.name} ({'master' if s.id == 0 else f'slave {s.id}'}), {s.address}")
+        for s in states
+    ]
     broker = Field("broker", "Broker", type="select", options=addresses)
     permit_fields = [
         Field("broker", "Broker", type="select", options=[(name, name) for name in names]),
-        Field("change", "Change", "wipe", "select", (("wipe", "producers stop sending to it"), ("add", "producers may send to it again"))),
+        Field(
+            "change",
+            "Change",
+            "wipe",
+            "select",
+            (("wipe", "producers stop sending to it"), ("add", "producers may send to it again")),
+        ),
     ]
     cleanings = [(name, f"delete {what}") for name, (_, what) in _CLEANINGS.items()]
     setting = [broker, Field("key", "Key", is_required=True, most=127), Field("value", "Value")]
     before = "Before maintenance: producers send to other brokers, consumers still read from this one."
     return [
-        Form("Write permission of a broker", "/operations/permit", permit_fields, "Change", note=before, is_folded=True, is_danger=True),
-        Form("Clean up a broker", "/operations/clean", [broker, Field("what", "What", "queues", "select", cleanings)], "Clean up", is_folded=True, is_danger=True),
-        Form("Change a setting of a broker", "/operations/setting", setting, "Change", note="The broker refuses keys that it cannot change while it runs.", is_folded=True, is_danger=True),
+        Form(
+            "Write permission of a broker",
+            "/operations/permit",
+            permit_fields,
+            "Change",
+            note=before,
+            is_folded=True,
+            is_danger=True,
+        ),
+        Form(
+            "Clean up a broker",
+            "/operations/clean",
+            [broker, Field("what", "What", "queues", "select", cleanings)],
+            "Clean up",
+            is_folded=True,
+            is_danger=True,
+        ),
+        Form(
+            "Change a setting of a broker",
+            "/operations/setting",
+            setting,
+            "Change",
+            note="The broker refuses keys that it cannot change while it runs.",
+            is_folded=True,
+            is_danger=True,
+        ),
     ]
-

@@ -47,7 +47,14 @@ async def _all(admin: Admin) -> Table:
                     continue
                 for group, members in sorted(table.items()):
                     last = (
-                        (group, each.client_id, Cell(each.remote_ip, is_code=True), each.language or "–", str(each.version), times.show(each.last_update_timestamp) or "–")
+                        (
+                            group,
+                            each.client_id,
+                            Cell(each.remote_ip, is_code=True),
+                            each.language or "–",
+                            str(each.version),
+                            times.show(each.last_update_timestamp) or "–",
+                        )
                         for each in members
                     )
                     rows += [(str(broker), *each) for each in last]

@@ -52,7 +52,15 @@ async def topic_list(visit: Visit) -> Page:
     counts = [(each, link("/topics", kind=each, search=search)) for each in _KINDS]
     parts: list[Part] = [Links("Kind of topic", counts, chosen), _search_form(search, chosen)]
     hint = f"No topic of this kind contains {search!r}." if search else "There is no topic of this kind yet."
-    parts.append(Table(f"{len(found)} topics", columns("Topic", "Kind"), rows, hint, "mqproof admin updateTopic -c CLUSTER -t Orders"))
+    parts.append(
+        Table(
+            f"{len(found)} topics",
+            columns("Topic", "Kind"),
+            rows,
+            hint,
+            "mqproof admin updateTopic -c CLUSTER -t Orders",
+        )
+    )
     parts += paging.links("/topics", kind=chosen, search=search)
     if visit.allows_changes:
         parts.append(_create_form(sorted(info.cluster_addr_table)))
@@ -102,12 +110,15 @@ async def send(visit: Visit) -> Redirect:
     if len(body) > _BODY_CHARACTERS_MAX:
         raise FormError(f"body has {len(body)} characters, at most {_BODY_CHARACTERS_MAX} expected")
     keys, tag = values.text("keys").split(), values.text("tag") or None
-    message = new_message(name, body.encode(), tag=tag, keys=keys, delay_level=values.number("delay_level", 0, 0, 18))
+    message = new_message(
+        name, body.encode(), tag=tag, keys=keys, delay_level=values.number("delay_level", 0, 0, 18)
+    )
     async with visit.admin() as admin:
         await admin.route(name)  # otherwise the broker would create a topic whose name has a typing error
         outcome = await Producer(admin.session, ProducerConfig(group=SENDER_GROUP)).send(message)
     if isinstance(outcome, Sent):
-        text = f"{outcome.status}: {outcome.message_id} is stored in {outcome.queue} at offset {outcome.queue_offset}."
+        place = f"{outcome.queue} at offset {outcome.queue_offset}"
+        text = f"{outcome.status}: {outcome.message_id} is stored in {place}."
         return Redirect(link("/topic", name=name), "good", text)
     sure = "is not stored" if isinstance(outcome, Refused) else "may be stored"
     return Redirect(link("/topic", name=name), "bad", f"The message {sure}: {outcome.remark}")
@@ -117,7 +128,9 @@ async def delete(visit: Visit) -> Redirect:
     """Delete a topic at its masters and at the name servers. The form repeats its name."""
     name = visit.values.name("name")
     if visit.values.text("confirm") != name:
-        raise FormError(f"confirm is {visit.values.text('confirm')!r}, the name of the topic, {name!r}, expected")
+        raise FormError(
+            f"confirm is {visit.values.text('confirm')!r}, the name of the topic, {name!r}, expected"
+        )
     async with visit.admin() as admin:
         clusters = {broker.cluster for broker in (await admin.route(name)).broker_datas}
         for cluster in sorted(clusters):
@@ -138,8 +151,15 @@ def _route(route: TopicRoute) -> Table:
     rows = []
     for broker in sorted(route.broker_datas, key=lambda data: data.broker_name):
         data = queues.get(broker.broker_name)
-        addresses = ", ".join(f"{'master' if id_ == 0 else f'slave {id_}'} {at}" for id_, at in sorted(broker.broker_addrs.items()))
-        counts = (str(data.read_queue_nums), str(data.write_queue_nums), permission(data.perm)) if data else ("–",) * 3
+        addresses = ", ".join(
+            f"{'master' if id_ == 0 else f'slave {id_}'} {at}"
+            for id_, at in sorted(broker.broker_addrs.items())
+        )
+        counts = (
+            (str(data.read_queue_nums), str(data.write_queue_nums), permission(data.perm))
+            if data
+            else ("–",) * 3
+        )
         href = link("/broker", name=broker.broker_name, id=min(broker.broker_addrs, default=0))
         rows.append((broker.cluster, Cell(broker.broker_name, href=href), addresses, *counts))
     titles = columns("Cluster", "Broker", "Addresses", "#Read queues", "#Write queues", "Permission")
@@ -153,7 +173,14 @@ async def _queues(admin: Admin, name: str) -> list[Part]:
     except RefusalError as error:
         return [Table("Queues", titles, [], f"The broker refuses to report the queues: {error}")]
     rows = [
-        (queue.broker_name, str(queue.queue_id), f"{e.min_offset:,}", f"{e.max_offset:,}", f"{e.max_offset - e.min_offset:,}", times.show(e.last_update_timestamp) or "–")
+        (
+            queue.broker_name,
+            str(queue.queue_id),
+            f"{e.min_offset:,}",
+            f"{e.max_offset:,}",
+            f"{e.max_offset - e.min_offset:,}",
+            times.show(e.last_update_timestamp) or "–",
+        )
         for queue, e in found.items()
     ]
     return [Table("Queues", titles, rows, "The topic has no queue yet; the first message creates them.")]
@@ -175,13 +202,28 @@ async def _groups(admin: Admin, name: str) -> list[Part]:
             members = await groups.connection(admin, group)
         except ClientError:
             members = None
-        online = Cell(f"{len(members.connection_set)} online", tone="good") if members else Cell("offline", tone="quiet")
+        online = (
+            Cell(f"{len(members.connection_set)} online", tone="good")
+            if members
+            else Cell("offline", tone="quiet")
+        )
         rows.append((Cell(group, href=link("/consumer", group=group)), behind, online))
-    return [Table("Consumer groups", titles, rows, "No group consumes this topic. Start one:", f"mqproof consume --namesrv HOST:PORT --topic {name} --group G --from-min")]
+    return [
+        Table(
+            "Consumer groups",
+            titles,
+            rows,
+            "No group consumes this topic. Start one:",
+            f"mqproof consume --namesrv HOST:PORT --topic {name} --group G --from-min",
+        )
+    ]
 
 
 def _search_form(search: str, kind: str) -> Form:
-    fields = [Field("search", "Name contains", search, most=NAME_CHARACTERS_MAX), Field("kind", "", kind, "hidden")]
+    fields = [
+        Field("search", "Name contains", search, most=NAME_CHARACTERS_MAX),
+        Field("kind", "", kind, "hidden"),
+    ]
     return Form("Find a topic", "/topics", fields, "Find", "get")
 
 
@@ -211,14 +253,37 @@ def _change_forms(name: str, route: TopicRoute) -> list[Part]:
         hidden,
         Field("tag", "Tag", most=127),
         Field("keys", "Keys", hint="Words by which the message is found, separated by spaces."),
-        Field("delay_level", "Delay level", "0", "number", least=0, most=18, hint="0: at once; 1 to 18: 1 s to 2 h."),
+        Field(
+            "delay_level",
+            "Delay level",
+            "0",
+            "number",
+            least=0,
+            most=18,
+            hint="0: at once; 1 to 18: 1 s to 2 h.",
+        ),
         Field("body", "Body", type="textarea", is_required=True, most=_BODY_CHARACTERS_MAX),
     ]
     warning = "Its messages and the offsets of its groups are lost."
     confirm = Field("confirm", "Name of the topic, to confirm", is_required=True, most=NAME_CHARACTERS_MAX)
     return [
         Form("Send a message", "/topic/send", message, "Send", is_folded=True),
-        Form("Change the topic", "/topic/save", [hidden, *_queue_fields(read, write, perm)], "Save", is_folded=True, note="At every master that has the topic."),
+        Form(
+            "Change the topic",
+            "/topic/save",
+            [hidden, *_queue_fields(read, write, perm)],
+            "Save",
+            is_folded=True,
+            note="At every master that has the topic.",
+        ),
         reset_form(topic=name),
-        Form("Delete the topic", "/topic/delete", [hidden, confirm], "Delete", note=warning, is_folded=True, is_danger=True),
+        Form(
+            "Delete the topic",
+            "/topic/delete",
+            [hidden, confirm],
+            "Delete",
+            note=warning,
+            is_folded=True,
+            is_danger=True,
+        ),
     ]
