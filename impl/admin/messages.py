@@ -223,7 +223,8 @@ async def in_time_order(
 async def _in_queue(
     calls: GroupRequests, queue: MessageQueue, begin_ms: int, end_ms: int
 ) -> AsyncIterator[tuple[MessageQueue, StoredMessage]]:
-    at, end = await calls.search_offset(queue, begin_ms), await calls.max_offset(queue)
+    # The search finds any of the messages that have one store time, so it looks for the time before.
+    at, end = await calls.search_offset(queue, max(0, begin_ms - 1)), await calls.max_offset(queue)
     while at < end:
         result = await calls.pull(queue, at, max_count=_COUNT_MAX)
         for stored in result.messages:

@@ -1,10 +1,12 @@
 """The dead letters of a group, and sending them to the group again."""
 
+from contextlib import suppress
 from typing import Final
 
 from mqproof.impl.admin import groups, messages
 from mqproof.impl.client.model import NoRouteError, Sent
 from mqproof.impl.console.form_values import FormError
+from mqproof.impl.console.message_window import SKIP_MAX, MessageWindow, read_window
 from mqproof.impl.console.page_parts import (
     Button,
     Cell,
@@ -29,34 +31,27 @@ COUNT_MAX: Final = 50
 async def dead_letters(visit: Visit) -> Page:
     """Return the dead letters of a group from a time on, oldest first."""
     group = visit.values.name("group")
-    since_ms = visit.values.time_ms("since") or 0
-    found = await _read(visit, group, since_ms)
-    shown = found[:COUNT_MAX]
-    rows = [_row(visit, group, stored) for stored in shown]
-    titles = ["Message", "Stored", "Topic", "Keys", "Body"]
-    parts: list[Part] = [
-        Table(
-            f"{len(shown)} dead letters",
-            columns(*titles, *(["Send again"] if visit.allows_changes else [])),
-            rows,
-            "This group has no dead letter: every message was consumed, or is still retried.",
-            note="Messages that failed at every delivery. They stay here until the broker deletes old files.",
-        )
-    ]
-    if len(found) > COUNT_MAX:
-        parts.append(
-            Links(
-                "More dead letters",
-                [
-                    (
-                        "Later dead letters",
-                        link("/dead-letters", group=group, since=local_time(found[-1].store_timestamp_ms)),
-                    )
-                ],
-            )
-        )
+    window = MessageWindow.of(visit.values, 0, messages.TIME_MAX)
+    shown: list[StoredMessage] = []
+    following = None
+    with suppress(NoRouteError):  # the topic begins with the first dead letter
+        async with visit.admin() as admin:
+            shown, following = await read_window(admin, _topic(group), window, COUNT_MAX)
+    titles = ["Message", "Stored", "Topic", "Keys", "Body", *(["Send again"] if visit.allows_changes else [])]
+    table = Table(
+        f"{len(shown)} dead letters",
+        columns(*titles),
+        [_row(visit, group, stored) for stored in shown],
+        "This group has no dead letter: every message was consumed, or is still retried.",
+        note="Messages that failed at every delivery. They stay here until the broker deletes old files.",
+    )
+    parts: list[Part] = [table]
+    if following is not None:
+        begin = local_time(following.begin_ms)
+        later = link("/dead-letters", group=group, begin=begin, skip=following.skip)
+        parts.append(Links("More dead letters", [("Later dead letters", later)]))
     if visit.allows_changes and shown:
-        parts.append(_all_form(group, shown))
+        parts.append(_all_form(group, window, len(shown)))
     back = (link("/consumer", group=group), f"Group {group}")
     return Page(f"Dead letters of {group}", "/consumers", parts, back=back)
 
@@ -73,39 +68,23 @@ async def resend(visit: Visit) -> Redirect:
 
 async def resend_all(visit: Visit) -> Redirect:
     """Send the dead letters of one page to their group again, and stop at the first failure."""
-    group = visit.values.name("group")
-    first = visit.values.number("first_ms", 0, 0, messages.TIME_MAX)
-    last = visit.values.number("last_ms", 0, 0, messages.TIME_MAX)
-    sent = 0
+    values = visit.values
+    group, count = values.name("group"), values.number("count", 1, 1, COUNT_MAX)
+    begin_ms, skip = values.number("begin_ms", 0, 0, messages.TIME_MAX), values.number("skip", 0, 0, SKIP_MAX)
     to = link("/dead-letters", group=group)
     async with visit.admin() as admin:
-        topic = groups.DEAD_LETTER_PREFIX + group
-        async for _, stored in messages.in_time_order(admin, topic, begin_ms=first, end_ms=last):
-            if sent == COUNT_MAX:
-                break
+        window = MessageWindow(begin_ms, messages.TIME_MAX, skip)
+        found, _ = await read_window(admin, _topic(group), window, count)
+        for sent, stored in enumerate(found):
             outcome = await messages.resend_dead_letter(admin, group, stored)
             if not isinstance(outcome, Sent):
-                return Redirect(
-                    to, "bad", f"{sent} are sent again, then {stored.message_id} failed: {outcome.remark}"
-                )
-            sent += 1
-    return Redirect(to, "good", f"{sent} dead letters are sent again; the group receives them.")
+                text = f"{sent} are sent again, then {stored.message_id} failed: {outcome.remark}"
+                return Redirect(to, "bad", text)
+    return Redirect(to, "good", f"{len(found)} dead letters are sent again; the group receives them.")
 
 
-async def _read(visit: Visit, group: str, since_ms: int) -> list[StoredMessage]:
-    topic = groups.DEAD_LETTER_PREFIX + group
-    found: list[StoredMessage] = []
-    async with visit.admin() as admin:
-        try:
-            async for _, stored in messages.in_time_order(
-                admin, topic, begin_ms=since_ms, end_ms=messages.TIME_MAX
-            ):
-                found.append(stored)
-                if len(found) > COUNT_MAX:
-                    break
-        except NoRouteError:  # the topic begins with the first dead letter
-            return []
-    return found
+def _topic(group: str) -> str:
+    return groups.DEAD_LETTER_PREFIX + group
 
 
 def _row(visit: Visit, group: str, stored: StoredMessage) -> tuple[Cell | str, ...]:
@@ -118,23 +97,14 @@ def _row(visit: Visit, group: str, stored: StoredMessage) -> tuple[Cell | str, .
     return (*row, Cell("", button=button))
 
 
-def _all_form(group: str, shown: list[StoredMessage]) -> Form:
-    fields = [
-        Field("group", "", group, "hidden"),
-        Field("first_ms", "", str(shown[0].store_timestamp_ms), "hidden"),
-        Field("last_ms", "", str(shown[-1].store_timestamp_ms), "hidden"),
-    ]
+def _all_form(group: str, window: MessageWindow, count: int) -> Form:
+    values = {"group": group, "begin_ms": window.begin_ms, "skip": window.skip, "count": count}
+    fields = [Field(name, "", str(value), "hidden") for name, value in values.items()]
     note = "Only this group receives the copies, with the same message ids. Mend its listener first."
-    return Form(
-        f"Send all {len(shown)} again",
-        "/dead-letters/resend-all",
-        fields,
-        "Send all again",
-        note=note,
-        is_folded=True,
-    )
+    title = f"Send all {count} again"
+    return Form(title, "/dead-letters/resend-all", fields, "Send all again", note=note, is_folded=True)
 
 
 def _require_dead(stored: StoredMessage, group: str) -> None:
-    if stored.message.topic != groups.DEAD_LETTER_PREFIX + group:
+    if stored.message.topic != _topic(group):
         raise FormError(f"id is {stored.offset_message_id}, a dead letter of group {group} expected")

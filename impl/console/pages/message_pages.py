@@ -8,6 +8,7 @@ from mqproof.impl.admin.messages import KeyKind
 from mqproof.impl.admin.topic_rates import message_track
 from mqproof.impl.client.model import ClientError, NoRouteError, Outcome, Refused, Sent
 from mqproof.impl.client.tracing.trace_records import CallBegan, CallEnded, Published, TraceRecord
+from mqproof.impl.console.message_window import MessageWindow, read_window
 from mqproof.impl.console.page_parts import (
     Cell,
     Facts,
@@ -37,6 +38,7 @@ _START_BYTES: Final = 40
 _KEYS_WHOLE: Final = 20
 """Keys of at most this length stay on one line."""
 _HOUR_MS: Final = 3_600_000
+_MINUTE_MS: Final = 60_000
 
 _WHY: Final = {
     "CONSUMED": ("good", "The group's offset is beyond the message."),
@@ -156,42 +158,27 @@ def message_row(stored: StoredMessage) -> tuple[Cell | str, ...]:
 
 
 async def _by_time(visit: Visit, topic: str) -> list[Part]:
-    now_ms = int(visit.console.now_s() * 1000)
-    begin_ms = visit.values.time_ms("begin") if visit.values.text("begin") else now_ms - _HOUR_MS
-    end_ms = visit.values.time_ms("end") if visit.values.text("end") else now_ms + 60_000
-    assert begin_ms is not None
-    assert end_ms is not None
+    now_ms = int(visit.console.now_s()) * 1000
+    window = MessageWindow.of(visit.values, now_ms - _HOUR_MS, now_ms + _MINUTE_MS)
     fields = [
         _topic_field(topic),
-        Field("begin", "From", local_time(begin_ms), "datetime-local"),
-        Field("end", "Until", local_time(end_ms), "datetime-local"),
+        Field("begin", "From", local_time(window.begin_ms), "datetime-local"),
+        Field("end", "Until", local_time(window.end_ms), "datetime-local"),
     ]
-    form = Form(
-        "Topic and time",
-        "/messages",
-        fields,
-        "Find",
-        "get",
-        note="Retry and dead letter topics too: %RETRY%GROUP, %DLQ%GROUP.",
-    )
+    note = "Retry and dead letter topics too: %RETRY%GROUP, %DLQ%GROUP."
+    form = Form("Topic and time", "/messages", fields, "Find", "get", note=note)
     if not topic:
         return [form]
-    found: list[StoredMessage] = []
     async with visit.admin() as admin:
-        async for _, stored in messages.in_time_order(admin, topic, begin_ms=begin_ms, end_ms=end_ms):
-            found.append(stored)
-            if len(found) > COUNT_MAX:
-                break
-    shown = found[:COUNT_MAX]
-    note = "In the order in which brokers stored them."
-    more: list[Part] = []
-    if len(found) > COUNT_MAX:
-        following = local_time(found[-1].store_timestamp_ms)
-        address = link("/messages", topic=topic, begin=following, end=local_time(end_ms))
-        more = [Links("More messages", [("Later messages", address)])]
-        note += f" The first {COUNT_MAX}; there are more."
+        shown, following = await read_window(admin, topic, window, COUNT_MAX)
     empty = f"Topic {topic} has no message that was stored in this time. Choose an earlier start."
-    return [form, message_table(f"{len(shown)} messages", shown, empty, note), *more]
+    note = "In the order in which brokers stored them."
+    parts: list[Part] = [form, message_table(f"{len(shown)} messages", shown, empty, note)]
+    if following is not None:
+        times_of = {"begin": local_time(following.begin_ms), "end": local_time(following.end_ms)}
+        later = link("/messages", topic=topic, **times_of, skip=following.skip)
+        parts.append(Links("More messages", [("Later messages", later)]))
+    return parts
 
 
 async def _by_key(visit: Visit, topic: str) -> list[Part]:
@@ -237,7 +224,7 @@ def _topic_field(topic: str) -> Field:
 
 def local_time(milliseconds: int) -> str:
     """Return a local time as browsers write it."""
-    return times.show(milliseconds - milliseconds % 1000)[:19].replace(" ", "T")
+    return times.show(milliseconds).replace(" ", "T").removesuffix(".000")
 
 
 def _facts(stored: StoredMessage) -> Facts:

@@ -66,10 +66,7 @@ def test_all_dead_letters_of_a_page_are_sent_again(monkeypatch: pytest.MonkeyPat
             html = await d.html("/dead-letters", group="mailer")
             assert "2 dead letters" in html
             assert "Later dead letters" in html
-            times = {
-                name: re.findall(rf'name="{name}" value="(\d+)"', html)[0] for name in ("first_ms", "last_ms")
-            }
-            text = await d.post("/dead-letters/resend-all", group="mailer", **times)
+            text = await d.post("/dead-letters/resend-all", group="mailer", count=2)
             assert "2 dead letters are sent again" in text
             await d.broker.expect("%RETRY%mailer", 2, within_s=30)
 
