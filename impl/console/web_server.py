@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import socket
 import ssl
 from collections.abc import Iterator
@@ -149,5 +150,8 @@ def _listen(host: str, port: int) -> socket.socket:
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family, backlog=CONNECTIONS_MAX)
+    except socket.gaierror as error:
+        raise OSError(f"cannot listen on {host}:{port}: {error.strerror}") from None
     except OSError as error:
-        raise OSError(f"cannot listen on {host}:{port}: {error.strerror or error}") from None
+        reason = os.strerror(error.errno) if error.errno else error
+        raise OSError(f"cannot listen on {host}:{port}: {reason}") from None
