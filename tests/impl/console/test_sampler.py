@@ -42,7 +42,6 @@ def test_a_cluster_that_does_not_answer_is_a_problem_until_it_answers() -> None:
             sampler = Sampler(lambda: admins.pop(0), lambda: 5.0)
             await sampler.round()
             assert "GET_BROKER_CLUSTER_INFO" in sampler.problem
-            assert sampler.sampled_s is None
             await sampler.round()
             assert (sampler.problem, sampler.sampled_s) == ("", 5.0)
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 from mqproof.client import ConsumeFrom, PushConsumer, PushConsumerConfig
 from tests.impl.console.desk import Desk, desk
@@ -23,7 +24,7 @@ async def consuming(d: Desk, topic: str, group: str) -> AsyncIterator[None]:
         yield
 
 
-async def until(d: Desk, text: str, path: str, **query: str) -> str:
+async def until(d: Desk, text: str, path: str, **query: Any) -> str:
     """Load a page until it has a text. Returns what it shows then."""
     async with asyncio.timeout(30):
         while text not in (found := await d.get(path, **query)):
@@ -63,7 +64,7 @@ def test_offsets_are_reset_to_a_time_to_the_begin_and_to_the_end() -> None:
             await d.store("T", *[b"m"] * 8, tag="red")
             async with consuming(d, "T", "billing"):
                 pass
-            where = {"topic": "T", "group": "billing"}
+            where: dict[str, Any] = {"topic": "T", "group": "billing"}
             assert "billing continues in 4 queues of T, at offsets 0 to 0" in await d.post(
                 "/consumer/reset", **where, target="begin"
             )

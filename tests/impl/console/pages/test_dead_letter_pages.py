@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from collections.abc import Sequence
 
 import pytest
 
@@ -36,7 +37,7 @@ def test_a_dead_letter_is_sent_to_its_group_again_and_to_no_other() -> None:
             received: list[ReceivedMessage] = []
             got_one = asyncio.Event()
 
-            def listener(messages: list[ReceivedMessage]) -> None:
+            def listener(messages: Sequence[ReceivedMessage]) -> None:
                 received.extend(messages)
                 got_one.set()
 

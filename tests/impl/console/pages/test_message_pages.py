@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from typing import Any
 
 import pytest
 
@@ -33,7 +34,11 @@ def test_messages_are_found_by_time_by_key_and_by_id() -> None:
             )
             assert "1 messages" in await d.get("/messages", by="key", topic="T", key="order-1")
             assert "has the key order-3" in await d.get("/messages", by="key", topic="T", key="order-3")
-            for query in ({"id": one.message_id, "topic": "T"}, {"id": one.stored.offset_message_id}):
+            ways: list[dict[str, Any]] = [
+                {"id": one.message_id, "topic": "T"},
+                {"id": one.stored.offset_message_id},
+            ]
+            for query in ways:
                 text = await d.get("/message", **query)
                 assert one.message_id in text
                 assert "one" in text
