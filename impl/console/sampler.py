@@ -65,6 +65,9 @@ class Sampler:
             self.problem = f"a round of samples took more than {ROUND_S:.0f} s"
         except ClientError as error:
             self.problem = str(error)
+        except Exception as error:  # the pages are of use without charts
+            _log.exception("a round of samples failed")
+            self.problem = f"a defect of the console: {type(error).__name__}"
         else:
             self.problem, self.sampled_s = "", self._now_s()
         if self.problem:

@@ -27,6 +27,7 @@ CONNECTIONS_MAX: Final = 128
 IDLE_S: Final = 15.0
 """How long a connection may take from its begin, or from one response, to a whole request."""
 HEADER_BYTES_MAX: Final = 32 * 1024
+_CANCEL_AGAIN_S: Final = 0.1
 STOP_S: Final = 5
 """How long requests in progress may take when the console stops."""
 
@@ -74,9 +75,10 @@ class ConsoleServer:
             raise ConfigError(f"the certificate cannot be used: {files}: {error}") from None
         listening = _listen(self._config.host, self._config.port)
         self._server = server = _Server(config)
+        supervisor = self.console.runtime.supervisor
         self._tasks = [
-            asyncio.create_task(server.serve([listening])),
-            asyncio.create_task(self.console.sampler.run()),
+            supervisor.run("console", server.serve([listening])),
+            supervisor.run("samples", self.console.sampler.run()),
         ]
         host, port = listening.getsockname()[:2]
         return Address(f"[{host}]" if ":" in host else host, port)
@@ -87,10 +89,12 @@ class ConsoleServer:
             return
         self._server.should_exit = True
         serving, sampling = self._tasks
-        sampling.cancel()
-        with suppress(asyncio.CancelledError):
-            await sampling
-        await serving
+        while not sampling.done():
+            # A cancellation can be lost: before Python 3.12, `asyncio.wait_for` drops one that arrives
+            # together with the result.
+            sampling.cancel()
+            await asyncio.wait([sampling], timeout=_CANCEL_AGAIN_S)
+        await asyncio.wait([serving])
 
     async def _check_exposure(self) -> None:
         """Check who could use the console from other machines."""

@@ -72,3 +72,17 @@ def test_a_round_that_takes_too_long_is_a_problem(monkeypatch: pytest.MonkeyPatc
         assert sampler.problem == "a round of samples took more than 0 s"
 
     asyncio.run(run())
+
+
+def test_a_defect_does_not_end_the_sampler(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def broken(_: Admin) -> None:
+        raise KeyError("x")
+
+    monkeypatch.setattr(brokers, "cluster_states", broken)
+    console = console_of([Address("127.0.0.1", 1)])
+    sampler = Sampler(lambda: console.admin_of(None), lambda: 0.0)
+    asyncio.run(sampler.round())
+    assert sampler.problem == "a defect of the console: KeyError"
+    assert "a round of samples failed" in caplog.text

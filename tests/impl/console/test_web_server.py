@@ -62,6 +62,21 @@ def test_a_console_serves_until_it_stops_and_closes_silent_connections(
     asyncio.run(run())
 
 
+def test_a_console_stops_whatever_its_sampler_does() -> None:
+    """At some of these turns of the loop, a cancellation arrives together with a failed connection."""
+
+    async def run() -> None:
+        for turns in range(5, 11):
+            server = server_of()
+            await server.start()
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            async with asyncio.timeout(30):
+                await server.stop()
+
+    asyncio.run(run())
+
+
 def test_a_busy_port_is_named() -> None:
     async def run() -> None:
         with socket.create_server(("127.0.0.1", 0)) as busy:
