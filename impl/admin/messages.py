@@ -42,6 +42,8 @@ READER_GROUP: Final = "TOOLS_CONSUMER"
 RESENDER_GROUP: Final = "ReSendMsgById"
 
 _COUNT_MAX: Final = 32
+_ROOM_BYTES: Final = 1 << 20
+"""The size of a batch of messages, decompressed: every queue holds one at the same time."""
 _OF_DELIVERY: Final = frozenset({DELAY, *TIMER_REQUESTS})
 """Properties that would delay a copy."""
 _INDEX_KIND: Final = "indexType"
@@ -226,7 +228,7 @@ async def _in_queue(
     # The search finds any of the messages that have one store time, so it looks for the time before.
     at, end = await calls.search_offset(queue, max(0, begin_ms - 1)), await calls.max_offset(queue)
     while at < end:
-        result = await calls.pull(queue, at, max_count=_COUNT_MAX)
+        result = await calls.pull(queue, at, max_count=_COUNT_MAX, room=lambda: _ROOM_BYTES)
         for stored in result.messages:
             if stored.store_timestamp_ms > end_ms:
                 return

@@ -112,7 +112,6 @@ class _Site:
         self._console = console
         self._room = asyncio.Semaphore(PAGES_AT_ONCE)
         self._secure = console.config.certificate is not None
-        self._cookie = "__Host-mqproof_console" if self._secure else "mqproof_console"
 
     def reading(self, path: str) -> Callable[[Request], Awaitable[Response]]:
         """Return the endpoint of a page."""
@@ -202,8 +201,13 @@ class _Site:
         return None
 
     def _session(self, request: Request) -> WebSession:
-        known = self._console.sessions.read(request.cookies.get(self._cookie, ""))
+        known = self._console.sessions.read(request.cookies.get(self._cookie(request), ""))
         return known or self._console.sessions.new()
+
+    def _cookie(self, request: Request) -> str:
+        """Return the name of the cookie. Browsers send the cookies of a host to all its ports."""
+        port = (request.scope.get("server") or ("", 0))[1]
+        return f"{'__Host-' if self._secure else ''}mqproof_console_{port}"
 
     def _visit(self, session: WebSession, values: FormValues) -> Visit:
         config = self._console.config
@@ -260,9 +264,10 @@ class _Site:
             if answer.refresh_s:
                 response.headers["Refresh"] = str(answer.refresh_s)
         cookie = sessions.cookie(session)
-        if request.cookies.get(self._cookie) != cookie:
+        name = self._cookie(request)
+        if request.cookies.get(name) != cookie:
             response.set_cookie(
-                self._cookie,
+                name,
                 cookie,
                 SESSION_S,
                 path="/",

@@ -12,6 +12,8 @@ from mqproof.impl.console.form_values import FormValues
 from mqproof.impl.remoting.message import StoredMessage
 
 SKIP_MAX: Final = 100_000
+WINDOW_BYTES_MAX: Final = 16 << 20
+"""A window ends when its messages have this size, whatever their number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +39,17 @@ async def read_window(
 ) -> tuple[list[StoredMessage], MessageWindow | None]:
     """Return the first messages of a window, and the window of those that follow; None if none does."""
     shown: list[StoredMessage] = []
-    skipped = 0
+    skipped = size = 0
     async for _, stored in messages.in_time_order(
         admin, topic, begin_ms=window.begin_ms, end_ms=window.end_ms
     ):
         if skipped < window.skip:
             skipped += 1
-        elif len(shown) == count:
+        elif len(shown) == count or size > WINDOW_BYTES_MAX:
             return shown, _after(window, shown)
         else:
             shown.append(stored)
+            size += len(stored.message.body)
     return shown, None
 
 

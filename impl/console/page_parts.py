@@ -24,6 +24,11 @@ def link(path: str, **query: str | int) -> str:
     return f"{path}?{urlencode(query)}" if query else path
 
 
+def counted(count: int, noun: str) -> str:
+    """Return a number and its noun, such as `1 group` or `2 groups`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 @dataclass(frozen=True, slots=True)
 class Button:
     """A form of one button: it sends these values to the action."""

@@ -6,7 +6,7 @@ from mqproof.impl.admin import brokers, times
 from mqproof.impl.admin.admin import Admin
 from mqproof.impl.admin.brokers import BrokerState
 from mqproof.impl.client.model import ClientError
-from mqproof.impl.console.page_parts import Cell, Facts, Note, Page, Part, Table, columns, link
+from mqproof.impl.console.page_parts import Cell, Facts, Note, Page, Part, Table, columns, counted, link
 from mqproof.impl.console.visit import Visit
 
 _DISK_WARN = 0.75
@@ -123,8 +123,9 @@ def _summary(states: list[BrokerState]) -> str:
     masters = sum(state.id == 0 for state in states)
     silent = sum(state.status is None for state in states)
     clusters = len({state.cluster for state in states})
-    text = f"{masters} masters and {len(states) - masters} slaves in {clusters} clusters"
-    return f"{text}; {silent} do not answer" if silent else text
+    nodes = f"{counted(masters, 'master')} and {counted(len(states) - masters, 'slave')}"
+    text = f"{nodes} in {counted(clusters, 'cluster')}"
+    return f"{text}; without an answer: {silent}" if silent else text
 
 
 def _role(id_: int) -> str:

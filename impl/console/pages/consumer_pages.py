@@ -25,6 +25,7 @@ from mqproof.impl.console.page_parts import (
     Redirect,
     Table,
     columns,
+    counted,
     link,
 )
 from mqproof.impl.console.pages.offset_forms import reset_form
@@ -65,7 +66,7 @@ async def consumer_list(visit: Visit) -> Page:
     titles = columns("Group", "#Members", "Kind", "Model", "#Consumed/s", "#Not consumed")
     parts.append(
         Table(
-            f"{len(names)} groups",
+            counted(len(names), "group"),
             titles,
             rows,
             hint,

@@ -18,6 +18,7 @@ from mqproof.impl.console.page_parts import (
     Redirect,
     Table,
     columns,
+    counted,
     link,
 )
 from mqproof.impl.console.pages.message_pages import local_time, message_row, outcome_notice
@@ -39,7 +40,7 @@ async def dead_letters(visit: Visit) -> Page:
             shown, following = await read_window(admin, _topic(group), window, COUNT_MAX)
     titles = ["Message", "Stored", "Topic", "Keys", "Body", *(["Send again"] if visit.allows_changes else [])]
     table = Table(
-        f"{len(shown)} dead letters",
+        counted(len(shown), "dead letter"),
         columns(*titles),
         [_row(visit, group, stored) for stored in shown],
         "This group has no dead letter: every message was consumed, or is still retried.",
@@ -80,7 +81,7 @@ async def resend_all(visit: Visit) -> Redirect:
             if not isinstance(outcome, Sent):
                 text = f"{sent} are sent again, then {stored.message_id} failed: {outcome.remark}"
                 return Redirect(to, "bad", text)
-    return Redirect(to, "good", f"{len(found)} dead letters are sent again; the group receives them.")
+    return Redirect(to, "good", f"{counted(len(found), 'dead letter')} sent again; the group receives them.")
 
 
 def _topic(group: str) -> str:

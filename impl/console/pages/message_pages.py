@@ -22,6 +22,7 @@ from mqproof.impl.console.page_parts import (
     Table,
     Text,
     columns,
+    counted,
     link,
 )
 from mqproof.impl.console.visit import Visit
@@ -173,7 +174,7 @@ async def _by_time(visit: Visit, topic: str) -> list[Part]:
         shown, following = await read_window(admin, topic, window, COUNT_MAX)
     empty = f"Topic {topic} has no message that was stored in this time. Choose an earlier start."
     note = "In the order in which brokers stored them."
-    parts: list[Part] = [form, message_table(f"{len(shown)} messages", shown, empty, note)]
+    parts: list[Part] = [form, message_table(counted(len(shown), "message"), shown, empty, note)]
     if following is not None:
         times_of = {"begin": local_time(following.begin_ms), "end": local_time(following.end_ms)}
         later = link("/messages", topic=topic, **times_of, skip=following.skip)
@@ -201,7 +202,7 @@ async def _by_key(visit: Visit, topic: str) -> list[Part]:
     async with visit.admin() as admin:
         found = await messages.by_key(admin, topic, key)
     empty = f"No message of topic {topic} has the key {key}. Keys are case-sensitive and must be whole."
-    return [form, message_table(f"{len(found)} messages", found, empty, "At most 64, oldest first.")]
+    return [form, message_table(counted(len(found), "message"), found, empty, "At most 64, oldest first.")]
 
 
 def _id_form(topic: str) -> Form:

@@ -17,6 +17,7 @@ from mqproof.impl.console.page_parts import (
     Redirect,
     Table,
     columns,
+    counted,
     link,
 )
 from mqproof.impl.console.pages.dashboard_page import topic_chart
@@ -54,7 +55,7 @@ async def topic_list(visit: Visit) -> Page:
     hint = f"No topic of this kind contains {search!r}." if search else "There is no topic of this kind yet."
     parts.append(
         Table(
-            f"{len(found)} topics",
+            counted(len(found), "topic"),
             columns("Topic", "Kind"),
             rows,
             hint,

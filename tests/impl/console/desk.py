@@ -70,7 +70,7 @@ class Desk:
         page += (await self.browser.get("/operations", follow_redirects=True)).text
         found = re.search(r'name="form_token" value="(\w+)"', page)
         if found is None:  # a read-only console has no form: its token is derived from the cookie
-            session = self.console.sessions.read(self.browser.cookies["mqproof_console"])
+            session = self.console.sessions.read(self.browser.cookies["mqproof_console_8080"])
             assert session is not None
             return self.console.sessions.form_token(session)
         return found[1]

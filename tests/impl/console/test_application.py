@@ -21,7 +21,7 @@ from mqproof.impl.runtime.network import Address
 from mqproof.testing import EmbeddedBroker
 from tests.impl.console.desk import ACCOUNTS, ADMIN, HOST, READER, browser_of, console_of, desk, text_of
 
-COOKIE = "mqproof_console"
+COOKIE = "mqproof_console_8080"
 
 
 def test_a_read_only_console_offers_no_change_and_refuses_each() -> None:
@@ -90,7 +90,7 @@ def test_with_https_only_https_has_the_cookie() -> None:
             console_of([Address("127.0.0.1", 1)], certificate="c", private_key="k")
         ) as browser:
             cookie = (await browser.get("/nothing")).headers["set-cookie"]
-            assert cookie.startswith("__Host-mqproof_console=")
+            assert cookie.startswith("__Host-mqproof_console_8080=")
             assert "Secure" in cookie.split("; ")
 
     asyncio.run(run())

@@ -8,6 +8,7 @@ import pytest
 from mqproof.impl.admin import messages
 from mqproof.impl.admin.admin import Admin
 from mqproof.impl.client.model import MessageQueue
+from mqproof.impl.console import message_window
 from mqproof.impl.console.form_values import FormError, FormValues
 from mqproof.impl.console.message_window import MessageWindow, read_window
 from mqproof.impl.remoting.message import Message, StoredMessage
@@ -46,11 +47,17 @@ def test_windows_show_every_message_once(
         async with console_of([Address("127.0.0.1", 1)]).admin_of(None) as admin:
             while window is not None:
                 found, window = await read_window(admin, "T", window, count)
-                assert len(found) == count or window is None
+                assert 1 <= len(found) <= count or window is None
+                assert sum(len(each.message.body) for each in found) <= message_window.WINDOW_BYTES_MAX + 1
                 shown += [each.queue_offset for each in found]
         return shown
 
     assert asyncio.run(run()) == list(range(len(times)))
+
+
+def test_large_messages_make_a_window_shorter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(message_window, "WINDOW_BYTES_MAX", 3)
+    test_windows_show_every_message_once([1, 2, 3, 4, 5, 6, 7, 8, 9], 100, monkeypatch)
 
 
 def test_a_window_is_read_from_a_query() -> None:

@@ -9,7 +9,7 @@ def test_brokers_are_listed_with_their_state() -> None:
     async def run() -> None:
         async with desk() as d:
             text = await d.get("/cluster")
-            assert "1 masters and 0 slaves in 1 clusters" in text
+            assert "1 master and 0 slaves in 1 cluster" in text
             assert "DefaultCluster broker-a master 127.0.0.1:" in text
             assert "V4_9_8" in text
 

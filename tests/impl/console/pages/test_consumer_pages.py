@@ -38,7 +38,7 @@ def test_a_group_shows_its_progress_members_and_subscriptions() -> None:
             await d.store("T", *[b"m"] * 8, tag="red")
             async with consuming(d, "T", "billing"):
                 text = await d.get("/consumers")
-                assert "1 groups" in text
+                assert "1 group " in text
                 assert "billing 1 push clustering" in text
                 text = await until(
                     d, "consumer group, push, clustering, 1 member", "/consumer", group="billing"

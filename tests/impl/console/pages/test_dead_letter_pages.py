@@ -68,7 +68,7 @@ def test_all_dead_letters_of_a_page_are_sent_again(monkeypatch: pytest.MonkeyPat
             assert "2 dead letters" in html
             assert "Later dead letters" in html
             text = await d.post("/dead-letters/resend-all", group="mailer", count=2)
-            assert "2 dead letters are sent again" in text
+            assert "2 dead letters sent again" in text
             await d.broker.expect("%RETRY%mailer", 2, within_s=30)
 
     asyncio.run(run())

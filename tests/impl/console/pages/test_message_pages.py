@@ -32,7 +32,7 @@ def test_messages_are_found_by_time_by_key_and_by_id() -> None:
             assert "no message that was stored in this time" in await d.get(
                 "/messages", topic="T", end="2020-01-01T00:00"
             )
-            assert "1 messages" in await d.get("/messages", by="key", topic="T", key="order-1")
+            assert "1 message " in await d.get("/messages", by="key", topic="T", key="order-1")
             assert "has the key order-3" in await d.get("/messages", by="key", topic="T", key="order-3")
             ways: list[dict[str, Any]] = [
                 {"id": one.message_id, "topic": "T"},

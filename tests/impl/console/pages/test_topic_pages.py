@@ -12,7 +12,7 @@ def test_topics_are_filtered_by_kind_and_name() -> None:
             await d.store("Payments", b"m")
             text = await d.get("/topics")
             assert "2 topics Topic Kind Orders normal Payments normal" in text
-            assert "1 topics Topic Kind Orders normal" in await d.get("/topics", search="ORD")
+            assert "1 topic Topic Kind Orders normal" in await d.get("/topics", search="ORD")
             assert "No topic of this kind contains 'x'" in await d.get("/topics", search="x")
             assert "DefaultCluster system" in await d.get("/topics", kind="system")
 
