@@ -1,16 +1,17 @@
 """Whether the brokers of a cluster check accounts, and whether an account and its secret are right.
 
-A broker is asked for its runtime information, which changes nothing: without a signature, with a signature of
+A broker is asked for its configuration, which changes nothing: without a signature, with a signature of
 a secret that cannot be right, and with the given one. See docs/reference/protocol/access-control.md.
 """
 
+import re
 import secrets
 from collections.abc import Callable
 from enum import Enum
 from typing import Final
 
 from mqproof.impl.admin.admin import Admin, address_of
-from mqproof.impl.admin.brokers import status
+from mqproof.impl.admin.brokers import config
 from mqproof.impl.client.model import ClientError, RefusalError
 from mqproof.impl.remoting.codes import ResponseCode
 from mqproof.impl.remoting.signing import Credentials
@@ -18,7 +19,8 @@ from mqproof.impl.runtime.network import Address
 
 BROKERS_MAX: Final = 16
 """The most brokers that are asked."""
-_ACCESS_REFUSALS: Final = (ResponseCode.SYSTEM_ERROR, ResponseCode.NO_PERMISSION)
+_ACCESS_REFUSAL: Final = re.compile(r"(?:Acl|Authentication|Authorization)Exception\b")
+"""In the remark of a refusal by access control. SYSTEM_ERROR alone has other reasons too."""
 
 AdminOf = Callable[[Credentials | None], Admin]
 """Returns an administrator whose requests the account signs."""
@@ -42,9 +44,9 @@ async def protection(admin: Admin) -> Protection:
     found = Protection.UNKNOWN
     for broker in await _brokers(admin):
         try:
-            await status(admin, broker)
+            await config(admin, broker)
         except RefusalError as error:
-            if error.code in _ACCESS_REFUSALS:
+            if _is_about_access(error):
                 return Protection.ACCOUNTS
         except ClientError:
             continue
@@ -93,12 +95,16 @@ async def _confirms(admin_of: AdminOf, broker: Address, account: Credentials) ->
 async def _answer(admin: Admin, broker: Address) -> str | None:
     """Return the broker's refusal; empty if it grants the request, None if it does not answer."""
     try:
-        await status(admin, broker)
+        await config(admin, broker)
     except RefusalError as error:
-        return str(error) if error.code in _ACCESS_REFUSALS else None
+        return str(error) if _is_about_access(error) else None
     except ClientError:
         return None
     return ""
+
+
+def _is_about_access(error: RefusalError) -> bool:
+    return error.code == ResponseCode.NO_PERMISSION or bool(_ACCESS_REFUSAL.search(str(error)))
 
 
 async def _brokers(admin: Admin) -> list[Address]:

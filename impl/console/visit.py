@@ -46,7 +46,12 @@ class Console:
         """
         if not self.config.needs_login:
             return False
-        return self.config.is_public or await self.protection() is Protection.ACCOUNTS
+        if self.config.is_public:
+            return True
+        found = await self.protection()
+        # The account of the console may have sampled what is not for everyone.
+        is_unsure = found is Protection.UNKNOWN and self.config.account is not None
+        return found is Protection.ACCOUNTS or is_unsure
 
     async def protection(self) -> Protection:
         """Return whether the brokers check accounts: what was found last, if no broker answers now."""

@@ -49,9 +49,9 @@ async def broker(visit: Visit) -> Page:
 
 
 async def _broker_parts(admin: Admin, state: BrokerState) -> list[Part]:
-    if state.status is None:
-        return [Note("bad", f"{state.address} does not answer, or refuses to report its state.")]
-    parts: list[Part] = [_overview(state.status)]
+    parts: list[Part] = [Note("bad", f"{state.address} does not answer, or refuses to report its state.")]
+    if state.status is not None:
+        parts = [_overview(state.status)]
     try:
         ha = await brokers.ha_status(admin, state.address)
     except ClientError as error:
@@ -69,7 +69,8 @@ async def _broker_parts(admin: Admin, state: BrokerState) -> list[Part]:
         ]
         titles = columns("Slave", "#Acknowledged offset", "#Bytes behind", "#Bytes/s", "In sync")
         parts.append(Table("Replication", titles, rows, "No slave is connected to this broker."))
-    parts.append(Facts("All runtime information", sorted(state.status.items()), is_folded=True))
+    if state.status is not None:
+        parts.append(Facts("All runtime information", sorted(state.status.items()), is_folded=True))
     try:
         config = await brokers.config(admin, state.address)
     except ClientError as error:
@@ -83,7 +84,7 @@ def _row(state: BrokerState) -> tuple[Cell | str, ...]:
     name = Cell(state.name, href=link("/broker", name=state.name, id=state.id))
     start = (state.cluster, name, _role(state.id), Cell(str(state.address), is_code=True))
     if state.status is None:
-        return (*start, Cell("no answer", tone="bad"), "–", "–", "–", "–")
+        return (*start, Cell("no status", tone="bad"), "–", "–", "–", "–")
     status = state.status
     today = _difference(status, "msgPutTotalTodayNow", "msgPutTotalTodayMorning")
     out = "getTransferedTps" if "getTransferedTps" in status else "getTransferredTps"
@@ -125,7 +126,7 @@ def _summary(states: list[BrokerState]) -> str:
     clusters = len({state.cluster for state in states})
     nodes = f"{counted(masters, 'master')} and {counted(len(states) - masters, 'slave')}"
     text = f"{nodes} in {counted(clusters, 'cluster')}"
-    return f"{text}; without an answer: {silent}" if silent else text
+    return f"{text}; without a status: {silent}" if silent else text
 
 
 def _role(id_: int) -> str:

@@ -6,7 +6,10 @@ from pathlib import Path
 import pytest
 
 from mqproof.impl.admin.admin import UnreachableError
+from mqproof.impl.client.model import RefusalError
+from mqproof.impl.console import cluster_access
 from mqproof.impl.console.cluster_access import AccountError, Protection, check_account, protection
+from mqproof.impl.remoting.codes import ResponseCode
 from mqproof.impl.remoting.signing import Credentials
 from mqproof.impl.runtime.network import Address
 from tests.impl.console.desk import ACCOUNTS, ADMIN, READER, console_of, desk
@@ -44,6 +47,24 @@ def test_an_account_whose_secret_the_broker_does_not_check_cannot_log_in(tmp_pat
             for secret in ("never-checked", "anything"):
                 with pytest.raises(AccountError, match="does not check the secret key of this account"):
                     await check_account(d.console.admin_of, Credentials("from_here", secret))
+
+    asyncio.run(run())
+
+
+def test_a_refusal_for_another_reason_is_no_protection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Released brokers use SYSTEM_ERROR for refusals by access control, and for their own errors."""
+
+    async def refused(*_: object) -> dict[str, str]:
+        raise RefusalError("b refuses GET_BROKER_CONFIG: SYSTEM_ERROR: null", ResponseCode.SYSTEM_ERROR)
+
+    monkeypatch.setattr(cluster_access, "config", refused)
+
+    async def run() -> None:
+        async with desk() as d, d.console.admin_of(None) as admin:
+            assert await protection(admin) is Protection.UNKNOWN
+            assert not await d.console.needs_login()
+        async with desk(account=Credentials(*ADMIN)) as d:
+            assert await d.console.needs_login()  # its samples may not be for everyone
 
     asyncio.run(run())
 
