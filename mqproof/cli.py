@@ -48,6 +48,7 @@ COMMANDS: Final = {
     "send": ("mqproof.impl.command.cli", "Send messages."),
     "consume": ("mqproof.impl.command.cli", "Consume messages."),
     "store": ("mqproof.impl.examine.cli", "Inspect and verify a store directory of any RocketMQ broker."),
+    "console": ("mqproof.impl.console.cli", "Serve web pages about a cluster."),
     "admin": ("mqproof.impl.admin.cli", "Administer a cluster, with mqadmin's names and letters."),
     "conform": ("mqproof.conformance.commands.conform", "Test an implementation against the specification."),
     "behaviours": (

@@ -18,6 +18,7 @@ EXTRAS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "audit": ("pyspark", "pyarrow", "duckdb", "numba", "numpy", "pandas", "matplotlib", "jinja2"),
         "audit-local": ("duckdb", "matplotlib", "jinja2"),
         "filter": ("wasmtime",),
+        "console": ("starlette", "uvicorn", "jinja2"),
         "fuzz": ("atheris",),
     }
 )
@@ -45,6 +46,7 @@ COMMANDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "check-history": ("conform",),
         "convert-history": ("conform",),
         "filter-server": ("filter",),
+        "console": ("console",),
         "fuzz": ("conform",),
         "audit": ("audit",),
     }

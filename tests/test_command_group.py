@@ -118,7 +118,7 @@ def test_the_version_is_printed() -> None:
 @pytest.mark.parametrize(
     ("words", "completed"),
     [
-        ("mqproof co", ["coverage", "consume", "conform", "convert-history", "completion"]),
+        ("mqproof co", ["coverage", "consume", "console", "conform", "convert-history", "completion"]),
         ("mqproof fuzz re", ["replay"]),
         ("mqproof audit run --ev", ["--events"]),
         ("mqproof --ver", ["--version"]),

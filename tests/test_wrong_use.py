@@ -34,6 +34,8 @@ READING = [
     "serve --tls {file}",
     SEND + " --account {file}",
     "admin clusterList -n 127.0.0.1:1 --tls {file}",
+    "console --namesrv 127.0.0.1:1 --tls {file}",
+    "console --namesrv 127.0.0.1:1 --account {file}",
 ]
 WRONG = [
     "consume --namesrv 127.0.0.1:1 --topic T --group G --tags a=1",

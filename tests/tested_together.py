@@ -114,6 +114,8 @@ WHY_TOGETHER: Final[dict[str, dict[str, tuple[str, ...]]]] = {
     "A server, a client, a store or a member is tested as a whole by what it answers and keeps.": {
         "impl/access": ("impl/access/test_acl",),
         "impl/broker": ("impl/broker/processors/test_broker_admin",),
+        "impl/console": ("impl/console/test_application",),
+        "impl/console/pages": ("impl/console/test_application",),
         "impl/broker/processors": ("impl/broker/processors/test_broker_admin",),
         "impl/broker/state": ("impl/broker/processors/test_groups",),
         "impl/chaos": ("impl/chaos/test_fault_table",),

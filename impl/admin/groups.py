@@ -16,10 +16,13 @@ from mqproof.impl.remoting.bodies import (
     ConsumerConnection,
     ConsumeStats,
     ProducerConnection,
+    ProducerInfo,
+    ProducerTable,
     QueueOffsets,
     QueueProgress,
     RunningInfo,
     SubscriptionGroup,
+    SubscriptionGroups,
 )
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import IMPLEMENTATION_KEY, LANGUAGE
@@ -180,17 +183,34 @@ async def owners(admin: Admin, group: str) -> dict[MessageQueue, str]:
 
 async def summaries(admin: Admin) -> list[GroupSummary]:
     """Return a summary of every group with a retry topic, that is, every group that ever had a member."""
-    found = []
-    for name in await topic_names(admin):
-        if not name.startswith(RETRY_PREFIX):
-            continue
-        group = name.removeprefix(RETRY_PREFIX)
-        try:
-            how_far = await progress(admin, group)
-        except (NoOffsetsError, NoRouteError, RefusalError):
-            how_far = None
-        found.append(GroupSummary(group, await connection(admin, group), how_far))
-    return found
+    return [await summary(admin, group) for group in await active_groups(admin)]
+
+
+async def active_groups(admin: Admin) -> list[str]:
+    """Return the groups that ever had a member, sorted."""
+    names = await topic_names(admin)
+    return [name.removeprefix(RETRY_PREFIX) for name in names if name.startswith(RETRY_PREFIX)]
+
+
+async def summary(admin: Admin, group: str) -> GroupSummary:
+    """Return the summary of a group that ever had a member. Raises NoRouteError for another one."""
+    try:
+        how_far = await progress(admin, group)
+    except (NoOffsetsError, NoRouteError, RefusalError):
+        how_far = None
+    return GroupSummary(group, await connection(admin, group), how_far)
+
+
+async def settings(admin: Admin, broker: Address) -> dict[str, SubscriptionGroup]:
+    """Return the settings of each group that a broker has, by name."""
+    answer = await admin.ask(broker, RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG)
+    return read_body(SubscriptionGroups, answer).subscription_group_table
+
+
+async def all_producers(admin: Admin, broker: Address) -> dict[str, list[ProducerInfo]]:
+    """Return the connected producers of a broker, by group."""
+    answer = await admin.ask(broker, RequestCode.GET_ALL_PRODUCER_INFO)
+    return read_body(ProducerTable, answer).data
 
 
 async def reset_offsets(

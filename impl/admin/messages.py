@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from enum import Enum
+from heapq import heappop, heappush
 from typing import Final
 
 from msgspec.structs import replace
@@ -22,7 +23,17 @@ from mqproof.impl.remoting.headers import (
     QueryMessageRequest,
     ViewMessageRequest,
 )
-from mqproof.impl.remoting.message import KEYS, TAGS, UNIQUE_KEY, StoredMessage, parse_offset_message_id
+from mqproof.impl.remoting.message import (
+    DELAY,
+    KEYS,
+    RETRY_PREFIX,
+    RETRY_TOPIC,
+    TAGS,
+    TIMER_REQUESTS,
+    UNIQUE_KEY,
+    StoredMessage,
+    parse_offset_message_id,
+)
 from mqproof.impl.runtime.network import Address
 
 READER_GROUP: Final = "TOOLS_CONSUMER"
@@ -31,6 +42,10 @@ READER_GROUP: Final = "TOOLS_CONSUMER"
 RESENDER_GROUP: Final = "ReSendMsgById"
 
 _COUNT_MAX: Final = 32
+_ROOM_BYTES: Final = 1 << 20
+"""The size of a batch of messages, decompressed: every queue holds one at the same time."""
+_OF_DELIVERY: Final = frozenset({DELAY, *TIMER_REQUESTS})
+"""Properties that would delay a copy."""
 _INDEX_KIND: Final = "indexType"
 """A field that brokers of 5.x read."""
 TIME_MAX: Final = 2**63 - 1
@@ -65,6 +80,26 @@ async def resend(admin: Admin, stored: StoredMessage) -> Outcome:
     # The body is already decompressed, all other flags belong to the first copy, and the birth time is new.
     copy = replace(stored.message, sys_flag=0, born_timestamp_ms=0, reconsume_times=0)
     return await producer.send(copy)
+
+
+async def resend_dead_letter(admin: Admin, group: str, stored: StoredMessage) -> Outcome:
+    """Send a dead letter of a group to its retry topic, so that this group alone receives it again.
+
+    It keeps its unique key and its topic, and can fail as often as a new message before it is a dead letter
+    again. The dead letter itself stays where it is.
+    """
+    message = stored.message
+    origin = message.properties.get(RETRY_TOPIC, message.topic)
+    properties = {name: value for name, value in message.properties.items() if name not in _OF_DELIVERY}
+    copy = replace(
+        message,
+        topic=RETRY_PREFIX + group,
+        properties={**properties, RETRY_TOPIC: origin},
+        sys_flag=0,
+        born_timestamp_ms=0,
+        reconsume_times=0,
+    )
+    return await Producer(admin.session, ProducerConfig(group=RESENDER_GROUP)).send(copy)
 
 
 async def by_offset_id(admin: Admin, message_id: str) -> StoredMessage:
@@ -157,6 +192,51 @@ async def read(
             if result.next_offset <= at:
                 break  # the queue has no more messages, although its reported end was higher
             at = result.next_offset
+
+
+async def in_time_order(
+    admin: Admin, topic: str, *, begin_ms: int, end_ms: int
+) -> AsyncIterator[tuple[MessageQueue, StoredMessage]]:
+    """Yield the topic's messages stored from `begin_ms` until `end_ms`, in the order of their store times.
+
+    Each queue is read in batches, when its turn comes.
+    """
+    readers = [
+        _in_queue(GroupRequests(admin.session, READER_GROUP), queue, begin_ms, end_ms)
+        for queue in subscribe_queues(topic, await admin.route(topic))
+    ]
+    heads: list[tuple[int, MessageQueue, int]] = []
+    first: dict[int, StoredMessage] = {}
+
+    async def advance(number: int) -> None:
+        async for queue, stored in readers[number]:
+            first[number] = stored
+            heappush(heads, (stored.store_timestamp_ms, queue, number))
+            return
+
+    for number in range(len(readers)):
+        await advance(number)
+    while heads:
+        _, queue, number = heappop(heads)
+        yield queue, first.pop(number)
+        await advance(number)
+
+
+async def _in_queue(
+    calls: GroupRequests, queue: MessageQueue, begin_ms: int, end_ms: int
+) -> AsyncIterator[tuple[MessageQueue, StoredMessage]]:
+    # The search finds any of the messages that have one store time, so it looks for the time before.
+    at, end = await calls.search_offset(queue, max(0, begin_ms - 1)), await calls.max_offset(queue)
+    while at < end:
+        result = await calls.pull(queue, at, max_count=_COUNT_MAX, room=lambda: _ROOM_BYTES)
+        for stored in result.messages:
+            if stored.store_timestamp_ms > end_ms:
+                return
+            if stored.store_timestamp_ms >= begin_ms:
+                yield queue, stored
+        if result.next_offset <= at:
+            return  # the queue has no more messages, although its reported end was higher
+        at = result.next_offset
 
 
 def _records_of(body: bytes) -> list[StoredMessage]:

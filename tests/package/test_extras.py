@@ -40,6 +40,7 @@ def _bare(monkeypatch: pytest.MonkeyPatch) -> None:
         ("explore Flush", "check"),
         ("explore Flush --spark local[2]", "check,audit"),
         ("bench explore", "check"),
+        ("console --namesrv 127.0.0.1:9876", "console"),
         ("bench audit --count 1000", "audit"),
     ],
 )

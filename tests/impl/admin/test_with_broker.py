@@ -11,7 +11,7 @@ from mqproof.impl.client.model import MessageQueue, NoRouteError, RefusalError, 
 from mqproof.impl.remoting.bodies import SubscriptionGroup, TopicConfig
 from mqproof.impl.remoting.codes import RequestCode
 from mqproof.impl.remoting.headers import ViewMessageRequest
-from mqproof.impl.remoting.message import KEYS, Message
+from mqproof.impl.remoting.message import DELAY, KEYS, RETRY_TOPIC, Message
 from tests.impl.world import World, play
 
 QUEUES = [MessageQueue("T", "broker-a", queue_id) for queue_id in range(2)]
@@ -148,6 +148,92 @@ def test_a_route_has_no_write_permission_after_it_was_removed() -> None:
         assert (await admin.route("T")).queue_datas[0].perm == 4
         await name_servers.add_write(admin, "broker-a")
         assert (await admin.route("T")).queue_datas[0].perm == 6
+        await admin.session.stop()
+
+    play(scenario)
+
+
+def test_messages_are_read_in_the_order_of_their_store_times() -> None:
+    async def scenario(world: World) -> None:
+        admin = await with_topic(world)
+        outcomes = []
+        for _ in range(4):
+            outcomes += await sent(world, 3)
+            await asyncio.sleep(0.01)
+        found = [
+            each async for each in messages.in_time_order(admin, "T", begin_ms=0, end_ms=messages.TIME_MAX)
+        ]
+        times = [stored.store_timestamp_ms for _, stored in found]
+        assert times == sorted(times)
+        assert {stored.message_id for _, stored in found} == {each.message_id for each in outcomes}
+        assert {queue for queue, _ in found} == set(QUEUES)
+        within = messages.in_time_order(admin, "T", begin_ms=times[3], end_ms=times[8])
+        assert [each async for each in within] == [
+            each for each in found if times[3] <= each[1].store_timestamp_ms <= times[8]
+        ]
+        none = messages.in_time_order(admin, "T", begin_ms=times[-1] + 1, end_ms=messages.TIME_MAX)
+        assert [each async for each in none] == []
+        await admin.session.stop()
+
+    play(scenario)
+
+
+def test_messages_of_one_store_time_are_all_read() -> None:
+    async def scenario(world: World) -> None:
+        admin = await with_topic(world)
+        await asyncio.gather(*(world.producer.send(Message("T", b"m"), QUEUES[0]) for _ in range(40)))
+        found = [
+            each async for _, each in messages.in_time_order(admin, "T", begin_ms=0, end_ms=messages.TIME_MAX)
+        ]
+        for time_ms in {each.store_timestamp_ms for each in found}:
+            at = [
+                each async for _, each in messages.in_time_order(admin, "T", begin_ms=time_ms, end_ms=time_ms)
+            ]
+            assert at == [each for each in found if each.store_timestamp_ms == time_ms]
+        assert len(found) == 40
+        await admin.session.stop()
+
+    play(scenario)
+
+
+def test_a_dead_letter_goes_to_the_retry_topic_of_its_group() -> None:
+    async def scenario(world: World) -> None:
+        admin = await with_topic(world)
+        for name in ("%RETRY%G", "%DLQ%G"):
+            config = TopicConfig(name, read_queue_nums=1, write_queue_nums=1)
+            await topics.update_topic(admin, await admin.masters("DefaultCluster"), config)
+        await asyncio.sleep(0.1)
+        dead = Message(
+            "%DLQ%G", b"long " * 2000, {KEYS: "k", RETRY_TOPIC: "T", DELAY: "3"}, reconsume_times=0
+        )
+        first = await world.producer.send(dead, MessageQueue("%DLQ%G", "broker-a", 0))
+        await asyncio.sleep(20)
+        assert isinstance(first, Sent)
+        ((_, stored),) = [each async for each in messages.read(admin, "%DLQ%G")]
+        again = await messages.resend_dead_letter(admin, "G", stored)
+        assert isinstance(again, Sent)
+        assert again.queue == MessageQueue("%RETRY%G", "broker-a", 0)
+        copy = await messages.by_offset_id(admin, again.offset_message_id)
+        assert (copy.message_id, copy.message.body) == (first.message_id, dead.body)
+        assert copy.message.properties[RETRY_TOPIC] == "T"
+        assert DELAY not in copy.message.properties
+        assert copy.message.reconsume_times == 0
+        await admin.session.stop()
+
+    play(scenario)
+
+
+def test_a_broker_lists_the_settings_of_its_groups_and_its_producers() -> None:
+    async def scenario(world: World) -> None:
+        admin = await with_topic(world)
+        await groups.update_group(
+            admin, [world.broker_address], SubscriptionGroup(group_name="G", retry_max_times=3)
+        )
+        assert (await groups.settings(admin, world.broker_address))["G"].retry_max_times == 3
+        await sent(world, 1)
+        await world.session.heartbeat()
+        (members,) = (await groups.all_producers(admin, world.broker_address)).values()
+        assert [each.client_id for each in members] == [world.session.client_id]
         await admin.session.stop()
 
     play(scenario)
