@@ -9,40 +9,24 @@ from types import TracebackType
 from typing import Final, Self, TypeVar
 
 from mqproof.impl.broker.broker import Broker
-from mqproof.impl.broker.config import BrokerConfig, read
 from mqproof.impl.client.connection.group_claims import GroupClaims
 from mqproof.impl.client.connection.session import Session
-from mqproof.impl.client.model import MessageQueue, ReceivedMessage
-from mqproof.impl.embedded.request_faults import Fault, RequestFaults
+from mqproof.impl.client.model import ReceivedMessage
+from mqproof.impl.embedded.broker_properties import ALWAYS_SET, broker_config
+from mqproof.impl.embedded.request_faults import RequestFaults, fault
+from mqproof.impl.embedded.stored_messages import expect_messages, stored_messages
 from mqproof.impl.embedded.virtual_time import VirtualTime, of_loop
 from mqproof.impl.namesrv.config import NameServerConfig
 from mqproof.impl.namesrv.server import NameServer
-from mqproof.impl.remoting.codes import ResponseCode
 from mqproof.impl.runtime.disk import RealDisk
 from mqproof.impl.runtime.network import Address, AsyncioNetwork, Network, SimulatedNetwork
-from mqproof.impl.runtime.properties import ConfigError
 from mqproof.impl.runtime.runtime import Runtime, in_thread, inline
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk
-from mqproof.impl.store.files import record
-from mqproof.impl.store.results import GetStatus
 
 T = TypeVar("T")
 
-_POLL_S: Final = 0.002
-_OWN_PROPERTIES: Final = {"listenPort", "namesrvAddr", "storePathRootDir", "brokerIP1", "brokerRole"}
+_OWN_PROPERTIES: Final = frozenset({*ALWAYS_SET, "brokerRole"})
 """Properties that the embedded broker sets itself, or that need a second broker."""
-
-_IN_MEMORY: Final = {
-    "mappedFileSizeCommitLog": str(8 << 20),
-    "mappedFileSizeConsumeQueue": "60000",
-    "maxHashSlotNum": "5000",
-    "maxIndexNum": "20000",
-}
-"""Small files, which are made in a tenth of the time that those of a broker in production need."""
-
-
-class ExpectationError(AssertionError):
-    """A topic did not get the expected messages in time."""
 
 
 class EmbeddedBroker:
@@ -68,7 +52,7 @@ class EmbeddedBroker:
         """
         self._store = None if store is None else Path(store)
         self._sockets = sockets
-        self._config = _config({**(_IN_MEMORY if store is None else {}), **(properties or {})})
+        self._config = broker_config(properties or {}, _OWN_PROPERTIES, in_memory=store is None)
         self._faults = RequestFaults()
         self._claims = GroupClaims()
         self._time: VirtualTime | None = None
@@ -141,9 +125,7 @@ class EmbeddedBroker:
 
         `%RETRY%GROUP` and `%DLQ%GROUP` are the topics of the messages that a group failed to consume.
         """
-        broker = _running(self._broker)
-        count = broker.store.topics().get(topic, 0)
-        return [message for queue_id in range(count) for message in _queue(broker, topic, queue_id)]
+        return stored_messages(_running(self._broker), topic)
 
     async def expect(self, topic: str, count: int = 1, *, within_s: float = 5.0) -> list[ReceivedMessage]:
         """Wait until the topic has `count` messages, and return them.
@@ -151,14 +133,7 @@ class EmbeddedBroker:
         Raises:
             ExpectationError: it has more, or after `within_s` seconds it has fewer.
         """
-        loop = asyncio.get_running_loop()
-        until = loop.time() + within_s
-        while len(found := self.messages(topic)) < count and loop.time() < until:
-            await asyncio.sleep(_POLL_S)
-        if len(found) != count:
-            bodies = ", ".join(repr(message.body[:40]) for message in found[:10])
-            raise ExpectationError(f"topic {topic}: expected {count} messages, found {len(found)}: {bodies}")
-        return found
+        return await expect_messages(self.messages, topic, count, within_s)
 
     def fail_next(
         self,
@@ -181,9 +156,7 @@ class EmbeddedBroker:
         Raises:
             ValueError: an unknown operation or code, or `times` below 1.
         """
-        if code not in ResponseCode.__members__:
-            raise ValueError(f"{code!r} is not the name of a response code of RocketMQ, such as SYSTEM_BUSY")
-        self._faults.add(operation, times, Fault(ResponseCode[code], remark, executed))
+        self._faults.add(operation, times, fault(code, remark, is_executed=executed))
 
 
 def _running(part: T | None) -> T:
@@ -193,33 +166,9 @@ def _running(part: T | None) -> T:
     return part
 
 
-def _config(properties: Mapping[str, str]) -> BrokerConfig:
-    if own := sorted(_OWN_PROPERTIES & properties.keys()):
-        raise ConfigError(f"property {own[0]}: the embedded broker sets it itself")
-    text = "".join(f"{key}={value}\n" for key, value in properties.items())
-    config, unknown = read(text, "properties")
-    if unknown:
-        raise ConfigError(f"property {unknown[0]}: not a key of a broker's properties file")
-    return config
-
-
 def _runtime(clock: VirtualTime, store: Path | None, sockets: bool) -> Runtime:
     network: Network = AsyncioNetwork() if sockets else SimulatedNetwork()
     chance = random.Random()
     if store is None:
         return Runtime(clock, SimulatedDisk(), network, chance, inline)
     return Runtime(clock, RealDisk(), network, chance, in_thread, has_threads=True)
-
-
-def _queue(broker: Broker, topic: str, queue_id: int) -> list[ReceivedMessage]:
-    store, found = broker.store, list[ReceivedMessage]()
-    name = broker.services.config.name if broker.services else ""
-    queue = MessageQueue(topic, name, queue_id)
-    offset = store.min_offset(topic, queue_id)
-    while (read := store.get(topic, queue_id, offset)).status is GetStatus.FOUND:
-        for data in read.records:
-            stored = record.decode(data)
-            times = stored.message.reconsume_times
-            found.append(ReceivedMessage(stored, queue, times, read.min_offset, read.max_offset))
-        offset = read.next_offset
-    return found

@@ -34,6 +34,13 @@ class Fault:
     """Whether the broker executes the request and the answer is lost. The connection is closed then."""
 
 
+def fault(code: str, remark: str, *, is_executed: bool) -> Fault:
+    """Return the fault with the response code of this name. Raises ValueError for an unknown name."""
+    if code not in ResponseCode.__members__:
+        raise ValueError(f"{code!r} is not the name of a response code of RocketMQ, such as SYSTEM_BUSY")
+    return Fault(ResponseCode[code], remark, is_executed)
+
+
 @dataclass(frozen=True, slots=True)
 class RequestFaults:
     """The faults that are still to come, in order, for each request code."""
