@@ -12,7 +12,11 @@ _WATCH: Final = "spark_audit/command/test_watch_command"
 
 WHY_TOGETHER: Final[dict[str, dict[str, tuple[str, ...]]]] = {
     "What brokers inside a test have in common is seen by their tests.": {
-        "impl/embedded": ("impl/embedded/test_embedded_broker", "impl/embedded/test_embedded_cluster"),
+        "impl/embedded": (
+            "impl/embedded/test_embedded_broker",
+            "impl/embedded/test_embedded_cluster",
+            "impl/embedded/test_control_server",
+        ),
     },
     "A suite runs as a whole, on the reference and on our code, and its mutants must be caught.": {
         **{

@@ -13,7 +13,7 @@ from mqproof.impl.client.connection.group_claims import GroupClaims
 from mqproof.impl.client.connection.session import Session
 from mqproof.impl.client.model import ReceivedMessage
 from mqproof.impl.embedded.broker_properties import ALWAYS_SET, broker_config
-from mqproof.impl.embedded.request_faults import RequestFaults, fault
+from mqproof.impl.embedded.request_faults import OPERATIONS, RequestFaults, fault
 from mqproof.impl.embedded.stored_messages import expect_messages, stored_messages
 from mqproof.impl.embedded.virtual_time import VirtualTime, of_loop
 from mqproof.impl.namesrv.config import NameServerConfig
@@ -25,6 +25,8 @@ from mqproof.impl.runtime.simulated_disk import SimulatedDisk
 
 T = TypeVar("T")
 
+_HEARTBEAT_S: Final = 20.0
+"""As often as clients send heartbeats, at least."""
 _OWN_PROPERTIES: Final = frozenset({*ALWAYS_SET, "brokerRole"})
 """Properties that the embedded broker sets itself, or that need a second broker."""
 
@@ -38,6 +40,7 @@ class EmbeddedBroker:
         store: Path | str | None = None,
         sockets: bool = False,
         properties: Mapping[str, str] | None = None,
+        ports: tuple[int, int] = (0, 0),
     ) -> None:
         """Create a broker that starts when the `async with` block is entered.
 
@@ -46,12 +49,14 @@ class EmbeddedBroker:
             sockets: whether other processes can connect, over a free port of the loopback interface. By
                 default only sessions of `client` can, and they use no sockets.
             properties: the broker's configuration, with the keys of RocketMQ's properties file.
+            ports: those of the name server and the broker; 0 is any free port.
 
         Raises:
             ConfigError: an unknown key, a key that the embedded broker sets itself, or a wrong value.
         """
         self._store = None if store is None else Path(store)
         self._sockets = sockets
+        self._ports = ports
         self._config = broker_config(properties or {}, _OWN_PROPERTIES, in_memory=store is None)
         self._faults = RequestFaults()
         self._claims = GroupClaims()
@@ -65,6 +70,17 @@ class EmbeddedBroker:
     def name_server(self) -> str:
         """The address of the name server, as HOST:PORT. Other processes can use it only with `sockets`."""
         return str(_running(self._address))
+
+    @property
+    def address(self) -> str:
+        """The address of the broker itself, as HOST:PORT."""
+        services = _running(self._broker).services
+        return str(_running(services).address)
+
+    @property
+    def failure(self) -> str:
+        """Why the broker does not work any more, although it was not stopped; empty while it works."""
+        return str(_running(self._runtime).supervisor.failure or "")
 
     @property
     def clock(self) -> VirtualTime:
@@ -92,11 +108,14 @@ class EmbeddedBroker:
         self._time = of_loop(asyncio.get_running_loop())
         self._runtime = runtime = _runtime(self._time, self._store, self._sockets)
         folder = str(self._store or "store")
-        config = NameServerConfig(port=0, kv_path=f"{folder}/kvConfig.json")
+        namesrv_port, broker_port = self._ports
+        config = NameServerConfig(port=namesrv_port, kv_path=f"{folder}/kvConfig.json")
         name_server = NameServer(config, runtime)
         self._address = await name_server.start()
         self._name_server = name_server
-        configured = replace(self._config, port=0, name_servers=(self._address,), store_directory=folder)
+        configured = replace(
+            self._config, port=broker_port, name_servers=(self._address,), store_directory=folder
+        )
         broker = Broker(configured, runtime, around=self._faults.around)
         try:
             await broker.start()
@@ -126,6 +145,21 @@ class EmbeddedBroker:
         `%RETRY%GROUP` and `%DLQ%GROUP` are the topics of the messages that a group failed to consume.
         """
         return stored_messages(_running(self._broker), topic)
+
+    async def advance(self, seconds: float, *, keep_clients: bool = True) -> None:
+        """Let this much time pass for clients in other threads and processes, whose time does not pass.
+
+        With `keep_clients`, they stay connected; otherwise they expire when they are missed for two minutes.
+
+        Raises:
+            ValueError, TimeError: as VirtualTime.advance.
+        """
+        while keep_clients and seconds > _HEARTBEAT_S:
+            await self.clock.advance(seconds=_HEARTBEAT_S)
+            seconds -= _HEARTBEAT_S
+            _running(self._broker).count_clients_as_heard()
+            _running(self._name_server).count_clients_as_heard()
+        await self.clock.advance(seconds=seconds)
 
     async def expect(self, topic: str, count: int = 1, *, within_s: float = 5.0) -> list[ReceivedMessage]:
         """Wait until the topic has `count` messages, and return them.
@@ -157,6 +191,14 @@ class EmbeddedBroker:
             ValueError: an unknown operation or code, or `times` below 1.
         """
         self._faults.add(operation, times, fault(code, remark, is_executed=executed))
+
+    def faults(self) -> dict[str, int]:
+        """Return how many requests of each kind will still fail."""
+        return {operation: self._faults.pending(operation) for operation in OPERATIONS}
+
+    def forget_faults(self) -> None:
+        """Let no further request fail."""
+        self._faults.clear()
 
 
 def _running(part: T | None) -> T:

@@ -66,6 +66,11 @@ class RequestFaults:
         """Return how many requests of this kind will still fail."""
         return len(self._of(operation))
 
+    def clear(self) -> None:
+        """Let no further request fail."""
+        for coming in self._coming.values():
+            coming.clear()
+
     def around(self, inner: Handler) -> Handler:
         """Return a handler that lets requests fail as ordered, and passes the others on."""
 

@@ -69,16 +69,19 @@ class ThreadedBroker:
         """
         return self._thread.run(self._inner.expect(topic, count, within_s=within_s))
 
-    def advance(self, *, hours: float = 0, minutes: float = 0, seconds: float = 0) -> None:
-        """Let this much of the broker's time pass at once, as VirtualTime.advance.
+    def advance(
+        self, *, hours: float = 0, minutes: float = 0, seconds: float = 0, keep_clients: bool = True
+    ) -> None:
+        """Let this much of the broker's time pass at once. The time of the clients does not pass.
 
-        The time of the clients does not pass. Those that the broker then misses for two minutes are
-        disconnected, and connect again by themselves.
+        With `keep_clients`, they stay connected; otherwise they expire when the broker misses them for two
+        minutes.
 
         Raises:
             ValueError: the duration is negative or not finite.
         """
-        self._thread.run(self._inner.clock.advance(hours=hours, minutes=minutes, seconds=seconds))
+        total_s = hours * 3600 + minutes * 60 + seconds
+        self._thread.run(self._inner.advance(total_s, keep_clients=keep_clients))
 
     def fail_next(
         self,
