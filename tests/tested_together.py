@@ -11,6 +11,13 @@ _REMOTING: Final = "conformance/adapters/test_remoting"
 _WATCH: Final = "spark_audit/command/test_watch_command"
 
 WHY_TOGETHER: Final[dict[str, dict[str, tuple[str, ...]]]] = {
+    "What brokers inside a test have in common is seen by their tests.": {
+        "impl/embedded": (
+            "impl/embedded/test_embedded_broker",
+            "impl/embedded/test_embedded_cluster",
+            "impl/embedded/test_control_server",
+        ),
+    },
     "A suite runs as a whole, on the reference and on our code, and its mutants must be caught.": {
         **{
             f"conformance/suites/{name}": (f"conformance/suites/{name}/test_suite", _DRAWN)

@@ -1,6 +1,7 @@
 """`mqproof namesrv | broker | serve | send | consume`: the servers and the client tools."""
 
 import logging
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +19,11 @@ from mqproof.impl.command.options import (
     BrokerRole,
     Config,
     ConsumerGroup,
+    Control,
     Count,
     CountMax,
     DelayLevel,
+    Ephemeral,
     FilteredBroker,
     FilterServerPort,
     Flush,
@@ -46,6 +49,7 @@ from mqproof.impl.command.options import (
     Port,
     ProducerGroup,
     Properties,
+    ReadyFilePath,
     RegisterAt,
     SelfId,
     ShardingKey,
@@ -61,12 +65,13 @@ from mqproof.impl.command.options import (
 )
 from mqproof.impl.command.server_config import broker_config, name_server_config
 from mqproof.impl.terminal import inputs
-from mqproof.impl.terminal.errors import fail
+from mqproof.impl.terminal.errors import fail, one_line
 from mqproof.impl.terminal.options import AccountFile, Events, NameServers, TlsFile, Topic
 from mqproof.impl.terminal.output import write_json
 from mqproof.impl.terminal.running import run_command
 
 if TYPE_CHECKING:  # imported late: a server loads no client, and a client no server
+    from mqproof.impl.broker.config import BrokerConfig
     from mqproof.impl.client.message_selector import MessageSelector
     from mqproof.impl.command.consuming import Begin
     from mqproof.impl.command.sending import SendSummary
@@ -208,7 +213,7 @@ def filter_server(
 @app.command()
 def serve(
     host: Host = "127.0.0.1",
-    namesrv_port: NameServerPort = 9876,
+    namesrv_port: NameServerPort = None,
     broker_port: BrokerPort = None,
     store: Store = None,
     flush: Flush = None,
@@ -217,18 +222,26 @@ def serve(
     config: Config = None,
     tls: TlsFile = None,
     metrics_port: MetricsPort = None,
+    ephemeral: Ephemeral = False,
+    ready_file: ReadyFilePath = None,
+    control: Control = None,
 ) -> None:
     """Run a name server and a broker in one process until SIGTERM.
 
     \b
     Example: mqproof serve --namesrv-port 0 --broker-port 0 --store build/store --flush SYNC_FLUSH
+
+    \b
+    For the tests of any language: in memory, with virtual time and faults over HTTP:
+      mqproof serve --ephemeral --ready-file build/mq.json --control 0
     """
-    from dataclasses import replace
-
-    from mqproof.impl.broker.broker import Broker
-    from mqproof.impl.namesrv.config import NameServerConfig
-    from mqproof.impl.namesrv.server import NameServer
-
+    if ephemeral:
+        unused = {"store": store, "flush": flush, "events": events, "tls": tls, "metrics-port": metrics_port}
+        _refuse_with_ephemeral(host, unused)
+        _serve_ephemeral(config, name, (namesrv_port or 0, broker_port or 0, control), ready_file)
+        return
+    if control is not None:
+        fail("serve", "--control needs --ephemeral: it would let any local process change a lasting broker")
     setup = broker_config(
         "serve",
         config,
@@ -239,25 +252,9 @@ def serve(
         name=name,
         metrics_port=metrics_port,
     )
-    names = NameServerConfig(
-        host=host,
-        port=9876 if namesrv_port is None else namesrv_port,
-        kv_path=f"{setup.store_directory}/namesrv/kvConfig.json",
-    )
     runtime = inputs.new_runtime("serve", tls)
-    _serve(
-        "serve",
-        {
-            "namesrv": lambda _: NameServer(names, runtime, inputs.server_event_log(events, "namesrv")),
-            "broker": lambda known: Broker(
-                replace(setup, name_servers=(known["namesrv"],)),
-                runtime,
-                inputs.server_event_log(events, setup.name),
-            ),
-        },
-        runtime,
-        setup.metrics,
-    )
+    servers = _both_servers(setup, 9876 if namesrv_port is None else namesrv_port, runtime, events)
+    _serve("serve", servers, runtime, setup.metrics, ready_file)
 
 
 @app.command()
@@ -383,10 +380,68 @@ def consume(
     run_command("consume", work(job, runtime, log))
 
 
-def _serve(command: str, servers: dict[str, Any], runtime: "Runtime", metrics: "MetricsConfig") -> None:
+def _serve(
+    command: str,
+    servers: dict[str, Any],
+    runtime: "Runtime",
+    metrics: "MetricsConfig",
+    ready_file: Path | None = None,
+) -> None:
+    from mqproof.impl.runtime.ready_file import ReadyFile
     from mqproof.impl.runtime.serving import until_signal
 
-    run_command(command, until_signal(with_metrics(servers, metrics, runtime), runtime.supervisor))
+    all_servers = with_metrics(servers, metrics, runtime)
+    announced = None if ready_file is None else ReadyFile(ready_file)
+    run_command(command, until_signal(all_servers, runtime.supervisor, announced))
+
+
+def _both_servers(
+    setup: "BrokerConfig", namesrv_port: int, runtime: "Runtime", events: Path | None
+) -> dict[str, Any]:
+    """Return how a name server is made, and a broker that registers there."""
+    from dataclasses import replace
+
+    from mqproof.impl.broker.broker import Broker
+    from mqproof.impl.namesrv.config import NameServerConfig
+    from mqproof.impl.namesrv.server import NameServer
+
+    kv_path = f"{setup.store_directory}/namesrv/kvConfig.json"
+    names = NameServerConfig(host=setup.host, port=namesrv_port, kv_path=kv_path)
+    return {
+        "namesrv": lambda _: NameServer(names, runtime, inputs.server_event_log(events, "namesrv")),
+        "broker": lambda known: Broker(
+            replace(setup, name_servers=(known["namesrv"],)),
+            runtime,
+            inputs.server_event_log(events, setup.name),
+        ),
+    }
+
+
+def _refuse_with_ephemeral(host: str, options: Mapping[str, object]) -> None:
+    """End the command if an option has no effect on a broker in memory."""
+    from mqproof.impl.command.ephemeral import LOOPBACK
+
+    if host != LOOPBACK:
+        fail("serve", f"--host is {host}: with --ephemeral, only {LOOPBACK} is possible")
+    given = [name for name, value in options.items() if value is not None]
+    if given:
+        fail("serve", f"--{given[0]} has no effect with --ephemeral: everything is in memory")
+
+
+def _serve_ephemeral(
+    config: Path | None, name: str | None, ports: tuple[int, int, int | None], ready_file: Path | None
+) -> None:
+    from mqproof.impl.command.ephemeral import servers
+    from mqproof.impl.runtime.properties import ConfigError
+    from mqproof.impl.runtime.ready_file import ReadyFile
+    from mqproof.impl.runtime.serving import until_signal
+
+    try:
+        made = servers(config, name, *ports)
+    except (ConfigError, OSError) as error:
+        fail("serve", one_line(error))
+    announced = None if ready_file is None else ReadyFile(ready_file)
+    run_command("serve", until_signal(made, ready_file=announced))
 
 
 def _broker_address(text: str) -> "Address":

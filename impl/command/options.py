@@ -14,7 +14,12 @@ Port = Annotated[
     int | None, typer.Option(min=0, max=65535, help="Port to listen on; 0 selects any free port.")
 ]
 NameServerPort = Annotated[
-    int | None, typer.Option(min=0, max=65535, help="Port of the name server; 0 selects any free port.")
+    int | None,
+    typer.Option(
+        min=0,
+        max=65535,
+        help="Port of the name server; 0 selects any free port. By default 9876; with --ephemeral, 0.",
+    ),
 ]
 BrokerPort = Annotated[
     int | None, typer.Option(min=0, max=65535, help="Port of the broker; 0 selects any free port.")
@@ -32,6 +37,27 @@ MetricsPort = Annotated[
         max=65535,
         help="Port for /metrics, /healthz and /readyz over HTTP, on the loopback address; 0 selects any free"
         " port. Off by default.",
+    ),
+]
+Ephemeral = Annotated[
+    bool,
+    typer.Option("--ephemeral", help="Keep everything in memory, on free ports of the loopback address."),
+]
+ReadyFilePath = Annotated[
+    Path | None,
+    typer.Option(
+        "--ready-file", metavar="FILE", help="Write the addresses as JSON when ready; removed at the stop."
+    ),
+]
+Control = Annotated[
+    int | None,
+    typer.Option(
+        "--control",
+        metavar="PORT",
+        min=0,
+        max=65535,
+        help="With --ephemeral: port of the HTTP interface for tests, on the loopback address; 0 selects any"
+        " free port.",
     ),
 ]
 KvStore = Annotated[

@@ -9,40 +9,26 @@ from types import TracebackType
 from typing import Final, Self, TypeVar
 
 from mqproof.impl.broker.broker import Broker
-from mqproof.impl.broker.config import BrokerConfig, read
 from mqproof.impl.client.connection.group_claims import GroupClaims
 from mqproof.impl.client.connection.session import Session
-from mqproof.impl.client.model import MessageQueue, ReceivedMessage
-from mqproof.impl.embedded.request_faults import Fault, RequestFaults
+from mqproof.impl.client.model import ReceivedMessage
+from mqproof.impl.embedded.broker_properties import ALWAYS_SET, broker_config
+from mqproof.impl.embedded.request_faults import OPERATIONS, RequestFaults, fault
+from mqproof.impl.embedded.stored_messages import expect_messages, stored_messages
 from mqproof.impl.embedded.virtual_time import VirtualTime, of_loop
 from mqproof.impl.namesrv.config import NameServerConfig
 from mqproof.impl.namesrv.server import NameServer
-from mqproof.impl.remoting.codes import ResponseCode
 from mqproof.impl.runtime.disk import RealDisk
 from mqproof.impl.runtime.network import Address, AsyncioNetwork, Network, SimulatedNetwork
-from mqproof.impl.runtime.properties import ConfigError
 from mqproof.impl.runtime.runtime import Runtime, in_thread, inline
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk
-from mqproof.impl.store.files import record
-from mqproof.impl.store.results import GetStatus
 
 T = TypeVar("T")
 
-_POLL_S: Final = 0.002
-_OWN_PROPERTIES: Final = {"listenPort", "namesrvAddr", "storePathRootDir", "brokerIP1", "brokerRole"}
+_HEARTBEAT_S: Final = 20.0
+"""As often as clients send heartbeats, at least."""
+_OWN_PROPERTIES: Final = frozenset({*ALWAYS_SET, "brokerRole"})
 """Properties that the embedded broker sets itself, or that need a second broker."""
-
-_IN_MEMORY: Final = {
-    "mappedFileSizeCommitLog": str(8 << 20),
-    "mappedFileSizeConsumeQueue": "60000",
-    "maxHashSlotNum": "5000",
-    "maxIndexNum": "20000",
-}
-"""Small files, which are made in a tenth of the time that those of a broker in production need."""
-
-
-class ExpectationError(AssertionError):
-    """A topic did not get the expected messages in time."""
 
 
 class EmbeddedBroker:
@@ -54,6 +40,7 @@ class EmbeddedBroker:
         store: Path | str | None = None,
         sockets: bool = False,
         properties: Mapping[str, str] | None = None,
+        ports: tuple[int, int] = (0, 0),
     ) -> None:
         """Create a broker that starts when the `async with` block is entered.
 
@@ -62,13 +49,15 @@ class EmbeddedBroker:
             sockets: whether other processes can connect, over a free port of the loopback interface. By
                 default only sessions of `client` can, and they use no sockets.
             properties: the broker's configuration, with the keys of RocketMQ's properties file.
+            ports: those of the name server and the broker; 0 is any free port.
 
         Raises:
             ConfigError: an unknown key, a key that the embedded broker sets itself, or a wrong value.
         """
         self._store = None if store is None else Path(store)
         self._sockets = sockets
-        self._config = _config({**(_IN_MEMORY if store is None else {}), **(properties or {})})
+        self._ports = ports
+        self._config = broker_config(properties or {}, _OWN_PROPERTIES, in_memory=store is None)
         self._faults = RequestFaults()
         self._claims = GroupClaims()
         self._time: VirtualTime | None = None
@@ -81,6 +70,17 @@ class EmbeddedBroker:
     def name_server(self) -> str:
         """The address of the name server, as HOST:PORT. Other processes can use it only with `sockets`."""
         return str(_running(self._address))
+
+    @property
+    def address(self) -> str:
+        """The address of the broker itself, as HOST:PORT."""
+        services = _running(self._broker).services
+        return str(_running(services).address)
+
+    @property
+    def failure(self) -> str:
+        """Why the broker does not work any more, although it was not stopped; empty while it works."""
+        return str(_running(self._runtime).supervisor.failure or "")
 
     @property
     def clock(self) -> VirtualTime:
@@ -113,11 +113,14 @@ class EmbeddedBroker:
         self._time = of_loop(asyncio.get_running_loop())
         self._runtime = runtime = _runtime(self._time, self._store, self._sockets)
         folder = str(self._store or "store")
-        config = NameServerConfig(port=0, kv_path=f"{folder}/kvConfig.json")
+        namesrv_port, broker_port = self._ports
+        config = NameServerConfig(port=namesrv_port, kv_path=f"{folder}/kvConfig.json")
         name_server = NameServer(config, runtime)
         self._address = await name_server.start()
         self._name_server = name_server
-        configured = replace(self._config, port=0, name_servers=(self._address,), store_directory=folder)
+        configured = replace(
+            self._config, port=broker_port, name_servers=(self._address,), store_directory=folder
+        )
         broker = Broker(configured, runtime, around=self._faults.around)
         try:
             await broker.start()
@@ -146,9 +149,22 @@ class EmbeddedBroker:
 
         `%RETRY%GROUP` and `%DLQ%GROUP` are the topics of the messages that a group failed to consume.
         """
-        broker = _running(self._broker)
-        count = broker.store.topics().get(topic, 0)
-        return [message for queue_id in range(count) for message in _queue(broker, topic, queue_id)]
+        return stored_messages(_running(self._broker), topic)
+
+    async def advance(self, seconds: float, *, keep_clients: bool = True) -> None:
+        """Let this much time pass for clients in other threads and processes, whose time does not pass.
+
+        With `keep_clients`, they stay connected; otherwise they expire when they are missed for two minutes.
+
+        Raises:
+            ValueError, TimeError: as VirtualTime.advance.
+        """
+        while keep_clients and seconds > _HEARTBEAT_S:
+            await self.clock.advance(seconds=_HEARTBEAT_S)
+            seconds -= _HEARTBEAT_S
+            _running(self._broker).count_clients_as_heard()
+            _running(self._name_server).count_clients_as_heard()
+        await self.clock.advance(seconds=seconds)
 
     async def expect(self, topic: str, count: int = 1, *, within_s: float = 5.0) -> list[ReceivedMessage]:
         """Wait until the topic has `count` messages, and return them.
@@ -156,14 +172,7 @@ class EmbeddedBroker:
         Raises:
             ExpectationError: it has more, or after `within_s` seconds it has fewer.
         """
-        loop = asyncio.get_running_loop()
-        until = loop.time() + within_s
-        while len(found := self.messages(topic)) < count and loop.time() < until:
-            await asyncio.sleep(_POLL_S)
-        if len(found) != count:
-            bodies = ", ".join(repr(message.body[:40]) for message in found[:10])
-            raise ExpectationError(f"topic {topic}: expected {count} messages, found {len(found)}: {bodies}")
-        return found
+        return await expect_messages(self.messages, topic, count, within_s)
 
     def fail_next(
         self,
@@ -186,9 +195,15 @@ class EmbeddedBroker:
         Raises:
             ValueError: an unknown operation or code, or `times` below 1.
         """
-        if code not in ResponseCode.__members__:
-            raise ValueError(f"{code!r} is not the name of a response code of RocketMQ, such as SYSTEM_BUSY")
-        self._faults.add(operation, times, Fault(ResponseCode[code], remark, executed))
+        self._faults.add(operation, times, fault(code, remark, is_executed=executed))
+
+    def faults(self) -> dict[str, int]:
+        """Return how many requests of each kind will still fail."""
+        return {operation: self._faults.pending(operation) for operation in OPERATIONS}
+
+    def forget_faults(self) -> None:
+        """Let no further request fail."""
+        self._faults.clear()
 
 
 def _running(part: T | None) -> T:
@@ -198,33 +213,9 @@ def _running(part: T | None) -> T:
     return part
 
 
-def _config(properties: Mapping[str, str]) -> BrokerConfig:
-    if own := sorted(_OWN_PROPERTIES & properties.keys()):
-        raise ConfigError(f"property {own[0]}: the embedded broker sets it itself")
-    text = "".join(f"{key}={value}\n" for key, value in properties.items())
-    config, unknown = read(text, "properties")
-    if unknown:
-        raise ConfigError(f"property {unknown[0]}: not a key of a broker's properties file")
-    return config
-
-
 def _runtime(clock: VirtualTime, store: Path | None, sockets: bool) -> Runtime:
     network: Network = AsyncioNetwork() if sockets else SimulatedNetwork()
     chance = random.Random()
     if store is None:
         return Runtime(clock, SimulatedDisk(), network, chance, inline)
     return Runtime(clock, RealDisk(), network, chance, in_thread, has_threads=True)
-
-
-def _queue(broker: Broker, topic: str, queue_id: int) -> list[ReceivedMessage]:
-    store, found = broker.store, list[ReceivedMessage]()
-    name = broker.services.config.name if broker.services else ""
-    queue = MessageQueue(topic, name, queue_id)
-    offset = store.min_offset(topic, queue_id)
-    while (read := store.get(topic, queue_id, offset)).status is GetStatus.FOUND:
-        for data in read.records:
-            stored = record.decode(data)
-            times = stored.message.reconsume_times
-            found.append(ReceivedMessage(stored, queue, times, read.min_offset, read.max_offset))
-        offset = read.next_offset
-    return found

@@ -34,6 +34,13 @@ class Fault:
     """Whether the broker executes the request and the answer is lost. The connection is closed then."""
 
 
+def fault(code: str, remark: str, *, is_executed: bool) -> Fault:
+    """Return the fault with the response code of this name. Raises ValueError for an unknown name."""
+    if code not in ResponseCode.__members__:
+        raise ValueError(f"{code!r} is not the name of a response code of RocketMQ, such as SYSTEM_BUSY")
+    return Fault(ResponseCode[code], remark, is_executed)
+
+
 @dataclass(frozen=True, slots=True)
 class RequestFaults:
     """The faults that are still to come, in order, for each request code."""
@@ -58,6 +65,11 @@ class RequestFaults:
     def pending(self, operation: str) -> int:
         """Return how many requests of this kind will still fail."""
         return len(self._of(operation))
+
+    def clear(self) -> None:
+        """Let no further request fail."""
+        for coming in self._coming.values():
+            coming.clear()
 
     def around(self, inner: Handler) -> Handler:
         """Return a handler that lets requests fail as ordered, and passes the others on."""

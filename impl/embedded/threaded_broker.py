@@ -1,19 +1,16 @@
 """An embedded broker in a thread of its own, for tests with or without an event loop."""
 
-import asyncio
-import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self, TypeVar
+from typing import Final, Self
 
 from mqproof.impl.client.blocking import BlockingClient
 from mqproof.impl.client.connection.connect import connect
 from mqproof.impl.client.connection.session import Session
 from mqproof.impl.client.model import ReceivedMessage
 from mqproof.impl.embedded.embedded_broker import EmbeddedBroker
-
-T = TypeVar("T")
+from mqproof.impl.embedded.loop_thread import LoopThread
 
 _STOP_S: Final = 30.0
 
@@ -22,7 +19,7 @@ class ThreadedBroker:
     """A name server and a broker in another thread, on free ports of the loopback interface.
 
     Its methods block for a moment, and may be called from any thread. Clients use real sockets and the
-    machine's time.
+    machine's time, unless `advance` has moved the broker's.
     """
 
     def __init__(
@@ -30,17 +27,16 @@ class ThreadedBroker:
     ) -> None:
         """Create a broker that starts when the `with` block is entered; arguments as in EmbeddedBroker."""
         self._inner = EmbeddedBroker(store=store, sockets=True, properties=properties)
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="rocketmq", daemon=True)
+        self._thread = LoopThread("rocketmq")
         self.name_server = ""
         """The address of the name server, as HOST:PORT; empty before the start."""
 
     def __enter__(self) -> Self:
         self._thread.start()
         try:
-            asyncio.run_coroutine_threadsafe(self._inner.start(), self._loop).result()
+            self._thread.run(self._inner.start())
         except BaseException:
-            self._end()
+            self._thread.end()
             raise
         self.name_server = self._inner.name_server
         return self
@@ -49,9 +45,9 @@ class ThreadedBroker:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            asyncio.run_coroutine_threadsafe(self._inner.stop(), self._loop).result(_STOP_S)
+            self._thread.run(self._inner.stop(), _STOP_S)
         finally:
-            self._end()
+            self._thread.end()
 
     def client(self, consumer_group: str = "mqproof_consumer") -> BlockingClient:
         """Return a client whose calls block, to be used in `with`."""
@@ -63,7 +59,7 @@ class ThreadedBroker:
 
     def messages(self, topic: str) -> list[ReceivedMessage]:
         """Return all stored messages of the topic, as EmbeddedBroker.messages."""
-        return self._call(lambda: self._inner.messages(topic))
+        return self._thread.call(lambda: self._inner.messages(topic))
 
     def expect(self, topic: str, count: int = 1, *, within_s: float = 5.0) -> list[ReceivedMessage]:
         """Wait until the topic has `count` messages, and return them, as EmbeddedBroker.expect.
@@ -71,8 +67,21 @@ class ThreadedBroker:
         Raises:
             ExpectationError: it has more, or after `within_s` seconds it has fewer.
         """
-        work = self._inner.expect(topic, count, within_s=within_s)
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        return self._thread.run(self._inner.expect(topic, count, within_s=within_s))
+
+    def advance(
+        self, *, hours: float = 0, minutes: float = 0, seconds: float = 0, keep_clients: bool = True
+    ) -> None:
+        """Let this much of the broker's time pass at once. The time of the clients does not pass.
+
+        With `keep_clients`, they stay connected; otherwise they expire when the broker misses them for two
+        minutes.
+
+        Raises:
+            ValueError: the duration is negative or not finite.
+        """
+        total_s = hours * 3600 + minutes * 60 + seconds
+        self._thread.run(self._inner.advance(total_s, keep_clients=keep_clients))
 
     def fail_next(
         self,
@@ -84,19 +93,6 @@ class ThreadedBroker:
         executed: bool = False,
     ) -> None:
         """Let the next requests of a kind fail, as EmbeddedBroker.fail_next."""
-        self._call(
+        self._thread.call(
             lambda: self._inner.fail_next(operation, times, code=code, remark=remark, executed=executed)
         )
-
-    def _call(self, function: Callable[[], T]) -> T:
-        """Call the function in the broker's thread, and return what it returns."""
-
-        async def call() -> T:
-            return function()
-
-        return asyncio.run_coroutine_threadsafe(call(), self._loop).result()
-
-    def _end(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(_STOP_S)
-        self._loop.close()

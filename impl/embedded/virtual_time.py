@@ -27,6 +27,18 @@ class VirtualTime:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = ref(loop)  # the table of all times must not keep a loop alive
         self._ahead_us = 0
+        self._step_limits: list[float] = []
+
+    def limit_step(self, step_s: float) -> None:
+        """Let time pass in steps of at most this many seconds until `release_step`.
+
+        Servers that watch each other need steps that are shorter than their time-outs.
+        """
+        self._step_limits.append(step_s)
+
+    def release_step(self, step_s: float) -> None:
+        """End one `limit_step` with this value."""
+        self._step_limits.remove(step_s)
 
     def now_us(self) -> int:
         """Return the microseconds since the epoch."""
@@ -35,8 +47,9 @@ class VirtualTime:
     async def advance(self, *, hours: float = 0, minutes: float = 0, seconds: float = 0) -> None:
         """Let this much time pass at once. What becomes due runs before this returns.
 
-        The time passes in steps of 20 seconds. After each step, the loop runs until no callback is ready, so
-        that a chain of timers, such as the attempts of a retry, is complete at the end.
+        The time passes in steps of 20 seconds, or of one second while a cluster runs in this loop. After
+        each step, the loop runs until no callback is ready, so that a chain of timers, such as the attempts
+        of a retry, is complete at the end.
 
         Raises:
             ValueError: the duration is negative or not finite.
@@ -48,7 +61,7 @@ class VirtualTime:
         ready = self._take_over()
         await _settle(ready)
         while left_s > 0:
-            step_s = min(left_s, _STEP_S)
+            step_s = min(left_s, _STEP_S, *self._step_limits)
             left_s -= step_s
             self._ahead_us += round(step_s * 1e6)
             await _settle(ready)

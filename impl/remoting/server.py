@@ -79,6 +79,11 @@ class RemotingServer:
         for channel in list(self._channels):
             channel.kill()
 
+    def count_as_active(self) -> None:
+        """Treat all connections as if their peers had just sent something."""
+        for channel in self._channels:
+            channel.active_at_s = asyncio.get_running_loop().time()
+
     def _accept(self, connection: Connection) -> Channel:
         if self.budgets.connections.refusal(connection) is not None:
             connection.abort()

@@ -9,6 +9,7 @@ Broker, name server and client use only this interface. The same code therefore 
 """
 
 import asyncio
+import errno
 import itertools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -108,7 +109,7 @@ class AsyncioNetwork:
 
     async def listen(self, host: str, port: int, on_connection: ReceiverFactory) -> Listener:
         loop = asyncio.get_running_loop()
-        with _named(host):
+        with _named(host), _in_use(host, port):
             server = await loop.create_server(
                 lambda: _StreamProtocol(on_connection), host, port, backlog=self.backlog
             )
@@ -135,6 +136,17 @@ def _named(host: str) -> Iterator[None]:
         yield
     except ValueError as error:
         raise OSError(f"{host!r} is not a valid host name: {error}") from None
+
+
+@contextmanager
+def _in_use(host: str, port: int) -> Iterator[None]:
+    """Say in one clause which address is in use; event loops word it differently."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise
+        raise OSError(errno.EADDRINUSE, f"{host}:{port} is in use by another process") from None
 
 
 class _AsyncioListener:

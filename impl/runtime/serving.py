@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Any, Final, Protocol, TypeVar
 
 from mqproof.impl.runtime.network import Address
+from mqproof.impl.runtime.ready_file import ReadyFile
 from mqproof.impl.runtime.supervision import Supervisor, TaskFailedError
 
 T = TypeVar("T")
@@ -31,16 +32,20 @@ def run(main: Coroutine[Any, Any, T]) -> T:
 
 
 async def until_signal(
-    servers: dict[str, Callable[[dict[str, Address]], Server]], supervisor: Supervisor | None = None
+    servers: dict[str, Callable[[dict[str, Address]], Server]],
+    supervisor: Supervisor | None = None,
+    ready_file: ReadyFile | None = None,
 ) -> None:
     """Start the servers in order, print their addresses, and stop them in reverse order on SIGTERM or SIGINT.
 
     They stop as well when a task of the supervisor fails.
 
-    Each server is made with the addresses of those before it, by name. Prints `ready NAME=HOST:PORT ...`.
+    Each server is made with the addresses of those before it, by name. Prints `ready NAME=HOST:PORT ...`, and
+    before that writes the ready file, which is removed when the servers begin to stop.
 
     Raises:
         TaskFailedError: a supervised task failed.
+        OSError: the ready file cannot be written.
         any error that a server's start raises; the servers that run by then are stopped.
     """
     supervisor = supervisor or Supervisor()
@@ -51,16 +56,22 @@ async def until_signal(
     addresses: dict[str, Address] = {}
     running: list[Server] = []
     try:
+        if ready_file is not None:
+            ready_file.prepare()
         for name, make in servers.items():
             server = make(addresses)
             addresses[name] = await server.start()
             running.append(server)
             _log.info("%s listens on %s", name, addresses[name])
         _collect_less()
+        if ready_file is not None:
+            ready_file.write(addresses)
         print("ready", *(f"{name}={address}" for name, address in addresses.items()), flush=True)
         await _first(stopping, supervisor)
     finally:
         _log.info("stopping")
+        if ready_file is not None:
+            ready_file.remove()
         if supervisor.is_ready:
             for server in reversed(running):
                 await server.stop()

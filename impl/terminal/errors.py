@@ -1,5 +1,6 @@
 """One-line errors of the commands, and the exit code for incorrect use."""
 
+import errno
 from typing import NoReturn
 
 import typer
@@ -18,4 +19,6 @@ def one_line(error: Exception) -> str:
     """Return the error's message, with the name of the file if it has one."""
     if isinstance(error, OSError) and error.filename:
         return f"{error.filename}: {error.strerror}"
+    if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
+        return str(error.strerror)
     return str(error)

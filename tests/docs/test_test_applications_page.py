@@ -23,10 +23,11 @@ def run(*command: str, cwd: Path) -> str:
 
 
 def test_the_tests_of_the_page_pass(tmp_path: Path) -> None:
-    (text,) = blocks('python title="test_orders.py"')
-    (tmp_path / "test_orders.py").write_text(text, encoding="utf-8")
+    for name in ("test_orders.py", "test_failover.py"):
+        (text,) = blocks(f'python title="{name}"')
+        (tmp_path / name).write_text(text, encoding="utf-8")
     options = ("-p", "mqproof.pytest_plugin", "-p", "no:cacheprovider", "--rootdir", str(tmp_path))
-    assert "4 passed" in run("-m", "pytest", "-q", *options, cwd=tmp_path)
+    assert "6 passed" in run("-m", "pytest", "-q", *options, cwd=tmp_path)
 
 
 def test_the_program_with_virtual_time_runs(tmp_path: Path) -> None:

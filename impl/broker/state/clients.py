@@ -4,7 +4,7 @@ See docs/reference/protocol/groups.md, "Client registration".
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
 import msgspec
@@ -132,6 +132,13 @@ class ClientTable:
             if member.last_update_ms < before_ms
         )
         return list(dict.fromkeys(silent))
+
+    def count_as_heard(self, now_ms: int) -> None:
+        """Treat all clients as if they had sent a heartbeat now."""
+        tables: list[dict[Channel, Member]] = list(self._producers.values())
+        tables += [group.members for group in self._consumers.values()]
+        for members in tables:
+            members.update({channel: replace(one, last_update_ms=now_ms) for channel, one in members.items()})
 
     def consumer_group(self, group: str) -> ConsumerGroup | None:
         return self._consumers.get(group)

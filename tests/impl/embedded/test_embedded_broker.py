@@ -7,7 +7,8 @@ import pytest
 
 from mqproof import Producer, Refused, Sent, connect, new_message
 from mqproof.client import ConfigError, ProducerConfig
-from mqproof.impl.embedded.embedded_broker import EmbeddedBroker, ExpectationError
+from mqproof.impl.embedded.embedded_broker import EmbeddedBroker
+from mqproof.impl.embedded.stored_messages import ExpectationError
 
 
 def test_brokers_of_one_loop_are_isolated() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mqproof import Producer, new_message
-from mqproof.impl.embedded.embedded_broker import ExpectationError
+from mqproof.impl.embedded.stored_messages import ExpectationError
 from mqproof.impl.embedded.threaded_broker import ThreadedBroker
 from mqproof.impl.store.errors import StoreError
 
@@ -36,4 +36,4 @@ def test_a_broker_that_cannot_start_raises_and_leaves_no_thread(tmp_path: Path) 
     broker = ThreadedBroker(store=tmp_path / "file")
     with pytest.raises(StoreError, match="Not a directory"), broker:
         pass
-    assert not broker._thread.is_alive()
+    assert not broker._thread.is_alive
