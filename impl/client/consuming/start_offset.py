@@ -5,6 +5,7 @@ See docs/reference/protocol/offsets.md, "Initial offset of a group".
 
 from enum import StrEnum
 
+from mqproof.impl.client.arguments import require_kind, require_time_ms
 from mqproof.impl.client.consuming.group_requests import GroupRequests
 from mqproof.impl.client.consuming.offset_store import Offsets
 from mqproof.impl.client.model import MessageQueue
@@ -21,6 +22,16 @@ class ConsumeFrom(StrEnum):
     LAST_OFFSET = "CONSUME_FROM_LAST_OFFSET"
     FIRST_OFFSET = "CONSUME_FROM_FIRST_OFFSET"
     TIMESTAMP = "CONSUME_FROM_TIMESTAMP"
+
+
+def require_start(consume_from: object, consume_from_ms: object) -> None:
+    """Refuse a start that is no ConsumeFrom, and a time that it does not use."""
+    require_kind("consume_from", consume_from, ConsumeFrom)
+    if consume_from_ms is None:
+        return
+    require_time_ms("consume_from_ms", consume_from_ms)
+    if consume_from is not ConsumeFrom.TIMESTAMP:
+        raise ValueError(f"consume_from_ms needs consume_from=ConsumeFrom.TIMESTAMP, not {consume_from!r}")
 
 
 async def start_offset(

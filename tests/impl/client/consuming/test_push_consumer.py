@@ -1018,6 +1018,22 @@ def test_a_consumer_cannot_be_created_with_values_that_it_could_not_use() -> Non
             create(Ear(), consume_from_ms="2026-01-01")
         with pytest.raises(ValueError, match="concurrency is 0, at least 1 expected"):
             create(Ear(), concurrency=0)
+        # A text is not an enumeration's value: "CLUSTERING" would be a broadcast consumer.
+        with pytest.raises(
+            TypeError, match="message_model is 'CLUSTERING', a value of the type MessageModel"
+        ):
+            create(Ear(), message_model="CLUSTERING")
+        with pytest.raises(TypeError, match="consume_from is 'first', a value of the type ConsumeFrom"):
+            create(Ear(), consume_from="first")
+        with pytest.raises(ValueError, match="consume_from_ms needs consume_from="):
+            create(Ear(), consume_from_ms=1)
+        for wrong in ({"orderly": "yes"}, {"limits": 5}, {"strategy": None}, {"queue_listener": 5}):
+            with pytest.raises(TypeError, match=next(iter(wrong))):
+                create(Ear(), **wrong)
+        with pytest.raises(TypeError, match="offset_store is 5, an object with the method load expected"):
+            create(Ear(), offset_store=5)
+        with pytest.raises(ValueError, match="the topic 'T x' has a character other than"):
+            await PushConsumer(world.session, GROUP, Ear()).subscribe("T x")
         consumer = PushConsumer(world.session, GROUP, Ear())
         with pytest.raises(ClientError, match=f"push consumer of group {GROUP} is not started"):
             await consumer.stop()
