@@ -268,7 +268,7 @@ class SteppedSelection:
         async def process() -> Command | None:
             reply = self._handle(held.request, cast(Channel, _TAKES))
             if reply is None or isinstance(reply, Command):
-                return cast(Command | None, reply)
+                return reply
             waiting = asyncio.ensure_future(reply)
             await asyncio.sleep(0)
             waiting.cancel()

@@ -46,8 +46,9 @@ async def start_offset(
     if known is not None:
         return known
     offset = await _first_offset(queue, calls, consume_from, since_ms)
-    # Store it even if no message arrives: a group that once started at the end must get every later message.
-    offsets.set(queue, offset)
+    # Store it at once, before any message arrives: a group that once started at the end must get every later
+    # message, also if this process ends before it stores its progress.
+    await offsets.begin(queue, offset)
     return offset
 
 

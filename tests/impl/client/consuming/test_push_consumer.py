@@ -799,6 +799,28 @@ def test_a_broadcast_member_at_the_end_gets_all_messages_of_a_queue_that_is_crea
     assert play(scenario) == [b"8"]
 
 
+def test_a_broadcast_member_that_is_killed_at_once_gets_what_was_sent_while_it_was_away() -> None:
+    """It stores where it begins before it reads, not 5 s later with its progress."""
+
+    async def scenario(world: World) -> list[bytes]:
+        await send(world, numbers(0, 4))
+        await asyncio.sleep(120)
+        async with member(world, "c1", Ear(), LATER) as killed:
+            await asyncio.sleep(1)
+            killed._offsets.save = never  # type: ignore[method-assign]  # its process ends without a stop
+        await send(world, numbers(4, 8))
+        await asyncio.sleep(120)
+        ear = Ear()
+        async with member(world, "c1", ear, LATER):
+            await asyncio.sleep(30)
+        return sorted(ear.bodies(), key=int)
+
+    async def never() -> None:
+        pass
+
+    assert play(scenario) == numbers(4, 8)
+
+
 def test_a_failed_broadcast_message_is_not_redelivered() -> None:
     async def scenario(world: World) -> tuple[int, Counter[Kind]]:
         await make_topic(world)
