@@ -17,7 +17,7 @@ from mqproof.conformance.behaviours.corpus import Script, Stimulus, Variables, b
 from mqproof.conformance.behaviours.subject import DeviationError, ImpossibleError
 from mqproof.conformance.faults.expected_warnings import expected_warnings
 from mqproof.conformance.subjects.delayed_requests import Held, all_ended, at_rest
-from mqproof.conformance.subjects.stepped_member import GROUP, QUEUE, SteppedMember
+from mqproof.conformance.subjects.stepped_member import GROUP, QUEUE, SteppedMember, killed
 from mqproof.impl.client.consuming.assigned_queues import PullLimits
 from mqproof.impl.client.consuming.offset_store import FileOffsets
 from mqproof.impl.client.consuming.push_consumer import MessageModel, PushConsumerConfig
@@ -129,9 +129,8 @@ class _Member(SteppedMember):
         return next((held for held in self.requests.held if held.request.code in _OFFSETS), None)
 
     async def die(self) -> None:
-        """End the process: nothing of it continues."""
-        self.consumer._queues.stop()
-        await self.consumer._consumption.stop(timeout_s=0)
+        """End the process, with the calls of its listener."""
+        await killed(self.consumer)
         for call in self.calls.values():
             call.cancel()
         await at_rest()

@@ -17,12 +17,12 @@ _OURS: Final = {
     "Group": "mqproof.conformance.subjects.stepped_consumers:SteppedConsumers",
     "Selection": "mqproof.conformance.subjects.stepped_selection:SteppedSelection",
     "Broadcast": "mqproof.conformance.subjects.stepped_broadcast:SteppedBroadcast",
+    "Rebalance": "mqproof.conformance.subjects.stepped_rebalance:SteppedRebalance",
 }
 """Import paths, since each driver imports much of our code."""
 NOT_STEPPED: Final = {
     "Guarantee": "mqproof matrix --on impl runs it on our brokers",
     "RequestReply": "no stepped target yet; the suite request_reply tests our broker and client",
-    "Rebalance": "no stepped target yet; the suite delivery tests our broker and consumers",
     "Retry": "no stepped target yet; the suite retry tests our broker",
     "Transactions": "no stepped target yet; the suite transactions tests our broker",
     "Timers": "no stepped target yet; the suite timers tests our broker",
