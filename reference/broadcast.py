@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, Final, NamedTuple
 
+from mqproof.reference.liveness import PAIR, Finite, Obligations, leads_to, weak
 from mqproof.reference.model import Action, Model, Parameters, by_name, named
 from mqproof.reference.tlc_terms import configuration, operators
 from mqproof.reference.updates import with_item
@@ -221,6 +222,32 @@ def broadcast_to_all(config: Config, state: State) -> bool:
     return True
 
 
+# Liveness
+
+
+FAIRNESS: Final = (
+    weak("Start", "Start"),
+    weak("Begin", "Begin"),
+    weak("Pull", "Pull", each=PAIR),
+    weak("Consume", "Consume", each=PAIR),
+    Finite("EndOfDeaths", lambda _config, _before, action, _after: action == "Die"),
+)
+
+
+def each_gets_all(config: Config) -> Obligations[State]:
+    """EachGetsAll: each member consumes each message from where it began."""
+
+    def passed(state: State, member: str, queue: str, place: int) -> bool:
+        m, q = config.members.index(member), config.queues.index(queue)
+        return place in state.got[m][q] or state.first[m][q] > place
+
+    return leads_to(
+        lambda s, _member, queue, place: s.stored[config.queues.index(queue)] >= place,
+        passed,
+        of=product(config.members, config.queues, range(1, config.length_max + 1)),
+    )
+
+
 # The model in TLC's terms
 
 
@@ -249,6 +276,8 @@ MODEL: Final = Model(
     initial=initial,
     actions=ACTIONS,
     invariants=named(broadcast_to_all),
+    fairness=FAIRNESS,
+    liveness=named(each_gets_all),
     from_constants=configuration(
         Config, members="Members", queues="Queues", initial="Initial", length_max="LengthMax"
     ),

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, Final
 
+from mqproof.reference.liveness import FIRST, Finite, Obligations, leads_to, strong, weak
 from mqproof.reference.model import Action, Model, Parameters, by_name, named
 from mqproof.reference.tlc_terms import configuration, operators
 from mqproof.reference.updates import replace
@@ -299,6 +300,33 @@ def offset_monotone(_config: Config, before: State, _action: str, after: State) 
     )
 
 
+# Liveness
+
+
+FAIRNESS: Final = (
+    strong(
+        "Deliver",
+        "Deliver",
+        each=FIRST,
+        where=lambda c, s, queue, place: place == len(s.seen[c.queues.index(queue)]) + 1,
+    ),
+    weak("Restart", "Restart"),
+    Finite(
+        "EndOfResets",
+        lambda _c, s, _action, after: any(len(b) < len(a) for a, b in zip(s.seen, after.seen, strict=True)),
+    ),
+)
+
+
+def acked_delivered(config: Config) -> Obligations[State]:
+    """DELIV-12 AckedDelivered: an acknowledged message is eventually delivered, while it is promised."""
+    return leads_to(
+        lambda s, m: s.answer[config.messages.index(m)] == "acked" and s.promise,
+        lambda s, m: any(m in seen for seen in s.seen) or not s.promise,
+        of=_each_message(config),
+    )
+
+
 # The model in TLC's terms
 
 
@@ -328,6 +356,8 @@ MODEL: Final = Model(
     actions=ACTIONS,
     invariants=named(no_acked_lost, no_phantom, duplicates_explained, queue_order),
     step_invariants=named(offset_monotone),
+    fairness=FAIRNESS,
+    liveness=named(acked_delivered),
     from_constants=configuration(Config, messages="Messages", queues="Queues", sends_max="MaxSends"),
     from_tla=from_tla,
     operator=operators(("Retry", "Store")),

@@ -10,6 +10,7 @@ from functools import cached_property
 from itertools import combinations, product
 from typing import Any, Final, NamedTuple
 
+from mqproof.reference.liveness import FIRST, PAIR, Obligations, leads_to, strong, weak
 from mqproof.reference.model import Action, Model, Parameters, by_name, named
 from mqproof.reference.tlc_terms import as_sets, configuration, operators
 from mqproof.reference.updates import replace, with_item
@@ -885,6 +886,49 @@ def vote_once_per_term(_config: Config, state: State) -> bool:
     return all(len(ballot.candidates) <= 1 for ballot in state.ballots)
 
 
+# Liveness
+
+
+FAIRNESS: Final = (
+    weak("Arrive", "HandleVote", "HandleHeartBeat", "HandlePush", "HandleCommit", each=PAIR),
+    weak("Term", "NextTerm", each=FIRST),
+    strong("Request", "RequestVotes", each=FIRST),
+    weak("Round", "EndRound", each=FIRST),
+    weak("GiveUp", "GiveUp", each=FIRST),
+    weak("Flush", "Flush", each=FIRST),
+    weak("Commit", "AdvanceCommit", each=FIRST),
+    weak("Repeat", "Repeat", each=FIRST),
+)
+
+
+def led(config: Config, state: State, n: int) -> bool:
+    """Led: the node leads, and all nodes that are up follow it."""
+    followers = [p for p in range(len(config.nodes)) if p != n and state.role[p] != "DOWN"]
+    return state.role[n] == "LEADER" and all(
+        state.leader[p] == config.nodes[n] and state.term[p] == state.term[n] for p in followers
+    )
+
+
+def converged(config: Config, state: State, n: int) -> bool:
+    """Converged: all nodes that are up have the log of their leader, and know that it is committed."""
+    up = [p for p in range(len(config.nodes)) if state.role[p] != "DOWN"]
+    return led(config, state, n) and all(
+        state.log[p] == state.log[n] and state.commit[p] == len(state.log[n]) for p in up
+    )
+
+
+def leader_eventually(config: Config) -> Obligations[State]:
+    """RAFT-7 LeaderEventually: when no more faults happen, all nodes that are up follow one leader."""
+    return leads_to(lambda s: s.calm, lambda s: any(led(config, s, n) for n in range(len(config.nodes))))
+
+
+def logs_converge(config: Config) -> Obligations[State]:
+    """RAFT-8 LogsConverge: when no more faults happen, all logs become equal and committed."""
+    return leads_to(
+        lambda s: s.calm, lambda s: any(converged(config, s, n) for n in range(len(config.nodes)))
+    )
+
+
 # The model in TLC's terms
 
 
@@ -962,6 +1006,8 @@ MODEL: Final = Model(
         election_safety, log_matching, leader_completeness, committed_stable, vote_once_per_term
     ),
     step_invariants=named(leader_append_only),
+    fairness=FAIRNESS,
+    liveness=named(leader_eventually, logs_converge),
     from_constants=configuration(
         Config,
         nodes="Nodes",

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, Final, NamedTuple
 
+from mqproof.reference.liveness import FIRST, Obligations, leads_to, strong, weak
 from mqproof.reference.model import Action, Model, Parameters, by_name, named
 from mqproof.reference.tlc_terms import configuration, operators
 from mqproof.reference.updates import replace, with_item
@@ -546,6 +547,41 @@ def offset_monotone(_config: Config, before: State, action: str, after: State) -
     return all(b <= a for b, a in zip(before.committed, after.committed, strict=True))
 
 
+# Liveness
+
+
+FAIRNESS: Final = (
+    weak("Flush", "FlushLog"),
+    weak("Answer", "AnswerOk", each=FIRST),
+    weak("Dispatch", "Dispatch"),
+    strong("Deliver", "Deliver", each=FIRST),
+    weak("Recover", "RecoverLog", "TruncateQueues", "Redispatch", "Start"),
+)
+
+
+def send_answered(config: Config) -> Obligations[State]:
+    """FLUSH-7 SendAnswered: a send that waits is eventually answered, or its broker ends."""
+
+    def waits(state: State, message: str) -> bool:
+        return state.answer[config.messages.index(message)] == "waiting"
+
+    return leads_to(waits, lambda s, m: not waits(s, m), of=_each_message(config))
+
+
+def recovery_ends(_config: Config) -> Obligations[State]:
+    """FLUSH-8 RecoveryEnds: a broker that ended eventually runs again."""
+    return leads_to(lambda s: s.phase != "running", lambda s: s.phase == "running")
+
+
+def acked_delivered(config: Config) -> Obligations[State]:
+    """DELIV-12 AckedDelivered: an acknowledged message is eventually delivered, while it is promised."""
+    return leads_to(
+        lambda s, m: s.answer[config.messages.index(m)] == "SEND_OK" and promised(s),
+        lambda s, m: any(m in seen for seen in s.seen) or not promised(s),
+        of=_each_message(config),
+    )
+
+
 # The model in TLC's terms
 
 
@@ -601,6 +637,8 @@ MODEL: Final = Model(
         queue_order,
     ),
     step_invariants=named(offset_monotone),
+    fairness=FAIRNESS,
+    liveness=named(send_answered, recovery_ends, acked_delivered),
     from_constants=configuration(
         Config, messages="Messages", queues="Queues", flush_modes="FlushModes", crashes_max="MaxCrashes"
     ),

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from mqproof.reference import delivery
 from mqproof.reference.delivery import PASSED, changed
+from mqproof.reference.liveness import PAIR, Finite, Obligations, leads_to, strong, weak
 from mqproof.reference.model import Action, Model, Parameters, by_name, named
 from mqproof.reference.tlc_terms import operators
 from mqproof.reference.updates import replace
@@ -287,6 +288,33 @@ def offset_monotone(config: Config, before: State, action: str, after: State) ->
     return delivery.offset_monotone(config.service, before.service, action, after.service)
 
 
+# Liveness
+
+
+def _offset_goes_back(_config: Config, before: State, _action: str, after: State) -> bool:
+    pairs = zip(before.service.committed, after.service.committed, strict=True)
+    return any(new < old for old, new in pairs)
+
+
+FAIRNESS: Final = (
+    weak("Restart", "Restart"),
+    strong("Start", "Start", each=PAIR),
+    strong("Deliver", "Deliver", each=PAIR),
+    strong("Commit", "CommitOffset", each=PAIR),
+    Finite("SettledOffsets", _offset_goes_back),
+)
+
+
+def acked_delivered(config: Config) -> Obligations[State]:
+    """DELIV-12 AckedDelivered, as Delivery states it."""
+    messages = config.service.messages
+    return leads_to(
+        lambda s, m: s.service.answer[messages.index(m)] == "acked" and s.service.promise,
+        lambda s, m: any(m in seen for seen in s.service.seen) or not s.service.promise,
+        of=_each_message(config),
+    )
+
+
 # The model in TLC's terms
 
 
@@ -312,6 +340,8 @@ MODEL: Final = Model(
     actions=ACTIONS,
     invariants=named(no_acked_lost, no_phantom, duplicates_explained, queue_order),
     step_invariants=named(offset_monotone),
+    fairness=FAIRNESS,
+    liveness=named(acked_delivered),
     from_constants=from_constants,
     from_tla=from_tla,
     operator=operators(("Retry", "Store", "Lose", "Crash", "RollBack", "Withdraw")),

@@ -4,9 +4,11 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
+from mqproof.reference.liveness import Clause, Obligations
+
 ConfigT = TypeVar("ConfigT")
 StateT = TypeVar("StateT", bound=Hashable)
-PredicateT = TypeVar("PredicateT", bound=Callable[..., bool])
+PredicateT = TypeVar("PredicateT", bound=Callable[..., Any])
 
 Parameters = tuple[Any, ...]
 """The arguments of an action, e.g. ("m1", "q0"); hashable."""
@@ -51,6 +53,10 @@ class Model(Generic[ConfigT, StateT]):
         default_factory=dict
     )
     """Maps a catalogue name to a predicate of a step: (config, before, action name, after)."""
+    fairness: tuple[Clause, ...] = ()
+    """What eventually happens by assumption, as the TLA+ module states it."""
+    liveness: Mapping[str, Callable[[ConfigT], Obligations[StateT]]] = field(default_factory=dict)
+    """Maps a catalogue name to the obligations of a configuration; they hold under the fairness."""
 
     def steps(self, config: ConfigT, state: StateT) -> Iterator[tuple[str, Parameters, StateT]]:
         """Yield every enabled action of the state: (name, parameters, next state)."""
@@ -91,5 +97,5 @@ def by_name(*actions: Action[ConfigT, StateT]) -> dict[str, Action[ConfigT, Stat
 
 
 def named(*predicates: PredicateT) -> dict[str, PredicateT]:
-    """Return the predicates by the catalogue's names: `sync_acked_durable` is SyncAckedDurable."""
+    """Return the functions by the catalogue's names: `sync_acked_durable` is SyncAckedDurable."""
     return {"".join(map(str.capitalize, each.__name__.split("_"))): each for each in predicates}

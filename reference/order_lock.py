@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from mqproof.reference.liveness import FIRST, Obligations, recurs, strong, weak
 from mqproof.reference.model import Action, Model, Parameters, by_name, named
 from mqproof.reference.tlc_terms import configuration, operators
 from mqproof.reference.updates import with_item
@@ -220,6 +221,28 @@ def never_overlaps(_config: Config, state: State) -> bool:
     return len(state.calls - state.lost_lock) < 2
 
 
+# Liveness
+
+
+FAIRNESS: Final = (
+    weak("Tick", "Tick"),
+    weak("Ask", "Ask", each=FIRST),
+    strong("Lock", "LockQueue", each=FIRST),
+    strong("Receive", "Hear", each=FIRST),
+    strong("Begin", "Begin", each=FIRST),
+    weak("End", "End", each=FIRST),
+)
+
+
+def owner_consumes(config: Config) -> Obligations[State]:
+    """OwnerConsumes: a member that remains the only owner of the queue continues to consume it."""
+    return recurs(
+        lambda s, member: member in s.calls,
+        given=lambda s, member: s.assigned == {member},
+        of=((member,) for member in config.members),
+    )
+
+
 # The model in TLC's terms
 
 
@@ -247,6 +270,8 @@ MODEL: Final = Model(
     initial=initial,
     actions=ACTIONS,
     invariants=named(never_overlaps),
+    fairness=FAIRNESS,
+    liveness=named(owner_consumes),
     from_constants=configuration(
         Config,
         members="Members",

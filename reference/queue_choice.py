@@ -11,6 +11,7 @@ from functools import cached_property
 from itertools import combinations, product
 from typing import Any, Final, NamedTuple
 
+from mqproof.reference.liveness import Obligations, leads_to, weak
 from mqproof.reference.model import Action, Model, Parameters, by_name, named
 from mqproof.reference.tlc_terms import as_sets, configuration, operators
 from mqproof.reference.updates import with_item
@@ -229,6 +230,20 @@ def faulty_broker_rested(config: Config, before: State, _action: str, after: Sta
     return after.tried[-1] not in rested or rested >= set(before.route)
 
 
+# Liveness
+
+
+FAIRNESS: Final = (
+    weak("End", "Failed", "Answered"),
+    weak("Retry", "Attempt", where=lambda _config, state: state.tried != ()),
+)
+
+
+def send_ends(_config: Config) -> Obligations[State]:
+    """SendEnds: a send in progress ends."""
+    return leads_to(lambda s: s.tried != (), lambda s: s.tried == ())
+
+
 # The model in TLC's terms
 
 
@@ -250,6 +265,8 @@ MODEL: Final = Model(
     initial=initial,
     actions=ACTIONS,
     step_invariants=named(retry_avoids_last_broker, faulty_broker_rested),
+    fairness=FAIRNESS,
+    liveness=named(send_ends),
     from_constants=configuration(
         Config,
         broker_count="BrokerCount",

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import combinations, product
 from typing import Any, Final, NamedTuple
 
+from mqproof.reference.liveness import PAIR, Finite, Obligations, settles, weak
 from mqproof.reference.model import Action, Model, Parameters, by_name, named
 from mqproof.reference.tlc_terms import configuration, operators
 from mqproof.reference.updates import with_item
@@ -219,6 +220,36 @@ def one_owner(config: Config, state: State) -> bool:
     return owned == list(range(1, state.queues + 1))
 
 
+# Liveness
+
+
+def _changes(_config: Config, _before: State, action: str, _after: State) -> bool:
+    return action in ("Start", "Die", "Restart", "Resize")
+
+
+FAIRNESS: Final = (
+    weak("Heartbeat", "Heartbeat"),
+    weak("Poll", "Poll"),
+    weak("Rebalance", "Rebalance", each=PAIR),
+    weak("Forget", "Forget"),
+    Finite("EndOfChanges", _changes),
+)
+
+
+def queues_owned(config: Config) -> Obligations[State]:
+    """QueuesOwned: once members and brokers no longer change, each queue has one owner, and keeps it."""
+
+    def owned(state: State) -> bool:
+        shares = [
+            share for member, share in zip(config.members, state.share, strict=True) if member in state.alive
+        ]
+        return not shares or all(
+            sum(queue in share for share in shares) == 1 for queue in range(1, state.queues + 1)
+        )
+
+    return settles(owned)
+
+
 # The model in TLC's terms
 
 
@@ -246,6 +277,8 @@ MODEL: Final = Model(
     initial=initial,
     actions=ACTIONS,
     invariants=named(one_owner),
+    fairness=FAIRNESS,
+    liveness=named(queues_owned),
     from_constants=configuration(
         Config, members="Members", brokers="Brokers", counts="Counts", strategy="Strategy"
     ),

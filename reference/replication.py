@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from mqproof.reference.liveness import FIRST, Obligations, leads_to, weak
 from mqproof.reference.model import Action, Model, Parameters, by_name, named
 from mqproof.reference.tlc_terms import configuration, operators
 from mqproof.reference.updates import with_item
@@ -736,6 +737,52 @@ def offset_monotone(_config: Config, before: State, action: str, after: State) -
     return all(b <= a or phase == "gone" for b, a, phase in nodes)
 
 
+# Liveness
+
+
+FAIRNESS: Final = (
+    weak("Flush", "FlushLog", each=FIRST, where=lambda _config, _state, n: n == MASTER),
+    weak("Timeout", "SlaveTimeout", each=FIRST),
+    weak("Answer", "AnswerSend", each=FIRST),
+    weak("Connect", "Connect"),
+    weak("Connect", "Housekeeping", each=FIRST),
+    weak("Transfer", "TransferRecord"),
+    weak("Receive", "AcceptReport", "RefuseReport", "ReceiveTransfer", "RefuseTransfer", "ReceiveAck"),
+    weak("Deliver", "Deliver", each=FIRST),
+    weak("Start", "Start", each=FIRST),
+)
+
+
+def _names(config: Config) -> Iterator[tuple[str]]:
+    return ((m,) for m in config.messages)
+
+
+def send_answered(config: Config) -> Obligations[State]:
+    """FLUSH-7 SendAnswered: a send that waits is eventually answered, or its master ends."""
+
+    def waits(state: State, message: str) -> bool:
+        return state.answer[config.messages.index(message)] == "waiting"
+
+    return leads_to(waits, lambda s, m: not waits(s, m), of=_names(config))
+
+
+def slave_catches_up(_config: Config) -> Obligations[State]:
+    """REPL-5 SlaveCatchesUp: the two logs become equal, unless the master is gone or lost records."""
+    return leads_to(
+        lambda s: s.log[SLAVE] != s.log[MASTER],
+        lambda s: s.log[SLAVE] == s.log[MASTER] or s.forked or s.phase[MASTER] == "gone",
+    )
+
+
+def acked_delivered(config: Config) -> Obligations[State]:
+    """DELIV-12 AckedDelivered: an acknowledged message is eventually delivered, while it is promised."""
+    return leads_to(
+        lambda s, m: s.answer[config.messages.index(m)] == "SEND_OK" and promised(s),
+        lambda s, m: m in s.seen or not promised(s),
+        of=_names(config),
+    )
+
+
 # The model in TLC's terms
 
 
@@ -817,6 +864,8 @@ MODEL: Final = Model(
         queue_order,
     ),
     step_invariants=named(stranger_not_counted, status_honest, offset_monotone),
+    fairness=FAIRNESS,
+    liveness=named(send_answered, slave_catches_up, acked_delivered),
     from_constants=configuration(
         Config,
         messages="Messages",

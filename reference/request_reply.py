@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, Final, NamedTuple
 
+from mqproof.reference.liveness import FIRST, Obligations, leads_to, strong, weak
 from mqproof.reference.model import Action, Model, Parameters, by_name, named
 from mqproof.reference.tlc_terms import configuration, operators
 from mqproof.reference.updates import with_item
@@ -227,6 +228,35 @@ def reply_confirmed(_config: Config, state: State) -> bool:
     return state.confirmed <= state.received
 
 
+# Liveness
+
+
+def _is_patient(config: Config, _state: State, call: str) -> bool:
+    return call in config.patient
+
+
+def _call_is_patient(config: Config, _state: State, _client: str, call: str, _arrives: bool) -> bool:
+    return call in config.patient
+
+
+FAIRNESS: Final = (
+    weak("Connect", "Connect", each=FIRST),
+    weak("Store", "Store", each=FIRST, where=_is_patient),
+    weak("Expire", "Expire", each=FIRST),
+    strong("Reply", "Reply", each=FIRST, where=_is_patient),
+    strong("Receive", "Receive", each=slice(1, 2), where=_call_is_patient),
+)
+
+
+def request_ends(config: Config) -> Obligations[State]:
+    """REPLY-4 RequestEnds: a request ends with its reply, with an error, or with its process."""
+
+    def waits(state: State, call: str) -> bool:
+        return state.outcome[config.calls.index(call)] == "waiting"
+
+    return leads_to(waits, lambda s, call: not waits(s, call), of=_calls(config))
+
+
 # The model in TLC's terms
 
 
@@ -255,6 +285,8 @@ MODEL: Final = Model(
     actions=ACTIONS,
     invariants=named(reply_to_its_requester, request_ends_once, reply_confirmed),
     step_invariants={},
+    fairness=FAIRNESS,
+    liveness=named(request_ends),
     from_constants=configuration(Config, clients="Clients", calls="Calls", patient="Patient"),
     from_tla=from_tla,
     operator=operators(),

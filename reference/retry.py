@@ -5,10 +5,11 @@ in TLA+.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, Final, NamedTuple
 
+from mqproof.reference.liveness import Finite, Obligations, leads_to, weak
 from mqproof.reference.model import Action, Model, Parameters, by_name, named
 from mqproof.reference.tlc_terms import configuration, operators
 
@@ -321,6 +322,38 @@ def retry_then_dead_letter(config: Config, state: State) -> bool:
     return True
 
 
+# Liveness
+
+
+def _without_bounds(config: Config) -> Config:
+    return replace(config, records_max=config.records_max + 2)
+
+
+FAIRNESS: Final = (
+    weak("Secure", "Secure"),
+    weak("Tick", "Tick"),
+    weak("Move", "Move", unbounded=_without_bounds),
+    weak("Deliver", "Deliver"),
+    weak("Return", "Succeed", "Fail"),
+    weak("SendBack", "SendBack", unbounded=_without_bounds),
+    Finite("EndOfFaults", lambda _config, before, _action, after: after.faults != before.faults),
+)
+
+
+def failed_ends(config: Config) -> Obligations[State]:
+    """FailedEnds: a message is eventually consumed or a dead letter."""
+
+    def ended(state: State, msg: str) -> bool:
+        return any(
+            record.of == msg and (place in state.consumed or record.kind == "dead")
+            for place, record in enumerate(state.log[: state.safe], 1)
+        )
+
+    return leads_to(
+        lambda s, msg: any(record.of == msg for record in s.log[: s.safe]), ended, of=_each(config)
+    )
+
+
 # The model in TLC's terms
 
 
@@ -343,6 +376,8 @@ MODEL: Final = Model(
     initial=initial,
     actions=ACTIONS,
     invariants=named(retry_then_dead_letter),
+    fairness=FAIRNESS,
+    liveness=named(failed_ends),
     from_constants=configuration(
         Config,
         msgs="Msgs",

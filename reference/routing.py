@@ -11,6 +11,7 @@ from functools import cached_property
 from itertools import product
 from typing import Any, Final, NamedTuple
 
+from mqproof.reference.liveness import FIRST, Obligations, settles, weak
 from mqproof.reference.model import Action, Model, Parameters, by_name, named
 from mqproof.reference.tlc_terms import configuration, operators
 from mqproof.reference.updates import with_item
@@ -629,6 +630,42 @@ def master_only_writes(_config: Config, state: State) -> bool:
     )
 
 
+# Liveness
+
+
+FAIRNESS: Final = (
+    weak("Tick", "Tick"),
+    weak("Register", "Register", each=FIRST),
+    weak("Scan", "Scan", each=FIRST),
+    weak("Poll", "Poll", "PollFails", each=FIRST),
+)
+
+
+def steady(config: Config, state: State, broker: Broker, client: str) -> bool:
+    """Steady: the broker serves the topic, and the client reaches all name servers but one."""
+    cut = [n for n in config.name_servers if (n, client) in state.client_cut]
+    return (
+        state.running[config.brokers.index(broker)]
+        and broker[0] in state.created
+        and all(state.serving)
+        and not any((n, broker) in state.broker_cut for n in config.name_servers)
+        and len(cut) <= 1
+        and len(cut) < len(config.name_servers)
+    )
+
+
+def eventually_routed(config: Config) -> Obligations[State]:
+    """ROUTE-7 EventuallyRouted: while a broker is steady, a client's route eventually has it for good."""
+
+    def routed(state: State, broker: Broker, client: str) -> bool:
+        route = state.route[config.clients.index(client)]
+        return route.source == "topic" and broker[1] in route.members[config.names.index(broker[0])]
+
+    return settles(
+        routed, given=lambda s, b, c: steady(config, s, b, c), of=product(config.brokers, config.clients)
+    )
+
+
 # The model in TLC's terms
 
 
@@ -693,6 +730,8 @@ MODEL: Final = Model(
     initial=initial,
     actions=ACTIONS,
     invariants=named(tables_agree, live_broker_kept, dead_broker_forgotten, master_only_writes),
+    fairness=FAIRNESS,
+    liveness=named(eventually_routed),
     from_constants=configuration(
         Config,
         name_servers="NameServers",

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from mqproof.reference.liveness import Obligations, leads_to, strong, weak
 from mqproof.reference.model import Action, Model, Parameters, by_name, named
 from mqproof.reference.tlc_terms import configuration, operators
 
@@ -187,6 +188,21 @@ def filter_sound(_config: Config, state: State) -> bool:
     }
 
 
+# Liveness
+
+
+FAIRNESS: Final = (weak("Pull", "Pull"), strong("Answer", "Answer"), strong("Receive", "Receive"))
+
+
+def all_passed(config: Config) -> Obligations[State]:
+    """AllPassed: the member passes each message, selected or not."""
+    return leads_to(
+        lambda s, place: len(s.queue) >= place,
+        lambda s, place: s.position >= place,
+        of=((place,) for place in range(1, config.length_max + 1)),
+    )
+
+
 # The model in TLC's terms
 
 
@@ -224,6 +240,8 @@ MODEL: Final = Model(
     initial=initial,
     actions=ACTIONS,
     invariants=named(filter_sound),
+    fairness=FAIRNESS,
+    liveness=named(all_passed),
     from_constants=_from_constants,
     from_tla=from_tla,
     operator=operators(("Store",)),

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, Final, NamedTuple
 
+from mqproof.reference.liveness import FIRST, Obligations, leads_to, strong, weak
 from mqproof.reference.model import Action, Model, Parameters, by_name, named
 from mqproof.reference.tlc_terms import configuration, operators
 from mqproof.reference.updates import with_item
@@ -354,6 +355,26 @@ def delay_bounded(config: Config, before: State, _action: str, after: State) -> 
     return True
 
 
+# Liveness
+
+
+FAIRNESS: Final = (
+    weak("Read", "Read"),
+    weak("Learn", "Learn"),
+    strong("Deliver", "Deliver", each=FIRST),
+    strong("Secure", "Secure"),
+)
+
+
+def timer_delivered(config: Config) -> Obligations[State]:
+    """TIMER-4 TimerDelivered: an acknowledged message is visible or recalled eventually, once it is due."""
+    return leads_to(
+        lambda s, m: _phase(config, s, m) == "acked" and s.now >= s.asked[config.msgs.index(m)],
+        lambda s, m: any(r.kind in ("final", "recall") and m in r.of for r in s.log[: s.safe]),
+        of=_each(config),
+    )
+
+
 # The model in TLC's terms
 
 
@@ -381,6 +402,8 @@ MODEL: Final = Model(
     actions=ACTIONS,
     invariants=named(not_early, timer_kept, timer_once, recall_holds),
     step_invariants=named(delay_bounded),
+    fairness=FAIRNESS,
+    liveness=named(timer_delivered),
     from_constants=configuration(
         Config,
         msgs="Msgs",

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, Final, NamedTuple
 
+from mqproof.reference.liveness import FIRST, Obligations, leads_to, recurs, strong, weak
 from mqproof.reference.model import Action, Model, Parameters, by_name, named
 from mqproof.reference.tlc_terms import configuration, operators
 from mqproof.reference.updates import with_item
@@ -348,6 +349,34 @@ def checked_while_open(config: Config, before: State, action: str, after: State)
     return True
 
 
+# Liveness
+
+
+FAIRNESS: Final = (
+    weak("Read", "Read"),
+    weak("Ripen", "Ripen", each=FIRST),
+    strong("Check", "Check", each=FIRST),
+    strong("Discard", "Discard", each=FIRST),
+    strong("Secure", "Secure"),
+    strong("Advance", "Advance"),
+    strong("Write", "WriteOperations"),
+)
+
+
+def transaction_ends(config: Config) -> Obligations[State]:
+    """TXN-5 TransactionEnds: an acknowledged half message is committed, rolled back or discarded."""
+    return leads_to(
+        lambda s, tx: _phase(config, s, tx) in ("running", "commit"),
+        lambda s, tx: evidence(s.log[: s.safe], tx),
+        of=_each(config),
+    )
+
+
+def half_queue_advances(_config: Config) -> Obligations[State]:
+    """HalfQueueAdvances: if crashes end, the broker gets to the end of the half queue."""
+    return recurs(lambda s: s.progress == len(halves(s.log)), given=lambda s: s.ready)
+
+
 # The model in TLC's terms
 
 
@@ -371,6 +400,8 @@ MODEL: Final = Model(
     actions=ACTIONS,
     invariants=named(transaction_atomic, committed_once, ends_once, half_kept),
     step_invariants=named(checked_while_open),
+    fairness=FAIRNESS,
+    liveness=named(transaction_ends, half_queue_advances),
     from_constants=configuration(Config, txs="Txs", inconsistent="Inconsistent", checks_max="ChecksMax"),
     from_tla=from_tla,
     operator=operators(),

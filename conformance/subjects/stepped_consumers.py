@@ -14,7 +14,7 @@ from mqproof.conformance.behaviours.subject import DeviationError, ImpossibleErr
 from mqproof.conformance.faults.expected_warnings import expected_warnings
 from mqproof.conformance.subjects.delayed_requests import Held, all_ended, at_rest
 from mqproof.conformance.subjects.stepped_delivery import SERVICE, Service
-from mqproof.conformance.subjects.stepped_member import QUEUE, SteppedMember
+from mqproof.conformance.subjects.stepped_member import QUEUE, SteppedMember, killed
 from mqproof.impl.client.consuming.assigned_queues import PullLimits
 from mqproof.impl.client.consuming.push_consumer import PushConsumerConfig
 from mqproof.impl.client.consuming.start_offset import ConsumeFrom
@@ -142,7 +142,7 @@ class SteppedConsumers:
         self._lose_offsets(member)
 
     def _consumer_crash(self, _: int, name: str) -> None:
-        self._run(_killed(self._members[name]))
+        self._run(killed(self._members[name].consumer))
         self._members[name] = self._started(name)
 
     # Offsets that go back
@@ -270,12 +270,3 @@ _REFUSALS: Final[Mapping[str, Any]] = {
     "CommitOffset": SteppedConsumers._refuses_commit,
 }
 """Functions that try a disabled action; they return False if it could not be tried."""
-
-
-async def _killed(member: _Member) -> None:
-    """End the member's process: nothing of it continues, and no peer is notified."""
-    for task in member.consumer._leaving.values():
-        task.cancel()
-    member.consumer._queues.stop()
-    await member.consumer._consumption.stop(timeout_s=0)
-    await at_rest()

@@ -249,7 +249,7 @@ class Service:
     def _start(self) -> None:
         self._node.start()
         runtime = Runtime(ManualClock(), self._disk, SimulatedNetwork(), random.Random(0), inline)
-        services = _Services(
+        services = PartialServices(
             BrokerConfig(name=QUEUE.broker_name),
             runtime,
             self._node.store,
@@ -291,7 +291,7 @@ class Service:
         return cast(int, next(losses, len(self._config.messages) * self._config.sends_max))
 
 
-class _Services:
+class PartialServices:
     """The part of a broker's services that the processors need."""
 
     def __init__(

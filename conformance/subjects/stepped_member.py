@@ -44,13 +44,17 @@ class SteppedMember:
         self.assigned_queues: list[MessageQueue] = []
         """The queues that its next rebalance assigns to it."""
         self.requests = HeldRequests(self.at_once)
-        config = replace(config, strategy=lambda *_: self.assigned_queues)
+        config = replace(config, strategy=self.share)
         self.consumer = _Consumer(session(self.requests, runtime, name), GROUP, listener, config)
         self._round: asyncio.Task[bool] | None = None
 
     async def start(self) -> None:
         await self.consumer.start()
         await self.consumer.subscribe(QUEUE.topic)
+
+    def share(self, _queues: Sequence[MessageQueue], _ids: Sequence[str], _own: str) -> list[MessageQueue]:
+        """Return the queues of its next rebalance."""
+        return self.assigned_queues
 
     @property
     def is_reading(self) -> bool:
@@ -89,6 +93,15 @@ class SteppedMember:
                 return request.answer(ResponseCode.SUCCESS)
             case _:
                 return None
+
+
+async def killed(consumer: PushConsumer) -> None:
+    """End the process of a consumer: nothing of it continues, and no peer is notified."""
+    for task in consumer._leaving.values():
+        task.cancel()
+    consumer._queues.stop()
+    await consumer._consumption.stop(timeout_s=0)
+    await at_rest()
 
 
 @lru_cache(maxsize=1)

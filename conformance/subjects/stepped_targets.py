@@ -15,14 +15,14 @@ _OURS: Final = {
     "OrderLock": "mqproof.conformance.subjects.stepped_lock:SteppedLock",
     "Delivery": "mqproof.conformance.subjects.stepped_delivery:SteppedDelivery",
     "Group": "mqproof.conformance.subjects.stepped_consumers:SteppedConsumers",
+    "Selection": "mqproof.conformance.subjects.stepped_selection:SteppedSelection",
+    "Broadcast": "mqproof.conformance.subjects.stepped_broadcast:SteppedBroadcast",
+    "Rebalance": "mqproof.conformance.subjects.stepped_rebalance:SteppedRebalance",
 }
 """Import paths, since each driver imports much of our code."""
 NOT_STEPPED: Final = {
     "Guarantee": "mqproof matrix --on impl runs it on our brokers",
     "RequestReply": "no stepped target yet; the suite request_reply tests our broker and client",
-    "Broadcast": "no stepped target yet; the rules for histories judge broadcast consumers",
-    "Rebalance": "no stepped target yet; the suite delivery tests our broker and consumers",
-    "Selection": "no stepped target yet; the suite offsets tests our broker",
     "Retry": "no stepped target yet; the suite retry tests our broker",
     "Transactions": "no stepped target yet; the suite transactions tests our broker",
     "Timers": "no stepped target yet; the suite timers tests our broker",

@@ -6,14 +6,17 @@ from dataclasses import replace
 from typing import Any, Final
 from zlib import crc32
 
-from mqproof.conformance.mutants import retry, workload
+from mqproof.conformance.mutants import offsets, retry, workload
 from mqproof.fuzz.defects.defect import Mutant, as_of_target
 from mqproof.impl.broker.processors.checks import scheduled_or_refused
 from mqproof.impl.client.consuming.orderly import OrderlyConsumption
+from mqproof.impl.filtering.predicates import EvaluationError, Properties
+from mqproof.impl.filtering.sql import Filter
 from mqproof.impl.remoting.message import UNIQUE_KEY, Message
 
 _TARGET: Final = "consumer-groups"
 _run = OrderlyConsumption._run
+_matches = Filter.matches
 
 _OF_WORKLOADS: Final = (
     "consumed-twice",
@@ -24,6 +27,7 @@ _OF_WORKLOADS: Final = (
     "wanted-messages-dropped",
     "cached-messages-dropped",
 )
+_OF_FILTERS: Final = ("sql-ignored", "sql-unknown-matches")
 _OF_RETRIES: Final = ("dead-too-early", "delayed-put-twice")
 
 
@@ -44,9 +48,21 @@ async def _run_twice(consumption: OrderlyConsumption, held: Any, lane: Any) -> N
     await asyncio.gather(run(), run())
 
 
+def _error_selects(self: Filter, properties: Properties) -> bool:
+    try:
+        return self.result(properties) is True
+    except EvaluationError:
+        return True
+
+
+def _whole_numbers_only(self: Filter, properties: Properties) -> bool:
+    return _matches(self, properties) and all("." not in text for text in properties.values())
+
+
 MUTANTS: Final = (
     *(as_of_target(workload.MUTANTS[name], _TARGET, {}) for name in _OF_WORKLOADS),
     *(as_of_target(retry.MUTANTS[name], _TARGET, {}) for name in _OF_RETRIES),
+    *(as_of_target(offsets.MUTANTS[name], _TARGET, {}) for name in _OF_FILTERS),
     Mutant(
         "IdAltered",
         "the broker stores some messages with an id that no producer gave them",
@@ -62,5 +78,21 @@ MUTANTS: Final = (
         "NeverOverlaps",
         "mqproof.impl.client.consuming.orderly:OrderlyConsumption._run",
         _run_twice,
+    ),
+    Mutant(
+        "ErrorSelects",
+        "an SQL92 expression selects messages for which its evaluation is an error",
+        _TARGET,
+        "FilterSound",
+        "mqproof.impl.filtering.sql:Filter.matches",
+        _error_selects,
+    ),
+    Mutant(
+        "WholeNumbersOnly",
+        "an SQL92 expression does not select messages with a decimal number",
+        _TARGET,
+        "FilterSound",
+        "mqproof.impl.filtering.sql:Filter.matches",
+        _whole_numbers_only,
     ),
 )

@@ -71,7 +71,11 @@ class Run:
         self._messages = 5 + shape // 2 % 16
         self._checked = checked
         self._background = Background()
-        self.cluster = Cluster(self._background.loop, self._seed, Setup(FlushMode.SYNC_FLUSH, None, queues=2))
+        self.cluster = Cluster(
+            self._background.loop,
+            self._seed,
+            Setup(FlushMode.SYNC_FLUSH, None, queues=2, property_filter=True),
+        )
         self.lines: list[Line] = []
 
     def run(self) -> None:
@@ -89,7 +93,14 @@ class Run:
             self._messages, producers=2, faults=1, seed=self._seed, settle_s=settle_s, poll_pause_s=0.5
         )
         clients = Clients(
-            cluster.names[0], machine.runtime(), historian, workload, _PREFIX, "/offsets", same_clock=True
+            cluster.names[0],
+            machine.runtime(),
+            historian,
+            workload,
+            _PREFIX,
+            "/offsets",
+            same_clock=True,
+            filters=True,
         )
         await clients.run(_Nemesis(self, historian), lambda _: None)
         judge.judge(record(historian.lines), self._checked)
@@ -98,7 +109,7 @@ class Run:
         return SetupValue(
             name=_MACHINE,
             seed=self._seed,
-            groups=groups(_PREFIX),
+            groups=groups(_PREFIX, filters=True),
             skew_ms=2,
             rebalance_within_ms=round(1000 * (_REBALANCE_S + self._disturbed_s)),
         )

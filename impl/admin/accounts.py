@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from mqproof.impl.admin.admin import Admin, read_body
+from mqproof.impl.client.model import ClientError
 from mqproof.impl.remoting import java_json
 from mqproof.impl.remoting.bodies import Policy, PolicyEntry, SubjectPolicies, User
 from mqproof.impl.remoting.codes import RequestCode
@@ -35,6 +36,14 @@ async def users(admin: Admin, broker: Address, part: str = "") -> list[User]:
     return read_body(list[User], answer) if answer.body else []
 
 
+async def user(admin: Admin, broker: Address, name: str) -> User:
+    """Return one user. Raises RefusalError or ClientError when there is none."""
+    answer = await admin.ask(broker, RequestCode.AUTH_GET_USER, UserRequest(name))
+    if not answer.body:
+        raise ClientError(f"{broker} has no user {name}")
+    return read_body(User, answer)
+
+
 async def put_policy(
     admin: Admin, brokers: Sequence[Address], subject: str, entries: list[PolicyEntry], *, is_new: bool
 ) -> None:
@@ -49,6 +58,14 @@ async def delete_policy(admin: Admin, brokers: Sequence[Address], subject: str, 
     """Take from a subject its permissions for a resource, or all of them."""
     for broker in brokers:
         await admin.ask(broker, RequestCode.AUTH_DELETE_ACL, DeletePolicyRequest(subject, resource=resource))
+
+
+async def policies_of(admin: Admin, broker: Address, subject: str) -> SubjectPolicies:
+    """Return the permissions of one subject. Raises RefusalError or ClientError when it has none."""
+    answer = await admin.ask(broker, RequestCode.AUTH_GET_ACL, SubjectRequest(subject))
+    if not answer.body:
+        raise ClientError(f"{broker} has no permissions of {subject}")
+    return read_body(SubjectPolicies, answer)
 
 
 async def policies(

@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from mqproof.impl.admin.admin import Admin, read_body
+from mqproof.impl.admin.admin import MASTER_ID, Admin, address_of, read_body
 from mqproof.impl.admin.brokers import status
 from mqproof.impl.admin.topics import delete_topic, queue_of, topic_names
 from mqproof.impl.client.consuming.group_requests import GroupRequests
@@ -15,6 +15,7 @@ from mqproof.impl.remoting.bodies import (
     Connection,
     ConsumerConnection,
     ConsumeStats,
+    ConsumeStatsList,
     ProducerConnection,
     ProducerInfo,
     ProducerTable,
@@ -27,6 +28,7 @@ from mqproof.impl.remoting.bodies import (
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import IMPLEMENTATION_KEY, LANGUAGE
 from mqproof.impl.remoting.headers import (
+    AllConsumeStatsRequest,
     CloneOffsetRequest,
     ConsumerGroupRequest,
     ConsumerRequest,
@@ -82,6 +84,38 @@ async def update_group(admin: Admin, brokers: Sequence[Address], group: Subscrip
     body = java_json.write(group, standard=True)
     for broker in brokers:
         await admin.ask(broker, RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=body)
+
+
+async def group_config(admin: Admin, group: str, cluster: str | None = None) -> dict[str, SubscriptionGroup]:
+    """Return the settings of a group by broker name, from the masters that have it.
+
+    The masters are those of a cluster, or all. Raises ClientError when none has it.
+    """
+    info = await admin.cluster_info()
+    found: dict[str, SubscriptionGroup] = {}
+    for name, data in sorted(info.broker_addr_table.items()):
+        master = data.broker_addrs.get(MASTER_ID)
+        if master is None or cluster not in (None, data.cluster):
+            continue
+        answer = await admin.ask(address_of(master), RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG)
+        table = read_body(SubscriptionGroups, answer).subscription_group_table
+        if group in table:
+            found[name] = table[group]
+    if not found:
+        raise ClientError(f"no master has the group {group}")
+    return found
+
+
+async def consume_stats_of(admin: Admin, broker: Address, *, order: bool) -> ConsumeStatsList:
+    """Return the progress of all groups at one broker, of ordered topics or of the others."""
+    header = AllConsumeStatsRequest(order)
+    return read_body(ConsumeStatsList, await admin.ask(broker, RequestCode.GET_BROKER_CONSUME_STATS, header))
+
+
+async def all_producers(admin: Admin, broker: Address) -> dict[str, list[ProducerInfo]]:
+    """Return the producers that are connected to a broker, by group."""
+    answer = await admin.ask(broker, RequestCode.GET_ALL_PRODUCER_INFO)
+    return dict(sorted(read_body(ProducerTable, answer).data.items()))
 
 
 async def delete_group(admin: Admin, brokers: Sequence[Address], group: str, *, offsets: bool) -> None:

@@ -15,12 +15,13 @@ from mqproof.impl.client.message_selector import MessageSelector
 from mqproof.impl.client.model import ClientError, MessageQueue, Outcome, RefusalError
 from mqproof.impl.client.producing.producer import Producer, ProducerConfig
 from mqproof.impl.client.tracing.trace_records import TRACE_TOPIC, TraceRecord, decode, keys_of
-from mqproof.impl.remoting.bodies import ConsumedDirectly
+from mqproof.impl.remoting.bodies import ConsumedDirectly, QueueEntries
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.headers import (
     UNIQUE_KEY_QUERY,
     ConsumerRequest,
     QueryMessageRequest,
+    QueueEntriesRequest,
     ViewMessageRequest,
 )
 from mqproof.impl.remoting.message import (
@@ -121,6 +122,31 @@ async def by_offset_id(admin: Admin, message_id: str) -> StoredMessage:
     return found[0]
 
 
+async def by_offset(admin: Admin, queue: MessageQueue, offset: int) -> StoredMessage:
+    """Return the message at an offset of a queue. Raises ClientError when there is none."""
+    calls = GroupRequests(admin.session, READER_GROUP)
+    result = await calls.pull(queue, offset, max_count=1)
+    for stored in result.messages:
+        if stored.queue_offset == offset:
+            return stored
+    begin, end = result.min_offset, result.max_offset
+    known = f"its messages are at {begin} to {end - 1}" if begin < end else "it is empty"
+    raise ClientError(f"{queue} has no message at offset {offset}: {known}")
+
+
+async def queue_entries(
+    admin: Admin, queue: MessageQueue, first: int, count: int, group: str | None = None
+) -> QueueEntries:
+    """Return entries of a consume queue, and with a group its subscription to the topic."""
+    masters = await admin.masters_of(queue.topic)
+    if queue.broker_name not in masters:
+        raise ClientError(f"topic {queue.topic} has no broker {queue.broker_name}")
+    header = QueueEntriesRequest(queue.topic, queue.queue_id, first, count, group)
+    return read_body(
+        QueueEntries, await admin.ask(masters[queue.broker_name], RequestCode.QUERY_CONSUME_QUEUE, header)
+    )
+
+
 async def by_key(
     admin: Admin,
     topic: str,
@@ -170,6 +196,7 @@ async def read(
     admin: Admin,
     topic: str,
     *,
+    only: MessageQueue | None = None,
     tags: str | MessageSelector = "*",
     begin_ms: int | None = None,
     end_ms: int | None = None,
@@ -177,10 +204,16 @@ async def read(
     """Yield the topic's messages, queue by queue.
 
     Each queue is read up to its end at the time when its turn comes. With times, only messages stored from
-    `begin_ms` until `end_ms` are yielded.
+    `begin_ms` until `end_ms` are yielded. With `only`, one queue is read; raises ClientError when the topic
+    does not have it.
     """
     calls = GroupRequests(admin.session, READER_GROUP)
-    for queue in subscribe_queues(topic, await admin.route(topic)):
+    queues = subscribe_queues(topic, await admin.route(topic))
+    if only is not None:
+        if only not in queues:
+            raise ClientError(f"topic {topic} has no readable queue {only.broker_name}:{only.queue_id}")
+        queues = [only]
+    for queue in queues:
         least, end = await calls.min_offset(queue), await calls.max_offset(queue)
         at = least if begin_ms is None else max(least, await calls.search_offset(queue, begin_ms))
         while at < end:

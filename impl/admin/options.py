@@ -86,6 +86,8 @@ _BROKER = typer.Option(
     "-b", "--brokerAddr", parser=parsed("b", Address.parse), metavar="HOST:PORT", help="Select this broker."
 )
 Broker = Annotated[Any, _BROKER]
+BROKER_REQUIRED = _BROKER
+"""The option of a command that works on one broker only."""
 _BROKER_ONLY = typer.Option(
     "-b",
     "--broker",

@@ -3,6 +3,7 @@
 Numbers are aligned to the right, names to the left. Values that a broker does not report are shown as a dash.
 """
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
@@ -17,15 +18,20 @@ from mqproof.impl.admin.topic_rates import Traffic
 from mqproof.impl.admin.topics import queue_of
 from mqproof.impl.client.model import MessageQueue
 from mqproof.impl.client.tracing.trace_records import CallBegan, CallEnded, Published, TraceRecord
+from mqproof.impl.remoting import java_json
 from mqproof.impl.remoting.bodies import (
     PERM_READ,
     PERM_WRITE,
     Connection,
     ConsumerConnection,
+    ConsumeStatsList,
     HaStatus,
+    ProducerInfo,
+    QueueEntries,
     QueueExtent,
     QueueProgress,
     RunningInfo,
+    SubscriptionGroup,
     TopicRoute,
 )
 from mqproof.impl.remoting.message import KEYS, TAGS, UNIQUE_KEY, StoredMessage
@@ -117,6 +123,18 @@ def subscriptions(group: ConsumerConnection) -> Table:
     table = _table("topic", "expression", "type")
     for topic, subscription in sorted(group.subscription_table.items()):
         _add(table, topic, subscription.sub_string or "*", subscription.expression_type or "TAG")
+    return table
+
+
+def producers(found: Mapping[str, Sequence[ProducerInfo]]) -> Table:
+    """Return one row per connected producer."""
+    table = _table("group", "client id", "address", "language", "#version", "last heartbeat")
+    for group, clients in found.items():
+        for each in clients:
+            heartbeat = times.show(each.last_update_timestamp) or _UNKNOWN
+            language = each.language or _UNKNOWN
+            address = each.remote_ip.removeprefix("/")
+            _add(table, group, each.client_id, address, language, str(each.version), heartbeat)
     return table
 
 
@@ -232,6 +250,46 @@ def progress(found: Progress, owners: Mapping[MessageQueue, str] | None = None) 
     for queue, at in found.queues.items():
         owner = [owners.get(queue, _UNKNOWN)] if owners is not None else []
         _add(table, *_progress_row(queue, at), *owner)
+    return table
+
+
+def consume_stats(stats: ConsumeStatsList, behind_min: int) -> Table:
+    """Return one row per group and queue that is at least so many messages behind."""
+    columns = ("group", "topic", "broker", "#queue", "#broker offset", "#consumer offset", "#behind")
+    table = _table(*columns, "last consumed")
+    for of_group in stats.consume_stats_list:
+        for group, of_topics in sorted(of_group.items()):
+            places = {queue_of(key): at for each in of_topics for key, at in each.offset_table.items()}
+            for queue, at in sorted(places.items()):
+                if at.broker_offset - at.consumer_offset >= behind_min:
+                    _add(table, group, *_progress_row(queue, at))
+    return table
+
+
+def group_settings(found: Mapping[str, SubscriptionGroup]) -> Table:
+    """Return one row per setting of a group and broker."""
+    table = _table("broker", "setting", "value")
+    for broker, group in found.items():
+        for name, value in json.loads(java_json.write(group)).items():
+            _add(table, broker, name, value if isinstance(value, str) else json.dumps(value))
+    return table
+
+
+def queue_entries(first: int, entries: QueueEntries) -> Table:
+    """Return one row per entry of a consume queue."""
+    table = _table("#offset", "#log offset", "#bytes", "#tags code")
+    for offset, entry in enumerate(entries.queue_data, first):
+        place = (str(entry.physic_offset), str(entry.physic_size), str(entry.tags_code))
+        _add(table, str(offset), *place)
+    return table
+
+
+def shares(found: Mapping[str, Sequence[MessageQueue]]) -> Table:
+    """Return one row per queue, with the member that would read it."""
+    table = _table("client", "broker", "#queue")
+    for client, queues in found.items():
+        for queue in queues:
+            _add(table, client, queue.broker_name, str(queue.queue_id))
     return table
 
 

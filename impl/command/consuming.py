@@ -98,9 +98,7 @@ async def consume_assigned(job: ConsumeJob, runtime: Runtime, events: EventLog |
     progress = _Progress(_with_an_end(job))
     async with (
         Session(job.name_servers, runtime, credentials=job.credentials) as session,
-        LitePullConsumer(
-            session, job.group, LitePullConfig(_consume_from(job), job.begin_ms), events
-        ) as consumer,
+        LitePullConsumer(session, job.group, LitePullConfig(*_beginning(job)), events) as consumer,
     ):
         await consumer.subscribe(job.topic, job.tags)
         while not progress.is_enough:
@@ -124,7 +122,8 @@ async def consume_assigned_in_order(job: ConsumeJob, runtime: Runtime, events: E
             progress.show(message.stored)
         return None
 
-    config = PushConsumerConfig(orderly=True, consume_from=_consume_from(job), consume_from_ms=job.begin_ms)
+    consume_from, begin_ms = _beginning(job)
+    config = PushConsumerConfig(orderly=True, consume_from=consume_from, consume_from_ms=begin_ms)
     async with (
         Session(job.name_servers, runtime, credentials=job.credentials) as session,
         PushConsumer(session, job.group, listener, config, events) as consumer,
@@ -139,9 +138,11 @@ def _with_an_end(job: ConsumeJob) -> ConsumeJob:
     return job if job.follow else replace(job, idle_ms_max=_QUIET_MS)
 
 
-def _consume_from(job: ConsumeJob) -> ConsumeFrom:
-    known = {Begin.MAX: ConsumeFrom.LAST_OFFSET, Begin.TIME: ConsumeFrom.TIMESTAMP}
-    return known.get(job.begin, ConsumeFrom.FIRST_OFFSET)
+def _beginning(job: ConsumeJob) -> tuple[ConsumeFrom, int | None]:
+    """Return where a group without offsets starts, and the time if it starts at one."""
+    if job.begin is Begin.TIME:
+        return ConsumeFrom.TIMESTAMP, job.begin_ms
+    return ConsumeFrom.LAST_OFFSET if job.begin is Begin.MAX else ConsumeFrom.FIRST_OFFSET, None
 
 
 class _Progress:

@@ -4,6 +4,7 @@ import sys
 import time
 from contextlib import contextmanager
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from mqproof.reference.equivalence.equiv import Equivalence
+    from mqproof.reference.explorer.infinite_runs import Judged
     from mqproof.reference.explorer.search import OnLevel
     from mqproof.reference.explorer.survey import Explore, Explored
     from mqproof.spec.model_file import Question
@@ -100,11 +102,13 @@ def explore(
 ) -> None:
     """Walk all reachable states of the reference, judge every invariant, and compare the size with TLC's.
 
-    A violation is printed with a shortest path to it. A bounded model that is too large is inconclusive.
+    Liveness is judged where TLC judges it: does an infinite run exist that is fair and violates the property?
+    A violation is printed with a shortest path to it; of liveness, with a path and the cycle after it.
+    A bounded model that is too large is inconclusive.
 
     Examples: mqproof explore Flush --profile ci --workers 2;  mqproof explore Flush --master 'local[2]'
     """
-    from mqproof.reference.explorer import survey
+    from mqproof.reference.explorer import infinite_runs, survey
     from mqproof.reference.models import expect_models
     from mqproof.report import json_file as as_json
     from mqproof.report import terminal
@@ -117,13 +121,17 @@ def explore(
     which = f"--only {only}" if only else f"--profile {profile}"
     with terminable(), _explorer(workers, spark) as explorer:
         done, results = _explored(chosen, which, explorer, states_max)
-    for one in done:
-        if one.problem:
-            print(f"{beginning()}: {one.question.name}: {one.problem}", file=sys.stderr)
-    tables = (survey.rows(done), *([survey.steps_taken(done)] if actions else []))
+    judged, liveness = _judged(names or (), profile, only, which, states_max)
+    results += liveness
+    _print_problems(
+        [(e.question.name, e.problem) for e in done], [(j.question.name, j.problem) for j in judged]
+    )
+    tables = [survey.rows(done)]
+    tables += [infinite_runs.rows(judged)] if judged else []
+    tables += [survey.steps_taken(done)] if actions else []
     by = f"Spark on {spark}" if spark else f"{workers} process" + "es" * (workers > 1)
     options = {"profile": "as named" if only else profile, "by": by}
-    report = Report("mqproof explore", tuple(results), options, tables)
+    report = Report("mqproof explore", tuple(results), options, tuple(tables))
     terminal.show(report)
     if json_file is not None:
         write_text(json_file, as_json.render(report))
@@ -176,9 +184,47 @@ def _explored(
         if of_model:
             results += survey.results(MODELS[name], of_model, which)
         done += of_model
+    _clear()
+    return done, results
+
+
+def _judged(
+    names: "Iterable[str]", profile: str, only: str | None, which: str, states_max: int | None
+) -> "tuple[list[Judged], list[Result]]":
+    """Judge liveness in this process: graphs with liveness are small, and a cycle needs all steps."""
+    from mqproof.reference.explorer import infinite_runs
+    from mqproof.reference.models import MODELS
+    from mqproof.spec.model_file import load
+
+    models = load()
+    done: list[Judged] = []
+    results: list[Result] = []
+    for name in names or MODELS:
+        fair = infinite_runs.fair_models(models, MODELS[name], None if only else profile)
+        of_model = [
+            judged
+            for question in fair
+            if only is None or question.name == only
+            for judged in infinite_runs.judged(
+                MODELS[name], question, states_max, _on_level(name, question.name)
+            )
+        ]
+        results += infinite_runs.results(name, of_model, f"mqproof explore {name} {which}")
+        done += of_model
+    _clear()
+    return done, results
+
+
+def _print_problems(*problems: "list[tuple[str, str]]") -> None:
+    """Print each problem of a bounded model once."""
+    for run, problem in dict.fromkeys(chain(*problems)):
+        if problem:
+            print(f"{beginning()}: {run}: {problem}", file=sys.stderr)
+
+
+def _clear() -> None:
     if sys.stderr.isatty():
         print(_CLEAR, end="", file=sys.stderr, flush=True)
-    return done, results
 
 
 @contextmanager

@@ -8,7 +8,9 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from mqproof.reference.explorer.lasso import Lasso, find_lasso, lasso_text
 from mqproof.reference.explorer.search import Violation, explore, path_text
+from mqproof.reference.explorer.state_graph import state_graph
 from mqproof.reference.mutants import (
     broadcast,
     delivery,
@@ -67,19 +69,34 @@ def run(chosen: Sequence[str] = ()) -> Iterator[Result]:
     """
     for mutant in (MUTANTS[name] for name in chosen or MUTANTS):
         started = time.perf_counter()
-        exploration = explore(mutant.broken(), mutant.config)
-        violation = exploration.violation
+        states, witness = _explored(mutant)
         yield Result(
             id=id_of(mutant.model.name, mutant.invariant),
             name=mutant.name,
             layer="reference",
-            verdict=Verdict.HELD if violation else Verdict.VIOLATED,
-            counts={"states": len(exploration.parents)},
-            witnesses=(_witness(violation),) if violation else (),
-            detail=f"caught by {mutant.invariant}" if violation else f"survives {mutant.invariant}",
+            verdict=Verdict.HELD if witness else Verdict.VIOLATED,
+            counts={"states": states},
+            witnesses=(witness,) if witness else (),
+            detail=f"caught by {mutant.invariant}" if witness else f"survives {mutant.invariant}",
             replay=f"mqproof mutants --layer reference --only {mutant.name}",
             seconds=time.perf_counter() - started,
         )
+
+
+def _explored(mutant: Mutant) -> tuple[int, Witness | None]:
+    """Return the number of explored states, and the witness of the violation if there is one."""
+    model = mutant.broken()
+    if mutant.invariant in model.liveness:
+        graph = state_graph(model, mutant.config)
+        lasso = find_lasso(graph, model.liveness[mutant.invariant](mutant.config))
+        return len(graph.states), _run(lasso) if lasso else None
+    exploration = explore(model, mutant.config)
+    violation = exploration.violation
+    return len(exploration.parents), _witness(violation) if violation else None
+
+
+def _run(lasso: Lasso[Any]) -> Witness:
+    return Witness(lasso_text(lasso), {"steps": str(len(lasso.path) + len(lasso.cycle))})
 
 
 def _witness(violation: Violation[Any]) -> Witness:

@@ -61,6 +61,12 @@ def _one_file_for_all(config: Config, state: State, member: str, queue: str) -> 
     return after._replace(file=file)
 
 
+def _queues_shared(config: Config, state: State, member: str, queue: str) -> State | None:
+    q = config.queues.index(queue)
+    read = any(places[q] for places in state.next)
+    return None if read else broadcast.begin(config, state, member, queue)
+
+
 _broadcast = partial(Mutant, broadcast.MODEL, invariant="BroadcastToAll")
 _one = partial(_broadcast, config=Config())
 
@@ -74,4 +80,11 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
         "OneFileForAll", action="Persist", apply=_one_file_for_all, config=Config(members=("c1", "c2"))
     ),
     _one("PulledIsConsumed", action="Persist", apply=_pulled_is_consumed),
+    _broadcast(
+        "QueuesShared",
+        invariant="EachGetsAll",
+        action="Begin",
+        apply=_queues_shared,
+        config=Config(members=("c1", "c2")),
+    ),
 )

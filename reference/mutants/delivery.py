@@ -45,6 +45,11 @@ def _older_offsets_win(config: Config, state: State, queue: str, offset: int) ->
     return after and replace(after, serving=state.serving)
 
 
+def _last_never_found(config: Config, state: State, queue: str, place: int) -> State | None:
+    last = len(state.queue[config.queues.index(queue)])
+    return None if place == last else delivery.deliver(config, state, queue, place)
+
+
 _delivery = partial(Mutant, delivery.MODEL, config=Config())
 
 MUTANTS: Final[tuple[Mutant, ...]] = (
@@ -54,4 +59,5 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     _delivery("BatchPutTwice", "DuplicatesExplained", "Store", _batch_put_twice),
     _delivery("SeenBeforeSafe", "QueueOrder", "Lose", _seen_before_safe),
     _delivery("OlderOffsetsWin", "OffsetMonotone", "RollBack", _older_offsets_win),
+    _delivery("LastNeverFound", "AckedDelivered", "Deliver", _last_never_found),
 )

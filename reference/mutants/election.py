@@ -72,10 +72,24 @@ def _timed_out_entry_removed(config: Config, state: State, message: str) -> Stat
     return after and replace(after, log=log, durable=tuple(map(len, log)))
 
 
+def _term_never_raised(_config: Config, _state: State, _node: str) -> State | None:
+    return None
+
+
+def _never_pushed_again(config: Config, state: State, node: str) -> State | None:
+    after = election.repeat(config, state, node)
+    if after is None:
+        return None
+    sent = frozenset(m for m in after.network - state.network if m.kind != "PUSH")
+    return replace(after, network=state.network | sent) if sent else None
+
+
 _election = partial(Mutant, election.MODEL)
 
 _TWO: Final = Config(messages=(), candidates=("n1", "n2"), terms_max=1, crashes_max=0)
 _TWO_TERMS: Final = Config(messages=(), candidates=("n1", "n2"), terms_max=2, crashes_max=0)
+_CALM: Final = Config(messages=(), nodes=("n1", "n2"), candidates=("n1", "n2"), crashes_max=0, calm_terms=2)
+_CALM_LOSS: Final = Config(messages=(), nodes=("n1", "n2"), crashes_max=0, losses_max=1, calm_terms=2)
 
 MUTANTS: Final[tuple[Mutant, ...]] = (
     _election("VotesOfAMinority", "ElectionSafety", "EndRound", _votes_of_a_minority, config=_TWO),
@@ -98,4 +112,6 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
         _truncates_on_every_push,
         config=Config(crashes_max=0),
     ),
+    _election("TermNeverRaised", "LeaderEventually", "NextTerm", _term_never_raised, config=_CALM),
+    _election("NeverPushedAgain", "LogsConverge", "Repeat", _never_pushed_again, config=_CALM_LOSS),
 )

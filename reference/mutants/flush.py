@@ -81,7 +81,23 @@ def _late_commit(config: Config, state: State, queue: str) -> State | None:
     return flush.commit_offset(config, state, queue)
 
 
+def _torn_tail_refused(config: Config, state: State) -> State | None:
+    return None if flush.TORN in state.log else flush.recover_log(config, state)
+
+
+def _dispatcher_dies(config: Config, state: State) -> State | None:
+    return None if state.dispatched else flush.dispatch(config, state)
+
+
+def _only_last_waiter_woken(config: Config, state: State, message: str) -> State | None:
+    if state.mode == flush.SYNC_FLUSH and state.flushed and state.log[state.flushed - 1].message != message:
+        return None
+    return flush.answer_ok(config, state, message)
+
+
 _flush = partial(Mutant, flush.MODEL, config=Config())
+_ONE: Final = Config(messages=("m1",))
+_TWO: Final = Config(crashes_max=0)
 
 MUTANTS: Final[tuple[Mutant, ...]] = (
     _flush("AckBeforeFlush", "SyncAckedDurable", "AnswerOk", _ack_before_flush),
@@ -104,4 +120,7 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
         "RecoveredNotSynced", "QueueOrder", "RecoverLog", _recovered_not_synced, config=Config(crashes_max=2)
     ),
     _flush("LateCommit", "OffsetMonotone", "CommitOffset", _late_commit),
+    _flush("TornTailRefused", "RecoveryEnds", "RecoverLog", _torn_tail_refused, config=_ONE),
+    _flush("DispatcherDies", "AckedDelivered", "Dispatch", _dispatcher_dies, config=_TWO),
+    _flush("OnlyLastWaiterWoken", "SendAnswered", "AnswerOk", _only_last_waiter_woken, config=_TWO),
 )

@@ -56,6 +56,11 @@ def _late_commit_wins(config: Config, state: State, consumer: str, queue: str) -
     return group.commit_offset(config, forgotten, consumer, queue)
 
 
+def _never_begins_again(config: Config, state: State, consumer: str, queue: str) -> State | None:
+    offset = state.service.committed[config.service.queues.index(queue)]
+    return None if offset else group.start(config, state, consumer, queue)
+
+
 _group = partial(Mutant, group.MODEL, config=Config())
 
 MUTANTS: Final[tuple[Mutant, ...]] = (
@@ -65,4 +70,11 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     _group("PullsTheSameAgain", "DuplicatesExplained", "Deliver", _pulls_the_same_again),
     _group("DropsTheCached", "QueueOrder", "Start", _drops_the_cached),
     _group("LateCommitWins", "OffsetMonotone", "CommitOffset", _late_commit_wins),
+    _group(
+        "NeverBeginsAgain",
+        "AckedDelivered",
+        "Start",
+        _never_begins_again,
+        config=Config(consumers=("c1",)),
+    ),
 )

@@ -24,7 +24,11 @@ class Mutant:
         action = self.model.actions[self.action]
         return replace(
             self.model,
-            actions={**self.model.actions, self.action: Action(action.name, self.apply, action.domain)},
+            actions={
+                **self.model.actions,
+                self.action: Action(action.name, self.apply, action.domain, action.choices),
+            },
             invariants={n: f for n, f in self.model.invariants.items() if n == self.invariant},
             step_invariants={n: f for n, f in self.model.step_invariants.items() if n == self.invariant},
+            liveness={n: f for n, f in self.model.liveness.items() if n == self.invariant},
         )

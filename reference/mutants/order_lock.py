@@ -33,6 +33,11 @@ def _unlocked_in_call(config: Config, state: State, member: str) -> State | None
     return after and after._replace(calls=state.calls)
 
 
+def _not_renewed(config: Config, state: State, member: str) -> State | None:
+    after = order_lock.ask(config, state, member)
+    return after._replace(asking=state.asking) if after and state.holder == member else after
+
+
 _lock = partial(Mutant, order_lock.MODEL, config=Config(faults=False), invariant="NeverOverlaps")
 
 MUTANTS: Final[tuple[Mutant, ...]] = (
@@ -41,4 +46,5 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     _lock(name="TrustedUnlocked", action="Begin", apply=_trusted_unlocked),
     _lock(name="UnlockedByOthers", action="UnlockQueue", apply=_unlocked_by_others),
     _lock(name="UnlockedInCall", action="UnlockQueue", apply=_unlocked_in_call),
+    _lock(name="NotRenewed", invariant="OwnerConsumes", action="Ask", apply=_not_renewed),
 )

@@ -38,6 +38,11 @@ def _short_penalty(config: Config, state: State) -> State | None:
     return after and after._replace(penalty=tuple(max(ticks - 1, 0) for ticks in after.penalty))
 
 
+def _retries_forever(config: Config, state: State) -> State | None:
+    after = queue_choice.failed(config, state)
+    return after and after._replace(tried=state.tried[-1:])
+
+
 _choice = partial(Mutant, queue_choice.MODEL, config=Config())
 
 MUTANTS: Final[tuple[Mutant, ...]] = (
@@ -46,4 +51,5 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     _choice("RetryForgetsPenalty", "FaultyBrokerRested", "Attempt", _retry_forgets_penalty),
     _choice("ErrorsNotPenalised", "FaultyBrokerRested", "Failed", _errors_not_penalised),
     _choice("ShortPenalty", "FaultyBrokerRested", "Tick", _short_penalty),
+    _choice("RetriesForever", "SendEnds", "Failed", _retries_forever, config=Config(broker_count=2)),
 )

@@ -75,7 +75,21 @@ def _nothing_given_up(config: Config, state: State, member: int, broker: str) ->
     return after._replace(share=with_item(after.share, m, after.share[m] | state.share[m]))
 
 
+def _route_not_refreshed(_config: Config, _state: State, _member: int) -> State | None:
+    return None
+
+
+def _dead_member_stays(_config: Config, _state: State, _broker: str, _member: int) -> State | None:
+    return None
+
+
+def _not_registered_again(config: Config, state: State, member: int, broker: str) -> State | None:
+    known = state.basis[config.members.index(member)] != rebalance.NO_BASIS
+    return None if known else rebalance.heartbeat(config, state, member, broker)
+
+
 _share = partial(Mutant, rebalance.MODEL, invariant="OneOwner", action="Rebalance", config=Config())
+_lives = partial(Mutant, rebalance.MODEL, invariant="QueuesOwned", config=Config())
 
 MUTANTS: Final[tuple[Mutant, ...]] = (
     _share("EverybodyOwnsAll", apply=_everybody_owns_all),
@@ -98,4 +112,7 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     ),
     _share("RestNotAssigned", apply=_rest_not_assigned),
     _share("UnlistedTakesFirst", apply=_unlisted_takes_first),
+    _lives("DeadMemberStays", action="Forget", apply=_dead_member_stays),
+    _lives("NotRegisteredAgain", action="Heartbeat", apply=_not_registered_again),
+    _lives("RouteNotRefreshed", action="Poll", apply=_route_not_refreshed),
 )

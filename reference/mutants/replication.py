@@ -11,6 +11,7 @@ from mqproof.reference.replication import (
     MASTER,
     SLAVE,
     SYNC_FLUSH,
+    SYNC_MASTER,
     Config,
     Frame,
     State,
@@ -89,9 +90,23 @@ def _stranger_counted(config: Config, state: State) -> State | None:
     return after and after._replace(acked=len(after.log[MASTER]))
 
 
+def _timed_out_not_answered(config: Config, state: State, m: int) -> State | None:
+    late = state.request[m].replica == "FLUSH_SLAVE_TIMEOUT"
+    return None if late else replication.answer_send(config, state, m)
+
+
+def _slave_never_hangs_up(config: Config, state: State, n: int) -> State | None:
+    return None if n == SLAVE else replication.housekeeping(config, state, n)
+
+
+def _consumer_waits_for_master(config: Config, state: State, n: int) -> State | None:
+    return None if n == SLAVE else replication.deliver(config, state, n)
+
+
 _replication = partial(Mutant, replication.MODEL)
 _ONE: Final = Config(messages=("m1",))
 _STEADY: Final = Config(crashes_max=0)
+_CRASH: Final = Config(messages=("m1",), flush_modes=(ASYNC_FLUSH,), roles=(SYNC_MASTER,))
 
 MUTANTS: Final[tuple[Mutant, ...]] = (
     _replication("WaitsForNoSlave", "SyncAckedOnSlave", "AnswerSend", _waits_for_no_slave, _ONE),
@@ -131,4 +146,7 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
         Config(messages=("m1",), crashes_max=0, strangers_max=1),
     ),
     _replication("SlaveReadFromMax", "QueueOrder", "Deliver", _slave_read_from_max, _STEADY),
+    _replication("TimedOutNotAnswered", "SendAnswered", "AnswerSend", _timed_out_not_answered, _CRASH),
+    _replication("SlaveNeverHangsUp", "SlaveCatchesUp", "Housekeeping", _slave_never_hangs_up, _CRASH),
+    _replication("ConsumerWaitsForMaster", "AckedDelivered", "Deliver", _consumer_waits_for_master, _CRASH),
 )

@@ -39,6 +39,14 @@ def _confirmed_when_pushed(config: Config, state: State, call: str) -> State | N
     return after and after._replace(confirmed=state.confirmed | {call})
 
 
+def _no_time_limit(_config: Config, _state: State, _call: str) -> State | None:
+    return None
+
+
+def _forgotten_by_broker(config: Config, state: State, client: str) -> State | None:
+    return None if client in state.caller else request_reply.connect(config, state, client)
+
+
 _TWO_CLIENTS: Final = Config(clients=("c1", "c2"), calls=("r1",), patient=())
 _TWO_CALLS: Final = Config(patient=())
 _ONE: Final = Config(calls=("r1",), patient=())
@@ -75,5 +83,21 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
         action="Reply",
         apply=_confirmed_when_pushed,
         config=_ONE,
+    ),
+    Mutant(
+        request_reply.MODEL,
+        "NoTimeLimit",
+        invariant="RequestEnds",
+        action="Expire",
+        apply=_no_time_limit,
+        config=_ONE,
+    ),
+    Mutant(
+        request_reply.MODEL,
+        "ForgottenByBroker",
+        invariant="RequestEnds",
+        action="Connect",
+        apply=_forgotten_by_broker,
+        config=Config(calls=("r1",), patient=("r1",)),
     ),
 )

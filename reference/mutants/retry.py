@@ -88,6 +88,12 @@ def _file_ahead_of_log(config: Config, state: State, length: int, old: bool) -> 
     return after if after is None or old else after._replace(moved=state.moved)
 
 
+def _one_topic_read(config: Config, state: State, place: int) -> State | None:
+    """The member does not read the retry topic."""
+    other = place <= len(state.log) and state.log[place - 1].kind != "topic"
+    return None if other else retry.deliver(config, state, place)
+
+
 _retry = partial(Mutant, retry.MODEL, invariant="RetryThenDeadLetter")
 _one = partial(_retry, config=Config())
 _calm = Config(faults_max=0, records_max=8)
@@ -119,4 +125,11 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     _one("MovedEarly", action="Move", apply=_moved_early),
     _one("FileAheadOfLog", action="Crash", apply=_file_ahead_of_log),
     _retry("TimesNotCounted", action="SendBack", apply=_times_not_counted, config=_calm),
+    _one(
+        "OneTopicRead",
+        invariant="FailedEnds",
+        action="Deliver",
+        apply=_one_topic_read,
+        config=Config(faults_max=0),
+    ),
 )

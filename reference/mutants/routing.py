@@ -94,6 +94,11 @@ def _permission_ignored(config: Config, state: State, client: str) -> State | No
     )
 
 
+def _sticky_client(config: Config, state: State, client: str, following: str) -> State | None:
+    after = routing.poll_fails(config, state, client, following)
+    return after and after._replace(server=state.server)
+
+
 _routing = partial(Mutant, routing.MODEL, config=Config(name_servers=("n1",), holders=("a",)))
 
 MUTANTS: Final[tuple[Mutant, ...]] = (
@@ -105,4 +110,11 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     _routing("RouteMerged", "DeadBrokerForgotten", "Poll", _route_merged),
     _routing("SlaveWritable", "MasterOnlyWrites", "Poll", _slave_writable),
     _routing("PermissionIgnored", "MasterOnlyWrites", "Poll", _permission_ignored),
+    _routing(
+        "StickyClient",
+        "EventuallyRouted",
+        "PollFails",
+        _sticky_client,
+        config=Config(slaves=(), holders=("a",)),
+    ),
 )

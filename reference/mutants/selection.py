@@ -52,6 +52,11 @@ def _rest_passed_over(config: Config, state: State, last: int) -> State | None:
     return after and after._replace(answer=Answer(len(state.queue) + 1, after.answer.found))
 
 
+def _nothing_passed(config: Config, state: State, last: int) -> State | None:
+    after = selection.give_answer(config, state, last)
+    return after if after and after.answer.found else None
+
+
 _filter = partial(Mutant, selection.MODEL, invariant="FilterSound")
 _colliding = partial(_filter, config=Config())
 
@@ -66,4 +71,11 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     _colliding("HashOnly", action="Receive", apply=_hash_only),
     _colliding("LatestCompared", action="Receive", apply=_latest_compared),
     _colliding("RestPassedOver", action="Answer", apply=_rest_passed_over),
+    _filter(
+        "NothingPassed",
+        invariant="AllPassed",
+        action="Answer",
+        apply=_nothing_passed,
+        config=Config(colliding=()),
+    ),
 )

@@ -97,6 +97,12 @@ def _truncated_below(_config: Config, state: State, length: int) -> State | None
     return state._replace(log=state.log[:length], waiting=kept)
 
 
+def _overdue_skipped(config: Config, state: State, msg: str) -> State | None:
+    place = timers.waits(state, msg)
+    overdue = place and state.log[place - 1].due < state.now
+    return None if overdue else timers.deliver(config, state, msg)
+
+
 _one = partial(Mutant, timers.MODEL, config=Config(points_max=0))
 _pointed = partial(Mutant, timers.MODEL, config=Config(), action="Point")
 _two = Config(msgs=("m1", "m2"), points_max=0)
@@ -143,5 +149,12 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
         action="Crash",
         apply=_truncated_below,
         config=_two,
+    ),
+    _one(
+        "OverdueSkipped",
+        invariant="TimerDelivered",
+        action="Deliver",
+        apply=_overdue_skipped,
+        config=Config(time_max=2, points_max=0),
     ),
 )

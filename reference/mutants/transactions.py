@@ -74,7 +74,18 @@ def _checked_in_immunity(config: Config, state: State, tx: str) -> State | None:
     return after and after._replace(young=state.young)
 
 
+def _last_check_repeated(_config: Config, _state: State, _tx: str) -> State | None:
+    return None
+
+
+def _copies_not_passed(config: Config, state: State) -> State | None:
+    queue = transactions.halves(state.log)
+    stuck = state.progress < len(queue) and queue[state.progress].times > 0
+    return None if stuck else transactions.advance(config, state)
+
+
 _one = partial(Mutant, transactions.MODEL, config=Config(checks_max=0))
+_checked = partial(Mutant, transactions.MODEL, config=Config())
 
 MUTANTS: Final[tuple[Mutant, ...]] = (
     _one("FinalIsNoEvidence", invariant="CommittedOnce", action="End", apply=_final_is_no_evidence),
@@ -109,4 +120,6 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
         apply=_checked_in_immunity,
         config=Config(checks_max=1),
     ),
+    _checked("LastCheckRepeated", invariant="TransactionEnds", action="Discard", apply=_last_check_repeated),
+    _checked("CopiesNotPassed", invariant="HalfQueueAdvances", action="Advance", apply=_copies_not_passed),
 )

@@ -18,6 +18,6 @@ def test_each_mutant_is_detected_by_the_invariant_it_must_violate(name: str) -> 
 
 @pytest.mark.parametrize("model", MODELS.values(), ids=lambda model: model.name)
 def test_each_invariant_of_a_model_has_a_mutant(model: Model[Any, Any]) -> None:
-    checked = {*model.invariants, *model.step_invariants}
+    checked = {*model.invariants, *model.step_invariants, *model.liveness}
     caught = {m.invariant for m in mutants.MUTANTS.values() if m.model.name == model.name}
     assert checked == caught

@@ -2,13 +2,15 @@
 
 Producers send single messages, batches, delayed messages and messages with sharding keys; they also continue
 while faults are injected. Consumer groups poll, poll by tag, or receive pushed messages. The pushed ones are
-concurrent, orderly or broadcast, and their listeners fail from time to time.
+concurrent, orderly or broadcast, and their listeners fail from time to time. If the cluster allows SQL92
+expressions, one group polls by an expression and another receives pushed messages by it.
 """
 
 import asyncio
 import hashlib
 import logging
 import random
+import zlib
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from typing import Final, Protocol
@@ -43,6 +45,7 @@ from mqproof.impl.client.connection.session import Session
 from mqproof.impl.client.consuming.pull_consumer import PullConsumer
 from mqproof.impl.client.consuming.push_consumer import MessageModel, PushConsumer, PushConsumerConfig
 from mqproof.impl.client.consuming.start_offset import ConsumeFrom
+from mqproof.impl.client.message_selector import MessageSelector
 from mqproof.impl.client.model import ClientError, MessageQueue, ReceivedMessage, RetryLater, Sent, Unknown
 from mqproof.impl.client.model import Outcome as SendOutcome
 from mqproof.impl.client.producing.producer import Producer, ProducerConfig
@@ -64,10 +67,30 @@ _AGAIN_S: Final = 0.5
 _PAUSE_S: Final = 0.05
 
 
-def groups(prefix: str) -> dict[str, Group]:
-    """Return the consumer groups of a workload; topics and groups begin with the prefix."""
+_EXPRESSION: Final = "region IN ('eu', 'us') AND price > 10.5 AND urgent IS NULL"
+"""It selects the messages with the tag A: a rule about tags then judges the expression."""
+_PROPERTIES: Final[dict[str, tuple[dict[str, str], ...]]] = {
+    "A": ({"region": "eu", "price": "11"}, {"region": "us", "price": "10.75"}),
+    "B": (
+        {"region": "eu", "price": "10.5"},
+        {"region": "eu", "price": "cheap"},
+        {"region": "asia", "price": "11"},
+        {"region": "eu", "price": "11", "urgent": "yes"},
+        {"region": "us"},
+        {"price": "11"},
+    ),
+}
+"""By tag: the properties of messages. A message of B fails one condition, or lacks a value or a number."""
+
+
+def groups(prefix: str, *, filters: bool = False) -> dict[str, Group]:
+    """Return the consumer groups of a workload; topics and groups begin with the prefix.
+
+    With `filters` there are also the groups with an SQL92 expression.
+    """
     plain, orders, later = (f"{prefix}-{name}" for name in ("plain", "orders", "later"))
     delays = (_LEVEL_MS[0],) * _RETURNS
+    by_sql = {f"{prefix}-{name}": Group(topics=(plain,), tags=("A",)) for name in ("sql", "select")}
     return {
         f"{prefix}-pull": Group(topics=(plain,)),
         f"{prefix}-tags": Group(topics=(plain,), tags=("A",)),
@@ -76,6 +99,7 @@ def groups(prefix: str) -> dict[str, Group]:
         f"{prefix}-all": Group(topics=(plain,), broadcast=True),
         f"{prefix}-later": Group(topics=(later,)),
         f"{prefix}-drain": Group(topics=(plain, orders, later)),
+        **(by_sql if filters else {}),
     }
 
 
@@ -92,7 +116,7 @@ class Clients:
 
     def __init__(
         self, name_server: Address, runtime: Runtime, historian: Historian, workload: Workload, prefix: str,
-        directory: str, *, same_clock: bool,
+        directory: str, *, same_clock: bool, filters: bool = False,
     ) -> None:  # fmt: skip
         self._name_server = name_server
         self._runtime = runtime
@@ -102,6 +126,8 @@ class Clients:
         self._directory = directory
         self._same_clock = same_clock
         """True if the broker uses our clock, so that the times of creating and storing can be compared."""
+        self._filters = filters
+        """Whether the cluster allows SQL92 expressions."""
         self._sending = True
         self._striking = False
         self._sessions: list[Session] = []
@@ -180,6 +206,9 @@ class Clients:
 
     def _message(self, name: str, topic: str, number: object, chance: random.Random) -> Message:
         properties = {UNIQUE_KEY: f"{self._prefix}-{topic}-{name}-{number}", TAGS: chance.choice("AB")}
+        if topic == "plain" and self._filters:
+            known = _PROPERTIES[properties[TAGS]]
+            properties |= known[zlib.crc32(properties[UNIQUE_KEY].encode()) % len(known)]
         if topic == "orders":
             properties[KEYS] = f"k{chance.randrange(6)}"
         if topic == "later":
@@ -216,11 +245,14 @@ class Clients:
 
     async def _pulling(self) -> list[Coroutine[None, None, None]]:
         tasks: list[Coroutine[None, None, None]] = []
-        for group, topic, tags, members in (
+        polled: list[tuple[str, str, str | MessageSelector, int]] = [
             ("pull", "plain", "*", 2),
             ("tags", "plain", "A", 1),
             ("later", "later", "*", 1),
-        ):
+        ]
+        if self._filters:
+            polled.append(("sql", "plain", MessageSelector.sql(_EXPRESSION), 1))
+        for group, topic, tags, members in polled:
             session = await self._session(f"{group}0")
             queues = sorted(await _until_known(session, self._name(group), self._name(topic)))
             for number in range(members):
@@ -233,7 +265,12 @@ class Clients:
         return tasks
 
     async def _pull(
-        self, client: str, group: str, consumer: PullConsumer, queues: Sequence[MessageQueue], tags: str
+        self,
+        client: str,
+        group: str,
+        consumer: PullConsumer,
+        queues: Sequence[MessageQueue],
+        tags: str | MessageSelector,
     ) -> None:
         """Read the queues in turn from the committed offsets, and commit the progress."""
         position: dict[MessageQueue, int] = {}
@@ -257,7 +294,7 @@ class Clients:
         consumer: PullConsumer,
         queue: MessageQueue,
         offset: int,
-        tags: str = "*",
+        tags: str | MessageSelector = "*",
     ) -> int:
         """Poll once; return the next offset. Raises ClientError."""
         self._historian.begin(client, PollValue(group, queue_name(queue), offset, client))
@@ -296,6 +333,9 @@ class Clients:
         )
         for client in ("all0", "all1"):
             await self._push_to(client, "all", "plain", everybody)
+        if self._filters:
+            select = MessageSelector.sql(_EXPRESSION)
+            await self._push_to("select0", "select", "plain", PushConsumerConfig(consume_from=first), select)
         orderly = PushConsumerConfig(orderly=True, consume_from=first)
         retry = PushConsumerConfig(consume_from=first, reconsume_max=_RETURNS)
         return [
@@ -330,10 +370,17 @@ class Clients:
         await asyncio.sleep(chance.uniform(0.2, 1) * while_s)
         await self._push_to(f"{group}0", group, topic, config)
 
-    async def _push_to(self, client: str, short: str, topic: str, config: PushConsumerConfig) -> PushConsumer:
+    async def _push_to(
+        self,
+        client: str,
+        short: str,
+        topic: str,
+        config: PushConsumerConfig,
+        tags: str | MessageSelector = "*",
+    ) -> PushConsumer:
         group = self._name(short)
         listener = _Listener(self, client, group, random.Random(f"{self._workload.seed} {client}"))
-        listener.may_fail = config.message_model is not MessageModel.BROADCASTING
+        listener.may_fail = short in ("orderly", "retry")  # few returns, or no copies
         listener.poison = 0 if config.orderly else _POISON
         consumer: PushConsumer | None = None
 
@@ -347,7 +394,7 @@ class Clients:
         consumer = RecordingPushConsumer(self._historian, client, session, group, listener, config, events)
         self._pushed.append(consumer)
         await consumer.start()
-        await consumer.subscribe(self._name(topic))
+        await consumer.subscribe(self._name(topic), tags)
         return consumer
 
     # At the end.

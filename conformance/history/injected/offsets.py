@@ -3,7 +3,7 @@
 from typing import Final
 
 from mqproof.conformance.history.exact_delivery import ExactDelivery
-from mqproof.conformance.history.injected.parts import QUEUE, Injected, consumed, read
+from mqproof.conformance.history.injected.parts import QUEUE, Injected, consumed, read, tagged
 from mqproof.conformance.history.lines import AssignValue, CommitValue, PollValue, QueryValue
 
 
@@ -54,6 +54,13 @@ def _commits_unread(world: ExactDelivery) -> None:
     world.did("x3", CommitValue("group of x3", QUEUE, 7))
 
 
+def _commits_selected_unread(world: ExactDelivery) -> None:
+    """A group that filters commits past a message that it selects and did not receive."""
+    consumed(world, "f", QUEUE, "x4", tagged(world, "A"))
+    missed = tagged(world, "A")
+    world.did("x4", CommitValue("f", QUEUE, missed.offset + 1, "x4"))
+
+
 def _takes_over(world: ExactDelivery, committed: int, first: int) -> None:
     """Inject a takeover: a new group's second member gets one offset, and its listener starts at another."""
     stored = world.queue(QUEUE)
@@ -85,4 +92,5 @@ INJECTED: Final = (
     Injected("C07", "minus-one-committed", _commits_nothing),
     Injected("C08", "unread-committed", _commits_unread),
     Injected("C08", "begins-above-what-is-committed", _begins_too_high),
+    Injected("C08", "selected-and-unread-committed", _commits_selected_unread),
 )

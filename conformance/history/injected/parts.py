@@ -42,6 +42,15 @@ def send(
     return world.queue(queue)[offset]
 
 
+def tagged(world: ExactDelivery, tag: str) -> Delivered:
+    """Append acknowledged messages until one has the tag, and return it. A separate group reads them all."""
+    while True:
+        stored = send(world)
+        read(world, stored)
+        if stored.tag == tag:
+            return stored
+
+
 def unknown(world: ExactDelivery, topic: str = TOPIC) -> Message:
     """Return a message whose send has an unknown outcome."""
     message = world.message()

@@ -42,7 +42,7 @@ def queue_hole(history: Record) -> Finding:
 def filtered(history: Record) -> Finding:
     """C14: a group that subscribes by tags receives all messages with these tags, and no others.
 
-    SQL expressions cannot be judged.
+    An SQL92 expression is judged where the setup names the tags that it selects.
     """
     return history.once(_polled).filtered.finding("handed")
 

@@ -1,6 +1,6 @@
 """Commands about users and their permissions. They change the accounts of brokers with access control."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 from msgspec import UNSET
@@ -9,7 +9,11 @@ from mqproof.impl.admin import accounts, tables
 from mqproof.impl.admin.admin import Admin
 from mqproof.impl.admin.options import Broker, Cluster, text
 from mqproof.impl.admin.run import Site, perform, require_one, say, show, targets
-from mqproof.impl.remoting.bodies import PolicyEntry, User
+from mqproof.impl.remoting.bodies import PolicyEntry, SubjectPolicies, User
+from mqproof.impl.runtime.network import Address
+
+_USER_COLUMNS: Final = ("broker", "user", "type", "status")
+_POLICY_COLUMNS: Final = ("broker", "user", "resource", "actions", "decision")
 
 UserName = Annotated[str, text("u", "username", "NAME", "The user.")]
 Password = Annotated[str, text("p", "password", "TEXT", "The password; - reads it from standard input.")]
@@ -91,11 +95,34 @@ def list_user(
 
     async def work(admin: Admin) -> None:
         found = [
-            (str(each), user.username, user.user_type or "-", user.user_status or "-")
+            _user_row(each, user)
             for each in await targets(admin, broker, cluster, slaves=True)
             for user in await accounts.users(admin, each, part)
         ]
-        show(tables.rows(("broker", "user", "type", "status"), found))
+        show(tables.rows(_USER_COLUMNS, found))
+
+    perform(site, work)
+
+
+def get_user(
+    site: Site,
+    name: UserName,
+    broker: Broker = None,
+    cluster: Cluster = None,
+) -> None:
+    """Show a user, at one broker (-b) or at all brokers of a cluster (-c).
+
+    \b
+    Example: mqproof admin getUser -n 127.0.0.1:9876 -b 127.0.0.1:10911 -u orders-app
+    """
+    require_one(broker, cluster)
+
+    async def work(admin: Admin) -> None:
+        found = [
+            _user_row(each, await accounts.user(admin, each, name))
+            for each in await targets(admin, broker, cluster, slaves=True)
+        ]
+        show(tables.rows(_USER_COLUMNS, found))
 
     perform(site, work)
 
@@ -175,15 +202,45 @@ def list_acl(
 
     async def work(admin: Admin) -> None:
         found = [
-            (str(each), of.subject, entry.resource, ", ".join(entry.actions), entry.decision)
+            row
             for each in await targets(admin, broker, cluster, slaves=True)
             for of in await accounts.policies(admin, each, subject.removeprefix("User:"), resource)
-            for policy in of.policies
-            for entry in policy.entries
+            for row in _policy_rows(each, of)
         ]
-        show(tables.rows(("broker", "user", "resource", "actions", "decision"), found))
+        show(tables.rows(_POLICY_COLUMNS, found))
 
     perform(site, work)
+
+
+def get_acl(site: Site, subject: Subject, broker: Broker = None, cluster: Cluster = None) -> None:
+    """Show the permissions of one user, at one broker (-b) or at all brokers of a cluster (-c).
+
+    \b
+    Example: mqproof admin getAcl -n 127.0.0.1:9876 -b 127.0.0.1:10911 -s User:orders-app
+    """
+    require_one(broker, cluster)
+
+    async def work(admin: Admin) -> None:
+        found = [
+            row
+            for each in await targets(admin, broker, cluster, slaves=True)
+            for row in _policy_rows(each, await accounts.policies_of(admin, each, subject))
+        ]
+        show(tables.rows(_POLICY_COLUMNS, found))
+
+    perform(site, work)
+
+
+def _user_row(broker: Address, user: User) -> tuple[str, ...]:
+    return str(broker), user.username, user.user_type or "-", user.user_status or "-"
+
+
+def _policy_rows(broker: Address, of: SubjectPolicies) -> list[tuple[str, ...]]:
+    return [
+        (str(broker), of.subject, entry.resource, ", ".join(entry.actions), entry.decision)
+        for policy in of.policies
+        for entry in policy.entries
+    ]
 
 
 def _put_user(site: Site, user: User, broker: Any, cluster: str | None, *, is_new: bool) -> None:

@@ -9,6 +9,7 @@ from msgspec import UNSET, UnsetType
 from mqproof.impl.admin import groups, tables
 from mqproof.impl.admin.admin import Admin
 from mqproof.impl.admin.options import (
+    BROKER_REQUIRED,
     AtCluster,
     Broker,
     BrokerOnly,
@@ -148,6 +149,26 @@ def update_sub_group(
     perform(site, work)
 
 
+def get_consumer_config(
+    site: Site,
+    group: Group,
+    cluster: Annotated[
+        str | None, text("c", "clusterName", "NAME", "Only the masters of this cluster.")
+    ] = None,
+) -> None:
+    """Show the settings of a consumer group at each master that has it.
+
+    \b
+    Example: mqproof admin getConsumerConfig -n 127.0.0.1:9876 -g G
+    """
+
+    async def work(admin: Admin) -> None:
+        found = await groups.group_config(admin, group, cluster)
+        show(tables.group_settings(found))
+
+    perform(site, work)
+
+
 def delete_sub_group(
     site: Site,
     group: Group,
@@ -202,6 +223,28 @@ def consumer_progress(
         found = await groups.progress(admin, group, topic, cluster)
         show(tables.progress(found, await groups.owners(admin, group) if clients else None))
         say(f"\n{found.tps:.1f} messages a second, {found.behind} behind")
+
+    perform(site, work)
+
+
+def broker_consume_stats(
+    site: Site,
+    broker: Annotated[Any, BROKER_REQUIRED],
+    behind_min: Annotated[int, count("l", "level", "Only queues at least N messages behind.", least=0)] = 0,
+    order: Annotated[
+        Any, flag("o", "order", "Whether to show ordered topics instead of the others.")
+    ] = "false",
+) -> None:
+    """Show the progress of all groups at one broker.
+
+    \b
+    Example: mqproof admin brokerConsumeStats -n 127.0.0.1:9876 -b 127.0.0.1:10911 -l 1
+    """
+
+    async def work(admin: Admin) -> None:
+        stats = await groups.consume_stats_of(admin, broker, order=order)
+        show(tables.consume_stats(stats, behind_min))
+        say(f"\n{stats.total_diff} messages behind in all")
 
     perform(site, work)
 
@@ -311,6 +354,19 @@ def producer_connection(
         if not found:
             fail(f"no producer of group {group} is connected to a broker of topic {topic}", REFUSED)
         show(tables.connections(found))
+
+    perform(site, work)
+
+
+def producer(site: Site, broker: Annotated[Any, BROKER_REQUIRED]) -> None:
+    """Show the producers that are connected to a broker.
+
+    \b
+    Example: mqproof admin producer -n 127.0.0.1:9876 -b 127.0.0.1:10911
+    """
+
+    async def work(admin: Admin) -> None:
+        show(tables.producers(await groups.all_producers(admin, broker)))
 
     perform(site, work)
 

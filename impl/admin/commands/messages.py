@@ -1,6 +1,7 @@
 """Commands about messages."""
 
 import codecs
+from collections import Counter
 from typing import Annotated, Any
 
 import typer
@@ -11,8 +12,11 @@ from mqproof.impl.admin.options import AtCluster, Begin, End, Topic, count, flag
 from mqproof.impl.admin.run import WRONG_USE, Site, fail, perform, say, show
 from mqproof.impl.admin.topic_rates import message_track
 from mqproof.impl.client.message_selector import MessageSelector
-from mqproof.impl.client.model import ClientError, MessageQueue, Refused, Sent
+from mqproof.impl.client.messages.compose import new_message
+from mqproof.impl.client.model import ClientError, MessageError, MessageQueue, Outcome, Refused, Sent
+from mqproof.impl.client.producing.producer import Producer
 from mqproof.impl.client.tracing.trace_records import TRACE_TOPIC
+from mqproof.impl.remoting.bodies import QueueEntries
 from mqproof.impl.remoting.message import KEYS, TAGS, StoredMessage
 from mqproof.impl.runtime.network import Address
 
@@ -24,6 +28,17 @@ def _kind(value: str) -> messages.KeyKind:
 
 
 _KIND = typer.Option("-p", "--keyType", parser=parsed("p", _kind), metavar="K|T", help="K: a key; T: a tag.")
+
+
+_TAGS = typer.Option(
+    "-s",
+    "--subExpression",
+    parser=parsed("s", MessageSelector.tag),
+    metavar="TAGS",
+    help="TagA || TagB; * selects all messages.",
+)
+BrokerName = Annotated[str, text("b", "brokerName", "NAME", "The broker of the queue.")]
+QueueId = Annotated[int, count("i", "queueId", "The number of the queue.", least=0)]
 
 
 def require_charset(letter: str, name: str) -> None:
@@ -107,10 +122,13 @@ async def _show_track(admin: Admin, stored: StoredMessage) -> None:
 
 
 async def _resend(admin: Admin, stored: StoredMessage) -> None:
-    outcome = await messages.resend(admin, stored)
+    _say_sent(await messages.resend(admin, stored))
+
+
+def _say_sent(outcome: Outcome) -> None:
     if not isinstance(outcome, Sent):
         sure = "not stored" if isinstance(outcome, Refused) else "perhaps stored"
-        raise ClientError(f"{stored.message_id} is {sure}: {outcome.remark}")
+        raise ClientError(f"{outcome.message_id} is {sure}: {outcome.remark}")
     say(f"{outcome.status} {outcome.message_id} {outcome.queue} offset {outcome.queue_offset}")
 
 
@@ -161,6 +179,128 @@ def query_msg_by_key(
     perform(site, work)
 
 
+def query_msg_by_unique_key(
+    site: Site,
+    topic: Topic,
+    key: Annotated[str, text("i", "msgId", "KEY", "The unique key that the producer gave the message.")],
+    cluster: AtCluster = None,
+) -> None:
+    """Show the messages of a topic that have a unique key. A send that was repeated may store several.
+
+    \b
+    Example: mqproof admin queryMsgByUniqueKey -n 127.0.0.1:9876 -t T -i 7F0000010000B4AAC2F8A1B2C3D40001
+    """
+
+    async def work(admin: Admin) -> None:
+        found = await messages.by_key(admin, topic, key, kind=messages.KeyKind.UNIQUE, cluster=cluster)
+        if not found:
+            raise ClientError(f"no message {key} in topic {topic}")
+        for number, stored in enumerate(found):
+            if number:
+                say("")
+            _show(stored, "UTF-8")
+            await _show_track(admin, stored)
+
+    perform(site, work)
+
+
+def query_msg_by_offset(
+    site: Site,
+    topic: Topic,
+    broker_name: BrokerName,
+    queue_id: QueueId,
+    offset: Annotated[int, count("o", "offset", "The offset in the queue.", least=0)],
+    charset: Annotated[str, text("f", "bodyFormat", "NAME", "The character set of the body.")] = "UTF-8",
+) -> None:
+    """Show the message at an offset of a queue.
+
+    \b
+    Example: mqproof admin queryMsgByOffset -n 127.0.0.1:9876 -t T -b broker-a -i 0 -o 5
+    """
+    require_charset("f", charset)
+
+    async def work(admin: Admin) -> None:
+        _show(await messages.by_offset(admin, MessageQueue(topic, broker_name, queue_id), offset), charset)
+
+    perform(site, work)
+
+
+def query_cq(
+    site: Site,
+    topic: Topic,
+    queue_id: Annotated[int, count("q", "queue", "The number of the queue.", least=0)],
+    first: Annotated[int, count("i", "index", "The offset of the first entry.", least=0)] = 0,
+    entries: Annotated[int, count("c", "count", "Show at most N entries.")] = 10,
+    broker_name: Annotated[
+        str | None, text("b", "broker", "NAME", "The broker; needed if several have the topic.")
+    ] = None,
+    group: Annotated[
+        str | None, text("g", "consumer", "NAME", "Show the subscription of this group too.")
+    ] = None,
+) -> None:
+    """Show entries of a consume queue: where the messages are in the log, and their tags.
+
+    \b
+    Example: mqproof admin queryCq -n 127.0.0.1:9876 -t T -q 0 -i 0 -c 10
+    """
+
+    async def work(admin: Admin) -> None:
+        name = broker_name
+        if name is None:
+            names = list(await admin.masters_of(topic))
+            if len(names) != 1:
+                raise ClientError(f"give -b: topic {topic} is at {', '.join(names) or 'no broker'}")
+            name = names[0]
+        queue = MessageQueue(topic, name, queue_id)
+        found = await messages.queue_entries(admin, queue, first, entries, group)
+        show(tables.queue_entries(first, found))
+        if group is not None:
+            say(_subscription(group, found))
+        say(f"\nthe queue begins at {found.min_queue_index} and ends before {found.max_queue_index}")
+
+    perform(site, work)
+
+
+def _subscription(group: str, entries: QueueEntries) -> str:
+    known = entries.subscription_data
+    if known is None:
+        return "\n" + tables.visible(f"{group} has no subscription: {entries.filter_data or 'no reason'}")
+    return "\n" + tables.visible(
+        f"{group} subscribes to {known.sub_string} ({known.expression_type or 'TAG'})"
+    )
+
+
+def send_message(
+    site: Site,
+    topic: Topic,
+    body: Annotated[str, text("p", "body", "TEXT", "The body.")],
+    keys: Annotated[str | None, text("k", "keys", "KEYS", "Keys, separated by spaces.")] = None,
+    tag: Annotated[str | None, text("c", "tags", "TAG", "The tag.")] = None,
+    broker_name: Annotated[str | None, text("b", "broker", "NAME", "With -i: send to this broker.")] = None,
+    queue_id: Annotated[int | None, count("i", "qid", "With -b: send to this queue.", least=0)] = None,
+) -> None:
+    """Send a message. `mqproof send` has more options.
+
+    \b
+    Example: mqproof admin sendMessage -n 127.0.0.1:9876 -t T -p hello -k order-17
+    """
+    if (broker_name is None) != (queue_id is None):
+        fail("-b and -i must be given together", WRONG_USE)
+    try:
+        message = new_message(topic, body.encode(), tag=tag, keys=(keys or "").split())
+    except MessageError as error:
+        fail(str(error), WRONG_USE)
+
+    async def work(admin: Admin) -> None:
+        queue: MessageQueue | None = None
+        if broker_name is not None and queue_id is not None:
+            queue = MessageQueue(topic, broker_name, queue_id)
+        outcome = await Producer(admin.session).send(message, queue)
+        _say_sent(outcome)
+
+    perform(site, work)
+
+
 def query_msg_trace_by_id(
     site: Site,
     message_id: Annotated[str, text("i", "msgId", "ID", "The unique key of the message.")],
@@ -191,16 +331,7 @@ def query_msg_trace_by_id(
 def print_msg(
     site: Site,
     topic: Topic,
-    tags: Annotated[
-        Any,
-        typer.Option(
-            "-s",
-            "--subExpression",
-            parser=parsed("s", MessageSelector.tag),
-            metavar="TAGS",
-            help="TagA || TagB; * selects all messages.",
-        ),
-    ] = "*",
+    tags: Annotated[Any, _TAGS] = "*",
     begin: Begin = None,
     end: End = None,
     body: Annotated[Any, flag("d", "printBody", "Whether to print the bodies.")] = "true",
@@ -217,10 +348,52 @@ def print_msg(
 
     async def work(admin: Admin) -> None:
         async for queue, stored in messages.read(admin, topic, tags=tags, begin_ms=begin, end_ms=end):
-            text = stored.message.body.decode(charset, errors="replace")
-            say(tables.visible(f"{_line(queue, stored)}  {text}" if body else _line(queue, stored)))
+            say(_printed(queue, stored, charset if body else None))
 
     perform(site, work)
+
+
+def print_msg_by_queue(
+    site: Site,
+    topic: Topic,
+    broker_name: Annotated[str, text("a", "brokerName", "NAME", "The broker of the queue.")],
+    queue_id: QueueId,
+    tags: Annotated[Any, _TAGS] = "*",
+    begin: Begin = None,
+    end: End = None,
+    print_msg: Annotated[Any, flag("p", "print", "Whether to print the messages.")] = "false",
+    body: Annotated[Any, flag("d", "printBody", "Whether to print the bodies.")] = "false",
+    by_tag: Annotated[Any, flag("f", "calculate", "Whether to count the messages by tag.")] = "false",
+    charset: Annotated[str, text("c", "charsetName", "NAME", "The character set of the bodies.")] = "UTF-8",
+) -> None:
+    """Print every message of one queue, one a line (-p true), or count them by tag (-f true).
+
+    \b
+    Example: mqproof admin printMsgByQueue -n 127.0.0.1:9876 -t T -a broker-a -i 0 -p true -d true
+    """
+    require_charset("c", charset)
+    if not (print_msg or by_tag):
+        fail("give -p true, -f true, or both", WRONG_USE)
+
+    async def work(admin: Admin) -> None:
+        queue = MessageQueue(topic, broker_name, queue_id)
+        counts: Counter[str] = Counter()
+        found = messages.read(admin, topic, only=queue, tags=tags, begin_ms=begin, end_ms=end)
+        async for _, stored in found:
+            counts[stored.message.properties.get(TAGS, "-")] += 1
+            if print_msg:
+                say(_printed(queue, stored, charset if body else None))
+        if by_tag:
+            show(tables.rows(("tag", "#messages"), [(tag, str(n)) for tag, n in sorted(counts.items())]))
+
+    perform(site, work)
+
+
+def _printed(queue: MessageQueue, stored: StoredMessage, charset: str | None) -> str:
+    line = _line(queue, stored)
+    if charset is not None:
+        line += "  " + stored.message.body.decode(charset, errors="replace")
+    return tables.visible(line)
 
 
 def _line(queue: MessageQueue, stored: StoredMessage) -> str:

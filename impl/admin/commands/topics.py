@@ -8,6 +8,8 @@ from mqproof.impl.admin import tables, topic_rates, topics
 from mqproof.impl.admin.admin import Admin
 from mqproof.impl.admin.options import AtCluster, Broker, Cluster, Permission, Topic, count, flag, text
 from mqproof.impl.admin.run import Site, perform, require_one, say, show, targets
+from mqproof.impl.client.connection.routes import subscribe_queues
+from mqproof.impl.client.consuming.allocation import averagely
 from mqproof.impl.remoting.bodies import TopicConfig
 
 _UNIT = 1
@@ -165,6 +167,25 @@ def topic_status(site: Site, topic: Topic, cluster: AtCluster = None) -> None:
 
     async def work(admin: Admin) -> None:
         show(tables.topic_status(await topics.topic_stats(admin, topic, cluster)))
+
+    perform(site, work)
+
+
+def allocate_mq(
+    site: Site,
+    topic: Topic,
+    clients: Annotated[str, text("i", "ipList", "IP,IP", "The clients, separated by commas.")],
+) -> None:
+    """Show how the default strategy divides the queues of a topic among clients. Nothing is changed.
+
+    \b
+    Example: mqproof admin allocateMQ -n 127.0.0.1:9876 -t T -i 10.0.0.1,10.0.0.2
+    """
+    names = sorted({name.strip() for name in clients.split(",") if name.strip()})
+
+    async def work(admin: Admin) -> None:
+        queues = sorted(subscribe_queues(topic, await admin.route(topic)))
+        show(tables.shares({name: averagely(queues, names, name) for name in names}))
 
     perform(site, work)
 

@@ -10,7 +10,14 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Final, Self
 
-from mqproof.impl.client.arguments import require_time_ms, require_whole
+from mqproof.impl.client.arguments import (
+    require_function,
+    require_group,
+    require_kind,
+    require_methods,
+    require_time_ms,
+    require_whole,
+)
 from mqproof.impl.client.connection.periodic import repeat
 from mqproof.impl.client.connection.session import Session
 from mqproof.impl.client.consuming.allocation import Strategy, averagely
@@ -24,7 +31,7 @@ from mqproof.impl.client.consuming.process_queue import ProcessQueue
 from mqproof.impl.client.consuming.pull_consumer import topic_queues
 from mqproof.impl.client.consuming.rebalance import Rebalancer
 from mqproof.impl.client.consuming.running_info import running_info
-from mqproof.impl.client.consuming.start_offset import ConsumeFrom, start_offset
+from mqproof.impl.client.consuming.start_offset import ConsumeFrom, require_start, start_offset
 from mqproof.impl.client.consuming.subscriptions import Subscriptions, require_accepted
 from mqproof.impl.client.message_selector import MessageSelector
 from mqproof.impl.client.model import ClientError, MessageQueue, ReceivedMessage, RefusalError
@@ -82,9 +89,8 @@ class LitePullConsumer:
         self._session = session
         self._group = group
         self._config = config or LitePullConfig()
-        if self._config.consume_from_ms is not None:
-            require_time_ms("consume_from_ms", self._config.consume_from_ms)
-        require_whole("commit_interval_ms", self._config.commit_interval_ms, 1)
+        require_group(group)
+        _check(self._config)
         self._life = Lifecycle(f"the lite pull consumer of group {group}")
         self._events = ConsumerEvents(events, group, session.client_id)
         self._calls = GroupRequests(session, group)
@@ -430,3 +436,13 @@ class LitePullConsumer:
             self._polled = None
             if not held.is_dropped:
                 self._offsets.advance(held.queue, held.remove(messages))
+
+
+def _check(config: LitePullConfig) -> None:
+    require_start(config.consume_from, config.consume_from_ms)
+    require_function("strategy", config.strategy)
+    require_kind("limits", config.limits, PullLimits)
+    require_kind("auto_commit", config.auto_commit, bool)
+    require_whole("commit_interval_ms", config.commit_interval_ms, 1)
+    if config.offset_store is not None:
+        require_methods("offset_store", config.offset_store, ("load", "save", "release"))

@@ -184,6 +184,11 @@ class Offsets:
         """Set the offset, forward or back."""
         self._table[queue] = offset
 
+    async def begin(self, queue: MessageQueue, offset: int) -> None:
+        """Set the offset of a queue that had none, and store it. If that fails, the next `save` repeats it."""
+        self.set(queue, offset)
+        await self._is_done(self._store.save({queue: offset}))
+
     def advance(self, queue: MessageQueue, offset: int) -> None:
         """Set the offset if it is higher than the current one."""
         self._table[queue] = max(offset, self._table.get(queue, 0))

@@ -1,6 +1,6 @@
 """Reads queues by offset. The application chooses where to start and what to commit."""
 
-from mqproof.impl.client.arguments import require_time_ms
+from mqproof.impl.client.arguments import require_group, require_time_ms, require_topic
 from mqproof.impl.client.connection.routes import require, subscribe_queues
 from mqproof.impl.client.connection.session import Session
 from mqproof.impl.client.consuming.consumer_events import ConsumerEvents
@@ -20,6 +20,7 @@ class PullConsumer:
     """
 
     def __init__(self, session: Session, group: str, events: EventLog | None = None) -> None:
+        require_group(group)
         self._session = session
         self._calls = GroupRequests(session, group)
         self._events = ConsumerEvents(events, group, session.client_id)
@@ -30,6 +31,7 @@ class PullConsumer:
 
         Raises NoRouteError when no name server has a route for the topic.
         """
+        require_topic(topic)
         queues = await topic_queues(self._session, topic)
         self._events.rebalanced(topic, len(queues))
         return queues

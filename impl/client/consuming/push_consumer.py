@@ -5,14 +5,19 @@ See docs/reference/protocol/groups.md, "Push consumers".
 
 import asyncio
 import logging
-import re
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import TracebackType
 from typing import Any, Final, Self
 
-from mqproof.impl.client.arguments import require_function, require_time_ms, require_whole
+from mqproof.impl.client.arguments import (
+    require_function,
+    require_group,
+    require_kind,
+    require_methods,
+    require_whole,
+)
 from mqproof.impl.client.connection.periodic import repeat
 from mqproof.impl.client.connection.session import Session
 from mqproof.impl.client.consuming.allocation import Strategy, averagely
@@ -30,7 +35,7 @@ from mqproof.impl.client.consuming.process_queue import ProcessQueue
 from mqproof.impl.client.consuming.rebalance import Rebalancer
 from mqproof.impl.client.consuming.redelivery import Redelivery
 from mqproof.impl.client.consuming.running_info import running_info
-from mqproof.impl.client.consuming.start_offset import ConsumeFrom, start_offset
+from mqproof.impl.client.consuming.start_offset import ConsumeFrom, require_start, start_offset
 from mqproof.impl.client.consuming.subscriptions import Subscriptions, require_accepted
 from mqproof.impl.client.message_selector import MessageSelector
 from mqproof.impl.client.model import (
@@ -53,8 +58,6 @@ _log = logging.getLogger(__name__)
 
 _RECONSUME_MAX: Final = 16
 _FIRST_RENEWAL_S: Final = 1.0
-_GROUP_NAME: Final = re.compile(r"[%|a-zA-Z0-9_-]{1,120}")
-
 
 _CLOCKS_APART_MS: Final = 60_000
 """How far the clocks of a member and a broker may be apart without a loss of messages."""
@@ -144,13 +147,12 @@ class PushConsumer:
         Raises:
             ValueError: the group name or a number of the configuration is invalid, or a broadcast consumer
                 has no directory for offsets.
-            TypeError: the listener is not a function, or a value of the configuration is not a number.
+            TypeError: the listener is not a function, or a value of the configuration has another type.
         """
         config = config or PushConsumerConfig()
         require_function("listener", listener)
+        require_group(group)
         _check(config)
-        if not _GROUP_NAME.fullmatch(group):
-            raise ValueError(f"group {group!r}: 1 to 120 letters, digits or %|_- expected")
         self._session = session
         self._group = group
         self._config = config
@@ -189,7 +191,7 @@ class PushConsumer:
         topic need not exist yet: its route is requested until it does.
 
         Raises:
-            ValueError: `tags` is not a tag expression.
+            ValueError: `tags` is not a tag expression, or the name of the topic is not allowed.
             RefusalError: a broker refuses the SQL92 expression. The subscription is as it was before.
         """
         known = self._subscriptions.get(topic)
@@ -492,8 +494,15 @@ class PushConsumer:
 
 
 def _check(config: PushConsumerConfig) -> None:
-    if config.consume_from_ms is not None:
-        require_time_ms("consume_from_ms", config.consume_from_ms)
+    require_kind("message_model", config.message_model, MessageModel)
+    require_kind("orderly", config.orderly, bool)
+    require_kind("limits", config.limits, PullLimits)
+    require_function("strategy", config.strategy)
+    if config.offset_store is not None:
+        require_methods("offset_store", config.offset_store, ("load", "save", "release"))
+    if config.queue_listener is not None:
+        require_function("queue_listener", config.queue_listener)
+    require_start(config.consume_from, config.consume_from_ms)
     require_whole("concurrency", config.concurrency, 1)
     require_whole("batch_max", config.batch_max, 1)
     require_whole("consume_timeout_ms", config.consume_timeout_ms, 1)

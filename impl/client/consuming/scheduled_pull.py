@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from types import TracebackType
 from typing import Final, Self
 
+from mqproof.impl.client.arguments import require_function
 from mqproof.impl.client.connection.session import Session
 from mqproof.impl.client.consuming.allocation import Strategy, averagely
 from mqproof.impl.client.consuming.consumer_events import ConsumerEvents
@@ -86,8 +87,9 @@ class ScheduledPull:
 
     async def register(self, topic: str, task: PullTask) -> None:
         """Call the task for each of the topic's queues that belong to this member."""
-        self._tasks[topic] = task
+        require_function("task", task)
         self._subscriptions.add(topic)
+        self._tasks[topic] = task
         data = ConsumerData(
             self._group, consume_type="CONSUME_ACTIVELY", subscription_data_set=self._subscriptions.all()
         )

@@ -5,6 +5,7 @@ See docs/reference/protocol/offsets.md, "Initial offset of a group".
 
 from enum import StrEnum
 
+from mqproof.impl.client.arguments import require_kind, require_time_ms
 from mqproof.impl.client.consuming.group_requests import GroupRequests
 from mqproof.impl.client.consuming.offset_store import Offsets
 from mqproof.impl.client.model import MessageQueue
@@ -23,6 +24,16 @@ class ConsumeFrom(StrEnum):
     TIMESTAMP = "CONSUME_FROM_TIMESTAMP"
 
 
+def require_start(consume_from: object, consume_from_ms: object) -> None:
+    """Refuse a start that is no ConsumeFrom, and a time that it does not use."""
+    require_kind("consume_from", consume_from, ConsumeFrom)
+    if consume_from_ms is None:
+        return
+    require_time_ms("consume_from_ms", consume_from_ms)
+    if consume_from is not ConsumeFrom.TIMESTAMP:
+        raise ValueError(f"consume_from_ms needs consume_from=ConsumeFrom.TIMESTAMP, not {consume_from!r}")
+
+
 async def start_offset(
     queue: MessageQueue, calls: GroupRequests, offsets: Offsets, consume_from: ConsumeFrom, since_ms: int
 ) -> int:
@@ -35,8 +46,9 @@ async def start_offset(
     if known is not None:
         return known
     offset = await _first_offset(queue, calls, consume_from, since_ms)
-    # Store it even if no message arrives: a group that once started at the end must get every later message.
-    offsets.set(queue, offset)
+    # Store it at once, before any message arrives: a group that once started at the end must get every later
+    # message, also if this process ends before it stores its progress.
+    await offsets.begin(queue, offset)
     return offset
 
 

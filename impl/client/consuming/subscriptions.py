@@ -5,6 +5,7 @@ See docs/reference/protocol/groups.md, "Client registration".
 
 import logging
 
+from mqproof.impl.client.arguments import require_topic
 from mqproof.impl.client.consuming.group_requests import GroupRequests
 from mqproof.impl.client.message_selector import SQL92, TAG, MessageSelector, as_selector
 from mqproof.impl.client.model import ClientError, RefusalError
@@ -25,7 +26,12 @@ class Subscriptions:
         """By the name of its function. They stay, for `restore`."""
 
     def add(self, topic: str, selector: str | MessageSelector = "*") -> None:
-        """Subscribe to a topic. A text is `TagA || TagB`, or `*` for all. Raises ValueError."""
+        """Subscribe to a topic. A text is `TagA || TagB`, or `*` for all.
+
+        Raises:
+            ValueError: the text is no tag expression, or the topic's name is not allowed.
+        """
+        require_topic(topic)
         selector = as_selector(selector)
         if selector.module is not None:
             self._functions[selector.expression] = selector

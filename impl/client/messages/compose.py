@@ -138,7 +138,7 @@ def check_destination(message: Message) -> None:
 def check_text_property(name: object, value: object) -> None:
     """Check that a property is a text with a text as its name. Raises MessageError when it is not."""
     if not isinstance(name, str) or not isinstance(value, str):
-        expected = f"name and value must be texts, such as {str(value)!r}"
+        expected = "name and value must be texts" + ("" if value is None else f", such as {str(value)!r}")
         raise MessageError(f"property {name!r} is {value!r}: {expected}")
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from mqproof.impl.client.arguments import require_group, require_kind, require_topic, require_whole
 from mqproof.impl.client.connection.routes import publish_queues, require
 from mqproof.impl.client.connection.session import Session
 from mqproof.impl.client.messages.compose import is_delayed
@@ -115,6 +116,7 @@ class Producer:
     ) -> None:
         self._session = session
         self._config = config or ProducerConfig()
+        _check(self._config)
         self._events = events
         self._payloads = PayloadBuilder(
             session.runtime, self._config.body_bytes_max, self._config.compress_from_bytes
@@ -606,3 +608,15 @@ def _outcomes(payload: Payload, ends: Sequence[_Ended]) -> list[Outcome]:
 
 def _now_s() -> float:
     return asyncio.get_running_loop().time()
+
+
+def _check(config: ProducerConfig) -> None:
+    require_group(config.group)
+    require_whole("send_timeout_ms", config.send_timeout_ms, 1)
+    require_whole("retries", config.retries)
+    require_whole("body_bytes_max", config.body_bytes_max, 1)
+    require_whole("compress_from_bytes", config.compress_from_bytes)
+    require_whole("default_topic_queues", config.default_topic_queues, 1)
+    for name in ("retry_unconfirmed", "retry_unknown", "latency_fault_strategy"):
+        require_kind(name, getattr(config, name), bool)
+    require_topic(config.default_topic)

@@ -13,6 +13,7 @@ from typing import Final, Protocol, cast
 
 from msgspec.structs import replace as changed
 
+from mqproof.impl.client.arguments import require_function
 from mqproof.impl.client.connection.session import Session
 from mqproof.impl.client.messages.compose import is_delayed
 from mqproof.impl.client.model import MessageError, MessageQueue, Outcome, Sent
@@ -98,6 +99,7 @@ class TransactionProducer:
         config: ProducerConfig | None = None,
         events: EventLog | None = None,
     ) -> None:
+        require_function("check", check)
         self._session = session
         self._config = config or ProducerConfig()
         # An attempt with an unknown result is not repeated: its half message may exist, and its check would
@@ -124,6 +126,7 @@ class TransactionProducer:
         Raises:
             MessageError: as Producer.send, or the message has a delay.
         """
+        require_function("local", local)
         if is_delayed(message):
             raise MessageError("a transactional message cannot be delayed")
         half = self._half(message)

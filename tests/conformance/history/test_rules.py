@@ -349,6 +349,16 @@ def filtered_by_its_tags(world: ExactDelivery) -> None:
     world.did("x3", lines.PollValue("f", QUEUE, 0, seek=True), answer)
 
 
+def committed_past_what_its_tags_do_not_select(world: ExactDelivery) -> None:
+    parts.consumed(world, "f", QUEUE, "x4", parts.tagged(world, "A"))
+    last = parts.tagged(world, "A")
+    while last.tag == "A":
+        parts.consumed(world, "f", QUEUE, "x4", last)
+        last = parts.send(world)
+        parts.read(world, last)
+    world.did("x4", lines.CommitValue("f", QUEUE, last.offset + 1, "x4"))
+
+
 def committed_by_two_at_a_time(world: ExactDelivery) -> None:
     """The broker may have received the lower offset last."""
     for name in ("x3", "x5"):
@@ -503,6 +513,7 @@ EXPLAINED = (
     delayed_twice_by_a_killed_broker,
     polled_again_after_a_seek,
     filtered_by_its_tags,
+    committed_past_what_its_tags_do_not_select,
     committed_by_two_at_a_time,
     committed_less_by_the_next_owner,
     committed_less_while_another_member_returns_the_queue,

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 
 import pytest
 from typer.testing import CliRunner
@@ -153,6 +154,20 @@ CASES: list[tuple[str, RequestCode, dict[str, str]]] = [
         {"subjectFilter": "u", "resourceFilter": "T"},
     ),
     ("resetOffsetByTime -g G -t T -s 1", RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, {"isForce": "true"}),
+    ("getUser -c C -u someone", RequestCode.AUTH_GET_USER, {"username": "someone"}),
+    ("getAcl -c C -s User:u", RequestCode.AUTH_GET_ACL, {"subject": "User:u"}),
+    (
+        "queryCq -t T -q 1 -i 4 -c 2 -g G",
+        RequestCode.QUERY_CONSUME_QUEUE,
+        {"queueId": "1", "index": "4", "count": "2", "consumerGroup": "G"},
+    ),
+    ("queryMsgByUniqueKey -t T -i K", RequestCode.QUERY_MESSAGE, {"key": "K", "_UNIQUE_KEY_QUERY": "true"}),
+    (
+        "queryMsgByOffset -t T -b b-a -i 1 -o 7",
+        RequestCode.PULL_MESSAGE,
+        {"queueId": "1", "queueOffset": "7", "maxMsgNums": "1"},
+    ),
+    ("getConsumerConfig -g G", RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, {}),
 ]
 
 
@@ -160,8 +175,39 @@ CASES: list[tuple[str, RequestCode, dict[str, str]]] = [
 def test_options_become_fields_of_the_request(
     work_of: Callable[..., Work], line: str, code: RequestCode, fields: dict[str, str]
 ) -> None:
-    request, *_ = asked(work_of(line), code)
+    request, *_ = asked(work_of(line), code, fails=True)  # the answers have no bodies
     assert fields.items() <= request.fields.items()
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("brokerConsumeStats -o true -b", RequestCode.GET_BROKER_CONSUME_STATS),
+        ("producer -b", RequestCode.GET_ALL_PRODUCER_INFO),
+    ],
+)
+def test_a_command_about_one_broker_asks_that_broker(
+    work_of: Callable[..., Work], line: str, code: RequestCode
+) -> None:
+    async def scenario(site: Site) -> list[dict[str, str]]:
+        broker = await with_broker(site)
+        with suppress(ClientError):  # the answer has no body
+            await work_of(line, str(broker.address))(site.admin)
+        return broker.fields_of(code)
+
+    (fields,) = play(scenario)
+    assert fields.get("isOrder", "true") == "true"
+
+
+def test_the_shares_that_clients_would_have_are_shown(
+    work_of: Callable[..., Work], capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def scenario(site: Site) -> None:
+        await with_broker(site)
+        await work_of("allocateMQ -t T -i c2,c1")(site.admin)
+
+    play(scenario)
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()[2:4]] == ["c1", "c1"]
 
 
 def test_a_search_by_key_respects_its_bounds(work_of: Callable[..., Work]) -> None:
@@ -348,6 +394,50 @@ def test_print_msg_prints_the_messages_of_a_topic(
 
     play(scenario)
     assert [line.split()[-1] for line in capsys.readouterr().out.splitlines()] == last_words
+
+
+def test_one_queue_is_printed_and_its_messages_are_counted_by_tag(
+    work_of: Callable[..., Work], capsys: pytest.CaptureFixture[str]
+) -> None:
+    work = work_of("printMsgByQueue -t T -a b-a -i 0 -p true -d true -f true")
+    records = b"".join(stored(f"k{n + 1}", offset=n, time_ms=1000 * (n + 1)) for n in range(3))
+
+    async def scenario(site: Site) -> list[str]:
+        answers = {
+            RequestCode.GET_MIN_OFFSET: (0, headers.write(OffsetResponse(0)), b""),
+            RequestCode.GET_MAX_OFFSET: (0, headers.write(OffsetResponse(3)), b""),
+            RequestCode.PULL_MESSAGE: (0, headers.write(PullResponse(0, 3, 0, 3)), records),
+        }
+        broker = await site.add_broker("b-a", answers, TopicConfig("T", read_queue_nums=2))
+        await work(site.admin)
+        return [fields["queueId"] for fields in broker.fields_of(RequestCode.PULL_MESSAGE)]
+
+    assert play(scenario) == ["0"]
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[:3]] == ["b-a:0"] * 3
+    assert lines[-1].split() == ["a", "3"]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("printMsgByQueue -t T -a b-a -i 0", "give -p true, -f true, or both"),
+        ("sendMessage -t T -p x -b b-a", "-b and -i must be given together"),
+        ("sendMessage -t T! -p x", "the topic 'T!' has a character other than"),
+    ],
+)
+def test_a_use_without_effect_is_refused_in_one_line(line: str, message: str) -> None:
+    done = CliRunner().invoke(app, ["admin", *line.split(), "-n", "h:1"])
+    assert done.exit_code == 2
+    assert message in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_message_is_sent_to_the_given_queue_with_its_keys(work_of: Callable[..., Work]) -> None:
+    work = work_of("sendMessage -t T -p hello -c A -b b-a -i 3 -k", "k1 k2")
+    (request,) = asked(work, RequestCode.SEND_MESSAGE_V2, fails=True)  # the answer has no fields
+    assert (request.body, request.fields["b"], request.fields["e"]) == (b"hello", "T", "3")
+    assert "KEYS\x01k1 k2" in request.fields["i"]
 
 
 def test_the_traces_of_a_message_are_found_by_its_id(

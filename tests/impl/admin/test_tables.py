@@ -8,7 +8,21 @@ from mqproof.impl.admin.brokers import BrokerState
 from mqproof.impl.admin.groups import GroupSummary, Progress
 from mqproof.impl.client.model import MessageQueue
 from mqproof.impl.client.tracing.trace_records import CallBegan, CallEnded, Context, Published, TraceRecord
-from mqproof.impl.remoting.bodies import BrokerData, QueueData, QueueExtent, QueueProgress, TopicRoute
+from mqproof.impl.remoting import bodies
+from mqproof.impl.remoting.bodies import (
+    BrokerData,
+    ConsumeStats,
+    ConsumeStatsList,
+    ProducerInfo,
+    QueueData,
+    QueueEntries,
+    QueueEntry,
+    QueueExtent,
+    QueueProgress,
+    SubscriptionGroup,
+    TopicRoute,
+)
+from mqproof.impl.remoting.java_json import ObjectKey
 from mqproof.impl.remoting.message import KEYS, Message, StoredMessage
 from mqproof.impl.runtime.network import Address
 
@@ -46,6 +60,21 @@ def test_each_broker_has_a_row_and_missing_values_are_dashes() -> None:
         ["C", "b-a", "1", "10.0.0.2:10911", "-", "-", "-", "-", "-", "-"],
         ["C", "b-b", "0", "10.0.0.3:10911", "no status", "-", "-", "-", "-", "-"],
     ]
+
+
+def test_what_a_broker_knows_of_groups_producers_and_queues_has_a_row_each() -> None:
+    key = ObjectKey(bodies.MessageQueue("b-a", 1, "T"))
+    stats = ConsumeStatsList("h:1", [{"G": [ConsumeStats(1.0, {key: QueueProgress(9, 7, 0)})]}], 2)
+    assert words(tables.consume_stats(stats, 2))[1:] == [["G", "T", "b-a", "1", "9", "7", "2", "-"]]
+    assert words(tables.consume_stats(stats, 3))[1:] == []
+    info = ProducerInfo("me@1", "JAVA", 0, "/10.0.0.1:4", 400)
+    assert words(tables.producers({"P": [info]}))[1:] == [["P", "me@1", "10.0.0.1:4", "JAVA", "400", "-"]]
+    settings = words(tables.group_settings({"b-a": SubscriptionGroup(group_name="G")}))
+    assert ["b-a", "groupName", "G"] in settings
+    assert ["b-a", "consumeEnable", "true"] in settings
+    entries = QueueEntries(queue_data=[QueueEntry(False, 346, 173, 66)])
+    assert words(tables.queue_entries(5, entries))[1:] == [["5", "346", "173", "66"]]
+    assert words(tables.shares({"c1": [QUEUE], "c2": []}))[1:] == [["c1", "b-a", "1"]]
 
 
 def test_totals_are_differences_between_the_counters_of_masters() -> None:

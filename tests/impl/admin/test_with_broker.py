@@ -7,7 +7,7 @@ import pytest
 from mqproof.impl.admin import brokers, groups, messages, name_servers, topics
 from mqproof.impl.admin.admin import Admin
 from mqproof.impl.client.consuming.group_requests import GroupRequests
-from mqproof.impl.client.model import MessageQueue, NoRouteError, RefusalError, Sent
+from mqproof.impl.client.model import ClientError, MessageQueue, NoRouteError, RefusalError, Sent
 from mqproof.impl.remoting.bodies import SubscriptionGroup, TopicConfig
 from mqproof.impl.remoting.codes import RequestCode
 from mqproof.impl.remoting.headers import ViewMessageRequest
@@ -71,6 +71,54 @@ def test_messages_are_found_by_id_and_by_key() -> None:
         assert await messages.by_key(admin, "T", "none") == []
         read = [(queue, stored.message.body) async for queue, stored in messages.read(admin, "T")]
         assert read == [(QUEUES[0], b"0"), (QUEUES[0], b"2"), (QUEUES[1], b"1"), (QUEUES[1], b"3")]
+        await admin.session.stop()
+
+    play(scenario)
+
+
+def test_a_queue_is_read_by_its_places() -> None:
+    async def scenario(world: World) -> None:
+        admin = await with_topic(world)
+        outcomes = await sent(world, 4)
+        found = await messages.by_offset(admin, QUEUES[1], 1)
+        assert (found.message_id, found.message.body) == (outcomes[3].message_id, b"3")
+        with pytest.raises(
+            ClientError, match="T@broker-a:1 has no message at offset 2: its messages are at 0 to 1"
+        ):
+            await messages.by_offset(admin, QUEUES[1], 2)
+        read = [stored.message.body async for _, stored in messages.read(admin, "T", only=QUEUES[1])]
+        assert read == [b"1", b"3"]
+        with pytest.raises(ClientError, match="topic T has no readable queue broker-a:7"):
+            _ = [one async for one in messages.read(admin, "T", only=MessageQueue("T", "broker-a", 7))]
+        await asyncio.sleep(1)
+        entries = await messages.queue_entries(admin, QUEUES[1], 1, 5)
+        assert (entries.min_queue_index, entries.max_queue_index) == (0, 2)
+        assert [entry.physic_offset for entry in entries.queue_data] == [found.commit_offset]
+        with pytest.raises(ClientError, match="topic T has no broker broker-z"):
+            await messages.queue_entries(admin, MessageQueue("T", "broker-z", 0), 0, 1)
+        await admin.session.stop()
+
+    play(scenario)
+
+
+def test_the_groups_of_a_broker_are_shown() -> None:
+    async def scenario(world: World) -> None:
+        admin = await with_topic(world)
+        await groups.update_group(
+            admin, [world.broker_address], SubscriptionGroup(group_name="G", retry_max_times=3)
+        )
+        await sent(world, 5)
+        for queue, offset in zip(QUEUES, (3, 1), strict=True):
+            await GroupRequests(admin.session, "G").commit(queue, offset)
+        found = await groups.group_config(admin, "G")
+        assert {name: group.retry_max_times for name, group in found.items()} == {"broker-a": 3}
+        for unknown in (("H", None), ("G", "OtherCluster")):
+            with pytest.raises(ClientError, match="no master has the group"):
+                await groups.group_config(admin, *unknown)
+        stats = await groups.consume_stats_of(admin, world.broker_address, order=False)
+        assert stats.total_diff == 1
+        await world.session.heartbeat()
+        assert await groups.all_producers(admin, world.broker_address)
         await admin.session.stop()
 
     play(scenario)

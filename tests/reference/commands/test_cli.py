@@ -29,7 +29,12 @@ def test_explore_of_a_held_model_exits_0_with_its_size_and_the_steps_per_action(
     assert "986 states, 1,741 edges, 15 depth" in result.output
     document = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
     assert {found["verdict"] for found in document["results"]} == {"held"}
-    explored, taken = document["tables"]
+    explored, liveness, taken = document["tables"]
+    assert [row[2:4] for row in liveness["rows"]] == [
+        ["SendAnswered", "held"],
+        ["RecoveryEnds", "held"],
+        ["AckedDelivered", "held"],
+    ]
     assert explored["rows"][0][:6] == ["Flush", "MCFlush_liveness_smoke", "held", "986", "1741", "15"]
     assert int(explored["rows"][0][-1]) > 0, "bytes per state"
     assert sum(int(steps) for *_, steps in taken["rows"]) == 1741
@@ -42,6 +47,16 @@ def test_explore_of_a_violated_model_exits_1_and_prints_the_counterexample(
     result = explore("Flush", *SMALL)
     assert result.exit_code == 1
     assert "Init -> AppendRecord('m1', 'q0') -> AnswerOk('m1',)" in result.output
+
+
+def test_explore_of_a_model_that_violates_liveness_exits_1_and_prints_the_infinite_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(models.MODELS, "Transactions", mutants.MUTANTS["LastCheckRepeated"].broken())
+    result = explore("Transactions", "--only", "MCTransactions_liveness_smoke")
+    assert result.exit_code == 1
+    assert "TXN-5 TransactionEnds" in result.output
+    assert "then for ever: Advance -> Crash(2, 0) -> Read (for t1)" in " ".join(result.output.split())
 
 
 def test_a_size_that_differs_from_the_recorded_size_is_a_violation(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -271,9 +271,15 @@ def test_a_consumer_that_is_not_started_or_has_nothing_to_poll_says_so() -> None
                 await use()
         with pytest.raises(TypeError, match="timestamp_ms is 'yesterday', milliseconds since 1970"):
             await consumer.offset_for_time(MessageQueue("T", "b", 0), "yesterday")  # type: ignore[arg-type]  # what is tested
+        with pytest.raises(ValueError, match="group 'L G': 1 to 120 letters"):
+            LitePullConsumer(world.session, "L G")
+        with pytest.raises(TypeError, match="auto_commit is 'no', a value of the type bool expected"):
+            LitePullConsumer(world.session, "LG", LitePullConfig(auto_commit="no"))  # type: ignore[arg-type]  # what is tested
         async with consumer:
             with pytest.raises(ClientError, match="neither a subscription nor assigned queues"):
                 await consumer.poll()
+            with pytest.raises(ValueError, match="the topic 'T x' has a character other than"):
+                await consumer.subscribe("T x")
             await consumer.subscribe("T")
             with pytest.raises(ClientError, match="either subscribe or assign"):
                 await consumer.assign([])

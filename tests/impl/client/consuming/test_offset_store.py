@@ -221,3 +221,30 @@ def test_a_store_that_fails_ends_no_consumer_and_gets_the_offsets_later() -> Non
         assert offsets.get(QUEUE) is None
 
     asyncio.run(main())
+
+
+def test_where_a_queue_begins_is_stored_at_once_and_again_if_that_fails() -> None:
+    class Flaky(FileOffsets):
+        fails = True
+
+        async def save(self, offsets: Mapping[MessageQueue, int], *, reset: bool = False) -> None:
+            if self.fails:
+                raise RuntimeError("injected")
+            await super().save(offsets, reset=reset)
+
+    loop = SimulatedLoop()
+    runtime = simulated(loop, SimulatedNetwork())
+
+    async def main() -> list[int | None]:
+        sound = Offsets(store(runtime))
+        await sound.begin(QUEUE, 7)
+        first = await store(runtime).load(QUEUE)
+        flaky = Flaky("/offsets", "10.0.0.9@DEFAULT", "G", runtime)
+        offsets = Offsets(flaky)
+        await offsets.begin(OTHER, 3)
+        second = await store(runtime).load(OTHER)
+        flaky.fails = False
+        await offsets.save()
+        return [first, second, await store(runtime).load(OTHER)]
+
+    assert run_simulated(main(), loop) == [7, None, 3]

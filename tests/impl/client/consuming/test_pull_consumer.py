@@ -1,5 +1,7 @@
 """Tests that a pull consumer registers before it commits: 5.x accepts no offset of an unknown group."""
 
+import pytest
+
 from mqproof.impl.client.consuming.pull_consumer import PullConsumer
 from mqproof.impl.client.model import MessageQueue
 from mqproof.impl.remoting import java_json
@@ -21,5 +23,15 @@ def test_the_first_commit_registers_the_group_at_the_broker() -> None:
         answer = await world.ask(RequestCode.GET_CONSUMER_LIST_BY_GROUP, ConsumerGroupRequest("Later"))
         assert answer.code == ResponseCode.SUCCESS
         assert java_json.read(ConsumerIds, answer.body).consumer_id_list == [world.session.client_id]
+
+    play(scenario)
+
+
+def test_a_name_that_is_not_allowed_is_refused() -> None:
+    async def scenario(world: World) -> None:
+        with pytest.raises(ValueError, match="group 'a b': 1 to 120 letters"):
+            PullConsumer(world.session, "a b")
+        with pytest.raises(ValueError, match="the topic 'T x' has a character other than"):
+            await PullConsumer(world.session, "G").queues("T x")
 
     play(scenario)

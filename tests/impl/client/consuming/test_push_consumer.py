@@ -799,6 +799,28 @@ def test_a_broadcast_member_at_the_end_gets_all_messages_of_a_queue_that_is_crea
     assert play(scenario) == [b"8"]
 
 
+def test_a_broadcast_member_that_is_killed_at_once_gets_what_was_sent_while_it_was_away() -> None:
+    """It stores where it begins before it reads, not 5 s later with its progress."""
+
+    async def scenario(world: World) -> list[bytes]:
+        await send(world, numbers(0, 4))
+        await asyncio.sleep(120)
+        async with member(world, "c1", Ear(), LATER) as killed:
+            await asyncio.sleep(1)
+            killed._offsets.save = never  # type: ignore[method-assign]  # its process ends without a stop
+        await send(world, numbers(4, 8))
+        await asyncio.sleep(120)
+        ear = Ear()
+        async with member(world, "c1", ear, LATER):
+            await asyncio.sleep(30)
+        return sorted(ear.bodies(), key=int)
+
+    async def never() -> None:
+        pass
+
+    assert play(scenario) == numbers(4, 8)
+
+
 def test_a_failed_broadcast_message_is_not_redelivered() -> None:
     async def scenario(world: World) -> tuple[int, Counter[Kind]]:
         await make_topic(world)
@@ -1018,6 +1040,22 @@ def test_a_consumer_cannot_be_created_with_values_that_it_could_not_use() -> Non
             create(Ear(), consume_from_ms="2026-01-01")
         with pytest.raises(ValueError, match="concurrency is 0, at least 1 expected"):
             create(Ear(), concurrency=0)
+        # A text is not an enumeration's value: "CLUSTERING" would be a broadcast consumer.
+        with pytest.raises(
+            TypeError, match="message_model is 'CLUSTERING', a value of the type MessageModel"
+        ):
+            create(Ear(), message_model="CLUSTERING")
+        with pytest.raises(TypeError, match="consume_from is 'first', a value of the type ConsumeFrom"):
+            create(Ear(), consume_from="first")
+        with pytest.raises(ValueError, match="consume_from_ms needs consume_from="):
+            create(Ear(), consume_from_ms=1)
+        for wrong in ({"orderly": "yes"}, {"limits": 5}, {"strategy": None}, {"queue_listener": 5}):
+            with pytest.raises(TypeError, match=next(iter(wrong))):
+                create(Ear(), **wrong)
+        with pytest.raises(TypeError, match="offset_store is 5, an object with the method load expected"):
+            create(Ear(), offset_store=5)
+        with pytest.raises(ValueError, match="the topic 'T x' has a character other than"):
+            await PushConsumer(world.session, GROUP, Ear()).subscribe("T x")
         consumer = PushConsumer(world.session, GROUP, Ear())
         with pytest.raises(ClientError, match=f"push consumer of group {GROUP} is not started"):
             await consumer.stop()

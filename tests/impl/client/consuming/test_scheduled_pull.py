@@ -3,6 +3,8 @@
 import asyncio
 from collections import Counter
 
+import pytest
+
 from mqproof.impl.client.connection.session import Session
 from mqproof.impl.client.consuming.pull_consumer import PullConsumer
 from mqproof.impl.client.consuming.scheduled_pull import ScheduledPull
@@ -138,3 +140,12 @@ def test_a_stop_waits_for_the_running_call() -> None:
         return len(began), len(ended)
 
     assert play(scenario) == (4, 4)
+
+
+def test_a_task_that_is_no_function_is_refused() -> None:
+    async def scenario(world: World) -> None:
+        async with ScheduledPull(world.session, GROUP) as service:
+            with pytest.raises(TypeError, match="task is None, a function expected"):
+                await service.register("T", None)  # type: ignore[arg-type]  # what is tested
+
+    play(scenario)

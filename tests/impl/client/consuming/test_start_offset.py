@@ -5,7 +5,7 @@ import pytest
 from mqproof.impl.client.consuming.consumer_events import ConsumerEvents
 from mqproof.impl.client.consuming.group_requests import GroupRequests
 from mqproof.impl.client.consuming.offset_store import BrokerOffsets, Offsets
-from mqproof.impl.client.consuming.start_offset import ConsumeFrom, start_offset
+from mqproof.impl.client.consuming.start_offset import ConsumeFrom, require_start, start_offset
 from mqproof.impl.client.model import ClientError, MessageQueue
 from mqproof.impl.runtime.simulated_loop import run_simulated
 
@@ -77,3 +77,16 @@ def test_deliv_1_an_unknown_offset_is_not_guessed() -> None:
         run_simulated(
             start_offset(MessageQueue("T", "b", 0), Away(None), offsets, ConsumeFrom.LAST_OFFSET, 0)
         )
+
+
+def test_a_start_that_would_not_be_used_is_refused() -> None:
+    require_start(ConsumeFrom.TIMESTAMP, 1)
+    require_start(ConsumeFrom.LAST_OFFSET, None)
+    with pytest.raises(
+        TypeError, match="consume_from is 'TIMESTAMP', a value of the type ConsumeFrom expected"
+    ):
+        require_start("TIMESTAMP", None)
+    with pytest.raises(TypeError, match="consume_from_ms is '2026', milliseconds since 1970 expected"):
+        require_start(ConsumeFrom.TIMESTAMP, "2026")
+    with pytest.raises(ValueError, match="consume_from_ms needs consume_from="):
+        require_start(ConsumeFrom.FIRST_OFFSET, 1)

@@ -5,7 +5,7 @@ import zlib
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
@@ -688,3 +688,24 @@ def test_an_outcome_has_no_truth_value(answers: tuple[int | None, ...]) -> None:
     outcome, _, _ = send(*answers)
     with pytest.raises(TypeError, match="has no truth value: test isinstance"):
         bool(outcome)
+
+
+@pytest.mark.parametrize(
+    ("settings", "kind", "text"),
+    [
+        ({"group": "a b"}, ValueError, "group 'a b': 1 to 120 letters"),
+        ({"group": ""}, ValueError, "group '': 1 to 120 letters"),
+        ({"retries": "2"}, TypeError, "retries is '2', a whole number expected"),
+        ({"send_timeout_ms": 0}, ValueError, "send_timeout_ms is 0, at least 1 expected"),
+        ({"retry_unknown": "no"}, TypeError, "retry_unknown is 'no', a value of the type bool expected"),
+        ({"default_topic": "T x"}, ValueError, "the topic 'T x' has a character other than"),
+    ],
+)
+def test_a_producer_cannot_be_created_with_values_that_it_could_not_use(
+    settings: dict[str, Any], kind: type[Exception], text: str
+) -> None:
+    async def scenario(world: World) -> None:
+        with pytest.raises(kind, match=text):
+            Producer(world.session, ProducerConfig(**settings))
+
+    play(scenario)

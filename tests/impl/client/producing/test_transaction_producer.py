@@ -187,6 +187,10 @@ def test_wrong_uses_are_refused() -> None:
         one = producer(world, table)
         with pytest.raises(MessageError, match="delay"):
             await one.send(Message("T", b"a", {DELAY: "3"}), table.local(TransactionState.COMMIT))
+        with pytest.raises(TypeError, match="local is None, a function expected"):
+            await one.send(MESSAGE, None)  # type: ignore[arg-type]  # what is tested
+        with pytest.raises(TypeError, match="check is None, a function expected"):
+            TransactionProducer(world.session, None)  # type: ignore[arg-type]  # what is tested
         with pytest.raises(ClientError, match="TG"):
             producer(world, table)
         await one.stop()
