@@ -87,7 +87,10 @@ class Services:
         return self.config.replication.is_slave
 
     def tracing_fields(self) -> dict[str, str]:
-        """Return the fields of every send response, errors included, because Java clients require them."""
+        """Return the fields of every send response, errors included, and the properties of stored messages.
+
+        Java clients require both.
+        """
         return {"MSG_REGION": self.config.region, "TRACE_ON": "true" if self.config.trace_on else "false"}
 
 

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from mqproof.conformance.adapters.apache import servers
-from mqproof.conformance.adapters.apache.java_clients import JavaClient, java_client
+from mqproof.conformance.adapters.apache.java_clients import java_client
 from mqproof.conformance.adapters.apache.servers import ApacheServer, running
+from mqproof.conformance.adapters.clients.driver_client import DriverClient
 from mqproof.conformance.hosts.processes import Cluster, cluster
 from mqproof.impl.runtime.network import Address
 from tests.conformance.adapters.apache.conftest import release
@@ -32,7 +33,7 @@ def our_names(ours: Cluster) -> Address:
 @pytest.fixture(scope="session")
 def java_at_ours(
     release: str, our_names: Address, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[JavaClient]:
+) -> Iterator[DriverClient]:
     """Start Apache's clients with our servers."""
     with java_client(release, tmp_path_factory.mktemp("java"), our_names) as client:
         yield client

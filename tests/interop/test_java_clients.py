@@ -5,7 +5,8 @@ from contextlib import suppress
 
 import pytest
 
-from mqproof.conformance.adapters.apache.java_clients import DriverError, Event, JavaClient, java_client
+from mqproof.conformance.adapters.apache.java_clients import java_client
+from mqproof.conformance.adapters.clients.driver_client import DriverClient, DriverError, Event
 from mqproof.impl.runtime.network import Address
 
 pytestmark = pytest.mark.apache
@@ -24,7 +25,7 @@ def bodies(events: list[Event]) -> list[str]:
     return sorted(event["body"].rstrip(".") for event in events)
 
 
-def test_each_way_to_send_is_answered_and_stored(java_at_ours: JavaClient, topic: str) -> None:
+def test_each_way_to_send_is_answered_and_stored(java_at_ours: DriverClient, topic: str) -> None:
     for mode in ("sync", "async", "batch"):
         events = java_at_ours.send(topic, 3, mode=mode)
         assert {event["status"] for event in events} == {"SEND_OK"}
@@ -42,7 +43,7 @@ def test_each_way_to_send_is_answered_and_stored(java_at_ours: JavaClient, topic
 
 
 @pytest.mark.parametrize("mode", ["concurrent", "orderly", "broadcast", "lite"])
-def test_each_consumer_gets_every_message_once(java_at_ours: JavaClient, topic: str, mode: str) -> None:
+def test_each_consumer_gets_every_message_once(java_at_ours: DriverClient, topic: str, mode: str) -> None:
     name = f"{topic}-{mode}"
     java_at_ours.send(name, 8)
     java_at_ours.subscribe(name, name, name, mode=mode)
@@ -59,7 +60,7 @@ def test_each_consumer_gets_every_message_once(java_at_ours: JavaClient, topic: 
 
 @pytest.mark.parametrize("mode", ["concurrent", "orderly"])
 def test_the_next_consumer_of_a_group_continues_where_the_last_one_stopped(
-    java_at_ours: JavaClient, topic: str, mode: str
+    java_at_ours: DriverClient, topic: str, mode: str
 ) -> None:
     name = f"{topic}-{mode}"
     java_at_ours.send(name, 4)
@@ -73,7 +74,7 @@ def test_the_next_consumer_of_a_group_continues_where_the_last_one_stopped(
     java_at_ours.close(f"{name}-2")
 
 
-def test_two_members_divide_the_queues(java_at_ours: JavaClient, topic: str) -> None:
+def test_two_members_divide_the_queues(java_at_ours: DriverClient, topic: str) -> None:
     java_at_ours.send(topic, 8)
     java_at_ours.subscribe(f"{topic}-1", topic, topic)
     java_at_ours.wait_for(8, f"{topic}-1")
@@ -90,7 +91,7 @@ def test_two_members_divide_the_queues(java_at_ours: JavaClient, topic: str) -> 
     java_at_ours.close(f"{topic}-2")
 
 
-def test_a_filter_by_tags_delivers_only_matching_messages(java_at_ours: JavaClient, topic: str) -> None:
+def test_a_filter_by_tags_delivers_only_matching_messages(java_at_ours: DriverClient, topic: str) -> None:
     for tag in ("TagA", "TagB", "Aa", "BB"):  # the last two tags have the same hash code
         java_at_ours.send(topic, 2, tag=tag)
     java_at_ours.subscribe(topic, topic, topic, tags="TagB||Aa")
@@ -99,7 +100,7 @@ def test_a_filter_by_tags_delivers_only_matching_messages(java_at_ours: JavaClie
     java_at_ours.close(topic)
 
 
-def test_a_delayed_message_is_delivered_when_it_is_due(java_at_ours: JavaClient, topic: str) -> None:
+def test_a_delayed_message_is_delivered_when_it_is_due(java_at_ours: DriverClient, topic: str) -> None:
     java_at_ours.send(topic, 2, mode="delay-2")
     java_at_ours.subscribe(topic, topic, topic)
     for event in java_at_ours.wait_for(2, topic):
@@ -107,7 +108,7 @@ def test_a_delayed_message_is_delivered_when_it_is_due(java_at_ours: JavaClient,
     java_at_ours.close(topic)
 
 
-def test_a_message_that_failed_is_redelivered_later(java_at_ours: JavaClient, topic: str) -> None:
+def test_a_message_that_failed_is_redelivered_later(java_at_ours: DriverClient, topic: str) -> None:
     java_at_ours.send(topic, 1, tag="fail")
     java_at_ours.subscribe(topic, topic, topic)
     first, second = java_at_ours.wait_for(2, topic)
@@ -117,7 +118,7 @@ def test_a_message_that_failed_is_redelivered_later(java_at_ours: JavaClient, to
     java_at_ours.close(topic)
 
 
-def test_a_pull_consumer_reads_each_queue_to_its_end(java_at_ours: JavaClient, topic: str) -> None:
+def test_a_pull_consumer_reads_each_queue_to_its_end(java_at_ours: DriverClient, topic: str) -> None:
     java_at_ours.send(topic, 8)
     ends = java_at_ours.pull(topic, topic)
     assert sum(event["next"] for event in ends) == 8
@@ -127,12 +128,12 @@ def test_a_pull_consumer_reads_each_queue_to_its_end(java_at_ours: JavaClient, t
 @pytest.fixture
 def binary_client(
     release: str, our_names: Address, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[JavaClient]:
+) -> Iterator[DriverClient]:
     with java_client(release, tmp_path_factory.mktemp("binary"), our_names, jvm=BINARY_HEADERS) as client:
         yield client
 
 
-def test_binary_headers_work_too(binary_client: JavaClient, topic: str) -> None:
+def test_binary_headers_work_too(binary_client: DriverClient, topic: str) -> None:
     binary_client.send(topic, 2)
     binary_client.send(topic, 2, mode="batch")
     for mode in ("concurrent", "orderly", "lite"):

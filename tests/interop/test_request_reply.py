@@ -4,8 +4,9 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from mqproof.conformance.adapters.apache.java_clients import JavaClient, java_client
+from mqproof.conformance.adapters.apache.java_clients import java_client
 from mqproof.conformance.adapters.apache.servers import ApacheServer
+from mqproof.conformance.adapters.clients.driver_client import DriverClient
 from mqproof.impl.client.blocking import BlockingClient
 from mqproof.impl.client.consuming.push_consumer import PushConsumerConfig
 from mqproof.impl.client.consuming.start_offset import ConsumeFrom
@@ -22,12 +23,12 @@ FIRST = PushConsumerConfig(consume_from=ConsumeFrom.FIRST_OFFSET)
 @pytest.fixture
 def java_at_apache(
     release: str, apache: tuple[ApacheServer, ApacheServer], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[JavaClient]:
+) -> Iterator[DriverClient]:
     with java_client(release, tmp_path_factory.mktemp("java"), apache[0].address) as client:
         yield client
 
 
-def talk(java: JavaClient, names: Address, release: str) -> None:
+def talk(java: DriverClient, names: Address, release: str) -> None:
     """Let each side request and the other reply, and let a request of each side end without a reply."""
     suffix = release.replace(".", "_")
     to_ours, to_java, silent = f"to_ours_{suffix}", f"to_java_{suffix}", f"silent_{suffix}"
@@ -53,12 +54,12 @@ def talk(java: JavaClient, names: Address, release: str) -> None:
 
 
 def test_both_sides_request_and_reply_through_our_broker(
-    java_at_ours: JavaClient, our_names: Address, release: str
+    java_at_ours: DriverClient, our_names: Address, release: str
 ) -> None:
     talk(java_at_ours, our_names, release)
 
 
 def test_both_sides_request_and_reply_through_apache_s_broker(
-    java_at_apache: JavaClient, apache: tuple[ApacheServer, ApacheServer], release: str
+    java_at_apache: DriverClient, apache: tuple[ApacheServer, ApacheServer], release: str
 ) -> None:
     talk(java_at_apache, apache[0].address, release)

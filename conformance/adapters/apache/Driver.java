@@ -1,15 +1,21 @@
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import java.net.URLDecoder;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
 
 import org.apache.rocketmq.client.consumer.DefaultLitePullConsumer;
 import org.apache.rocketmq.client.consumer.DefaultMQPullConsumer;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
+import org.apache.rocketmq.client.consumer.MessageSelector;
 import org.apache.rocketmq.client.consumer.PullResult;
 import org.apache.rocketmq.client.consumer.PullStatus;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
@@ -18,8 +24,11 @@ import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
 import org.apache.rocketmq.client.exception.RequestTimeoutException;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
+import org.apache.rocketmq.client.producer.LocalTransactionState;
 import org.apache.rocketmq.client.producer.SendCallback;
 import org.apache.rocketmq.client.producer.SendResult;
+import org.apache.rocketmq.client.producer.TransactionListener;
+import org.apache.rocketmq.client.producer.TransactionMQProducer;
 import org.apache.rocketmq.client.utils.MessageUtil;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.Message;
@@ -27,34 +36,34 @@ import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.common.message.MessageQueue;
 
 /**
- * Apache's Java clients, driven over standard input and output by conformance/adapters/apache/java_clients.py.
+ * Apache's Java clients, driven over standard input and output by conformance/adapters/apache/driver_client.py,
+ * where the commands are described. The arguments are the name server, and `trace` for clients that trace.
  *
- * A command is a line of words, an event a line of JSON. Every command ends with the event "done" or "error".
- *
- *   send MODE TOPIC COUNT BYTES TAG   MODE is sync, async, oneway, batch or delay-LEVEL; bodies are "0", "1", ...
- *                                     padded with dots to BYTES; keys are "key-0", "key-1", ...
- *   subscribe NAME MODE GROUP TOPIC EXPRESSION   MODE is concurrent, orderly, broadcast or lite
- *   pull GROUP TOPIC                  all messages of the topic's queues
- *   answer NAME GROUP TOPIC           start a consumer that replies to each message, with "re:" and its body
- *   request TOPIC BODY MS             send a request and wait for its reply, an event "reply" or "no-reply"
- *   close NAME                        close the consumer with that name
- *
- * A consumer fails each message whose tag is "fail" at its first delivery.
+ * A command is a line of words, each of them percent-encoded; an event is a line of JSON. Every command ends with the
+ * event "done" or "error".
  */
 public class Driver {
     private static final long SEND_TIMEOUT_MS = 20_000;
+    private static final int OFTEN_MS = 1_000;
 
     private final String nameServer;
+    private final boolean traces;
     private final Map<String, AutoCloseable> consumers = new HashMap<>();
+    private final Set<String> failed = ConcurrentHashMap.newKeySet();
     private DefaultMQProducer producer;
+    private TransactionMQProducer transactions;
 
     public static void main(String[] args) throws Exception {
-        Driver driver = new Driver(args[0]);
+        Driver driver = new Driver(args[0], args.length > 1 && args[1].equals("trace"));
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         emit("ready");
         for (String line = in.readLine(); line != null; line = in.readLine()) {
             try {
-                driver.obey(line.split(" "));
+                String[] words = line.split(" ", -1);
+                for (int i = 0; i < words.length; i++) {
+                    words[i] = URLDecoder.decode(words[i], "UTF-8");
+                }
+                driver.obey(words);
                 emit("done");
             } catch (Throwable error) {
                 emit("error", "message", error.toString());
@@ -64,8 +73,9 @@ public class Driver {
         System.exit(0);
     }
 
-    private Driver(String nameServer) {
+    private Driver(String nameServer, boolean traces) {
         this.nameServer = nameServer;
+        this.traces = traces;
     }
 
     private void obey(String[] words) throws Exception {
@@ -73,8 +83,27 @@ public class Driver {
             case "send":
                 send(words[1], words[2], Integer.parseInt(words[3]), Integer.parseInt(words[4]), words[5]);
                 break;
+            case "put":
+                put(words[1], words[2], words[3], words[4], words[5]);
+                break;
+            case "batch":
+                batch(words[1], words[2], Integer.parseInt(words[3]));
+                break;
+            case "burst":
+                burst(words[1], words[2], Integer.parseInt(words[3]), Long.parseLong(words[4]));
+                break;
+            case "recall":
+                recall(words[1], words[2]);
+                break;
+            case "transactions":
+                startTransactions(words[1]);
+                break;
+            case "transact":
+                transact(words[1], words[2], words[3]);
+                break;
             case "subscribe":
-                consumers.put(words[1], subscribe(words[1], words[2], words[3], words[4], words[5]));
+                consumers.put(words[1], subscribe(words[1], words[2], words[3], words[4], words[5],
+                    words.length > 6 ? Integer.parseInt(words[6]) : -1));
                 break;
             case "pull":
                 pull(words[1], words[2]);
@@ -89,13 +118,16 @@ public class Driver {
                 consumers.remove(words[1]).close();
                 break;
             default:
-                throw new IllegalArgumentException("unknown command " + words[0]);
+                throw new UnsupportedOperationException("command " + words[0]);
         }
     }
 
     private void close() throws Exception {
         for (AutoCloseable consumer : consumers.values()) {
             consumer.close();
+        }
+        if (transactions != null) {
+            transactions.shutdown();
         }
         if (producer != null) {
             producer.shutdown();
@@ -106,8 +138,10 @@ public class Driver {
 
     private DefaultMQProducer producer() throws Exception {
         if (producer == null) {
-            producer = new DefaultMQProducer("driver_producer");
+            producer = traces ? new DefaultMQProducer("driver_producer", true, null) : new DefaultMQProducer("driver_producer");
             producer.setNamesrvAddr(nameServer);
+            producer.setPollNameServerInterval(OFTEN_MS);
+            producer.setHeartbeatBrokerInterval(OFTEN_MS);
             producer.setSendMsgTimeout((int) SEND_TIMEOUT_MS);
             producer.start();
         }
@@ -193,26 +227,186 @@ public class Driver {
         open.await();
     }
 
+    private void put(String mode, String topic, String body, String tag, String properties) throws Exception {
+        Message message = new Message(topic, tag, body, body.getBytes(StandardCharsets.UTF_8));
+        for (String pair : properties.isEmpty() ? new String[0] : properties.split("&")) {
+            String[] parts = pair.split("=");
+            message.putUserProperty(parts[0], parts[1]);
+        }
+        String[] words = mode.split("-", 2);
+        switch (words[0]) {
+            case "sync":
+                break;
+            case "async":
+                producer();
+                sendAsync(List.of(message));
+                return;
+            case "oneway":
+                producer().sendOneway(message);
+                return;
+            case "level":
+                message.setDelayTimeLevel(Integer.parseInt(words[1]));
+                break;
+            case "sec":
+                setTime(message, "setDelayTimeSec", "TIMER_DELAY_SEC", words[1]);
+                break;
+            case "ms":
+                setTime(message, "setDelayTimeMs", "TIMER_DELAY_MS", words[1]);
+                break;
+            case "at":
+                setTime(message, "setDeliverTimeMs", "TIMER_DELIVER_MS", words[1]);
+                break;
+            case "key":
+                int hash = words[1].hashCode() & Integer.MAX_VALUE;
+                sent(producer().send(message, (queues, ms, ignored) -> queues.get(hash % queues.size()), null));
+                return;
+            default:
+                throw new UnsupportedOperationException("mode " + mode);
+        }
+        sent(producer().send(message));
+    }
+
+    /** Sets the time by the method of 5.x, or as a property of the application where there is no such method. */
+    private static void setTime(Message message, String method, String property, String value) throws Exception {
+        try {
+            Message.class.getMethod(method, long.class).invoke(message, Long.parseLong(value));
+        } catch (NoSuchMethodException absent) {
+            message.putUserProperty(property, value);
+        }
+    }
+
+    private void batch(String topic, String prefix, int count) throws Exception {
+        List<Message> messages = new ArrayList<>();
+        for (int i = 0; i < count; i++) {
+            messages.add(new Message(topic, "", prefix + i, (prefix + i).getBytes(StandardCharsets.UTF_8)));
+        }
+        sent(producer().send(messages));
+    }
+
+    /** Sends one message after the other, in the background. */
+    private void burst(String topic, String prefix, int count, long gapMs) throws Exception {
+        DefaultMQProducer sender = producer();
+        Thread thread = new Thread(() -> {
+            for (int i = 0; i < count; i++) {
+                String body = prefix + i;
+                try {
+                    SendResult result = sender.send(new Message(topic, "", body, body.getBytes(StandardCharsets.UTF_8)));
+                    emit("burst", "body", body, "status", result.getSendStatus().name());
+                } catch (Exception error) {
+                    emit("burst", "body", body, "status", "UNKNOWN");
+                }
+                sleep(gapMs);
+            }
+            emit("burst-end");
+        });
+        thread.start();
+    }
+
+    private void recall(String topic, String handle) throws Exception {
+        try {
+            Method method = DefaultMQProducer.class.getMethod("recallMessage", String.class, String.class);
+            emit("recalled", "msgId", String.valueOf(method.invoke(producer(), topic, handle)));
+        } catch (NoSuchMethodException absent) {
+            throw new UnsupportedOperationException("this client cannot recall");
+        } catch (InvocationTargetException error) {
+            emit("not-recalled", "message", String.valueOf(error.getCause()));
+        }
+    }
+
     private static void sent(SendResult result) {
         emit("sent", "status", result.getSendStatus().name(), "msgId", result.getMsgId(),
             "offsetMsgId", result.getOffsetMsgId(), "queueId", result.getMessageQueue().getQueueId(),
-            "queueOffset", result.getQueueOffset());
+            "queueOffset", result.getQueueOffset(), "handle", handle(result));
+    }
+
+    private static String handle(SendResult result) {
+        try {
+            return (String) SendResult.class.getMethod("getRecallHandle").invoke(result);
+        } catch (ReflectiveOperationException absent) {
+            return null;
+        }
+    }
+
+    // Transactions: the tag of a message says what its local transaction and its checks return.
+
+    private void startTransactions(String group) throws Exception {
+        transactions = new TransactionMQProducer(group);
+        transactions.setNamesrvAddr(nameServer);
+        transactions.setInstanceName("transactions");
+        transactions.setSendMsgTimeout((int) SEND_TIMEOUT_MS);
+        transactions.setPollNameServerInterval(OFTEN_MS);
+        transactions.setHeartbeatBrokerInterval(OFTEN_MS);
+        transactions.setTransactionListener(new TransactionListener() {
+            @Override
+            public LocalTransactionState executeLocalTransaction(Message message, Object argument) {
+                String tag = message.getTags();
+                emit("executed", "body", new String(message.getBody(), StandardCharsets.UTF_8));
+                if (tag.startsWith("hang")) {
+                    sleep(Long.MAX_VALUE);
+                }
+                return tag.equals("commit") ? LocalTransactionState.COMMIT_MESSAGE
+                    : tag.equals("rollback") ? LocalTransactionState.ROLLBACK_MESSAGE : LocalTransactionState.UNKNOW;
+            }
+
+            @Override
+            public LocalTransactionState checkLocalTransaction(MessageExt message) {
+                emit("checked", "body", new String(message.getBody(), StandardCharsets.UTF_8));
+                return message.getTags().endsWith("commit")
+                    ? LocalTransactionState.COMMIT_MESSAGE : LocalTransactionState.ROLLBACK_MESSAGE;
+            }
+        });
+        transactions.start();
+    }
+
+    private static void sleep(long ms) {
+        try {
+            Thread.sleep(ms);
+        } catch (InterruptedException ended) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
+    private void transact(String topic, String body, String tag) throws Exception {
+        Message message = new Message(topic, tag, body, body.getBytes(StandardCharsets.UTF_8));
+        if (!tag.startsWith("hang")) {
+            sent(transactions.sendMessageInTransaction(message, null));
+            return;
+        }
+        Thread thread = new Thread(() -> {
+            try {
+                transactions.sendMessageInTransaction(message, null);
+            } catch (Exception error) {
+                emit("not-sent", "message", error.toString());
+            }
+        });
+        thread.setDaemon(true);
+        thread.start();
     }
 
     // Consuming.
 
-    private AutoCloseable subscribe(String name, String mode, String group, String topic, String expression)
-        throws Exception {
-        return mode.equals("lite") ? lite(name, group, topic, expression) : push(name, mode, group, topic, expression);
+    private AutoCloseable subscribe(
+        String name, String mode, String group, String topic, String expression, int redeliveriesMax) throws Exception {
+        return mode.equals("lite") ? lite(name, group, topic, expression)
+            : push(name, mode, group, topic, expression, redeliveriesMax);
     }
 
-    private AutoCloseable push(String name, String mode, String group, String topic, String expression)
-        throws Exception {
-        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(group);
+    private AutoCloseable push(
+        String name, String mode, String group, String topic, String expression, int redeliveriesMax) throws Exception {
+        DefaultMQPushConsumer consumer =
+            traces ? new DefaultMQPushConsumer(group, true, null) : new DefaultMQPushConsumer(group);
         consumer.setNamesrvAddr(nameServer);
         consumer.setInstanceName(name);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
-        consumer.subscribe(topic, expression);
+        consumer.setPollNameServerInterval(OFTEN_MS);
+        consumer.setHeartbeatBrokerInterval(OFTEN_MS);
+        consumer.setPersistConsumerOffsetInterval(OFTEN_MS);
+        consumer.setMaxReconsumeTimes(redeliveriesMax);
+        if (expression.startsWith("sql:")) {
+            consumer.subscribe(topic, MessageSelector.bySql(expression.substring("sql:".length())));
+        } else {
+            consumer.subscribe(topic, expression);
+        }
         if (mode.equals("broadcast")) {
             setMessageModel(consumer, "BROADCASTING");
         }
@@ -278,15 +472,17 @@ public class Driver {
         }
     }
 
-    private static boolean consumed(String consumer, List<MessageExt> messages) {
+    private boolean consumed(String consumer, List<MessageExt> messages) {
         boolean ok = true;
         for (MessageExt message : messages) {
             emit("message", "consumer", consumer, "topic", message.getTopic(), "msgId", message.getMsgId(),
                 "body", new String(message.getBody(), StandardCharsets.UTF_8), "tag", message.getTags(),
                 "keys", message.getKeys(), "queueId", message.getQueueId(), "queueOffset", message.getQueueOffset(),
                 "reconsumeTimes", message.getReconsumeTimes(), "bornTimestamp", message.getBornTimestamp(),
-                "storeTimestamp", message.getStoreTimestamp());
-            ok &= !"fail".equals(message.getTags()) || message.getReconsumeTimes() > 0;
+                "storeTimestamp", message.getStoreTimestamp(), "receivedMs", System.currentTimeMillis());
+            ok &= !"dead".equals(message.getTags());
+            ok &= !"fail".equals(message.getTags()) || message.getReconsumeTimes() > 0
+                || !failed.add(consumer + message.getKeys() + message.getMsgId());
         }
         return ok;
     }

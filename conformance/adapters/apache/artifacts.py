@@ -13,10 +13,13 @@ from mqproof.conformance.engine.targets import UnknownTargetError
 RELEASES: Final = ("4.9.5", "5.5.0")
 """The newest release of each line whose four modules and dependencies are available from Maven."""
 
+CLIENT_RELEASES: Final = ("4.9.8", "5.5.0")
+"""The newest release of each line whose client is available; that of 4.9 is newer than its servers."""
+
 CACHE_VARIABLE: Final = "MQPROOF_APACHE_CACHE"
 RELEASES_VARIABLE: Final = "MQPROOF_APACHE_RELEASES"
 
-_MODULES: Final = ("namesrv", "broker", "tools", "client")
+_MODULES: Final = ("broker", "namesrv", "tools", "client")
 _COPY: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
 _SECONDS_MAX: Final = 900.0
 
@@ -72,11 +75,24 @@ def jars(release: str) -> Path:
     Raises:
         ApacheMissingError: they are not in the cache, and Maven is missing or cannot fetch them.
     """
-    folder = _cache() / release
+    return _fetched(cache_folder() / release, release, _MODULES)
+
+
+@cache
+def client_class_path(release: str) -> str:
+    """Return the class path of the client of a release; the first call fetches it.
+
+    Raises:
+        ApacheMissingError: as `jars`.
+    """
+    return f"{_fetched(cache_folder() / f'client-{release}', release, ('client',))}/*"
+
+
+def _fetched(folder: Path, release: str, modules: tuple[str, ...]) -> Path:
     if not folder.is_dir():
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{release}-") as scratch:
-            fetched = _fetch(release, Path(scratch))
+            fetched = _fetch(release, modules, Path(scratch))
             # The folder is renamed when it is complete, so an interrupted fetch leaves nothing that looks
             # like a release.
             if not folder.is_dir():
@@ -89,17 +105,18 @@ def class_path(release: str) -> str:
     return f"{jars(release)}/*"
 
 
-def _cache() -> Path:
+def cache_folder() -> Path:
+    """Return the folder that keeps what was fetched and compiled."""
     if chosen := os.environ.get(CACHE_VARIABLE):
         return Path(chosen)
     user_cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(user_cache) / "mqproof" / "apache"
 
 
-def _fetch(release: str, scratch: Path) -> Path:
+def _fetch(release: str, modules: tuple[str, ...], scratch: Path) -> Path:
     maven = program("mvn", "install Maven, or copy the cache from a machine that has it")
     pom, target = scratch / "pom.xml", scratch / "jars"
-    dependencies = "".join(_DEPENDENCY.format(module=module, release=release) for module in _MODULES)
+    dependencies = "".join(_DEPENDENCY.format(module=module, release=release) for module in modules)
     pom.write_text(_POM.format(dependencies=dependencies), encoding="utf-8")
     command = [maven, "-B", "-q", "-f", str(pom), _COPY, f"-DoutputDirectory={target}"]
     try:
@@ -108,7 +125,7 @@ def _fetch(release: str, scratch: Path) -> Path:
         raise ApacheMissingError(
             f"Apache RocketMQ {release}: Maven did not download it within {_SECONDS_MAX:.0f} s; try again"
         ) from None
-    if done.returncode != 0 or not any(target.glob(f"rocketmq-broker-{release}.jar")):
+    if done.returncode != 0 or not any(target.glob(f"rocketmq-{modules[0]}-{release}.jar")):
         raise ApacheMissingError(
             f"Apache RocketMQ {release}: Maven cannot fetch it: {_complaint(done.stdout)}"
         )

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Final
 
 from mqproof.conformance.adapters.apache.artifacts import class_path, java
-from mqproof.conformance.adapters.apache.java_clients import DriverError, compiled
+from mqproof.conformance.adapters.apache.java_clients import compiled
 from mqproof.conformance.adapters.apache.servers import MODULE_FLAGS, SMALL_JVM
+from mqproof.conformance.adapters.clients.driver_client import DriverError
 
 _SOURCE: Final = Path(__file__).with_name("FilterOracle.java")
 _SECONDS_MAX: Final = 300.0

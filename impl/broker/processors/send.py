@@ -236,6 +236,8 @@ def _messages(
     _check_transaction(services, header, properties)
     wait = properties.pop(WAIT, "true").lower() != "false"
     properties["CLUSTER"] = services.config.cluster
+    # Java consumers of 5.x trace only a message that has these properties.
+    properties.update(services.tracing_fields())
     if target.dead_letter_of is not None:
         for name in (DELAY, *TIMER_REQUESTS):
             properties.pop(name, None)

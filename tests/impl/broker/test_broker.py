@@ -106,6 +106,9 @@ def test_a_message_is_returned_unchanged_with_the_fields_that_the_broker_adds() 
             TAGS: "a",
             UNIQUE_KEY: outcome.message_id,
             "CLUSTER": "DefaultCluster",
+            # Consumers of Java 5.5.0 trace only messages that say so themselves.
+            "MSG_REGION": "DefaultRegion",
+            "TRACE_ON": "true",
         }
 
     play(scenario)

@@ -84,7 +84,7 @@ def test_an_answer_has_at_most_64_messages_and_a_bounded_size(monkeypatch: pytes
             await send(world, f"m{number}", "k")
         assert bodies(await query(world, "k", count=1000)) == [f"m{number}" for number in range(6, 70)]
         assert bodies(await query(world, "k", count=-1)) == []
-        monkeypatch.setattr(lookups, "_BYTES_MAX", 400)
+        monkeypatch.setattr(lookups, "_BYTES_MAX", 500)
         assert bodies(await query(world, "k")) == ["m68", "m69"]
         monkeypatch.setattr(lookups, "_BYTES_MAX", 1)
         assert bodies(await query(world, "k")) == ["m69"], "one message whatever its size"

@@ -197,7 +197,7 @@ def test_messages_far_behind_come_in_smaller_answers_and_may_come_from_a_slave()
         assert world.broker is not None
         assert world.broker.services is not None
         services = world.broker.services
-        services.runtime = replace(services.runtime, memory_bytes=40_000)
+        services.runtime = replace(services.runtime, memory_bytes=55_000)
         await group_put(world, SubscriptionGroup(group_name="G", which_broker_when_consume_slowly=7))
         for _ in range(6):
             await send(world)
@@ -208,7 +208,7 @@ def test_messages_far_behind_come_in_smaller_answers_and_may_come_from_a_slave()
         ]
         assert reported == [7, 0]
 
-    # Each record has about 115 bytes.
+    # Each record has about 155 bytes.
     play(scenario, config=replace(CONFIG, memory_percent=1, far_pull_count_max=2, slave_readable=True))
 
 

@@ -68,7 +68,8 @@ def test_a_batch_becomes_separate_messages_and_one_answer() -> None:
             (b"a", 1, 7),
             (b"b", 2, 0),
         ]
-        common = {"own": "batch", "CLUSTER": "DefaultCluster"}
+        added = {"CLUSTER": "DefaultCluster", "MSG_REGION": "DefaultRegion", "TRACE_ON": "true"}
+        common = {"own": "batch", **added}
         assert [dict(m.message.properties) for m in messages] == [
             {**common, UNIQUE_KEY: "K1", TAGS: "x"},
             {**common, UNIQUE_KEY: "K2"},

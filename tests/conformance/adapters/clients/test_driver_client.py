@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mqproof.conformance.adapters.apache.java_clients import DriverError, JavaClient
+from mqproof.conformance.adapters.clients.driver_client import DriverClient, DriverError
 
 _STAND_IN = """
 import sys
@@ -29,10 +29,10 @@ for line in sys.stdin:
 
 
 @contextmanager
-def _client(tmp_path: Path) -> Iterator[JavaClient]:
+def _client(tmp_path: Path) -> Iterator[DriverClient]:
     command = [sys.executable, "-c", _STAND_IN]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        client = JavaClient(process, tmp_path / "log")
+        client = DriverClient(process, tmp_path / "log")
         try:
             yield client
         finally:
