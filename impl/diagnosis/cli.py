@@ -1,7 +1,8 @@
 """`mqproof diagnose`: what happened to a message, or why a group receives nothing."""
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -9,6 +10,10 @@ from mqproof.impl.terminal.errors import fail, one_line
 from mqproof.impl.terminal.inputs import check_text, name_servers, new_runtime, read_account
 from mqproof.impl.terminal.options import NAME_SERVERS_HELP, AccountFile, TlsFile
 from mqproof.impl.terminal.output import write_json
+
+if TYPE_CHECKING:
+    from mqproof.impl.diagnosis.evidence import Answer
+    from mqproof.impl.diagnosis.question import Question
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -67,36 +72,13 @@ def diagnose(
       mqproof diagnose --key order-7 --topic Orders --group billing --log logs/
       mqproof diagnose --topic Orders --group billing
     """
-    from mqproof.impl.admin.admin import Admin, UnreachableError
-    from mqproof.impl.client.model import ClientError
     from mqproof.impl.diagnosis import report
-    from mqproof.impl.diagnosis.cluster import SearchError
-    from mqproof.impl.diagnosis.evidence import Answer
-    from mqproof.impl.diagnosis.log_files import LogError, find_logs
-    from mqproof.impl.diagnosis.question import Question, answers
-    from mqproof.impl.runtime.serving import run
+    from mqproof.impl.diagnosis.question import Question
 
     question = Question(msg_id, key, topic, group)
     check_text(_NAME, msg_id=msg_id, key=key, topic=topic, group=group)
     _check(question, namesrv, log)
-    servers = name_servers(_NAME, namesrv) if namesrv else None
-    runtime, credentials = new_runtime(_NAME, tls), read_account(_NAME, account)
-
-    async def work() -> tuple[Answer, ...]:
-        logs = find_logs(log or ())
-        if servers is None:
-            return await answers(question, None, logs, runtime)
-        async with Admin(servers, runtime, credentials) as admin:
-            return await answers(question, admin, logs, runtime)
-
-    try:
-        found = run(work())
-    except (LogError, SearchError) as error:
-        fail(_NAME, one_line(error))
-    except UnreachableError as error:
-        fail(_NAME, str(error), _NO_ANSWER)
-    except ClientError as error:
-        fail(_NAME, str(error), _NO_ANSWER)
+    found = _answers(question, namesrv, log or (), tls, account)
     if json is None or str(json) != "-":
         for line in report.lines(found) or [f"no message with key {key} is known"]:
             typer.echo(line)
@@ -104,10 +86,36 @@ def diagnose(
     raise typer.Exit(report.exit_code(found))
 
 
-def _check(question: object, namesrv: str | None, log: list[Path] | None) -> None:
-    from mqproof.impl.diagnosis.question import Question
+def _answers(
+    question: "Question", namesrv: str | None, paths: Iterable[Path], tls: Path | None, account: Path | None
+) -> "tuple[Answer, ...]":
+    """Read the logs and the cluster, and return the answers. Errors end the command with one line."""
+    from mqproof.impl.admin.admin import Admin
+    from mqproof.impl.client.model import ClientError
+    from mqproof.impl.diagnosis.cluster import SearchError
+    from mqproof.impl.diagnosis.log_files import LogError, find_logs
+    from mqproof.impl.diagnosis.question import answers
+    from mqproof.impl.runtime.serving import run
 
-    assert isinstance(question, Question)
+    servers = name_servers(_NAME, namesrv) if namesrv else None
+    runtime, credentials = new_runtime(_NAME, tls), read_account(_NAME, account)
+
+    async def work() -> "tuple[Answer, ...]":
+        logs = find_logs(paths)
+        if servers is None:
+            return await answers(question, None, logs, runtime)
+        async with Admin(servers, runtime, credentials) as admin:
+            return await answers(question, admin, logs, runtime)
+
+    try:
+        return run(work())
+    except (LogError, SearchError) as error:
+        fail(_NAME, one_line(error))
+    except ClientError as error:
+        fail(_NAME, str(error), _NO_ANSWER)
+
+
+def _check(question: "Question", namesrv: str | None, log: list[Path] | None) -> None:
     named = [each for each in (question.message_id, question.key) if each]
     if len(named) > 1:
         fail(_NAME, "MSG_ID and --key: give one of them")

@@ -333,9 +333,7 @@ def _places(evidence: Evidence) -> list[tuple[Queue, int]]:
     return list(dict.fromkeys(found))
 
 
-def _reset_over(
-    evidence: Evidence, name: str, queue: Queue, offset: int
-) -> tuple[Cause, list[str]] | None:
+def _reset_over(evidence: Evidence, name: str, queue: Queue, offset: int) -> tuple[Cause, list[str]] | None:
     """Return who set the group's offset beyond the message: an administrator, or the group's own client."""
     key = (name, queue.topic, queue.broker, queue.id)
     stored = _stored_us(evidence) or 0

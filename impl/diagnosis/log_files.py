@@ -138,7 +138,7 @@ def _of_parquet(file: Path, wanted: Sequence[bytes], *, context: bool) -> Iterat
             present = [name for name in Event.__struct_fields__ if name in given]
             where = " OR ".join(
                 [f'"{name}" IN (SELECT unnest($1::VARCHAR[]))' for name in ("msg_id",) if name in given]
-                + ['"keys" = ANY($1::VARCHAR[])'] * ("keys" in given)
+                + ["list_has_any(string_split(\"keys\", ' '), $1::VARCHAR[])"] * ("keys" in given)
                 + ['"kind" = ANY($2::VARCHAR[])', '"seq" = 0']
             )
             named = ", ".join(f'"{name}"' for name in present)

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import Random
 from typing import Final
 
 from mqproof.client import (
@@ -293,11 +294,7 @@ async def different_subscriptions(scene: Scene, number: int) -> Injected:
     await scene.clock.advance(seconds=40)
     sent = await scene.send(await scene.producer(), 2 + number, tag="tea")
     await scene.clock.advance(seconds=40)
-    received = {
-        message.message_id
-        for message in scene.broker.messages(TOPIC)
-        if message.queue.queue_id == 0
-    }
+    received = {message.message_id for message in scene.broker.messages(TOPIC) if message.queue.queue_id == 0}
     dropped = [each.message_id for each in sent if each.message_id not in received]
     return Injected("subscriptions_differ", dropped[-1], logs=False)
 
@@ -416,7 +413,7 @@ async def expired(scene: Scene, number: int) -> Injected:
     await consumer.stop()
     (sent,) = await scene.send(producer)
     for _ in range(4):
-        await producer.send_or_raise(new_message(TOPIC, bytes(30_000)))
+        await producer.send_or_raise(new_message(TOPIC, Random(number).randbytes(30_000)))
     await scene.clock.advance(hours=2)
     for broker in await scene.admin.masters(CLUSTER):
         await scene.admin.ask(broker, RequestCode.DELETE_EXPIRED_COMMITLOG)
@@ -460,7 +457,15 @@ async def without_group(scene: Scene, number: int) -> Injected:
 
 
 async def backlog(scene: Scene, number: int) -> Injected:
-    inject = (lagging, stuck, without_members, not_subscribed, without_owner, disabled_group, unreadable_topic)
+    inject = (
+        lagging,
+        stuck,
+        without_members,
+        not_subscribed,
+        without_owner,
+        disabled_group,
+        unreadable_topic,
+    )
     found = await inject[number % len(inject)](scene, number)
     return Injected(found.cause)
 

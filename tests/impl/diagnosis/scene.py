@@ -33,6 +33,7 @@ from mqproof.impl.diagnosis.evidence import Answer
 from mqproof.impl.diagnosis.question import Question, answers
 from mqproof.impl.embedded import embedded_broker
 from mqproof.impl.embedded.embedded_broker import EmbeddedBroker
+from mqproof.impl.embedded.virtual_time import of_loop
 from mqproof.impl.remoting.bodies import TopicConfig
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address
@@ -62,7 +63,7 @@ class Scene:
         self._end = asyncio.Event()
 
     async def __aenter__(self) -> "Scene":
-        clock = embedded_broker.of_loop(asyncio.get_running_loop())
+        clock = of_loop(asyncio.get_running_loop())
         events = EventLog.to_file(str(self.logs / "broker-a.ndjson"), "broker-a", clock)
         with patch.object(embedded_broker, "Broker", partial(Broker, events=events)):
             await self._stack.enter_async_context(self.broker)
@@ -74,7 +75,7 @@ class Scene:
         self._end.set()
         await self._stack.aclose()
 
-    async def hang(self, messages: Sequence[ReceivedMessage]) -> None:
+    async def hang(self, _: Sequence[ReceivedMessage]) -> None:
         """A listener that returns when the scene ends."""
         await self._end.wait()
 
