@@ -14,6 +14,7 @@ import typer
 from mqproof.report.console import stages
 from mqproof.report.model import Report, Verdict, exit_code
 from mqproof.report.printable import counted
+from mqproof.spark_audit.command.conversions import Conversions, Mapped, converted, mapping_errors_shown
 from mqproof.spark_audit.command.engine_choice import Engine, EngineOptions, is_local, leave_to_spark
 from mqproof.spark_audit.command.failures import fail, say
 from mqproof.spark_audit.command.opened_session import opened_session
@@ -46,6 +47,7 @@ EXAMPLES: Final = examples(
     "run --events build/log --out build/audit",
     "run --store broker-a=/var/rocketmq/store --events build/log",
     "run --events 'logs/*.ndjson' --id DELIV-1 --json result.json",
+    "run --mapping kafka.toml",
     "run --events logs/2026-11-22 --state state --out reports/2026-11-22",
 )
 
@@ -68,9 +70,19 @@ class InputOptions:
         ),
     ] = None
     trace: Trace = None
+    mapping: Mapped = None
 
     def given(self) -> dict[str, list[str] | None]:
-        return {"--events": self.events, "--store": self.store, "--trace": self.trace}
+        return {
+            "--events": self.events,
+            "--store": self.store,
+            "--trace": self.trace,
+            "--mapping": self.mapping,
+        }
+
+    @property
+    def has_events(self) -> bool:
+        return bool(self.events or self.mapping)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +159,13 @@ def _run(
     request: "_Request", wanted: Engine, spark: SparkOptions, out: Path | None, json: Path | None
 ) -> int:
     """Run the audit on the engine that the options and the size of the input choose."""
+    with converted(request.conversions, request.found) as found:
+        return _run_on(replace(request, found=found), wanted, spark, out, json)
+
+
+def _run_on(
+    request: "_Request", wanted: Engine, spark: SparkOptions, out: Path | None, json: Path | None
+) -> int:
     if is_local(wanted, [*request.needs_spark(), *spark.given()], request.found.files):
         from mqproof.spark_audit.command.opened_database import opened_database
         from mqproof.spark_audit.sources.embedded_read import NotEmbeddedError
@@ -169,9 +188,9 @@ def _wanted(ids: list[str], inputs: InputOptions) -> list[str]:
     """Return the invariants to judge: those that match, or all that these inputs allow."""
     from mqproof.spark_audit.checks import CHECKS, EVENT_CHECKS, STORE_CHECKS
 
-    if not (inputs.events or inputs.store or inputs.trace):
+    if not (inputs.has_events or inputs.store or inputs.trace):
         fail("--events: name at least one event log, folder or pattern, or a --store")
-    possible = {*(EVENT_CHECKS if inputs.events else ()), *(STORE_CHECKS if inputs.store else ())}
+    possible = {*(EVENT_CHECKS if inputs.has_events else ()), *(STORE_CHECKS if inputs.store else ())}
     if inputs.trace:
         from mqproof.spark_audit.sources.traces import TRACED
 
@@ -208,6 +227,7 @@ def _found_traces(given: list[str]) -> tuple[list[Path], list[Path]]:
 @dataclass(frozen=True, slots=True)
 class _Request:
     found: "Inputs"
+    conversions: Conversions
     stores: dict[str, Path]
     traces: tuple[list[Path], list[Path]]
     """Stores and text files, as returned by find_traces."""
@@ -224,7 +244,7 @@ class _Request:
     def needs_spark(self) -> list[str]:
         """Return the given inputs that only Spark reads."""
         given = {"--store": self.stores, "--trace": any(self.traces), "--state": self.state}
-        return [option for option, value in given.items() if value]
+        return [option for option, value in given.items() if value] + self.conversions.needs_spark()
 
     def sizes(self) -> dict[Path, int]:
         """Return the size of each file, in bytes."""
@@ -234,7 +254,8 @@ class _Request:
         """Return the checks whose input is given. Results from traces need no check."""
         from mqproof.spark_audit.checks import CHECKS, EVENT_CHECKS, STORE_CHECKS
 
-        given = {*(EVENT_CHECKS if self.found.files else ()), *(STORE_CHECKS if self.stores else ())}
+        has_events = self.found.files or self.conversions.needs_spark()
+        given = {*(EVENT_CHECKS if has_events else ()), *(STORE_CHECKS if self.stores else ())}
         return {name: check for name, check in CHECKS.items() if name in self.wanted and name in given}
 
 
@@ -255,6 +276,7 @@ def _request(
     try:
         return _Request(
             found=find_files(inputs.events) if inputs.events else Inputs(()),
+            conversions=_conversions(inputs, incremental),
             stores=_named_stores(inputs.store or []),
             traces=_found_traces(inputs.trace or []),
             index_slots=index_slots,
@@ -267,6 +289,14 @@ def _request(
         )
     except InputError as error:
         fail(str(error))
+
+
+def _conversions(inputs: InputOptions, incremental: IncrementalOptions) -> Conversions:
+    with mapping_errors_shown():
+        found = Conversions.read(inputs.mapping or [])
+    if incremental.state and (file := found.unnumbered()):
+        fail(f"--state: {file} maps no column seq, which runs that follow each other need")
+    return found
 
 
 def _audit(
@@ -323,7 +353,9 @@ class _Judging:
             return read_embedded(database, self.request.found, self.scratch, self.stage)
         from mqproof.spark_audit.sources.read import read_files
 
-        return read_files(cast("SparkSession", self.session), self.request.found, self.scratch)
+        spark, found = cast("SparkSession", self.session), self.request.found
+        found = self.request.conversions.on_spark(spark, found, self.scratch, self.stage)
+        return read_files(spark, found, self.scratch)
 
     def stored(self) -> "Stored | None":
         """Read the store directories."""
