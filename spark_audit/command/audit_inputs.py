@@ -1,7 +1,7 @@
 """The inputs of `audit run` and `audit explain`: found before an engine starts, and read on it."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
@@ -34,7 +34,7 @@ class AuditInputs:
     traces: tuple[list[Path], list[Path]]
     """Stores and text files, as returned by find_traces."""
     index_slots: int | None = None
-    conversions: Conversions = Conversions()
+    conversions: Conversions = field(default_factory=Conversions)
 
     @property
     def has_events(self) -> bool:

@@ -143,19 +143,25 @@ def run(
         inputs, incremental, wanted, allowed, index_slots or config.index_slots, replay_arguments
     )
     try:
-        with converted(request.inputs.conversions, request.inputs.found) as found:
-            request = replace(request, inputs=replace(request.inputs, found=found))
-            code = request.inputs.on_engine(
-                engine.engine,
-                ["--state"] if incremental.state else [],
-                spark,
-                lambda session, scratch: _audit(session, scratch, request, out, json),
-            )
+        code = _run(request, engine, spark, out, json)
     except InputError as error:
         fail(str(error))
     except OSError as error:
         fail(f"{error.filename or out or json}: {error.strerror}")
     raise typer.Exit(code)
+
+
+def _run(
+    request: "_Request", engine: EngineOptions, spark: SparkOptions, out: Path | None, json: Path | None
+) -> int:
+    with converted(request.inputs.conversions, request.inputs.found) as found:
+        request = replace(request, inputs=replace(request.inputs, found=found))
+        return request.inputs.on_engine(
+            engine.engine,
+            ["--state"] if request.state else [],
+            spark,
+            lambda session, scratch: _audit(session, scratch, request, out, json),
+        )
 
 
 def _wanted(ids: list[str], inputs: InputOptions) -> list[str]:

@@ -23,7 +23,10 @@ NOT_PUBLIC_YET = {
 
 def test_the_readme_lists_every_example() -> None:
     page = (EXAMPLES / "README.md").read_text()
-    places = {path.relative_to(EXAMPLES).parts for path in PROGRAMS} | {("tla", "Lock.tla")}
+    places = {path.relative_to(EXAMPLES).parts for path in PROGRAMS} | {
+        ("tla", "Lock.tla"),
+        ("kafka_audit", "kafka.toml"),
+    }
     listed = {f"[{parts[0]}{'/' if parts[1:] else ''}]" for parts in places}
     assert [name for name in sorted(listed) if name not in page] == []
     assert page.count("\n| [") == len(listed)
