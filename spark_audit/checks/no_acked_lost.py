@@ -229,6 +229,9 @@ def _unknown_reason(tallies: Mapping[str, int], causes: Mapping[str, int]) -> st
         return "no message was acknowledged with SEND_OK"
     if not tallies["acked_and_delivered"]:
         return "no acknowledged message was delivered"
+    if not tallies["groups"]:
+        # What a group has passed is only known by places.
+        return "no delivery to a group names its queue and offset"
     return unsure(causes)
 
 

@@ -35,6 +35,8 @@ class AuditInputs:
     """Stores and text files, as returned by find_traces."""
     index_slots: int | None = None
     conversions: Conversions = field(default_factory=Conversions)
+    spans: tuple[Path, ...] = ()
+    """Files of OpenTelemetry spans."""
 
     @property
     def has_events(self) -> bool:
@@ -126,6 +128,7 @@ def find_inputs(
     traces: list[str],
     index_slots: int | None,
     conversions: Conversions | None = None,
+    spans: Sequence[str] = (),
 ) -> AuditInputs:
     """Find the inputs. No engine has to run.
 
@@ -140,6 +143,7 @@ def find_inputs(
         traces=_found_traces(traces),
         index_slots=index_slots,
         conversions=conversions or Conversions(),
+        spans=_found_spans(spans),
     )
 
 
@@ -149,6 +153,14 @@ def _named_stores(given: list[str]) -> dict[str, Path]:
     from mqproof.spark_audit.sources.store_tables import name_stores
 
     return name_stores(given)
+
+
+def _found_spans(given: Sequence[str]) -> tuple[Path, ...]:
+    if not given:
+        return ()
+    from mqproof.spark_audit.sources.span_files import find_spans
+
+    return find_spans(given)
 
 
 def _found_traces(given: list[str]) -> tuple[list[Path], list[Path]]:

@@ -18,6 +18,7 @@ from mqproof.spark_audit.command.audit_inputs import AuditInputs, find_inputs
 from mqproof.spark_audit.command.conversions import Conversions, Mapped, converted, mapping_errors_shown
 from mqproof.spark_audit.command.engine_choice import EngineOptions
 from mqproof.spark_audit.command.failures import fail, say
+from mqproof.spark_audit.command.judged_spans import SpanRequest, with_facts, with_spans
 from mqproof.spark_audit.command.option_groups import (
     DAY_US,
     FORGET_DAYS,
@@ -67,9 +68,19 @@ class InputOptions:
     ] = None
     trace: Trace = None
     mapping: Mapped = None
+    spans: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PATH", help="OpenTelemetry spans: OTLP JSON lines or Parquet, or a folder."),
+    ] = None
+    sampling: Annotated[
+        float | None,
+        typer.Option(metavar="RATE", help="With --spans: the share of sampled traces; 1 if all are there."),
+    ] = None
 
-    def given(self) -> dict[str, list[str] | None]:
+    def given(self) -> dict[str, Any]:
         return {
+            "--spans": self.spans,
+            "--sampling": self.sampling,
             "--events": self.events,
             "--store": self.store,
             "--trace": self.trace,
@@ -168,13 +179,19 @@ def _wanted(ids: list[str], inputs: InputOptions) -> list[str]:
     """Return the invariants to judge: those that match, or all that these inputs allow."""
     from mqproof.spark_audit.checks import CHECKS, EVENT_CHECKS, STORE_CHECKS
 
-    if not (inputs.has_events or inputs.store or inputs.trace):
+    if inputs.sampling is not None and not (inputs.spans and 0 < inputs.sampling <= 1):
+        fail(f"--sampling {inputs.sampling:g}: expected --spans, and a rate above 0 and up to 1")
+    if not (inputs.has_events or inputs.store or inputs.trace or inputs.spans):
         fail("--events: name at least one event log, folder or pattern, or a --store")
     possible = {*(EVENT_CHECKS if inputs.has_events else ()), *(STORE_CHECKS if inputs.store else ())}
     if inputs.trace:
         from mqproof.spark_audit.sources.traces import TRACED
 
         possible |= set(TRACED)
+    if inputs.spans:
+        from mqproof.spark_audit.sources.spans import SPANNED
+
+        possible |= set(SPANNED)
     if not ids:
         return [name for name in CHECKS if name in possible]
     wanted: list[str] = []
@@ -194,11 +211,16 @@ class _Request:
     wanted: list[str]
     allowed: dict[str, Any]
     """The user's statements about clocks, brokers and groups, for Options."""
+    sampling: float | None
     replay_arguments: str
     """The options that describe the input, for the command that replays a finding."""
     state: Path | None
     late_us: int
     forget_us: int
+
+    def of_spans(self) -> SpanRequest:
+        replay = f"mqproof audit run {self.replay_arguments}"
+        return SpanRequest(self.sampling, self.wanted, self.allowed, replay)
 
     def checks(self) -> "dict[str, Check]":
         """Return the checks whose input is given. Results from traces need no check."""
@@ -233,7 +255,9 @@ def _request(
                 inputs.trace or [],
                 index_slots,
                 _conversions(inputs, incremental),
+                inputs.spans or [],
             ),
+            sampling=inputs.sampling,
             wanted=wanted,
             allowed=allowed,
             replay_arguments=shlex.join(replay_arguments),
@@ -352,11 +376,12 @@ def _judge(judging: _Judging) -> tuple["Audit", Report, "DataFrame"]:
         stage("reading message traces")
         done, unreadable = _with_traces(judging.session, done, request)
         skipped_rows = skipped_rows.unionByName(unreadable)
+    done, facts = with_spans(inputs, done, judging.scratch, request.of_spans())
     stage("summing up")
     corrupt_rows = done.unreadable_rows
     corrupt = [(row["file"], row["line"]) for row in log.corrupt.limit(10).collect()] if corrupt_rows else []
     report = summarise(done, log, inputs.stores, time.monotonic() - started, corrupt, corrupt_rows)
-    return done, judging.with_history(report, done), skipped_rows
+    return done, judging.with_history(with_facts(report, facts), done), skipped_rows
 
 
 def _with_traces(

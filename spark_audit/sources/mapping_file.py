@@ -22,6 +22,7 @@ _OF_MESSAGES: Final = (
 )
 _NEEDED: Final[dict[Kind, tuple[str, ...]]] = {
     **dict.fromkeys(_OF_MESSAGES, ("msg_id", "topic")),
+    Kind.DELIVER: ("msg_id", "topic", "queue_id", "queue_offset", "group"),
     Kind.OFFSET_COMMIT: ("topic", "queue_id", "queue_offset", "group"),
 }
 """The columns without which an event of the kind says nothing."""
