@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mqproof.report.model import Report, Verdict
+from mqproof.report.model import Report, Table, Verdict
 from mqproof.spark_audit.command.audit_inputs import AuditInputs
 
 if TYPE_CHECKING:
@@ -50,6 +50,6 @@ def with_spans(
     return replace(done, results=done.results + kept), {"spans": shown.line()}
 
 
-def with_facts(report: Report, facts: Mapping[str, str]) -> Report:
-    """Return the report with more facts."""
-    return replace(report, facts={**report.facts, **facts})
+def with_facts(report: Report, facts: Mapping[str, str], tables: tuple[Table, ...] = ()) -> Report:
+    """Return the report with more facts and tables."""
+    return replace(report, facts={**report.facts, **facts}, tables=report.tables + tables)

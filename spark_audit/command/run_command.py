@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 import typer
 
 from mqproof.report.console import stages
-from mqproof.report.model import Report, Verdict, exit_code
+from mqproof.report.model import Report, Table, Verdict, exit_code
 from mqproof.report.printable import counted
 from mqproof.spark_audit.command.audit_inputs import AuditInputs, find_inputs
 from mqproof.spark_audit.command.conversions import Conversions, Mapped, converted, mapping_errors_shown
@@ -139,27 +139,49 @@ def run(
 
     Exit codes: 0 all held; 1 a violation; 2 bad input; 3 inconclusive; 4 the engine is missing or failed.
     """
+    inputs = replace(inputs, events=[*(inputs.events or []), *(paths or [])])
+    raise typer.Exit(
+        judge(RunOptions(inputs, cluster, incremental, engine, spark, out, json, ids or [], index_slots))
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """What is judged, and how."""
+
+    inputs: InputOptions
+    cluster: ClusterOptions
+    incremental: IncrementalOptions
+    engine: EngineOptions
+    spark: SparkOptions
+    out: Path | None
+    json: Path | None
+    ids: list[str]
+    index_slots: int | None = None
+    origins: tuple[str, ...] = ()
+    """Where the event logs come from, if they are not the user's."""
+    tables: tuple[Table, ...] = ()
+    """More tables for the report."""
+    replay: str | None = None
+    """The command that repeats the run, if it is not that of `audit run`."""
+
+
+def judge(options: RunOptions) -> int:
+    """Judge the inputs, write the outputs, and return the exit code. Errors end the command with one line."""
     from mqproof.spark_audit.sources.inputs import InputError
 
-    inputs = replace(inputs, events=[*(inputs.events or []), *(paths or [])])
-    wanted = _wanted(ids or [], inputs)
-    try_folder("--out", out)
-    try_folder("--state", incremental.state)
-    try_file("--json", json)
-    config = cluster.config()
-    allowed = cluster.allowed(config)
-    spark.settings()  # fails before the inputs are read
-    replay_arguments = _arguments({**inputs.given(), **cluster.given(), "--index-slots": index_slots})
-    request = _request(
-        inputs, incremental, wanted, allowed, index_slots or config.index_slots, replay_arguments
-    )
+    wanted = _wanted(options.ids, options.inputs)
+    try_folder("--out", options.out)
+    try_folder("--state", options.incremental.state)
+    try_file("--json", options.json)
+    options.spark.settings()  # fails before the inputs are read
+    request = _request(options, wanted)
     try:
-        code = _run(request, engine, spark, out, json)
+        return _run(request, options.engine, options.spark, options.out, options.json)
     except InputError as error:
         fail(str(error))
     except OSError as error:
-        fail(f"{error.filename or out or json}: {error.strerror}")
-    raise typer.Exit(code)
+        fail(f"{error.filename or options.out or options.json}: {error.strerror}")
 
 
 def _run(
@@ -212,15 +234,15 @@ class _Request:
     allowed: dict[str, Any]
     """The user's statements about clocks, brokers and groups, for Options."""
     sampling: float | None
-    replay_arguments: str
-    """The options that describe the input, for the command that replays a finding."""
+    tables: tuple[Table, ...]
+    replay: str
+    """The command that repeats the run with the same input."""
     state: Path | None
     late_us: int
     forget_us: int
 
     def of_spans(self) -> SpanRequest:
-        replay = f"mqproof audit run {self.replay_arguments}"
-        return SpanRequest(self.sampling, self.wanted, self.allowed, replay)
+        return SpanRequest(self.sampling, self.wanted, self.allowed, self.replay)
 
     def checks(self) -> "dict[str, Check]":
         """Return the checks whose input is given. Results from traces need no check."""
@@ -233,40 +255,38 @@ class _Request:
         return {name: check for name, check in CHECKS.items() if name in self.wanted and name in given}
 
 
-def _request(
-    inputs: InputOptions,
-    incremental: IncrementalOptions,
-    wanted: list[str],
-    allowed: dict[str, Any],
-    index_slots: int | None,
-    replay_arguments: list[str],
-) -> _Request:
+def _request(options: RunOptions, wanted: list[str]) -> _Request:
     """Find the inputs and return the request.
 
     This happens before Spark starts, which takes seconds, so that a wrong path is reported at once.
     """
     from mqproof.spark_audit.sources.inputs import InputError
 
+    given, incremental = options.inputs, options.incremental
+    config = options.cluster.config()
+    arguments = {**given.given(), **options.cluster.given(), "--index-slots": options.index_slots}
     try:
-        return _Request(
-            inputs=find_inputs(
-                inputs.events or [],
-                inputs.store or [],
-                inputs.trace or [],
-                index_slots,
-                _conversions(inputs, incremental),
-                inputs.spans or [],
-            ),
-            sampling=inputs.sampling,
-            wanted=wanted,
-            allowed=allowed,
-            replay_arguments=shlex.join(replay_arguments),
-            state=incremental.state,
-            late_us=incremental.late_s * 1_000_000,
-            forget_us=incremental.forget_days * DAY_US,
+        inputs = find_inputs(
+            given.events or [],
+            given.store or [],
+            given.trace or [],
+            options.index_slots or config.index_slots,
+            _conversions(given, incremental),
+            given.spans or [],
         )
     except InputError as error:
         fail(str(error))
+    return _Request(
+        inputs=replace(inputs, found=replace(inputs.found, origins=options.origins)),
+        wanted=wanted,
+        allowed=options.cluster.allowed(config),
+        sampling=given.sampling,
+        tables=options.tables,
+        replay=options.replay or f"mqproof audit run {shlex.join(_arguments(arguments))}",
+        state=incremental.state,
+        late_us=incremental.late_s * 1_000_000,
+        forget_us=incremental.forget_days * DAY_US,
+    )
 
 
 def _conversions(inputs: InputOptions, incremental: IncrementalOptions) -> Conversions:
@@ -361,7 +381,7 @@ def _judge(judging: _Judging) -> tuple["Audit", Report, "DataFrame"]:
         store=stored,
         checks=request.checks(),
         given_rows=log.rows,
-        replay=f"mqproof audit run {request.replay_arguments}{before}",
+        replay=f"{request.replay}{before}",
         progress=stage,
         pictures=judging.pictures,
         history=judging.history(),
@@ -381,7 +401,7 @@ def _judge(judging: _Judging) -> tuple["Audit", Report, "DataFrame"]:
     corrupt_rows = done.unreadable_rows
     corrupt = [(row["file"], row["line"]) for row in log.corrupt.limit(10).collect()] if corrupt_rows else []
     report = summarise(done, log, inputs.stores, time.monotonic() - started, corrupt, corrupt_rows)
-    return done, judging.with_history(with_facts(report, facts), done), skipped_rows
+    return done, judging.with_history(with_facts(report, facts, request.tables), done), skipped_rows
 
 
 def _with_traces(

@@ -74,7 +74,7 @@ def summarise(
     of_stores = ("stored_records", "stored_bytes", "stored_queues", "queue_entries", "index_entries")
     facts = {
         **({"input": _input(log)} if files else {}),
-        **{f"made from {number}": line for number, line in enumerate(log.inputs.origins, start=1)},
+        **{f"source {number}": line for number, line in enumerate(log.inputs.origins, start=1)},
         **{f"store of {name}": str(directory) for name, directory in stores.items()},
         **{name.replace("_", " "): str(audit.tallies[name]) for name in of_stores if stores},
         **({"files given twice": f"{len(repeats)} (counted once)"} if repeats else {}),
@@ -110,7 +110,7 @@ def summarise(
 def _input(log: "Log | EmbeddedLog") -> str:
     files, origins = log.inputs.files, log.inputs.origins
     if origins:
-        return f"{counted(len(files), 'file')}, {len(origins)} of them made from other tables"
+        return f"{counted(len(files), 'file')}, with the sources that follow"
     return f"{counted(len(files), 'file')}, first {files[0]}"
 
 

@@ -21,7 +21,7 @@ def test_the_example_finds_the_lost_and_the_repeated_message() -> None:
     done = run("--mapping", KAFKA, "--id", "DELIV-1,DELIV-3")
     assert done.exit_code == Exit.VIOLATED, done.output
     assert [line in done.stdout for line in FOUND] == [True, True]
-    assert f"made from 1: {KAFKA}: 61 rows, 61 events" in done.stdout
+    assert f"source 1: {KAFKA}: 61 rows, 61 events" in done.stdout
     assert f"replay: mqproof audit run --mapping {KAFKA} --id DELIV-1" in done.stdout
     assert f"audit: {KAFKA}: 61 rows, 61 events\n" in done.stderr
 
