@@ -97,7 +97,7 @@ def audit_cluster(
             json,
             ids or [],
             origins=collected.origins,
-            tables=(_waiting(collected),),
+            tables=(_waiting(collected),) if collected.waiting else (),
             replay=None if keep else _replay(namesrv, topic or [], messages),
         )
         raise typer.Exit(judge(options))
