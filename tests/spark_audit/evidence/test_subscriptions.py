@@ -430,12 +430,11 @@ def test_a_broker_that_filters_by_property_logs_the_properties(enabled: bool) ->
 
     async def send() -> None:
         log = EventLog(events.append, "broker-a", SystemClock())
+        broker = EmbeddedBroker(properties={"enablePropertyFilter": str(enabled).lower()})
+        message = new_message("Orders", b"x", tag="A", properties={"price": "7"})
         with patch.object(embedded_broker, "Broker", partial(Broker, events=log)):
-            async with EmbeddedBroker(properties={"enablePropertyFilter": str(enabled).lower()}) as broker:
-                async with broker.client() as session:
-                    await Producer(session).send_or_raise(
-                        new_message("Orders", b"x", tag="A", properties={"price": "7"})
-                    )
+            async with broker, broker.client() as session:
+                await Producer(session).send_or_raise(message)
 
     asyncio.run(send())
     (event,) = [event for event in events if event.kind == "append"]
