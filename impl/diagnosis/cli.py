@@ -1,5 +1,7 @@
 """`mqproof diagnose`: what happened to a message, or why a group receives nothing."""
 
+import shutil
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -80,10 +82,15 @@ def diagnose(
     _check(question, namesrv, log)
     found = _answers(question, namesrv, log or (), tls, account)
     if json is None or str(json) != "-":
-        for line in report.lines(found) or [f"no message with key {key} is known"]:
+        for line in report.lines(found, _width()) or [f"no message with key {key} is known"]:
             typer.echo(line)
     _write(json, report.as_json(found))
     raise typer.Exit(report.exit_code(found))
+
+
+def _width() -> int | None:
+    """Return the width of the terminal; None if the output is not a terminal."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def _answers(

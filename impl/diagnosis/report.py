@@ -1,18 +1,29 @@
 """Shows answers: for people, and as JSON."""
 
+import textwrap
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from mqproof.impl.admin.tables import visible
 from mqproof.impl.diagnosis.evidence import Answer
 
+_INDENT: Final = " " * 12
+_WIDTH_MIN: Final = 40
 
-def lines(answers: Sequence[Answer]) -> list[str]:
-    """Return the text of the answers."""
+
+def lines(answers: Sequence[Answer], width: int | None = None) -> list[str]:
+    """Return the text of the answers, broken into lines of this width if one is given."""
     found: list[str] = []
     for answer in answers:
         found += ["", *_lines(answer)] if found else _lines(answer)
-    return [visible(line) for line in found]
+    shown = [visible(line) for line in found]
+    return shown if width is None else [part for line in shown for part in _broken(line, width)]
+
+
+def _broken(line: str, width: int) -> list[str]:
+    indented = line.startswith("  ")
+    columns = max(width, _WIDTH_MIN)
+    return textwrap.wrap(line, columns, subsequent_indent=_INDENT if indented else "") or [""]
 
 
 def _lines(answer: Answer) -> list[str]:

@@ -15,6 +15,15 @@ def test_an_answer_is_a_few_lines_with_cause_evidence_and_next_step() -> None:
     ]
 
 
+def test_long_lines_are_broken_at_the_width_of_a_terminal() -> None:
+    answer = Answer(causes.PASSED, ("word " * 30, "  indented"), "g", "T", "m")
+    found = report.lines([answer], 80)
+    assert max(map(len, found)) <= 80
+    assert all(line.startswith(" " * 12) for line in found[2:3])
+    assert " ".join(" ".join(found).split()) == " ".join(" ".join(report.lines([answer])).split())
+    assert report.lines([answer, answer], 80).count("") == 1
+
+
 def test_the_worst_answer_decides_the_exit_code() -> None:
     fine, bad, unknown = (Answer(each, ()) for each in (causes.CONSUMED, causes.NO_MEMBERS, causes.PASSED))
     assert report.exit_code([fine]) == 0
