@@ -33,9 +33,7 @@ def diagnose(evidence: Evidence, group: str | None = None) -> tuple[Answer, ...]
         return (common,)
     names = [group] if group else sorted({*evidence.groups, *evidence.history.groups, *_called(evidence)})
     if not names:
-        places = [describe(copy) for copy in main_copies(evidence)]
-        places += [line_of(event) for event in confirmations(evidence.history)[:1]]
-        return (answer(causes.NO_GROUP, evidence, *(places or evidence.missing)),)
+        return (_without_group(evidence),)
     return tuple(_of_group(evidence, name) for name in names)
 
 
@@ -47,9 +45,34 @@ def _of_group(evidence: Evidence, name: str) -> Answer:
     for rule in _RULES:
         if found := rule(evidence, name):
             return Answer(found.cause, found.evidence, name, evidence.topic, evidence.message_id)
-    if lines := (*evidence.missing, *(f"broker {each} does not answer" for each in evidence.silent_brokers)):
-        return answer(causes.INCOMPLETE, evidence, *lines, group=name)
-    return answer(causes.PASSED, evidence, *_where(evidence), group=name)
+    return Answer(
+        *_undecided(evidence, "no source shows what the group did with it"),
+        name,
+        evidence.topic,
+        evidence.message_id,
+    )
+
+
+def _without_group(evidence: Evidence) -> Answer:
+    if places := _stored_lines(evidence):
+        return answer(causes.NO_GROUP, evidence, *places)
+    cause, lines = _undecided(evidence, "no source shows whether it is stored")
+    return answer(cause, evidence, *lines)
+
+
+def _undecided(evidence: Evidence, why: str) -> tuple[Cause, tuple[str, ...]]:
+    """Return that evidence is missing, and what there is."""
+    lacking = (*evidence.missing, *(f"broker {each} does not answer" for each in evidence.silent_brokers))
+    if stored := _stored_lines(evidence):
+        return causes.INCOMPLETE, (*stored, *(lacking or (why,)))
+    known = tuple(map(line_of, evidence.history.own[-3:]))
+    return (causes.INCOMPLETE if lacking else causes.NOT_FOUND), (*known, *lacking, why)
+
+
+def _stored_lines(evidence: Evidence) -> list[str]:
+    """Return what shows that the message was stored."""
+    events = [*confirmations(evidence.history), *evidence.history.of(Kind.APPEND)]
+    return [*_where(evidence), *map(line_of, events[:1])]
 
 
 def _where(evidence: Evidence) -> list[str]:
@@ -374,16 +397,13 @@ def _unrecorded(evidence: Evidence, name: str) -> Answer | None:
     group = evidence.groups.get(name)
     if group is not None and group.broadcast and group.members:
         return answer(causes.BROADCAST, evidence, *_where(evidence)[:1], f"{len(group.members)} members")
-    if group is None or evidence.missing:
-        return None
-    lines = _where(evidence)[:1]
     for queue, offset in _places(evidence):
-        committed = group.offsets.get(queue)
-        if committed is not None and committed > offset:
+        committed = _committed(evidence, name, queue)
+        if committed is not None and committed > offset and not evidence.missing:
             line = f"the group's offset in {queue} is {committed}"
             begun = [call for call in evidence.calls if call.group == name]
-            lines += [f"trace: a listener was called at {utc_ms(begun[-1].time_ms)}"] if begun else []
-            return answer(causes.PASSED, evidence, *lines, line)
+            lines = [f"trace: a listener was called at {utc_ms(begun[-1].time_ms)}"] if begun else []
+            return answer(causes.PASSED, evidence, *_where(evidence)[:1], *lines, line)
     return None
 
 

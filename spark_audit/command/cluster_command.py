@@ -4,7 +4,7 @@ import shlex
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -19,7 +19,7 @@ from mqproof.spark_audit.command.run_command import IncrementalOptions, InputOpt
 from mqproof.spark_audit.runtime.scratch import scratch
 
 if TYPE_CHECKING:
-    from mqproof.spark_audit.sources.cluster import Bounds, Collected
+    from mqproof.spark_audit.sources.cluster import Collected
 
 MESSAGES_MAX: Final = 100_000
 _ROWS_MAX: Final = 50
@@ -30,17 +30,53 @@ EXAMPLES: Final = examples(
 )
 
 
-def audit_cluster(
-    *,
+@dataclass(frozen=True, slots=True)
+class CollectOptions:
+    """What is collected, and how the cluster is reached."""
+
     namesrv: Annotated[
         str, typer.Option(envvar="NAMESRV_ADDR", help="HOST:PORT of name servers, separated by ';'.")
-    ] = "",
+    ] = ""
     topic: Annotated[
         list[str] | None, typer.Option(metavar="GLOB", help="Read only matching topics; may be repeated.")
-    ] = None,
-    messages: Annotated[
-        int, typer.Option(min=0, help="Read at most so many messages, the newest.")
-    ] = 100_000,
+    ] = None
+    messages: Annotated[int, typer.Option(min=0, help="Read at most so many messages, the newest.")] = (
+        MESSAGES_MAX
+    )
+    keep: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Keep the collected events and traces in this folder.")
+    ] = None
+    tls: Annotated[Path | None, typer.Option(metavar="FILE", help="A tls.properties file.")] = None
+    account: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A tools.yml file with the keys that sign requests.")
+    ] = None
+
+    def collected(self, folder: Path) -> "Collected":
+        """Collect into the folder. Errors end the command with one line."""
+        from mqproof.spark_audit.sources.cluster import Bounds, ClusterError, collect_from
+
+        bounds = Bounds(tuple(self.topic or ("*",)), self.messages)
+        with stages("audit") as stage:
+            try:
+                return collect_from(self.namesrv, bounds, folder, stage, self.tls, self.account)
+            except ClusterError as error:
+                fail(str(error), error.code)
+            except OSError as error:
+                fail(f"{error.filename or folder}: {error.strerror}", Exit.TOOL)
+
+    def replay(self) -> str | None:
+        """Return the command that collects and judges again; None if the collected files are kept."""
+        if self.keep:
+            return None
+        given = ["mqproof", "audit", "cluster", "--namesrv", self.namesrv]
+        given += [part for topic in self.topic or () for part in ("--topic", topic)]
+        bound = ["--messages", str(self.messages)] if self.messages != MESSAGES_MAX else []
+        return shlex.join(given + bound)
+
+
+def audit_cluster(
+    *,
+    collect: CollectOptions,
     out: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Folder for the report, as for audit run."),
@@ -51,13 +87,6 @@ def audit_cluster(
     ] = None,
     json: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the result as JSON to this file.")
-    ] = None,
-    keep: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Keep the collected events and traces in this folder.")
-    ] = None,
-    tls: Annotated[Path | None, typer.Option(metavar="FILE", help="A tls.properties file.")] = None,
-    account: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A tools.yml file with the keys that sign requests.")
     ] = None,
     cluster: ClusterOptions,
     engine: EngineOptions,
@@ -71,24 +100,20 @@ def audit_cluster(
     Exit codes: 0 all held; 1 a violation; 2 wrong use; 3 inconclusive; 4 no name server answers, or the
     engine is missing or failed.
     """
-    from mqproof.spark_audit.sources.cluster import Bounds
-
-    if not namesrv:
+    if not collect.namesrv:
         fail("--namesrv: missing, expected HOST:PORT of a name server")
-    with terminable(), _folder(keep) as folder:
-        collected = _collected(namesrv, Bounds(tuple(topic or ("*",)), messages), folder, tls, account)
+    with terminable(), _folder(collect.keep) as folder:
+        collected = collect.collected(folder)
         for line in collected.origins:
             say(line)
-        inputs = InputOptions(
-            events=[str(collected.events)], trace=[str(collected.traces)] if collected.traces else None
-        )
+        traces = [str(collected.traces)] if collected.traces else None
         stated = replace(
             cluster,
             flush=cluster.flush or collected.settings.get("flushDiskType"),
             delays=cluster.delays or collected.settings.get("messageDelayLevel"),
         )
         options = RunOptions(
-            inputs,
+            InputOptions(events=[str(collected.events)], trace=traces),
             stated,
             IncrementalOptions(),
             engine,
@@ -98,15 +123,9 @@ def audit_cluster(
             ids or [],
             origins=collected.origins,
             tables=(_waiting(collected),) if collected.waiting else (),
-            replay=None if keep else _replay(namesrv, topic or [], messages),
+            replay=collect.replay(),
         )
         raise typer.Exit(judge(options))
-
-
-def _replay(namesrv: str, topics: list[str], messages: int) -> str:
-    given = ["mqproof", "audit", "cluster", "--namesrv", namesrv]
-    given += [part for topic in topics for part in ("--topic", topic)]
-    return shlex.join(given + (["--messages", str(messages)] if messages != MESSAGES_MAX else []))
 
 
 @contextmanager
@@ -131,17 +150,3 @@ def _waiting(collected: "Collected") -> Table:
         ("group", "topic", "not consumed", "deleted before", "members"),
         rows,
     )
-
-
-def _collected(
-    namesrv: str, bounds: "Bounds", folder: Path, tls: Path | None, account: Path | None
-) -> "Collected":
-    from mqproof.spark_audit.sources.cluster import ClusterError, collect_from
-
-    with stages("audit") as stage:
-        try:
-            return collect_from(namesrv, bounds, folder, stage, tls, account)
-        except ClusterError as error:
-            fail(str(error), error.code)
-        except OSError as error:
-            fail(f"{error.filename or folder}: {error.strerror}", Exit.TOOL)

@@ -105,6 +105,18 @@ def test_a_send_without_an_answer_is_not_called_never_stored_without_a_complete_
     assert causes(Evidence("m", NOW_MS, "Orders", history=sent)) != ["send_not_confirmed"]
 
 
+def test_a_message_that_is_not_shown_to_be_stored_is_not_called_stored_or_passed() -> None:
+    sent = Evidence("m", NOW_MS, "Orders", history=seen(event(Kind.SEND, 1, attempt=1)))
+    assert causes(sent) == causes(sent, "g") == ["not_found"]
+    stored = replace(sent, history=seen(event(Kind.SEND, 1, attempt=1), ACK))
+    assert (causes(stored), causes(stored, "g")) == (["no_group"], ["incomplete"])
+    commit = event(Kind.OFFSET_COMMIT, 9, msg_id=None, queue_offset=6, group="g")
+    named = Event(
+        commit.ts, 9, "broker-a", commit.kind, topic="Orders", queue_id=0, queue_offset=6, group="g"
+    )
+    assert causes(replace(sent, history=seen(ACK, named)), "g") == ["passed"]
+
+
 def test_a_message_that_no_source_has_is_unknown_and_a_silent_broker_is_named() -> None:
     assert causes(READ) == ["not_found"]
     (answer,) = diagnose(replace(READ, silent_brokers=("broker-b",)))
