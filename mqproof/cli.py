@@ -50,6 +50,10 @@ COMMANDS: Final = {
     "store": ("mqproof.impl.examine.cli", "Inspect and verify a store directory of any RocketMQ broker."),
     "console": ("mqproof.impl.console.cli", "Serve web pages about a cluster."),
     "admin": ("mqproof.impl.admin.cli", "Administer a cluster, with mqadmin's names and letters."),
+    "diagnose": (
+        "mqproof.impl.diagnosis.cli",
+        "Find out what happened to a message, or why a group receives nothing.",
+    ),
     "conform": ("mqproof.conformance.commands.conform", "Test an implementation against the specification."),
     "behaviours": (
         "mqproof.conformance.commands.model_behaviours",
@@ -128,7 +132,7 @@ class _Commands(LazyGroup):
 
     summaries: ClassVar = {name: text for name, (_, text) in COMMANDS.items()}
     renamed = RENAMED
-    silent = frozenset({"admin", "completion", "convert-history", "coverage", "store"})
+    silent = frozenset({"admin", "completion", "convert-history", "coverage", "diagnose", "store"})
 
     def load(self, name: str) -> typer.Typer:
         module = _matrix_module() if name == "matrix" else COMMANDS[name][0]

@@ -1,9 +1,15 @@
-"""Mounts the commands of `mqproof audit`: run, explain, watch and generate (command/)."""
+"""Mounts the commands of `mqproof audit`: run, cluster, explain, watch and generate (command/)."""
 
 import typer
 
 from mqproof.report.option_groups import with_groups
-from mqproof.spark_audit.command import explain_command, generate_command, run_command, watch_command
+from mqproof.spark_audit.command import (
+    cluster_command,
+    explain_command,
+    generate_command,
+    run_command,
+    watch_command,
+)
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 audit_app = typer.Typer(no_args_is_help=True)
@@ -17,6 +23,7 @@ def _root() -> None:
 
 for name, command, examples in (
     ("run", run_command.run, run_command.EXAMPLES),
+    ("cluster", cluster_command.audit_cluster, cluster_command.EXAMPLES),
     ("explain", explain_command.explain_message, explain_command.EXAMPLES),
     ("watch", watch_command.watch_logs, watch_command.EXAMPLES),
     ("generate", generate_command.generate, generate_command.EXAMPLES),

@@ -78,7 +78,7 @@ def test_options_of_one_help_text_have_one_name() -> None:
 
 def test_invariants_are_selected_by_one_option() -> None:
     selecting = {path: option for path, option in options() if "--id" in option.opts}
-    assert set(selecting) == {"coverage", "conform", "audit run"}
+    assert set(selecting) == {"coverage", "conform", "audit run", "audit cluster"}
     assert all(option.metavar == "GLOB" and option.multiple for option in selecting.values())
 
 

@@ -131,6 +131,7 @@ WHY_TOGETHER: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         ),
         "impl/client/consuming": ("impl/client/consuming/test_orderly",),
         "impl/dledger": ("impl/dledger/test_ledger_store",),
+        "impl/diagnosis": ("impl/diagnosis/test_incidents",),
         "impl/examine": ("impl/examine/test_ledger_walk",),
         "impl/namesrv": ("impl/namesrv/test_administration",),
         "impl/remoting": ("impl/remoting/test_channel", "impl/remoting/test_java_json"),

@@ -103,6 +103,8 @@ class Broker:
         self._config = config = config.with_role(leads=False) if is_member else config
         self._runtime = runtime
         self._events = events
+        if events is not None:
+            events.records_properties = config.property_filter
         self._around = around
         self._group_store = _group_store(config, runtime, events) if is_member else None
         self.store: Store = self._group_store or MessageStore(

@@ -31,6 +31,8 @@ class EventLog:
         self.node = node
         self.seq_next = seq_next
         self.last_append = last_append
+        self.records_properties = False
+        """Whether `append` events have the properties of messages, by which the audit evaluates SQL92."""
         self._sink = sink
         self._clock = clock
 

@@ -72,6 +72,7 @@ class Appender:
                 queued,
                 index_keys(message),
                 message.properties.get(TAGS, ""),
+                message.properties,
             )
             self._dispatcher.add(one)
             staged.append(one)

@@ -4,7 +4,7 @@ The entry makes the record readable.
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import takewhile
 
 import msgspec
@@ -44,6 +44,8 @@ class Appended(msgspec.Struct, frozen=True):
     """The keys of the record in the index."""
     tags: str
     """The tags of the message, empty if it has none."""
+    properties: Mapping[str, str] = {}
+    """The properties of the message, for an event log that records them."""
 
     @property
     def end(self) -> int:
@@ -79,6 +81,7 @@ def appended_record(stored: StoredMessage, delay_levels_ms: Sequence[int]) -> Ap
         queued=takes_queue_offset(message.sys_flag),
         keys=index_keys(message),
         tags=message.properties.get(TAGS, ""),
+        properties=message.properties,
     )
 
 
@@ -91,6 +94,8 @@ def emit_append(events: EventLog, appended: Appended) -> None:
     attrs = {"size": str(appended.size)}
     if appended.topic == SCHEDULE_TOPIC:
         attrs["stored_ms"] = str(appended.store_timestamp_ms)
+    if events.records_properties:
+        attrs["properties"] = msgspec.json.encode(dict(appended.properties)).decode()
     events.emit(
         Kind.APPEND,
         msg_id=appended.message_id,

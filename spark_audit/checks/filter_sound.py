@@ -1,11 +1,12 @@
 """DELIV-10 FilterSound: a subscriber gets exactly the messages that its expression selects.
 
-This check finds deliveries that the subscription of the group does not select, by tag. NoAckedLost finds the
+This check finds deliveries that the subscription of the group does not select. NoAckedLost finds the
 messages that are selected and not delivered. A delivery is a violation if no subscription of the group
 selects it, from the time when the message was sent until the delivery. Redeliveries are not judged: their
 messages were selected before.
 
-Cannot conclude: anything about groups that subscribe by SQL92; messages whose tags the log does not state.
+Cannot conclude: anything about groups that filter by code of their own; messages whose tags, or whose
+properties for an SQL92 subscription, the log does not state.
 """
 
 from collections.abc import Mapping
@@ -33,7 +34,8 @@ def filter_sound(evidence: Evidence) -> DataFrame:
         first_ts="ts",
         last_ts="ts",
         evidence=f.format_string(
-            "delivered with the tags '%s', which the group does not subscribe to", "tags"
+            "delivered with the tags '%s', and the group's subscription does not select it",
+            f.coalesce("tags", f.lit("")),
         ),
     )
 
@@ -41,11 +43,18 @@ def filter_sound(evidence: Evidence) -> DataFrame:
 def _unknown_reason(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
     del causes
     if not tallies["filter_deliveries"]:
-        return "no message was delivered to a group that subscribes by tag"
-    if unknown := tallies["filter_deliveries_untagged"]:
+        return "no message was delivered to a group that filters"
+    if untagged := tallies["filter_deliveries_untagged"]:
         return (
-            f"the log does not have the tags of {counted(unknown, 'message')} for groups that select by tag"
+            f"the log does not have the tags of {counted(untagged, 'message')} for groups that select by tag"
         )
+    if unknown := tallies["filter_deliveries_without_properties"]:
+        return (
+            f"the log does not have the properties of {counted(unknown, 'message')} (attrs.properties) "
+            "for groups that subscribe by SQL92"
+        )
+    if unjudged := tallies["filter_deliveries_not_evaluated"]:
+        return f"{counted(unjudged, 'message')} went to groups whose filter is no expression of tags or SQL92"
     return ""
 
 

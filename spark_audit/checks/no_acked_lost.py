@@ -21,7 +21,8 @@ stored, delivered or not (acked_in_store.py), and their brokers must know their 
 
 Cannot conclude: whether a message was due to a group, if neither the log nor the user states its
 subscription (cause `subscription_unknown`), if the message's tags are unknown (`tags_unknown`), if the group
-subscribes by SQL92 (`filter_not_evaluated`), or if its subscription changed while the message waited
+subscribes by SQL92 and the message's properties are unknown (`properties_unknown`), if it filters in another
+way (`filter_not_evaluated`), or if its subscription changed while the message waited
 (`subscription_changed`).
 """
 
@@ -229,6 +230,9 @@ def _unknown_reason(tallies: Mapping[str, int], causes: Mapping[str, int]) -> st
         return "no message was acknowledged with SEND_OK"
     if not tallies["acked_and_delivered"]:
         return "no acknowledged message was delivered"
+    if not tallies["groups"]:
+        # What a group has passed is only known by places.
+        return "no delivery to a group names its queue and offset"
     return unsure(causes)
 
 

@@ -1,11 +1,12 @@
 """The inputs of `audit run` and `audit explain`: found before an engine starts, and read on it."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
+from mqproof.spark_audit.command.conversions import Conversions
 from mqproof.spark_audit.command.engine_choice import Engine, is_local, leave_to_spark
 from mqproof.spark_audit.command.opened_session import opened_session
 from mqproof.spark_audit.command.option_groups import SparkOptions
@@ -33,6 +34,13 @@ class AuditInputs:
     traces: tuple[list[Path], list[Path]]
     """Stores and text files, as returned by find_traces."""
     index_slots: int | None = None
+    conversions: Conversions = field(default_factory=Conversions)
+    spans: tuple[Path, ...] = ()
+    """Files of OpenTelemetry spans."""
+
+    @property
+    def has_events(self) -> bool:
+        return bool(self.found.files or self.conversions.needs_spark())
 
     def on_engine(
         self,
@@ -67,7 +75,8 @@ class AuditInputs:
         given = {"--store": self.stores, "--trace": any(self.traces)}
         options = [option for option, value in given.items() if value]
         # The extra audit-local lacks pyarrow, by which DuckDB gets the rows of stores and traces.
-        return options if options and find_spec("pyarrow") is None else []
+        lacking = options if options and find_spec("pyarrow") is None else []
+        return lacking + self.conversions.needs_spark()
 
     def _other_files(self) -> list[Path]:
         return [*self.stores.values(), *(path for paths in self.traces for path in paths)]
@@ -82,7 +91,8 @@ class AuditInputs:
             return read_embedded(cast("Database", session), self.found, scratch, stage)
         from mqproof.spark_audit.sources.read import read_files
 
-        return read_files(cast("SparkSession", session), self.found, scratch)
+        spark = cast("SparkSession", session)
+        return read_files(spark, self.conversions.on_spark(spark, self.found, scratch, stage), scratch)
 
     def read_stores(self, session: "SparkSession | Database", scratch: Path) -> "Stored | None":
         """Read the store directories; return None if there are none."""
@@ -113,7 +123,12 @@ class AuditInputs:
 
 
 def find_inputs(
-    events: list[str], stores: list[str], traces: list[str], index_slots: int | None
+    events: list[str],
+    stores: list[str],
+    traces: list[str],
+    index_slots: int | None,
+    conversions: Conversions | None = None,
+    spans: Sequence[str] = (),
 ) -> AuditInputs:
     """Find the inputs. No engine has to run.
 
@@ -127,6 +142,8 @@ def find_inputs(
         stores=_named_stores(stores),
         traces=_found_traces(traces),
         index_slots=index_slots,
+        conversions=conversions or Conversions(),
+        spans=_found_spans(spans),
     )
 
 
@@ -136,6 +153,14 @@ def _named_stores(given: list[str]) -> dict[str, Path]:
     from mqproof.spark_audit.sources.store_tables import name_stores
 
     return name_stores(given)
+
+
+def _found_spans(given: Sequence[str]) -> tuple[Path, ...]:
+    if not given:
+        return ()
+    from mqproof.spark_audit.sources.span_files import find_spans
+
+    return find_spans(given)
 
 
 def _found_traces(given: list[str]) -> tuple[list[Path], list[Path]]:

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 import typer
 
 from mqproof.report.console import stages
-from mqproof.report.model import Report, Verdict, exit_code
+from mqproof.report.model import Report, Table, Verdict, exit_code
 from mqproof.report.printable import counted
 from mqproof.spark_audit.command.audit_inputs import AuditInputs, find_inputs
+from mqproof.spark_audit.command.conversions import Conversions, Mapped, converted, mapping_errors_shown
 from mqproof.spark_audit.command.engine_choice import EngineOptions
 from mqproof.spark_audit.command.failures import fail, say
+from mqproof.spark_audit.command.judged_spans import SpanRequest, with_facts, with_spans
 from mqproof.spark_audit.command.option_groups import (
     DAY_US,
     FORGET_DAYS,
@@ -42,6 +44,7 @@ EXAMPLES: Final = examples(
     "run --events build/log --out build/audit",
     "run --store broker-a=/var/rocketmq/store --events build/log",
     "run --events 'logs/*.ndjson' --id DELIV-1 --json result.json",
+    "run --mapping kafka.toml",
     "run --events logs/2026-11-22 --state state --out reports/2026-11-22",
 )
 
@@ -64,9 +67,29 @@ class InputOptions:
         ),
     ] = None
     trace: Trace = None
+    mapping: Mapped = None
+    spans: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PATH", help="OpenTelemetry spans: OTLP JSON lines or Parquet, or a folder."),
+    ] = None
+    sampling: Annotated[
+        float | None,
+        typer.Option(metavar="RATE", help="With --spans: the share of sampled traces; 1 if all are there."),
+    ] = None
 
-    def given(self) -> dict[str, list[str] | None]:
-        return {"--events": self.events, "--store": self.store, "--trace": self.trace}
+    def given(self) -> dict[str, Any]:
+        return {
+            "--spans": self.spans,
+            "--sampling": self.sampling,
+            "--events": self.events,
+            "--store": self.store,
+            "--trace": self.trace,
+            "--mapping": self.mapping,
+        }
+
+    @property
+    def has_events(self) -> bool:
+        return bool(self.events or self.mapping)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,45 +139,81 @@ def run(
 
     Exit codes: 0 all held; 1 a violation; 2 bad input; 3 inconclusive; 4 the engine is missing or failed.
     """
+    inputs = replace(inputs, events=[*(inputs.events or []), *(paths or [])])
+    raise typer.Exit(
+        judge(RunOptions(inputs, cluster, incremental, engine, spark, out, json, ids or [], index_slots))
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """What is judged, and how."""
+
+    inputs: InputOptions
+    cluster: ClusterOptions
+    incremental: IncrementalOptions
+    engine: EngineOptions
+    spark: SparkOptions
+    out: Path | None
+    json: Path | None
+    ids: list[str]
+    index_slots: int | None = None
+    origins: tuple[str, ...] = ()
+    """Where the event logs come from, if they are not the user's."""
+    tables: tuple[Table, ...] = ()
+    """More tables for the report."""
+    replay: str | None = None
+    """The command that repeats the run, if it is not that of `audit run`."""
+
+
+def judge(options: RunOptions) -> int:
+    """Judge the inputs, write the outputs, and return the exit code. Errors end the command with one line."""
     from mqproof.spark_audit.sources.inputs import InputError
 
-    inputs = replace(inputs, events=[*(inputs.events or []), *(paths or [])])
-    wanted = _wanted(ids or [], inputs)
-    try_folder("--out", out)
-    try_folder("--state", incremental.state)
-    try_file("--json", json)
-    config = cluster.config()
-    allowed = cluster.allowed(config)
-    spark.settings()  # fails before the inputs are read
-    replay_arguments = _arguments({**inputs.given(), **cluster.given(), "--index-slots": index_slots})
-    request = _request(
-        inputs, incremental, wanted, allowed, index_slots or config.index_slots, replay_arguments
-    )
+    wanted = _wanted(options.ids, options.inputs)
+    try_folder("--out", options.out)
+    try_folder("--state", options.incremental.state)
+    try_file("--json", options.json)
+    options.spark.settings()  # fails before the inputs are read
+    request = _request(options, wanted)
     try:
-        code = request.inputs.on_engine(
-            engine.engine,
-            ["--state"] if incremental.state else [],
-            spark,
-            lambda session, scratch: _audit(session, scratch, request, out, json),
-        )
+        return _run(request, options.engine, options.spark, options.out, options.json)
     except InputError as error:
         fail(str(error))
     except OSError as error:
-        fail(f"{error.filename or out or json}: {error.strerror}")
-    raise typer.Exit(code)
+        fail(f"{error.filename or options.out or options.json}: {error.strerror}")
+
+
+def _run(
+    request: "_Request", engine: EngineOptions, spark: SparkOptions, out: Path | None, json: Path | None
+) -> int:
+    with converted(request.inputs.conversions, request.inputs.found) as found:
+        request = replace(request, inputs=replace(request.inputs, found=found))
+        return request.inputs.on_engine(
+            engine.engine,
+            ["--state"] if request.state else [],
+            spark,
+            lambda session, scratch: _audit(session, scratch, request, out, json),
+        )
 
 
 def _wanted(ids: list[str], inputs: InputOptions) -> list[str]:
     """Return the invariants to judge: those that match, or all that these inputs allow."""
     from mqproof.spark_audit.checks import CHECKS, EVENT_CHECKS, STORE_CHECKS
 
-    if not (inputs.events or inputs.store or inputs.trace):
+    if inputs.sampling is not None and not (inputs.spans and 0 < inputs.sampling <= 1):
+        fail(f"--sampling {inputs.sampling:g}: expected --spans, and a rate above 0 and up to 1")
+    if not (inputs.has_events or inputs.store or inputs.trace or inputs.spans):
         fail("--events: name at least one event log, folder or pattern, or a --store")
-    possible = {*(EVENT_CHECKS if inputs.events else ()), *(STORE_CHECKS if inputs.store else ())}
+    possible = {*(EVENT_CHECKS if inputs.has_events else ()), *(STORE_CHECKS if inputs.store else ())}
     if inputs.trace:
         from mqproof.spark_audit.sources.traces import TRACED
 
         possible |= set(TRACED)
+    if inputs.spans:
+        from mqproof.spark_audit.sources.spans import SPANNED
+
+        possible |= set(SPANNED)
     if not ids:
         return [name for name in CHECKS if name in possible]
     wanted: list[str] = []
@@ -174,49 +233,68 @@ class _Request:
     wanted: list[str]
     allowed: dict[str, Any]
     """The user's statements about clocks, brokers and groups, for Options."""
-    replay_arguments: str
-    """The options that describe the input, for the command that replays a finding."""
+    sampling: float | None
+    tables: tuple[Table, ...]
+    replay: str
+    """The command that repeats the run with the same input."""
     state: Path | None
     late_us: int
     forget_us: int
+
+    def of_spans(self) -> SpanRequest:
+        return SpanRequest(self.sampling, self.wanted, self.allowed, self.replay)
 
     def checks(self) -> "dict[str, Check]":
         """Return the checks whose input is given. Results from traces need no check."""
         from mqproof.spark_audit.checks import CHECKS, EVENT_CHECKS, STORE_CHECKS
 
         given = {
-            *(EVENT_CHECKS if self.inputs.found.files else ()),
+            *(EVENT_CHECKS if self.inputs.has_events else ()),
             *(STORE_CHECKS if self.inputs.stores else ()),
         }
         return {name: check for name, check in CHECKS.items() if name in self.wanted and name in given}
 
 
-def _request(
-    inputs: InputOptions,
-    incremental: IncrementalOptions,
-    wanted: list[str],
-    allowed: dict[str, Any],
-    index_slots: int | None,
-    replay_arguments: list[str],
-) -> _Request:
+def _request(options: RunOptions, wanted: list[str]) -> _Request:
     """Find the inputs and return the request.
 
     This happens before Spark starts, which takes seconds, so that a wrong path is reported at once.
     """
     from mqproof.spark_audit.sources.inputs import InputError
 
+    given, incremental = options.inputs, options.incremental
+    config = options.cluster.config()
+    arguments = {**given.given(), **options.cluster.given(), "--index-slots": options.index_slots}
     try:
-        return _Request(
-            inputs=find_inputs(inputs.events or [], inputs.store or [], inputs.trace or [], index_slots),
-            wanted=wanted,
-            allowed=allowed,
-            replay_arguments=shlex.join(replay_arguments),
-            state=incremental.state,
-            late_us=incremental.late_s * 1_000_000,
-            forget_us=incremental.forget_days * DAY_US,
+        inputs = find_inputs(
+            given.events or [],
+            given.store or [],
+            given.trace or [],
+            options.index_slots or config.index_slots,
+            _conversions(given, incremental),
+            given.spans or [],
         )
     except InputError as error:
         fail(str(error))
+    return _Request(
+        inputs=replace(inputs, found=replace(inputs.found, origins=options.origins)),
+        wanted=wanted,
+        allowed=options.cluster.allowed(config),
+        sampling=given.sampling,
+        tables=options.tables,
+        replay=options.replay or f"mqproof audit run {shlex.join(_arguments(arguments))}",
+        state=incremental.state,
+        late_us=incremental.late_s * 1_000_000,
+        forget_us=incremental.forget_days * DAY_US,
+    )
+
+
+def _conversions(inputs: InputOptions, incremental: IncrementalOptions) -> Conversions:
+    with mapping_errors_shown():
+        found = Conversions.read(inputs.mapping or [])
+    if incremental.state and (file := found.unnumbered()):
+        fail(f"--state: {file} maps no column seq, which runs that follow each other need")
+    return found
 
 
 def _audit(
@@ -303,7 +381,7 @@ def _judge(judging: _Judging) -> tuple["Audit", Report, "DataFrame"]:
         store=stored,
         checks=request.checks(),
         given_rows=log.rows,
-        replay=f"mqproof audit run {request.replay_arguments}{before}",
+        replay=f"{request.replay}{before}",
         progress=stage,
         pictures=judging.pictures,
         history=judging.history(),
@@ -318,11 +396,12 @@ def _judge(judging: _Judging) -> tuple["Audit", Report, "DataFrame"]:
         stage("reading message traces")
         done, unreadable = _with_traces(judging.session, done, request)
         skipped_rows = skipped_rows.unionByName(unreadable)
+    done, facts = with_spans(inputs, done, judging.scratch, request.of_spans())
     stage("summing up")
     corrupt_rows = done.unreadable_rows
     corrupt = [(row["file"], row["line"]) for row in log.corrupt.limit(10).collect()] if corrupt_rows else []
     report = summarise(done, log, inputs.stores, time.monotonic() - started, corrupt, corrupt_rows)
-    return done, judging.with_history(report, done), skipped_rows
+    return done, judging.with_history(with_facts(report, facts, request.tables), done), skipped_rows
 
 
 def _with_traces(

@@ -25,6 +25,7 @@ from mqproof.spark_audit.evidence.selected_events import (
     events_of_messages,
     traffic_of,
 )
+from mqproof.spark_audit.evidence.sql_selection import sql_selection
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spark_audit.passes.embedded_sums import judged_messages
 from mqproof.spark_audit.passes.message_columns import RETRY_TOPIC_PREFIX, message_key
@@ -117,6 +118,7 @@ def evidence_of(
         log=log,
         profile=profiled,
         options=options,
+        sql_selected=sql_selection(rare, log),
         store=store,
     )
 

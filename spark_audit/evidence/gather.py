@@ -27,6 +27,7 @@ from mqproof.spark_audit.evidence.selected_events import (
     failed_messages,
     traffic_of,
 )
+from mqproof.spark_audit.evidence.sql_selection import sql_selection
 from mqproof.spark_audit.evidence.tables import IS_MESSAGE, Evidence
 from mqproof.spark_audit.passes import fingerprint, profile, sums
 from mqproof.spark_audit.passes.extraction import Extraction
@@ -92,6 +93,7 @@ def gather(
         log=named,
         profile=profiled,
         options=options,
+        sql_selected=sql_selection(rare, named),
         store=store,
     )
 

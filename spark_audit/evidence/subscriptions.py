@@ -13,26 +13,31 @@ from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.frames import Column, DataFrame, Window
 from mqproof.spark_audit.evidence.groups import subscribing_group
 from mqproof.spark_audit.evidence.options import ANY, Options
+from mqproof.spark_audit.evidence.sql_selection import SQL92
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spark_audit.passes.message_columns import RETRY_TOPIC_PREFIX
+from mqproof.spark_audit.sources.sql_expressions import INVALID
 from mqproof.spec.events import Kind
 
 FILTERED: Final = "filtered"
 """The cause of a missing delivery that the group's subscription does not select."""
 
 _UNKNOWN: Final = "subscription_unknown"
-_NO_TAGS: Final = "tags_unknown"
-_NOT_BY_TAG: Final = "filter_not_evaluated"
+NO_TAGS: Final = "tags_unknown"
+NO_PROPERTIES: Final = "properties_unknown"
+NOT_EVALUATED: Final = "filter_not_evaluated"
 _CHANGED: Final = "subscription_changed"
 
 _MISSING: Final = {
     _UNKNOWN: "the log has no subscribe event of the group, and --subscription does not state it",
-    _NO_TAGS: "the log does not have their tags",
-    _NOT_BY_TAG: "the group's subscription is not by tag, and the audit evaluates tag expressions only",
+    NO_TAGS: "the log does not have their tags",
+    NO_PROPERTIES: "the group subscribes by SQL92, and the log lacks their properties (attrs.properties)",
+    NOT_EVALUATED: "the group's subscription is not a valid expression of tags or SQL92",
     _CHANGED: "the group's subscription changed while the messages waited",
 }
 """Maps each cause that leaves it open whether a message was due to what the audit needs to decide."""
 
+_TAG: Final = "TAG"
 _EVERYTHING: Final = "*"
 _SEPARATOR: Final = "\x1f"
 
@@ -54,7 +59,7 @@ def with_selection(rows: DataFrame, evidence: Evidence) -> DataFrame:
     options, columns = evidence.options, rows.columns
     known = f.broadcast(subscriptions(evidence))
     same = (subscribing_group(options) == f.col("sub_group")) & (f.col("topic") == f.col("sub_topic"))
-    joined = rows.join(known, same, "left")
+    joined = _with_sql(rows, evidence).join(known, same, "left")
     begin, end = f.col("since_ts") - options.skew_us, f.col("until_ts") + options.skew_us
     effective = f.filter(
         "statements",
@@ -64,6 +69,13 @@ def with_selection(rows: DataFrame, evidence: Evidence) -> DataFrame:
     )
     judged = joined.withColumn("effective", effective).withColumn("selection", _selection())
     return judged.select(*columns, "selection")
+
+
+def _with_sql(rows: DataFrame, evidence: Evidence) -> DataFrame:
+    """Add `sql_selected`: the SQL92 expressions that select the message; null if they were not evaluated."""
+    if evidence.sql_selected is None or "msg_id" not in rows.columns:
+        return rows.withColumn("sql_selected", f.lit(None).cast("array<string>"))
+    return rows.join(evidence.sql_selected, "msg_id", "left")
 
 
 def with_stored_tags(rows: DataFrame, evidence: Evidence) -> DataFrame:
@@ -77,16 +89,29 @@ def with_stored_tags(rows: DataFrame, evidence: Evidence) -> DataFrame:
 
 
 def _selection() -> Column:
+    selected = f.col("sql_selected")
+
+    def is_sql(each: Column) -> Column:
+        return each["type"] == SQL92
+
+    def has_tags(each: Column) -> Column:
+        return (each["type"] == _TAG) & each["wanted"].isNotNull()
+
     def selects(each: Column) -> Column:
-        return each["wanted"].isNull() | f.array_contains(each["wanted"], f.col("tags"))
+        by_tag = each["wanted"].isNull() | f.array_contains(each["wanted"], f.col("tags"))
+        return f.when(is_sql(each), f.array_contains(selected, each["expression"])).otherwise(by_tag)
+
+    def is_invalid(each: Column) -> Column:
+        marked = f.array_contains(selected, f.concat(f.lit(INVALID), each["expression"]))
+        return ~each["type"].isin(_TAG, SQL92) | (is_sql(each) & f.coalesce(marked, f.lit(False)))
 
     is_unknown = f.coalesce(f.size("effective"), f.lit(0)) <= 0
     is_unknown = is_unknown | f.exists("effective", lambda each: each["type"].isNull())
     return (
         f.when(is_unknown, f.lit(_UNKNOWN))
-        .when(f.exists("effective", lambda each: each["type"] != "TAG"), f.lit(_NOT_BY_TAG))
-        .when(f.forall("effective", lambda each: each["wanted"].isNull()), f.lit(None))
-        .when(f.col("tags").isNull(), f.lit(_NO_TAGS))
+        .when(f.exists("effective", is_invalid), f.lit(NOT_EVALUATED))
+        .when(selected.isNull() & f.exists("effective", is_sql), f.lit(NO_PROPERTIES))
+        .when(f.col("tags").isNull() & f.exists("effective", has_tags), f.lit(NO_TAGS))
         .when(f.forall("effective", selects), f.lit(None))
         .when(f.exists("effective", selects), f.lit(_CHANGED))
         .otherwise(f.lit(FILTERED))
@@ -134,7 +159,7 @@ def changing(evidence: Evidence) -> DataFrame:
 
 
 def tag_filters(evidence: Evidence) -> DataFrame:
-    """Return sub_group and sub_topic of the subscriptions that select by tag, at least for some time."""
+    """Return sub_group and sub_topic of the subscriptions that are filters, at least for some time."""
     is_filter = f.exists("statements", lambda each: each["wanted"].isNotNull())
     return subscriptions(evidence).where(f.coalesce(is_filter, f.lit(False))).select("sub_group", "sub_topic")
 
@@ -189,6 +214,7 @@ def _statement(begin: Column | None, end: Column, kind: Column | None, expressio
         end.alias("to_ts"),
         known_type.alias("type"),
         _wanted(expression).alias("wanted"),
+        expression.alias("expression"),
     )
 
 

@@ -66,6 +66,8 @@ class Evidence:
     options: Options
     complete_from: int | None = None
     """The time from which the log of each node is complete; None as in profile.Overview."""
+    sql_selected: DataFrame | None = None
+    """msg_id and the SQL92 subscriptions that select it; None if no group subscribes by SQL92."""
     store: Stored | None = None
     """The contents of the brokers' store directories, if they were given."""
 

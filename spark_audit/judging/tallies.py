@@ -10,7 +10,14 @@ from mqproof.spark_audit.checks.sync_acked_on_slave import masters
 from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.frames import Column, DataFrame
 from mqproof.spark_audit.evidence.groups import orderly_groups
-from mqproof.spark_audit.evidence.subscriptions import deliveries_to_filters, tag_filters
+from mqproof.spark_audit.evidence.subscriptions import (
+    NO_PROPERTIES,
+    NO_TAGS,
+    NOT_EVALUATED,
+    deliveries_to_filters,
+    tag_filters,
+    with_selection,
+)
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spark_audit.passes.message_columns import SCHEDULE_TOPIC
 from mqproof.spark_audit.passes.message_judgement import TALLIED
@@ -80,11 +87,14 @@ def tally(evidence: Evidence, seen: Overview) -> dict[str, int]:
     }
 
 
-_FILTER_TALLIES: Final = ("tag_filters", "filter_deliveries", "filter_deliveries_untagged")
+_FILTER_TALLIES: Final = (
+    *("tag_filters", "filter_deliveries", "filter_deliveries_untagged"),
+    *("filter_deliveries_without_properties", "filter_deliveries_not_evaluated"),
+)
 
 
 def _of_filters(evidence: Evidence) -> list[tuple[DataFrame, dict[str, Column]]]:
-    """Return the tallies of groups that select by tag. Runs a job.
+    """Return the tallies of groups that filter. Runs a job.
 
     The log is read again only if there are any.
     """
@@ -93,11 +103,13 @@ def _of_filters(evidence: Evidence) -> list[tuple[DataFrame, dict[str, Column]]]
         return []
     of_deliveries = {
         "filter_deliveries": f.count(f.lit(1)),
-        "filter_deliveries_untagged": f.count_if(f.col("tags").isNull()),
+        "filter_deliveries_untagged": f.count_if(f.col("selection") == NO_TAGS),
+        "filter_deliveries_without_properties": f.count_if(f.col("selection") == NO_PROPERTIES),
+        "filter_deliveries_not_evaluated": f.count_if(f.col("selection") == NOT_EVALUATED),
     }
     return [
         (filters, {"tag_filters": f.count(f.lit(1))}),
-        (deliveries_to_filters(evidence), of_deliveries),
+        (with_selection(deliveries_to_filters(evidence), evidence), of_deliveries),
     ]
 
 

@@ -73,7 +73,8 @@ def summarise(
     seen, files, repeats = audit.overview, log.inputs.files, log.inputs.repeats
     of_stores = ("stored_records", "stored_bytes", "stored_queues", "queue_entries", "index_entries")
     facts = {
-        **({"input": f"{counted(len(files), 'file')}, first {files[0]}"} if files else {}),
+        **({"input": _input(log)} if files else {}),
+        **{f"source {number}": line for number, line in enumerate(log.inputs.origins, start=1)},
         **{f"store of {name}": str(directory) for name, directory in stores.items()},
         **{name.replace("_", " "): str(audit.tallies[name]) for name in of_stores if stores},
         **({"files given twice": f"{len(repeats)} (counted once)"} if repeats else {}),
@@ -104,6 +105,13 @@ def summarise(
         )
     shown = tuple(table for table in tables if table.rows)
     return Report("mqproof audit", audit.results, facts, shown, _figures(audit))
+
+
+def _input(log: "Log | EmbeddedLog") -> str:
+    files, origins = log.inputs.files, log.inputs.origins
+    if origins:
+        return f"{counted(len(files), 'file')}, with the sources that follow"
+    return f"{counted(len(files), 'file')}, first {files[0]}"
 
 
 def _engine() -> dict[str, str]:

@@ -26,6 +26,8 @@ class Inputs:
     """Files to read: sorted, each once."""
     repeats: tuple[tuple[Path, Path], ...] = ()
     """Files that are not read, each with the one of `files` of which it is a copy or another name."""
+    origins: tuple[str, ...] = ()
+    """For each table that was converted into one of `files`: its name, and what became of its rows."""
 
     def repeat_messages(self) -> Iterator[str]:
         """Yield a message to the user for each repeated file."""

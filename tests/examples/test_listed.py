@@ -27,6 +27,7 @@ def test_the_readme_lists_every_example() -> None:
         ("tla", "Lock.tla"),
         ("junit", "pom.xml"),
         ("go_testing", "go.mod"),
+        ("kafka_audit", "kafka.toml"),
     }
     listed = {f"[{parts[0]}{'/' if parts[1:] else ''}]" for parts in places}
     assert [name for name in sorted(listed) if name not in page] == []

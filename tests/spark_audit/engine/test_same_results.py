@@ -6,6 +6,7 @@ DuckDB checks every message. The deep profile compares 300 random logs (random_l
 as long.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from mqproof.spark_audit.sources.inputs import InputError
 from tests.spark_audit.conftest import write_ndjson
 from tests.spark_audit.engine.both_engines import NO_STORES, Outcome, on_embedded, on_spark
 from tests.spark_audit.engine.random_logs import NO_EVENTS, TORN, RandomLog, all_anomalies, random_log
+from tests.spark_audit.evidence.test_subscriptions import priced, received
 
 
 def _on_both(
@@ -50,6 +52,16 @@ def _assert_same(
         return first
     assert first == second
     return None
+
+
+@pytest.mark.deep  # Spark; evidence/test_subscriptions.py has these cases on DuckDB
+def test_sql_subscriptions_select_the_same_on_both_engines(spark: SparkSession, tmp_path: Path) -> None:
+    rows = received(priced("7", "3", "8", None, "9", "x"), 0, 4, 5).rows
+    (tmp_path / "log.ndjson").write_bytes(write_ndjson(rows))
+    outcome = _assert_same(spark, RandomLog([str(tmp_path / "log.ndjson")], Options()))
+    assert outcome
+    causes = Counter(row[-1] for row in outcome.findings if "DELIV-1" in row)
+    assert outcome.verdicts["DELIV-1"][0] == "violated", causes
 
 
 def test_every_check_finds_the_same_rows_on_both_engines(spark: SparkSession, tmp_path: Path) -> None:

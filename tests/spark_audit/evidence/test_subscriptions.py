@@ -9,16 +9,20 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
 from mqproof import Producer, PushConsumer, ReceivedMessage, connect, new_message
-from mqproof.client import ConsumeFrom, PushConsumerConfig
+from mqproof.client import ConsumeFrom, MessageSelector, PushConsumerConfig
 from mqproof.impl.broker.broker import Broker
 from mqproof.impl.broker.config import BrokerConfig
+from mqproof.impl.embedded import embedded_broker
+from mqproof.impl.embedded.embedded_broker import EmbeddedBroker
 from mqproof.impl.namesrv.config import NameServerConfig
 from mqproof.impl.namesrv.server import NameServer
 from mqproof.impl.runtime.clock import SystemClock
@@ -27,8 +31,10 @@ from mqproof.impl.runtime.network import AsyncioNetwork
 from mqproof.impl.runtime.runtime import production
 from mqproof.report.model import Verdict
 from mqproof.spark_audit.checks import CHECKS
+from mqproof.spark_audit.evidence import sql_selection
 from mqproof.spark_audit.evidence.options import Options
 from mqproof.spark_audit.evidence.subscriptions import with_stored_tags
+from mqproof.spark_audit.sources.sql_expressions import selecting
 from mqproof.spec.events import Event, as_row
 from tests.spark_audit.conftest import LogBuilder, embedded_audit, embedded_evidence
 
@@ -108,10 +114,68 @@ def test_the_log_is_preferred_to_what_the_user_states() -> None:
     assert causes(builder, Options(subscriptions=(("g", "t", "*"),))) == {"m_1": "filtered"}
 
 
-@pytest.mark.parametrize("kind", ["SQL92", "CLASS"])
-def test_other_filters_than_tags_are_not_evaluated(kind: str) -> None:
-    builder = received(sent(LogBuilder(subscribed=()).subscribe("g", "A", kind), A, A, A), 0, 2)
+def test_other_filters_than_tags_and_sql_are_not_evaluated() -> None:
+    builder = received(sent(LogBuilder(subscribed=()).subscribe("g", "A", "CLASS"), A, A, A), 0, 2)
     assert causes(builder) == {"m_1": "filter_not_evaluated"}
+
+
+def priced(*prices: str | None, expression: str = "price > 5") -> LogBuilder:
+    """Store messages with a price, for a group that subscribes by SQL92; None: unknown properties."""
+    builder = sent(LogBuilder(subscribed=()).subscribe("g", expression, "SQL92"), *[A] * len(prices))
+    for row in builder.rows:
+        number = str(row.get("msg_id", "")).removeprefix("m_")
+        if row["kind"] == "append" and (price := prices[int(number)]) is not None:
+            row["attrs"] = {**row["attrs"], "properties": price and f'{{"price":"{price}"}}'}
+    return builder
+
+
+def test_an_sql_subscription_decides_which_messages_are_due() -> None:
+    # m_1 is not selected, m_2 is, and of m_3 the log has no properties.
+    builder = received(priced("7", "3", "8", None, "9"), 0, 4)
+    assert causes(builder) == {"m_1": "filtered", "m_2": None, "m_3": "properties_unknown"}
+
+
+def test_an_expression_may_use_tags_and_an_error_of_the_evaluation_selects_nothing() -> None:
+    builder = received(priced("7", "x", "7", expression="price > 5 AND TAGS = 'A'"), 0, 2)
+    assert causes(builder) == {"m_1": "filtered"}
+
+
+def test_an_invalid_expression_or_property_text_decides_nothing() -> None:
+    assert causes(received(priced("7", "3", "7", expression="price >"), 0, 2)) == {
+        "m_1": "filter_not_evaluated"
+    }
+    assert causes(received(priced("7", "", "7"), 0, 2)) == {"m_1": "properties_unknown"}
+
+
+def test_deliveries_that_an_sql_subscription_does_not_select_are_violations() -> None:
+    builder = received(priced("7", "3", "8"), 0, 1, 2)
+    assert found(builder, "DELIV-10") == {"m_1": ("not-selected", None)}
+
+
+@pytest.mark.parametrize(
+    ("prices", "verdict", "detail"),
+    [
+        (("7", "8"), Verdict.HELD, ""),
+        (("7", "3"), Verdict.VIOLATED, "not-selected 1"),
+        (
+            ("7", None),
+            Verdict.UNKNOWN,
+            "the log does not have the properties of 1 message (attrs.properties) ",
+        ),
+    ],
+)
+def test_filter_sound_is_judged_for_sql_where_the_log_has_the_properties(
+    prices: tuple[str | None, ...], verdict: Verdict, detail: str, tmp_path: Path
+) -> None:
+    builder = received(priced(*prices), *range(len(prices)))
+    done = embedded_audit(builder.rows, tmp_path, checks={"DELIV-10": CHECKS["DELIV-10"]})
+    (result,) = done.results
+    assert (result.verdict, result.detail.startswith(detail)) == (verdict, True), result.detail
+
+
+def test_more_properties_than_are_evaluated_are_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sql_selection, "DIFFERENT_MAX", 1)
+    assert causes(received(priced("7", "3", "7"), 0, 2)) == {"m_1": "properties_unknown"}
 
 
 def test_the_subscription_counts_that_was_in_effect_until_the_group_read_past_the_message() -> None:
@@ -267,9 +331,18 @@ def test_the_verdict_says_what_is_missing(
     assert [(each.verdict, each.detail) for each in done.results] == [(verdict, detail)]
 
 
-def test_the_log_of_a_real_broker_shows_what_a_group_with_tags_filters_out(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "selector",
+    [
+        MessageSelector.tag("A"),
+        pytest.param(MessageSelector.sql("drink = 'A'"), marks=pytest.mark.deep),  # 7 s, five audits
+    ],
+)
+def test_the_log_of_a_real_broker_shows_what_a_group_filters_out(
+    selector: MessageSelector, tmp_path: Path
+) -> None:
     events: list[Event] = []
-    asyncio.run(_filter_by_tag(events, str(tmp_path / "store")))
+    asyncio.run(_filter(events, str(tmp_path / "store"), selector))
     rows = [as_row(event) for event in events]
     of_group = [row for row in rows if row["kind"] == "deliver" and row["group"] == "choosing"]
     assert len(of_group) == 20
@@ -309,8 +382,8 @@ def _numbered(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     return numbered
 
 
-async def _filter_by_tag(events: list[Event], store: str) -> None:
-    """Send 60 messages with three kinds of tags; one group reads those with tag A, another one all."""
+async def _filter(events: list[Event], store: str, selector: MessageSelector) -> None:
+    """Send 60 messages with three kinds of tags; one group reads 20 of them, another one all."""
 
     def log(node: str) -> EventLog:
         return EventLog(events.append, node, SystemClock())
@@ -329,21 +402,45 @@ async def _filter_by_tag(events: list[Event], store: str) -> None:
     runtime = production(AsyncioNetwork(), None)
     namesrv = NameServer(NameServerConfig(port=0), runtime, None)
     address = await namesrv.start()
-    broker = Broker(
-        BrokerConfig(store_directory=store, port=0, name_servers=(address,)), runtime, log("broker-a")
+    settings = BrokerConfig(
+        store_directory=store, port=0, name_servers=(address,), property_filter=selector.is_sql
     )
+    broker = Broker(settings, runtime, log("broker-a"))
     await broker.start()
     config = PushConsumerConfig(consume_from=ConsumeFrom.FIRST_OFFSET)
     async with connect(str(address)) as session:
         producer = Producer(session, events=log("producer"))
         for number in range(60):
             tag = ("A", "B", None)[number % 3]
-            await producer.send(new_message("Orders", b"coffee", tag=tag))
+            properties = {"drink": tag} if tag else None
+            await producer.send(new_message("Orders", b"coffee", tag=tag, properties=properties))
         choosing = PushConsumer(session, "choosing", listener("choosing"), config, events=log("chooser"))
         reading = PushConsumer(session, "reading", listener("reading"), config, events=log("reader"))
         async with choosing, reading:
-            await choosing.subscribe("Orders", "A")
+            await choosing.subscribe("Orders", selector)
             await reading.subscribe("Orders")
             await asyncio.wait_for(complete.wait(), 60)
     await broker.stop()
     await namesrv.stop()
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_a_broker_that_filters_by_property_logs_the_properties(enabled: bool) -> None:
+    events: list[Event] = []
+
+    async def send() -> None:
+        log = EventLog(events.append, "broker-a", SystemClock())
+        broker = EmbeddedBroker(properties={"enablePropertyFilter": str(enabled).lower()})
+        message = new_message("Orders", b"x", tag="A", properties={"price": "7"})
+        with patch.object(embedded_broker, "Broker", partial(Broker, events=log)):
+            async with broker, broker.client() as session:
+                await Producer(session).send_or_raise(message)
+
+    asyncio.run(send())
+    (event,) = [event for event in events if event.kind == "append"]
+    given = event.attrs.get("properties")
+    assert (given is not None) is enabled
+    if given is not None:
+        assert selecting(["price > 5 AND TAGS = 'A'", "price > 9"], given, None, None) == [
+            "price > 5 AND TAGS = 'A'"
+        ]
