@@ -241,12 +241,6 @@ async def settings(admin: Admin, broker: Address) -> dict[str, SubscriptionGroup
     return read_body(SubscriptionGroups, answer).subscription_group_table
 
 
-async def all_producers(admin: Admin, broker: Address) -> dict[str, list[ProducerInfo]]:
-    """Return the connected producers of a broker, by group."""
-    answer = await admin.ask(broker, RequestCode.GET_ALL_PRODUCER_INFO)
-    return read_body(ProducerTable, answer).data
-
-
 async def reset_offsets(
     admin: Admin,
     group: str,

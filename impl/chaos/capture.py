@@ -89,7 +89,7 @@ class CaptureWriter:
 
     def __init__(self, path: Path, now_ns: Callable[[], int], bytes_max: int = BYTES_MAX) -> None:
         """Create the file, or replace it. Raises OSError."""
-        self._file: BinaryIO = open(path, "wb", buffering=_BUFFER_BYTES, opener=_private)  # noqa: PTH123, SIM115
+        self._file: BinaryIO = open(path, "wb", buffering=_BUFFER_BYTES, opener=_private)  # noqa: SIM115
         self._file.write(MAGIC)
         self._now_ns = now_ns
         self._left = bytes_max

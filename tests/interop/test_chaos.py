@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from mqproof.conformance.adapters.apache.java_clients import DriverError, JavaClient, java_client
+from mqproof.conformance.adapters.apache.java_clients import java_client
 from mqproof.conformance.adapters.apache.servers import ApacheServer
+from mqproof.conformance.adapters.clients.driver_client import DriverClient, DriverError
 from mqproof.impl.runtime.network import Address
 from mqproof.report.model import Verdict
 from mqproof.testing import ThreadedChaos
@@ -31,7 +32,7 @@ FAULTS = (
 )
 
 
-def _send(client: JavaClient, topic: str) -> set[str]:
+def _send(client: DriverClient, topic: str) -> set[str]:
     """Send 20 messages and ignore errors. Returns the ids of those that are certainly stored."""
     stored: set[str] = set()
     for _ in range(20):
