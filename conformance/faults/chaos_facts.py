@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from mqproof.conformance.faults.capture_file import entries_of
 from mqproof.conformance.history.lines import Group
-from mqproof.impl.chaos.capture import Entry, Recorded, read_capture
+from mqproof.impl.chaos.capture import Entry, Recorded
 from mqproof.impl.chaos.frame_head import command_of
 from mqproof.impl.remoting import java_json
 from mqproof.impl.remoting.batch import Part, decode_batch
@@ -46,9 +47,9 @@ class Facts:
 
 
 def facts_of(path: Path) -> Facts:
-    """Read a capture once. Raises CaptureError and OSError as `read_capture`."""
+    """Read a capture once. Raises CaptureError and OSError as `entries_of`."""
     reader = _Reader()
-    for entry in read_capture(path):
+    for entry in entries_of(path):
         reader.add(entry)
     return reader.facts()
 

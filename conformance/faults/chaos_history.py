@@ -22,6 +22,7 @@ from zlib import crc32
 
 import msgspec
 
+from mqproof.conformance.faults.capture_file import entries_of
 from mqproof.conformance.faults.chaos_facts import (
     PULLS,
     SENDS,
@@ -47,7 +48,7 @@ from mqproof.conformance.history.lines import (
     SetupValue,
     Type,
 )
-from mqproof.impl.chaos.capture import Entry, NodeChange, Opened, Recorded, read_capture
+from mqproof.impl.chaos.capture import Entry, NodeChange, Opened, Recorded
 from mqproof.impl.chaos.frame_head import command_of
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode, response_name
 from mqproof.impl.remoting.command import Command
@@ -107,7 +108,7 @@ def history_of(path: Path, name: str = "chaos", seed: int = 0) -> Iterator[Line]
         name=name, seed=seed, flush_mode="ASYNC_FLUSH", replication="async", groups=facts.groups,
         skew_ms=_SKEW_MS,
     )  # fmt: skip
-    for entry in read_capture(path):
+    for entry in entries_of(path):
         if not writer.has_begun:
             yield from writer.begin(setup, entry.time_ns)
         yield from writer.lines_of(entry)

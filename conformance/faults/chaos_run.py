@@ -5,13 +5,14 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from mqproof.conformance.faults.capture_file import new_capture
 from mqproof.conformance.faults.chaos_history import history_of
 from mqproof.conformance.faults.chaos_session import fault_table, judged
 from mqproof.conformance.history.lines import encode
-from mqproof.impl.chaos.capture import CaptureError, CaptureWriter
+from mqproof.impl.chaos.capture import CaptureError
 from mqproof.impl.chaos.fault_table import FAULTS
 from mqproof.impl.chaos.plan import Plan, PlanError, of_faults, parse
-from mqproof.impl.chaos.proxy import ChaosConfig, ChaosProxy, UpstreamError, capture_clock
+from mqproof.impl.chaos.proxy import ChaosConfig, ChaosProxy, UpstreamError
 from mqproof.impl.remoting.frame import FrameError
 from mqproof.impl.runtime.network import Address, AsyncioNetwork
 from mqproof.impl.runtime.properties import ConfigError
@@ -136,7 +137,7 @@ async def _serve(chaos: ChaosRun, capture: Path | None) -> dict[str, int]:
     writer = None
     if capture is not None:
         capture.parent.mkdir(parents=True, exist_ok=True)
-        writer = CaptureWriter(capture, capture_clock())
+        writer = new_capture(capture)
     proxy = ChaosProxy(chaos.config, chaos.plan, runtime, writer)
     try:
         await until_signal({"namesrv": lambda _: _Served(proxy, chaos.calm_after_s)}, runtime.supervisor)

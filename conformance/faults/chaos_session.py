@@ -9,11 +9,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self, TypeVar
 
+from mqproof.conformance.faults.capture_file import new_capture
 from mqproof.conformance.faults.chaos_history import history_of
 from mqproof.conformance.history.judge import check
-from mqproof.impl.chaos.capture import CaptureWriter, Injected
+from mqproof.impl.chaos.capture import Injected
 from mqproof.impl.chaos.plan import Plan, of_faults, parse
-from mqproof.impl.chaos.proxy import ChaosConfig, ChaosProxy, capture_clock
+from mqproof.impl.chaos.proxy import ChaosConfig, ChaosProxy
 from mqproof.impl.client.blocking import BlockingClient
 from mqproof.impl.client.connection.connect import connect
 from mqproof.impl.client.connection.group_claims import GroupClaims
@@ -117,7 +118,7 @@ class Chaos:
         self._runtime = production(AsyncioNetwork()) if isinstance(broker, str) else broker.runtime
         upstream = Address.parse(broker if isinstance(broker, str) else broker.name_server)
         self._folder = folder = tempfile.TemporaryDirectory(prefix="mqproof-chaos-")
-        capture = CaptureWriter(_capture_in(folder), capture_clock())
+        capture = new_capture(_capture_in(folder))
         self._proxy = ChaosProxy(ChaosConfig(upstream), self._plan, self._runtime, capture)
         try:
             self._address = await self._proxy.start()

@@ -80,7 +80,7 @@ class BrokerPort:
         self.tracks_offsets = "offsets_go_back" in planned and bool(self.name)
         self._switches = "broker_switch" in planned and self.broker_id == 0 and bool(self.name)
 
-    async def open(self) -> Address:
+    async def listen(self) -> Address:
         """Listen. Returns the address for clients. Raises OSError."""
         for number in range(2 if self._switches else 1):
             listener = await self.network.listen(

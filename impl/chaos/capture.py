@@ -4,12 +4,10 @@ Frames are written as they are; nothing is decoded while the proxy runs. The his
 from the capture afterwards. A file ends with an END record; without it, records are missing.
 """
 
-import os
 import struct
 from collections.abc import Callable, Iterator
 from enum import IntEnum
-from pathlib import Path
-from typing import Any, BinaryIO, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
@@ -18,7 +16,6 @@ BYTES_MAX: Final = 4 << 30
 """The default limit on the size of a capture. What follows is not captured."""
 _HEAD: Final = struct.Struct(">BIqI")  # kind, connection, time, bytes that follow
 _PAYLOAD_BYTES_MAX: Final = 32 << 20
-_BUFFER_BYTES: Final = 1 << 18
 
 
 class CaptureError(ValueError):
@@ -84,12 +81,25 @@ class Injected(msgspec.Struct, frozen=True, omit_defaults=True):
     """When it took effect, since the epoch."""
 
 
-class CaptureWriter:
-    """Appends records to a file, through a buffer. It belongs to one event loop."""
+class Sink(Protocol):
+    """A buffered file that is written."""
 
-    def __init__(self, path: Path, now_ns: Callable[[], int], bytes_max: int = BYTES_MAX) -> None:
-        """Create the file, or replace it. Raises OSError."""
-        self._file: BinaryIO = open(path, "wb", buffering=_BUFFER_BYTES, opener=_private)  # noqa: SIM115
+    def write(self, data: bytes, /) -> object: ...
+    def close(self) -> None: ...
+
+
+class Source(Protocol):
+    """A file that is read."""
+
+    def read(self, size: int, /) -> bytes: ...
+
+
+class CaptureWriter:
+    """Appends records to a file. It belongs to one event loop."""
+
+    def __init__(self, file: Sink, now_ns: Callable[[], int], bytes_max: int = BYTES_MAX) -> None:
+        """Begin a capture in an empty file, which `close` closes. Raises OSError."""
+        self._file = file
         self._file.write(MAGIC)
         self._now_ns = now_ns
         self._left = bytes_max
@@ -120,28 +130,22 @@ class CaptureWriter:
         self._file.close()
 
 
-def _private(path: str, flags: int) -> int:
-    """Open a file that only its owner can read, because it contains messages."""
-    return os.open(path, flags, 0o600)
-
-
-def read_capture(path: Path) -> Iterator[Entry]:
-    """Yield the records of a file. A torn record at the end is left out, and so is what follows it.
+def read_capture(file: Source, name: str) -> Iterator[Entry]:
+    """Yield the records of a file called `name`. A torn record at the end is left out.
 
     Raises:
         CaptureError: the file is not a capture.
         OSError: it cannot be read.
     """
-    with path.open("rb") as file:
-        if file.read(len(MAGIC)) != MAGIC:
-            raise CaptureError(f"{path}: not a capture of the chaos proxy")
-        at = len(MAGIC)
-        while len(head := file.read(_HEAD.size)) == _HEAD.size:
-            kind, connection, time_ns, size = _HEAD.unpack(head)
-            if kind not in _KINDS or size > _PAYLOAD_BYTES_MAX:
-                raise CaptureError(f"{path}: no record at byte {at}")
-            payload = file.read(size)
-            if len(payload) < size:
-                return
-            at += _HEAD.size + size
-            yield Entry(Recorded(kind), connection, time_ns, payload)
+    if file.read(len(MAGIC)) != MAGIC:
+        raise CaptureError(f"{name}: not a capture of the chaos proxy")
+    at = len(MAGIC)
+    while len(head := file.read(_HEAD.size)) == _HEAD.size:
+        kind, connection, time_ns, size = _HEAD.unpack(head)
+        if kind not in _KINDS or size > _PAYLOAD_BYTES_MAX:
+            raise CaptureError(f"{name}: no record at byte {at}")
+        payload = file.read(size)
+        if len(payload) < size:
+            return
+        at += _HEAD.size + size
+        yield Entry(Recorded(kind), connection, time_ns, payload)

@@ -7,7 +7,6 @@ passes the proxy, too.
 import asyncio
 import itertools
 import logging
-import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -92,9 +91,9 @@ class ChaosProxy:
             OSError: a port is in use.
         """
         places = await self._brokers()
-        address = await self._name_server.open()
+        address = await self._name_server.listen()
         try:
-            await self._open(places)
+            await self._listen_for(places)
         except OSError:
             await self.stop()
             raise
@@ -136,7 +135,7 @@ class ChaosProxy:
         finally:
             await client.close()
 
-    async def _open(self, places: Iterable[BrokerPlace]) -> None:
+    async def _listen_for(self, places: Iterable[BrokerPlace]) -> None:
         async with self._opening:
             for place in places:
                 if str(place.address) in self._ports:
@@ -145,7 +144,7 @@ class ChaosProxy:
                     raise OSError(f"more than {PORTS_MAX} brokers")
                 wanted = self._config.broker_port and self._config.broker_port + len(self._ports)
                 port = BrokerPort(self._shared, place.name, place.broker_id, place.address, wanted)
-                await port.open()
+                await port.listen()
                 self._ports[str(place.address)] = port
                 _log.info("%s, %s, is at %s", place.name, place.address, port.address)
 
@@ -165,7 +164,7 @@ class ChaosProxy:
         self, places: list[BrokerPlace], answer: Command, resume: Callable[[Command], None]
     ) -> None:
         try:
-            await self._open(places)
+            await self._listen_for(places)
         except OSError as error:
             _log.error("no port for a broker: %s", error)
             remark = f"the chaos proxy has no port for a broker: {error}"
@@ -183,9 +182,3 @@ class ChaosProxy:
         self.injected.append(entry)
         if self._capture is not None:
             self._capture.write_object(Recorded.FAULT, connection, entry)
-
-
-def capture_clock() -> Callable[[], int]:
-    """Return a clock of nanoseconds since the epoch that never goes back."""
-    began = time.time_ns() - time.monotonic_ns()
-    return lambda: began + time.monotonic_ns()

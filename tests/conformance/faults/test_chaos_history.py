@@ -43,7 +43,7 @@ class Written:
     def __init__(self, path: Path) -> None:
         self.path = path
         times = count(10_000_000_000_000, 1000)
-        self.writer = CaptureWriter(path, lambda: next(times))
+        self.writer = CaptureWriter(path.open("wb"), lambda: next(times))
         self.open(1)
 
     def open(self, connection: int, broker_id: int = 0) -> None:

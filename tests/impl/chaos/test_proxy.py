@@ -196,13 +196,14 @@ def test_the_calm_ends_the_faults_that_are_in_progress() -> None:
 
 def test_the_capture_has_what_the_client_sent_and_what_it_was_sent(tmp_path: Path) -> None:
     async def run(world: World) -> None:
-        capture = CaptureWriter(tmp_path / "c", lambda: 0)
+        capture = CaptureWriter((tmp_path / "c").open("wb"), lambda: 0)
         async with Faulted(world, plan("send_answer_lost", at=[2]), capture) as it:
             await it.send("m1")
             await outcome(it.send("m2"))
 
     play(run)
-    kinds = [entry.kind for entry in read_capture(tmp_path / "c")]
+    with (tmp_path / "c").open("rb") as file:
+        kinds = [entry.kind for entry in read_capture(file, "c")]
     assert kinds == [
         *(Recorded.OPENED, Recorded.TO_SERVER, Recorded.TO_CLIENT),
         *(Recorded.TO_SERVER, Recorded.FAULT, Recorded.CLOSED, Recorded.END),
