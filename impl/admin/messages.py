@@ -258,7 +258,7 @@ async def in_time_order(
 async def _in_queue(
     calls: GroupRequests, queue: MessageQueue, begin_ms: int, end_ms: int
 ) -> AsyncIterator[tuple[MessageQueue, StoredMessage]]:
-    # The search finds any of the messages that have one store time, so it looks for the time before.
+    # The nearest message may be any of those with one store time, so the search is for the time before.
     at, end = await calls.search_offset(queue, max(0, begin_ms - 1)), await calls.max_offset(queue)
     while at < end:
         result = await calls.pull(queue, at, max_count=_COUNT_MAX, room=lambda: _ROOM_BYTES)

@@ -70,9 +70,10 @@ def console(
     Example: mqproof console --namesrv 127.0.0.1:9876
 
     \b
-    Other machines log in with an account of the brokers, and may change the cluster:
-      mqproof console --namesrv 10.0.0.1:9876 --host 0.0.0.0 --allowed-host mq.example.org \\
-        --certificate mq.pem --private-key mq.key --account tools.yml --allow-changes
+    For other machines, which log in with an account of the brokers:
+      mqproof console --namesrv 10.0.0.1:9876 --host 0.0.0.0 \\
+        --certificate mq.pem --private-key mq.key --account tools.yml \\
+        --allowed-host mq.example.org --allow-changes
     """
     from mqproof.impl.console.config import ConsoleConfig
     from mqproof.impl.console.web_server import ConsoleServer

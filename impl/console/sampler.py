@@ -7,7 +7,7 @@ topics take turns.
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
 from mqproof.impl.admin import brokers, groups, topics
@@ -34,8 +34,15 @@ AT_ONCE: Final = 4
 class Sampler:
     """Fills a history. `new_admin` returns connections for one round, `now_s` the seconds since the epoch."""
 
-    def __init__(self, new_admin: Callable[[], Admin], now_s: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        new_admin: Callable[[], Admin],
+        now_s: Callable[[], float],
+        may_sample: Callable[[], Awaitable[bool]] | None = None,
+    ) -> None:
+        """`may_sample` returns whether a round can succeed; by default every round is tried."""
         self._new_admin = new_admin
+        self._may_sample = may_sample
         self._now_s = now_s
         self.history = SampleHistory()
         self.problem = ""
@@ -51,7 +58,8 @@ class Sampler:
     async def run(self) -> None:
         """Sample until the task is cancelled."""
         while True:
-            await self.round()
+            if self._may_sample is None or await self._may_sample():
+                await self.round()
             await asyncio.sleep(PAUSE_S)
 
     async def round(self) -> None:

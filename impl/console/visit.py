@@ -25,7 +25,7 @@ class Console:
         self.config = config
         self.runtime = runtime
         self.sessions = WebSessions(self.now_s)
-        self.sampler = Sampler(lambda: self.admin_of(config.account), self.now_s)
+        self.sampler = Sampler(lambda: self.admin_of(config.account), self.now_s, self.may_sample)
         self.login_limit = LoginLimit(self.now_s)
         self._protection = Protection.UNKNOWN
         self._protection_s = float("-inf")
@@ -52,6 +52,13 @@ class Console:
         # The account of the console may have sampled what is not for everyone.
         is_unsure = found is Protection.UNKNOWN and self.config.account is not None
         return found is Protection.ACCOUNTS or is_unsure
+
+    async def may_sample(self) -> bool:
+        """Return whether the console has an account for its samples, if the brokers need one."""
+        try:
+            return self.config.account is not None or await self.protection() is not Protection.ACCOUNTS
+        except ClientError:
+            return True  # the sampler then notes why no server answers
 
     async def protection(self) -> Protection:
         """Return whether the brokers check accounts: what was found last, if no broker answers now."""

@@ -80,13 +80,14 @@ def test_every_page_shows_an_apache_cluster_and_changes_it(apache: tuple[ApacheS
                 console, browser, "/topic/send", name="Desk", body="hello", tag="t", keys="k-1"
             )
             assert "SEND_OK" in sent
-            await Producer(session).send_or_raise(new_message("Desk", b"again", keys="k-2"))
+            for number in range(2, 9):  # 4.9 resets only groups that have an offset in every queue
+                await Producer(session).send_or_raise(new_message("Desk", b"again", keys=f"k-{number}"))
             # 4.9.5 does not report its state in its first seconds, and no state of replication.
             assert "brokerClusterName DefaultCluster" in await read(browser, "/broker", name="apache-a", id=0)
-            await dead_letters(str(names.address), 2)
-            await until(browser, "2 messages", "/messages", topic="Desk")
+            await dead_letters(str(names.address), 8)
+            await until(browser, "8 messages", "/messages", topic="Desk")
             await until(browser, "1 message ", "/messages", by="key", topic="Desk", key="k-1")
-            await until(browser, "2 dead letters", "/dead-letters", group="desk_group")
+            await until(browser, "8 dead letters", "/dead-letters", group="desk_group")
             html = (await browser.get("/dead-letters", params={"group": "desk_group"})).text
             ids = re.findall(r'name="id" value="(\w+)"', html)
             text = await change(console, browser, "/dead-letters/resend", group="desk_group", id=ids[0])

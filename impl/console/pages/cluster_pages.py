@@ -9,6 +9,10 @@ from mqproof.impl.client.model import ClientError
 from mqproof.impl.console.page_parts import Cell, Facts, Note, Page, Part, Table, columns, counted, link
 from mqproof.impl.console.visit import Visit
 
+_NO_STATUS = (
+    "A broker without a status does not answer, or it reports its state only to another account, such as an "
+    "administrator's. A broker of 4.9 reports none in its first seconds."
+)
 _DISK_WARN = 0.75
 """The share of a disk from which a broker begins to delete old files, by default."""
 
@@ -27,7 +31,10 @@ async def cluster(visit: Visit) -> Page:
         "The name server knows no broker. Start one:",
         "mqproof broker --namesrv HOST:PORT --store DIR",
     )
-    return Page("Cluster", "/cluster", [table], _summary(states))
+    parts: list[Part] = [table]
+    if any(state.status is None for state in states):
+        parts.append(Note("warn", _NO_STATUS))
+    return Page("Cluster", "/cluster", parts, _summary(states))
 
 
 async def broker(visit: Visit) -> Page:

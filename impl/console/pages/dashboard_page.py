@@ -27,6 +27,10 @@ _SPANS: Final = {"5": 5, "15": 15, "60": 60}
 """The minutes that charts can show."""
 _REFRESHES: Final = {"0": 0, "10": 10, "60": 60}
 _BROKERS_MAX: Final = 8
+_NO_ACCOUNT: Final = (
+    "The dashboard has no samples: the brokers check accounts, and the console has none of its own. "
+    "Start it with --account FILE."
+)
 _ROWS_MAX: Final = 50
 
 
@@ -37,7 +41,7 @@ async def dashboard(visit: Visit) -> Page:
     refresh_s = visit.values.choice("refresh", _REFRESHES, "0")
     now_s = visit.console.now_s()
     since_s = now_s - minutes * 60
-    parts: list[Part] = [*_notes(sampler), _tiles(sampler.history)]
+    parts: list[Part] = [*_notes(visit), _tiles(sampler.history)]
     spans = [(f"{each} min", link("/", minutes=each, refresh=refresh_s)) for each in _SPANS.values()]
     parts.append(Links("Time span", spans, f"{minutes} min"))
     parts.append(_broker_charts(sampler.history, since_s, now_s))
@@ -64,7 +68,10 @@ def topic_chart(history: SampleHistory, topic: str, now_s: float) -> Charts:
     return Charts("The last 15 minutes", charts, waits)
 
 
-def _notes(sampler: Sampler) -> list[Part]:
+def _notes(visit: Visit) -> list[Part]:
+    sampler = visit.console.sampler
+    if visit.account is not None and visit.console.config.account is None:
+        return [Note("warn", _NO_ACCOUNT)]
     notes: list[Part] = []
     if sampler.problem:
         last = f" The charts end at {times.show(int(sampler.sampled_s * 1000))}." if sampler.sampled_s else ""

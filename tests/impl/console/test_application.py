@@ -111,6 +111,9 @@ def test_brokers_with_accounts_require_a_login_whose_rights_the_pages_have(tmp_p
             assert (await d.log_in(READER)).status_code == 303
             assert d.browser.cookies[COOKIE].split(".")[0] != before.split(".")[0]
             assert READER[0] in await d.get("/topics")
+            assert "no status" in await d.get("/cluster")
+            assert "the console has none of its own. Start it with --account FILE." in await d.get("/")
+            assert not await d.console.may_sample()
             text = await d.post("/topic/save", status=403, name="T", cluster="DefaultCluster")
             assert "AclException" in text
             await d.post("/logout")
