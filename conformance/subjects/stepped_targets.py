@@ -18,11 +18,11 @@ _OURS: Final = {
     "Selection": "mqproof.conformance.subjects.stepped_selection:SteppedSelection",
     "Broadcast": "mqproof.conformance.subjects.stepped_broadcast:SteppedBroadcast",
     "Rebalance": "mqproof.conformance.subjects.stepped_rebalance:SteppedRebalance",
+    "RequestReply": "mqproof.conformance.subjects.stepped_requests:SteppedRequests",
 }
 """Import paths, since each driver imports much of our code."""
 NOT_STEPPED: Final = {
     "Guarantee": "mqproof matrix --on impl runs it on our brokers",
-    "RequestReply": "no stepped target yet; the suite request_reply tests our broker and client",
     "Retry": "no stepped target yet; the suite retry tests our broker",
     "Transactions": "no stepped target yet; the suite transactions tests our broker",
     "Timers": "no stepped target yet; the suite timers tests our broker",

@@ -83,6 +83,11 @@ def test_messages_are_selected_by_a_function_in_a_filter_server(namesrv: str) ->
     assert received == "received ALERT disk full and ALERT fan stopped\n"
 
 
+def test_offsets_in_sqlite_are_where_the_next_consumer_continues(namesrv: str) -> None:
+    shown = run("offsets_in_sqlite.py", namesrv=namesrv).splitlines()
+    assert shown == ["[b'1', b'2', b'3']", "[b'4', b'5', b'6']"]
+
+
 def test_the_balance_counts_each_payment_once(namesrv: str) -> None:
     assert run("offsets_in_database.py", namesrv=namesrv).splitlines() == ["balance 132", "balance 264"]
 

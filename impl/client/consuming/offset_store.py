@@ -185,7 +185,7 @@ class Offsets:
         self._table[queue] = offset
 
     async def begin(self, queue: MessageQueue, offset: int) -> None:
-        """Set the offset of a queue that had none, and store it. If that fails, the next `save` repeats it."""
+        """Set the offset of a queue that had none, and store it. The next `save` repeats a failure."""
         self.set(queue, offset)
         await self._is_done(self._store.save({queue: offset}))
 
