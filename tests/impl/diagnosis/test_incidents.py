@@ -1,6 +1,6 @@
 """Incidents injected into real brokers, clients and logs are diagnosed with their cause.
 
-One incident of each kind is played here, and 258 in the deep test. A wrong answer is a defect, and the worst
+One incident of each kind is played here, and 246 in the deep test. A wrong answer is a defect, and the worst
 one is a message that is called lost and is not.
 """
 
@@ -23,7 +23,7 @@ def test_the_incidents_have_most_causes() -> None:
     assert len(KINDS) >= 40
 
 
-@pytest.mark.deep  # 258 brokers, 15 s
+@pytest.mark.deep  # 246 brokers, 10 s
 def test_incidents_with_other_details_are_diagnosed(tmp_path: Path) -> None:
     right, wrong, causes = 0, Counter[str](), set()
     for number in range(6):
