@@ -1,7 +1,7 @@
 """Incidents injected into real brokers, clients and logs are diagnosed with their cause.
 
-One incident of every second kind is played here, and 246 of all kinds in the deep test. A wrong answer is a defect, and the worst
-one is a message that is called lost and is not.
+One incident of every second kind is played here, and 246 of all kinds in the deep test. A wrong answer is a
+defect, and the worst one is a message that is called lost and is not.
 """
 
 from collections import Counter
