@@ -119,7 +119,7 @@ def needed(arguments: Sequence[str]) -> tuple[str, ...]:
             return ("conform",)
         case "explore" if _value(rest, "--master") or _value(rest, "--spark"):
             return ("check", "audit")
-        case "audit" if rest[:1] == ["run"] and not _is_on_spark(rest):
+        case "audit" if rest[:1] in (["run"], ["cluster"]) and not _is_on_spark(rest):
             return ("audit-local",)
         case _:
             return COMMANDS.get(command, ())

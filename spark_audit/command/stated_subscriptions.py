@@ -37,6 +37,6 @@ def _normal(expression: str, text: str) -> str:
     if tags != ["*"] and any(tag in ("", "*") or "|" in tag for tag in tags):
         raise InputError(
             f"--subscription: {text[:80]!r}: {expression[:80]!r} is no tag expression, expected {_FORM}; "
-            "SQL92 expressions are not evaluated"
+            "SQL92 expressions come from subscribe events only"
         )
     return " || ".join(tags)

@@ -82,6 +82,7 @@ def events() -> Script:
     _broadcast(script)
     _orderly(script)
     _filtered(script)
+    _filtered_by_sql(script)
     return script
 
 
@@ -872,3 +873,28 @@ def _filtered(script: Script) -> None:
     chooser.receives("t_9", 9)
     expect("DELIV-10", "not-selected", 9)
     chooser.receives("t_10", 10)
+
+
+_PRICES: Final = (7, 3, 8, 2, 9, 6)
+"""The property `price` of consecutive messages of one queue."""
+
+
+def _filtered_by_sql(script: Script) -> None:
+    """A group that selects by SQL92, from messages whose properties the log has."""
+    topic, group = "priced", "buying"
+    place: Row = {"broker": "broker-r", "topic": topic, "queue_id": 0}
+    subscription = {"type": "SQL92", "expression": "price > 5"}
+    script.emit("buyer", Kind.SUBSCRIBE, subscription, topic=topic, group=group, client="buyer")
+    buyer = _Reader(script, "buyer", topic, group)
+    for offset, price in enumerate(_PRICES):
+        fields: Row = {"msg_id": f"p_{offset}", "topic": topic}
+        at = {"broker": "broker-r", "properties": f'{{"price":"{price}"}}'}
+        script.emit("seller", Kind.SEND, at, tags="", attempt=1, **fields)
+        stored = {"queue_id": 0, "queue_offset": offset, "status": "SEND_OK"}
+        script.emit("seller", Kind.SEND_ACK, {"broker": "broker-r"}, **fields, **stored)
+    # It receives what it selects, but not message 2; message 3 it does not select.
+    for offset in (0, 3, 4, 5):
+        buyer.receives(f"p_{offset}", offset)
+    for invariant, rule, offset in (("DELIV-1", "lost-write", 2), ("DELIV-10", "not-selected", 3)):
+        key = place | {"queue_offset": offset, "msg_id": f"p_{offset}", "group": group}
+        script.expect(invariant, rule, **key)

@@ -162,6 +162,10 @@ def _subscribed(expression: str) -> Callable[[Evidence], Evidence]:
     return lambda evidence: replace(evidence, rare=evidence.rare.withColumn("attrs", attrs()))
 
 
+def _without_sql(evidence: Evidence) -> Evidence:
+    return replace(evidence, sql_selected=None)
+
+
 def _options(**changed: Any) -> Callable[[Evidence], Evidence]:
     return lambda evidence: replace(evidence, options=replace(evidence.options, **changed))
 
@@ -232,6 +236,8 @@ MUTANTS: Final[dict[str, Mutant]] = {
                distort=_is_a_violation("subscription_changed")),
         Mutant("FiltersLoseAll", "DELIV-1", "accepts any loss in a group that subscribes by tag",
                mutate=_messages(tags="'no such tag'")),
+        Mutant("SqlDecidesNothing", "DELIV-1", "does not evaluate SQL92 subscriptions",
+               mutate=_without_sql),
         Mutant("CopiesAreAhead", "DELIV-1", "treats a slave's copy as one that a group has not reached yet",
                mutate=_messages(places=lambda: f.transform("places", _of_another_broker))),
         Mutant("TruncationForgiven", "DELIV-1", "does not report records that recovery cut off",
@@ -359,6 +365,8 @@ MUTANTS: Final[dict[str, Mutant]] = {
         Mutant("FirstSubscriptionStays", "DELIV-10", "ignores changes of a subscription",
                mutate=lambda evidence: replace(evidence, rare=evidence.rare.where(
                    "NOT (kind = 'subscribe' AND attrs['expression'] = 'B')"))),
+        Mutant("SqlIsNotJudged", "DELIV-10", "accepts every delivery to a group that subscribes by SQL92",
+               mutate=_without_sql),
         Mutant("NewestIsForEver", "DELIV-10", "judges all messages by the newest subscription",
                mutate=_subscribed("B")),
         Mutant("AnyMemberWillDo", "DELIV-11", "is satisfied if any member received the message",

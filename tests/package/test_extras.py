@@ -64,6 +64,8 @@ def test_a_command_without_its_extra_names_it_and_exits_with_4(
         ("run --engine=spark logs", "audit"),
         ("run --store=s", "audit"),
         ("run --master local[4] logs", "audit"),
+        ("cluster --namesrv h:1", "audit-local"),
+        ("cluster --namesrv h:1 --engine spark", "audit"),
         ("watch --events logs", "audit"),
     ],
 )

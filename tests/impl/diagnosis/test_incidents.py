@@ -1,7 +1,7 @@
 """Incidents injected into real brokers, clients and logs are diagnosed with their cause.
 
-One incident of each kind is played here, and 258 in the deep test. A wrong answer is a defect, and the worst
-one is a message that is called lost and is not.
+One incident of every second kind is played here, and 246 of all kinds in the deep test. A wrong answer is a
+defect, and the worst one is a message that is called lost and is not.
 """
 
 from collections import Counter
@@ -12,8 +12,11 @@ import pytest
 from mqproof.impl.diagnosis.causes import CAUSES, State
 from tests.impl.diagnosis.incidents import KINDS, play
 
+SAMPLE = sorted(KINDS.keys() - {"expired"})[::2]
+"""Every second kind; an expired message takes as long as ten others."""
 
-@pytest.mark.parametrize("name", KINDS)
+
+@pytest.mark.parametrize("name", SAMPLE)
 def test_an_incident_is_diagnosed(name: str, tmp_path: Path) -> None:
     injected, found = play(name, 0, tmp_path)
     assert found == [injected]
@@ -23,7 +26,7 @@ def test_the_incidents_have_most_causes() -> None:
     assert len(KINDS) >= 40
 
 
-@pytest.mark.deep  # 258 brokers, 15 s
+@pytest.mark.deep  # 246 brokers, 10 s
 def test_incidents_with_other_details_are_diagnosed(tmp_path: Path) -> None:
     right, wrong, causes = 0, Counter[str](), set()
     for number in range(6):

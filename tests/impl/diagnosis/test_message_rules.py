@@ -137,3 +137,6 @@ def test_a_topic_without_a_route_was_deleted_if_a_broker_still_has_the_record() 
     assert causes(evidence) == ["topic_deleted"]
     assert causes(replace(evidence, silent_brokers=("broker-b",)), "g") != ["topic_deleted"]
     assert causes(replace(READ, topic_exists=False)) == ["topic_missing"]
+    received = seen(event(Kind.DELIVER, 2, queue_offset=5, group="g"), event(Kind.CONSUME_OK, 3, group="g"))
+    of_two = replace(evidence, history=received, groups={"g": Group("g"), "h": Group("h")})
+    assert causes(of_two) == ["consumed", "topic_deleted"]

@@ -27,6 +27,7 @@ def audit(*arguments: str | Path) -> Result:
     return CliRunner().invoke(app, ["audit", "cluster", *map(str, arguments)], env={"NAMESRV_ADDR": ""})
 
 
+@pytest.mark.deep  # an audit more than the test that follows
 def test_a_healthy_cluster_is_inconclusive_and_the_report_says_why(broker: ThreadedBroker) -> None:
     done = audit("--namesrv", broker.name_server, "--id", "DELIV-1")
     assert done.exit_code == Exit.INCONCLUSIVE, done.output
@@ -44,6 +45,8 @@ def test_an_offset_beyond_its_queue_is_a_violation_and_the_collected_events_can_
     done = audit("--namesrv", broker.name_server, "--id", "DELIV-1", "--keep", tmp_path / "kept")
     assert done.exit_code == Exit.VIOLATED, done.output
     assert "offset-ahead: group billing at broker-a/Orders/0" in done.stdout
+    assert "8 messages, the newest of each queue; 0 older ones were not read" in done.stdout
+    assert "not in any of it: refused and unconfirmed sends, deliveries without trace" in done.stdout
     assert f"replay: mqproof audit run --events {tmp_path}/kept/cluster.ndjson" in done.stdout
     assert (tmp_path / "kept" / "cluster.ndjson").exists()
 

@@ -9,7 +9,7 @@ from mqproof.spark_audit.passes.profile import Overview
 
 LOSS = CHECKS["DELIV-1"]
 
-SEEN = {"acked": 5, "acked_and_delivered": 5}
+SEEN = {"acked": 5, "acked_and_delivered": 5, "groups": 1}
 SINCE = "the log is complete only from some time on"
 
 
@@ -20,6 +20,11 @@ def test_violations_that_missing_rows_may_explain_are_unknown() -> None:
     assert judge(LOSS, SEEN, lost, missing_rows=3)[0] is Verdict.UNKNOWN
     assert judge(LOSS, SEEN, {}, missing_rows=1)[0] is Verdict.UNKNOWN
     assert judge(LOSS, SEEN, {}, missing_rows=0) == (Verdict.HELD, "")
+
+
+def test_deliveries_without_a_place_do_not_show_that_nothing_is_lost() -> None:
+    verdict, reason = judge(LOSS, SEEN | {"groups": 0}, {}, 0)
+    assert (verdict, reason) == (Verdict.UNKNOWN, "no delivery to a group names its queue and offset")
 
 
 def test_a_finding_that_may_have_an_earlier_cause_is_unknown() -> None:

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import pytest
+
 from mqproof.client import ConsumeFrom, Producer, PushConsumer, PushConsumerConfig, new_message
 from mqproof.impl.admin.admin import Admin
 from mqproof.impl.client.consuming.group_requests import GroupRequests
@@ -119,6 +121,7 @@ def test_a_broker_that_goes_away_is_named_and_its_queues_decide_nothing(tmp_path
     assert [event for event in commits if event.topic == "Orders"] == []
 
 
+@pytest.mark.deep  # as the test before it, with another answer
 def test_a_refused_request_is_named(tmp_path: Path) -> None:
     def refuse(broker: EmbeddedBroker, text: str) -> None:
         if text.startswith("reading 50 messages"):
@@ -130,6 +133,7 @@ def test_a_refused_request_is_named(tmp_path: Path) -> None:
     assert "not allowed" in missing
 
 
+@pytest.mark.deep  # command/test_cluster_command.py judges such an offset
 def test_an_offset_beyond_its_queue_is_in_the_events(tmp_path: Path) -> None:
     async def commit(broker: EmbeddedBroker, admin: Admin) -> None:
         await GroupRequests(admin.session, "billing").commit(MessageQueue("Orders", "broker-a", 0), 99)
