@@ -71,8 +71,8 @@ BENCHMARKS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 )
 """`mqproof bench NAME` to its extras; the benchmarks of the broker need none."""
 
-_ONLY_ON_SPARK: Final = ("--store", "--trace", "--state", "--master", "--conf")
-"""Options with which `audit run` needs Spark."""
+_NOT_LOCAL: Final = ("--store", "--trace", "--state", "--master", "--conf")
+"""Options with which `audit run` and `audit explain` need Spark, or the pyarrow that comes with it."""
 
 _SUGGESTED: Final = MappingProxyType({"audit-local": "audit"})
 """Extra to the one that serves all uses of its command, which is the one to install."""
@@ -119,15 +119,15 @@ def needed(arguments: Sequence[str]) -> tuple[str, ...]:
             return ("conform",)
         case "explore" if _value(rest, "--master") or _value(rest, "--spark"):
             return ("check", "audit")
-        case "audit" if rest[:1] in (["run"], ["cluster"]) and not _is_on_spark(rest):
+        case "audit" if rest[:1] in (["run"], ["cluster"], ["explain"]) and not _is_not_local(rest):
             return ("audit-local",)
         case _:
             return COMMANDS.get(command, ())
 
 
-def _is_on_spark(arguments: Sequence[str]) -> bool:
+def _is_not_local(arguments: Sequence[str]) -> bool:
     given = {argument.partition("=")[0] for argument in arguments}
-    return _value(arguments, "--engine") == "spark" or not given.isdisjoint(_ONLY_ON_SPARK)
+    return _value(arguments, "--engine") == "spark" or not given.isdisjoint(_NOT_LOCAL)
 
 
 def is_installed(extra: str) -> bool:

@@ -63,13 +63,15 @@ def test_a_command_without_its_extra_names_it_and_exits_with_4(
         ("run --engine local logs", "audit-local"),
         ("run --engine=spark logs", "audit"),
         ("run --store=s", "audit"),
+        ("explain m_0 --events logs", "audit-local"),
+        ("explain m_0 --trace traces", "audit"),
         ("run --master local[4] logs", "audit"),
         ("cluster --namesrv h:1", "audit-local"),
         ("cluster --namesrv h:1 --engine spark", "audit"),
         ("watch --events logs", "audit"),
     ],
 )
-def test_only_what_spark_reads_needs_spark(command_line: str, extra: str) -> None:
+def test_only_what_the_small_extra_cannot_read_needs_spark(command_line: str, extra: str) -> None:
     assert extras.needed(["audit", *command_line.split()]) == (extra,)
 
 
