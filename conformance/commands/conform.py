@@ -1,11 +1,12 @@
 """`mqproof conform` and `mqproof trace-check`."""
 
+import shlex
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -22,6 +23,7 @@ from mqproof.report.option_groups import with_groups
 
 if TYPE_CHECKING:
     from mqproof.conformance.engine.run_options import Part, RunOptions
+    from mqproof.conformance.registry.suite_registry import Drawn
     from mqproof.report.model import Result
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
@@ -150,25 +152,40 @@ def template(
 
 @conform_app.command("check-adapter")
 def check_adapter(
-    target: Annotated[str, typer.Argument(metavar="python:MODULE:CLASS", help="The adapter.")],
+    target: Annotated[
+        str, typer.Argument(metavar="ADAPTER", help="python:MODULE:CLASS or stdio:COMMAND.")
+    ],
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON to this file.")
     ] = None,
 ) -> None:
     """Check what the suite requires of an adapter, and report what to fix first.
 
-    Example: mqproof conform check-adapter python:my_broker:MyBroker
+    Examples: mqproof conform check-adapter python:my_broker:MyBroker; mqproof conform check-adapter
+    'stdio:./my-adapter 127.0.0.1:9876'
     """
-    from mqproof.conformance.adapters.checklist import check, check_for
-    from mqproof.conformance.adapters.python_class import adapter_class, members
-    from mqproof.conformance.engine.targets import PYTHON, UnknownTargetError
-    from mqproof.conformance.registry.suite_registry import SUITES, Drawn
+    from mqproof.conformance.engine.targets import PYTHON, STDIO
     from mqproof.report import terminal
     from mqproof.report.files import write_files
-    from mqproof.report.model import Report, Result
+    from mqproof.report.model import Report
 
-    if not target.startswith(PYTHON):
-        stop(f"{target!r}: {PYTHON}MODULE:CLASS expected", Exit.USAGE)
+    if not target.startswith((PYTHON, STDIO)):
+        stop(f"{target!r}: {PYTHON}MODULE:CLASS or {STDIO}COMMAND expected", Exit.USAGE)
+    replay = shlex.join(["mqproof", "conform", "check-adapter", target])
+    with terminable():
+        found = (_checked_process if target.startswith(STDIO) else _checked_class)(target, replay)
+    report = Report(f"Adapter {target}", tuple(found))
+    terminal.show(report)
+    write_files(report, json=json_file)
+    raise typer.Exit(exit_code(report.results))
+
+
+def _checked_class(target: str, replay: str) -> "list[Result]":
+    """Check a class for each suite whose members it has; ends the command if there is none."""
+    from mqproof.conformance.adapters.python_class import adapter_class, members
+    from mqproof.conformance.engine.targets import UnknownTargetError
+    from mqproof.conformance.registry.suite_registry import SUITES, Drawn
+
     try:
         factory = adapter_class(target)
     except UnknownTargetError as error:
@@ -183,19 +200,41 @@ def check_adapter(
         nearest = min(drawn, key=lambda name: len(lacking[name]) / len(members(drawn[name].protocol())))
         protocol = drawn[nearest].protocol().__name__
         stop(f"{target!r} is not a {protocol}: it lacks {', '.join(lacking[nearest])}", Exit.USAGE)
-    replay = f"mqproof conform check-adapter {target}"
+    return [result for name in fitting for result in _checks(name, drawn[name], factory, replay)]
+
+
+def _checked_process(target: str, replay: str) -> "list[Result]":
+    """Check the adapter for each suite that it supports.
+
+    Ends the command if it supports none, or if it fails: an adapter that is gone cannot be checked.
+    """
+    from mqproof.conformance.adapters.stdio.adapter_proxy import stdio_targets
+    from mqproof.conformance.engine.targets import TargetError, UnknownTargetError
+    from mqproof.conformance.registry.suite_registry import SUITES, Drawn
+
     found: list[Result] = []
-    with terminable():
-        for name in fitting:
-            one = drawn[name]
-            found += (
-                check(factory, replay) if name == "flush"
-                else check_for(one.load(), one.protocol(), factory, replay)
-            )  # fmt: skip
-    report = Report(f"Adapter {target}", tuple(found))
-    terminal.show(report)
-    write_files(report, json=json_file)
-    raise typer.Exit(exit_code(report.results))
+    refusals: list[str] = []
+    for name, one in SUITES.items():
+        if not isinstance(one, Drawn):
+            continue
+        try:
+            with stdio_targets(target, name, one.protocol()) as factory:
+                found += _checks(name, one, factory, replay)
+        except UnknownTargetError as error:
+            refusals.append(str(error))
+        except TargetError as error:
+            stop(f"{target}: {error}", Exit.TOOL)
+    if not found:
+        stop(refusals[0], Exit.USAGE)
+    return found
+
+
+def _checks(name: str, suite: "Drawn", factory: Callable[[], Any], replay: str) -> "Iterable[Result]":
+    from mqproof.conformance.adapters.checklist import check, check_for
+
+    if name == "flush":
+        return check(factory, replay)
+    return check_for(suite.load(), suite.protocol(), factory, replay)
 
 
 def _conducted(options: "RunOptions", names: list[str], *, named: bool) -> "list[Part]":
@@ -244,7 +283,7 @@ def _finish(
 ) -> None:
     """Show and write the available results, then report a refusal: a suite may have run for hours."""
     from mqproof.conformance.engine import scoreboard
-    from mqproof.conformance.engine.targets import UnknownTargetError
+    from mqproof.conformance.engine.targets import AdapterFailedError, UnknownTargetError
     from mqproof.report import terminal
     from mqproof.report.files import write_files
 
@@ -258,6 +297,9 @@ def _finish(
     for refusal in refusals:
         if named and isinstance(refusal, UnknownTargetError):
             stop(f"--target {refusal}", Exit.USAGE)
+    for refusal in refusals:
+        if isinstance(refusal, AdapterFailedError):
+            stop(f"{options.target}: {refusal}", Exit.TOOL)
     if len(refusals) == len(parts):
         cause = next(one for one in refusals if not isinstance(one, UnknownTargetError))
         stop(f"{options.target}: {cause}", Exit.TOOL)
