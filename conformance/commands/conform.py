@@ -152,9 +152,7 @@ def template(
 
 @conform_app.command("check-adapter")
 def check_adapter(
-    target: Annotated[
-        str, typer.Argument(metavar="ADAPTER", help="python:MODULE:CLASS or stdio:COMMAND.")
-    ],
+    target: Annotated[str, typer.Argument(metavar="ADAPTER", help="python:MODULE:CLASS or stdio:COMMAND.")],
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON to this file.")
     ] = None,

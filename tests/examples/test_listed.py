@@ -27,6 +27,8 @@ def test_the_readme_lists_every_example() -> None:
         ("tla", "Lock.tla"),
         ("junit", "pom.xml"),
         ("go_testing", "go.mod"),
+        ("adapter_java", "Adapter.java"),
+        ("adapter_go", "main.go"),
     }
     listed = {f"[{parts[0]}{'/' if parts[1:] else ''}]" for parts in places}
     assert [name for name in sorted(listed) if name not in page] == []

@@ -73,7 +73,7 @@ class AdapterProcess:
         self.name = name
         self._call_s = call_s
         self._process: subprocess.Popen[bytes] | None = None
-        self._stderr = tempfile.TemporaryFile()
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  # closed by __exit__
         self._read = b""
         self._number = 0
         self._failure = ""
@@ -116,10 +116,14 @@ class AdapterProcess:
             answer = self.call("hello", arguments, START_S)
         except RefusedCallError as error:
             if error.kind == "unsupported":
-                raise UnknownTargetError(f"{self.name!r} does not support the suite {suite}: {error}") from None
+                raise UnknownTargetError(
+                    f"{self.name!r} does not support the suite {suite}: {error}"
+                ) from None
             raise TargetError(f"the adapter refuses the suite {suite}: {error}") from None
         if not isinstance(answer, dict) or answer.get("protocol") != PROTOCOL:
-            raise self.failed(f"it answers hello with {_short(answer)}, an object with protocol {PROTOCOL} expected")
+            raise self.failed(
+                f"it answers hello with {_short(answer)}, an object with protocol {PROTOCOL} expected"
+            )
         capabilities = answer.get("capabilities", [])
         if answer.keys() - {"protocol", "capabilities"} or not isinstance(capabilities, list):
             raise self.failed(f"it answers hello with {_short(answer)}: protocol and capabilities expected")

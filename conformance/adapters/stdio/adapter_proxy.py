@@ -75,7 +75,9 @@ def _called(process: AdapterProcess, name: str, arguments: dict[str, Any], resul
     except RefusedCallError as error:
         kind = _KINDS.get(error.kind)
         if kind is None:
-            raise process.failed(f"{name}: error of kind {error.kind!r}, expected {', '.join(_KINDS)}") from None
+            raise process.failed(
+                f"{name}: error of kind {error.kind!r}, expected {', '.join(_KINDS)}"
+            ) from None
         raise kind(str(error)) from None
     except AdapterFailedError:
         if name == "close":
