@@ -17,6 +17,7 @@ from mqproof.conformance.commands.conform_options import (
     Selection,
     run_options,
 )
+from mqproof.conformance.commands.run_files import RunFiles, earlier_run, write_run_files
 from mqproof.report.console import stages, stop, terminable
 from mqproof.report.model import Exit, exit_code
 from mqproof.report.option_groups import with_groups
@@ -24,7 +25,7 @@ from mqproof.report.option_groups import with_groups
 if TYPE_CHECKING:
     from mqproof.conformance.engine.run_options import Part, RunOptions
     from mqproof.conformance.registry.suite_registry import Drawn
-    from mqproof.report.model import Result
+    from mqproof.report.model import Report, Result
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 conform_app = typer.Typer(invoke_without_command=True)
@@ -47,6 +48,7 @@ def conform(
     context: typer.Context,
     selection: Selection,
     files: ResultFiles,
+    run_files: RunFiles,
     rules: RunRules,
     templates: CommandTemplates,
     strict: Annotated[
@@ -83,7 +85,9 @@ def conform(
         sys.stdout.writelines(f"{line}\n" for name in names for line in SUITES[name].lines(options))
         raise typer.Exit(Exit.HELD)
     named = bool(suite)
-    _finish(_conducted(options, names, named=named), options, files, named=named)
+    earlier = earlier_run(run_files)
+    parts = _conducted(options, names, named=named)
+    _finish(parts, options, files, lambda whole: write_run_files(whole, run_files, earlier), named=named)
 
 
 @conform_app.command()
@@ -276,6 +280,7 @@ def _finish(
     parts: "list[Part]",
     options: "RunOptions",
     files: ResultFiles,
+    write_more: "Callable[[Report], None]",
     *,
     named: bool,
 ) -> None:
@@ -292,6 +297,7 @@ def _finish(
     write_files(whole, json=files.json_file, junit=files.junit_file)
     page = files.report_file
     write_files(scoreboard.page(parts, options) if page and page.suffix in _FOR_PEOPLE else whole, page=page)
+    write_more(whole)
     for refusal in refusals:
         if named and isinstance(refusal, UnknownTargetError):
             stop(f"--target {refusal}", Exit.USAGE)

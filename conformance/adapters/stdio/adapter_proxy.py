@@ -54,7 +54,7 @@ def constants_of(protocol: type[Any]) -> dict[str, Any]:
 
 def _member(process: AdapterProcess, protocol: type[Any], name: str) -> Any:
     declared = getattr(protocol, name)
-    function = declared.fget if isinstance(declared, property) else declared
+    function: Any = declared.fget if isinstance(declared, property) else declared
     signature = inspect.signature(function)
     result = get_type_hints(function).get("return")
 

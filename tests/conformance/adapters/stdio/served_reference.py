@@ -7,6 +7,7 @@ import inspect
 import json
 import sys
 import time
+from collections.abc import Callable
 from typing import Any, get_type_hints
 
 from mqproof.conformance.adapters.brokers.factories import EXAMINEES
@@ -15,7 +16,7 @@ from mqproof.conformance.adapters.stdio.wire_values import from_json, to_json
 from mqproof.conformance.engine.targets import TargetError
 from mqproof.conformance.suites.flush.target import RestartFailedError, Target
 
-DEFECTS = {
+DEFECTS: dict[str, Callable[[dict[str, Any]], str]] = {
     "no-json": lambda _: "log line",
     "other-id": lambda answer: json.dumps({**answer, "id": answer["id"] + 1}),
     "both": lambda answer: json.dumps({**answer, "error": {"kind": "target", "message": "x"}}),
