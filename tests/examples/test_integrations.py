@@ -27,7 +27,6 @@ def test_tasks_run_in_a_worker_also_after_a_delay() -> None:
     async def run(name_server: str) -> None:
         broker = example.broker
         broker._name_servers = name_server
-        broker.is_worker_process = True
         finish = asyncio.Event()
         await broker.startup()
         await example.serve.kiq("coffee")
@@ -47,12 +46,12 @@ def test_tasks_run_in_a_worker_also_after_a_delay() -> None:
         asyncio.run(run(rocketmq.name_server))
 
 
-def test_a_send_and_its_processing_are_spans_of_one_trace() -> None:
+def test_a_send_and_its_processing_are_spans_of_one_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     example = importlib.import_module("opentelemetry_tracing")
     exporter = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    example.TRACER = provider.get_tracer("test")
+    monkeypatch.setattr(example, "TRACER", provider.get_tracer("test"))
     with ThreadedBroker() as rocketmq:
         asyncio.run(example.run(rocketmq.name_server))
         (message,) = rocketmq.messages(example.TOPIC)
