@@ -1,11 +1,12 @@
 """`mqproof conform` and `mqproof trace-check`."""
 
+import shlex
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -16,13 +17,15 @@ from mqproof.conformance.commands.conform_options import (
     Selection,
     run_options,
 )
+from mqproof.conformance.commands.run_files import RunFiles, earlier_run, write_run_files
 from mqproof.report.console import stages, stop, terminable
 from mqproof.report.model import Exit, exit_code
 from mqproof.report.option_groups import with_groups
 
 if TYPE_CHECKING:
     from mqproof.conformance.engine.run_options import Part, RunOptions
-    from mqproof.report.model import Result
+    from mqproof.conformance.registry.suite_registry import Drawn
+    from mqproof.report.model import Report, Result
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 conform_app = typer.Typer(invoke_without_command=True)
@@ -45,6 +48,7 @@ def conform(
     context: typer.Context,
     selection: Selection,
     files: ResultFiles,
+    run_files: RunFiles,
     rules: RunRules,
     templates: CommandTemplates,
     strict: Annotated[
@@ -81,7 +85,9 @@ def conform(
         sys.stdout.writelines(f"{line}\n" for name in names for line in SUITES[name].lines(options))
         raise typer.Exit(Exit.HELD)
     named = bool(suite)
-    _finish(_conducted(options, names, named=named), options, files, named=named)
+    earlier = earlier_run(run_files)
+    parts = _conducted(options, names, named=named)
+    _finish(parts, options, files, lambda whole: write_run_files(whole, run_files, earlier), named=named)
 
 
 @conform_app.command()
@@ -150,25 +156,38 @@ def template(
 
 @conform_app.command("check-adapter")
 def check_adapter(
-    target: Annotated[str, typer.Argument(metavar="python:MODULE:CLASS", help="The adapter.")],
+    target: Annotated[str, typer.Argument(metavar="ADAPTER", help="python:MODULE:CLASS or stdio:COMMAND.")],
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON to this file.")
     ] = None,
 ) -> None:
     """Check what the suite requires of an adapter, and report what to fix first.
 
-    Example: mqproof conform check-adapter python:my_broker:MyBroker
+    Examples: mqproof conform check-adapter python:my_broker:MyBroker; mqproof conform check-adapter
+    'stdio:./my-adapter 127.0.0.1:9876'
     """
-    from mqproof.conformance.adapters.checklist import check, check_for
-    from mqproof.conformance.adapters.python_class import adapter_class, members
-    from mqproof.conformance.engine.targets import PYTHON, UnknownTargetError
-    from mqproof.conformance.registry.suite_registry import SUITES, Drawn
+    from mqproof.conformance.engine.targets import PYTHON, STDIO
     from mqproof.report import terminal
     from mqproof.report.files import write_files
-    from mqproof.report.model import Report, Result
+    from mqproof.report.model import Report
 
-    if not target.startswith(PYTHON):
-        stop(f"{target!r}: {PYTHON}MODULE:CLASS expected", Exit.USAGE)
+    if not target.startswith((PYTHON, STDIO)):
+        stop(f"{target!r}: {PYTHON}MODULE:CLASS or {STDIO}COMMAND expected", Exit.USAGE)
+    replay = shlex.join(["mqproof", "conform", "check-adapter", target])
+    with terminable():
+        found = (_checked_process if target.startswith(STDIO) else _checked_class)(target, replay)
+    report = Report(f"Adapter {target}", tuple(found))
+    terminal.show(report)
+    write_files(report, json=json_file)
+    raise typer.Exit(exit_code(report.results))
+
+
+def _checked_class(target: str, replay: str) -> "list[Result]":
+    """Check a class for each suite whose members it has; ends the command if there is none."""
+    from mqproof.conformance.adapters.python_class import adapter_class, members
+    from mqproof.conformance.engine.targets import UnknownTargetError
+    from mqproof.conformance.registry.suite_registry import SUITES, Drawn
+
     try:
         factory = adapter_class(target)
     except UnknownTargetError as error:
@@ -183,19 +202,41 @@ def check_adapter(
         nearest = min(drawn, key=lambda name: len(lacking[name]) / len(members(drawn[name].protocol())))
         protocol = drawn[nearest].protocol().__name__
         stop(f"{target!r} is not a {protocol}: it lacks {', '.join(lacking[nearest])}", Exit.USAGE)
-    replay = f"mqproof conform check-adapter {target}"
+    return [result for name in fitting for result in _checks(name, drawn[name], factory, replay)]
+
+
+def _checked_process(target: str, replay: str) -> "list[Result]":
+    """Check the adapter for each suite that it supports.
+
+    Ends the command if it supports none, or if it fails: an adapter that is gone cannot be checked.
+    """
+    from mqproof.conformance.adapters.stdio.adapter_proxy import stdio_targets
+    from mqproof.conformance.engine.targets import TargetError, UnknownTargetError
+    from mqproof.conformance.registry.suite_registry import SUITES, Drawn
+
     found: list[Result] = []
-    with terminable():
-        for name in fitting:
-            one = drawn[name]
-            found += (
-                check(factory, replay) if name == "flush"
-                else check_for(one.load(), one.protocol(), factory, replay)
-            )  # fmt: skip
-    report = Report(f"Adapter {target}", tuple(found))
-    terminal.show(report)
-    write_files(report, json=json_file)
-    raise typer.Exit(exit_code(report.results))
+    refusals: list[str] = []
+    for name, one in SUITES.items():
+        if not isinstance(one, Drawn):
+            continue
+        try:
+            with stdio_targets(target, name, one.protocol()) as factory:
+                found += _checks(name, one, factory, replay)
+        except UnknownTargetError as error:
+            refusals.append(str(error))
+        except TargetError as error:
+            stop(f"{target}: {error}", Exit.TOOL)
+    if not found:
+        stop(refusals[0], Exit.USAGE)
+    return found
+
+
+def _checks(name: str, suite: "Drawn", factory: Callable[[], Any], replay: str) -> "Iterable[Result]":
+    from mqproof.conformance.adapters.checklist import check, check_for
+
+    if name == "flush":
+        return check(factory, replay)
+    return check_for(suite.load(), suite.protocol(), factory, replay)
 
 
 def _conducted(options: "RunOptions", names: list[str], *, named: bool) -> "list[Part]":
@@ -239,12 +280,13 @@ def _finish(
     parts: "list[Part]",
     options: "RunOptions",
     files: ResultFiles,
+    write_more: "Callable[[Report], None]",
     *,
     named: bool,
 ) -> None:
     """Show and write the available results, then report a refusal: a suite may have run for hours."""
     from mqproof.conformance.engine import scoreboard
-    from mqproof.conformance.engine.targets import UnknownTargetError
+    from mqproof.conformance.engine.targets import AdapterFailedError, UnknownTargetError
     from mqproof.report import terminal
     from mqproof.report.files import write_files
 
@@ -255,9 +297,13 @@ def _finish(
     write_files(whole, json=files.json_file, junit=files.junit_file)
     page = files.report_file
     write_files(scoreboard.page(parts, options) if page and page.suffix in _FOR_PEOPLE else whole, page=page)
+    write_more(whole)
     for refusal in refusals:
         if named and isinstance(refusal, UnknownTargetError):
             stop(f"--target {refusal}", Exit.USAGE)
+    for refusal in refusals:
+        if isinstance(refusal, AdapterFailedError):
+            stop(f"{options.target}: {refusal}", Exit.TOOL)
     if len(refusals) == len(parts):
         cause = next(one for one in refusals if not isinstance(one, UnknownTargetError))
         stop(f"{options.target}: {cause}", Exit.TOOL)

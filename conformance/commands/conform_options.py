@@ -24,8 +24,8 @@ class Selection:
     target: Annotated[
         str,
         typer.Option(
-            help="reference, impl, remoting://NAMESERVER[,BROKER] (each HOST:PORT), apache:LINE, mutant:NAME "
-            "or python:MODULE:CLASS."
+            help="reference, impl, remoting://NAMESERVER[,BROKER] (each HOST:PORT), apache:LINE, mutant:NAME,"
+            " python:MODULE:CLASS or stdio:COMMAND (an adapter in any language)."
         ),
     ] = ""
     suite: Annotated[

@@ -11,6 +11,7 @@ REMOTING: Final = "remoting://"
 MUTANT: Final = "mutant:"
 APACHE: Final = "apache:"
 PYTHON: Final = "python:"
+STDIO: Final = "stdio:"
 
 
 class TargetError(Exception):
@@ -18,6 +19,10 @@ class TargetError(Exception):
 
     The message is one line for people.
     """
+
+
+class AdapterFailedError(TargetError):
+    """The adapter itself does not work: its process ended, is silent, or answers nonsense."""
 
 
 class EndlessError(Exception):

@@ -15,7 +15,7 @@ from mqproof.conformance.engine.run_options import SINCE, Part, RunOptions, RunO
 from mqproof.conformance.engine.suite_definition import Session, Suite, TargetFactory, known
 from mqproof.conformance.engine.suite_results import results
 from mqproof.conformance.engine.suite_run import OnExample, examine
-from mqproof.conformance.engine.targets import APACHE, EndlessError, TargetError, UnknownTargetError
+from mqproof.conformance.engine.targets import APACHE, STDIO, EndlessError, TargetError, UnknownTargetError
 from mqproof.report.model import Result, Table, Verdict, Witness
 from mqproof.spec.catalogue import catalogue
 from mqproof.spec.events import encode
@@ -75,6 +75,15 @@ class Drawn:
             for each in options.chosen(known(suite))
         )
 
+    def _targets(self, options: RunOptions) -> Targets:
+        if not options.target.startswith(STDIO):
+            return self.targets(options)
+        from mqproof.conformance.adapters.stdio.adapter_proxy import stdio_targets
+
+        if options.events is not None:
+            raise RunOptionsError("--events: only the targets impl and mutant:NAME have a broker's event log")
+        return stdio_targets(options.target, self.load().name, self.protocol())
+
     def lines(self, options: RunOptions) -> Iterator[str]:
         for each in self.listed(options):
             yield f"{each.id}  {each.layer}  {catalogue()[each.id].statement}"
@@ -87,7 +96,7 @@ class Drawn:
         chosen = options.chosen(known(suite))
         wanted = frozenset(chosen) if options.ids else None
         with ExitStack() as stack:
-            factory = stack.enter_context(self.targets(options))
+            factory = stack.enter_context(self._targets(options))
             target = factory()
             examination = examine(
                 factory, options.examples, options.seed, progress,

@@ -28,6 +28,8 @@ def test_the_readme_lists_every_example() -> None:
         ("junit", "pom.xml"),
         ("go_testing", "go.mod"),
         ("kafka_audit", "kafka.toml"),
+        ("adapter_java", "Adapter.java"),
+        ("adapter_go", "main.go"),
     }
     listed = {f"[{parts[0]}{'/' if parts[1:] else ''}]" for parts in places}
     assert [name for name in sorted(listed) if name not in page] == []
