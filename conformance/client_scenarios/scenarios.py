@@ -41,8 +41,9 @@ def _two_parts(
 def sends(stage: Stage) -> None:
     """Waiting, asynchronous and one-way sends; then a stream of sends during both kills."""
     client = stage.client()
+    stage.put(client, "first")  # some clients subscribe only to a topic that exists
     client.subscribe(CONSUMER, stage.topic, stage.group)
-    expected = []
+    expected = ["first"]
     for mode in ("sync", "async", "oneway"):
         for number in range(10):
             stage.put(client, f"{mode}-{number}", mode=mode)
@@ -336,11 +337,12 @@ def requests(stage: Stage) -> None:
     stage.put(answering, "first")
     answering.answer("answering", stage.topic, stage.group)
     right = []
+    silent = 0
     for part in ("one", "two"):
         deadline = time.monotonic() + SECONDS_MAX
         # Both clients must have connected again, and the first request may be older than the group.
         while asking.request(stage.topic, f"{part}-ready", _REPLY_MS) is None and time.monotonic() < deadline:
-            stage.notes.append(f"a request without a reply at the start of part {part}")
+            silent += 1
         for number in range(5):
             body = f"{part}-{number}"
             reply = asking.request(stage.topic, body, _REPLY_MS * 4)
@@ -349,6 +351,10 @@ def requests(stage: Stage) -> None:
             stage.crash()
     expected = [f"{part}-{number}" for part in ("one", "two") for number in range(5)]
     stage.add(expected, right)
+    if silent:
+        stage.notes.append(f"{silent} requests without a reply before the clients were connected")
+    if wrong := [body for body in right if body not in expected]:
+        stage.problems.append(f"{len(wrong)} wrong replies: {wrong[0]}")
 
 
 def pulls(stage: Stage) -> None:
