@@ -40,8 +40,9 @@ def not_in_store(evidence: Evidence, invariant: str) -> DataFrame:
             f.min("acked_ts").alias("acked_ts"),
             # With several places, one that may still hold the message is enough.
             f.max("cause").alias("cause"),
-            *[f.first(name).alias(name) for name in ("broker", "queue_id", "queue_offset")],
+            f.min(f.struct("broker", "queue_id", "queue_offset")).alias("at"),
         )
+        .select("msg_id", "topic", "acked_ts", "cause", "at.*")
     )
     return findings(
         judged,

@@ -90,7 +90,7 @@ def _buckets(of_master: DataFrame, of_slave: DataFrame) -> DataFrame:
     def fingerprint(rows: DataFrame, name: str) -> DataFrame:
         hashed = f.xxhash64("commit_offset", "hashed", "term", "entry_index")
         last = f.max(f.when(f.col("term").isNotNull(), f.col("commit_offset"))).alias(f"{name}_last")
-        sums = f.struct(f.count(f.lit(1)), f.bit_xor(hashed)).alias(name)
+        sums = f.struct(f.count(f.lit(1)).alias("rows"), f.bit_xor(hashed).alias("xor")).alias(name)
         return rows.groupBy(*_PAIR, "bucket").agg(sums, last)
 
     both = fingerprint(of_master, "one").join(

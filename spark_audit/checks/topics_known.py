@@ -20,10 +20,9 @@ def topics_unknown(store: Stored, invariant: str) -> DataFrame:
     and can no longer be read. Brokers without a topics.json, such as those of a copied log, are not judged.
     """
     entries = store.entries.where("kind = 'entry'").join(f.broadcast(store.bounds), "broker")
-    kept = entries.where(
-        f"commit_offset >= log_begin AND NOT startswith(topic, '{LIGHT_QUEUE_PREFIX}')"
-        f" AND topic <> '{_NEVER_ENTERED}'"
-    )
+    topic = f.col("topic")
+    is_listed = ~topic.startswith(LIGHT_QUEUE_PREFIX) & (topic != _NEVER_ENTERED)
+    kept = entries.where((f.col("commit_offset") >= f.col("log_begin")) & is_listed)
     held = kept.groupBy("broker", "topic").agg(
         f.max("queue_id").alias("queue_id_max"), f.count(f.lit(1)).alias("entries")
     )

@@ -1,14 +1,24 @@
 """`mqproof audit explain`: print all steps of one message."""
 
-from typing import Annotated, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, cast
 
 import typer
 
 from mqproof.report.model import Exit
 from mqproof.report.printable import counted, one_line
+from mqproof.spark_audit.command.audit_inputs import AuditInputs, find_inputs
+from mqproof.spark_audit.command.engine_choice import EngineOptions
 from mqproof.spark_audit.command.failures import fail, say
-from mqproof.spark_audit.command.opened_session import opened_session
 from mqproof.spark_audit.command.option_groups import IndexSlots, SparkOptions, Trace, examples
+from mqproof.spark_audit.engine import active
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from mqproof.spark_audit.reporting.explain import Step
+    from mqproof.spark_audit.sources.embedded_read import EmbeddedLog
+    from mqproof.spark_audit.sources.read import Log
 
 EXAMPLES: Final = examples(
     "explain 7F0000012A9C00000000000000000100 --events build/log --store broker-a=/var/rocketmq/store"
@@ -30,41 +40,26 @@ def explain_message(
     ] = None,
     trace: Trace = None,
     index_slots: IndexSlots = None,
+    engine: EngineOptions,
     spark_options: SparkOptions,
 ) -> None:
     """Print all steps of one message from every input, in order of time.
 
-    Exit codes: 0 found; 2 bad input; 3 not found in any input; 4 Spark or Java is missing or failed.
+    Exit codes: 0 found; 2 bad input; 3 not found in any input; 4 the engine is missing or failed.
     """
     if not (events or store or trace):
         fail("--events: name at least one event log, folder or pattern, or a --store")
 
-    options = spark_options.session()
-
-    from mqproof.spark_audit.passes.profile import overview
-    from mqproof.spark_audit.passes.profile_partition import profile
-    from mqproof.spark_audit.reporting.explain import ids_of_broker_id, message_steps
-    from mqproof.spark_audit.sources.inputs import InputError, Inputs, find_files
-    from mqproof.spark_audit.sources.read import read_files
-    from mqproof.spark_audit.sources.store_tables import name_stores, read_stores
-    from mqproof.spark_audit.sources.stores import SLOTS
-    from mqproof.spark_audit.sources.traces import find_traces, read_traces
+    from mqproof.spark_audit.sources.inputs import InputError
 
     try:
-        found = find_files(events) if events else Inputs(())
-        stores = name_stores(store or [])
-        traces = find_traces(trace or [])
-        with opened_session(options) as (spark, scratch):
-            given = {"file": found.files, "store": stores, "trace input": [*traces[0], *traces[1]]}
-            say("reading " + ", ".join(counted(len(each), what) for what, each in given.items() if each))
-            event_log = read_files(spark, found, scratch).event_log
-            stored = read_stores(spark, stores, scratch, index_slots or SLOTS) if stores else None
-            traced = read_traces(spark, *traces).records if any(traces) else None
-            brokers = overview(profile(event_log)).brokers
-            found_steps = message_steps(spark, [msg_id], event_log.rows, brokers, stored, traced)
-            if not found_steps and stored and (named := ids_of_broker_id(msg_id, stored)):
-                say(f"the broker's id {msg_id} is of {', '.join(named)}")
-                found_steps = message_steps(spark, named, event_log.rows, brokers, stored, traced)
+        inputs = find_inputs(events or [], store or [], trace or [], index_slots)
+        found_steps = inputs.on_engine(
+            engine.engine,
+            [],
+            spark_options,
+            lambda session, scratch: _steps(inputs, cast("SparkSession", session), scratch, msg_id),
+        )
     except InputError as error:
         fail(str(error))
     if not found_steps:
@@ -72,3 +67,33 @@ def explain_message(
     for steps in found_steps.values():
         for step in steps:
             typer.echo(one_line(step.line()))
+
+
+def _steps(
+    inputs: AuditInputs, session: "SparkSession", scratch: Path, msg_id: str
+) -> "dict[str, list[Step]]":
+    """Return the steps of each message that the id names."""
+    from mqproof.spark_audit.reporting.explain import ids_of_broker_id, message_steps
+
+    stores, texts = inputs.traces
+    given = {"file": inputs.found.files, "store": inputs.stores, "trace input": [*stores, *texts]}
+    say("reading " + ", ".join(counted(len(each), what) for what, each in given.items() if each))
+    log = inputs.read_log(session, scratch, lambda _: None)
+    stored, traces = inputs.read_stores(session, scratch), inputs.read_traces(session)
+    traced = traces.records if traces else None
+    brokers = _brokers(log)
+    steps = message_steps(session, [msg_id], log.events, brokers, stored, traced)
+    if not steps and stored and (named := ids_of_broker_id(msg_id, stored)):
+        say(f"the broker's id {msg_id} is of {', '.join(named)}")
+        steps = message_steps(session, named, log.events, brokers, stored, traced)
+    return steps
+
+
+def _brokers(log: "Log | EmbeddedLog") -> tuple[str, ...]:
+    from mqproof.spark_audit.passes.profile import overview, profiled_rows
+
+    if active.is_embedded():
+        return overview(profiled_rows(log.events)).brokers
+    from mqproof.spark_audit.passes.profile_partition import profile
+
+    return overview(profile(cast("Log", log).event_log)).brokers

@@ -14,9 +14,9 @@ import typer
 from mqproof.report.console import stages
 from mqproof.report.model import Report, Verdict, exit_code
 from mqproof.report.printable import counted
-from mqproof.spark_audit.command.engine_choice import Engine, EngineOptions, is_local, leave_to_spark
+from mqproof.spark_audit.command.audit_inputs import AuditInputs, find_inputs
+from mqproof.spark_audit.command.engine_choice import EngineOptions
 from mqproof.spark_audit.command.failures import fail, say
-from mqproof.spark_audit.command.opened_session import opened_session
 from mqproof.spark_audit.command.option_groups import (
     DAY_US,
     FORGET_DAYS,
@@ -37,10 +37,6 @@ if TYPE_CHECKING:
     from mqproof.spark_audit.evidence.history import History
     from mqproof.spark_audit.incremental.state_folder import IncrementalRun
     from mqproof.spark_audit.judging.outcome import Audit
-    from mqproof.spark_audit.sources.embedded_read import EmbeddedLog
-    from mqproof.spark_audit.sources.inputs import Inputs
-    from mqproof.spark_audit.sources.read import Log
-    from mqproof.spark_audit.sources.stored import Stored
 
 EXAMPLES: Final = examples(
     "run --events build/log --out build/audit",
@@ -116,7 +112,7 @@ def run(
 
     With --state, each run continues the previous one: it reports only new violations and saves its state.
 
-    Event logs of up to 2 million events are judged on DuckDB, without Java; see docs/how-to/audit-options.md.
+    Small inputs are judged on DuckDB, without Java; see docs/how-to/audit-options.md.
 
     Exit codes: 0 all held; 1 a violation; 2 bad input; 3 inconclusive; 4 the engine is missing or failed.
     """
@@ -135,34 +131,17 @@ def run(
         inputs, incremental, wanted, allowed, index_slots or config.index_slots, replay_arguments
     )
     try:
-        code = _run(request, engine.engine, spark, out, json)
+        code = request.inputs.on_engine(
+            engine.engine,
+            ["--state"] if incremental.state else [],
+            spark,
+            lambda session, scratch: _audit(session, scratch, request, out, json),
+        )
     except InputError as error:
         fail(str(error))
     except OSError as error:
         fail(f"{error.filename or out or json}: {error.strerror}")
     raise typer.Exit(code)
-
-
-def _run(
-    request: "_Request", wanted: Engine, spark: SparkOptions, out: Path | None, json: Path | None
-) -> int:
-    """Run the audit on the engine that the options and the size of the input choose."""
-    if is_local(wanted, [*request.needs_spark(), *spark.given()], request.found.files):
-        from mqproof.spark_audit.command.opened_database import opened_database
-        from mqproof.spark_audit.sources.embedded_read import NotEmbeddedError
-
-        try:
-            with opened_database(spark.memory) as (database, scratch):
-                return _audit(database, scratch, request, out, json)
-        except NotEmbeddedError as error:
-            leave_to_spark(wanted, str(error))
-    sizes = request.sizes()
-    options = spark.session(
-        input_bytes=sum(sizes.values()),
-        text_bytes=sum(size for file, size in sizes.items() if file.suffix != ".parquet"),
-    )
-    with opened_session(options) as (session, scratch):
-        return _audit(session, scratch, request, out, json)
 
 
 def _wanted(ids: list[str], inputs: InputOptions) -> list[str]:
@@ -189,29 +168,9 @@ def _wanted(ids: list[str], inputs: InputOptions) -> list[str]:
     return wanted
 
 
-def _named_stores(given: list[str]) -> dict[str, Path]:
-    if not given:
-        return {}  # without an import of Spark
-    from mqproof.spark_audit.sources.store_tables import name_stores
-
-    return name_stores(given)
-
-
-def _found_traces(given: list[str]) -> tuple[list[Path], list[Path]]:
-    if not given:
-        return [], []
-    from mqproof.spark_audit.sources.traces import find_traces
-
-    return find_traces(given)
-
-
 @dataclass(frozen=True, slots=True)
 class _Request:
-    found: "Inputs"
-    stores: dict[str, Path]
-    traces: tuple[list[Path], list[Path]]
-    """Stores and text files, as returned by find_traces."""
-    index_slots: int | None
+    inputs: AuditInputs
     wanted: list[str]
     allowed: dict[str, Any]
     """The user's statements about clocks, brokers and groups, for Options."""
@@ -221,20 +180,14 @@ class _Request:
     late_us: int
     forget_us: int
 
-    def needs_spark(self) -> list[str]:
-        """Return the given inputs that only Spark reads."""
-        given = {"--store": self.stores, "--trace": any(self.traces), "--state": self.state}
-        return [option for option, value in given.items() if value]
-
-    def sizes(self) -> dict[Path, int]:
-        """Return the size of each file, in bytes."""
-        return {file: file.stat().st_size for file in self.found.files}
-
     def checks(self) -> "dict[str, Check]":
         """Return the checks whose input is given. Results from traces need no check."""
         from mqproof.spark_audit.checks import CHECKS, EVENT_CHECKS, STORE_CHECKS
 
-        given = {*(EVENT_CHECKS if self.found.files else ()), *(STORE_CHECKS if self.stores else ())}
+        given = {
+            *(EVENT_CHECKS if self.inputs.found.files else ()),
+            *(STORE_CHECKS if self.inputs.stores else ()),
+        }
         return {name: check for name, check in CHECKS.items() if name in self.wanted and name in given}
 
 
@@ -250,14 +203,11 @@ def _request(
 
     This happens before Spark starts, which takes seconds, so that a wrong path is reported at once.
     """
-    from mqproof.spark_audit.sources.inputs import InputError, Inputs, find_files
+    from mqproof.spark_audit.sources.inputs import InputError
 
     try:
         return _Request(
-            found=find_files(inputs.events) if inputs.events else Inputs(()),
-            stores=_named_stores(inputs.store or []),
-            traces=_found_traces(inputs.trace or []),
-            index_slots=index_slots,
+            inputs=find_inputs(inputs.events or [], inputs.store or [], inputs.trace or [], index_slots),
             wanted=wanted,
             allowed=allowed,
             replay_arguments=shlex.join(replay_arguments),
@@ -312,29 +262,6 @@ class _Judging:
     stage: Callable[[str], None]
     pictures: bool
 
-    def log(self) -> "Log | EmbeddedLog":
-        """Read the event logs."""
-        from mqproof.spark_audit.engine import active
-
-        if active.is_embedded():
-            from mqproof.spark_audit.sources.embedded_read import read_embedded
-
-            database = cast("Database", self.session)
-            return read_embedded(database, self.request.found, self.scratch, self.stage)
-        from mqproof.spark_audit.sources.read import read_files
-
-        return read_files(cast("SparkSession", self.session), self.request.found, self.scratch)
-
-    def stored(self) -> "Stored | None":
-        """Read the store directories."""
-        if not self.request.stores:
-            return None
-        from mqproof.spark_audit.sources.store_tables import read_stores
-        from mqproof.spark_audit.sources.stores import SLOTS
-
-        spark = cast("SparkSession", self.session)
-        return read_stores(spark, self.request.stores, self.scratch, self.request.index_slots or SLOTS)
-
     def history(self) -> "History":
         from mqproof.spark_audit.evidence.history import NO_HISTORY
 
@@ -360,12 +287,14 @@ def _judge(judging: _Judging) -> tuple["Audit", Report, "DataFrame"]:
     from mqproof.spark_audit.reporting.timelines import with_timelines
 
     started = time.monotonic()
-    request, continued, stage = judging.request, judging.continued, judging.stage
+    request, inputs = judging.request, judging.request.inputs
+    continued, stage = judging.continued, judging.stage
     spark = cast("SparkSession", judging.session)
-    for line in request.found.repeat_messages():
+    for line in inputs.found.repeat_messages():
         say(line)
-    stage(f"reading {counted(len(request.found.files), 'file')} and {counted(len(request.stores), 'store')}")
-    log, stored = judging.log(), judging.stored()
+    stage(f"reading {counted(len(inputs.found.files), 'file')} and {counted(len(inputs.stores), 'store')}")
+    log = inputs.read_log(judging.session, judging.scratch, stage)
+    stored = inputs.read_stores(judging.session, judging.scratch)
     before = f" --state {shlex.quote(str(continued.before))}" if continued and continued.before else ""
     done = audit(
         log.event_log,
@@ -385,25 +314,28 @@ def _judge(judging: _Judging) -> tuple["Audit", Report, "DataFrame"]:
     event_log = with_timelines(spark, done.results, events, done.overview.brokers, stored)
     done = replace(done, results=event_log)
     skipped_rows = log.corrupt
-    if any(request.traces):
+    if any(inputs.traces):
         stage("reading message traces")
-        done, unreadable = _with_traces(spark, done, request)
+        done, unreadable = _with_traces(judging.session, done, request)
         skipped_rows = skipped_rows.unionByName(unreadable)
     stage("summing up")
     corrupt_rows = done.unreadable_rows
     corrupt = [(row["file"], row["line"]) for row in log.corrupt.limit(10).collect()] if corrupt_rows else []
-    report = summarise(done, log, request.stores, time.monotonic() - started, corrupt, corrupt_rows)
+    report = summarise(done, log, inputs.stores, time.monotonic() - started, corrupt, corrupt_rows)
     return done, judging.with_history(report, done), skipped_rows
 
 
-def _with_traces(spark: "SparkSession", done: "Audit", request: _Request) -> tuple["Audit", "DataFrame"]:
+def _with_traces(
+    session: "SparkSession | Database", done: "Audit", request: _Request
+) -> tuple["Audit", "DataFrame"]:
     """Return the audit with the results from traces, and the file and line of unreadable records.
 
     Traces judge only the invariants that no better input judges.
     """
-    from mqproof.spark_audit.sources.traces import judge_traces, read_traces
+    from mqproof.spark_audit.sources.traces import judge_traces
 
-    traces = read_traces(spark, *request.traces)
+    traces = request.inputs.read_traces(session)
+    assert traces, "the caller has looked"
     judged = [result.id for result in done.results if result.verdict is not Verdict.NOT_TESTED]
     shown = judge_traces(traces, done.skew_us, judged=judged)
     unreadable = traces.unreadable.count()

@@ -31,6 +31,7 @@ from mqproof.spark_audit.passes.message_columns import RETRY_TOPIC_PREFIX, messa
 from mqproof.spark_audit.passes.profile import RARE_KINDS, is_reset, overview, profiled_rows
 from mqproof.spark_audit.passes.steps import all_irregular_steps
 from mqproof.spark_audit.passes.times import NOTHING_SET_ASIDE, plausible_times, set_aside
+from mqproof.spark_audit.sources.stored import Stored
 from mqproof.spec.events import COLUMNS, Kind
 
 if TYPE_CHECKING:
@@ -39,9 +40,13 @@ if TYPE_CHECKING:
 
 @contextmanager
 def embedded_collected(
-    log: "EmbeddedLog", options: Options | None = None, *, pictures: bool = False
+    log: "EmbeddedLog",
+    options: Options | None = None,
+    store: Stored | None = None,
+    *,
+    pictures: bool = False,
 ) -> Iterator[Collected]:
-    """Collect the evidence in a log. The engine must be in use (engine.active).
+    """Collect the evidence in a log and in stores. The engine must be in use (engine.active).
 
     Raises:
         InputError: two nodes have the same name, or times are not microseconds.
@@ -62,7 +67,7 @@ def embedded_collected(
         refuse_namesakes(once)
         seen, repeated = once, seen.rows - once.rows
     named = name_broker(rows, seen.brokers).persist()
-    evidence = evidence_of(named, profiled, seen.brokers, options, pictures=pictures)
+    evidence = evidence_of(named, profiled, seen.brokers, options, store, pictures=pictures)
     evidence = replace(evidence, complete_from=seen.complete_from)
     # The log of an ExaminedRows is for the state of incremental runs, which Spark alone has.
     yield Collected(evidence, seen, repeated, ExaminedRows(None, profiled, evidence.log), aside)
@@ -73,17 +78,27 @@ def evidence_of(
     profiled: DataFrame,
     brokers: tuple[str, ...],
     options: Options,
+    store: Stored | None = None,
     *,
     pictures: bool = False,
 ) -> Evidence:
-    """Return the evidence in a log with the column `broker`, given its profile."""
+    """Return the evidence in stores and in a log with the column `broker`, given its profile."""
+    for table in (store.ambiguous, store.bounds) if store else ():
+        table.persist()
     log = named.select(*COLUMNS, "broker")
     rare = log.where(f.col("kind").isin(*RARE_KINDS) | is_reset()).persist()
     events = traffic_of(named)
     spans = spans_of(profiled, brokers).persist()
-    judged = judged_messages(events, append_outcomes(rare, options), _readers(spans), sampled=pictures)
+    # Acknowledged messages are looked up in the store.
+    judged = judged_messages(
+        events,
+        append_outcomes(rare, options),
+        _readers(spans),
+        sampled=pictures,
+        return_all=store is not None,
+    )
     judged = judged.withColumn("key", message_key()).persist()
-    ambiguous = ambiguous_keys(judged, None).persist()
+    ambiguous = ambiguous_keys(judged, store).persist()
     ambiguous_events = events_of_messages(events, ambiguous).persist()
     return Evidence(
         events=events,
@@ -102,6 +117,7 @@ def evidence_of(
         log=log,
         profile=profiled,
         options=options,
+        store=store,
     )
 
 

@@ -581,6 +581,7 @@ def _transactions(script: Script) -> None:
     ids = ("h_committed", "h_early", "h_aborted", "h_both", "h_gone", "h_last", "h_twice", "h_asked")
     _sent(script, "halves", *ids)
     reader = _Reader(script, "halves-0", "halves", "ledger")
+    script.subscribes("halves-0", "ledger", "halves")
     resolved("h_committed", Kind.CHECK, Kind.COMMIT)
     reader.receives("h_committed", 0)
     resolved("h_early")

@@ -16,13 +16,16 @@ if TYPE_CHECKING:
     from mqproof.spark_audit.engine.frames import DataFrame
 
 
-def judged_messages(events: Any, append_outcomes: Any, readers: Any, *, sampled: bool) -> "DataFrame":
+def judged_messages(
+    events: Any, append_outcomes: Any, readers: Any, *, sampled: bool, return_all: bool = False
+) -> "DataFrame":
     """Return the messages that may need an exact check, with the tallies of all (message_judgement.py).
 
-    `events` is Evidence.events. With `sampled`, the result has every message, for the latencies.
+    `events` is Evidence.events. With `sampled`, the result has every message, for the latencies; with
+    `return_all`, too.
     """
     judged: DataFrame = events.sparkSession.query(
-        judgement(str(sampled), return_all=False, source=f"({_SUMS})", readers="{readers}"),
+        judgement(str(sampled), return_all=return_all, source=f"({_SUMS})", readers="{readers}"),
         events=events,
         append_outcomes=append_outcomes,
         readers=readers,

@@ -9,22 +9,20 @@ import atexit
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 from msgspec import json
-from pyspark.sql import SparkSession
 
 from mqproof.report.model import Result, Verdict, Witness
-from mqproof.spark_audit.checks import CHECKS, EVENT_CHECKS, STORE_CHECKS, Check
+from mqproof.spark_audit.checks import CHECKS
 from mqproof.spark_audit.engine import active
 from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.embedded.database import Database
 from mqproof.spark_audit.engine.frames import Column, DataFrame
-from mqproof.spark_audit.evidence.collect import collected
 from mqproof.spark_audit.evidence.embedded_collect import embedded_collected
 from mqproof.spark_audit.evidence.options import Options
 from mqproof.spark_audit.evidence.tables import Evidence
@@ -33,18 +31,12 @@ from mqproof.spark_audit.generator.generate import LogRequest, write_in_process
 from mqproof.spark_audit.generator.truth import compare
 from mqproof.spark_audit.quality.trace_mutants import TRACE_MUTANTS
 from mqproof.spark_audit.quality.trace_mutants import judge as judge_traces_mutant
-from mqproof.spark_audit.runtime.session import open_session
 from mqproof.spark_audit.schema import KEY
 from mqproof.spark_audit.sources.embedded_read import read_embedded
+from mqproof.spark_audit.sources.embedded_stores import read_embedded_stores
 from mqproof.spark_audit.sources.inputs import find_files
-from mqproof.spark_audit.sources.read import read
-from mqproof.spark_audit.sources.store_tables import read_stores
 
-EVENTS: Final = 24_000
-_INJECTED: Final = dict.fromkeys(scenario.ANOMALIES, 2)
-_EVENTS_BESIDE_STORES: Final = 6_000
-_INJECTED_BESIDE_STORES: Final = dict.fromkeys(("lost", "skipped", "flush_lost"), 1)
-"""The anomalies that violate invariants of STORE_CHECKS. Beside stores, every message is checked exactly."""
+_EVENTS: Final = 24_000
 _SEED: Final = 7
 _UNBROKEN: Final = "unbroken"
 _WITNESSES_MAX: Final = 4
@@ -124,6 +116,12 @@ def _stored_columns(**tables: dict[str, str]) -> Callable[[Evidence], Evidence]:
         return replace(evidence, store=replace(evidence.stored, **changed))
 
     return change
+
+
+def _of_another_broker(place: Column) -> Column:
+    """Return a place with another broker, if it is that of a copy."""
+    kept = [place[name].alias(name) for name in ("topic", "queue_id", "queue_offset")]
+    return f.struct(f.regexp_replace(place["broker"], "copied-1", "else").alias("broker"), *kept)
 
 
 def _log_rows(condition: str) -> Callable[[Evidence], Evidence]:
@@ -215,7 +213,7 @@ MUTANTS: Final[dict[str, Mutant]] = {
         Mutant("SecondAppendIgnored", "FLUSH-5", "does not allow for a second append of a message",
                mutate=_messages(appends="cut")),
         Mutant("CellsAgree", "REPL-2", "compares the positions of records, but not their contents",
-               mutate=_stored_columns(records={"hashed": "0L"})),
+               mutate=_stored_columns(records={"hashed": "0"})),
         Mutant("AheadIsForeign", "REPL-2", "does not allow for a master that loses the end of its log",
                distort=_is_a_violation("master_lost_tail")),
         Mutant("TopicsNotRead", "DELIV-1", "does not read topics.json", distort=_never("metadata-loss")),
@@ -235,8 +233,7 @@ MUTANTS: Final[dict[str, Mutant]] = {
         Mutant("FiltersLoseAll", "DELIV-1", "accepts any loss in a group that subscribes by tag",
                mutate=_messages(tags="'no such tag'")),
         Mutant("CopiesAreAhead", "DELIV-1", "treats a slave's copy as one that a group has not reached yet",
-               mutate=_messages(places="transform(places, p -> struct(replace(p.broker, 'copied-1', 'else')"
-                                       " AS broker, p.topic, p.queue_id, p.queue_offset))")),
+               mutate=_messages(places=lambda: f.transform("places", _of_another_broker))),
         Mutant("TruncationForgiven", "DELIV-1", "does not report records that recovery cut off",
                distort=_never("acked-then-truncated")),
         Mutant("StoreNotAsked", "DELIV-1", "treats an acknowledgement as proof that the message is stored",
@@ -315,9 +312,9 @@ MUTANTS: Final[dict[str, Mutant]] = {
         Mutant("FirstOfATerm", "RAFT-3", "does not compare the previous entries",
                mutate=_log_rows("kind <> 'raft_append' OR attrs['index'] <> '2'")),
         Mutant("EntriesAgree", "RAFT-3", "compares positions of entries in stores, but not contents",
-               mutate=_stored_columns(records={"hashed": "0L"})),
+               mutate=_stored_columns(records={"hashed": "0"})),
         Mutant("TailsAgree", "RAFT-3", "does not allow for a different log end of an old leader",
-               mutate=_stored_columns(records={"term": "IF(term IS NULL, NULL, 1L)"})),
+               mutate=_stored_columns(records={"term": "IF(term IS NULL, NULL, 1)"})),
         Mutant("DamageDiverges", "RAFT-3", "treats damage as a different entry",
                distort=_is_a_violation("damaged_record")),
         Mutant("StartsWithNothing", "RAFT-4", "treats a log as empty after a start",
@@ -405,60 +402,38 @@ class Environment:
     truth: list[dict[str, Any]]
     found: dict[str, list[Found]]
     """Findings of each unbroken check by catalogue id, computed once."""
-    engine: Callable[[], AbstractContextManager[None]] = nullcontext
-    """Brings the engine of the evidence into use."""
-
-
-ONLY_EVENTS: Final = frozenset(EVENT_CHECKS) - frozenset(STORE_CHECKS)
-"""The checks that judge no store. Their mutants are judged on DuckDB."""
 
 
 @contextmanager
-def open_environment(spark: SparkSession) -> Iterator[Environment]:
-    """Yield the environment of the checks that also judge stores, on Spark."""
-    with tempfile.TemporaryDirectory(prefix="mqproof-mutants-") as folder:
-        log, store = Path(folder) / "log", Path(folder) / "store"
-        truth = _write_log(log, _EVENTS_BESIDE_STORES, _INJECTED_BESIDE_STORES)
-        truth += store_directory.write_store(store)
-        truth += store_directory.write_slave(Path(folder) / "slave")
-        truth += store_directory.write_members(Path(folder))
-        directories = {store_directory.BROKER: store, store_directory.SLAVE: Path(folder) / "slave"}
-        directories |= {name: Path(folder) / name for name in store_directory.MEMBERS}
-        events = read(spark, [str(log)], Path(folder)).event_log
-        stored = read_stores(spark, directories, Path(folder), store_directory.SLOTS)
-        with collected(events, _OPTIONS, stored) as seen:
-            yield Environment(seen.evidence, truth, _found(seen.evidence, STORE_CHECKS))
-
-
-@contextmanager
-def open_embedded_environment() -> Iterator[Environment]:
-    """Yield the environment of the checks of ONLY_EVENTS, on the embedded engine."""
+def open_environment() -> Iterator[Environment]:
+    """Yield the environment of all checks, on the embedded engine."""
     with tempfile.TemporaryDirectory(prefix="mqproof-mutants-") as name:
         folder = Path(name)
-        truth = _write_log(folder / "log", EVENTS, _INJECTED)
+        truth = _write_log(folder / "log")
+        truth += store_directory.write_store(folder / store_directory.BROKER)
+        truth += store_directory.write_slave(folder / "slave")
+        truth += store_directory.write_members(folder)
+        stores = {each: folder / each for each in (store_directory.BROKER, *store_directory.MEMBERS)}
+        stores[store_directory.SLAVE] = folder / "slave"
         with closing(Database(folder)) as database, ExitStack() as opened:
             with active.embedded():
                 log = read_embedded(database, find_files([str(folder / "log")]), folder)
-                seen = opened.enter_context(embedded_collected(log, _OPTIONS))
-                checks = {name: check for name, check in CHECKS.items() if name in ONLY_EVENTS}
-                found = _found(seen.evidence, checks)
-            yield Environment(seen.evidence, truth, found, active.embedded)
+                stored = read_embedded_stores(database, stores, store_directory.SLOTS)
+                seen = opened.enter_context(embedded_collected(log, _OPTIONS, stored))
+                found = {name: _collected(check.findings(seen.evidence)) for name, check in CHECKS.items()}
+            yield Environment(seen.evidence, truth, found)
 
 
 _OPTIONS: Final = Options(broadcast=cluster_log.BROADCAST, orderly=cluster_log.ORDERLY)
 
 
-def _write_log(log: Path, events: int, injected: dict[str, int]) -> list[dict[str, Any]]:
+def _write_log(log: Path) -> list[dict[str, Any]]:
     """Write a log with the injected anomalies, and all scripted ones, and return its truth."""
-    truth = write_in_process(LogRequest(events, injected, _SEED), log)
+    truth = write_in_process(LogRequest(_EVENTS, dict.fromkeys(scenario.ANOMALIES, 2), _SEED), log)
     script = cluster_log.events()
     rows = [*script.rows, *store_directory.events()]
     (log / "planted.ndjson").write_bytes(b"".join(json.encode(row) + b"\n" for row in rows))
     return truth + script.truth
-
-
-def _found(evidence: Evidence, checks: Mapping[str, Check]) -> dict[str, list[Found]]:
-    return {name: _collected(check.findings(evidence)) for name, check in checks.items()}
 
 
 def names() -> tuple[str, ...]:
@@ -469,16 +444,11 @@ def names() -> tuple[str, ...]:
 def run(chosen: Sequence[str] = ()) -> Iterator[Result]:
     """Yield a result for each mutant, or each named one: HELD means that it was detected.
 
-    Spark and the log are kept until the process ends, for the next call.
-
-    Raises:
-        SessionError: Spark did not start.
+    The log is kept until the process ends, for the next call.
     """
     for name in chosen or names():
         if name in TRACE_MUTANTS:
-            yield judge_traces_mutant(_own_session(), TRACE_MUTANTS[name])
-        elif MUTANTS[name].invariant in ONLY_EVENTS:
-            yield judge(MUTANTS[name], _own_embedded_environment())
+            yield judge_traces_mutant(TRACE_MUTANTS[name])
         else:
             yield judge(MUTANTS[name], _own_environment())
 
@@ -486,7 +456,7 @@ def run(chosen: Sequence[str] = ()) -> Iterator[Result]:
 def judge(mutant: Mutant, environment: Environment) -> Result:
     """Return HELD if the mutant's findings differ from the ground truth."""
     started = time.monotonic()
-    with environment.engine():
+    with active.embedded():
         found = {mutant.invariant: mutant.findings(environment)}
     return _result(mutant.name, mutant.description, found, environment, started)
 
@@ -502,25 +472,10 @@ def unbroken(environment: Environment) -> Result:
 
 
 @cache
-def _own_session() -> SparkSession:
-    spark = open_session()
-    atexit.register(spark.stop)
-    return spark
-
-
-@cache
 def _own_environment() -> Environment:
     stack = ExitStack()
-    spark = _own_session()
-    atexit.register(stack.close)  # before the session ends
-    return stack.enter_context(open_environment(spark))
-
-
-@cache
-def _own_embedded_environment() -> Environment:
-    stack = ExitStack()
     atexit.register(stack.close)
-    return stack.enter_context(open_embedded_environment())
+    return stack.enter_context(open_environment())
 
 
 def _collected(findings: DataFrame) -> list[Found]:

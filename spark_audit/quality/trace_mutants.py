@@ -6,18 +6,19 @@ Traces give bounds instead of rows. So these mutants, unlike those in mutants.py
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 from unittest.mock import patch
 
-from pyspark.sql import Column, SparkSession
-from pyspark.sql import functions as f
-
 from mqproof.report.model import Result, Verdict, Witness
+from mqproof.spark_audit.engine import active
+from mqproof.spark_audit.engine.embedded.database import Database
 from mqproof.spark_audit.generator import message_traces
 from mqproof.spark_audit.sources import traces
+from mqproof.spark_audit.sources.embedded_traces import read_embedded_traces
 
 _SKEW_US: Final = 100_000
 
@@ -36,8 +37,8 @@ def _judged_by_absence(invariant: str, counts: dict[str, int], text: str, judged
     return replace(_bounded(invariant, counts, text, judged), verdict=Verdict.VIOLATED)
 
 
-def _as_it_is(body: str, _sys_flag: str) -> Column:
-    return f.col(body).cast("string")
+def _as_it_is(body: bytes, _sys_flag: int) -> str:
+    return body.decode(errors="replace")
 
 
 _bounded: Final = traces._result
@@ -51,7 +52,7 @@ TRACE_MUTANTS: Final[dict[str, TraceMutant]] = {
                     "mqproof.spark_audit.sources.traces._rolled_back",
                     lambda records: records.where("false").select("msg_id")),
         TraceMutant("CompressedUnread", "DELIV-1", "does not decompress bodies",
-                    "mqproof.spark_audit.sources.bodies.text", _as_it_is),
+                    "mqproof.spark_audit.sources.bodies.text_of", _as_it_is),
         TraceMutant("BatchIsOneMessage", "DELIV-2", "treats the ids of a batch as one id",
                     "mqproof.spark_audit.sources.traces._each_message", lambda records: records),
         TraceMutant("RepeatedTraceIsTwice", "DELIV-3", "counts a repeated trace message twice",
@@ -62,12 +63,18 @@ TRACE_MUTANTS: Final[dict[str, TraceMutant]] = {
 }  # fmt: skip
 
 
-def judge(spark: SparkSession, mutant: TraceMutant) -> Result:
+def judge(mutant: TraceMutant) -> Result:
     """Return HELD if the result for the mutant's invariant differs from the ground truth."""
     started = time.monotonic()
-    with TemporaryDirectory(prefix="mqproof-mutants-") as folder, patch(mutant.where, mutant.wrong):
+    with (
+        TemporaryDirectory(prefix="mqproof-mutants-") as folder,
+        active.embedded(),
+        closing(Database(Path(folder))) as database,
+        patch(mutant.where, mutant.wrong),
+    ):
         store, text = message_traces.write_traces(Path(folder))
-        shown = traces.judge_traces(traces.read_traces(spark, [store], [text]), _SKEW_US, judged=())
+        read = read_embedded_traces(database, [store], [text])
+        shown = traces.judge_traces(read, _SKEW_US, judged=())
     wrong = [*differences(shown)]
     caught = any(name == mutant.invariant for name, _ in wrong)
     return Result(

@@ -1,10 +1,5 @@
 """The texts of message bodies, decompressed if necessary."""
 
-from typing import Final
-
-from pyspark.sql import functions as f
-from pyspark.sql.types import StringType
-
 from mqproof.impl.client.messages.compression import inflated_body
 
 
@@ -14,7 +9,3 @@ def text_of(body: bytes, sys_flag: int) -> str | None:
         return inflated_body(bytes(body), sys_flag).decode()
     except UnicodeDecodeError:
         return None
-
-
-text: Final = f.udf(text_of, StringType(), useArrow=False)
-"""`text_of` as a Spark function of the columns body and sys_flag."""

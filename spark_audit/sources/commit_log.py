@@ -37,7 +37,7 @@ from mqproof.impl.remoting.message import (
 )
 from mqproof.impl.store.files import record
 from mqproof.impl.store.files.record import RecordError
-from mqproof.spark_audit.sources.ranges import Range, is_ledger
+from mqproof.spark_audit.sources.ranges import Range, cut, is_ledger, log_folders, segments
 
 RECORD: Final = "record"
 FILLER: Final = "filler"
@@ -110,6 +110,17 @@ class Gap:
     at: int
     size: int
     detail: str | None = None
+
+
+def ranges(path: str, split_bytes: int) -> Iterator[Range]:
+    """Yield the ranges of the commit log, or of the ledger, of a store directory.
+
+    Raises:
+        StoreError: it is not a store directory.
+    """
+    for folder in log_folders(path):
+        for file in segments(folder):
+            yield from cut(file, split_bytes)
 
 
 def read_range(part: Range, *, with_body: bool = False) -> Iterator[pa.RecordBatch]:

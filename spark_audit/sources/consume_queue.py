@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from mqproof.spark_audit.sources.ranges import Range, queue_of
+from mqproof.spark_audit.sources.ranges import Range, cut, queue_of, queue_segments, subfolder
 
 ENTRY: Final = "entry"
 BLANK: Final = "blank"
@@ -44,6 +44,16 @@ assert _UNIT.itemsize == UNIT_BYTES
 _BLANK_SIZE: Final = (1 << 31) - 1
 
 Ints = npt.NDArray[np.int64]
+
+
+def ranges(path: str, split_bytes: int) -> Iterator[Range]:
+    """Yield the ranges of all queues of a store directory.
+
+    Raises:
+        StoreError: it has no consumequeue folder.
+    """
+    for file in queue_segments(subfolder(path, "consumequeue")):
+        yield from cut(file, split_bytes, UNIT_BYTES)
 
 
 def read_range(part: Range) -> Iterator[pa.RecordBatch]:

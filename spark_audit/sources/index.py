@@ -11,11 +11,13 @@ import numpy as np
 import pyarrow as pa
 
 from mqproof.impl.store.files.index_file import HEADER_BYTES, Header
-from mqproof.spark_audit.sources.ranges import Range
+from mqproof.spark_audit.sources.ranges import Range, cut, subfolder
 
 ENTRY: Final = "entry"
 DAMAGE: Final = "damage"
 
+SLOTS: Final = 5_000_000
+"""maxHashSlotNum, if the broker's configuration does not say otherwise."""
 ENTRY_BYTES: Final = 20
 SLOT_BYTES: Final = 4
 NAME_DIGITS: Final = 17
@@ -42,6 +44,17 @@ assert _ENTRY.itemsize == ENTRY_BYTES
 def first_entry_at(slots: int) -> int:
     """Return the position of entry 1; before it is space for an entry 0, which is not used."""
     return HEADER_BYTES + slots * SLOT_BYTES + ENTRY_BYTES
+
+
+def ranges(path: str, split_bytes: int, slots: int) -> Iterator[Range]:
+    """Yield the ranges of the entries of all index files of a store directory.
+
+    Raises:
+        StoreError: it has no index folder.
+    """
+    for file in sorted(subfolder(path, "index").iterdir()):
+        if len(file.name) == NAME_DIGITS and file.name.isdecimal():
+            yield from cut(file, split_bytes, ENTRY_BYTES, first_entry_at(slots))
 
 
 def read_range(part: Range, slots: int) -> Iterator[pa.RecordBatch]:

@@ -1,14 +1,28 @@
-"""Estimates the number of events in a log: by Parquet metadata, and by the first lines of NDJSON."""
+"""Estimates the size of the input: the events in a log, and the bytes of the commit logs of stores."""
 
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
 from mqproof.spark_audit.sources.log_lines import DAMAGED, opened
+from mqproof.spark_audit.sources.ranges import log_folders, segments, written_end
 
 _SAMPLE_BYTES: Final = 1 << 16
 _COMPRESSION: Final = 12
 """How much smaller a compressed log usually is. It is only needed for logs longer than the sample."""
+
+
+def stored_bytes(paths: Iterable[Path]) -> int:
+    """Return the bytes of files, and the written bytes of the commit logs and ledgers of store directories.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    return sum(_in_store(path) if path.is_dir() else path.stat().st_size for path in paths)
+
+
+def _in_store(store: Path) -> int:
+    return sum(written_end(file) for folder in log_folders(str(store)) for file in segments(folder))
 
 
 def estimated_events(files: Iterable[Path]) -> int:

@@ -1,23 +1,22 @@
 """Store directories as tables for the checks: the records of the log, and the entries that point to them.
 
-The tables contain the rows of the data sources for several brokers, each row with its broker's name.
+The tables contain the rows of several brokers, each row with its broker's name. spark_stores.py and
+embedded_stores.py read these rows on their engine.
 """
 
 import re
 from collections.abc import Mapping
-from functools import reduce
 from itertools import combinations
 from pathlib import Path
 from typing import Final, TypeVar
 
 import msgspec
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as f
 
-from mqproof.spark_audit.sources.inputs import InputError, literal
+from mqproof.spark_audit.engine import functions as f
+from mqproof.spark_audit.engine.frames import DataFrame, SparkSession
+from mqproof.spark_audit.sources.inputs import InputError
 from mqproof.spark_audit.sources.ranges import StoreError, is_ledger, is_store, log_folders
 from mqproof.spark_audit.sources.stored import QUEUE, Stored, bucket
-from mqproof.spark_audit.sources.stores import SLOTS, register
 
 Config = TypeVar("Config", bound=msgspec.Struct)
 
@@ -78,53 +77,48 @@ def name_stores(given: list[str]) -> dict[str, Path]:
     return stores
 
 
-def read_stores(spark: SparkSession, stores: Mapping[str, Path], scratch: Path, slots: int = SLOTS) -> Stored:
-    """Return the tables. The commit logs are decoded once, into Parquet below `scratch`.
-
-    The scratch folder must exist as long as the tables.
-
-    Raises:
-        InputError: a consumerOffset.json or topics.json is invalid.
-    """
-    register(spark)
-    log = _union(spark, stores, "rocketmq-commitlog", "", slots).select(
+def log_columns(records: DataFrame) -> DataFrame:
+    """Return the columns of the rows of commit logs (commit_log.SCHEMA, broker) that the checks read."""
+    return records.select(
         "broker", "kind", "commit_offset", "size", "topic", "queue_id", "queue_offset", "msg_id", "tags",
         "born_ms", "stored_ms", f.xxhash64(*_HASHED).alias("hashed"), "term", "entry_index",
         (~f.col("sys_flag").bitwiseAND(0xC).isin(*_NOT_QUEUED)).alias("queued"), "detail",
     )  # fmt: skip
-    log = _kept(spark, log, scratch / "commitlog")
-    queues = _union(spark, stores, "rocketmq-consumequeue", "consumequeue", slots)
-    queues = _kept(spark, queues.drop("file", "tags_code"), scratch / "consumequeue")
+
+
+def tables_of(
+    session: SparkSession,
+    stores: Mapping[str, Path],
+    log: DataFrame,
+    queues: DataFrame,
+    index: DataFrame,
+) -> Stored:
+    """Return the tables of the stores, given the rows of their logs (log_columns), queues and indexes.
+
+    `session` is that of the active engine.
+
+    Raises:
+        InputError: a consumerOffset.json or topics.json is invalid.
+    """
     records = log.where("kind = 'record'").drop("kind", "detail")
     return Stored(
         records,
         log.where("kind <> 'record'").select("broker", "kind", "commit_offset", "size", "detail"),
         queues,
-        _union(spark, stores, "rocketmq-index", "index", slots).select(
-            "broker", "kind", "file", "commit_offset", "detail"
-        ),
-        spark.createDataFrame(
+        index.select("broker", "kind", "file", "commit_offset", "detail"),
+        session.createDataFrame(
             [row for name, directory in stores.items() for row in _committed(name, directory)],
             "broker string, topic string, group string, queue_id int, queue_offset bigint",
         ),
-        spark.createDataFrame(
+        session.createDataFrame(
             [row for name, directory in stores.items() for row in _topics(name, directory)],
             "broker string, topic string, queues int",
         ),
-        _bounds(spark, stores, log),
-        spark.createDataFrame(_replicas(stores), "master string, slave string"),
-        spark.createDataFrame(_members(stores), "master string, slave string"),
+        _bounds(session, stores, log),
+        session.createDataFrame(_replicas(stores), "master string, slave string"),
+        session.createDataFrame(_members(stores), "master string, slave string"),
         _ambiguous(records.where("queued"), queues.where("kind = 'entry'")),
     )
-
-
-def _kept(spark: SparkSession, rows: DataFrame, path: Path) -> DataFrame:
-    """Write the rows to files, and return them as read from there.
-
-    Many passes use them, and they are decoded only once.
-    """
-    rows.write.mode("overwrite").parquet(str(path))
-    return spark.read.schema(rows.schema).parquet(literal(path))
 
 
 def _replicas(stores: Mapping[str, Path]) -> list[tuple[str, str]]:
@@ -154,14 +148,14 @@ def _has_ledger(directory: Path) -> bool:
     return any(map(is_ledger, log_folders(str(directory))))
 
 
-def _bounds(spark: SparkSession, stores: Mapping[str, Path], log: DataFrame) -> DataFrame:
+def _bounds(session: SparkSession, stores: Mapping[str, Path], log: DataFrame) -> DataFrame:
     clean = [(name, _is_clean(directory)) for name, directory in stores.items()]
     ends = log.groupBy("broker").agg(
         f.min("commit_offset").alias("log_begin"),
         f.max(f.expr("CASE WHEN kind = 'record' THEN commit_offset + size END")).alias("whole_end"),
     )
-    brokers = spark.createDataFrame(clean, "broker string, is_clean boolean")
-    return brokers.join(ends, "broker", "left").fillna(0)
+    brokers = session.createDataFrame(clean, "broker string, is_clean boolean")
+    return brokers.join(ends, "broker", "left").fillna(0, ["log_begin", "whole_end"])
 
 
 def _is_clean(directory: Path) -> bool:
@@ -192,25 +186,6 @@ def _ambiguous(records: DataFrame, entries: DataFrame) -> DataFrame:
         fingerprint(entries, "queued"), [*QUEUE, "bucket"], "full_outer"
     )
     return both.where(~f.col("logged").eqNullSafe(f.col("queued"))).select(*QUEUE, "bucket")
-
-
-def _union(
-    spark: SparkSession, stores: Mapping[str, Path], source: str, folder: str, slots: int
-) -> DataFrame:
-    """Return the rows of all stores that have the folder; a broker without queues or index has no rows."""
-    tables = [
-        spark.read.format(source)
-        .option("slots", slots)
-        .load(str(directory))
-        .withColumn("broker", f.lit(name))
-        for name, directory in stores.items()
-        if (directory / folder).is_dir()
-    ]
-    if not tables:
-        first = next(iter(stores.values()))
-        schema = spark.read.format(source).load(str(first)).schema.add("broker", "string")
-        return spark.createDataFrame([], schema)
-    return reduce(DataFrame.unionByName, tables)
 
 
 def _committed(broker: str, directory: Path) -> list[tuple[str, str, str, int, int]]:

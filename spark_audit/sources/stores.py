@@ -20,18 +20,9 @@ from pyspark.sql.types import StructType
 
 from mqproof.spark_audit.sources import commit_log, consume_queue, index
 from mqproof.spark_audit.sources.packing import pack
-from mqproof.spark_audit.sources.ranges import (
-    Range,
-    StoreError,
-    cut,
-    log_folders,
-    queue_segments,
-    segments,
-    subfolder,
-)
+from mqproof.spark_audit.sources.ranges import Range, StoreError
 
 SPLIT_BYTES: Final = 32 << 20
-SLOTS: Final = 5_000_000
 
 
 def register(spark: SparkSession) -> None:
@@ -69,8 +60,7 @@ class CommitLogReader(DataSourceReader):
         self._with_body = _flag(options, "body")
 
     def partitions(self) -> list[InputPartition]:
-        files = [file for folder in log_folders(self._path) for file in segments(folder)]
-        return _tasks((part for file in files for part in cut(file, self._split_bytes)), self._split_bytes)
+        return _tasks(commit_log.ranges(self._path, self._split_bytes), self._split_bytes)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         for part in _ranges(partition):
@@ -96,9 +86,7 @@ class ConsumeQueueReader(DataSourceReader):
         self._path, self._split_bytes = _path(options), _number(options, "splitBytes", SPLIT_BYTES)
 
     def partitions(self) -> list[InputPartition]:
-        files = queue_segments(subfolder(self._path, "consumequeue"))
-        parts = (p for file in files for p in cut(file, self._split_bytes, consume_queue.UNIT_BYTES))
-        return _tasks(parts, self._split_bytes)
+        return _tasks(consume_queue.ranges(self._path, self._split_bytes), self._split_bytes)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         for part in _ranges(partition):
@@ -122,17 +110,10 @@ class IndexSource(DataSource):
 class IndexReader(DataSourceReader):
     def __init__(self, options: Mapping[str, str]) -> None:
         self._path, self._split_bytes = _path(options), _number(options, "splitBytes", SPLIT_BYTES)
-        self._slots = _number(options, "slots", SLOTS)
+        self._slots = _number(options, "slots", index.SLOTS)
 
     def partitions(self) -> list[InputPartition]:
-        begin = index.first_entry_at(self._slots)
-        files = [
-            file
-            for file in sorted(subfolder(self._path, "index").iterdir())
-            if len(file.name) == index.NAME_DIGITS and file.name.isdecimal()
-        ]
-        parts = (p for file in files for p in cut(file, self._split_bytes, index.ENTRY_BYTES, begin))
-        return _tasks(parts, self._split_bytes)
+        return _tasks(index.ranges(self._path, self._split_bytes, self._slots), self._split_bytes)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         for part in _ranges(partition):

@@ -12,15 +12,11 @@ from functools import reduce
 from pathlib import Path
 from typing import Final
 
-from pyspark import StorageLevel
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as f
-
 from mqproof.report.model import Result, Verdict, Witness
-from mqproof.spark_audit.sources import bodies
-from mqproof.spark_audit.sources.inputs import InputError, literal
+from mqproof.spark_audit.engine import functions as f
+from mqproof.spark_audit.engine.frames import Column, DataFrame
+from mqproof.spark_audit.sources.inputs import InputError
 from mqproof.spark_audit.sources.ranges import is_store
-from mqproof.spark_audit.sources.stores import register
 from mqproof.spec.catalogue import catalogue
 
 TRACE_TOPIC: Final = "RMQ_SYS_TRACE_TOPIC"
@@ -33,7 +29,8 @@ TRACED: Final = ("DELIV-1", "DELIV-2", "DELIV-3", "DELIV-9")
 """Invariants about which traces give information."""
 
 _FIELD: Final = "\x01"
-_RECORD: Final = "\x02"
+RECORD: Final = "\x02"
+"""What ends a record."""
 _HIDDEN: Final = (".", "_")
 
 _PLACES: Final[dict[str, dict[str, int]]] = {
@@ -91,25 +88,10 @@ def find_traces(paths: Sequence[str]) -> tuple[list[Path], list[Path]]:
     return _once(stores), _once(texts)
 
 
-def read_traces(spark: SparkSession, stores: Sequence[Path], texts: Sequence[Path]) -> Traces:
-    """Read all traces. A text file has one message per line, or consecutive records."""
-    register(spark)
-    parts = []
-    for store in stores:
-        records = spark.read.format("rocketmq-commitlog").option("body", "true").load(str(store))
-        is_trace = (f.col("topic") == TRACE_TOPIC) | f.col("topic").startswith(CLOUD_TOPIC_PREFIX)
-        messages = records.where((f.col("kind") == "record") & is_trace)
-        line = f.explode_outer(f.split(bodies.text("body", "sys_flag"), _RECORD)).alias("line")
-        parts.append(messages.select(f.lit(str(store)).alias("file"), line))
-    if texts:
-        read = spark.read.text([literal(path.absolute()) for path in texts], lineSep=_RECORD)
-        parts.append(read.select(f.input_file_name().alias("file"), f.col("value").alias("line")))
-    lines = reduce(DataFrame.unionByName, parts)
+def parsed(read: DataFrame) -> Traces:
+    """Parse the lines of `read`: file and line, which is null for a message that is not text."""
     whole = f.trim(f.regexp_replace("line", "[\\r\\n]+", ""))
-    return _parsed(lines.select("file", whole.alias("line")).where("line <> '' OR line IS NULL"))
-
-
-def _parsed(lines: DataFrame) -> Traces:
+    lines = read.select("file", whole.alias("line")).where("line <> '' OR line IS NULL")
     split = lines.select("file", "line", f.split("line", _FIELD).alias("fields"))
     typed = split.withColumn("type", f.get("fields", f.lit(0)))
     # Types of a newer release are skipped, as RocketMQ's own readers do. A line without fields is not a
@@ -148,8 +130,8 @@ def _field(name: str) -> Column:
     # Java writes a missing value as "null".
     value = f.when((text != "") & (text != "null"), text)
     if name == "ts":
-        return value.try_cast("long") * 1000
-    return value.try_cast("int") if name in ("times", "msg_type") else value
+        return value.cast("string").try_cast("long") * 1000
+    return value.cast("string").try_cast("int") if name in ("times", "msg_type") else value
 
 
 # --- conclusions from the traces
@@ -165,7 +147,7 @@ def judge_traces(traces: Traces, skew_us: int, *, judged: Sequence[str]) -> tupl
     `judged` are invariants with better evidence, which gives their verdict; traces only add the bounds.
     """
     # Parsed once.
-    records = traces.records.persist(StorageLevel.MEMORY_AND_DISK)
+    records = traces.records.persist()
     try:
         deliveries = _deliveries(records)
         shown = (

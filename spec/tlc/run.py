@@ -10,13 +10,14 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
 from mqproof.spec.tlc import config, output
+from mqproof.spec.tlc.class_archive import archive_options
 from mqproof.spec.tlc.errors import Reason, TlcError, diagnose
 from mqproof.spec.tlc.output import Coverage
 from mqproof.spec.tlc.toolbox import Toolbox, find_toolbox
@@ -110,11 +111,11 @@ def run(
         TlcError: no verdict was reached; `reason` and the message say why.
     """
     tools = toolbox or find_toolbox()
-    with tempfile.TemporaryDirectory(prefix="mqproof-tlc-") as name:
+    with tempfile.TemporaryDirectory(prefix="mqproof-tlc-") as name, archive_options(tools) as options:
         place = Path(name)
         _prepare(place, job)
         began = time.monotonic()
-        command = _command(tools, place, job)
+        command = _command(tools, place, job, options)
         _log.info("TLC starts on %s with %d workers and %d MiB", job.module, job.workers, job.heap_mib)
         _log.debug("%s", shlex.join(command))
         text, exit_code = _execute(command, place, job.seconds_max, abandoned or threading.Event(), on_states)
@@ -131,9 +132,9 @@ def _prepare(place: Path, job: Job) -> None:
         (place / f"{module}.tla").write_text(source, encoding="utf-8")
 
 
-def _command(tools: Toolbox, place: Path, job: Job) -> list[str]:
+def _command(tools: Toolbox, place: Path, job: Job, options: Sequence[str]) -> list[str]:
     libraries = [place, *(library.resolve() for library in job.libraries)]
-    command = [str(tools.java.executable), f"-Xmx{job.heap_mib}m", f"-Xss{job.stack_mib}m"]
+    command = [str(tools.java.executable), *options, f"-Xmx{job.heap_mib}m", f"-Xss{job.stack_mib}m"]
     command += ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"] if job.brief else ["-XX:+UseParallelGC"]
     # Without this option TLC 2.15 may never exit after it runs out of memory.
     command += ["-XX:+ExitOnOutOfMemoryError"]

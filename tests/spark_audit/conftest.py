@@ -53,6 +53,7 @@ FOR_SMALL_TABLES = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
+    "spark.sql.constraintPropagation.enabled": "false",
     # Each table that is broadcast is a job of its own: a check of an audit has a dozen.
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.optimizer.disableHints": "true",
@@ -62,6 +63,7 @@ OF_USERS = {
     "spark.sql.codegen.wholeStage": "true",
     "spark.sql.codegen.factoryMode": "FALLBACK",
     "spark.sql.adaptive.enabled": "true",
+    "spark.sql.constraintPropagation.enabled": "true",
     "spark.sql.autoBroadcastJoinThreshold": "10485760",
     "spark.sql.optimizer.disableHints": "false",
 }

@@ -81,6 +81,10 @@ def lower(column: Given) -> EmbeddedColumn:
     return _call("lower", column)
 
 
+def trim(column: Given) -> EmbeddedColumn:
+    return _call("trim", column)
+
+
 def concat(*columns: Given) -> EmbeddedColumn:
     """Concatenate texts or arrays; null if one is null."""
     return EmbeddedColumn(f"({' || '.join(named(column).sql for column in columns)})")
@@ -280,6 +284,19 @@ def min_by(column: Given, order: Given) -> EmbeddedColumn:
 
 def max_by(column: Given, order: Given) -> EmbeddedColumn:
     return _call("arg_max_null", column, order)
+
+
+def bit_xor(column: Given) -> EmbeddedColumn:
+    return _call("bit_xor", column)
+
+
+def bitmap_construct_agg(column: Given) -> EmbeddedColumn:
+    """Return a set of the numbers that one of Spark's bitmaps holds: 0 to 32767."""
+    return EmbeddedColumn(f"bitstring_agg({named(column).sql}, 0, {8 * 4096 - 1})")
+
+
+def bitmap_count(column: Given) -> EmbeddedColumn:
+    return _call("bit_count", column)
 
 
 def bool_or(column: Given) -> EmbeddedColumn:

@@ -52,12 +52,17 @@ class EmbeddedColumn:
             # DuckDB would accept, and round, a text such as 1.5.
             text = f"CASE WHEN {_is_whole(self.sql)} THEN {self.sql} ELSE 'no number: ' || {self.sql} END"
             return EmbeddedColumn(f"CAST({text} AS {wanted})")
-        return EmbeddedColumn(f"CAST({self.sql} AS {wanted})", self.name)
+        return EmbeddedColumn(
+            f"CAST({self.sql} AS {wanted})", self.name, kind="text" if wanted == "VARCHAR" else ""
+        )
 
     def try_cast(self, kind: str) -> "EmbeddedColumn":
         wanted = sql_type(kind)
         given = f"CASE WHEN {_is_whole(self.sql)} THEN {self.sql} END" if self.kind == "text" else self.sql
         return EmbeddedColumn(f"TRY_CAST({given} AS {wanted})")
+
+    def bitwiseAND(self, other: int) -> "EmbeddedColumn":  # noqa: N802
+        return self._with("&", other)
 
     def isNull(self) -> "EmbeddedColumn":  # noqa: N802
         return EmbeddedColumn(f"({self.sql} IS NULL)")
@@ -123,6 +128,9 @@ class EmbeddedColumn:
 
     def __truediv__(self, other: Any) -> "EmbeddedColumn":
         return replace(self._with("/", other), kind="double")
+
+    def __mod__(self, other: Any) -> "EmbeddedColumn":
+        return self._with("%", other)
 
     def __rmul__(self, other: Any) -> "EmbeddedColumn":
         return column_of(other) * self

@@ -1,6 +1,6 @@
 """The session of the embedded engine: an in-memory database of DuckDB, which spills to a folder."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from threading import RLock, local
 from typing import TYPE_CHECKING, Any
@@ -10,6 +10,7 @@ from mqproof.spark_audit.engine.embedded.queries import Query, given, table
 from mqproof.spark_audit.engine.sql_text import identifier, quoted
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from duckdb import DuckDBPyConnection
 
 
@@ -54,6 +55,16 @@ class Database:
             name = f"kept_{self._tables}"
         self.run(f"CREATE TABLE {name} AS {text}")
         return name
+
+    def table_of(self, batches: "pa.RecordBatchReader", select: Callable[[Query], Any]) -> Query:
+        """Store the selected rows of Arrow batches in a table, and return it."""
+        cursor = self.cursor()
+        cursor.register("batches", batches)
+        try:
+            selected = select(self.table("batches", batches.schema.names))
+            return self.table(self.create_table(selected.sql()), selected.columns)
+        finally:
+            cursor.unregister("batches")
 
     def table(self, name: str, columns: Sequence[str] | None = None) -> Query:
         return table(self, name, tuple(columns) if columns is not None else None)

@@ -208,6 +208,10 @@ class Query:
         self._is_kept = True
         return self
 
+    def unpersist(self) -> "Query":
+        """Do nothing: the tables live as long as the database."""
+        return self
+
     def sql(self) -> str:
         """Return the query's text. Creates the tables of `persist` that it reads."""
         return _text(self)

@@ -5,16 +5,19 @@ them, a record is changed or missing. Compare all their pairs at once, in bucket
 must equal that of a comparison entry by entry.
 """
 
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import combinations
+from pathlib import Path
 from random import Random
 from typing import Any, cast
 
 import pytest
-from pyspark.sql import SparkSession
 
 from mqproof.spark_audit.checks import log_comparison
 from mqproof.spark_audit.checks.log_matching import _stored
+from mqproof.spark_audit.engine import active
+from mqproof.spark_audit.engine.embedded.database import Database
 from mqproof.spark_audit.sources.stored import Stored
 
 ENTRY_BYTES = 4
@@ -69,7 +72,7 @@ def differences(one: Ledger, other: Ledger) -> set[int]:
 
 
 def test_differences_before_the_last_common_entry_are_found(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(log_comparison, "_BUCKET_BITS", 3)
     groups = [random_group(Random(seed)) for seed in range(GROUPS)]
@@ -85,16 +88,19 @@ def test_differences_before_the_last_common_entry_are_found(
         for one, other in combinations(ledgers, 2):
             pairs.append((f"{seed}-{one}", f"{seed}-{other}"))
             expected |= {(f"{seed}-{other}", index) for index in differences(ledgers[one], ledgers[other])}
-    given = {
-        "records": spark.createDataFrame(records, RECORDS),
-        "gaps": spark.createDataFrame([], "broker string, kind string, commit_offset bigint, size bigint"),
-        "bounds": spark.createDataFrame(
-            bounds, "broker string, log_begin bigint, whole_end bigint, is_clean boolean"
-        ),
-        "members": spark.createDataFrame(pairs, "master string, slave string"),
-    }
-    others = dict.fromkeys(Stored.__dataclass_fields__.keys() - given.keys())
-    found = _stored(Stored(**cast(Any, given | others))).collect()
+    with active.embedded(), closing(Database(tmp_path)) as database:
+        given = {
+            "records": database.createDataFrame(records, RECORDS),
+            "gaps": database.createDataFrame(
+                [], "broker string, kind string, commit_offset bigint, size bigint"
+            ),
+            "bounds": database.createDataFrame(
+                bounds, "broker string, log_begin bigint, whole_end bigint, is_clean boolean"
+            ),
+            "members": database.createDataFrame(pairs, "master string, slave string"),
+        }
+        others = dict.fromkeys(Stored.__dataclass_fields__.keys() - given.keys())
+        found = _stored(Stored(**cast(Any, given | others))).collect()
     assert {(row.broker, row.queue_offset) for row in found if row.cause is None} == expected
     assert len(expected) > 20
     assert any(not differences(*each) for ledgers in groups for each in combinations(ledgers.values(), 2))

@@ -6,19 +6,25 @@ from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
 from mqproof.spark_audit.audit import Audit, audit
-from mqproof.spark_audit.checks import EVENT_CHECKS, Check
+from mqproof.spark_audit.checks import CHECKS, EVENT_CHECKS
 from mqproof.spark_audit.engine import active
 from mqproof.spark_audit.engine.embedded.database import Database
 from mqproof.spark_audit.evidence.options import Options
+from mqproof.spark_audit.generator.store_directory import SLOTS
 from mqproof.spark_audit.judging.findings import all_found, query
-from mqproof.spark_audit.sources.embedded_read import read_embedded
+from mqproof.spark_audit.sources.embedded_read import EmbeddedLog, read_embedded
+from mqproof.spark_audit.sources.embedded_stores import read_embedded_stores
 from mqproof.spark_audit.sources.inputs import find_files
-from mqproof.spark_audit.sources.read import read
+from mqproof.spark_audit.sources.read import Log, read
+from mqproof.spark_audit.sources.spark_stores import read_stores
+from mqproof.spark_audit.sources.stored import Stored
+
+NO_STORES: Final[dict[str, Path]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,25 +58,36 @@ class Outcome:
 
 
 def on_spark(
-    spark: SparkSession, paths: list[str], options: Options, checks: Mapping[str, Check] = EVENT_CHECKS
+    spark: SparkSession, paths: list[str], options: Options, stores: Mapping[str, Path] = NO_STORES
 ) -> Outcome:
     with tempfile.TemporaryDirectory() as folder:
         log = read(spark, paths, Path(folder))
-        done = audit(
-            log.event_log, Path(folder), options=options, checks=checks, given_rows=log.rows, pictures=False
-        )
-        return _outcome(done, log.rows, log.torn_files)
+        stored = read_stores(spark, stores, Path(folder), SLOTS) if stores else None
+        return _outcome(_judged(log, Path(folder), options, stored), log.rows, log.torn_files)
 
 
-def on_embedded(paths: list[str], options: Options, checks: Mapping[str, Check] = EVENT_CHECKS) -> Outcome:
+def on_embedded(paths: list[str], options: Options, stores: Mapping[str, Path] = NO_STORES) -> Outcome:
     with (
         tempfile.TemporaryDirectory() as folder,
         active.embedded(),
         closing(Database(Path(folder))) as database,
     ):
         log = read_embedded(database, find_files(paths), Path(folder))
-        done = audit(log, Path(folder), options=options, checks=checks, given_rows=log.rows, pictures=False)
-        return _outcome(done, log.rows, log.torn_files)
+        stored = read_embedded_stores(database, stores, SLOTS) if stores else None
+        return _outcome(_judged(log, Path(folder), options, stored), log.rows, log.torn_files)
+
+
+def _judged(log: Log | EmbeddedLog, folder: Path, options: Options, stored: Stored | None) -> Audit:
+    checks = CHECKS if stored else EVENT_CHECKS
+    return audit(
+        log.event_log,
+        folder,
+        options=options,
+        store=stored,
+        checks=checks,
+        given_rows=log.rows,
+        pictures=False,
+    )
 
 
 def _outcome(done: Audit, rows: int, torn_files: int) -> Outcome:

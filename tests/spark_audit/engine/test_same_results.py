@@ -1,67 +1,76 @@
 """Both engines give the same results: every row of every check, the verdicts, tallies and counts.
 
-Method: a default run audits on both the log with all anomalies, in which every check of events finds
+Method: a default run audits on both the log and the stores with all anomalies, in which every check finds
 something, with a generated log and with lines that are no events. Spark compares fingerprints first, and
 DuckDB checks every message. The deep profile compares 300 random logs (random_logs.py), each of which takes
 as long.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from mqproof.spark_audit.checks import EVENT_CHECKS
+from mqproof.spark_audit.checks import CHECKS
 from mqproof.spark_audit.evidence.options import Options
-from mqproof.spark_audit.generator import cluster_log
+from mqproof.spark_audit.generator import cluster_log, store_directory
 from mqproof.spark_audit.generator.generate import LogRequest, write_in_process
 from mqproof.spark_audit.sources.inputs import InputError
 from tests.spark_audit.conftest import write_ndjson
-from tests.spark_audit.engine.both_engines import Outcome, on_embedded, on_spark
+from tests.spark_audit.engine.both_engines import NO_STORES, Outcome, on_embedded, on_spark
 from tests.spark_audit.engine.random_logs import NO_EVENTS, TORN, RandomLog, all_anomalies, random_log
 
 
-def _on_both(spark: SparkSession, log: RandomLog) -> tuple[Outcome | str, Outcome | str]:
+def _on_both(
+    spark: SparkSession, log: RandomLog, stores: Mapping[str, Path]
+) -> tuple[Outcome | str, Outcome | str]:
     """Return the outcomes, or the texts of the errors with which the engines refuse the log."""
     first: Outcome | str
     second: Outcome | str
     try:
-        first = on_spark(spark, log.paths, log.options)
+        first = on_spark(spark, log.paths, log.options, stores)
     except InputError as error:
         first = str(error)
     try:
-        second = on_embedded(log.paths, log.options)
+        second = on_embedded(log.paths, log.options, stores)
     except InputError as error:
         second = str(error)
     return first, second
 
 
-def _assert_same(spark: SparkSession, log: RandomLog) -> Outcome | None:
+def _assert_same(
+    spark: SparkSession, log: RandomLog, stores: Mapping[str, Path] = NO_STORES
+) -> Outcome | None:
     """Return the outcome; None if both engines refuse the log."""
-    first, second = _on_both(spark, log)
+    first, second = _on_both(spark, log, stores)
     if isinstance(first, Outcome) and isinstance(second, Outcome):
-        assert first.differences(second) == []
+        differences = first.differences(second)
+        assert not differences, "\n".join(map(str, differences))
         return first
     assert first == second
     return None
 
 
-def test_every_check_of_events_finds_the_same_rows_on_both_engines(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_every_check_finds_the_same_rows_on_both_engines(spark: SparkSession, tmp_path: Path) -> None:
     no_events = b"".join(line + b"\n" for line in NO_EVENTS)
-    rows = all_anomalies()
+    rows = [*all_anomalies(), *store_directory.events()]
     # The log of one node lacks its beginning: findings that begin before have the cause `before_log`.
     late = {"ts": min(row["ts"] for row in rows), "seq": 5, "node": "late", "kind": "rebalance", "attrs": {}}
-    (tmp_path / "log.ndjson").write_bytes(write_ndjson([*rows, late]) + no_events + TORN)
-    write_in_process(LogRequest(8_000, {"lost": 2, "duplicate": 1, "phantom": 1}), tmp_path / "generated")
+    write_in_process(LogRequest(8_000, {"lost": 2, "duplicate": 1, "phantom": 1}), tmp_path / "log")
+    (tmp_path / "log" / "planted.ndjson").write_bytes(write_ndjson([*rows, late]) + no_events + TORN)
     options = Options(broadcast=cluster_log.BROADCAST, orderly=cluster_log.ORDERLY, exact=False)
-    log = RandomLog([str(tmp_path)], options)
-    outcome = _assert_same(spark, log)
+    log = RandomLog([str(tmp_path / "log")], options)
+    stores = {store_directory.BROKER: tmp_path / "store", store_directory.SLAVE: tmp_path / "slave"}
+    stores |= {name: tmp_path / name for name in store_directory.MEMBERS}
+    store_directory.write_store(tmp_path / "store")
+    store_directory.write_slave(tmp_path / "slave")
+    store_directory.write_members(tmp_path)
+    outcome = _assert_same(spark, log, stores)
     assert outcome
     assert (outcome.unreadable_rows, outcome.torn_files) == (len(NO_EVENTS), 1)
     found = {row[0] for row in outcome.findings}
-    assert found >= set(EVENT_CHECKS) - {"DELIV-2"}, "otherwise the comparison shows nothing about a check"
+    assert found >= set(CHECKS) - {"DELIV-2"}, "otherwise the comparison shows nothing about a check"
 
 
 @pytest.mark.deep

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from mqproof.report.model import Exit
 from mqproof.spark_audit.audit import violations
-from mqproof.spark_audit.checks import Check
+from mqproof.spark_audit.checks import EVENT_CHECKS, Check
 from mqproof.spark_audit.cli import app
 from mqproof.spark_audit.incremental.carried_state import Manifest
 from mqproof.spark_audit.incremental.state_folder import SCHEMA_VERSION, newest, state_path
@@ -39,6 +39,9 @@ from tests.spark_audit.incremental.test_checkpoint import (
 NO_CHECKS: dict[str, Check] = {}
 """The checks do not affect which files are read, and when."""
 
+OF_LOSS = {name: EVENT_CHECKS[name] for name in ("DELIV-1", "DELIV-5")}
+"""Checks of SHOWN whose violations are reported before the last batch; a deep test runs the others."""
+
 NO_EVENTS = b"no event\n" + write_ndjson(
     [{"ts": 1, "seq": 0, "node": "unknown", "kind": "deliver", "queue_offset": "many"}]
 )
@@ -54,7 +57,7 @@ def test_batches_find_the_violations_of_one_run_and_a_repeated_batch_counts_once
     reported: list[Any] = []
     lines: list[str] = []
     earlier = 0
-    request = Watch(Source((incoming,)), state, LATE_US, once=True, checks=OF_TRAFFIC)
+    request = Watch(Source((incoming,)), state, LATE_US, once=True, checks=OF_LOSS)
     for number, rows in enumerate(split_log((0, 350 * STEP_US, 700 * STEP_US))):
         if number == 2:
             shutil.copytree(state / ".checkpoint", tmp_path / "checkpoint")
@@ -64,7 +67,9 @@ def test_batches_find_the_violations_of_one_run_and_a_repeated_batch_counts_once
     last = newest(state)
     assert last is not None
     found = pq.read_table(last / "findings").filter(pc.field("cause").is_null()).to_pylist()
-    assert {(row["night"], row["rule"], row["group"]) for row in found} == SHOWN
+    assert {(row["night"], row["rule"], row["group"]) for row in found} == {
+        each for each in SHOWN if each[1] in ("lost-write", "offset-regression")
+    }
     # The other violations are too recent: later events may explain them.
     assert {(row["rule"], row["group"]) for row in reported} == {
         ("offset-regression", "g"), ("lost-write", "h"), ("lost-write", "g"),

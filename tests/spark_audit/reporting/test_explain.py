@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from mqproof.report.model import Exit
@@ -16,9 +15,7 @@ def explain(*arguments: str | Path) -> tuple[int, str]:
     return done.exit_code, done.stdout if done.exit_code == Exit.HELD else done.stderr
 
 
-def test_explain_lists_the_steps_from_all_inputs_in_order_of_time(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_explain_lists_the_steps_from_all_inputs_in_order_of_time(tmp_path: Path) -> None:
     builder = LogBuilder(subscribed=())
     builder.send("m_0").append("m_0", 0).add("flush", "broker", commit_offset=100, attrs={"file": "queues"})
     builder.add("flush", "broker", commit_offset=100, attrs={"file": "log"}).ack("m_0", 0)
@@ -58,7 +55,7 @@ def test_explain_lists_the_steps_from_all_inputs_in_order_of_time(
     assert "group readers is past it" in output
 
 
-def test_explain_finds_a_stored_message_by_its_broker_id(spark: SparkSession, tmp_path: Path) -> None:
+def test_explain_finds_a_stored_message_by_its_broker_id(tmp_path: Path) -> None:
     store_directory.write_store(tmp_path / "store", ())
     inputs = ("--store", tmp_path / "store", "--index-slots", str(store_directory.SLOTS))
     _, output = explain("m_60", *inputs)
@@ -68,7 +65,7 @@ def test_explain_finds_a_stored_message_by_its_broker_id(spark: SparkSession, tm
     assert (code, "no input knows this message" in message) == (Exit.INCONCLUSIVE, True)
 
 
-def test_explain_includes_the_steps_from_traces(spark: SparkSession, tmp_path: Path) -> None:
+def test_explain_includes_the_steps_from_traces(tmp_path: Path) -> None:
     record = "\x01".join(["SubBefore", "1790000000000", "null", "g", "r", "m_0", "2", "k"])
     (tmp_path / "traces.txt").write_text(f"{record}\x02{record.replace('m_0', 'm_1')}\x02")
     code, output = explain("m_0", "--trace", tmp_path / "traces.txt")
@@ -76,7 +73,7 @@ def test_explain_includes_the_steps_from_traces(spark: SparkSession, tmp_path: P
     assert output.split()[2:] == ["trace", "of", "g", "SubBefore", "times", "2"]
 
 
-def test_explain_of_an_unknown_message_is_inconclusive(spark: SparkSession, tmp_path: Path) -> None:
+def test_explain_of_an_unknown_message_is_inconclusive(tmp_path: Path) -> None:
     (tmp_path / "log.ndjson").write_bytes(write_ndjson(LogBuilder(subscribed=()).stored("m_0", 0).rows))
     code, output = explain("m_never", "--events", tmp_path / "log.ndjson")
     assert code == Exit.INCONCLUSIVE

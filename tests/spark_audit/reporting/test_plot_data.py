@@ -37,13 +37,15 @@ SEEN = Overview(9, {"send": 3, "deliver": 6}, ("a", "b"), ("b",), 0, 100 * STEP_
 SHOWN = LogBuilder(subscribed=()).stored("m_0", 0).stored("m_1", 1).deliver("m_0", 0).deliver("m_1", 1).rows
 
 
-def test_the_plots_show_the_numbers_of_the_log(spark: SparkSession) -> None:
+# The same queries as below, of which Spark's planning takes 10 s.
+@pytest.mark.deep
+def test_the_plots_show_the_numbers_of_the_log_on_spark(spark: SparkSession) -> None:
     log = EventLog.of(frame(spark, SHOWN))
     with collected(log, pictures=True) as seen:
         _assert_shown(pictures(seen.evidence, seen.overview, profile(log), log))
 
 
-def test_the_embedded_engine_computes_the_same_plots() -> None:
+def test_the_plots_show_the_numbers_of_the_log() -> None:
     with embedded_log(SHOWN) as log, embedded_collected(log, pictures=True) as seen:
         _assert_shown(pictures(seen.evidence, seen.overview, seen.examined.profile, None))
 

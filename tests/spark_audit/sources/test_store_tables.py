@@ -4,17 +4,19 @@ The control run of the mutants (test_audit.py) shows that each injected fault is
 """
 
 import json
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
 import pytest
-from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from mqproof.report.model import Exit
 from mqproof.spark_audit.checks.topics_known import topics_unknown
 from mqproof.spark_audit.cli import app
+from mqproof.spark_audit.engine import active
+from mqproof.spark_audit.engine.embedded.database import Database
 from mqproof.spark_audit.generator import store_directory
 from mqproof.spark_audit.sources.inputs import InputError
 from mqproof.spark_audit.sources.store_tables import _committed, name_stores
@@ -27,7 +29,7 @@ def audit(*arguments: str | Path | int) -> tuple[int, str]:
     return done.exit_code, done.output
 
 
-def test_the_stores_of_killed_released_brokers_hold(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_stores_of_killed_released_brokers_hold(tmp_path: Path) -> None:
     """The stores are of a broker and of members of two releases with `enableDLegerCommitLog`.
 
     Each member is the only one in its group. The files are as small as in test_golden.py. A member stored 90
@@ -48,7 +50,7 @@ def test_the_stores_of_killed_released_brokers_hold(spark: SparkSession, tmp_pat
     assert counts["FLUSH-6"]["index_entries"] == 385 + 64 + 252
 
 
-def test_the_store_of_a_group_member_is_judged_like_any_store(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_store_of_a_group_member_is_judged_like_any_store(tmp_path: Path) -> None:
     store, out = tmp_path / "store", tmp_path / "result.json"
     write_member(store, 60)
     code, output = audit("--store", store, "--index-slots", 50, "--json", out)
@@ -66,9 +68,7 @@ def test_the_store_of_a_group_member_is_judged_like_any_store(spark: SparkSessio
     assert "altered-record" in output
 
 
-def test_a_committed_offset_beyond_the_end_is_found_without_an_event_log(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_committed_offset_beyond_the_end_is_found_without_an_event_log(tmp_path: Path) -> None:
     store_directory.write_store(tmp_path / "store", ("ahead", "altered", "forgotten"))
     code, output = audit("--store", tmp_path / "store", "--index-slots", 50, "--id", "DELIV-1,FLUSH-5")
     assert code == Exit.VIOLATED
@@ -77,20 +77,21 @@ def test_a_committed_offset_beyond_the_end_is_found_without_an_event_log(
     assert "metadata-loss" in output
 
 
-def test_the_op_half_topic_may_be_missing_from_topics_json(spark: SparkSession) -> None:
+def test_the_op_half_topic_may_be_missing_from_topics_json(tmp_path: Path) -> None:
     topics = ("RMQ_SYS_TRANS_OP_HALF_TOPIC", "lost", "known")
-    stored = SimpleNamespace(
-        entries=spark.createDataFrame(
-            [("b", "entry", topic, 0, 100) for topic in topics],
-            "broker string, kind string, topic string, queue_id int, commit_offset bigint",
-        ),
-        bounds=spark.createDataFrame([("b", 0)], "broker string, log_begin bigint"),
-        topics=spark.createDataFrame(
-            [("b", None, None), ("b", "known", 1)], "broker string, topic string, queues int"
-        ),
-    )
-    found = topics_unknown(cast(Stored, stored), "DELIV-1")
-    assert [row["topic"] for row in found.collect()] == ["lost"]
+    with active.embedded(), closing(Database(tmp_path)) as database:
+        stored = SimpleNamespace(
+            entries=database.createDataFrame(
+                [("b", "entry", topic, 0, 100) for topic in topics],
+                "broker string, kind string, topic string, queue_id int, commit_offset bigint",
+            ),
+            bounds=database.createDataFrame([("b", 0)], "broker string, log_begin bigint"),
+            topics=database.createDataFrame(
+                [("b", None, None), ("b", "known", 1)], "broker string, topic string, queues int"
+            ),
+        )
+        found = topics_unknown(cast(Stored, stored), "DELIV-1")
+        assert [row["topic"] for row in found.collect()] == ["lost"]
 
 
 def test_wrong_use_prints_one_line_and_exits_with_code_2(tmp_path: Path) -> None:
