@@ -21,6 +21,7 @@ _LATE_MS_MAX: Final = 10_000
 """The limit on lateness on a loaded machine; the lateness itself is in the results."""
 _REPLY_MS: Final = 5_000
 _STREAM: Final = 400
+_LATE_STREAM: Final = 100
 _GAP_MS: Final = 50
 
 
@@ -57,22 +58,30 @@ def sends(stage: Stage) -> None:
     def stored() -> list[str]:
         return [body for body, status in ended().items() if status == "SEND_OK"]
 
-    def is_over() -> bool:
-        return any(event["event"] == "burst-end" for event in client.others)
+    def overs() -> int:
+        return sum(event["event"] == "burst-end" for event in client.others)
 
     before = 0
+
+    def is_time() -> bool:
+        return overs() > 0 or len(stored()) >= before + 10
+
     for _ in range(2):
-        stage.wait([client], lambda least=before + 10: is_over() or len(stored()) >= least)
+        stage.wait([client], is_time)
         stage.crash()
         before = len(stored())
-    stage.wait([client], is_over)
+    bursts = 1
+    if overs():  # the restart took longer than the stream
+        bursts += 1
+        client.burst(stage.topic, "late-", _LATE_STREAM, _GAP_MS)
+    stage.wait([client], lambda: overs() == bursts)
     if len(stored()) < before + 10:
         stage.problems.append(f"{len(stored()) - before} sends were stored after the second kill")
     unknown = ended().keys() - set(stored())
     expected += stored()
     stage.collect(client, CONSUMER, expected)
     stage.count(client, CONSUMER, expected, unknown)
-    stage.notes.append(f"{len(stored())} of {_STREAM} sends of the stream stored")
+    stage.notes.append(f"{len(stored())} of {len(ended())} sends of the stream stored")
 
 
 def batches(stage: Stage) -> None:
@@ -281,8 +290,7 @@ def transactions(stage: Stage) -> None:
     hanging = [f"{tag}-{number}" for number in range(2) for tag in ("hang-commit", "hang-rollback")]
     for body in hanging:
         killed.transact(stage.topic, body, body.rpartition("-")[0])
-    executed = lambda: {event["body"] for event in killed.others if event["event"] == "executed"}  # noqa: E731
-    stage.wait([killed], lambda: set(hanging) <= executed())
+    stage.wait([killed], lambda: set(hanging) <= _seen(killed, "executed"))
     killed.kill()
     stage.crash()
     client.subscribe(CONSUMER, stage.topic, stage.group)
@@ -293,16 +301,20 @@ def transactions(stage: Stage) -> None:
     expected += [f"hang-commit-{number}" for number in range(2)]
     stage.collect(client, CONSUMER, expected)
     to_check = {f"unknown-{end}-{number}" for end in ("commit", "rollback") for number in range(4)}
-    checked = lambda: {event["body"] for event in client.others if event["event"] == "checked"}  # noqa: E731
-    stage.wait([client], lambda: to_check <= checked(), 60)
+    stage.wait([client], lambda: to_check <= _seen(client, "checked"), 60)
     stage.count(client, CONSUMER, expected)
-    again = sorted(checked() - to_check - set(hanging))
+    again = sorted(_seen(client, "checked") - to_check - set(hanging))
     if wrong := [body for body in again if body.startswith("commit")]:
         stage.problems.append(f"checked although it was committed: {', '.join(wrong)}")
     if again:  # allowed after a kill: a rollback leaves nothing else behind
         stage.notes.append(f"{len(again)} ended transactions checked")
-    if absent := to_check - checked():
+    if absent := to_check - _seen(client, "checked"):
         stage.notes.append(f"{len(absent)} unknown transactions not checked by the living producer")
+
+
+def _seen(client: DriverClient, event: str) -> set[str]:
+    """Return the bodies of the messages with that event."""
+    return {str(each["body"]) for each in client.others if each["event"] == event}
 
 
 def traces(stage: Stage) -> None:

@@ -21,24 +21,26 @@ PAGE: Final = FOLDER / "clients.md"
 
 _INTRODUCTION: Final = """# Real clients at real brokers
 
-This page is for application developers: it has the results of Apache's released clients with mqproof's broker, and of
-mqproof's client with Apache's brokers.
+This page is for application developers: it has the results of Apache's released clients with mqproof's
+broker, and of mqproof's client with Apache's brokers.
 
-Each scenario runs an application's use of one feature, in processes of its own. The broker receives SIGKILL and is started
-again on its store, once or twice in most scenarios. A cell has the messages received and expected. Then it has what
-differs: lost, delivered more than once, or not expected. A dash means that the client or the broker lacks the feature.
+Each scenario runs an application's use of one feature, in processes of its own. The broker receives
+SIGKILL and is started again on its store, once or twice in most scenarios. A cell has the numbers of
+messages received and expected, and then what differs: lost, delivered more than once, or not expected. A
+dash means that the client or the broker lacks the feature.
 
-The clients and brokers have their default configuration, except that they store positions more often, and that the
-delays of levels and of checks are shorter. Brokers flush asynchronously, with one master.
+The clients and brokers have their default configuration, with three exceptions. They store positions more
+often. The delays of levels and of checks are shorter. Optional features are on. Brokers flush
+asynchronously and have no slave.
 
 ```
 python -m mqproof.conformance.client_scenarios.matrix --json docs/reference/conformance/clients.json
 python -m mqproof.conformance.pages.client_results
 ```
 
-The first command runs all scenarios, in about {minutes} minutes. It needs Maven, a JDK 17 and Go. The options `--client`,
-`--broker` and `--scenario` select some of them. The second command writes this page. `make test-apache` runs the same
-scenarios as tests.
+The first command runs all scenarios, in about {minutes} minutes. It needs Maven, a JDK 17 and Go. The
+options `--client`, `--broker` and `--scenario` select some of them. The second command writes this page.
+`make test-apache` runs the same scenarios as tests.
 
 ## Results
 

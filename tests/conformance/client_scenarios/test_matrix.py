@@ -39,7 +39,11 @@ def test_each_of_apaches_clients_meets_our_broker_and_ours_each_of_apaches() -> 
 
 @pytest.mark.parametrize(("verdict", "code"), [("held", Exit.HELD), ("violated", Exit.VIOLATED)])
 def test_the_exit_code_and_the_file_have_the_results(
-    verdict: str, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    verdict: str,
+    code: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     asked: list[tuple[str, str]] = []
 
