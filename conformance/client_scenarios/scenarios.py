@@ -224,8 +224,11 @@ def retries(stage: Stage) -> None:
     dead = f"%DLQ%{stage.group}"
     stage.wait([client], lambda: _ends(stage, dead) >= len(last), 30)
     stage.count(client, CONSUMER, once + again + last)
-    if (found := _ends(stage, dead)) != len(last):
-        stage.problems.append(f"{found} dead letters, {len(last)} expected")
+    # A delivery that the broker repeats after a kill may end as one more dead letter.
+    found = _ends(stage, dead)
+    (stage.problems if found < len(last) else stage.notes).append(
+        f"{found} dead letters of {len(last)} messages"
+    )
 
 
 def _ends(stage: Stage, topic: str) -> int:
