@@ -21,6 +21,8 @@ _LATE_MS_MAX: Final = 10_000
 """The limit on lateness on a loaded machine; the lateness itself is in the results."""
 _REPLY_MS: Final = 5_000
 _STREAM: Final = 400
+_RECALL_MS: Final = 45_000
+"""Longer than two restarts of a broker on a loaded machine."""
 _LATE_STREAM: Final = 100
 _GAP_MS: Final = 50
 
@@ -190,7 +192,7 @@ def recalls(stage: Stage) -> None:
     client = stage.client()
     handles = {}
     for number in range(6):
-        sent = stage.put(client, f"timed-{number}", mode="ms-15000")
+        sent = stage.put(client, f"timed-{number}", mode=f"ms-{_RECALL_MS}")
         handles[f"timed-{number}"] = sent.get("handle")
     if None in handles.values():
         raise UnsupportedError("this client gets no handle for a recall")

@@ -46,6 +46,21 @@ options `--client`, `--broker` and `--scenario` select some of them. The second 
 
 """
 
+_OBSERVED: Final = """
+## Observed of released clients and brokers
+
+- The Go client returns a reply without its body, with our broker and with 4.9.5. Our client and Java received
+  all replies.
+- The Go client subscribes only to a topic that exists, and its `PullFrom` at the end of a queue waits for a new
+  message.
+- A consumer of Java 5.5.0 traces no message that 4.9.5 stored, because 4.9.5 stores no property `TRACE_ON`.
+- Java 4.9.8 received messages again about 25 s after the restart of a broker, Java 5.5.0 after a few seconds.
+- Brokers of 4.9.5 and 5.5.0 deliver delayed messages again after a kill, and so redeliveries. Their
+  `flushDelayOffsetInterval` was 200 ms, and the kill came 2.5 s later. Our broker repeated no message.
+- A broker of 5.5.0 delivers timed messages again after a kill. Our broker did not.
+- A broker of 4.9.5 repeated two committed messages of transactions after a kill.
+"""
+
 _MEASURED: Final = """
 ## What was measured besides the counts
 
@@ -61,7 +76,14 @@ def page(cells: Iterable[Cell]) -> str:
     """Return the text of the page."""
     known = list(cells)
     minutes = round(sum(cell.seconds for cell in known) / 60)
-    parts = [_INTRODUCTION.format(minutes=minutes), *_table(known), _MEASURED, *_details(known), _SCENARIOS]
+    parts = [
+        _INTRODUCTION.format(minutes=minutes),
+        *_table(known),
+        _OBSERVED,
+        _MEASURED,
+        *_details(known),
+        _SCENARIOS,
+    ]
     return "".join((*parts, *_titles()))
 
 
