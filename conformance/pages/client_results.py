@@ -54,7 +54,7 @@ _OBSERVED: Final = """
 - The Go client subscribes only to a topic that exists, and its `PullFrom` at the end of a queue waits for a new
   message.
 - A consumer of Java 5.5.0 traces no message that 4.9.5 stored, because 4.9.5 stores no property `TRACE_ON`.
-- Java 4.9.8 received messages again about 25 s after the restart of a broker, Java 5.5.0 after a few seconds.
+- Java 4.9.8 received messages again 25 s after the restart of a broker, Java 5.5.0 after a few seconds.
 - Brokers of 4.9.5 and 5.5.0 deliver delayed messages again after a kill, and so redeliveries. Their
   `flushDelayOffsetInterval` was 200 ms, and the kill came 2.5 s later. Our broker repeated no message.
 - A broker of 5.5.0 delivers timed messages again after a kill. Our broker did not.
