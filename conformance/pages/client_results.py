@@ -51,7 +51,7 @@ _OBSERVED: Final = """
 
 - The Go client returns a reply without its body, with our broker and with 4.9.5. Our client and Java received
   all replies.
-- The Go client subscribes only to a topic that exists. Its `PullFrom` at the end of a queue waits for a message.
+- The Go client subscribes only to a topic that exists. Its `PullFrom` waits at the end of a queue.
 - A consumer of Java 5.5.0 traces no message that 4.9.5 stored, because 4.9.5 stores no property `TRACE_ON`.
 - Java 4.9.8 received messages again 25 s after the restart of a broker, Java 5.5.0 after a few seconds.
 - Brokers of 4.9.5 and 5.5.0 deliver delayed messages again after a kill, and so redeliveries. Their
