@@ -59,7 +59,7 @@ The table has the last run of each scenario. These observations are of all runs.
 - Brokers of 4.9.5 and 5.5.0 deliver delayed messages again after a kill, and so redeliveries. Their
   `flushDelayOffsetInterval` was 200 ms, and the kill came 2.5 s later. Our broker repeated no message.
 - A broker of 5.5.0 delivers timed messages again after a kill. Our broker did not.
-- In one of three runs with our broker, Java 5.5.0 received 5 of the 10 messages of the SQL92 filter twice. The
+- In one of three runs with our broker, Java 5.5.0 received 5 of 10 messages of the SQL92 filter twice. The
   cause is not known.
 - After a kill, brokers of 4.9.5 and 5.5.0 repeated committed messages of transactions. 5.5.0 also checked
   transactions that were committed.
