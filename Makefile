@@ -20,7 +20,8 @@ test: $(STAMP)
 test-deep: lint
 	HYPOTHESIS_PROFILE=deep $(BIN)/pytest -n 2 --dist loadfile -m "not apache"
 
-# Needs Maven, a JDK 17 and Maven Central at its first run; without them it says what was not tested.
+# Needs Maven, a JDK 17, Go, and their package registries at its first run; without them it says what was not
+# tested.
 test-apache: $(STAMP)
 	$(BIN)/pytest -n 2 --dist loadfile -m apache tests/interop tests/conformance/adapters/apache tests/conformance/suites/routing \
 	  tests/conformance/wire

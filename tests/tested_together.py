@@ -51,8 +51,10 @@ WHY_TOGETHER: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         "conformance/adapters": ("conformance/adapters/test_checklist",),
         "conformance/adapters/apache": (
             *("conformance/adapters/apache/test_tap", "interop/test_replication", "interop/test_filters"),
-            _DRAWN,
+            *(_DRAWN, "interop/test_client_scenarios"),
         ),
+        "conformance/adapters/clients": ("conformance/client_scenarios/test_matrix",),
+        "conformance/client_scenarios": ("conformance/client_scenarios/test_matrix",),
         "conformance/adapters/brokers": (_DRAWN,),
         "conformance/adapters/producers": ("conformance/suites/producers/test_suite",),
         "conformance/adapters/routing": (_REMOTING,),

@@ -112,10 +112,11 @@ class DriverClient:
         self._command("burst", topic, prefix, str(count), str(gap_ms))
         self._until_done()
 
-    def recall(self, topic: str, handle: str) -> bool:
-        """Recall a message; return whether the broker accepted that. Raises UnsupportedError."""
+    def recall(self, topic: str, handle: str) -> str | None:
+        """Recall a message; return None, or the reason why the broker refused it. Raises UnsupportedError."""
         self._command("recall", topic, handle)
-        return any(event["event"] == "recalled" for event in self._until_done())
+        refused = [event for event in self._until_done() if event["event"] == "not-recalled"]
+        return str(refused[0]["message"]) if refused else None
 
     def transactions(self, group: str) -> None:
         """Start a transaction producer."""

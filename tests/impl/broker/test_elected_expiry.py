@@ -21,7 +21,7 @@ from tests.impl.broker.group import IDS, Group, play
 _OLD_MS = 20_000
 _FORCED = Space(100, 14)
 """A disk so full that all data is deleted that may be deleted, whatever its age."""
-_BODY = "x" * 1500
+_BODY = "x" * 1460
 
 
 def _store(group: Group, id_: str) -> LedgerStore:

@@ -436,6 +436,10 @@ func (d *driver) pull(group, topic string) error {
 	if err != nil {
 		return err
 	}
+	// The client starts only with a subscription.
+	if err := made.Subscribe(topic, selector("*")); err != nil {
+		return err
+	}
 	if err := made.Start(); err != nil {
 		return err
 	}
@@ -457,6 +461,10 @@ func (d *driver) pull(group, topic string) error {
 			}
 			consumed("pull", result.GetMessageExts())
 			next = result.NextBeginOffset
+			if next >= result.MaxOffset { // the next pull would wait for a new message
+				emit("queue-end", event{"queueId": queue.QueueId, "next": next, "max": result.MaxOffset, "min": result.MinOffset})
+				break
+			}
 		}
 	}
 	return nil
