@@ -18,7 +18,7 @@ from pathlib import Path
 from mqproof import MessageQueue, Producer, PushConsumer, ReceivedMessage, connect, new_message
 from mqproof.client import ConsumeFrom, PushConsumerConfig
 
-TOPIC, GROUP = "example_readings", "example_sensors"
+TOPIC, GROUP = "example_counters", "example_counters_readers"
 
 
 class SqliteOffsets:

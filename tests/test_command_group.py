@@ -96,10 +96,11 @@ def test_help_lists_exit_codes_in_one_wording(path: str) -> None:
 
 @pytest.mark.parametrize("path", EVERY)
 def test_help_says_whether_an_option_takes_a_file_or_a_folder(path: str) -> None:
-    """Only the inputs of `audit` may be either."""
+    """Only the logs that a command reads may be either."""
     options = {name: each for each in EVERY[path].params for name in each.opts}
     either = {name for name, each in options.items() if each.metavar == "PATH"}
-    assert either <= ({"--events"} if path in ("audit run", "audit explain") else set())
+    logs = {"audit run": {"--events", "--spans"}, "audit explain": {"--events"}, "diagnose": {"--log"}}
+    assert either <= logs.get(path, set())
     for name in {"--json", "--tls", "--account", "--models"} & set(options):
         assert options[name].metavar == "FILE" or options[name].is_flag, name
 

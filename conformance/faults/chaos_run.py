@@ -149,4 +149,6 @@ async def _serve(chaos: ChaosRun, capture: Path | None) -> dict[str, int]:
 
 def _text(error: Exception) -> str:
     name = getattr(error, "filename", None)
-    return f"{name}: {error.strerror}" if name and isinstance(error, OSError) else str(error)
+    if isinstance(error, OSError) and error.strerror:
+        return f"{name}: {error.strerror}" if name else error.strerror
+    return str(error)

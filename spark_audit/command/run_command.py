@@ -264,6 +264,7 @@ def _request(options: RunOptions, wanted: list[str]) -> _Request:
 
     given, incremental = options.inputs, options.incremental
     config = options.cluster.config()
+    allowed = options.cluster.allowed(config)
     arguments = {**given.given(), **options.cluster.given(), "--index-slots": options.index_slots}
     try:
         inputs = find_inputs(
@@ -279,7 +280,7 @@ def _request(options: RunOptions, wanted: list[str]) -> _Request:
     return _Request(
         inputs=replace(inputs, found=replace(inputs.found, origins=options.origins)),
         wanted=wanted,
-        allowed=options.cluster.allowed(config),
+        allowed=allowed,
         sampling=given.sampling,
         tables=options.tables,
         replay=options.replay or f"mqproof audit run {shlex.join(_arguments(arguments))}",

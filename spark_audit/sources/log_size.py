@@ -38,10 +38,10 @@ def _in_parquet(file: Path) -> int:
     try:
         rows = duckdb.execute(
             "SELECT sum(num_rows) FROM parquet_file_metadata($1)", [glob.escape(str(file))]
-        ).fetchone()
+        ).fetchall()
     except duckdb.Error:
         return 0  # The reader reports what is wrong with it.
-    return int(rows[0] or 0) if rows else 0
+    return int(rows[0][0] or 0)
 
 
 def _in_lines(file: Path) -> int:

@@ -20,8 +20,9 @@ SHELLS |= {
     "client/connection/client_settings.py",
 }  # the process's environment
 SHELLS |= {"admin/cli.py", "examine/cli.py"}  # command lines
+SHELLS |= {f"diagnosis/{name}.py" for name in ("cli", "history", "log_files", "question")}  # log files
 SHELLS |= {"admin/run.py", "admin/times.py"}  # an administrator's terminal and calendar
-SHELL_FOLDERS = ("command/", "embedded/", "terminal/")
+SHELL_FOLDERS = ("command/", "console/", "embedded/", "terminal/")
 PURE = {"runtime/config_file.py", "runtime/event_log.py", "runtime/properties.py", "runtime/rate.py"}
 """Modules of the runtime that use its other modules only."""
 OUTSIDE = [

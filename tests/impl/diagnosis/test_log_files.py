@@ -33,7 +33,8 @@ def log(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
             f"\"{name}\": '{types.get(kind, 'MAP(VARCHAR, VARCHAR)')}'" for name, kind in COLUMNS.items()
         )
         source = f"read_json('{tmp_path}/lines.json', columns = {{{named}}})"
-        duckdb.sql(f"COPY (SELECT * FROM {source}) TO '{path}' (FORMAT parquet)")
+        with duckdb.connect() as own:
+            own.execute(f"COPY (SELECT * FROM {source}) TO '{path}' (FORMAT parquet)")
     elif request.param == "ndjson.gz":
         path.write_bytes(gzip.compress(_lines(*EVENTS)))
     elif request.param == "ndjson.zst":
