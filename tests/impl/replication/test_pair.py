@@ -118,7 +118,7 @@ def test_repl_3_a_slave_that_is_far_behind_is_not_waited_for() -> None:
         pair.cut()
         return await send_all(pair, numbered(4, "late"))
 
-    assert play(scenario, fall_behind_bytes_max=500) == [
+    assert play(scenario, fall_behind_bytes_max=580) == [
         "FLUSH_SLAVE_TIMEOUT",
         "FLUSH_SLAVE_TIMEOUT",
         "SLAVE_NOT_AVAILABLE",
