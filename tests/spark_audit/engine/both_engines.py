@@ -2,7 +2,7 @@
 
 import tempfile
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,15 +58,24 @@ class Outcome:
 
 
 def on_spark(
-    spark: SparkSession, paths: list[str], options: Options, stores: Mapping[str, Path] = NO_STORES
+    spark: SparkSession,
+    paths: list[str],
+    options: Options,
+    stores: Mapping[str, Path] = NO_STORES,
+    ids: Collection[str] = (),
 ) -> Outcome:
     with tempfile.TemporaryDirectory() as folder:
         log = read(spark, paths, Path(folder))
         stored = read_stores(spark, stores, Path(folder), SLOTS) if stores else None
-        return _outcome(_judged(log, Path(folder), options, stored), log.rows, log.torn_files)
+        return _outcome(_judged(log, Path(folder), options, stored, ids), log.rows, log.torn_files)
 
 
-def on_embedded(paths: list[str], options: Options, stores: Mapping[str, Path] = NO_STORES) -> Outcome:
+def on_embedded(
+    paths: list[str],
+    options: Options,
+    stores: Mapping[str, Path] = NO_STORES,
+    ids: Collection[str] = (),
+) -> Outcome:
     with (
         tempfile.TemporaryDirectory() as folder,
         active.embedded(),
@@ -74,11 +83,14 @@ def on_embedded(paths: list[str], options: Options, stores: Mapping[str, Path] =
     ):
         log = read_embedded(database, find_files(paths), Path(folder))
         stored = read_embedded_stores(database, stores, SLOTS) if stores else None
-        return _outcome(_judged(log, Path(folder), options, stored), log.rows, log.torn_files)
+        return _outcome(_judged(log, Path(folder), options, stored, ids), log.rows, log.torn_files)
 
 
-def _judged(log: Log | EmbeddedLog, folder: Path, options: Options, stored: Stored | None) -> Audit:
-    checks = CHECKS if stored else EVENT_CHECKS
+def _judged(
+    log: Log | EmbeddedLog, folder: Path, options: Options, stored: Stored | None, ids: Collection[str]
+) -> Audit:
+    """Judge by the checks of these ids, or by all that the inputs allow."""
+    checks = {name: CHECKS[name] for name in ids} or (CHECKS if stored else EVENT_CHECKS)
     return audit(
         log.event_log,
         folder,
