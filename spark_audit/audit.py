@@ -28,7 +28,7 @@ from mqproof.spark_audit.judging.run_checks import Judging, run_checks
 from mqproof.spark_audit.judging.tallies import tally
 from mqproof.spark_audit.judging.verdict import complete_since, judge
 from mqproof.spark_audit.passes.profile import Overview, overview
-from mqproof.spark_audit.sources.stored import Stored
+from mqproof.spark_audit.sources.store.stored import Stored
 
 if TYPE_CHECKING:
     from mqproof.spark_audit.sources.embedded_read import EmbeddedLog

@@ -158,14 +158,19 @@ WHY_TOGETHER: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         "spark_audit/evidence": ("spark_audit/passes/test_bucket_sums", _WATCH),
         "spark_audit/generator": (
             *("spark_audit/generator/test_generate", "spark_audit/quality/test_mutants"),
-            *("spark_audit/reporting/test_explain", "spark_audit/sources/test_traces"),
+            *("spark_audit/reporting/test_explain", "spark_audit/sources/trace/test_traces"),
         ),
         "spark_audit/incremental": ("spark_audit/incremental/test_checkpoint",),
         "spark_audit/judging": (_WATCH,),
         "spark_audit/passes": ("spark_audit/passes/test_bucket_sums",),
         "spark_audit/reporting": ("spark_audit/reporting/test_plot_data",),
         "spark_audit/scan": ("spark_audit/passes/test_bucket_sums",),
-        "spark_audit/sources": ("spark_audit/sources/test_store_tables",),
+        "spark_audit/sources": ("spark_audit/sources/store/test_store_tables",),
+        "spark_audit/sources/store": (
+            "spark_audit/sources/store/test_store_tables",
+            "spark_audit/engine/test_same_results",
+        ),
+        "spark_audit/sources/trace": ("spark_audit/sources/trace/test_traces",),
     },
 }
 """A reason, to the folders whose modules are tested together for it, and the tests that cover each."""

@@ -170,6 +170,7 @@ def _check_models(run: Demo, examples: int) -> None:
     """Run the stages without brokers: the models, the reference, our code in simulated time."""
     run.command("check", "check", "--profile", "smoke")
     run.command("equiv", "equiv", "--profile", "smoke")
+    run.command("explore", "explore")  # liveness, which equiv does not judge
     run.command("flush", "conform", "--target", "impl", "--suite", "flush", "--examples", str(examples))
     suites = [option for suite in _SUITES for option in ("--suite", suite)]
     run.command("suites", "conform", "--target", "impl", *suites, "--examples", str(max(1, examples // 6)))

@@ -11,7 +11,7 @@ from mqproof.spark_audit.checks.truncated_messages import with_outcome
 from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.frames import DataFrame
 from mqproof.spark_audit.evidence.tables import Evidence
-from mqproof.spark_audit.sources.stored import QUEUE
+from mqproof.spark_audit.sources.store.stored import QUEUE
 
 ABSENT: Final = "not-in-store"
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.frames import Column, DataFrame
-from mqproof.spark_audit.sources.stored import Stored
+from mqproof.spark_audit.sources.store.stored import Stored
 
 _BUCKET_BITS: Final = 20
 _COMPARED: Final = ("size", "hashed", "topic", "queue_id", "queue_offset", "msg_id", "term", "entry_index")

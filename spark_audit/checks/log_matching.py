@@ -19,7 +19,7 @@ from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.frames import DataFrame, Window
 from mqproof.spark_audit.evidence import ledgers
 from mqproof.spark_audit.evidence.tables import Evidence
-from mqproof.spark_audit.sources.stored import Stored
+from mqproof.spark_audit.sources.store.stored import Stored
 from mqproof.spec.events import Kind
 
 INVARIANT: Final = "RAFT-3"

@@ -6,7 +6,7 @@ from mqproof.spark_audit.checks.check import findings
 from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.frames import DataFrame
 from mqproof.spark_audit.evidence.tables import Evidence
-from mqproof.spark_audit.sources.stored import QUEUE, Stored
+from mqproof.spark_audit.sources.store.stored import QUEUE, Stored
 from mqproof.spec.events import Kind
 
 AHEAD: Final = "offset-ahead"

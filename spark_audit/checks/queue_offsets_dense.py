@@ -12,7 +12,7 @@ from mqproof.spark_audit.checks.check import Check, findings
 from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.frames import DataFrame, Window
 from mqproof.spark_audit.evidence.tables import Evidence
-from mqproof.spark_audit.sources.stored import QUEUE
+from mqproof.spark_audit.sources.store.stored import QUEUE
 
 INVARIANT: Final = "FLUSH-4"
 COLLISION: Final = "cq-offset-collision"

@@ -14,7 +14,7 @@ from mqproof.spark_audit.checks.log_comparison import compared
 from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.frames import DataFrame
 from mqproof.spark_audit.evidence.tables import Evidence
-from mqproof.spark_audit.sources.stored import Stored
+from mqproof.spark_audit.sources.store.stored import Stored
 
 INVARIANT: Final = "REPL-2"
 DIVERGES: Final = "replica-divergence"

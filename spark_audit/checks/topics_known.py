@@ -6,7 +6,7 @@ from mqproof.spark_audit.checks.check import findings
 from mqproof.spark_audit.checks.queue_points_into_log import LIGHT_QUEUE_PREFIX
 from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.frames import DataFrame
-from mqproof.spark_audit.sources.stored import Stored
+from mqproof.spark_audit.sources.store.stored import Stored
 
 METADATA: Final = "metadata-loss"
 _NEVER_ENTERED: Final = "RMQ_SYS_TRANS_OP_HALF_TOPIC"

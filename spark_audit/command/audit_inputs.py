@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from mqproof.spark_audit.sources.embedded_read import EmbeddedLog
     from mqproof.spark_audit.sources.inputs import Inputs
     from mqproof.spark_audit.sources.read import Log
-    from mqproof.spark_audit.sources.stored import Stored
-    from mqproof.spark_audit.sources.traces import Traces
+    from mqproof.spark_audit.sources.store.stored import Stored
+    from mqproof.spark_audit.sources.trace.traces import Traces
 
 T = TypeVar("T")
 
@@ -98,11 +98,11 @@ class AuditInputs:
         """Read the store directories; return None if there are none."""
         if not self.stores:
             return None
-        from mqproof.spark_audit.sources.index import SLOTS
+        from mqproof.spark_audit.sources.store.index import SLOTS
 
         slots = self.index_slots or SLOTS
         if active.is_embedded():
-            from mqproof.spark_audit.sources.embedded_stores import read_embedded_stores
+            from mqproof.spark_audit.sources.store.embedded_stores import read_embedded_stores
 
             return read_embedded_stores(cast("Database", session), self.stores, slots)
         from mqproof.spark_audit.sources.spark_stores import read_stores
@@ -114,10 +114,10 @@ class AuditInputs:
         if not any(self.traces):
             return None
         if active.is_embedded():
-            from mqproof.spark_audit.sources.embedded_traces import read_embedded_traces
+            from mqproof.spark_audit.sources.trace.embedded_traces import read_embedded_traces
 
             return read_embedded_traces(cast("Database", session), *self.traces)
-        from mqproof.spark_audit.sources.spark_traces import read_traces
+        from mqproof.spark_audit.sources.trace.spark_traces import read_traces
 
         return read_traces(cast("SparkSession", session), *self.traces)
 
@@ -150,7 +150,7 @@ def find_inputs(
 def _named_stores(given: list[str]) -> dict[str, Path]:
     if not given:
         return {}
-    from mqproof.spark_audit.sources.store_tables import name_stores
+    from mqproof.spark_audit.sources.store.store_tables import name_stores
 
     return name_stores(given)
 
@@ -158,7 +158,7 @@ def _named_stores(given: list[str]) -> dict[str, Path]:
 def _found_spans(given: Sequence[str]) -> tuple[Path, ...]:
     if not given:
         return ()
-    from mqproof.spark_audit.sources.span_files import find_spans
+    from mqproof.spark_audit.sources.otel.span_files import find_spans
 
     return find_spans(given)
 
@@ -166,6 +166,6 @@ def _found_spans(given: Sequence[str]) -> tuple[Path, ...]:
 def _found_traces(given: list[str]) -> tuple[list[Path], list[Path]]:
     if not given:
         return [], []
-    from mqproof.spark_audit.sources.traces import find_traces
+    from mqproof.spark_audit.sources.trace.traces import find_traces
 
     return find_traces(given)

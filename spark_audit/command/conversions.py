@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from mqproof.spark_audit.sources.inputs import Inputs
-    from mqproof.spark_audit.sources.mapping_file import MappingFile
+    from mqproof.spark_audit.sources.mapping.mapping_file import MappingFile
 
 _ERRORS_MAX: Final = 50
 
@@ -42,7 +42,7 @@ class Conversions:
         """Read the mapping files. Raises InputError."""
         if not mappings:
             return cls()
-        from mqproof.spark_audit.sources.mapping_file import read_mapping
+        from mqproof.spark_audit.sources.mapping.mapping_file import read_mapping
 
         return cls(tuple(read_mapping(Path(file)) for file in dict.fromkeys(mappings)))
 
@@ -56,7 +56,7 @@ class Conversions:
 
     def without_spark(self, found: "Inputs", folder: Path, stage: Callable[[str], None]) -> "Inputs":
         """Convert what DuckDB reads, and return the inputs with the new event logs. Raises InputError."""
-        from mqproof.spark_audit.sources.mapped_logs import convert
+        from mqproof.spark_audit.sources.mapping.mapped_logs import convert
 
         files, origins = list(found.files), list(found.origins)
         for number, mapping in enumerate(self.mappings):
@@ -70,7 +70,7 @@ class Conversions:
         self, spark: "SparkSession", found: "Inputs", folder: Path, stage: Callable[[str], None]
     ) -> "Inputs":
         """Convert what only Spark reads. Raises InputError."""
-        from mqproof.spark_audit.sources.mapped_tables import convert_on_spark
+        from mqproof.spark_audit.sources.mapping.mapped_tables import convert_on_spark
 
         files, origins = list(found.files), list(found.origins)
         for number, mapping in enumerate(self.mappings):
@@ -98,7 +98,7 @@ def converted(conversions: Conversions, found: "Inputs") -> "Iterator[Inputs]":
 @contextmanager
 def mapping_errors_shown() -> Iterator[None]:
     """End the command with one line for each error of a mapping."""
-    from mqproof.spark_audit.sources.mapping_file import MappingError
+    from mqproof.spark_audit.sources.mapping.mapping_file import MappingError
 
     try:
         yield

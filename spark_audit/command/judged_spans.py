@@ -33,7 +33,7 @@ def with_spans(
     """
     if not inputs.spans:
         return done, {}
-    from mqproof.spark_audit.sources.spans import SpanOptions, judge_spans
+    from mqproof.spark_audit.sources.otel.spans import SpanOptions, judge_spans
 
     options = SpanOptions(request.sampling, done.skew_us, request.allowed["subscriptions"])
     judged = {result.id for result in done.results if result.verdict is not Verdict.NOT_TESTED}

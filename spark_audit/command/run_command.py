@@ -207,11 +207,11 @@ def _wanted(ids: list[str], inputs: InputOptions) -> list[str]:
         fail("--events: name at least one event log, folder or pattern, or a --store")
     possible = {*(EVENT_CHECKS if inputs.has_events else ()), *(STORE_CHECKS if inputs.store else ())}
     if inputs.trace:
-        from mqproof.spark_audit.sources.traces import TRACED
+        from mqproof.spark_audit.sources.trace.traces import TRACED
 
         possible |= set(TRACED)
     if inputs.spans:
-        from mqproof.spark_audit.sources.spans import SPANNED
+        from mqproof.spark_audit.sources.otel.spans import SPANNED
 
         possible |= set(SPANNED)
     if not ids:
@@ -412,7 +412,7 @@ def _with_traces(
 
     Traces judge only the invariants that no better input judges.
     """
-    from mqproof.spark_audit.sources.traces import judge_traces
+    from mqproof.spark_audit.sources.trace.traces import judge_traces
 
     traces = request.inputs.read_traces(session)
     assert traces, "the caller has looked"

@@ -26,7 +26,7 @@ from mqproof.spark_audit.passes.bucket_plan import BucketPlan, guess
 from mqproof.spark_audit.passes.profile import Overview, overview, summed_up
 from mqproof.spark_audit.passes.times import NOTHING_SET_ASIDE, SetAside, plausible_times, set_aside
 from mqproof.spark_audit.sources.event_log import EventLog
-from mqproof.spark_audit.sources.stored import Stored
+from mqproof.spark_audit.sources.store.stored import Stored
 
 _PARALLEL: Final = 2
 """Number of tables built at a time: Spark plans one while it runs the other, and both take about as long."""

@@ -32,7 +32,7 @@ from mqproof.spark_audit.passes.message_columns import RETRY_TOPIC_PREFIX, messa
 from mqproof.spark_audit.passes.profile import RARE_KINDS, is_reset, overview, profiled_rows
 from mqproof.spark_audit.passes.steps import all_irregular_steps
 from mqproof.spark_audit.passes.times import NOTHING_SET_ASIDE, plausible_times, set_aside
-from mqproof.spark_audit.sources.stored import Stored
+from mqproof.spark_audit.sources.store.stored import Stored
 from mqproof.spec.events import COLUMNS, Kind
 
 if TYPE_CHECKING:

@@ -41,7 +41,7 @@ from mqproof.spark_audit.passes.sums import Known
 from mqproof.spark_audit.scan.run_over_log import fold
 from mqproof.spark_audit.schema import require
 from mqproof.spark_audit.sources.event_log import EventLog
-from mqproof.spark_audit.sources.stored import Stored
+from mqproof.spark_audit.sources.store.stored import Stored
 from mqproof.spark_audit.spark_schema import PASS
 from mqproof.spec.events import COLUMNS
 

@@ -12,7 +12,7 @@ from mqproof.spark_audit.passes.bucket_plan import BucketPlan, Guess, parts_of
 from mqproof.spark_audit.scan.partition import Fold
 from mqproof.spark_audit.scan.run_over_log import fold
 from mqproof.spark_audit.sources.event_log import EventLog
-from mqproof.spark_audit.sources.stored import Stored
+from mqproof.spark_audit.sources.store.stored import Stored
 from mqproof.spark_audit.spark_schema import PASS
 
 

@@ -9,7 +9,7 @@ from mqproof.spark_audit.evidence.messages import OF_HALVES
 from mqproof.spark_audit.evidence.tables import IS_MESSAGE
 from mqproof.spark_audit.passes.message_columns import is_of_message, message_key
 from mqproof.spark_audit.passes.profile import is_reset
-from mqproof.spark_audit.sources.stored import Stored
+from mqproof.spark_audit.sources.store.stored import Stored
 from mqproof.spec.events import COLUMNS, Kind
 
 TRAFFIC: Final = tuple(name for name in COLUMNS if name not in ("term", "keys", "attrs"))

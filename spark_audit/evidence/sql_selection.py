@@ -8,7 +8,7 @@ from typing import Final
 
 from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.frames import DataFrame
-from mqproof.spark_audit.sources.sql_expressions import selecting
+from mqproof.spark_audit.sources.mapping.sql_expressions import selecting
 from mqproof.spec.events import Kind
 
 SQL92: Final = "SQL92"

@@ -16,7 +16,7 @@ from mqproof.spark_audit.evidence.options import ANY, Options
 from mqproof.spark_audit.evidence.sql_selection import SQL92
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spark_audit.passes.message_columns import RETRY_TOPIC_PREFIX
-from mqproof.spark_audit.sources.sql_expressions import INVALID
+from mqproof.spark_audit.sources.mapping.sql_expressions import INVALID
 from mqproof.spec.events import Kind
 
 FILTERED: Final = "filtered"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from mqproof.spark_audit.engine.frames import DataFrame
 from mqproof.spark_audit.evidence.options import Options
-from mqproof.spark_audit.sources.stored import Stored
+from mqproof.spark_audit.sources.store.stored import Stored
 
 if TYPE_CHECKING:
     from mqproof.spark_audit.passes.fingerprint import Buckets

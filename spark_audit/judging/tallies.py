@@ -22,7 +22,7 @@ from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spark_audit.passes.message_columns import SCHEDULE_TOPIC
 from mqproof.spark_audit.passes.message_judgement import TALLIED
 from mqproof.spark_audit.passes.profile import Overview
-from mqproof.spark_audit.sources.stored import Stored
+from mqproof.spark_audit.sources.store.stored import Stored
 from mqproof.spec.events import Kind
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from mqproof.impl.remoting.message import Message
 from mqproof.impl.store.files import record
-from mqproof.spark_audit.sources.commit_log import read_range
-from mqproof.spark_audit.sources.ranges import cut
+from mqproof.spark_audit.sources.store.commit_log import read_range
+from mqproof.spark_audit.sources.store.ranges import cut
 from mqproof.spark_audit.sources.stores import SPLIT_BYTES
 
 

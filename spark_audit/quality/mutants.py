@@ -33,8 +33,8 @@ from mqproof.spark_audit.quality.trace_mutants import TRACE_MUTANTS
 from mqproof.spark_audit.quality.trace_mutants import judge as judge_traces_mutant
 from mqproof.spark_audit.schema import KEY
 from mqproof.spark_audit.sources.embedded_read import read_embedded
-from mqproof.spark_audit.sources.embedded_stores import read_embedded_stores
 from mqproof.spark_audit.sources.inputs import find_files
+from mqproof.spark_audit.sources.store.embedded_stores import read_embedded_stores
 
 _EVENTS: Final = 24_000
 _SEED: Final = 7

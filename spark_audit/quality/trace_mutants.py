@@ -17,8 +17,8 @@ from mqproof.report.model import Result, Verdict, Witness
 from mqproof.spark_audit.engine import active
 from mqproof.spark_audit.engine.embedded.database import Database
 from mqproof.spark_audit.generator import message_traces
-from mqproof.spark_audit.sources import traces
-from mqproof.spark_audit.sources.embedded_traces import read_embedded_traces
+from mqproof.spark_audit.sources.trace import traces
+from mqproof.spark_audit.sources.trace.embedded_traces import read_embedded_traces
 
 _SKEW_US: Final = 100_000
 
@@ -47,18 +47,18 @@ TRACE_MUTANTS: Final[dict[str, TraceMutant]] = {
     mutant.name: mutant
     for mutant in (
         TraceMutant("AbsenceIsLoss", "DELIV-1", "reports a message without a record as lost",
-                    "mqproof.spark_audit.sources.traces._result", _judged_by_absence),
+                    "mqproof.spark_audit.sources.trace.traces._result", _judged_by_absence),
         TraceMutant("RolledBackIsExpected", "DELIV-1", "expects the delivery of rolled-back messages",
-                    "mqproof.spark_audit.sources.traces._rolled_back",
+                    "mqproof.spark_audit.sources.trace.traces._rolled_back",
                     lambda records: records.where("false").select("msg_id")),
         TraceMutant("CompressedUnread", "DELIV-1", "does not decompress bodies",
-                    "mqproof.spark_audit.sources.bodies.text_of", _as_it_is),
+                    "mqproof.spark_audit.sources.trace.bodies.text_of", _as_it_is),
         TraceMutant("BatchIsOneMessage", "DELIV-2", "treats the ids of a batch as one id",
-                    "mqproof.spark_audit.sources.traces._each_message", lambda records: records),
+                    "mqproof.spark_audit.sources.trace.traces._each_message", lambda records: records),
         TraceMutant("RepeatedTraceIsTwice", "DELIV-3", "counts a repeated trace message twice",
-                    "mqproof.spark_audit.sources.traces._deduplicated", lambda records: records),
+                    "mqproof.spark_audit.sources.trace.traces._deduplicated", lambda records: records),
         TraceMutant("AbortedMayBeRead", "DELIV-9", "ignores the outcome of transactions",
-                    "mqproof.spark_audit.sources.traces._transactions", lambda _records: ()),
+                    "mqproof.spark_audit.sources.trace.traces._transactions", lambda _records: ()),
     )
 }  # fmt: skip
 

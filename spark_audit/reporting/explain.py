@@ -16,7 +16,7 @@ from mqproof.report.model import Moment
 from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.frames import DataFrame, Row, SparkSession
 from mqproof.spark_audit.evidence.places import name_broker
-from mqproof.spark_audit.sources.stored import Stored
+from mqproof.spark_audit.sources.store.stored import Stored
 from mqproof.spec.events import Kind
 
 _CUTS: Final = (Kind.CRASH, Kind.RECOVER, Kind.TRUNCATE)

@@ -8,7 +8,7 @@ from typing import Final
 from mqproof.report.model import Moment, Result, Witness
 from mqproof.spark_audit.engine.frames import DataFrame, SparkSession
 from mqproof.spark_audit.reporting.explain import message_steps, utc
-from mqproof.spark_audit.sources.stored import Stored
+from mqproof.spark_audit.sources.store.stored import Stored
 
 EXAMPLES: Final = 3
 """Number of messages per rule that get a timeline."""

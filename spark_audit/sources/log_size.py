@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from mqproof.spark_audit.sources.log_lines import DAMAGED, opened
-from mqproof.spark_audit.sources.ranges import log_folders, segments, written_end
+from mqproof.spark_audit.sources.store.ranges import log_folders, segments, written_end
 
 _SAMPLE_BYTES: Final = 1 << 16
 _COMPRESSION: Final = 12

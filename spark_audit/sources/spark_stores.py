@@ -7,10 +7,10 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from mqproof.spark_audit.sources.index import SLOTS
 from mqproof.spark_audit.sources.inputs import literal
-from mqproof.spark_audit.sources.store_tables import log_columns, tables_of
-from mqproof.spark_audit.sources.stored import Stored
+from mqproof.spark_audit.sources.store.index import SLOTS
+from mqproof.spark_audit.sources.store.store_tables import log_columns, tables_of
+from mqproof.spark_audit.sources.store.stored import Stored
 from mqproof.spark_audit.sources.stores import register
 
 

@@ -18,9 +18,9 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from mqproof.spark_audit.sources import commit_log, consume_queue, index
 from mqproof.spark_audit.sources.packing import pack
-from mqproof.spark_audit.sources.ranges import Range, StoreError
+from mqproof.spark_audit.sources.store import commit_log, consume_queue, index
+from mqproof.spark_audit.sources.store.ranges import Range, StoreError
 
 SPLIT_BYTES: Final = 32 << 20
 

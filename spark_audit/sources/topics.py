@@ -41,7 +41,7 @@ from mqproof.impl.client.blocking import BlockingClient
 from mqproof.impl.client.model import ClientError, MessageQueue
 from mqproof.impl.remoting.message import KEYS, TAGS, StoredMessage
 from mqproof.impl.remoting.signing import Credentials
-from mqproof.spark_audit.sources.ranges import StoreError
+from mqproof.spark_audit.sources.store.ranges import StoreError
 
 SCHEMA: Final = pa.schema(
     [

@@ -18,7 +18,7 @@ from mqproof.spark_audit.checks import log_comparison
 from mqproof.spark_audit.checks.log_matching import _stored
 from mqproof.spark_audit.engine import active
 from mqproof.spark_audit.engine.embedded.database import Database
-from mqproof.spark_audit.sources.stored import Stored
+from mqproof.spark_audit.sources.store.stored import Stored
 
 ENTRY_BYTES = 4
 GROUPS = 60

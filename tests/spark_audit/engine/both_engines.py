@@ -18,11 +18,11 @@ from mqproof.spark_audit.evidence.options import Options
 from mqproof.spark_audit.generator.store_directory import SLOTS
 from mqproof.spark_audit.judging.findings import all_found, query
 from mqproof.spark_audit.sources.embedded_read import EmbeddedLog, read_embedded
-from mqproof.spark_audit.sources.embedded_stores import read_embedded_stores
 from mqproof.spark_audit.sources.inputs import find_files
 from mqproof.spark_audit.sources.read import Log, read
 from mqproof.spark_audit.sources.spark_stores import read_stores
-from mqproof.spark_audit.sources.stored import Stored
+from mqproof.spark_audit.sources.store.embedded_stores import read_embedded_stores
+from mqproof.spark_audit.sources.store.stored import Stored
 
 NO_STORES: Final[dict[str, Path]] = {}
 

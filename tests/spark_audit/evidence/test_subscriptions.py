@@ -34,7 +34,7 @@ from mqproof.spark_audit.checks import CHECKS
 from mqproof.spark_audit.evidence import sql_selection
 from mqproof.spark_audit.evidence.options import Options
 from mqproof.spark_audit.evidence.subscriptions import with_stored_tags
-from mqproof.spark_audit.sources.sql_expressions import selecting
+from mqproof.spark_audit.sources.mapping.sql_expressions import selecting
 from mqproof.spec.events import Event, as_row
 from tests.spark_audit.conftest import LogBuilder, embedded_audit, embedded_evidence
 

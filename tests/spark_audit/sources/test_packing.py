@@ -1,7 +1,7 @@
 """Packs parts of files into tasks."""
 
 from mqproof.spark_audit.sources.packing import pack
-from mqproof.spark_audit.sources.ranges import Range
+from mqproof.spark_audit.sources.store.ranges import Range
 
 
 def test_small_neighbours_share_a_task() -> None:

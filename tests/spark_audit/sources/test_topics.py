@@ -14,7 +14,7 @@ from mqproof.impl.client.blocking import BlockingClient
 from mqproof.impl.client.model import MessageQueue, PullResult
 from mqproof.impl.remoting.message import Message
 from mqproof.spark_audit.incremental.watch import Source, Watch, watch
-from mqproof.spark_audit.sources.ranges import StoreError
+from mqproof.spark_audit.sources.store.ranges import StoreError
 from mqproof.spark_audit.sources.topics import (
     Ends,
     Options,

@@ -1,0 +1,1 @@
+"""OpenTelemetry spans of messaging clients, read as events."""

@@ -1,0 +1,1 @@
+"""Message traces: RocketMQ's own reports of clients about single messages."""
