@@ -57,7 +57,7 @@ $(STAMP): pyproject.toml constraints.txt
 	  { echo "mqproof needs Python 3.11 or newer; name one with: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 2; }
 	@echo "Installing mqproof[dev] and the $$(grep -c == constraints.txt) packages of constraints.txt into $(VENV):"
 	@grep -o '^[^ ]*==[^ ]*' constraints.txt | paste -sd ' ' - | fold -s -w 100 | sed 's/^/  /'
-	@echo "About 1.7 GiB on disk, mostly Spark, PyArrow, numba and Z3. This takes a few minutes."
+	@echo "About 2 GiB on disk, mostly Spark, PyArrow, numba and Z3. This takes a few minutes."
 	$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
