@@ -97,8 +97,7 @@ async def group_config(admin: Admin, group: str, cluster: str | None = None) -> 
         master = data.broker_addrs.get(MASTER_ID)
         if master is None or cluster not in (None, data.cluster):
             continue
-        answer = await admin.ask(address_of(master), RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG)
-        table = read_body(SubscriptionGroups, answer).subscription_group_table
+        table = await settings(admin, address_of(master))
         if group in table:
             found[name] = table[group]
     if not found:
@@ -143,9 +142,21 @@ async def clone_offsets(admin: Admin, source: str, group: str, topic: str) -> li
 async def connection(admin: Admin, group: str) -> ConsumerConnection | None:
     """Return the group's members from the first broker that has any, or None when none has."""
     for broker in (await _brokers(admin, group)).values():
-        if found := await _connection_at(admin, group, broker):
+        if found := await connection_at(admin, group, broker):
             return found
     return None
+
+
+async def connection_at(admin: Admin, group: str, broker: Address) -> ConsumerConnection | None:
+    """Return the group's members at one broker, or None when it has none."""
+    try:
+        header = ConsumerGroupRequest(group)
+        answer = await admin.ask(broker, RequestCode.GET_CONSUMER_CONNECTION_LIST, header)
+    except RefusalError as error:
+        if error.code != ResponseCode.CONSUMER_NOT_ONLINE:
+            raise
+        return None
+    return read_body(ConsumerConnection, answer)
 
 
 async def producers(admin: Admin, group: str, topic: str) -> list[Connection]:
@@ -167,7 +178,7 @@ async def running(admin: Admin, group: str, client_id: str | None = None) -> dic
     """
     found: dict[str, RunningInfo] = {}
     for broker in (await _brokers(admin, group)).values():
-        connected = await _connection_at(admin, group, broker)
+        connected = await connection_at(admin, group, broker)
         for member in connected.connection_set if connected else ():
             if member.client_id in found or client_id not in (None, member.client_id):
                 continue
@@ -205,7 +216,7 @@ async def owners(admin: Admin, group: str) -> dict[MessageQueue, str]:
     """
     found = {}
     for broker in (await _brokers(admin, group)).values():
-        connected = await _connection_at(admin, group, broker)
+        connected = await connection_at(admin, group, broker)
         for member in connected.connection_set if connected else ():
             header = ConsumerRequest(group, member.client_id, jstack_enable=False)
             with suppress(RefusalError):
@@ -306,7 +317,7 @@ async def reset_queue(
     reported = await status(admin, broker)
     version = reported.get("brokerVersionDesc", "")
     sets_all = version.startswith(_RESETS_ALL_QUEUES) and IMPLEMENTATION_KEY not in reported
-    if sets_all and await _connection_at(admin, group, broker):
+    if sets_all and await connection_at(admin, group, broker):
         raise ClientError(
             f"group {group} has members, a broker of {version} resets all its queues: stop the members first"
         )
@@ -344,17 +355,6 @@ async def _reset_at_broker(
         await calls.commit(queue, target)
         offsets[queue] = target
     return offsets
-
-
-async def _connection_at(admin: Admin, group: str, broker: Address) -> ConsumerConnection | None:
-    try:
-        header = ConsumerGroupRequest(group)
-        answer = await admin.ask(broker, RequestCode.GET_CONSUMER_CONNECTION_LIST, header)
-    except RefusalError as error:
-        if error.code != ResponseCode.CONSUMER_NOT_ONLINE:
-            raise
-        return None
-    return read_body(ConsumerConnection, answer)
 
 
 async def _brokers(admin: Admin, group: str, topic: str | None = None) -> dict[str, Address]:

@@ -12,6 +12,8 @@ from typing import Final, TypeVar
 
 from mqproof.impl.admin.admin import MASTER_ID, Admin, UnreachableError, address_of, read_body, read_header
 from mqproof.impl.admin.brokers import config as broker_config
+from mqproof.impl.admin.groups import connection_at
+from mqproof.impl.admin.groups import settings as group_settings
 from mqproof.impl.admin.topics import queue_of
 from mqproof.impl.client.connection.records import read_records
 from mqproof.impl.client.model import ClientError, NoRouteError, RefusalError
@@ -46,14 +48,12 @@ from mqproof.impl.remoting.bodies import (
     RunningInfo,
     Subscription,
     SubscriptionGroup,
-    SubscriptionGroups,
     TopicRoute,
     TopicStats,
 )
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.headers import (
     UNIQUE_KEY_QUERY,
-    ConsumerGroupRequest,
     ConsumerRequest,
     OffsetResponse,
     QueryMessageRequest,
@@ -270,20 +270,11 @@ class Reader:
         )
 
     async def _connection(self, broker: str, group: str) -> ConsumerConnection | None:
-        try:
-            answer = await self.admin.ask(
-                self.masters[broker], RequestCode.GET_CONSUMER_CONNECTION_LIST, ConsumerGroupRequest(group)
-            )
-        except RefusalError as error:
-            if error.code != ResponseCode.CONSUMER_NOT_ONLINE:
-                raise
-            return None
-        return read_body(ConsumerConnection, answer)
+        return await connection_at(self.admin, group, self.masters[broker])
 
     async def _settings(self, broker: str, group: str) -> SubscriptionGroup | None:
         # Of all groups, because a broker of 5.5.0 creates a group that is asked for by its name.
-        answer = await self.admin.ask(self.masters[broker], RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG)
-        return read_body(SubscriptionGroups, answer).subscription_group_table.get(group)
+        return (await group_settings(self.admin, self.masters[broker])).get(group)
 
     async def _member(self, group: str, client_id: str, broker: str) -> Member:
         header = ConsumerRequest(group, client_id, jstack_enable=False)

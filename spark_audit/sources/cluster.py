@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -17,6 +18,8 @@ import msgspec
 
 from mqproof.impl.admin.admin import Admin, UnreachableError, address_of, read_body
 from mqproof.impl.admin.brokers import config as broker_config
+from mqproof.impl.admin.groups import connection_at
+from mqproof.impl.admin.groups import settings as group_settings
 from mqproof.impl.admin.messages import READER_GROUP
 from mqproof.impl.admin.topics import topic_names
 from mqproof.impl.client.connection.routes import subscribe_queues
@@ -25,9 +28,8 @@ from mqproof.impl.client.model import ClientError, MessageQueue, NoRouteError, R
 from mqproof.impl.client.tracing.trace_records import TRACE_TOPIC
 from mqproof.impl.remoting import address_server
 from mqproof.impl.remoting.account_file import parse as parse_account
-from mqproof.impl.remoting.bodies import AllTopics, ConsumerConnection, SubscriptionGroups
-from mqproof.impl.remoting.codes import RequestCode, ResponseCode
-from mqproof.impl.remoting.headers import ConsumerGroupRequest
+from mqproof.impl.remoting.bodies import AllTopics
+from mqproof.impl.remoting.codes import RequestCode
 from mqproof.impl.remoting.message import KEYS, TAGS, StoredMessage
 from mqproof.impl.replication.metadata import ConsumerOffsets
 from mqproof.impl.runtime.clock import now_ms
@@ -171,8 +173,8 @@ async def _settings(found: _Collection) -> dict[str, str]:
     wanted = ("flushDiskType", "messageDelayLevel", "maxHashSlotNum")
     values: dict[str, set[str]] = {name: set() for name in wanted}
     for name, address in found.masters.items():
-        given = await found.ask(name, "the settings", lambda at=address: broker_config(found.admin, at))  # type: ignore[misc]
-        topics = await found.ask(name, "the topics", lambda at=address: _topics(found, at))  # type: ignore[misc]
+        given = await found.ask(name, "the settings", partial(broker_config, found.admin, address))
+        topics = await found.ask(name, "the topics", partial(_topics, found, address))
         found.counts["topics configured"] += topics or 0
         for key in wanted:
             if given is not None and given.get(key):
@@ -188,7 +190,7 @@ async def _topics(found: _Collection, address: Address) -> int:
 async def _read_offsets(found: _Collection) -> None:
     found.stage("reading the offsets of all groups")
     for name, address in found.masters.items():
-        table = await found.ask(name, "the offsets", lambda at=address: _all_offsets(found, at))  # type: ignore[misc]
+        table = await found.ask(name, "the offsets", partial(_all_offsets, found, address))
         for key, offsets in (table or {}).items():
             topic, _, group = key.rpartition("@")
             for queue_id, offset in offsets.items():
@@ -205,7 +207,7 @@ async def _read_groups(found: _Collection) -> list[str]:
     found.stage("reading the groups")
     names: set[str] = {group for group, _ in found.offsets}
     for name, address in found.masters.items():
-        table = await found.ask(name, "the groups", lambda at=address: _group_names(found, at))  # type: ignore[misc]
+        table = await found.ask(name, "the groups", partial(group_settings, found.admin, address))
         names.update(table or ())
     chosen = sorted(names)[:_GROUPS_MAX]
     if len(names) > _GROUPS_MAX:
@@ -213,7 +215,7 @@ async def _read_groups(found: _Collection) -> list[str]:
     for name, address in found.masters.items():
         for group in chosen:
             what = f"group {group}"
-            connection = await found.ask(name, what, lambda at=address, of=group: _connection(found, at, of))  # type: ignore[misc]
+            connection = await found.ask(name, what, partial(connection_at, found.admin, group, address))
             if connection is None:
                 continue
             found.members[group] = max(found.members[group], len(connection.connection_set))
@@ -223,23 +225,6 @@ async def _read_groups(found: _Collection) -> list[str]:
                 since_us = each.sub_version * 1000 or found.now_us()
                 found.add(Event(since_us, 0, name, Kind.SUBSCRIBE, topic=topic, group=group, attrs=attrs))
     return chosen
-
-
-async def _group_names(found: _Collection, address: Address) -> list[str]:
-    answer = await found.admin.ask(address, RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG)
-    return list(read_body(SubscriptionGroups, answer).subscription_group_table)
-
-
-async def _connection(found: _Collection, address: Address, group: str) -> ConsumerConnection | None:
-    try:
-        answer = await found.admin.ask(
-            address, RequestCode.GET_CONSUMER_CONNECTION_LIST, ConsumerGroupRequest(group)
-        )
-    except RefusalError as error:
-        if error.code != ResponseCode.CONSUMER_NOT_ONLINE:
-            raise
-        return None
-    return read_body(ConsumerConnection, answer)
 
 
 # --- messages
@@ -311,7 +296,7 @@ async def _pull(found: _Collection, queue: MessageQueue, start: int) -> None:
         result = await found.ask(
             queue.broker_name,
             what,
-            lambda at=at: calls.pull(queue, at, max_count=min(_PULL, end - at)),  # type: ignore[misc]
+            partial(calls.pull, queue, at, max_count=min(_PULL, end - at)),
         )
         if result is None:
             del found.ends[queue]  # its end was not reached
