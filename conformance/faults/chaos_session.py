@@ -1,9 +1,6 @@
 """A chaos proxy inside the process of a test, whose run is judged when it ends."""
 
-import asyncio
 import tempfile
-import threading
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -20,6 +17,7 @@ from mqproof.impl.client.connection.connect import connect
 from mqproof.impl.client.connection.group_claims import GroupClaims
 from mqproof.impl.client.connection.session import Session
 from mqproof.impl.embedded.embedded_broker import EmbeddedBroker
+from mqproof.impl.embedded.loop_thread import LoopThread
 from mqproof.impl.runtime.network import Address, AsyncioNetwork
 from mqproof.impl.runtime.runtime import Runtime, production
 from mqproof.report.model import Report, Table, Verdict
@@ -158,34 +156,24 @@ class ThreadedChaos:
     ) -> None:
         """Create a proxy that starts when the `with` block is entered; arguments as in Chaos."""
         self._inner = Chaos(name_server, *faults, plan=plan, seed=seed, lawful=lawful)
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="chaos", daemon=True)
+        self._thread = LoopThread("chaos")
         self.name_server = ""
         """The address of the name server for the application, as HOST:PORT; empty before the start."""
 
     def __enter__(self) -> Self:
-        self._thread.start()
-        try:
-            asyncio.run_coroutine_threadsafe(self._inner.start(), self._loop).result()
-        except BaseException:
-            self._end()
-            raise
+        self._thread.start_with(self._inner.start())
         self.name_server = self._inner.name_server
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        try:
-            stopping = self._inner.stop(judge=kind is None)
-            asyncio.run_coroutine_threadsafe(stopping, self._loop).result(_STOP_S)
-        finally:
-            self._end()
+        self._thread.end_after(self._inner.stop(judge=kind is None), _STOP_S)
 
     @property
     def injected(self) -> list[Injected]:
         """The faults that took effect so far, in order."""
-        return self._call(lambda: self._inner.injected)
+        return self._thread.call(lambda: self._inner.injected)
 
     @property
     def report(self) -> Report | None:
@@ -202,20 +190,7 @@ class ThreadedChaos:
 
     def calm(self) -> None:
         """Inject no more faults, as Chaos.calm."""
-        self._call(self._inner.calm)
-
-    def _call(self, function: Callable[[], T]) -> T:
-        """Call the function in the proxy's thread, and return what it returns."""
-
-        async def call() -> T:
-            return function()
-
-        return asyncio.run_coroutine_threadsafe(call(), self._loop).result()
-
-    def _end(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(_STOP_S)
-        self._loop.close()
+        self._thread.call(self._inner.calm)
 
 
 def _capture_in(folder: "tempfile.TemporaryDirectory[str]") -> Path:

@@ -28,6 +28,26 @@ class LoopThread:
         self._thread = threading.Thread(target=self._loop.run_forever, name=self._name, daemon=True)
         self._thread.start()
 
+    def start_with(self, start: Coroutine[Any, Any, None]) -> None:
+        """Start the thread and run the coroutine in it. If it fails, the thread ends."""
+        self.start()
+        try:
+            self.run(start)
+        except BaseException:
+            self.end()
+            raise
+
+    def end_after(self, stop: Coroutine[Any, Any, None], timeout_s: float = _STOP_S) -> None:
+        """Run the coroutine in the thread, then end the thread, even if the coroutine fails.
+
+        Raises:
+            TimeoutError: the coroutine did not end in time.
+        """
+        try:
+            self.run(stop, timeout_s)
+        finally:
+            self.end()
+
     def run(self, work: Coroutine[Any, Any, T], timeout_s: float | None = None) -> T:
         """Run the coroutine in the thread; block until it ends, and return its result.
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Final, Self
+from typing import Self
 
 from mqproof.impl.client.blocking import BlockingClient
 from mqproof.impl.client.connection.connect import connect
@@ -11,8 +11,6 @@ from mqproof.impl.client.model import ReceivedMessage
 from mqproof.impl.embedded.cluster_members import ClusterKind
 from mqproof.impl.embedded.embedded_cluster import EmbeddedCluster
 from mqproof.impl.embedded.loop_thread import LoopThread
-
-_STOP_S: Final = 30.0
 
 
 class ThreadedCluster:
@@ -32,22 +30,14 @@ class ThreadedCluster:
         """The address of the name server, as HOST:PORT; empty before the start."""
 
     def __enter__(self) -> Self:
-        self._thread.start()
-        try:
-            self._thread.run(self._inner.start())
-        except BaseException:
-            self._thread.end()
-            raise
+        self._thread.start_with(self._inner.start())
         self.name_server = self._inner.name_server
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        try:
-            self._thread.run(self._inner.stop(), _STOP_S)
-        finally:
-            self._thread.end()
+        self._thread.end_after(self._inner.stop())
 
     @property
     def master(self) -> str | None:
