@@ -17,7 +17,7 @@ from mqproof.conformance.behaviours.corpus import Script, Stimulus, Variables, b
 from mqproof.conformance.behaviours.subject import DeviationError, ImpossibleError
 from mqproof.conformance.faults.expected_warnings import expected_warnings
 from mqproof.conformance.subjects.delayed_requests import Held, all_ended, at_rest
-from mqproof.conformance.subjects.stepped_member import GROUP, QUEUE, SteppedMember
+from mqproof.conformance.subjects.stepped_member import GROUP, QUEUE, SteppedMember, offset_answer
 from mqproof.impl.broker.config import BrokerConfig
 from mqproof.impl.broker.processors import groups
 from mqproof.impl.broker.services import Services
@@ -35,7 +35,7 @@ from mqproof.impl.remoting.bodies import (
 from mqproof.impl.remoting.channel import Channel
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command
-from mqproof.impl.remoting.headers import OffsetResponse, PullRequest, PullResponse
+from mqproof.impl.remoting.headers import PullRequest, PullResponse
 from mqproof.impl.remoting.message import UNIQUE_KEY, Message
 from mqproof.impl.runtime.network import SimulatedNetwork
 from mqproof.impl.runtime.runtime import Runtime, simulated
@@ -148,14 +148,8 @@ class _Member(SteppedMember):
             self.calls.remove(call)
 
     def at_once(self, request: Command) -> Command | None:
-        """Answer offset requests immediately, since offsets do not matter here."""
-        match request.code:
-            case RequestCode.QUERY_CONSUMER_OFFSET:
-                return request.answer(ResponseCode.SUCCESS, headers.write(OffsetResponse(0)))
-            case RequestCode.UPDATE_CONSUMER_OFFSET:
-                return request.answer(ResponseCode.SUCCESS)
-            case _:
-                return super().at_once(request)
+        """Answer offset requests immediately, too."""
+        return offset_answer(request) or super().at_once(request)
 
 
 class SteppedLock:

@@ -12,10 +12,11 @@ from typing import Any, Final
 from mqproof.conformance.subjects.delayed_requests import Held, HeldRequests, at_rest, session
 from mqproof.impl.client.consuming.push_consumer import PushConsumer, PushConsumerConfig
 from mqproof.impl.client.model import Listener, MessageQueue
-from mqproof.impl.remoting import java_json
+from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.bodies import PERM_READ_WRITE, BrokerData, ConsumerIds, QueueData, TopicRoute
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command
+from mqproof.impl.remoting.headers import OffsetResponse
 from mqproof.impl.runtime.runtime import Runtime
 
 GROUP: Final = "G"
@@ -93,6 +94,17 @@ class SteppedMember:
                 return request.answer(ResponseCode.SUCCESS)
             case _:
                 return None
+
+
+def offset_answer(request: Command) -> Command | None:
+    """Return the answer to an offset request, for models in which offsets do not matter."""
+    match request.code:
+        case RequestCode.QUERY_CONSUMER_OFFSET:
+            return request.answer(ResponseCode.SUCCESS, headers.write(OffsetResponse(0)))
+        case RequestCode.UPDATE_CONSUMER_OFFSET:
+            return request.answer(ResponseCode.SUCCESS)
+        case _:
+            return None
 
 
 async def killed(consumer: PushConsumer) -> None:

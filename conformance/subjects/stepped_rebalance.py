@@ -12,7 +12,7 @@ from mqproof.conformance.behaviours.corpus import Script, Stimulus, Variables, b
 from mqproof.conformance.behaviours.subject import DeviationError, ImpossibleError
 from mqproof.conformance.faults.expected_warnings import expected_warnings
 from mqproof.conformance.subjects.delayed_requests import all_ended, at_rest
-from mqproof.conformance.subjects.stepped_member import GROUP, QUEUE, SteppedMember, killed
+from mqproof.conformance.subjects.stepped_member import GROUP, QUEUE, SteppedMember, killed, offset_answer
 from mqproof.impl.broker.processors import groups
 from mqproof.impl.broker.services import Services
 from mqproof.impl.broker.state.clients import ClientTable
@@ -21,12 +21,11 @@ from mqproof.impl.client.connection.routes import subscribe_queues
 from mqproof.impl.client.consuming import allocation
 from mqproof.impl.client.consuming.push_consumer import PushConsumerConfig
 from mqproof.impl.client.model import MessageQueue
-from mqproof.impl.remoting import headers, java_json
+from mqproof.impl.remoting import java_json
 from mqproof.impl.remoting.bodies import PERM_READ_WRITE, BrokerData, Heartbeat, QueueData, TopicRoute
 from mqproof.impl.remoting.channel import Channel
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command
-from mqproof.impl.remoting.headers import OffsetResponse
 from mqproof.impl.remoting.request_handler import handler
 from mqproof.impl.runtime.network import SimulatedNetwork
 from mqproof.impl.runtime.runtime import Runtime, simulated
@@ -119,12 +118,8 @@ class _Member(SteppedMember):
             case RequestCode.HEART_BEAT:
                 self.heartbeat = java_json.read(Heartbeat, request.body)
                 return request.answer(ResponseCode.SUCCESS)
-            case RequestCode.QUERY_CONSUMER_OFFSET:
-                return request.answer(ResponseCode.SUCCESS, headers.write(OffsetResponse(0)))
-            case RequestCode.UPDATE_CONSUMER_OFFSET:
-                return request.answer(ResponseCode.SUCCESS)
             case _:
-                return super().at_once(request)
+                return offset_answer(request) or super().at_once(request)
 
 
 class SteppedRebalance:

@@ -19,7 +19,7 @@ from mqproof.conformance.behaviours.subject import DeviationError, ImpossibleErr
 from mqproof.conformance.faults.expected_warnings import expected_warnings
 from mqproof.conformance.subjects.delayed_requests import Held, all_ended, at_rest
 from mqproof.conformance.subjects.stepped_delivery import PartialServices
-from mqproof.conformance.subjects.stepped_member import GROUP, QUEUE, SteppedMember
+from mqproof.conformance.subjects.stepped_member import GROUP, QUEUE, SteppedMember, offset_answer
 from mqproof.conformance.subjects.stepped_pair import Node
 from mqproof.impl.broker.config import BrokerConfig
 from mqproof.impl.broker.processors import pull
@@ -31,9 +31,9 @@ from mqproof.impl.client.model import ReceivedMessage
 from mqproof.impl.remoting import headers
 from mqproof.impl.remoting.bodies import SubscriptionGroup, TopicConfig
 from mqproof.impl.remoting.channel import Channel
-from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.codes import RequestCode
 from mqproof.impl.remoting.command import Command
-from mqproof.impl.remoting.headers import OffsetResponse, PullRequest, PullResponse
+from mqproof.impl.remoting.headers import PullRequest, PullResponse
 from mqproof.impl.remoting.message import TAGS, UNIQUE_KEY, Message
 from mqproof.impl.remoting.request_handler import handler
 from mqproof.impl.runtime.network import SimulatedNetwork
@@ -84,14 +84,8 @@ class _Member(SteppedMember):
         self.consumer.suspend()
 
     def at_once(self, request: Command) -> Command | None:
-        """Answer offset requests immediately, since offsets do not matter here."""
-        match request.code:
-            case RequestCode.QUERY_CONSUMER_OFFSET:
-                return request.answer(ResponseCode.SUCCESS, headers.write(OffsetResponse(0)))
-            case RequestCode.UPDATE_CONSUMER_OFFSET:
-                return request.answer(ResponseCode.SUCCESS)
-            case _:
-                return super().at_once(request)
+        """Answer offset requests immediately, too."""
+        return offset_answer(request) or super().at_once(request)
 
 
 class SteppedSelection:
