@@ -56,6 +56,13 @@ class FormValues:
             raise FormError(f"{name}: {problem.replace('the topic', 'the name')}")
         return value
 
+    def confirmed_name(self, name: str, what: str) -> str:
+        """Return the name of a topic or a group, which the field `confirm` repeats. `what` is its kind."""
+        value, repeated = self.name(name), self.text("confirm")
+        if repeated != value:
+            raise FormError(f"confirm is {repeated!r}, the name of the {what}, {value!r}, expected")
+        return value
+
     def number(self, name: str, default: int, least: int, most: int) -> int:
         value = self.text(name, str(default), most=20)
         digits = value.removeprefix("-")

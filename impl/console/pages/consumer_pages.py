@@ -12,7 +12,6 @@ from mqproof.impl.admin.admin import Admin
 from mqproof.impl.admin.groups import GroupSummary, Progress
 from mqproof.impl.admin.topics import queue_of, topic_names
 from mqproof.impl.client.model import ClientError, NoRouteError, RefusalError
-from mqproof.impl.console.form_values import FormError
 from mqproof.impl.console.page_parts import (
     Cell,
     Facts,
@@ -185,11 +184,7 @@ async def save(visit: Visit) -> Redirect:
 
 async def delete(visit: Visit) -> Redirect:
     """Delete a group with its offsets and its retry and dead letter topics. The form repeats its name."""
-    group = visit.values.name("group")
-    if visit.values.text("confirm") != group:
-        raise FormError(
-            f"confirm is {visit.values.text('confirm')!r}, the name of the group, {group!r}, expected"
-        )
+    group = visit.values.confirmed_name("group", "group")
     async with visit.admin() as admin:
         for cluster in sorted((await admin.cluster_info()).cluster_addr_table):
             brokers = await admin.masters(cluster)

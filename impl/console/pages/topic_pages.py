@@ -127,11 +127,7 @@ async def send(visit: Visit) -> Redirect:
 
 async def delete(visit: Visit) -> Redirect:
     """Delete a topic at its masters and at the name servers. The form repeats its name."""
-    name = visit.values.name("name")
-    if visit.values.text("confirm") != name:
-        raise FormError(
-            f"confirm is {visit.values.text('confirm')!r}, the name of the topic, {name!r}, expected"
-        )
+    name = visit.values.confirmed_name("name", "topic")
     async with visit.admin() as admin:
         clusters = {broker.cluster for broker in (await admin.route(name)).broker_datas}
         for cluster in sorted(clusters):
