@@ -1,4 +1,4 @@
-"""The first run writes the archive of TLC's classes, later runs load it, and nobody else can change it."""
+"""The first run writes the archive of TLC's classes, later runs load it, and no other user can change it."""
 
 from dataclasses import replace
 from pathlib import Path
