@@ -168,9 +168,8 @@ class _Site:
             if isinstance(found, Page):
                 return found
             self._console.sessions.end(session.id)
-            new = self._console.sessions.new(
-                found
-            )  # another id: a client that knew the old one gains nothing
+            # Another id: a client that knew the old one gains nothing.
+            new = self._console.sessions.new(found)
             return Redirect("/")
 
         found = await self._guarded(answer, "")
