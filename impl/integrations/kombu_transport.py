@@ -319,6 +319,3 @@ class KombuTransport(virtual.Transport):  # type: ignore[misc]
 
 def _unread(client: BlockingClient, queue: MessageQueue) -> int:
     return client.max_offset(queue) - max(client.committed(queue) or 0, client.min_offset(queue))
-
-
-__all__ = ["KombuTransport", "register_kombu"]

@@ -16,11 +16,12 @@ The context of the sender travels in properties of the message, so the spans of 
 
 import inspect
 import time
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.metadata import version
-from typing import Final
+from typing import Final, cast
 
+from msgspec.structs import replace
 from opentelemetry import metrics, propagate, trace
 from opentelemetry.trace import Link, SpanKind, StatusCode
 
@@ -28,7 +29,6 @@ from mqproof.impl.client.model import Listener, Outcome, ReceivedMessage, RetryL
 from mqproof.impl.client.producing.producer import Producer
 from mqproof.impl.remoting.message import KEYS, TAGS, Message
 
-_SYSTEM: Final = {"messaging.system": "rocketmq"}
 _BUCKETS_S: Final = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10)
 """The bounds that the conventions recommend."""
 
@@ -69,9 +69,7 @@ class Telemetry:
             carrier: dict[str, str] = {}
             propagate.inject(carrier)
             try:
-                outcome = await producer.send(
-                    replace(message, properties={**message.properties, **carrier})
-                )
+                outcome = await producer.send(replace(message, properties={**message.properties, **carrier}))
             except Exception as error:
                 measured["error.type"] = type(error).__qualname__
                 raise
@@ -95,15 +93,55 @@ class Telemetry:
         if inspect.iscoroutinefunction(listener):
 
             async def waits(messages: Sequence[ReceivedMessage]) -> RetryLater | None:
-                with _Processing(self, messages, group) as processing:
-                    return processing.ended(await listener(messages))
+                with self._processing(messages, group) as answers:
+                    answers.append(await listener(messages))
+                return answers[0]
 
             return waits
 
         def blocks(messages: Sequence[ReceivedMessage]) -> RetryLater | None:
-            with _Processing(self, messages, group) as processing:
-                answer = listener(messages)
-                assert answer is None or isinstance(answer, RetryLater)
-                return processing.ended(answer)
+            with self._processing(messages, group) as answers:
+                answers.append(cast(RetryLater | None, listener(messages)))
+            return answers[0]
 
         return blocks
+
+    @contextmanager
+    def _processing(
+        self, messages: Sequence[ReceivedMessage], group: str
+    ) -> Iterator[list[RetryLater | None]]:
+        """Measure a call of a listener. The block appends its answer; an exception is recorded and raised."""
+        topic, answers = messages[0].topic, list[RetryLater | None]()
+        measured = _operation(topic, "process", "process") | {"messaging.consumer.group.name": group}
+        contexts = [propagate.extract(dict(each.properties)) for each in messages]
+        senders = [trace.get_current_span(context).get_span_context() for context in contexts]
+        attributes: _Attributes = {
+            **measured,
+            "messaging.batch.message_count": len(messages),
+            "messaging.message.id": messages[0].message_id,
+        }
+        links = [Link(each) for each in senders if each.is_valid]
+        begun_s = time.perf_counter()
+        try:
+            with self._tracer.start_as_current_span(
+                f"process {topic}", contexts[0], SpanKind.CONSUMER, attributes, links
+            ) as span:
+                yield answers
+                if answers[0] is not None:
+                    measured["error.type"] = "RetryLater"
+                    span.set_status(StatusCode.ERROR, "delivered again later")
+        except Exception as error:
+            measured["error.type"] = type(error).__qualname__
+            raise
+        finally:
+            self._consumed.add(len(messages), measured)
+            self._process_s.record(time.perf_counter() - begun_s, measured)
+
+
+def _operation(topic: str, name: str, kind: str) -> dict[str, str]:
+    return {
+        "messaging.system": "rocketmq",
+        "messaging.operation.name": name,
+        "messaging.operation.type": kind,
+        "messaging.destination.name": topic,
+    }
