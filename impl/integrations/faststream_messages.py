@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from faststream._internal.endpoint.publisher.fake import FakePublisher
 from faststream._internal.endpoint.utils import ParserComposition
@@ -21,7 +21,6 @@ from mqproof.impl.remoting.message import KEYS, REPLY_TO_CLIENT, TAGS, Message
 
 if TYPE_CHECKING:
     from faststream._internal.parser import CodecProto
-    from faststream._internal.types import AsyncCallable
 
 DEAD_LETTER: Final = -1
 """The delay level that moves a message to the dead letter queue."""
@@ -178,8 +177,8 @@ class CommandProducer(ProducerProto[Command]):
     """Sends commands through a producer of ours."""
 
     def __init__(self, parser: Any, decoder: Any) -> None:
-        self._parser = cast("AsyncCallable", ParserComposition(parser, parse))
-        self._decoder = cast("AsyncCallable", ParserComposition(decoder, decode))
+        self._parser: Any = ParserComposition(parser, parse)
+        self._decoder: Any = ParserComposition(decoder, decode)
         self.codec: CodecProto = DefaultCodec()
         self._serializer: Any = None
         self._producer: Producer | None = None

@@ -91,4 +91,7 @@ def test_the_task_of_celery_returns_its_result(monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.setenv("NAMESRV_ADDR", rocketmq.name_server)
         example = importlib.import_module("celery_tasks")
         with start_worker(example.app, perform_ping_check=False, shutdown_timeout=SECONDS_MAX):
-            assert example.total.delay([3, 4]).get(timeout=SECONDS_MAX) == 7
+            result = example.total.delay([3, 4])
+            assert result.get(timeout=SECONDS_MAX) == 7
+        (message,) = rocketmq.messages("kombu_example_celery")
+        assert message.keys == [result.id]

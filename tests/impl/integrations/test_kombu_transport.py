@@ -1,4 +1,4 @@
-"""Celery and kombu keep their messages in topics of a broker inside the test."""
+"""kombu keeps its messages in topics of a broker inside the test; tests/examples has a worker of Celery."""
 
 import logging
 from collections.abc import Iterator
@@ -7,8 +7,6 @@ from typing import Any
 
 import kombu
 import pytest
-from celery import Celery
-from celery.contrib.testing.worker import start_worker
 from kombu.exceptions import ChannelError
 
 from mqproof import new_message
@@ -33,20 +31,6 @@ def connected(broker: ThreadedBroker, **options: Any) -> Any:
 def received(queue: Any) -> Any:
     """Return the next message, which takes as long as the consumer needs to join its group."""
     return queue.get(block=True, timeout=SECONDS_MAX)
-
-
-def test_a_celery_worker_runs_a_task(rocketmq: ThreadedBroker) -> None:
-    app = Celery("shop", broker=f"rocketmq://{rocketmq.name_server}", backend="cache+memory://")
-
-    @app.task  # type: ignore[untyped-decorator]  # Celery has no types
-    def total(prices: list[int]) -> int:
-        return sum(prices)
-
-    result = total.delay([3, 4])
-    with start_worker(app, perform_ping_check=False, shutdown_timeout=SECONDS_MAX):
-        assert result.get(timeout=SECONDS_MAX) == 7
-    (message,) = rocketmq.messages("kombu_celery")
-    assert message.keys == [result.id]
 
 
 def test_a_message_that_is_not_acknowledged_is_delivered_to_another_worker(rocketmq: ThreadedBroker) -> None:
