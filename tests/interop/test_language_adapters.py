@@ -15,7 +15,6 @@ from mqproof.report import json_file
 from mqproof.report.model import Verdict
 from tests.docs.console import ROOT
 
-
 pytestmark = pytest.mark.apache
 
 

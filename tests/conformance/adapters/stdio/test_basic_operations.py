@@ -25,7 +25,7 @@ class Scripted:
     name = "stdio:scripted"
 
     def __init__(self, answers: dict[str, list[Any]]) -> None:
-        self.answers = {"open": ["t1"], "max_offset": [100], "close": [None], **answers}
+        self.answers: dict[str, list[Any]] = {"open": ["t1"], "max_offset": [100], "close": [None], **answers}
         self.calls: list[tuple[str, dict[str, Any]]] = []
 
     def call(self, method: str, arguments: dict[str, Any]) -> Any:
