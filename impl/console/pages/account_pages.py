@@ -40,13 +40,17 @@ async def account_list(visit: Visit) -> Page:
             "Users",
             columns("Broker", "User", "Type", "State"),
             users,
-            "No broker has users. Accounts of RocketMQ 4 are in the file plain_acl.yml of each broker.",
+            "No accounts are known."
+            if problems
+            else "No broker has users. Accounts of RocketMQ 4 are in the file plain_acl.yml of each broker.",
         ),
         Table(
             "Permissions",
             columns("Broker", "User", "Resource", "Actions", "Decision"),
             permissions,
-            "No user has a permission. A user of type Super needs none.",
+            "No accounts are known."
+            if problems
+            else "No user has a permission. A user of type Super needs none.",
         ),
     ]
     if visit.allows_changes:

@@ -19,7 +19,7 @@ def test_each_group_has_a_cause_and_a_next_step() -> None:
             async with consuming(d, "T", "billing"):
                 pass
             text = await d.get(await address_of(d, "T"))
-            assert "billing consumed" in text.partition("What happened to it?")[2]
+            assert "billing passed" in text.partition("What happened to it?")[2]
             await d.store("T", b"later", tag="red")
             (later,) = (each for each in d.broker.messages("T") if each.body == b"later")
             text = await d.get("/message", id=later.stored.offset_message_id)
