@@ -194,6 +194,36 @@ def chaos(
     _write(result, json_file)
 
 
+@bench.command("testing")
+def embedded(
+    tests: Annotated[int, typer.Option(min=0, max=100_000, help="Tests in pytest; 0 runs none.")] = 1000,
+    rounds: Annotated[int, typer.Option(min=1, max=1000, help="Rounds of each other figure.")] = 9,
+    json_file: _JsonFile = None,
+) -> None:
+    """Measure brokers for tests: start, memory, virtual time, and isolated tests in pytest.
+
+    Example: mqproof bench testing --tests 100 --rounds 3
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "figures.json"
+        command = [sys.executable, "-m", "mqproof.impl.embedded.testing_speed", "--json", str(file)]
+        command += ["--tests", str(tests), "--rounds", str(rounds)]
+        # In a process of its own, so that the memory is that of the brokers.
+        ran = subprocess.run(command, capture_output=True, text=True, check=False)
+        if ran.returncode:
+            reason = ran.stderr.strip().splitlines()[-1:] or ["no reason given"]
+            stop(f"the measurement failed: {reason[0]}", Exit.TOOL)
+        result = json.loads(file.read_text())
+    for name, took_ms in result["start_ms"].items():
+        print(f"start {name:32} {took_ms:9.1f} ms")
+    print(f"memory of one more broker{'':13} {result['memory_kib']:9.0f} KiB")
+    for name, took_ms in result["virtual_time_ms"].items():
+        print(f"{name:38} {took_ms:9.1f} ms")
+    if isolated := result["isolated_tests"]:
+        print(f"{isolated['count']} isolated tests in pytest{'':13} {isolated['seconds']:9.1f} s")
+    _write(result, json_file)
+
+
 @bench.command()
 def history(
     operations: Annotated[int, typer.Option(min=100, help="Operations in the history.")] = 1_000_000,
