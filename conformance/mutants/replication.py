@@ -120,4 +120,4 @@ STEPPED: Final = {
         ),
     )
 }
-"""The mutants by name; a stepped pair detects them (`stepped_pair`)."""
+"""The mutants by name; a stepped pair detects them (`replicating_pair`)."""

@@ -40,7 +40,7 @@ from mqproof.conformance.mutants.mutant import Mutant
 from mqproof.conformance.mutants.replacement import injected
 from mqproof.conformance.subjects import convergence_run, group_run
 from mqproof.conformance.subjects.pair_run import live
-from mqproof.conformance.subjects.stepped_targets import resolve as behaviour_target
+from mqproof.conformance.subjects.stepped.model_targets import resolve as behaviour_target
 from mqproof.conformance.suites.convergence.checkers import CHECKERS as CONVERGENCE_CHECKERS
 from mqproof.conformance.suites.dledger.checkers import CHECKERS as DLEDGER_CHECKERS
 from mqproof.conformance.suites.flush.suite import FLUSH

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from mqproof.conformance.behaviours.corpus import Script, file_of, read, read_lines
 from mqproof.conformance.behaviours.replay import Replayed, replay
-from mqproof.conformance.subjects.stepped_targets import resolve
+from mqproof.conformance.subjects.stepped.model_targets import resolve
 
 
 def scripts(model: str, every: int = 1) -> list[Script]:

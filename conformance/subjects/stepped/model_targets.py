@@ -7,18 +7,18 @@ from typing import Final
 from mqproof.conformance.behaviours.subject import BehaviourTarget, ReferenceTarget
 
 _OURS: Final = {
-    "Flush": "mqproof.conformance.subjects.stepped_store:SteppedStore",
-    "Routing": "mqproof.conformance.subjects.stepped_name_servers:SteppedNameServers",
-    "Election": "mqproof.conformance.subjects.stepped_group:SteppedGroup",
-    "Replication": "mqproof.conformance.subjects.stepped_pair:SteppedPair",
-    "QueueChoice": "mqproof.conformance.subjects.stepped_producer:SteppedProducer",
-    "OrderLock": "mqproof.conformance.subjects.stepped_lock:SteppedLock",
-    "Delivery": "mqproof.conformance.subjects.stepped_delivery:SteppedDelivery",
-    "Group": "mqproof.conformance.subjects.stepped_consumers:SteppedConsumers",
-    "Selection": "mqproof.conformance.subjects.stepped_selection:SteppedSelection",
-    "Broadcast": "mqproof.conformance.subjects.stepped_broadcast:SteppedBroadcast",
-    "Rebalance": "mqproof.conformance.subjects.stepped_rebalance:SteppedRebalance",
-    "RequestReply": "mqproof.conformance.subjects.stepped_requests:SteppedRequests",
+    "Flush": "mqproof.conformance.subjects.stepped.crashing_store:SteppedStore",
+    "Routing": "mqproof.conformance.subjects.stepped.routing_nodes:SteppedNameServers",
+    "Election": "mqproof.conformance.subjects.stepped.raft_members:SteppedGroup",
+    "Replication": "mqproof.conformance.subjects.stepped.replicating_pair:SteppedPair",
+    "QueueChoice": "mqproof.conformance.subjects.stepped.queue_choosing_producer:SteppedProducer",
+    "OrderLock": "mqproof.conformance.subjects.stepped.orderly_consumers:SteppedLock",
+    "Delivery": "mqproof.conformance.subjects.stepped.one_queue_broker:SteppedDelivery",
+    "Group": "mqproof.conformance.subjects.stepped.consuming_group:SteppedConsumers",
+    "Selection": "mqproof.conformance.subjects.stepped.filtered_pulls:SteppedSelection",
+    "Broadcast": "mqproof.conformance.subjects.stepped.broadcast_consumers:SteppedBroadcast",
+    "Rebalance": "mqproof.conformance.subjects.stepped.rebalancing_consumers:SteppedRebalance",
+    "RequestReply": "mqproof.conformance.subjects.stepped.requesting_clients:SteppedRequests",
 }
 """Import paths, since each driver imports much of our code."""
 NOT_STEPPED: Final = {

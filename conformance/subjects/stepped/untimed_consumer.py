@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Final
 
-from mqproof.conformance.subjects.delayed_requests import Held, HeldRequests, at_rest, session
+from mqproof.conformance.subjects.stepped.delayed_requests import Held, HeldRequests, at_rest, session
 from mqproof.impl.client.consuming.push_consumer import PushConsumer, PushConsumerConfig
 from mqproof.impl.client.model import Listener, MessageQueue
 from mqproof.impl.remoting import headers, java_json
