@@ -211,11 +211,11 @@ class RecordedLog:
         return self.config.commit_log_segment_bytes
 
 
-def send_request(key: str, properties: Mapping[str, str], topic: str = TOPIC) -> Command:
+def send_request(key: str, properties: Mapping[str, str], body_bytes: int = 1) -> Command:
     """Return a producer's request to send the message with this key."""
     header = SendRequest(
         producer_group="P",
-        topic=topic,
+        topic=TOPIC,
         default_topic="TBW102",
         default_topic_queue_nums=1,
         queue_id=0,
@@ -224,7 +224,7 @@ def send_request(key: str, properties: Mapping[str, str], topic: str = TOPIC) ->
         flag=0,
         properties=encode_properties({UNIQUE_KEY: key, **properties}),
     )
-    return new_request(RequestCode.SEND_MESSAGE_V2, headers.write_send_v2(header), b".")
+    return new_request(RequestCode.SEND_MESSAGE_V2, headers.write_send_v2(header), bytes(body_bytes))
 
 
 async def sent(services: Any, request: Command) -> Command:

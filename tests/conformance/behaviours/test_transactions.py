@@ -8,16 +8,14 @@ from typing import Any
 import pytest
 
 from mqproof.conformance.behaviours.corpus import Script
-from mqproof.conformance.behaviours.outcomes import behaviours
 from mqproof.conformance.mutants import transactions
 from mqproof.conformance.mutants.mutant import Mutant
 from mqproof.conformance.mutants.replacement import injected
 from mqproof.impl.broker.transactions import Transactions
 from mqproof.reference.models import MODELS
-from tests.conformance.behaviours.sampled import on_ours, scripts
+from tests.conformance.behaviours.sampled import on_ours, sample, scripts
 
 STATES, STEPS = 3645, 21_060
-EVERY = 150
 
 _check, _check_all = Transactions._check, Transactions._check_all
 
@@ -56,16 +54,14 @@ DEFECTS = [
 
 
 @pytest.fixture(scope="module")
-def sample() -> list[Script]:
-    """Return a sample with all behaviours that have disabled actions, so that each can be attempted."""
-    whole = scripts("Transactions")
-    return [*whole[::EVERY], *(script for script in whole if script.disabled), *behaviours("Transactions")]
+def some() -> list[Script]:
+    return sample("Transactions", every=200, every_tried=2)
 
 
-def test_our_broker_follows_the_model(sample: list[Script]) -> None:
-    seen = on_ours("Transactions", sample)
+def test_our_broker_follows_the_model(some: list[Script]) -> None:
+    seen = on_ours("Transactions", some)
     assert [failure.why for failure in seen.failures] == []
-    assert len(seen.steps) > 1200
+    assert len(seen.steps) > 800
     assert seen.actions.keys() == MODELS["Transactions"].actions.keys()
     assert (+seen.refused).keys() == {"End", "Check", "Discard", "WriteOperations", "Advance"}
     assert set(seen.impossible) <= {"Advance", "Crash"}
@@ -84,6 +80,6 @@ def test_our_broker_takes_most_steps_of_the_model() -> None:
 
 
 @pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.name)
-def test_a_defect_of_the_broker_is_detected(defect: Mutant, sample: list[Script]) -> None:
+def test_a_defect_of_the_broker_is_detected(defect: Mutant, some: list[Script]) -> None:
     with injected(defect):
-        assert on_ours("Transactions", sample).failures
+        assert on_ours("Transactions", some).failures
