@@ -20,12 +20,12 @@ _OURS: Final = {
     "Rebalance": "mqproof.conformance.subjects.stepped.rebalancing_consumers:SteppedRebalance",
     "Transactions": "mqproof.conformance.subjects.stepped.ended_transactions:SteppedTransactions",
     "Timers": "mqproof.conformance.subjects.stepped.timed_deliveries:SteppedTimers",
+    "Retry": "mqproof.conformance.subjects.stepped.redelivered_messages:SteppedRetries",
     "RequestReply": "mqproof.conformance.subjects.stepped.requesting_clients:SteppedRequests",
 }
 """Import paths, since each driver imports much of our code."""
 NOT_STEPPED: Final = {
     "Guarantee": "mqproof matrix --on impl runs it on our brokers",
-    "Retry": "no stepped target yet; the suite retry tests our broker",
 }
 """The models whose behaviours are not replayed on our code, with the reason: the result is "not tested"."""
 

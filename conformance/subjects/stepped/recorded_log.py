@@ -211,7 +211,7 @@ class RecordedLog:
         return self.config.commit_log_segment_bytes
 
 
-def send_request(key: str, properties: Mapping[str, str], body_bytes: int = 1) -> Command:
+def send_request(key: str, properties: Mapping[str, str], body: bytes = b".") -> Command:
     """Return a producer's request to send the message with this key."""
     header = SendRequest(
         producer_group="P",
@@ -224,7 +224,7 @@ def send_request(key: str, properties: Mapping[str, str], body_bytes: int = 1) -
         flag=0,
         properties=encode_properties({UNIQUE_KEY: key, **properties}),
     )
-    return new_request(RequestCode.SEND_MESSAGE_V2, headers.write_send_v2(header), bytes(body_bytes))
+    return new_request(RequestCode.SEND_MESSAGE_V2, headers.write_send_v2(header), body)
 
 
 async def sent(services: Any, request: Command) -> Command:

@@ -124,7 +124,7 @@ class SteppedTimers:
 
     async def _sent(self, message: str, delay: int) -> Command:
         return await sent(
-            self._services, send_request(message, {TIMER_DELAY_MS: str(delay * _TICK_MS)}, body_bytes=90)
+            self._services, send_request(message, {TIMER_DELAY_MS: str(delay * _TICK_MS)}, bytes(90))
         )
 
     def _recall(self, message: str) -> None:
