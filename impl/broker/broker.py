@@ -187,6 +187,8 @@ class Broker:
         self.store.on_arrival = self._holds.arrived
         address = await self._listen()
         self.services = services = self._new_services(address, tables)
+        if self._group_store is not None or self._config.replication.is_slave:
+            services.timers.follow()
         bound = {code: _bound(work, services) for code, work in PROCESSORS.items()}
         processors = {code: recording(code, work, services) for code, work in bound.items()}
         handle = limiting(handler(processors))
