@@ -1,16 +1,11 @@
 """Behaviours of Retry on our broker and consumer: no difference; injected defects differ."""
 
-import contextlib
-from typing import Any
-
 import pytest
 
 from mqproof.conformance.behaviours.corpus import Script
 from mqproof.conformance.mutants import retry
 from mqproof.conformance.mutants.mutant import Mutant
 from mqproof.conformance.mutants.replacement import injected
-from mqproof.impl.client.consuming.redelivery import Redelivery
-from mqproof.impl.client.model import ClientError
 from mqproof.reference.models import MODELS
 from tests.conformance.behaviours.sampled import on_ours, sample, scripts
 
@@ -23,21 +18,9 @@ NOT_IN_REACH = {
 """Defects that the model's steps cannot show."""
 
 
-async def _done_without_a_copy(redelivery: Redelivery, message: Any, level: int = 0) -> bool:
-    with contextlib.suppress(ClientError):
-        await redelivery._calls.send_back(message, level, redelivery._reconsume_max)
-    return True
-
-
 DEFECTS = [
     *(mutant for name, mutant in retry.MUTANTS.items() if name not in NOT_IN_REACH),
-    Mutant(
-        "done-without-a-copy",
-        "a failed message counts as consumed although no broker took it back",
-        "DELIV-7",
-        "mqproof.impl.client.consuming.redelivery:Redelivery.send_back",
-        _done_without_a_copy,
-    ),
+    *retry.STEPPED.values(),
 ]
 
 

@@ -3,21 +3,18 @@
 The broker restarts, or a slave takes over, between any two steps.
 """
 
-from typing import Any
-
 import pytest
 
 from mqproof.conformance.behaviours.corpus import Script
 from mqproof.conformance.mutants import timers
 from mqproof.conformance.mutants.mutant import Mutant
 from mqproof.conformance.mutants.replacement import injected
-from mqproof.impl.broker.timers import Timers
 from mqproof.reference.models import MODELS
 from tests.conformance.behaviours.sampled import on_ours, sample, scripts
 
 STATES, STEPS = 9671, 42_173
 
-_last_point, _write_point = Timers._last_point, Timers._write_point
+DEFECTS = [*timers.MUTANTS.values(), *timers.STEPPED.values()]
 
 
 @pytest.fixture(scope="module")
@@ -47,27 +44,7 @@ def test_our_broker_takes_most_steps_of_the_model() -> None:
     assert 21_500 < len(seen.steps) < STEPS
 
 
-@pytest.mark.parametrize("defect", timers.MUTANTS.values(), ids=lambda defect: defect.name)
+@pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.name)
 def test_a_defect_of_the_broker_is_detected(defect: Mutant, some: list[Script]) -> None:
     with injected(defect):
         assert on_ours("Timers", some).failures
-
-
-def test_a_point_that_outlives_its_log_is_detected(
-    some: list[Script], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Keep the point in a file of its own, which a crash that cuts the log does not cut (issue 10668)."""
-
-    async def written(broker: Timers) -> None:
-        _disk(broker).point = broker._table.point(broker._store.now_ms(), broker._store.next_commit_offset)
-        await _write_point(broker)
-
-    monkeypatch.setattr(Timers, "_write_point", written)
-    monkeypatch.setattr(
-        Timers, "_last_point", lambda broker: getattr(_disk(broker), "point", None) or _last_point(broker)
-    )
-    assert on_ours("Timers", some).failures
-
-
-def _disk(broker: Timers) -> Any:
-    return broker._store._runtime.disk

@@ -3,54 +3,18 @@
 The broker restarts, or a slave takes over, between any two steps. Each check ends with an exception.
 """
 
-from typing import Any
-
 import pytest
 
 from mqproof.conformance.behaviours.corpus import Script
 from mqproof.conformance.mutants import transactions
 from mqproof.conformance.mutants.mutant import Mutant
 from mqproof.conformance.mutants.replacement import injected
-from mqproof.impl.broker.transactions import Transactions
 from mqproof.reference.models import MODELS
 from tests.conformance.behaviours.sampled import on_ours, sample, scripts
 
 STATES, STEPS = 3645, 21_060
 
-_check, _check_all = Transactions._check, Transactions._check_all
-
-
-async def _ended_checked(broker: Transactions, *arguments: Any) -> None:
-    ended, broker._table._ended = broker._table._ended, {}
-    await _check_all(broker, *arguments)
-    broker._table._ended |= ended
-
-
-async def _dropped_after_exception(broker: Transactions, half: Any, *arguments: Any) -> None:
-    try:
-        await _check(broker, half, *arguments)
-    except OSError:
-        broker._table.drop(half.original)
-
-
-_BROKER = "mqproof.impl.broker.transactions:Transactions"
-DEFECTS = [
-    *transactions.MUTANTS.values(),
-    Mutant(
-        "ended-checked-again",
-        "a transaction is checked again after its end (issue 1517)",
-        "TXN-4",
-        f"{_BROKER}._check_all",
-        _ended_checked,
-    ),
-    Mutant(
-        "dropped-after-exception",
-        "a half message is not checked again after an exception (issue 9500)",
-        "TXN-5",
-        f"{_BROKER}._check",
-        _dropped_after_exception,
-    ),
-]
+DEFECTS = [*transactions.MUTANTS.values(), *transactions.STEPPED.values()]
 
 
 @pytest.fixture(scope="module")
