@@ -69,6 +69,7 @@ WHY_TOGETHER: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         "conformance/subjects": (
             *("conformance/suites/replication/test_checkers", "conformance/guarantee/test_on_processes"),
         ),
+        "conformance/subjects/stepped": ("conformance/behaviours/test_outcomes",),
         "conformance/crash_images": (
             *("conformance/behaviours/test_election", "conformance/behaviours/test_replication"),
         ),
@@ -126,6 +127,7 @@ WHY_TOGETHER: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         "impl/console": ("impl/console/test_application",),
         "impl/console/pages": ("impl/console/test_application",),
         "impl/broker/processors": ("impl/broker/processors/test_broker_admin",),
+        "impl/broker/requests": ("impl/broker/processors/test_groups",),
         "impl/broker/state": ("impl/broker/processors/test_groups",),
         "impl/chaos": ("impl/chaos/test_fault_table",),
         "impl/client/connection": (

@@ -6,7 +6,7 @@ docs/reference/conformance/mutants.md.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any, Final
@@ -18,6 +18,7 @@ from mqproof.conformance.adapters.producers.factories import ImplProducer
 from mqproof.conformance.adapters.routing.name_servers import MutantNameServer
 from mqproof.conformance.adapters.workload import clusters
 from mqproof.conformance.behaviours.corpus import Script, file_of, read, read_lines
+from mqproof.conformance.behaviours.outcomes import behaviours
 from mqproof.conformance.behaviours.replay import replay
 from mqproof.conformance.engine.suite_definition import Suite, option
 from mqproof.conformance.engine.suite_run import examine
@@ -30,6 +31,9 @@ from mqproof.conformance.mutants import (
     dledger,
     order_lock,
     replication,
+    retry,
+    timers,
+    transactions,
     wire,
     workload,
 )
@@ -40,7 +44,7 @@ from mqproof.conformance.mutants.mutant import Mutant
 from mqproof.conformance.mutants.replacement import injected
 from mqproof.conformance.subjects import convergence_run, group_run
 from mqproof.conformance.subjects.pair_run import live
-from mqproof.conformance.subjects.stepped_targets import resolve as behaviour_target
+from mqproof.conformance.subjects.stepped.model_targets import resolve as behaviour_target
 from mqproof.conformance.suites.convergence.checkers import CHECKERS as CONVERGENCE_CHECKERS
 from mqproof.conformance.suites.dledger.checkers import CHECKERS as DLEDGER_CHECKERS
 from mqproof.conformance.suites.flush.suite import FLUSH
@@ -196,19 +200,27 @@ def by_case(mutant: Mutant, search: Search) -> Result:
     return _result(mutant, search, witnesses, len(judged), time.monotonic() - began, replay)
 
 
-def _of_a_behaviour(model: str) -> Callable[[Mutant, int], tuple[Witness, ...]]:
-    """Replay one behaviour per seed and return the step at which our code deviates.
+def _covering(model: str) -> list[Script]:
+    """Return the behaviours that cover the model.
 
     Behaviours that try disabled actions come first; among them, those that try them after their last step,
     because every disabled action can be tried there.
     """
 
+    def later(script: Script) -> tuple[bool, bool]:
+        return script.disabled_at != len(script.steps), not script.disabled
+
+    return sorted(read(read_lines(file_of(model)), model), key=later)
+
+
+def _of_a_behaviour(
+    model: str, chosen: Callable[[str], Iterable[Script]] = _covering
+) -> Callable[[Mutant, int], tuple[Witness, ...]]:
+    """Replay one behaviour per seed and return the step at which our code deviates."""
+
     @cache
     def scripts() -> tuple[Script, ...]:
-        def later(script: Script) -> tuple[bool, bool]:
-            return script.disabled_at != len(script.steps), not script.disabled
-
-        return tuple(sorted(read(read_lines(file_of(model)), model), key=later))
+        return tuple(chosen(model))
 
     def look(_: Mutant, seed: int) -> tuple[Witness, ...]:
         make = behaviour_target(IMPL, model)
@@ -231,9 +243,17 @@ HUNTS: Final = (
     Hunt("workload", workload.MUTANTS, by_seed(_of_a_workload)),
     Hunt("wire", wire.MUTANTS, by_case),
     Hunt("behaviours of Replication", replication.STEPPED, by_seed(_of_a_behaviour("Replication"))),
+    Hunt(
+        "conditions of Replication",
+        replication.CONDITIONAL,
+        by_seed(_of_a_behaviour("Replication", behaviours)),
+    ),
     Hunt("behaviours of Election", dledger.MUTANTS, by_seed(_of_a_behaviour("Election"))),
     Hunt("behaviours of QueueChoice", producers_mutants.STEPPED, by_seed(_of_a_behaviour("QueueChoice"))),
     Hunt("behaviours of OrderLock", order_lock.MUTANTS, by_seed(_of_a_behaviour("OrderLock"))),
+    Hunt("behaviours of Transactions", transactions.STEPPED, by_seed(_of_a_behaviour("Transactions"))),
+    Hunt("behaviours of Timers", timers.STEPPED, by_seed(_of_a_behaviour("Timers"))),
+    Hunt("behaviours of Retry", retry.STEPPED, by_seed(_of_a_behaviour("Retry"))),
 )
 
 

@@ -7,7 +7,7 @@ that polls has just started: its earlier knowledge cannot replace a route that n
 
 import asyncio
 import random
-from collections.abc import Awaitable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeVar, cast
@@ -15,6 +15,7 @@ from typing import Any, Final, TypeVar, cast
 from mqproof.conformance.adapters.routing.simulated_peers import CLUSTER, registration
 from mqproof.conformance.behaviours.corpus import Script, Stimulus, Variables, bounded
 from mqproof.conformance.behaviours.subject import DeviationError, ImpossibleError
+from mqproof.conformance.subjects.stepped.step_loop import StepLoop
 from mqproof.impl.client.connection.name_server_choice import NameServerChoice
 from mqproof.impl.client.connection.routes import Routes, publish_queues
 from mqproof.impl.namesrv.config import NameServerConfig
@@ -29,9 +30,8 @@ from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command, new_request
 from mqproof.impl.remoting.request_handler import handler
 from mqproof.impl.runtime.config_file import ConfigFile
-from mqproof.impl.runtime.network import Address, SimulatedNetwork
-from mqproof.impl.runtime.runtime import Runtime, simulated
-from mqproof.impl.runtime.simulated_loop import SimulatedLoop
+from mqproof.impl.runtime.network import Address
+from mqproof.impl.runtime.runtime import Runtime
 from mqproof.reference.routing import MASTER, TOPICS, Config, topics_of
 
 T = TypeVar("T")
@@ -105,15 +105,15 @@ class SteppedNameServers:
     def open(self, script: Script) -> None:
         self._steps = script.steps
         self._servers_over_time = [state["server"] for state in script.states()]
-        self._loop = SimulatedLoop()
-        self._runtime = simulated(self._loop, SimulatedNetwork())
+        self._loop = StepLoop()
+        self._run = self._loop.run
         self._config: Config = bounded("Routing", script.configuration)
         config = self._config
         self._addresses: dict[str, Address] = {
             n: Address("127.0.0.1", 9876 + at) for at, n in enumerate(config.name_servers)
         }
         self._servers: dict[str, _NameServer | None] = {
-            n: _NameServer(self._runtime, config.expiry) for n in config.name_servers
+            n: _NameServer(self._loop.runtime, config.expiry) for n in config.name_servers
         }
         self._lines: dict[tuple[str, Broker], object] = {}
         """The connection of a broker's last registration, as the name server sees it."""
@@ -144,7 +144,6 @@ class SteppedNameServers:
         return True
 
     def close(self) -> None:
-        self._run(_ended(self._clients.values()))
         self._loop.close()
 
     # Brokers register, name servers forget
@@ -257,7 +256,7 @@ class SteppedNameServers:
         """Do nothing: the broker has no connection yet, and registers in a later step."""
 
     async def _name_server_starts(self, n: str) -> None:
-        self._servers[n] = _NameServer(self._runtime, self._config.expiry)
+        self._servers[n] = _NameServer(self._loop.runtime, self._config.expiry)
 
     async def _heal(self, n: str, other: Any) -> None:
         self._cut.remove((n, other))
@@ -285,7 +284,7 @@ class SteppedNameServers:
         for seed in range(_SEEDS_MAX):
             wire = _Wire()
             choice = NameServerChoice(
-                cast(RemotingClient, wire), self._runtime.network, addresses, random.Random(seed)
+                cast(RemotingClient, wire), self._loop.runtime.network, addresses, random.Random(seed)
             )
             if (await choice.known())[0] == first:
                 return _Client(wire, choice)
@@ -298,9 +297,6 @@ class SteppedNameServers:
 
     def _name_of(self, address: Address) -> str:
         return next(n for n, each in self._addresses.items() if each == address)
-
-    def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        return self._loop.run_until_complete(work)
 
 
 _ACTIONS: Final[Mapping[str, Any]] = {
@@ -331,14 +327,6 @@ async def _until_it_rests(client: _Client) -> None:
             return
         await asyncio.sleep(0)
     raise DeviationError("a polling client sent no request")
-
-
-async def _ended(clients: Iterable[_Client]) -> None:
-    """Cancel all requests in progress."""
-    for client in clients:
-        if client.polling is not None:
-            client.wire.take()[2].cancel()
-            await asyncio.gather(client.polling, return_exceptions=True)
 
 
 def _expect_success(answer: Command) -> None:

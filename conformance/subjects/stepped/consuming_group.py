@@ -1,20 +1,19 @@
 """A broker and the consumers of a group as a target for behaviours of Group.
 
 Each request of the consumers is answered, or lost, when the script says so. The broker and its producers are
-those of Delivery (`stepped_delivery`). A consumer that stops reading a queue commits a last offset, which is
+those of Delivery (`one_queue_broker`). A consumer that stops reading a queue commits a last offset, which is
 lost here: in the model this commit is a step of its own. The listener accepts every message.
 """
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from typing import Any, Final
 
 from mqproof.conformance.behaviours.corpus import Script, Stimulus, Variables, bounded
 from mqproof.conformance.behaviours.subject import DeviationError, ImpossibleError
-from mqproof.conformance.faults.expected_warnings import expected_warnings
-from mqproof.conformance.subjects.delayed_requests import Held, all_ended, at_rest
-from mqproof.conformance.subjects.stepped_delivery import SERVICE, Service
-from mqproof.conformance.subjects.stepped_member import QUEUE, SteppedMember, killed
+from mqproof.conformance.subjects.stepped.delayed_requests import Held, at_rest
+from mqproof.conformance.subjects.stepped.one_queue_broker import SERVICE, Service
+from mqproof.conformance.subjects.stepped.step_loop import StepLoop
+from mqproof.conformance.subjects.stepped.untimed_consumer import QUEUE, SteppedMember, killed
 from mqproof.impl.client.consuming.assigned_queues import PullLimits
 from mqproof.impl.client.consuming.push_consumer import PushConsumerConfig
 from mqproof.impl.client.consuming.start_offset import ConsumeFrom
@@ -22,9 +21,7 @@ from mqproof.impl.client.model import ReceivedMessage
 from mqproof.impl.remoting import headers
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.headers import PullRequest
-from mqproof.impl.runtime.network import SimulatedNetwork
-from mqproof.impl.runtime.runtime import Runtime, simulated
-from mqproof.impl.runtime.simulated_loop import SimulatedLoop
+from mqproof.impl.runtime.runtime import Runtime
 from mqproof.reference.delivery import PASSED
 from mqproof.reference.group import IDLE, Config
 
@@ -61,13 +58,10 @@ class SteppedConsumers:
         self._steps = script.steps
         self._states = [state["service"] for state in script.states()]
         self._now = 0
-        self._quiet = ExitStack()
-        self._quiet.enter_context(expected_warnings("mqproof.impl.client"))
         config: Config = bounded("Group", script.configuration)
-        self._loop = SimulatedLoop()
-        self._runtime = simulated(self._loop, SimulatedNetwork())
+        self._loop = StepLoop("mqproof.impl.client")
+        self._run = self._loop.run
         self._service = Service(config.service, script.steps, self._states, self._loop)
-        self._run = self._service.run
         self._names = config.consumers
         self._members = {name: self._started(name) for name in self._names}
         self._assigned: str = script.initial["assigned"][0]
@@ -95,9 +89,7 @@ class SteppedConsumers:
         return could
 
     def close(self) -> None:
-        with self._quiet:
-            self._run(all_ended())
-            self._loop.close()
+        self._loop.close()
 
     # Changes of the assignment
 
@@ -209,7 +201,7 @@ class SteppedConsumers:
     # Helper methods
 
     def _started(self, name: str) -> _Member:
-        member = _Member(name, self._names, self._runtime)
+        member = _Member(name, self._names, self._loop.runtime)
         self._run(member.start())
         return member
 
@@ -222,7 +214,7 @@ class SteppedConsumers:
         return len(member.delivered) > before
 
     def _saved(self, member: _Member) -> None:
-        saving = self._loop.create_task(member.consumer._offsets.save())
+        saving = self._loop.loop.create_task(member.consumer._offsets.save())
         self._run(at_rest())
         self._serve(member)
         assert saving.done(), "the save waits for nothing else"

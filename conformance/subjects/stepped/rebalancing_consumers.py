@@ -4,15 +4,20 @@ The consumers are complete, except for their timers: they send heartbeats, reque
 when the script says so. The table of the broker is in memory only. Its answers come from its processor.
 """
 
-from collections.abc import Coroutine, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeVar, cast
 
 from mqproof.conformance.behaviours.corpus import Script, Stimulus, Variables, bounded
 from mqproof.conformance.behaviours.subject import DeviationError, ImpossibleError
-from mqproof.conformance.faults.expected_warnings import expected_warnings
-from mqproof.conformance.subjects.delayed_requests import all_ended, at_rest
-from mqproof.conformance.subjects.stepped_member import GROUP, QUEUE, SteppedMember, killed, offset_answer
+from mqproof.conformance.subjects.stepped.delayed_requests import at_rest
+from mqproof.conformance.subjects.stepped.step_loop import StepLoop
+from mqproof.conformance.subjects.stepped.untimed_consumer import (
+    GROUP,
+    QUEUE,
+    SteppedMember,
+    killed,
+    offset_answer,
+)
 from mqproof.impl.broker.processors import groups
 from mqproof.impl.broker.services import Services
 from mqproof.impl.broker.state.clients import ClientTable
@@ -27,9 +32,7 @@ from mqproof.impl.remoting.channel import Channel
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command
 from mqproof.impl.remoting.request_handler import handler
-from mqproof.impl.runtime.network import SimulatedNetwork
-from mqproof.impl.runtime.runtime import Runtime, simulated
-from mqproof.impl.runtime.simulated_loop import SimulatedLoop
+from mqproof.impl.runtime.runtime import Runtime
 from mqproof.reference.rebalance import Config
 
 T = TypeVar("T")
@@ -131,10 +134,8 @@ class SteppedRebalance:
     def open(self, script: Script) -> None:
         self._steps = script.steps
         self._config: Config = bounded("Rebalance", script.configuration)
-        self._quiet = ExitStack()
-        self._quiet.enter_context(expected_warnings("mqproof.impl.client"))
-        self._loop = SimulatedLoop()
-        self._runtime = simulated(self._loop, SimulatedNetwork())
+        self._loop = StepLoop("mqproof.impl.client")
+        self._run = self._loop.run
         self._broker = _Broker(script.initial["queues"])
         self._members: dict[int, _Member] = {}
         self._connections: dict[int, list[_Connection]] = {member: [] for member in self._config.members}
@@ -159,14 +160,12 @@ class SteppedRebalance:
         return tried is not None and bool(self._run(tried(self, *step.parameters)))
 
     def close(self) -> None:
-        with self._quiet:
-            self._run(all_ended())
-            self._loop.close()
+        self._loop.close()
 
     # Members
 
     async def _start(self, number: int) -> None:
-        member = self._members[number] = _Member(f"m{number}", self._config, self._broker, self._runtime)
+        member = self._members[number] = _Member(f"m{number}", self._config, self._broker, self._loop.runtime)
         await member.start()
         await member.poll()
 
@@ -239,9 +238,6 @@ class SteppedRebalance:
     def _require_one(self, broker: str) -> None:
         if len(self._config.brokers) > 1:
             raise ImpossibleError(f"the consumer chooses the broker, and not always {broker}")
-
-    def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        return self._loop.run_until_complete(work)
 
 
 async def _listen(_: object) -> None:

@@ -12,14 +12,15 @@ while the broker serves, that is a crash and a restart that no client had to not
 
 import asyncio
 import random
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar, cast
 
 from mqproof.conformance.behaviours.corpus import Script, Stimulus, Variables, bounded
 from mqproof.conformance.behaviours.subject import DeviationError, ImpossibleError
-from mqproof.conformance.subjects.stepped_member import GROUP, QUEUE
-from mqproof.conformance.subjects.stepped_pair import LOG, TOPIC, Node
+from mqproof.conformance.subjects.stepped.replicating_pair import LOG, TOPIC, Node
+from mqproof.conformance.subjects.stepped.step_loop import StepLoop
+from mqproof.conformance.subjects.stepped.untimed_consumer import GROUP, QUEUE
 from mqproof.impl.broker.config import BrokerConfig
 from mqproof.impl.broker.long_polling import PullHolds
 from mqproof.impl.broker.processors import offset_admin, pull, queries
@@ -44,7 +45,7 @@ from mqproof.impl.remoting.message import UNIQUE_KEY, Message
 from mqproof.impl.remoting.request_handler import handler
 from mqproof.impl.runtime.network import SimulatedNetwork
 from mqproof.impl.runtime.runtime import Runtime, inline
-from mqproof.impl.runtime.simulated_loop import ManualClock, SimulatedLoop
+from mqproof.impl.runtime.simulated_loop import ManualClock
 from mqproof.impl.store.config import FlushMode
 from mqproof.impl.store.dispatch import Appended
 from mqproof.impl.store.results import PutStatus
@@ -66,13 +67,13 @@ class Service:
     """A broker with one queue, and its producers. `states` are the script's states, as in Delivery."""
 
     def __init__(
-        self, config: Config, steps: Sequence[Stimulus], states: Sequence[Variables], loop: SimulatedLoop
+        self, config: Config, steps: Sequence[Stimulus], states: Sequence[Variables], loop: StepLoop
     ) -> None:
         assert len(config.queues) == 1, "the model has one queue"
         self._config = config
         self._steps = steps
         self._states = states
-        self._loop = loop
+        self.run = loop.run
         self._node = Node(FlushMode.SYNC_FLUSH, follows=False)
         self._disk = self._node.disk
         self._answer = dict.fromkeys(config.messages, "unsent")
@@ -111,9 +112,6 @@ class Service:
             return None
 
         return self.run(process())
-
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        return self._loop.run_until_complete(work)
 
     # Producers and storage
 
@@ -319,7 +317,7 @@ class SteppedDelivery:
 
     def open(self, script: Script) -> None:
         self._steps = script.steps
-        self._loop = SimulatedLoop()
+        self._loop = StepLoop()
         config: Config = bounded("Delivery", script.configuration)
         self._service = Service(config, script.steps, list(script.states()), self._loop)
         self._seen: list[str] = []

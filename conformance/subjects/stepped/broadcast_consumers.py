@@ -8,16 +8,15 @@ as it does in reality; otherwise its first rebalance is the first Begin.
 
 import asyncio
 from bisect import bisect_left
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, TypeVar
 
 from mqproof.conformance.behaviours.corpus import Script, Stimulus, Variables, bounded
 from mqproof.conformance.behaviours.subject import DeviationError, ImpossibleError
-from mqproof.conformance.faults.expected_warnings import expected_warnings
-from mqproof.conformance.subjects.delayed_requests import Held, all_ended, at_rest
-from mqproof.conformance.subjects.stepped_member import GROUP, QUEUE, SteppedMember, killed
+from mqproof.conformance.subjects.stepped.delayed_requests import Held, at_rest
+from mqproof.conformance.subjects.stepped.step_loop import StepLoop
+from mqproof.conformance.subjects.stepped.untimed_consumer import GROUP, QUEUE, SteppedMember, killed
 from mqproof.impl.client.consuming.assigned_queues import PullLimits
 from mqproof.impl.client.consuming.offset_store import FileOffsets
 from mqproof.impl.client.consuming.push_consumer import MessageModel, PushConsumerConfig
@@ -34,9 +33,8 @@ from mqproof.impl.remoting.headers import (
 )
 from mqproof.impl.remoting.message import UNIQUE_KEY, Message
 from mqproof.impl.runtime.clock import now_ms
-from mqproof.impl.runtime.network import Address, SimulatedNetwork
-from mqproof.impl.runtime.runtime import Runtime, simulated
-from mqproof.impl.runtime.simulated_loop import SimulatedLoop
+from mqproof.impl.runtime.network import Address
+from mqproof.impl.runtime.runtime import Runtime
 from mqproof.impl.store.files import record
 from mqproof.reference.broadcast import Config
 
@@ -163,11 +161,9 @@ class SteppedBroadcast:
     def open(self, script: Script) -> None:
         self._steps = script.steps
         self._config: Config = bounded("Broadcast", script.configuration)
-        self._quiet = ExitStack()
-        self._quiet.enter_context(expected_warnings("mqproof.impl.client"))
-        self._loop = SimulatedLoop()
-        self._runtime = simulated(self._loop, SimulatedNetwork())
-        self._topic = _Topic(self._config.queues, self._runtime)
+        self._loop = StepLoop("mqproof.impl.client")
+        self._run = self._loop.run
+        self._topic = _Topic(self._config.queues, self._loop.runtime)
         self._topic.stored = {name: [] for name in self._config.initial}
         self._members: dict[str, _Member] = {}
         self._got: dict[tuple[str, str], set[int]] = {}
@@ -192,9 +188,7 @@ class SteppedBroadcast:
         return tried is not None and bool(self._run(tried(self, *step.parameters)))
 
     def close(self) -> None:
-        with self._quiet:
-            self._run(all_ended())
-            self._loop.close()
+        self._loop.close()
 
     # Actions
 
@@ -206,7 +200,7 @@ class SteppedBroadcast:
         self._topic.store(queue)
 
     async def _start(self, name: str) -> None:
-        member = self._members[name] = _Member(name, self._topic, self._runtime)
+        member = self._members[name] = _Member(name, self._topic, self._loop.runtime)
         await member.start()
         if not self._topic.stored:
             await member.begin()
@@ -272,12 +266,9 @@ class SteppedBroadcast:
         return sorted(place for name, place in calls if name == queue)
 
     def _file(self, member: str) -> list[int]:
-        found = FileOffsets(_DIRECTORY, member, GROUP, self._runtime)._read()
+        found = FileOffsets(_DIRECTORY, member, GROUP, self._loop.runtime)._read()
         places = {queue.broker_name: offset + 1 for queue, offset in found.items()}
         return [places.get(queue, 0) for queue in self._config.queues]
-
-    def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        return self._loop.run_until_complete(work)
 
 
 _ACTIONS: Final[Mapping[str, Any]] = {

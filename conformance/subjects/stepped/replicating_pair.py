@@ -7,13 +7,14 @@ that, as in the model.
 
 import asyncio
 import random
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from typing import Any, Final, TypeVar
 
 from mqproof.conformance.behaviours.corpus import Script, Stimulus, Variables, bounded
 from mqproof.conformance.behaviours.subject import DeviationError, ImpossibleError
 from mqproof.conformance.subjects import stranger
+from mqproof.conformance.subjects.stepped.step_loop import StepLoop
 from mqproof.impl.broker.state.offsets import OffsetTable
 from mqproof.impl.remoting.java_json import read
 from mqproof.impl.remoting.message import UNIQUE_KEY, Message
@@ -27,7 +28,7 @@ from mqproof.impl.replication.waits import ReplicaWaits
 from mqproof.impl.runtime.network import SimulatedNetwork
 from mqproof.impl.runtime.runtime import Runtime
 from mqproof.impl.runtime.simulated_disk import Image, SimulatedDisk
-from mqproof.impl.runtime.simulated_loop import ManualClock, SimulatedLoop
+from mqproof.impl.runtime.simulated_loop import ManualClock
 from mqproof.impl.store import results
 from mqproof.impl.store.config import FlushMode, StoreConfig
 from mqproof.impl.store.dispatch import Appended
@@ -167,7 +168,8 @@ class SteppedPair:
 
     def open(self, script: Script) -> None:
         self._steps = script.steps
-        self._loop = SimulatedLoop()
+        self._loop = StepLoop()
+        self._run = self._loop.run
         self._role = script.initial["role"]
         self._messages = [f"m{number + 1}" for number in range(len(script.initial["answer"]))]
         self._nodes = (
@@ -525,9 +527,6 @@ class SteppedPair:
             return call()
 
         return self._run(called())
-
-    def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        return self._loop.run_until_complete(work)
 
 
 _ACTIONS: Final[Mapping[str, Any]] = {

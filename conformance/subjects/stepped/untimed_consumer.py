@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Final
 
-from mqproof.conformance.subjects.delayed_requests import Held, HeldRequests, at_rest, session
+from mqproof.conformance.subjects.stepped.delayed_requests import Held, HeldRequests, at_rest, session
 from mqproof.impl.client.consuming.push_consumer import PushConsumer, PushConsumerConfig
 from mqproof.impl.client.model import Listener, MessageQueue
 from mqproof.impl.remoting import headers, java_json
@@ -86,7 +86,7 @@ class SteppedMember:
             case RequestCode.GET_ROUTEINFO_BY_TOPIC:
                 if request.fields["topic"] != QUEUE.topic:
                     return request.answer(ResponseCode.TOPIC_NOT_EXIST)
-                return request.answer(ResponseCode.SUCCESS, body=_route())
+                return request.answer(ResponseCode.SUCCESS, body=route())
             case RequestCode.GET_CONSUMER_LIST_BY_GROUP:
                 ids = java_json.write(ConsumerIds(self._everybody))
                 return request.answer(ResponseCode.SUCCESS, body=ids)
@@ -117,7 +117,8 @@ async def killed(consumer: PushConsumer) -> None:
 
 
 @lru_cache(maxsize=1)
-def _route() -> bytes:
+def route() -> bytes:
+    """Return the route of a topic with one queue."""
     broker = BrokerData({0: "127.0.0.1:10911"}, QUEUE.broker_name, "cluster")
     queues = QueueData(QUEUE.broker_name, PERM_READ_WRITE, 1, write_queue_nums=1)
     return java_json.write(TopicRoute([broker], [queues]))

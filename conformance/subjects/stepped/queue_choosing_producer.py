@@ -8,13 +8,19 @@ in time.
 """
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Mapping
 from math import ceil
 from typing import Any, Final, TypeVar
 
 from mqproof.conformance.behaviours.corpus import Script, Stimulus, Variables, bounded
 from mqproof.conformance.behaviours.subject import DeviationError
-from mqproof.conformance.subjects.delayed_requests import Held, HeldRequests, all_ended, at_rest, session
+from mqproof.conformance.subjects.stepped.delayed_requests import (
+    Held,
+    HeldRequests,
+    at_rest,
+    session,
+)
+from mqproof.conformance.subjects.stepped.step_loop import StepLoop
 from mqproof.impl.client.connection.routes import publish_queues
 from mqproof.impl.client.model import MessageQueue, Outcome, Sent
 from mqproof.impl.client.producing.producer import Producer, ProducerConfig
@@ -25,9 +31,7 @@ from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command
 from mqproof.impl.remoting.headers import SendResponse
 from mqproof.impl.remoting.message import Message
-from mqproof.impl.runtime.network import Address, SimulatedNetwork
-from mqproof.impl.runtime.runtime import simulated
-from mqproof.impl.runtime.simulated_loop import SimulatedLoop
+from mqproof.impl.runtime.network import Address
 from mqproof.reference.queue_choice import Config, wrap
 
 T = TypeVar("T")
@@ -87,9 +91,10 @@ class SteppedProducer:
         self._config: Config = bounded("QueueChoice", script.configuration)
         self._strategy: bool = script.initial["strategy"]
         self._writable: list[str] = script.initial["route"]
-        self._loop = SimulatedLoop()
+        self._loop = StepLoop()
+        self._run = self._loop.run
         self._requests = HeldRequests(self._at_once)
-        self._session = session(self._requests, simulated(self._loop, SimulatedNetwork()), "client")
+        self._session = session(self._requests, self._loop.runtime, "client")
         self._producer = _Producer(
             self._session,
             ProducerConfig(
@@ -113,7 +118,7 @@ class SteppedProducer:
         self._run(_ACTIONS[step.action](self, at, *step.parameters))
 
     def look(self) -> Variables:
-        choice, now_s = self._producer._choice, self._loop.time()
+        choice, now_s = self._producer._choice, self._loop.now_s
         route = self._session.routes.known(_TOPIC)
         assert route is not None, "there is a route from the start"
         rests_s = [choice._rested_until_s.get(broker, now_s) - now_s for broker in self._config.brokers]
@@ -134,7 +139,6 @@ class SteppedProducer:
         return could
 
     def close(self) -> None:
-        self._run(all_ended())
         self._loop.close()
 
     # A send
@@ -280,9 +284,6 @@ class SteppedProducer:
 
     def _broker_of(self, held: Held) -> str:
         return self._config.brokers[held.address.port - _PORT]
-
-    def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        return self._loop.run_until_complete(work)
 
 
 _ACTIONS: Final[Mapping[str, Any]] = {

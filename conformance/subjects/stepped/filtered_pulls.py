@@ -8,19 +8,18 @@ of the model with one hash code are tags whose hash codes are equal in Java.
 
 import asyncio
 import random
-from collections.abc import Coroutine, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar, cast
 
 from mqproof.conformance.behaviours.corpus import Script, Stimulus, Variables, bounded
 from mqproof.conformance.behaviours.json_values import plain
 from mqproof.conformance.behaviours.subject import DeviationError, ImpossibleError
-from mqproof.conformance.faults.expected_warnings import expected_warnings
-from mqproof.conformance.subjects.delayed_requests import Held, all_ended, at_rest
-from mqproof.conformance.subjects.stepped_delivery import PartialServices
-from mqproof.conformance.subjects.stepped_member import GROUP, QUEUE, SteppedMember, offset_answer
-from mqproof.conformance.subjects.stepped_pair import Node
+from mqproof.conformance.subjects.stepped.delayed_requests import Held, at_rest
+from mqproof.conformance.subjects.stepped.one_queue_broker import PartialServices
+from mqproof.conformance.subjects.stepped.replicating_pair import Node
+from mqproof.conformance.subjects.stepped.step_loop import StepLoop
+from mqproof.conformance.subjects.stepped.untimed_consumer import GROUP, QUEUE, SteppedMember, offset_answer
 from mqproof.impl.broker.config import BrokerConfig
 from mqproof.impl.broker.processors import pull
 from mqproof.impl.broker.services import Services
@@ -37,8 +36,8 @@ from mqproof.impl.remoting.headers import PullRequest, PullResponse
 from mqproof.impl.remoting.message import TAGS, UNIQUE_KEY, Message
 from mqproof.impl.remoting.request_handler import handler
 from mqproof.impl.runtime.network import SimulatedNetwork
-from mqproof.impl.runtime.runtime import Runtime, inline, simulated
-from mqproof.impl.runtime.simulated_loop import ManualClock, SimulatedLoop
+from mqproof.impl.runtime.runtime import Runtime, inline
+from mqproof.impl.runtime.simulated_loop import ManualClock
 from mqproof.impl.store.config import FlushMode
 from mqproof.impl.store.dispatch import Appended
 from mqproof.reference.selection import NO_ANSWER, NO_PULL, Answer, Config, Pull, passes
@@ -100,15 +99,14 @@ class SteppedSelection:
         self._config: Config = bounded("Selection", script.configuration)
         equal = dict(zip(self._config.colliding, _EQUAL_HASHES, strict=False))
         self._tag_of = {tag: equal.get(tag, tag) for tag in self._config.tags}
-        self._quiet = ExitStack()
-        self._quiet.enter_context(expected_warnings("mqproof.impl.client"))
-        self._loop = SimulatedLoop()
+        self._loop = StepLoop("mqproof.impl.client")
+        self._run = self._loop.run
         self._handle = self._broker()
         self._queue: list[str] = []
         self._appended: list[Appended] = []
         self._answer = NO_ANSWER
         self._response: Command | None = None
-        self._member = _Member(simulated(self._loop, SimulatedNetwork()), self._config.batch_max)
+        self._member = _Member(self._loop.runtime, self._config.batch_max)
         self._wanted = list(script.initial["wanted"])
         self._run(self._member.begin(self._text(self._wanted)))
 
@@ -132,9 +130,7 @@ class SteppedSelection:
         return tried is not None and bool(tried(self, *step.parameters))
 
     def close(self) -> None:
-        with self._quiet:
-            self._run(all_ended())
-            self._loop.close()
+        self._loop.close()
 
     # Actions
 
@@ -295,9 +291,6 @@ class SteppedSelection:
             return frozenset(self._config.tags)
         names = {real: tag for tag, real in self._tag_of.items()}
         return frozenset(names[part.strip()] for part in text.split("||"))
-
-    def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        return self._loop.run_until_complete(work)
 
 
 class _Takes:

@@ -6,8 +6,7 @@ a tick is chosen so that a member trusts its lock for as many ticks as in the mo
 """
 
 import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil
@@ -15,9 +14,9 @@ from typing import Any, Final, TypeVar, cast
 
 from mqproof.conformance.behaviours.corpus import Script, Stimulus, Variables, bounded
 from mqproof.conformance.behaviours.subject import DeviationError, ImpossibleError
-from mqproof.conformance.faults.expected_warnings import expected_warnings
-from mqproof.conformance.subjects.delayed_requests import Held, all_ended, at_rest
-from mqproof.conformance.subjects.stepped_member import GROUP, QUEUE, SteppedMember, offset_answer
+from mqproof.conformance.subjects.stepped.delayed_requests import Held, at_rest
+from mqproof.conformance.subjects.stepped.step_loop import StepLoop
+from mqproof.conformance.subjects.stepped.untimed_consumer import GROUP, QUEUE, SteppedMember, offset_answer
 from mqproof.impl.broker.config import BrokerConfig
 from mqproof.impl.broker.processors import groups
 from mqproof.impl.broker.services import Services
@@ -37,9 +36,7 @@ from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command
 from mqproof.impl.remoting.headers import PullRequest, PullResponse
 from mqproof.impl.remoting.message import UNIQUE_KEY, Message
-from mqproof.impl.runtime.network import SimulatedNetwork
-from mqproof.impl.runtime.runtime import Runtime, simulated
-from mqproof.impl.runtime.simulated_loop import SimulatedLoop
+from mqproof.impl.runtime.runtime import Runtime
 from mqproof.impl.store.files import record
 from mqproof.reference.order_lock import NO_MEMBER, Config
 
@@ -163,10 +160,8 @@ class SteppedLock:
         self._is_last = script.disabled_at == len(script.steps)
         self._config: Config = bounded("OrderLock", script.configuration)
         self._tick_s = LIFE_S / self._config.lock_trust
-        self._quiet = ExitStack()
-        self._quiet.enter_context(expected_warnings("mqproof.impl.client"))
-        self._loop = SimulatedLoop()
-        runtime = simulated(self._loop, SimulatedNetwork())
+        self._loop = StepLoop("mqproof.impl.client")
+        self._run = self._loop.run
         self._broker = _Broker(
             BrokerConfig(name=QUEUE.broker_name),
             {QUEUE.topic: TopicConfig(QUEUE.topic)},
@@ -174,7 +169,7 @@ class SteppedLock:
             self._no_locks(),
         )
         names = self._config.members
-        self._members = self._run(self._started(names, runtime))
+        self._members = self._run(self._started(names, self._loop.runtime))
 
     def take(self, at: int) -> None:
         step = self._steps[at]
@@ -182,7 +177,7 @@ class SteppedLock:
 
     def look(self) -> Variables:
         held = self._lease()
-        left_s = held.ends_ms / 1000 - self._loop.time() if held else 0.0
+        left_s = held.ends_ms / 1000 - self._loop.now_s if held else 0.0
         lasts = self._config.lock_lease
         return {
             "holder": self._holder(),
@@ -200,9 +195,7 @@ class SteppedLock:
         return could
 
     def close(self) -> None:
-        with self._quiet:
-            self._run(all_ended())
-            self._loop.close()
+        self._loop.close()
 
     # Rebalancing
 
@@ -400,10 +393,7 @@ class SteppedLock:
         most = self._config.lock_trust
         if confirmed_s is None:
             return most
-        return min(most, int((self._loop.time() - confirmed_s) / self._tick_s))
-
-    def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        return self._loop.run_until_complete(work)
+        return min(most, int((self._loop.now_s - confirmed_s) / self._tick_s))
 
 
 _ACTIONS: Final[Mapping[str, Any]] = {

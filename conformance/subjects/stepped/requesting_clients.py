@@ -6,16 +6,20 @@ so. The time limit of a request is over when the script says so.
 """
 
 import asyncio
-from collections.abc import Coroutine, Mapping
-from contextlib import ExitStack
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, Final, TypeVar, cast
 
 from mqproof.conformance.behaviours.corpus import Script, Stimulus, Variables, bounded
 from mqproof.conformance.behaviours.subject import DeviationError
-from mqproof.conformance.faults.expected_warnings import expected_warnings
-from mqproof.conformance.subjects.delayed_requests import Held, HeldRequests, all_ended, at_rest, session
+from mqproof.conformance.subjects.stepped.delayed_requests import (
+    Held,
+    HeldRequests,
+    at_rest,
+    session,
+)
+from mqproof.conformance.subjects.stepped.step_loop import StepLoop
 from mqproof.impl.broker.config import BrokerConfig
 from mqproof.impl.broker.processors import replies
 from mqproof.impl.broker.services import Services
@@ -30,9 +34,8 @@ from mqproof.impl.remoting.channel import Channel, ConnectionLostError
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command
 from mqproof.impl.remoting.message import CLUSTER, CORRELATION_ID, Message, StoredMessage, decode_properties
-from mqproof.impl.runtime.network import Address, SimulatedNetwork
-from mqproof.impl.runtime.runtime import Runtime, simulated
-from mqproof.impl.runtime.simulated_loop import SimulatedLoop
+from mqproof.impl.runtime.network import Address
+from mqproof.impl.runtime.runtime import Runtime
 from mqproof.reference.request_reply import NONE, Config
 
 T = TypeVar("T")
@@ -126,21 +129,19 @@ class SteppedRequests:
     def open(self, script: Script) -> None:
         self._steps = script.steps
         self._config: Config = bounded("RequestReply", script.configuration)
-        self._quiet = ExitStack()
-        self._quiet.enter_context(expected_warnings("mqproof.impl.client"))
-        self._loop = SimulatedLoop()
-        self._runtime = simulated(self._loop, SimulatedNetwork())
+        self._loop = StepLoop("mqproof.impl.client")
+        self._run = self._loop.run
         self._broker = SimpleNamespace(
             config=BrokerConfig(cluster=_CLUSTER, store_replies=False),
             clients=ClientTable(),
             is_slave=False,
-            runtime=self._runtime,
+            runtime=self._loop.runtime,
             address=Address("127.0.0.1", 10911),
             tracing_fields=dict,
         )
-        self._clients = {name: _Client(name, self._runtime) for name in self._config.clients}
+        self._clients = {name: _Client(name, self._loop.runtime) for name in self._config.clients}
         self._connections: dict[str, _Connection] = {}
-        self._consumer = _Client("consumer", self._runtime)
+        self._consumer = _Client("consumer", self._loop.runtime)
         self._run(self._consumer.session.routes.refresh(_QUEUE.topic))
         self.pushes: list[_Push] = []
         self._caller: dict[str, str] = {}
@@ -177,9 +178,7 @@ class SteppedRequests:
         return tried is not None and bool(self._run(tried(self, *step.parameters)))
 
     def close(self) -> None:
-        with self._quiet:
-            self._run(all_ended())
-            self._loop.close()
+        self._loop.close()
 
     def call_of(self, correlation_id: str) -> str:
         return next(call for call, known in self._ids.items() if known == correlation_id)
@@ -207,7 +206,7 @@ class SteppedRequests:
         await at_rest()
         if client in self._connections:
             await self._disconnect(client)
-        self._clients[client] = _Client(client, self._runtime)
+        self._clients[client] = _Client(client, self._loop.runtime)
 
     # Requests
 
@@ -339,9 +338,6 @@ class SteppedRequests:
         if self._outcome(call) != "reply":
             return NONE
         return self.call_of(self._call[call].result().properties[CORRELATION_ID])
-
-    def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        return self._loop.run_until_complete(work)
 
 
 def _properties(request: Command) -> Mapping[str, str]:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Final
 
 from mqproof.impl.access import policies
-from mqproof.impl.broker.processors.offset_commits import commit_offset
+from mqproof.impl.broker.requests.offset_commits import commit_offset
 from mqproof.impl.broker.services import Services
 from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.bodies import SubscriptionGroup, SubscriptionGroupList, TopicConfigList

@@ -13,12 +13,13 @@ from typing import Any, Final, TypeVar
 
 from mqproof.conformance.behaviours.corpus import Script, Stimulus, Variables
 from mqproof.conformance.behaviours.subject import DeviationError, ImpossibleError
+from mqproof.conformance.subjects.stepped.step_loop import StepLoop
 from mqproof.impl.broker.state.offsets import OffsetTable
 from mqproof.impl.remoting.message import UNIQUE_KEY, Message
 from mqproof.impl.runtime.network import SimulatedNetwork
 from mqproof.impl.runtime.runtime import Runtime
 from mqproof.impl.runtime.simulated_disk import Image, SimulatedDisk
-from mqproof.impl.runtime.simulated_loop import ManualClock, SimulatedLoop
+from mqproof.impl.runtime.simulated_loop import ManualClock
 from mqproof.impl.store.config import FlushMode, StoreConfig
 from mqproof.impl.store.dispatch import Appended
 from mqproof.impl.store.errors import StoreError
@@ -71,7 +72,8 @@ class SteppedStore:
         self._steps = script.steps
         self.disk = SimulatedDisk()
         self._clock = ManualClock()
-        self._loop = SimulatedLoop()
+        self._loop = StepLoop()
+        self._run = self._loop.run
         self._mode = FlushMode(script.initial["mode"])
         self._queues = len(script.initial["queue"])
         self._names = [f"q{number}" for number in range(self._queues)]
@@ -348,7 +350,7 @@ class SteppedStore:
                 if grown and step.parameters[0] == length and flush not in self._pending:
                     self._fsync.held = True
                     begun = self._store.flush_log() if flush == "FlushLog" else self._store.flush_queues()
-                    self._pending[flush] = self._loop.create_task(begun)
+                    self._pending[flush] = self._loop.loop.create_task(begun)
                     self._run(asyncio.sleep(0))
                     self._pending_return = self._fsync.returns
                 return
@@ -360,14 +362,11 @@ class SteppedStore:
         begun = self._pending.pop(flush, None)
         if begun is not None:
             self._pending_return.set_result(None)
-            self._loop.run_until_complete(begun)
+            self._loop.loop.run_until_complete(begun)
         elif is_new:
             self._run(flush_again())
         else:
             raise ImpossibleError(f"{flush} of a part of the data, which no earlier step started")
-
-    def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        return self._loop.run_until_complete(work)
 
     def _die(self) -> None:
         self._cancel()
@@ -379,7 +378,7 @@ class SteppedStore:
     def _cancel(self) -> None:
         for task in self._pending.values():
             task.cancel()
-            self._loop.run_until_complete(asyncio.gather(task, return_exceptions=True))
+            self._loop.loop.run_until_complete(asyncio.gather(task, return_exceptions=True))
         self._pending.clear()
 
     def _count(self, end: int) -> int:
