@@ -43,7 +43,7 @@ class Record(NamedTuple):
 class Checkpoint(NamedTuple):
     """How much of the log it counts as durable, and whether its own checksum is right."""
 
-    count: int = 0
+    counted: int = 0
     sound: bool = True
 
 
@@ -128,9 +128,7 @@ def copy(config: Config, state: State) -> State | None:
 
 def stop(_config: Config, state: State) -> State | None:
     """Stop: a clean exit or a crash."""
-    return (
-        state._replace(phase="down", topic=False, read=NO_READ) if state.phase == "running" else None
-    )
+    return state._replace(phase="down", topic=False, read=NO_READ) if state.phase == "running" else None
 
 
 # Faults
@@ -164,7 +162,7 @@ def damage_checkpoint(config: Config, state: State, count: int, sound: bool) -> 
     """DamageCheckpoint: the checkpoint is altered, or has an earlier content."""
     struck = _struck(config, state, "lost" if sound else "flip", "checkpoint")
     old = state.checkpoint
-    if struck is None or not old.sound or (count >= old.count if sound else count == old.count):
+    if struck is None or not old.sound or (count >= old.counted if sound else count == old.counted):
         return None
     return struck._replace(checkpoint=Checkpoint(count, sound))
 
@@ -199,7 +197,7 @@ def lose_queue(config: Config, state: State) -> State | None:
 
 def known(state: State) -> int:
     """Known: how much of the log was durable; a checkpoint whose checksum is wrong counts nothing."""
-    return state.checkpoint.count if state.checkpoint.sound else 0
+    return state.checkpoint.counted if state.checkpoint.sound else 0
 
 
 def end_of_log(state: State) -> int:
@@ -274,9 +272,7 @@ def consume(_config: Config, state: State, offset: int) -> State | None:
 
 def peer_has(state: State, position: int) -> bool:
     """PeerHas: the slave has the record of this position."""
-    return position <= min(len(state.peer), len(state.log)) and (
-        state.peer[position - 1] == state.log[position - 1].message
-    )
+    return position <= len(state.peer) and state.peer[position - 1] == state.log[position - 1].message
 
 
 def repair(_config: Config, state: State, position: int) -> State | None:
@@ -339,7 +335,14 @@ ACTIONS: Final[dict[str, Action[Config, State]]] = by_name(
     Action("LoseSegments", lose_segments, _kept),
     Action("LoseQueue", lose_queue, _none),
 )
-_BOUNDED: Final = ("DamageRecord", "DamageEntry", "DamageCheckpoint", "DamageTable", "LoseSegments", "LoseQueue")
+_BOUNDED: Final = (
+    "DamageRecord",
+    "DamageEntry",
+    "DamageCheckpoint",
+    "DamageTable",
+    "LoseSegments",
+    "LoseQueue",
+)
 
 
 # Safety

@@ -25,6 +25,7 @@ ROLES = {
             [
                 "broadcast",
                 "contracts",
+                "damage",
                 "delivery",
                 "election",
                 "flush",

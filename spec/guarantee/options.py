@@ -9,7 +9,8 @@ from mqproof.report.model import Exit
 from mqproof.spec.checkout import expect_checkout
 
 Fault = Annotated[
-    str | None, typer.Option(help="Only columns with it: clean, process, os, power, disk, machine, flip, lost.")
+    str | None,
+    typer.Option(help="Only columns with it: clean, process, os, power, disk, machine, flip, lost."),
 ]
 Flush = Annotated[str | None, typer.Option(help="Only rows with it: ASYNC_FLUSH, SYNC_FLUSH.")]
 Replication = Annotated[

@@ -45,9 +45,7 @@ def render(verdicts: Verdicts) -> str:
         name = f"{setup.flush} {setup.replication} {setup.producer}"
         end = len(columns())
         alone, pairs, damage = (" ".join(each) for each in (outcomes[:6], outcomes[6:end], outcomes[end:]))
-        lines.append(
-            f'["{name}"]\nalone = "{alone}"\npairs = """\\\n  {pairs}"""\ndamage = "{damage}"\n'
-        )
+        lines.append(f'["{name}"]\nalone = "{alone}"\npairs = """\\\n  {pairs}"""\ndamage = "{damage}"\n')
     return _HEAD + "\n".join(lines)
 
 

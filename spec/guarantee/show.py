@@ -78,7 +78,7 @@ def _markdown(view: View) -> Iterator[str]:
         yield _line(setup.flush, setup.replication, setup.producer, *cells)
     if view.damaged:
         yield from ("", "## A damaged disk", "")
-        yield "One record that was durable in one node is altered (flip), or its write never reached the disk (lost)."
+        yield "One durable record in one node is altered (flip), or its write never reached the disk (lost)."
         yield "The node leaves the record out and reports it, or repairs it from the other node."
         yield ""
         heads = [f"{column.name} {column.fault}" for column in view.damage_columns]

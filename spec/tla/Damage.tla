@@ -263,7 +263,7 @@ Consume(o) ==
             /\ reported' = IF topic /\ o <= Len(log) THEN reported \cup {o} ELSE reported
     /\ UNCHANGED <<phase, log, checkpoint, table, topic, peer, named, history, struck>>
 
-PeerHas(o) == o <= Len(peer) /\ o <= Len(log) /\ peer[o] = log[o].message
+PeerHas(o) == o <= Len(peer) /\ peer[o] = log[o].message
 
 \* The slave's record replaces a damaged one that was found.
 Repair(o) ==
