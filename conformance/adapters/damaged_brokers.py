@@ -21,7 +21,7 @@ from mqproof.conformance.engine.targets import (
     UnknownTargetError,
 )
 from mqproof.conformance.faults.controls import Place
-from mqproof.conformance.mutants.damage import MUTANTS
+from mqproof.conformance.mutants.damage import MUTANTS, OF_PEERS
 from mqproof.conformance.mutants.replacement import injected
 from mqproof.conformance.wire.server_connection import Address, UnreachableError, connected
 from mqproof.impl.embedded.embedded_broker import EmbeddedBroker
@@ -54,8 +54,8 @@ def brokers(options: RunOptions) -> Iterator[Broker]:
     if target == IMPL:
         with embedded() as broker:
             yield broker
-    elif target.startswith(MUTANT) and target.removeprefix(MUTANT) in MUTANTS:
-        with injected(MUTANTS[target.removeprefix(MUTANT)]), embedded() as broker:
+    elif (mutant := {**MUTANTS, **OF_PEERS}.get(target.removeprefix(MUTANT))) and target.startswith(MUTANT):
+        with injected(mutant), embedded() as broker:
             yield broker
     elif target.startswith(APACHE):
         with _apache(target.removeprefix(APACHE)) as broker:

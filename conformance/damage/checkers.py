@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from mqproof.conformance.damage.observation import Record, Seen, parse
@@ -54,6 +55,35 @@ def refused_by_name(seen: Seen) -> tuple[str, ...]:
     if seen.refusal is None or any(name in seen.refusal for name in seen.files):
         return ()
     return (f"the start is refused, and the error names no file: {seen.refusal[:200]!r}",)
+
+
+@dataclass(frozen=True, slots=True)
+class PeersSeen:
+    """What became of a damaged record in a broker that has peers."""
+
+    node: str
+    peer_had: bool
+    """Whether a peer had the record before the damage."""
+    is_wrong: bool
+    """Whether other bytes were delivered as that record."""
+    is_repaired: bool
+    """Whether the record is delivered as it was, in the end."""
+    is_reported: bool
+    is_logged: bool
+    """Whether the repair was logged and counted."""
+
+
+def damage_settled(seen: PeersSeen) -> tuple[str, ...]:
+    """ROT-5: check that a damaged record is repaired if a peer has it, and reported otherwise."""
+    if seen.is_wrong:
+        return (f"{seen.node} delivers other bytes in place of a damaged record",)
+    if seen.peer_had and not seen.is_repaired:
+        return (f"{seen.node} does not repair a damaged record that a peer has",)
+    if seen.is_repaired and seen.peer_had and not seen.is_logged:
+        return (f"{seen.node} repairs a damaged record without a report",)
+    if not seen.is_repaired and not seen.is_reported:
+        return (f"{seen.node} does not report a damaged record",)
+    return ()
 
 
 def is_unknown(seen: Seen) -> bool:

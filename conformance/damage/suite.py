@@ -8,7 +8,7 @@ from typing import Final
 
 from mqproof.conformance.damage import damage_run
 from mqproof.conformance.damage.cases import CASES
-from mqproof.conformance.damage.checkers import CHECKERS, is_unknown
+from mqproof.conformance.damage.checkers import CHECKERS, PeersSeen, damage_settled, is_unknown
 from mqproof.conformance.damage.damage_run import Broker, Observed
 from mqproof.conformance.engine.run_options import Part, RunOptions
 from mqproof.report.model import Result, Table, Verdict, Witness
@@ -17,6 +17,12 @@ from mqproof.spec.catalogue import catalogue
 LAYER: Final = "damage"
 _WITNESSES_MAX: Final = 20
 
+SETTLED: Final = "ROT-5"
+"""The invariant of brokers with peers."""
+_PEER_POINTS: Final = 24
+
+Peers = Callable[[int], PeersSeen]
+"""Damages a record of a broker with peers; the number selects which one."""
 Brokers = Callable[[RunOptions], AbstractContextManager[Broker]]
 """Finds or starts the broker of a target, for the block. Raises UnknownTargetError, TargetError."""
 
@@ -37,8 +43,15 @@ def lines(options: RunOptions) -> Iterator[str]:
         yield from (f"{each}  ({case.about})" for each in case.ids() if each in chosen)
 
 
-def run(options: RunOptions, progress: Callable[[int, int], None], brokers: Brokers) -> Part:
+def run(
+    options: RunOptions,
+    progress: Callable[[int, int], None],
+    brokers: Brokers,
+    peers: Peers | None = None,
+) -> Part:
     """Damage the store of the target's broker, case by case.
+
+    `peers` is for targets that can run with other brokers that share their log.
 
     Raises:
         UnknownTargetError, TargetError.
@@ -47,7 +60,10 @@ def run(options: RunOptions, progress: Callable[[int, int], None], brokers: Brok
     chosen = frozenset(_cases(options))
     with brokers(options) as broker:
         observed = list(damage_run.run(broker, chosen.__contains__, CASES, progress))
-    found = tuple(_result(each, observed, options) for each in _invariants(options))
+        selected = _invariants(options)
+        found = tuple(_result(each, observed, options) for each in selected if each in CHECKERS)
+        if SETTLED in selected and options.chosen((SETTLED,)):
+            found += (_settled(peers, options),)
     return Part(
         LAYER, found, {"cases": len(observed)}, time.perf_counter() - began, tables=(_table(observed),)
     )
@@ -55,12 +71,33 @@ def run(options: RunOptions, progress: Callable[[int, int], None], brokers: Brok
 
 def _invariants(options: RunOptions) -> tuple[str, ...]:
     """Return the selected invariants: all of them if only cases are selected."""
-    return options.chosen(CHECKERS) or (tuple(CHECKERS) if options.chosen(_ids()) else ())
+    return options.chosen((*CHECKERS, SETTLED)) or (tuple(CHECKERS) if options.chosen(_ids()) else ())
 
 
 def _cases(options: RunOptions) -> tuple[str, ...]:
     """Return the ids of the selected cases: all of them if only invariants are selected."""
     return options.chosen(_ids()) or (_ids() if options.chosen(CHECKERS) else ())
+
+
+def _settled(peers: Peers | None, options: RunOptions) -> Result:
+    """Judge one damaged record after the other, in brokers that have peers."""
+    name = catalogue()[SETTLED].name
+    if peers is None:
+        return Result(
+            SETTLED, name, LAYER, Verdict.NOT_TESTED, detail="only our brokers run with their peers here"
+        )
+    found = [line for number in range(_PEER_POINTS) for line in damage_settled(peers(number))]
+    return Result(
+        SETTLED,
+        name,
+        LAYER,
+        Verdict.VIOLATED if found else Verdict.HELD,
+        {"points": _PEER_POINTS},
+        tuple(Witness(line, {}) for line in found[:_WITNESSES_MAX]),
+        f"{len(found)} of {_PEER_POINTS} points" if found else "",
+        options.replay(LAYER, "--id", SETTLED) if found else "",
+        found=len(found),
+    )
 
 
 def _ids() -> tuple[str, ...]:

@@ -68,6 +68,10 @@ def _without_file(log: CommitLog, checkpoint: Checkpoint) -> None:
         raise StoreError("the files are damaged") from None
 
 
+async def _ask_nobody(_repair: object) -> None:
+    """Leave the damaged records as they are."""
+
+
 def _mutant(name: str, defect: str, breaks: str, where: str, wrong: Callable[..., Any]) -> Mutant:
     return Mutant(name, defect, breaks, f"mqproof.impl.store.{where}", wrong)
 
@@ -144,6 +148,19 @@ MUTANTS: Final = {
             "ROT-4",
             "recovery:trust_checkpoint",
             _without_file,
+        ),
+    )
+}
+
+OF_PEERS: Final = {
+    mutant.name: mutant
+    for mutant in (
+        Mutant(
+            "peer-not-asked",
+            "A broker leaves a damaged record as it is, although a peer has it.",
+            "ROT-5",
+            "mqproof.impl.replication.record_repair:RecordRepair.round",
+            _ask_nobody,
         ),
     )
 }

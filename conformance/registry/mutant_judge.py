@@ -22,6 +22,7 @@ from mqproof.conformance.behaviours.corpus import Script, file_of, read, read_li
 from mqproof.conformance.behaviours.replay import replay
 from mqproof.conformance.damage import damage_run
 from mqproof.conformance.damage.cases import CASES as DAMAGES
+from mqproof.conformance.damage.checkers import damage_settled
 from mqproof.conformance.engine.suite_definition import Suite, option
 from mqproof.conformance.engine.suite_run import examine
 from mqproof.conformance.engine.targets import IMPL, MUTANT
@@ -42,7 +43,7 @@ from mqproof.conformance.mutants import routing as routing_mutants
 from mqproof.conformance.mutants.flush import MUTANTS
 from mqproof.conformance.mutants.mutant import Mutant
 from mqproof.conformance.mutants.replacement import injected
-from mqproof.conformance.subjects import convergence_run, group_run
+from mqproof.conformance.subjects import convergence_run, damaged_peers, group_run
 from mqproof.conformance.subjects.pair_run import live
 from mqproof.conformance.subjects.stepped_targets import resolve as behaviour_target
 from mqproof.conformance.suites.convergence.checkers import CHECKERS as CONVERGENCE_CHECKERS
@@ -200,6 +201,11 @@ def by_case(mutant: Mutant, search: Search) -> Result:
     return _result(mutant, search, witnesses, len(judged), time.monotonic() - began, replay)
 
 
+def _of_damaged_peers(_: Mutant, seed: int) -> tuple[Witness, ...]:
+    """Return what became of one damaged record, if it is neither repaired nor reported as it must be."""
+    return tuple(map(Witness, damage_settled(damaged_peers.live(damaged_peers.point(seed)))))
+
+
 def by_damage(mutant: Mutant, search: Search) -> Result:
     """Damage the files of a broker with the defect, case by case, until the invariant is violated."""
     began = time.monotonic()
@@ -251,6 +257,7 @@ HUNTS: Final = (
     Hunt("workload", workload.MUTANTS, by_seed(_of_a_workload)),
     Hunt("wire", wire.MUTANTS, by_case),
     Hunt("damage", damage_mutants.MUTANTS, by_damage),
+    Hunt("damage of peers", damage_mutants.OF_PEERS, by_seed(_of_damaged_peers)),
     Hunt("behaviours of Replication", replication.STEPPED, by_seed(_of_a_behaviour("Replication"))),
     Hunt("behaviours of Election", dledger.MUTANTS, by_seed(_of_a_behaviour("Election"))),
     Hunt("behaviours of QueueChoice", producers_mutants.STEPPED, by_seed(_of_a_behaviour("QueueChoice"))),

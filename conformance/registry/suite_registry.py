@@ -310,8 +310,11 @@ def _run_hostile(options: RunOptions, progress: Progress) -> Part:
 def _run_damage(options: RunOptions, progress: Progress) -> Part:
     from mqproof.conformance.adapters.damaged_brokers import brokers
     from mqproof.conformance.damage.suite import run
+    from mqproof.conformance.engine.targets import IMPL, MUTANT
+    from mqproof.conformance.subjects.damaged_peers import live, point
 
-    return run(options, progress, brokers)
+    is_ours = options.target == IMPL or options.target.startswith(MUTANT)
+    return run(options, progress, brokers, (lambda number: live(point(number))) if is_ours else None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -345,6 +345,10 @@ class Store(ABC):
             return False
         return is_right
 
+    def log_path(self, commit_offset: int) -> str:
+        """Return the path of the file of the log that has the byte at a commit offset."""
+        return self._log.segments.path_of(commit_offset)
+
     def units(self, topic: str, queue_id: int, offset: int, count: int) -> list[Unit]:
         """Return at most `count` entries of a queue from `offset` on; fewer at the end of a segment.
 

@@ -14,6 +14,7 @@ import pytest
 from mqproof.conformance.adapters.damaged_brokers import LogFile, RemoteBroker, brokers, embedded
 from mqproof.conformance.damage import checkers, damage_run, store_files
 from mqproof.conformance.damage.cases import CASES, Moment
+from mqproof.conformance.damage.checkers import PeersSeen
 from mqproof.conformance.damage.damage_run import Broker, RefusedStartError
 from mqproof.conformance.damage.observation import Record, Seen, Sent, Stored, parse, split
 from mqproof.conformance.damage.suite import lines, listed
@@ -23,6 +24,7 @@ from mqproof.conformance.engine.run_options import Part, RunOptions
 from mqproof.conformance.engine.targets import TargetError, UnknownTargetError
 from mqproof.conformance.mutants.damage import MUTANTS
 from mqproof.conformance.registry import mutant_judge
+from mqproof.conformance.subjects import damaged_peers
 from mqproof.conformance.wire.server_connection import Address
 from mqproof.report.model import Verdict
 
@@ -30,6 +32,9 @@ TRUTH = Stored("T", Record(b"record", 0, 3, 700, b"body", "T"))
 OTHER = Stored("T", Record(b"other", 0, 4, 900, b"another body", "T"))
 SEEN = Seen((TRUTH, OTHER), report="", files=("commitlog/00000000000000000000", "checkpoint"))
 SOME = ("record-body/running", "entry-zeroed/stopped", "topics-empty/stopped", "log-missing/stopped")
+SETTLED = PeersSeen(
+    "slave", peer_had=True, is_wrong=False, is_repaired=True, is_reported=True, is_logged=True
+)
 QUICK = ("body-not-checked", "loss-not-logged", "entry-not-repaired")
 
 
@@ -128,6 +133,47 @@ def test_the_place_of_a_record_and_of_an_entry_is_found(tmp_path: Path) -> None:
         store_files.entry(tmp_path, "T", 0, 1)
 
 
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({}, ""),
+        ({"is_wrong": True}, "other bytes"),
+        ({"is_repaired": False}, "does not repair"),
+        ({"is_logged": False}, "without a report"),
+        ({"peer_had": False, "is_repaired": False, "is_reported": False}, "does not report"),
+        ({"peer_had": False, "is_repaired": False, "is_logged": False}, ""),
+    ],
+)
+def test_a_record_that_a_peer_has_is_repaired(changes: dict[str, bool], problem: str) -> None:
+    found = checkers.damage_settled(replace(SETTLED, **changes))  # type: ignore[arg-type]
+    assert [problem in line for line in found] == [True] * bool(problem)
+
+
+def test_peers_repair_the_records_of_our_brokers() -> None:
+    for seed in range(8):
+        assert checkers.damage_settled(damaged_peers.live(damaged_peers.point(seed))) == (), seed
+
+
+def test_a_broker_that_does_not_ask_its_peers_is_found() -> None:
+    (result,) = mutant_judge.run(["peer-not-asked"])
+    assert (result.verdict, result.id) == (Verdict.HELD, "ROT-5")
+
+
+def test_peers_are_not_tested_without_ours() -> None:
+    """The brokers of other targets run alone."""
+
+    @contextmanager
+    def ours(_: RunOptions) -> Iterator[Broker]:
+        with embedded() as inner:
+            yield inner
+
+    options = RunOptions("apache:5", ids=("ROT-5", "damage/record-body/running"))
+    verdicts = {result.id: result.verdict for result in run_suite(options, lambda *_: None, ours).results}
+    assert verdicts == {"ROT-5": Verdict.NOT_TESTED}
+    with_peers = run_suite(options, lambda *_: None, ours, lambda _: replace(SETTLED, is_repaired=False))
+    assert [result.verdict for result in with_peers.results] == [Verdict.VIOLATED]
+
+
 def _conduct(*ids: str, target: str = "impl") -> Part:
     options = RunOptions(target, ids=tuple(f"damage/{each}" for each in ids))
     return run_suite(options, lambda *_: None, brokers)
@@ -169,7 +215,7 @@ def test_a_violation_names_its_case_and_its_replay() -> None:
 def test_cases_have_unique_names_and_are_listed() -> None:
     assert len({case.name for case in CASES}) == len(CASES)
     everything = list(lines(RunOptions("impl")))
-    assert len(everything) == len(checkers.CHECKERS) + sum(len(case.moments) for case in CASES)
+    assert len(everything) == len(checkers.CHECKERS) + 1 + sum(len(case.moments) for case in CASES)
     assert [result.id for result in listed(RunOptions("impl", ids=("ROT-2",)))] == ["ROT-2"]
     assert listed(RunOptions("impl", ids=("FLUSH-1",))) == ()
     assert {moment for case in CASES for moment in case.moments} == set(Moment)

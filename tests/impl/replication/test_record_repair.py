@@ -1,7 +1,7 @@
 """Tests the repair of damaged records from peers: a slave, a master, and the members of a group.
 
-Source: docs/reference/protocol/storing.md, "Damaged files". Whole brokers run on simulated machines. A disk is
-damaged, and what a consumer receives from that node is read from its store.
+Source: docs/reference/protocol/storing.md, "Damaged files". Whole brokers run on simulated machines. A disk
+is damaged, and what a consumer receives from that node is read from its store.
 """
 
 import asyncio
