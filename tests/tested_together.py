@@ -91,6 +91,7 @@ WHY_TOGETHER: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         "conformance/history": ("conformance/history/test_exchange",),
         "conformance/history/injected": ("conformance/history/test_rules",),
         "conformance/history/rules": ("conformance/history/test_rules",),
+        "conformance/damage": ("conformance/damage/test_suite",),
         "conformance/hostile": ("conformance/hostile/test_suite",),
         "conformance/wire": ("conformance/wire/test_ours",),
         "conformance/wire/operations": ("conformance/wire/test_catalogue",),
