@@ -83,6 +83,7 @@ def events() -> Script:
     _orderly(script)
     _filtered(script)
     _filtered_by_sql(script)
+    _dropping(script)
     return script
 
 
@@ -898,3 +899,31 @@ def _filtered_by_sql(script: Script) -> None:
     for invariant, rule, offset in (("DELIV-1", "lost-write", 2), ("DELIV-10", "not-selected", 3)):
         key = place | {"queue_offset": offset, "msg_id": f"p_{offset}", "group": group}
         script.expect(invariant, rule, **key)
+
+
+def _dropping(script: Script) -> None:
+    """A consumer that drops rows: long after one message was lost, and then of another one's delivery."""
+    topic, group = "dropped", "dropping"
+    script.subscribes("dropper", group, topic)
+    dropper = _Reader(script, "dropper", topic, group)
+
+    def is_sent(offset: int) -> None:
+        fields: Row = {"msg_id": f"hid_{offset}", "topic": topic}
+        script.emit("giver", Kind.SEND, {"broker": "broker-r"}, tags="", attempt=1, **fields)
+        stored = {"queue_id": 0, "queue_offset": offset, "status": "SEND_OK"}
+        script.emit("giver", Kind.SEND_ACK, {"broker": "broker-r"}, **fields, **stored)
+
+    for offset in (0, 1, 2):
+        is_sent(offset)
+    dropper.receives("hid_0", 0).receives("hid_2", 2)
+    place: Row = {"broker": "broker-r", "topic": topic, "queue_id": 0}
+    script.expect("DELIV-1", "lost-write", queue_offset=1, msg_id="hid_1", group=group, **place)
+    # The group has read past that message long before the gap, so the gap cannot hide its delivery.
+    script.wait(600 * _STEP_US)
+    for offset in (3, 4, 5):
+        is_sent(offset)
+    dropper.receives("hid_3", 3)
+    since = script.now_us
+    script.wait(_STEP_US)
+    script.emit("dropper", Kind.GAP, {"since": since, "dropped": 1, "reason": "queue_full"})
+    dropper.receives("hid_5", 5)
