@@ -84,6 +84,7 @@ def events() -> Script:
     _filtered(script)
     _filtered_by_sql(script)
     _dropping(script)
+    _threaded(script)
     return script
 
 
@@ -927,3 +928,17 @@ def _dropping(script: Script) -> None:
     script.wait(_STEP_US)
     script.emit("dropper", Kind.GAP, {"since": since, "dropped": 1, "reason": "queue_full"})
     dropper.receives("hid_5", 5)
+
+
+def _threaded(script: Script) -> None:
+    """A consumer with several threads, which receives messages of a queue out of order."""
+    topic, group = "threaded", "threading"
+    attrs = {"expression": "*", "threads": 20}
+    script.emit("weaver", Kind.SUBSCRIBE, attrs, topic=topic, group=group, client="weaver")
+    weaver = _Reader(script, "weaver", topic, group)
+    for offset in (0, 1, 2):
+        fields: Row = {"msg_id": f"w_{offset}", "topic": topic}
+        script.emit("giver", Kind.SEND, {"broker": "broker-r"}, tags="", attempt=1, **fields)
+        stored = {"queue_id": 0, "queue_offset": offset, "status": "SEND_OK"}
+        script.emit("giver", Kind.SEND_ACK, {"broker": "broker-r"}, **fields, **stored)
+    weaver.receives("w_0", 0).receives("w_2", 2).receives("w_1", 1)

@@ -284,6 +284,8 @@ MUTANTS: Final[dict[str, Mutant]] = {
                mutate=_without_cause("consumer_restart")),
         Mutant("KeptIsAStepBack", "DELIV-4", "does not allow for a message that could not be sent back",
                distort=_is_a_violation("redelivery")),
+        Mutant("ThreadsIgnored", "DELIV-4", "expects the order of a queue from a listener in several threads",
+               distort=_is_a_violation("several_threads")),
         Mutant("FilterIsAJump", "DELIV-4", "reports messages as skipped that the group does not subscribe to",
                mutate=_subscribed("*")),
         Mutant("FiltersSkipAll", "DELIV-4", "accepts any skipped offset in a group that subscribes by tag",

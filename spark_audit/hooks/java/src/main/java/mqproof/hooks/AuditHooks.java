@@ -65,8 +65,8 @@ public final class AuditHooks {
     public static void observe(DefaultMQPushConsumer consumer, Recorder recorder) {
         if (OBSERVED.add(consumer)) {
             DefaultMQPushConsumerImpl inner = consumer.getDefaultMQPushConsumerImpl();
-            Membership membership = new Membership(
-                consumer, consumer.getConsumerGroup(), inner::subscriptions, consumer::getMessageListener, recorder);
+            Membership membership = new Membership(consumer, consumer.getConsumerGroup(), inner::subscriptions,
+                consumer::getMessageListener, consumer::getConsumeThreadMax, recorder);
             inner.registerConsumeMessageHook(new ConsumerHook(membership, recorder, true));
             consumer.setAllocateMessageQueueStrategy(
                 new ObservedStrategy(consumer.getAllocateMessageQueueStrategy(), membership));
@@ -82,7 +82,7 @@ public final class AuditHooks {
         DefaultLitePullConsumer consumer, DefaultLitePullConsumerImpl inner, Recorder recorder) {
         if (OBSERVED.add(consumer)) {
             Membership membership = new Membership(
-                consumer, consumer.getConsumerGroup(), inner::subscriptions, () -> null, recorder);
+                consumer, consumer.getConsumerGroup(), inner::subscriptions, () -> null, () -> 1, recorder);
             // The hook runs when messages are polled: their consumption has not ended then.
             inner.registerConsumeMessageHook(new ConsumerHook(membership, recorder, false));
             consumer.setAllocateMessageQueueStrategy(

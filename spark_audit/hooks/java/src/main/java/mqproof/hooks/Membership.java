@@ -3,6 +3,7 @@ package mqproof.hooks;
 import java.util.Collection;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.IntSupplier;
 import java.util.function.Supplier;
 
 import mqproof.hooks.log.Recorder;
@@ -19,16 +20,18 @@ final class Membership {
     private final String group;
     private final Supplier<Collection<?>> subscriptions;
     private final Supplier<Object> listener;
+    private final IntSupplier threads;
     private final Recorder recorder;
     private final Map<String, String> stated = new ConcurrentHashMap<>();
     private final Map<String, Collection<?>> queues = new ConcurrentHashMap<>();
 
     Membership(ClientConfig consumer, String group, Supplier<Collection<?>> subscriptions, Supplier<Object> listener,
-        Recorder recorder) {
+        IntSupplier threads, Recorder recorder) {
         this.consumer = consumer;
         this.group = group;
         this.subscriptions = subscriptions;
         this.listener = listener;
+        this.threads = threads;
         this.recorder = recorder;
     }
 
@@ -53,7 +56,11 @@ final class Membership {
                 String expression = text(subscription, "getSubString");
                 if (!(type + ' ' + expression).equals(stated.put(topic, type + ' ' + expression))) {
                     Row row = row("subscribe", topic);
-                    row.attributes = new String[] {"type", type, "expression", expression};
+                    // With several threads, the messages of a queue reach the listener in any order.
+                    row.attributes = isOrderly() || threads.getAsInt() == 1
+                        ? new String[] {"type", type, "expression", expression}
+                        : new String[] {"type", type, "expression", expression,
+                            "threads", Integer.toString(threads.getAsInt())};
                     recorder.record(row);
                 }
             }

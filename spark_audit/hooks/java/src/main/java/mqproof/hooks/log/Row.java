@@ -9,7 +9,7 @@ import java.time.Instant;
  */
 public final class Row {
     /** The version of the event log that these rows follow. */
-    static final String SCHEMA = "3";
+    static final String SCHEMA = "2";
 
     final long ts;
     final String kind;
