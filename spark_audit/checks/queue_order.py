@@ -80,9 +80,7 @@ def _in_threads(back: DataFrame, evidence: Evidence) -> DataFrame:
     members = evidence.rare.where((f.col("kind") == Kind.SUBSCRIBE) & (threads != "1")).select(
         f.col("node").alias("its_node"), f.col("group").alias("its_group")
     )
-    same = (f.col("node") == f.col("its_node")) & (
-        subscribing_group(evidence.options) == f.col("its_group")
-    )
+    same = (f.col("node") == f.col("its_node")) & (subscribing_group(evidence.options) == f.col("its_group"))
     threaded = back.join(f.broadcast(members.distinct()), same, "left")
     cause = f.when(f.col("its_node").isNotNull(), f.lit(SEVERAL_THREADS))
     return threaded.withColumn("cause", f.coalesce("cause", cause)).drop("its_node", "its_group")

@@ -25,7 +25,7 @@ _OF_CONSUMERS: Final = (
     *(Kind.DELIVER, Kind.CONSUME_OK, Kind.CONSUME_FAIL, Kind.OFFSET_COMMIT, Kind.REBALANCE),
     *(Kind.SUBSCRIBE, Kind.UNSUBSCRIBE, Kind.RETRY, Kind.DEAD_LETTER),
 )
-_OF_CLIENTS: Final = frozenset((*_OF_PRODUCERS, *_OF_CONSUMERS, Kind.GAP))
+_OF_CLIENTS: Final = frozenset((*_OF_PRODUCERS, *_OF_CONSUMERS, Kind.REGISTER, Kind.CRASH, Kind.GAP))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +95,8 @@ def _with_role(gap: Gap, sorts: Sequence[Any]) -> Gap:
     kinds = {row["kind"] for row in sorts}
     groups = {row["group"] for row in sorts if row["kind"] in _OF_CONSUMERS and row["group"]}
     is_consumer = bool(groups) and not kinds.intersection(_OF_PRODUCERS)
-    of_client = kinds <= _OF_CLIENTS
-    return replace(
-        gap, of_client=of_client, groups=frozenset(groups if is_consumer and of_client else ())
-    )
+    of_client = kinds <= _OF_CLIENTS and bool(kinds.intersection((*_OF_PRODUCERS, *_OF_CONSUMERS)))
+    return replace(gap, of_client=of_client, groups=frozenset(groups if is_consumer and of_client else ()))
 
 
 def _merged(gaps: Iterable[Gap]) -> list[Gap]:

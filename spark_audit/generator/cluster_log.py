@@ -85,6 +85,7 @@ def events() -> Script:
     _filtered_by_sql(script)
     _dropping(script)
     _threaded(script)
+    _repeated(script)
     return script
 
 
@@ -942,3 +943,17 @@ def _threaded(script: Script) -> None:
         stored = {"queue_id": 0, "queue_offset": offset, "status": "SEND_OK"}
         script.emit("giver", Kind.SEND_ACK, {"broker": "broker-r"}, **fields, **stored)
     weaver.receives("w_0", 0).receives("w_2", 2).receives("w_1", 1)
+
+
+def _repeated(script: Script) -> None:
+    """A producer whose client repeats sends without an event: one message is stored twice."""
+    topic, group = "repeated", "repeating"
+    script.emit("repeater", Kind.REGISTER, {"retries": 2}, client="repeater")
+    script.subscribes("taker", group, topic)
+    taker = _Reader(script, "taker", topic, group)
+    script.emit(
+        "repeater", Kind.SEND, {"broker": "broker-r"}, msg_id="again_0", topic=topic, tags="", attempt=1
+    )
+    stored: Row = {"msg_id": "again_0", "topic": topic, "queue_id": 0, "queue_offset": 1, "status": "SEND_OK"}
+    script.emit("repeater", Kind.SEND_ACK, {"broker": "broker-r"}, **stored)
+    taker.receives("again_0", 0).receives("again_0", 1)

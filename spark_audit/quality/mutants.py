@@ -263,6 +263,8 @@ MUTANTS: Final[dict[str, Mutant]] = {
                mutate=_messages(sends="sends + appends")),
         Mutant("OnlyAckedIsSent", "DELIV-2", "reports a delivery without an answer to its producer",
                distort=_is_a_violation("recovered")),
+        Mutant("HiddenRetriesIgnored", "DELIV-3", "expects an event of every attempt of every client",
+               distort=_is_a_violation("hidden_retry")),
         Mutant("AttemptsIgnored", "DELIV-3", "does not allow for retries of producers",
                mutate=_messages(attempt_max="1", sends="1")),
         Mutant("RebalanceIgnored", "DELIV-3", "does not allow for repeated deliveries after a rebalance",
@@ -441,9 +443,7 @@ def open_environment() -> Iterator[Environment]:
                 log = read_embedded(database, find_files([str(folder / "log")]), folder)
                 stored = read_embedded_stores(database, stores, store_directory.SLOTS)
                 seen = opened.enter_context(embedded_collected(log, _OPTIONS, stored))
-                evidence = replace(
-                    seen.evidence, gaps=found_gaps(seen.evidence.rare, seen.evidence.profile)
-                )
+                evidence = replace(seen.evidence, gaps=found_gaps(seen.evidence.rare, seen.evidence.profile))
                 found = {name: _findings(name, evidence) for name in CHECKS}
             yield Environment(evidence, truth, found)
 

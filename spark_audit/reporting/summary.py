@@ -44,6 +44,7 @@ CAUSES: Final = {
     "store_not_given": "its broker's store was not given",
     "system_crash_possible": "no event shows that only a process died",
     "torn_tail": "the last write of a killed broker; recovery truncates it",
+    "hidden_retry": "the client may repeat a send without an event",
     "several_threads": "the consumer's listener runs in several threads",
     "gap": "an event that a node dropped may explain it",
     "before_log": "it may have a cause from before the log of each node begins",

@@ -45,10 +45,40 @@ def hooks_jar() -> Path:
                 command, capture_output=True, text=True, timeout=_SECONDS_MAX, check=False, cwd=scratch
             )
             if "could not be resolved" in done.stdout:
-                raise ApacheMissingError(f"audit-hooks: Maven cannot fetch what it needs: {done.stdout[:300]}")
+                raise ApacheMissingError(
+                    f"audit-hooks: Maven cannot fetch what it needs: {done.stdout[:300]}"
+                )
             assert done.returncode == 0, done.stdout
             (jar,) = Path(scratch).glob("target/audit-hooks-*.jar")
             jar.rename(built)
+    return built
+
+
+@cache
+def go_application() -> Path:
+    """Return the Go application with hooks; the first call tests the hooks and builds it.
+
+    Raises:
+        ApacheMissingError: Go is missing, or cannot fetch the client.
+    """
+    go = program("go", "install Go 1.22 or newer")
+    application = Path(__file__).with_name("hooked_go")
+    crc = 0
+    for source in sorted([*application.iterdir(), *(SOURCES / "go").iterdir()]):
+        crc = zlib.crc32(source.read_bytes(), crc)
+    built = cache_folder() / f"hooked-go-{crc:08x}"
+    if not built.is_file():
+        built.parent.mkdir(parents=True, exist_ok=True)
+        for folder, command in (
+            (SOURCES / "go", ["test", "./..."]),
+            (application, ["build", "-mod=readonly", "-o", str(built), "."]),
+        ):
+            done = subprocess.run(
+                [go, *command], capture_output=True, text=True, timeout=_SECONDS_MAX, check=False, cwd=folder
+            )
+            if "dial tcp" in done.stderr:
+                raise ApacheMissingError(f"audit hooks: Go cannot fetch the client: {done.stderr[-300:]}")
+            assert done.returncode == 0, done.stdout + done.stderr
     return built
 
 

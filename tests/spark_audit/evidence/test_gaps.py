@@ -73,9 +73,7 @@ def _audited(log: Log, folder: Path) -> tuple[Audit, list[Row]]:
     source.mkdir()
     (source / "all.ndjson").write_text("".join(json.dumps(row) + "\n" for row in log.rows), encoding="utf-8")
     with closing(Database(folder)) as database, active.embedded():
-        done = audit(
-            read_embedded(database, find_files([str(source)]), folder), folder, pictures=False
-        )
+        done = audit(read_embedded(database, find_files([str(source)]), folder), folder, pictures=False)
         return done, violations(done)
 
 

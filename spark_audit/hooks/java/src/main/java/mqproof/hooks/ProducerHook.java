@@ -1,6 +1,7 @@
 package mqproof.hooks;
 
 import java.util.Collections;
+import java.util.concurrent.atomic.AtomicBoolean;
 
 import mqproof.hooks.log.Recorder;
 import mqproof.hooks.log.Row;
@@ -8,6 +9,7 @@ import mqproof.hooks.log.Row;
 import org.apache.rocketmq.client.exception.MQBrokerException;
 import org.apache.rocketmq.client.hook.SendMessageContext;
 import org.apache.rocketmq.client.hook.SendMessageHook;
+import org.apache.rocketmq.client.impl.CommunicationMode;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.client.producer.SendResult;
 import org.apache.rocketmq.common.message.Message;
@@ -18,6 +20,7 @@ import org.apache.rocketmq.common.message.MessageType;
 final class ProducerHook implements SendMessageHook {
     private final DefaultMQProducer producer;
     private final Recorder recorder;
+    private final AtomicBoolean isStated = new AtomicBoolean();
     private final ThreadLocal<Attempt> attempts = new ThreadLocal<>();
 
     ProducerHook(DefaultMQProducer producer, Recorder recorder) {
@@ -45,6 +48,9 @@ final class ProducerHook implements SendMessageHook {
     public void sendMessageBefore(SendMessageContext context) {
         try {
             Message message = context.getMessage();
+            if (context.getCommunicationMode() == CommunicationMode.ASYNC && !isStated.getAndSet(true)) {
+                statesHiddenRetries();
+            }
             Attempt last = attempts.get();
             int number = last != null && last.message == message ? last.number + 1 : 1;
             attempts.set(new Attempt(message, number));
@@ -57,6 +63,15 @@ final class ProducerHook implements SendMessageHook {
         } catch (RuntimeException error) {
             Failures.report(error);
         }
+    }
+
+    /** Records that the client repeats asynchronous sends by itself, which no hook shows. */
+    private void statesHiddenRetries() {
+        Row row = new Row("register");
+        row.client = producer.buildMQClientId();
+        row.group = producer.getProducerGroup();
+        row.attributes = new String[] {"retries", Integer.toString(producer.getRetryTimesWhenSendAsyncFailed())};
+        recorder.record(row);
     }
 
     @Override
