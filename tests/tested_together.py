@@ -18,6 +18,12 @@ WHY_TOGETHER: Final[dict[str, dict[str, tuple[str, ...]]]] = {
             "impl/embedded/test_control_server",
         ),
     },
+    "What the integrations share is seen by the tests of each, and the smallest by its example.": {
+        "impl/integrations": (
+            *("impl/integrations/test_kombu_transport", "impl/integrations/test_faststream_broker"),
+            "examples/test_integrations",
+        ),
+    },
     "A suite runs as a whole, on the reference and on our code, and its mutants must be caught.": {
         **{
             f"conformance/suites/{name}": (f"conformance/suites/{name}/test_suite", _DRAWN)
