@@ -24,10 +24,14 @@ from mqproof.conformance.engine.suite_run import examine
 from mqproof.conformance.engine.targets import IMPL, MUTANT
 from mqproof.conformance.history.judge import judge as judge_history
 from mqproof.conformance.history.workload import Workload
+from mqproof.conformance.hostile.attack_run import run as run_attacks
+from mqproof.conformance.hostile.attacks import ATTACKS
+from mqproof.conformance.hosts.attacked_servers import attacked
 from mqproof.conformance.mutants import (
     consumers,
     convergence,
     dledger,
+    hostile,
     order_lock,
     replication,
     wire,
@@ -56,6 +60,8 @@ from mqproof.report.model import Result, Verdict, Witness
 
 LAYER: Final = "impl"
 EXAMPLES_MAX: Final = 600
+ATTACK_SECONDS_MAX: Final = 4.0
+"""How long an attack on a mutant waits for a reaction: a missing limit often shows as silence."""
 
 Progress = Callable[[str, int, int], None]
 """Called with (mutant, examples so far, maximum number of examples)."""
@@ -196,6 +202,18 @@ def by_case(mutant: Mutant, search: Search) -> Result:
     return _result(mutant, search, witnesses, len(judged), time.monotonic() - began, replay)
 
 
+def by_attack(mutant: Mutant, search: Search) -> Result:
+    """Run the attack that the mutant must not withstand, on servers with the defect."""
+    began = time.monotonic()
+    attack = next(one for one in ATTACKS if one.name == hostile.ATTACKS_OF[mutant.name])
+    with injected(mutant), attacked(attack.scene, is_small=True) as victim:
+        judged = list(run_attacks(victim, (attack,), seconds_max=ATTACK_SECONDS_MAX))
+    search.report_progress(mutant, len(judged))
+    witnesses = tuple(Witness(failure) for one in judged for failure in one.failures)
+    replay = f"mqproof mutants --layer {LAYER} --only {mutant.name}"
+    return _result(mutant, search, witnesses, len(judged), time.monotonic() - began, replay)
+
+
 def _of_a_behaviour(model: str) -> Callable[[Mutant, int], tuple[Witness, ...]]:
     """Replay one behaviour per seed and return the step at which our code deviates.
 
@@ -230,6 +248,7 @@ HUNTS: Final = (
     Hunt("consumers", consumers.MUTANTS, by_seed(_of_a_group)),
     Hunt("workload", workload.MUTANTS, by_seed(_of_a_workload)),
     Hunt("wire", wire.MUTANTS, by_case),
+    Hunt("hostile", hostile.MUTANTS, by_attack),
     Hunt("behaviours of Replication", replication.STEPPED, by_seed(_of_a_behaviour("Replication"))),
     Hunt("behaviours of Election", dledger.MUTANTS, by_seed(_of_a_behaviour("Election"))),
     Hunt("behaviours of QueueChoice", producers_mutants.STEPPED, by_seed(_of_a_behaviour("QueueChoice"))),

@@ -395,6 +395,7 @@ SUITES: Final[dict[str, Registered]] = {
         "named attacks of a client without rights; runs only if it is named",
         "mqproof.conformance.hostile.suite",
         _run_hostile,
+        is_long=True,
     ),
 }
 """Maps the name given to `--suite` to the suite, in the order in which suites run."""
