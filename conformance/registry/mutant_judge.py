@@ -29,10 +29,14 @@ from mqproof.conformance.engine.suite_run import examine
 from mqproof.conformance.engine.targets import IMPL, MUTANT
 from mqproof.conformance.history.judge import judge as judge_history
 from mqproof.conformance.history.workload import Workload
+from mqproof.conformance.hostile.attack_run import run as run_attacks
+from mqproof.conformance.hostile.attacks import ATTACKS
+from mqproof.conformance.hosts.attacked_servers import attacked
 from mqproof.conformance.mutants import (
     consumers,
     convergence,
     dledger,
+    hostile,
     order_lock,
     replication,
     retry,
@@ -65,6 +69,8 @@ from mqproof.report.model import Result, Verdict, Witness
 
 LAYER: Final = "impl"
 EXAMPLES_MAX: Final = 600
+ATTACK_SECONDS_MAX: Final = 4.0
+"""How long an attack on a mutant waits for a reaction: a missing limit often shows as silence."""
 
 Progress = Callable[[str, int, int], None]
 """Called with (mutant, examples so far, maximum number of examples)."""
@@ -226,6 +232,18 @@ def by_damage(mutant: Mutant, search: Search) -> Result:
     return _result(mutant, search, witnesses, cases, time.monotonic() - began, replay)
 
 
+def by_attack(mutant: Mutant, search: Search) -> Result:
+    """Run the attack that the mutant must not withstand, on servers with the defect."""
+    began = time.monotonic()
+    attack = next(one for one in ATTACKS if one.name == hostile.ATTACKS_OF[mutant.name])
+    with injected(mutant), attacked(attack.scene, is_small=True) as victim:
+        judged = list(run_attacks(victim, (attack,), seconds_max=ATTACK_SECONDS_MAX))
+    search.report_progress(mutant, len(judged))
+    witnesses = tuple(Witness(failure) for one in judged for failure in one.failures)
+    replay = f"mqproof mutants --layer {LAYER} --only {mutant.name}"
+    return _result(mutant, search, witnesses, len(judged), time.monotonic() - began, replay)
+
+
 def _covering(model: str) -> list[Script]:
     """Return the behaviours that cover the model.
 
@@ -270,6 +288,7 @@ HUNTS: Final = (
     Hunt("wire", wire.MUTANTS, by_case),
     Hunt("damage", damage_mutants.MUTANTS, by_damage),
     Hunt("damage of peers", damage_mutants.OF_PEERS, by_seed(_of_damaged_peers)),
+    Hunt("hostile", hostile.MUTANTS, by_attack),
     Hunt("behaviours of Replication", replication.STEPPED, by_seed(_of_a_behaviour("Replication"))),
     Hunt(
         "conditions of Replication",
