@@ -20,8 +20,8 @@ from mqproof.impl.remoting.headers import HeaderError
 from mqproof.impl.remoting.message import SYS_COMPRESSED, StoredMessage
 from mqproof.impl.remoting.request_handler import RefusedError
 from mqproof.impl.runtime.network import Listener, ReceiverFactory
-from mqproof.impl.runtime.peer_handshake import Accepting
-from mqproof.impl.runtime.peer_network import PeerNetwork
+from mqproof.impl.runtime.security.peer_handshake import Accepting
+from mqproof.impl.runtime.security.peer_network import PeerNetwork
 
 # TRUST-11: fields
 
