@@ -15,8 +15,8 @@ import msgspec
 SCHEMA_VERSION: Final = 2
 """The version written into `attrs["schema"]` of a node's first event. A reader refuses a newer version.
 
-Version 2 adds the column `tags` and the kinds subscribe, unsubscribe, admin, recall and gap. Logs of version 1
-are valid.
+Version 2 adds the column `tags` and the kinds subscribe, unsubscribe, admin, recall and gap. Logs of version
+1 are valid.
 """
 
 

@@ -6,6 +6,7 @@ its groups. A row of a producer, or of a node whose role is unknown, can explain
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, Final
 
 from mqproof.report.printable import counted
@@ -104,7 +105,7 @@ def _merged(gaps: Iterable[Gap]) -> list[Gap]:
     ordered = sorted(gaps, key=lambda gap: (gap.since, gap.until))
     apart = _joined(ordered, 0)
     if len(apart) > GAPS_MAX:
-        distances = sorted(later.since - gap.until for gap, later in zip(apart, apart[1:], strict=False))
+        distances = sorted(later.since - gap.until for gap, later in pairwise(apart))
         apart = _joined(apart, distances[len(apart) - GAPS_MAX - 1])
     return apart
 

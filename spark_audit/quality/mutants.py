@@ -23,7 +23,7 @@ from mqproof.spark_audit.checks.check import known_findings
 from mqproof.spark_audit.engine import active
 from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.embedded.database import Database
-from mqproof.spark_audit.engine.frames import Column, DataFrame
+from mqproof.spark_audit.engine.frames import Column
 from mqproof.spark_audit.evidence.embedded_collect import embedded_collected
 from mqproof.spark_audit.evidence.gaps import found_gaps
 from mqproof.spark_audit.evidence.options import Options
