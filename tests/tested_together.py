@@ -69,6 +69,7 @@ WHY_TOGETHER: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         "conformance/hosts": (
             *("conformance/hosts/test_broker_memory", "impl/broker/test_group_processes"),
             "conformance/bench/test_replicated_brokers",
+            "conformance/hostile/test_suite",
         ),
     },
     "A driver of our code is right if it follows the model, which replays, traces and the matrix show.": {

@@ -163,7 +163,7 @@ def _is_compressed(stored: StoredMessage) -> bool:
 _REMOTING: Final = "mqproof.impl.remoting"
 _ACCESS: Final = "mqproof.impl.access"
 _RECORDS: Final = "mqproof.impl.client.connection.records"
-_PEERS: Final = "mqproof.impl.runtime"
+_PEERS: Final = "mqproof.impl.runtime.security"
 _REFUSAL: Final = f"{_REMOTING}.budget:Budget._refusal"
 _CHECK: Final = f"{_ACCESS}.acl:Rules.check"
 
