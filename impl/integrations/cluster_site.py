@@ -15,7 +15,7 @@ from mqproof.impl.remoting.bodies import TopicConfig
 from mqproof.impl.remoting.signing import Credentials
 from mqproof.impl.runtime.network import AsyncioNetwork
 from mqproof.impl.runtime.runtime import production
-from mqproof.impl.runtime.tls_file import load
+from mqproof.impl.runtime.security.tls_file import load
 
 _T = TypeVar("_T")
 

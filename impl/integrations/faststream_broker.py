@@ -330,7 +330,8 @@ class FastStreamBroker(BrokerUsecase[Delivery, Session, _BrokerConfig]):
         site = self.config.broker_config.site
         assert site is not None
         try:
-            await asyncio.wait_for(site.administer(lambda admin: admin.cluster_info()), timeout)
+            async with asyncio.timeout(timeout):
+                await site.administer(lambda admin: admin.cluster_info())
         except (ClientError, TimeoutError):
             return False
         return True

@@ -64,7 +64,8 @@ async def save_user(visit: Visit) -> Redirect:
     name, password = _user_name(values), values.text("password", most=255)
     user_type, state = values.choice("type", _TYPES, "Normal"), values.choice("state", _STATES, "enable")
     user = User(name, password or UNSET, user_type, state)
-    created, changed = [], []
+    created: list[str] = []
+    changed: list[str] = []
     async with visit.admin() as admin:
         for broker in await _brokers(admin):
             is_new = name not in {each.username for each in await accounts.users(admin, broker, name)}

@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 from tests.impl.console.desk import ACCOUNTS, ADMIN, READER, Desk, desk
 
@@ -25,7 +26,7 @@ def test_a_user_is_created_gets_permissions_and_is_deleted(tmp_path: Path) -> No
             assert "first-secret" not in await d.html("/accounts")
             await d.post("/accounts/user", user="orders-app", type="Normal")
 
-            permission = {"user": "orders-app", "resource": "Topic:Orders"}
+            permission: dict[str, Any] = {"user": "orders-app", "resource": "Topic:Orders"}
             text = await d.post("/accounts/permit", **permission, actions="Pub", decision="Allow")
             assert "orders-app: Allow Pub of Topic:Orders." in text
             assert "orders-app Topic:Orders Pub Allow" in text
