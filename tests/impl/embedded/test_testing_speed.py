@@ -45,7 +45,7 @@ def test_a_story_that_does_not_happen_is_an_error(monkeypatch: pytest.MonkeyPatc
         logging.disable(logging.CRITICAL)
         try:
             with pytest.raises(RuntimeError):
-                asyncio.run(story())  # type: ignore[arg-type]
+                asyncio.run(story())
         finally:
             logging.disable(logging.NOTSET)
     monkeypatch.setattr(testing_speed, "_TEST_FILE", "def test_isolated(): raise AssertionError({tests})")
