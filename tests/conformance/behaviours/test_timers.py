@@ -20,13 +20,13 @@ DEFECTS = [*timers.MUTANTS.values(), *timers.STEPPED.values()]
 
 @pytest.fixture(scope="module")
 def some() -> list[Script]:
-    return sample("Timers", every=250, every_tried=5)
+    return sample("Timers", every=500, every_tried=8)
 
 
 def test_our_broker_follows_the_model(some: list[Script]) -> None:
     seen = on_ours("Timers", some)
     assert [failure.why for failure in seen.failures] == []
-    assert len(seen.steps) > 800
+    assert len(seen.steps) > 500
     assert seen.actions.keys() == MODELS["Timers"].actions.keys()
     assert (+seen.refused).keys() == {"Send", "Deliver", "Recall", "Delete"}
     assert set(seen.impossible) <= {"Delete", "Crash", "Recall"}

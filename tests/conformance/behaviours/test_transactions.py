@@ -20,13 +20,13 @@ DEFECTS = [*transactions.MUTANTS.values(), *transactions.STEPPED.values()]
 
 @pytest.fixture(scope="module")
 def some() -> list[Script]:
-    return sample("Transactions", every=200, every_tried=2)
+    return sample("Transactions", every=400, every_tried=3)
 
 
 def test_our_broker_follows_the_model(some: list[Script]) -> None:
     seen = on_ours("Transactions", some)
     assert [failure.why for failure in seen.failures] == []
-    assert len(seen.steps) > 800
+    assert len(seen.steps) > 500
     assert seen.actions.keys() == MODELS["Transactions"].actions.keys()
     assert (+seen.refused).keys() == {"End", "Check", "Discard", "WriteOperations", "Advance"}
     assert set(seen.impossible) <= {"Advance", "Crash"}
