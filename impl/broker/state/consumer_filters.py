@@ -209,7 +209,8 @@ def _is_newer(received: GroupFilter, known: FilterData, dead_ms: int) -> bool:
     """Return whether a master's expression replaces the one of a group, which left at `dead_ms` at last."""
     if not known.dead_time or known.client_version > received.client_version:
         return False
-    return known.expression != received.expression or dead_ms - known.dead_time >= _RENEWED_MS
+    has_changed = (known.expression, known.client_version) != (received.expression, received.client_version)
+    return has_changed or dead_ms - known.dead_time >= _RENEWED_MS
 
 
 def _is_valid(received: GroupFilter) -> bool:
