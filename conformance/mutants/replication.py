@@ -133,7 +133,7 @@ CONDITIONAL: Final = {
             "stranger-counted",
             "a peer that did not prove the peer secret acknowledges a master's log",
             "TRUST-1",
-            "mqproof.impl.runtime.peer_network:PeerNetwork._challenge",
+            "mqproof.impl.runtime.security.peer_network:PeerNetwork._challenge",
             _not_challenged,
         ),
     )

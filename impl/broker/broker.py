@@ -50,7 +50,9 @@ from mqproof.impl.remoting.requests import BODIES_USED, limiting
 from mqproof.impl.remoting.server import RemotingServer
 from mqproof.impl.remoting.signing import Credentials
 from mqproof.impl.remoting.topic_names import NOT_FOR_CLIENTS
+from mqproof.impl.replication import record_repair
 from mqproof.impl.replication.metadata import MetadataSync
+from mqproof.impl.replication.record_repair import RecordRepair
 from mqproof.impl.runtime.clock import now_ms as wall_ms
 from mqproof.impl.runtime.config_file import ConfigFile
 from mqproof.impl.runtime.disk import read_whole
@@ -312,6 +314,10 @@ class Broker:
 
     def _begin_role(self, services: Services, topics_changed: asyncio.Event) -> None:
         """Start the work of a member of a group, a slave or a master."""
+        if self._group_store is not None or self._config.replication.role is not None:
+            assert self._registrar is not None, "it is registered before"
+            repair = RecordRepair(self._client, self.store, self._registrar.peers)
+            self._again(record_repair.INTERVAL_S, repair.round, "repair of damaged records")
         if (store := self._group_store) is not None:
             services.term = lambda: store.term
             role = ElectedRole(store, services, topics_changed.set)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mqproof.impl.console.system_names import TopicKind, is_system_group, topic_kind
+from mqproof.impl.admin.system_names import TopicKind, is_system_group, topic_kind
 
 
 @pytest.mark.parametrize(
