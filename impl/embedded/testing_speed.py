@@ -2,8 +2,8 @@
 
     python -m mqproof.impl.embedded.testing_speed --json FILE
 
-`mqproof bench testing` runs it in a process of its own, so that the memory is that of the brokers. Each time
-is the median of several rounds. The isolated tests run in pytest, each with its own fixture `rocketmq`.
+`mqproof bench testing` runs it in a process of its own, so that the memory is that of the brokers. The
+isolated tests run in pytest, each with its own fixture `rocketmq`.
 """
 
 import argparse
@@ -11,10 +11,7 @@ import asyncio
 import gc
 import json
 import logging
-import os
-import platform
 import re
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -53,7 +50,7 @@ def test_isolated(rocketmq, number):
 """
 
 
-async def start_times_ms(rounds: int, folder: Path) -> dict[str, float]:
+async def start_times_ms(rounds: int, folder: Path) -> dict[str, list[float]]:
     """Return the time from the creation of a broker until it serves, for each kind of broker."""
 
     async def started(**options: Any) -> float:
@@ -66,17 +63,17 @@ async def start_times_ms(rounds: int, folder: Path) -> dict[str, float]:
         found["without sockets"].append(await started())
         found["with sockets"].append(await started(sockets=True))
         found["on disk"].append(await started(store=folder / str(number)))
-    return {name: statistics.median(times) for name, times in found.items()}
+    return found
 
 
-def threaded_start_ms(rounds: int) -> float:
-    """Return the time of the fixture `rocketmq`, a broker in a thread."""
+def threaded_start_ms(rounds: int) -> list[float]:
+    """Return the times of the fixture `rocketmq`, a broker in a thread."""
     times = []
     for _ in range(rounds):
         begun_s = time.perf_counter()
         with ThreadedBroker():
             times.append((time.perf_counter() - begun_s) * 1000)
-    return statistics.median(times)
+    return times
 
 
 async def memory_kib() -> float:
@@ -95,7 +92,7 @@ async def memory_kib() -> float:
     return grown
 
 
-async def virtual_times_ms(rounds: int) -> dict[str, float]:
+async def virtual_times_ms(rounds: int) -> dict[str, list[float]]:
     """Return the real time that each of four long stories takes."""
     stories: dict[str, Callable[[], Awaitable[float]]] = {
         "a delay of two hours is delivered": _delay,
@@ -105,7 +102,7 @@ async def virtual_times_ms(rounds: int) -> dict[str, float]:
     }
     found = {}
     for name, story in stories.items():
-        found[name] = statistics.median([await story() for _ in range(rounds)])
+        found[name] = [await story() for _ in range(rounds)]
     return found
 
 
@@ -199,22 +196,19 @@ def isolated_tests_s(tests: int, folder: Path) -> float:
     return took_s
 
 
-def measure(tests: int, rounds: int) -> dict[str, Any]:
-    """Return all figures."""
+def measure(tests: int, rounds: int) -> dict[str, list[float]]:
+    """Return the values of each row by round; the name of a row ends in its unit."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        return {
-            "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
-            "load_average_before": os.getloadavg()[0],
-            "rounds": rounds,
-            "start_ms": {
-                **asyncio.run(start_times_ms(rounds, root / "stores")),
-                "in a thread (fixture rocketmq)": threaded_start_ms(rounds),
-            },
-            "memory_kib": asyncio.run(memory_kib()),
-            "virtual_time_ms": asyncio.run(virtual_times_ms(rounds)),
-            "isolated_tests": {"count": tests, "seconds": isolated_tests_s(tests, root)} if tests else None,
-        }
+        starts = asyncio.run(start_times_ms(rounds, root / "stores"))
+        starts["in a thread, as the fixture rocketmq"] = threaded_start_ms(rounds)
+        found = {f"start {name}: ms": times for name, times in starts.items()}
+        found["memory of one more broker: KiB"] = [asyncio.run(memory_kib())]
+        stories = asyncio.run(virtual_times_ms(rounds))
+        found |= {f"{name}: ms": times for name, times in stories.items()}
+        if tests:
+            found[f"{tests} isolated tests in pytest: s"] = [isolated_tests_s(tests, root)]
+    return found
 
 
 def _require(holds: bool, text: str) -> None:
