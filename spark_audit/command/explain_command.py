@@ -1,5 +1,6 @@
 """`mqproof audit explain`: print all steps of one message."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, cast
 
@@ -8,9 +9,10 @@ import typer
 from mqproof.report.model import Exit
 from mqproof.report.printable import counted, one_line
 from mqproof.spark_audit.command.audit_inputs import AuditInputs, find_inputs
+from mqproof.spark_audit.command.conversions import Conversions, Mapped, converted, mapping_errors_shown
 from mqproof.spark_audit.command.engine_choice import EngineOptions
 from mqproof.spark_audit.command.failures import fail, say
-from mqproof.spark_audit.command.option_groups import IndexSlots, SparkOptions, Trace, examples
+from mqproof.spark_audit.command.option_groups import IndexSlots, Spanned, SparkOptions, Trace, examples
 from mqproof.spark_audit.engine import active
 
 if TYPE_CHECKING:
@@ -39,6 +41,8 @@ def explain_message(
         typer.Option(metavar="[NAME=]DIR", help="Store directory of a broker, DIR or BROKER=DIR."),
     ] = None,
     trace: Trace = None,
+    mapping: Mapped = None,
+    spans: Spanned = None,
     index_slots: IndexSlots = None,
     engine: EngineOptions,
     spark_options: SparkOptions,
@@ -47,19 +51,23 @@ def explain_message(
 
     Exit codes: 0 found; 2 bad input; 3 not found in any input; 4 the engine is missing or failed.
     """
-    if not (events or store or trace):
+    if not (events or store or trace or mapping or spans):
         fail("--events: name at least one event log, folder or pattern, or a --store")
 
     from mqproof.spark_audit.sources.inputs import InputError
 
     try:
-        inputs = find_inputs(events or [], store or [], trace or [], index_slots)
-        found_steps = inputs.on_engine(
-            engine.engine,
-            [],
-            spark_options,
-            lambda session, scratch: _steps(inputs, cast("SparkSession", session), scratch, msg_id),
-        )
+        with mapping_errors_shown():
+            conversions = Conversions.read(mapping or [])
+        given = find_inputs(events or [], store or [], trace or [], index_slots, conversions, spans or [])
+        with converted(conversions, given.found) as found:
+            inputs = replace(given, found=found)
+            found_steps = inputs.on_engine(
+                engine.engine,
+                [],
+                spark_options,
+                lambda session, scratch: _steps(inputs, cast("SparkSession", session), scratch, msg_id),
+            )
     except InputError as error:
         fail(str(error))
     if not found_steps:
@@ -73,10 +81,15 @@ def _steps(
     inputs: AuditInputs, session: "SparkSession", scratch: Path, msg_id: str
 ) -> "dict[str, list[Step]]":
     """Return the steps of each message that the id names."""
-    from mqproof.spark_audit.reporting.explain import ids_of_broker_id, message_steps
+    from mqproof.spark_audit.reporting.explain import ids_of_broker_id, message_steps, with_span_steps
 
     stores, texts = inputs.traces
-    given = {"file": inputs.found.files, "store": inputs.stores, "trace input": [*stores, *texts]}
+    given = {
+        "file": inputs.found.files,
+        "store": inputs.stores,
+        "trace input": [*stores, *texts],
+        "file of spans": inputs.spans,
+    }
     say("reading " + ", ".join(counted(len(each), what) for what, each in given.items() if each))
     log = inputs.read_log(session, scratch, lambda _: None)
     stored, traces = inputs.read_stores(session, scratch), inputs.read_traces(session)
@@ -86,7 +99,7 @@ def _steps(
     if not steps and stored and (named := ids_of_broker_id(msg_id, stored)):
         say(f"the broker's id {msg_id} is of {', '.join(named)}")
         steps = message_steps(session, named, log.events, brokers, stored, traced)
-    return steps
+    return with_span_steps(steps, inputs.spans, scratch, [msg_id])
 
 
 def _brokers(log: "Log | EmbeddedLog") -> tuple[str, ...]:

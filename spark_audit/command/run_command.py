@@ -25,6 +25,7 @@ from mqproof.spark_audit.command.option_groups import (
     ClusterOptions,
     ForgetDays,
     IndexSlots,
+    Spanned,
     SparkOptions,
     Trace,
     examples,
@@ -68,10 +69,7 @@ class InputOptions:
     ] = None
     trace: Trace = None
     mapping: Mapped = None
-    spans: Annotated[
-        list[str] | None,
-        typer.Option(metavar="PATH", help="OpenTelemetry spans: OTLP JSON lines or Parquet, or a folder."),
-    ] = None
+    spans: Spanned = None
     sampling: Annotated[
         float | None,
         typer.Option(metavar="RATE", help="With --spans: the share of sampled traces; 1 if all are there."),
