@@ -48,6 +48,7 @@ def audit(
     given_rows: int = 0,
     replay: str = "",
     pictures: bool = True,
+    figures: bool = False,
     progress: Callable[[str], None] | None = None,
     history: History = NO_HISTORY,
 ) -> Audit:
@@ -57,7 +58,7 @@ def audit(
 
     Checks of stores need `store`. `unreadable_rows` were in the input and are not in the log: like missing
     rows, they weaken the verdicts. If `given_rows` (all rows of the input) is given, unreadable rows are
-    derived from it.
+    derived from it. With `figures`, lag and latencies are measured, too.
 
     Raises:
         InputError: two nodes have the same name, or times are not microseconds. pyspark's own errors: a
@@ -78,6 +79,7 @@ def audit(
         judging = Judging(evidence, tallies, overview.rows, missing, scratch, history, since, replay, say)
         judged = run_checks(checks, judging)
         shown = _pictures(evidence, seen, say) if pictures and overview.rows else {}
+        measured = _figures(evidence, say) if figures and overview.rows else None
         withdrawn = history.close(evidence, seen.examined, brokers, scratch, judged.ran)
         return Audit(
             overview=overview,
@@ -94,6 +96,7 @@ def audit(
             set_aside_rows=aside,
             set_aside=seen.set_aside.shown,
             gaps=gaps_text(evidence.gaps),
+            figures=measured,
         )
 
 
@@ -115,6 +118,13 @@ def _collected(
 
     of_spark = cast("DataFrame | EventLog", log)
     return collected(of_spark, options, store, history, pictures=pictures, scratch=scratch)
+
+
+def _figures(evidence: Evidence, say: Callable[[str], None]) -> Any:
+    say("computing lag and latencies")
+    from mqproof.spark_audit.reporting.traffic_figures import traffic_figures
+
+    return traffic_figures(evidence)
 
 
 def _pictures(evidence: Evidence, seen: Collected, say: Callable[[str], None]) -> dict[str, list[Any]]:

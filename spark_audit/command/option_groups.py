@@ -27,6 +27,11 @@ Spanned = Annotated[
     typer.Option(metavar="PATH", help="OpenTelemetry spans: OTLP JSON lines or Parquet, or a folder."),
 ]
 
+Metrics = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Write metrics in Prometheus' text format to this file."),
+]
+
 Trace = Annotated[
     list[str] | None,
     typer.Option(help="Message traces: exported text, a folder of it, or a store that has their topic."),

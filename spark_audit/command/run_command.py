@@ -25,6 +25,7 @@ from mqproof.spark_audit.command.option_groups import (
     ClusterOptions,
     ForgetDays,
     IndexSlots,
+    Metrics,
     Spanned,
     SparkOptions,
     Trace,
@@ -121,6 +122,7 @@ def run(
     json: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the result as JSON to this file.")
     ] = None,
+    metrics: Metrics = None,
     cluster: ClusterOptions,
     index_slots: IndexSlots = None,
     incremental: IncrementalOptions,
@@ -139,7 +141,20 @@ def run(
     """
     inputs = replace(inputs, events=[*(inputs.events or []), *(paths or [])])
     raise typer.Exit(
-        judge(RunOptions(inputs, cluster, incremental, engine, spark, out, json, ids or [], index_slots))
+        judge(
+            RunOptions(
+                inputs,
+                cluster,
+                incremental,
+                engine,
+                spark,
+                out,
+                json,
+                ids or [],
+                index_slots,
+                metrics=metrics,
+            )
+        )
     )
 
 
@@ -162,6 +177,7 @@ class RunOptions:
     """More tables for the report."""
     replay: str | None = None
     """The command that repeats the run, if it is not that of `audit run`."""
+    metrics: Path | None = None
 
 
 def judge(options: RunOptions) -> int:
@@ -172,6 +188,7 @@ def judge(options: RunOptions) -> int:
     try_folder("--out", options.out)
     try_folder("--state", options.incremental.state)
     try_file("--json", options.json)
+    try_file("--metrics", options.metrics)
     options.spark.settings()  # fails before the inputs are read
     request = _request(options, wanted)
     try:
@@ -238,6 +255,7 @@ class _Request:
     state: Path | None
     late_us: int
     forget_us: int
+    metrics: Path | None = None
 
     def of_spans(self) -> SpanRequest:
         return SpanRequest(self.sampling, self.wanted, self.allowed, self.replay)
@@ -285,6 +303,7 @@ def _request(options: RunOptions, wanted: list[str]) -> _Request:
         state=incremental.state,
         late_us=incremental.late_s * 1_000_000,
         forget_us=incremental.forget_days * DAY_US,
+        metrics=options.metrics,
     )
 
 
@@ -301,6 +320,7 @@ def _audit(
 ) -> int:
     from mqproof.report import terminal
 
+    started_s = time.monotonic()
     pictures = out is not None or json is not None
     with _continued(session, request) as (continued, following):
         with stages("audit") as stage:
@@ -309,6 +329,11 @@ def _audit(
         # After the progress line has ended, so that it does not overwrite the report.
         terminal.show(report)
         write_outputs(report, done, skipped_rows, out, json)
+        if request.metrics is not None:
+            from mqproof.spark_audit.reporting.audit_metrics import measured, write_metrics
+
+            write_metrics(request.metrics, measured(done, time.monotonic() - started_s))
+            say(f"wrote {request.metrics}")
     return exit_code(report.results)
 
 
@@ -383,6 +408,7 @@ def _judge(judging: _Judging) -> tuple["Audit", Report, "DataFrame"]:
         replay=f"{request.replay}{before}",
         progress=stage,
         pictures=judging.pictures,
+        figures=request.metrics is not None,
         history=judging.history(),
     )
     stage("timelines of the findings")

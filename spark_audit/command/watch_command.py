@@ -4,7 +4,7 @@ import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -19,12 +19,15 @@ from mqproof.spark_audit.command.option_groups import (
     FORGET_DAYS,
     ClusterOptions,
     ForgetDays,
+    Metrics,
     SparkOptions,
     examples,
 )
+from mqproof.spark_audit.command.outputs import try_file
 
 if TYPE_CHECKING:
     from mqproof.spark_audit.incremental.watch import Watch
+    from mqproof.spark_audit.judging.outcome import Audit
 
 EXAMPLES: Final = examples(
     "watch --state state --events incoming --late-s 600",
@@ -68,6 +71,10 @@ def watch_logs(
         int, typer.Option(min=0, help="Maximum time between related events; then a violation is reported.")
     ] = 3600,
     forget_days: ForgetDays = FORGET_DAYS,
+    metrics: Metrics = None,
+    webhook: Annotated[
+        str, typer.Option(metavar="URL", help="Send violations there, in Alertmanager's format (API v2).")
+    ] = "",
     cluster: ClusterOptions,
     spark_options: SparkOptions,
 ) -> None:
@@ -79,6 +86,9 @@ def watch_logs(
     explain all violations; 4 Spark or Java is missing or failed.
     """
     source.check()
+    try_file("--metrics", metrics)
+    outlets = Outlets(metrics, webhook)
+    outlets.check()
     allowed = cluster.allowed(cluster.config())
     session = spark_options.session()
 
@@ -92,7 +102,7 @@ def watch_logs(
             suppress(KeyboardInterrupt),  # a signal ends the watch; that is not a failure
             failures_reported(scratch),
         ):
-            watch(spark, request, scratch, report_violation, say)
+            watch(spark, outlets.joined(request), scratch, outlets.report, say)
     except InputError as error:
         fail(str(error))
     except OSError as error:
@@ -120,9 +130,72 @@ def _request(
     )
 
 
+class Outlets:
+    """Where a watch writes violations and metrics, besides its standard output."""
+
+    PENDING_MAX: Final = 10_000
+    """Maximum number of violations that wait for a webhook that cannot be reached."""
+
+    def __init__(self, metrics: Path | None, webhook: str) -> None:
+        self._metrics = metrics
+        self._webhook = webhook
+        self._pending: list[Mapping[str, Any]] = []
+
+    def check(self) -> None:
+        from mqproof.spark_audit.reporting.alertmanager import is_address
+
+        if self._webhook and not is_address(self._webhook):
+            fail(f"--webhook: {self._webhook}, expected http://HOST:PORT/api/v2/alerts")
+
+    def joined(self, request: "Watch") -> "Watch":
+        return replace(request, figures=self._metrics is not None, after_batch=self.after_batch)
+
+    def report(self, violation: Mapping[str, Any]) -> None:
+        """Print a violation, and keep it for the webhook."""
+        report_violation(violation)
+        if self._webhook and len(self._pending) < self.PENDING_MAX:
+            self._pending.append(violation)
+
+    def after_batch(self, done: "Audit", state: Path, seconds: float) -> None:
+        """Send the violations, and write the metrics. A failure is reported, and does not end the watch."""
+        try:
+            self._send()
+            self._write(done, state, seconds)
+        except OSError as error:
+            say(f"{error.filename or self._webhook}: {error.strerror or error}")
+
+    def _send(self) -> None:
+        if not self._pending:
+            return
+        from mqproof.spark_audit.reporting.alertmanager import alerts, post
+
+        try:
+            post(self._webhook, alerts(self._pending))
+        except OSError as error:
+            waiting = counted(len(self._pending), "violation")
+            say(f"--webhook: {error}; {waiting} will be sent after the next batch")
+            return
+        self._pending.clear()
+
+    def _write(self, done: "Audit", state: Path, seconds: float) -> None:
+        if self._metrics is None:
+            return
+        from mqproof.spark_audit.engine.sql_text import quoted
+        from mqproof.spark_audit.incremental.all_runs import rows_missing
+        from mqproof.spark_audit.reporting.audit_metrics import measured, write_metrics
+
+        known = f"read_parquet({quoted(str(state / 'findings' / '*.parquet'))})"
+        write_metrics(self._metrics, measured(done, seconds, known, rows_missing(state)))
+
+
 def _report_totals(state: Path) -> int:
     """Print the violations so far, from the state of the last batch. Return the exit code."""
-    from mqproof.spark_audit.incremental.all_runs import events_so_far, rows_missing, violations_so_far
+    from mqproof.spark_audit.incremental.all_runs import (
+        events_so_far,
+        gaps_so_far,
+        rows_missing,
+        violations_so_far,
+    )
     from mqproof.spark_audit.incremental.state_folder import UNREADABLE, newest
 
     last = newest(state)
@@ -131,13 +204,13 @@ def _report_totals(state: Path) -> int:
         rows = "1 unreadable row is" if unreadable == 1 else f"{unreadable} unreadable rows are"
         unreadable_note = f"; {rows} in {state / UNREADABLE}" if unreadable else ""
         fail(f"no event was read{unreadable_note}", Exit.INCONCLUSIVE)
-    return so_far(violations_so_far(last), rows_missing(last))
+    return so_far(violations_so_far(last), rows_missing(last), gaps_so_far(last))
 
 
-def so_far(rows: Sequence[tuple[str, str, int, int, int]], missing: int) -> int:
+def so_far(rows: Sequence[tuple[str, str, int, int, int]], missing: int, gaps: int = 0) -> int:
     """Print the violations of all_runs.py, and the number of missing or unreadable rows.
 
-    Return the exit code.
+    `gaps` is the number of gaps that nodes report. Return the exit code.
 
     The verdict follows the rule of judging/verdict.py.
     """
@@ -150,10 +223,12 @@ def so_far(rows: Sequence[tuple[str, str, int, int, int]], missing: int) -> int:
         caveat = f"; unknown: {holes}, and may explain them" if totals[invariant] <= missing else ""
         typer.echo(f"{invariant} {rule}: {counted(count, 'violation')}{open_}{caveat}")
     if not rows:
-        typer.echo("no violation so far" + (f"; unknown: {holes}" if missing else ""))
+        unsure = [holes] if missing else []
+        unsure += [f"nodes dropped events ({counted(gaps, 'gap')})"] if gaps else []
+        typer.echo("; ".join(["no violation so far", *(f"unknown: {reason}" for reason in unsure)]))
     if any(total > missing for total in totals.values()):
         return Exit.VIOLATED
-    return Exit.INCONCLUSIVE if missing else Exit.HELD
+    return Exit.INCONCLUSIVE if missing or gaps else Exit.HELD
 
 
 def report_violation(violation: "Mapping[str, Any]") -> None:
