@@ -23,7 +23,7 @@ METRICS: Final[dict[str, str]] = {
     "mqproof_audit_violations": "Violations found, by invariant and rule.",
     "mqproof_audit_lost_messages": "Acknowledged messages that a group has lost.",
     "mqproof_audit_repeated_deliveries": "Repeated deliveries, by cause; the cause none is a violation.",
-    "mqproof_audit_unresolved_age_seconds": "Age of the oldest acknowledged message that a group has not reached.",
+    "mqproof_audit_unresolved_age_seconds": "Age of the oldest message that a group has not reached.",
     "mqproof_audit_lag_messages": "Stored messages behind the last delivery to a group.",
     "mqproof_audit_delivery_seconds": "Time from the send of a message to its first delivery to a group.",
     "mqproof_audit_verdict": "1 for the verdict of an invariant.",
@@ -130,9 +130,7 @@ def _metrics(of: Measured, now_s: float) -> dict[str, list[Series]]:
 
 def _counted(of: Measured, labels: tuple[str, ...], select: str, condition: str) -> list[Series]:
     """Return a series for each group of findings; the last column is its value."""
-    rows = query(
-        f"{select} FROM {of.findings} WHERE {condition} GROUP BY {', '.join(map(str, range(1, len(labels) + 1)))}"
-    )
+    rows = query(f"{select} FROM {of.findings} WHERE {condition} GROUP BY ALL")
     return [
         (
             {name: "" if label is None else str(label) for name, label in zip(labels, row, strict=False)},
