@@ -1,6 +1,6 @@
 """`mqproof audit explain`: print all steps of one message."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, cast
 
@@ -12,6 +12,7 @@ from mqproof.spark_audit.command.audit_inputs import AuditInputs, find_inputs
 from mqproof.spark_audit.command.conversions import Conversions, Mapped, converted, mapping_errors_shown
 from mqproof.spark_audit.command.engine_choice import EngineOptions
 from mqproof.spark_audit.command.failures import fail, say
+from mqproof.spark_audit.command.local_copies import local_copies
 from mqproof.spark_audit.command.option_groups import IndexSlots, Spanned, SparkOptions, Trace, examples
 from mqproof.spark_audit.engine import active
 
@@ -54,15 +55,42 @@ def explain_message(
     if not (events or store or trace or mapping or spans):
         fail("--events: name at least one event log, folder or pattern, or a --store")
 
+    with local_copies(events or []) as copies:
+        given = GivenInputs(copies.paths, store or [], trace or [], mapping or [], spans or [], index_slots)
+        found_steps = _found_steps(given, msg_id, engine, spark_options)
+    if not found_steps:
+        fail(f"{msg_id}: no input knows this message", Exit.INCONCLUSIVE)
+    for steps in found_steps.values():
+        for step in steps:
+            typer.echo(one_line(step.line()))
+
+
+@dataclass(frozen=True, slots=True)
+class GivenInputs:
+    """The paths that the user named."""
+
+    events: list[str]
+    store: list[str]
+    trace: list[str]
+    mapping: list[str]
+    spans: list[str]
+    index_slots: int | None
+
+
+def _found_steps(
+    named: GivenInputs, msg_id: str, engine: EngineOptions, spark_options: SparkOptions
+) -> "dict[str, list[Step]]":
     from mqproof.spark_audit.sources.inputs import InputError
 
     try:
         with mapping_errors_shown():
-            conversions = Conversions.read(mapping or [])
-        given = find_inputs(events or [], store or [], trace or [], index_slots, conversions, spans or [])
+            conversions = Conversions.read(named.mapping)
+        given = find_inputs(
+            named.events, named.store, named.trace, named.index_slots, conversions, named.spans
+        )
         with converted(conversions, given.found) as found:
             inputs = replace(given, found=found)
-            found_steps = inputs.on_engine(
+            return inputs.on_engine(
                 engine.engine,
                 [],
                 spark_options,
@@ -70,11 +98,6 @@ def explain_message(
             )
     except InputError as error:
         fail(str(error))
-    if not found_steps:
-        fail(f"{msg_id}: no input knows this message", Exit.INCONCLUSIVE)
-    for steps in found_steps.values():
-        for step in steps:
-            typer.echo(one_line(step.line()))
 
 
 def _steps(

@@ -19,6 +19,7 @@ from mqproof.spark_audit.command.conversions import Conversions, Mapped, convert
 from mqproof.spark_audit.command.engine_choice import EngineOptions
 from mqproof.spark_audit.command.failures import fail, say
 from mqproof.spark_audit.command.judged_spans import SpanRequest, with_facts, with_spans
+from mqproof.spark_audit.command.local_copies import local_copies
 from mqproof.spark_audit.command.option_groups import (
     DAY_US,
     FORGET_DAYS,
@@ -140,22 +141,29 @@ def run(
     Exit codes: 0 all held; 1 a violation; 2 bad input; 3 inconclusive; 4 the engine is missing or failed.
     """
     inputs = replace(inputs, events=[*(inputs.events or []), *(paths or [])])
-    raise typer.Exit(
-        judge(
-            RunOptions(
-                inputs,
-                cluster,
-                incremental,
-                engine,
-                spark,
-                out,
-                json,
-                ids or [],
-                index_slots,
-                metrics=metrics,
-            )
+    with local_copies(inputs.events or []) as copies:
+        options = RunOptions(
+            replace(inputs, events=copies.paths),
+            cluster,
+            incremental,
+            engine,
+            spark,
+            out,
+            json,
+            ids or [],
+            index_slots,
+            origins=copies.origins,
+            replay=_repeated(inputs, cluster, index_slots),
+            metrics=metrics,
         )
-    )
+        code = judge(options)
+    raise typer.Exit(code)
+
+
+def _repeated(inputs: InputOptions, cluster: ClusterOptions, index_slots: int | None) -> str:
+    """Return the command that repeats the run with the same input."""
+    arguments = {**inputs.given(), **cluster.given(), "--index-slots": index_slots}
+    return f"mqproof audit run {shlex.join(_arguments(arguments))}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +289,6 @@ def _request(options: RunOptions, wanted: list[str]) -> _Request:
     given, incremental = options.inputs, options.incremental
     config = options.cluster.config()
     allowed = options.cluster.allowed(config)
-    arguments = {**given.given(), **options.cluster.given(), "--index-slots": options.index_slots}
     try:
         inputs = find_inputs(
             given.events or [],
@@ -299,7 +306,7 @@ def _request(options: RunOptions, wanted: list[str]) -> _Request:
         allowed=allowed,
         sampling=given.sampling,
         tables=options.tables,
-        replay=options.replay or f"mqproof audit run {shlex.join(_arguments(arguments))}",
+        replay=options.replay or _repeated(given, options.cluster, options.index_slots),
         state=incremental.state,
         late_us=incremental.late_s * 1_000_000,
         forget_us=incremental.forget_days * DAY_US,

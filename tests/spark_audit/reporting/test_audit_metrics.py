@@ -109,6 +109,8 @@ def test_a_rule_uses_metrics_and_labels_that_exist(rule: dict[str, Any], scraped
     labels = {name: {label for label, _ in pairs} for name, pairs in scraped}
     for selector in found:
         assert selector.name in METRICS
-        assert {matcher.name for matcher in selector.matchers.matchers} <= labels.get(str(selector.name), set())
+        assert {matcher.name for matcher in selector.matchers.matchers} <= labels.get(
+            str(selector.name), set()
+        )
     used = set(re.findall(r"\$labels\.(\w+)", str(rule["annotations"])))
     assert used <= set().union(*(labels.get(str(selector.name), set()) for selector in found))
