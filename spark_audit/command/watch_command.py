@@ -12,6 +12,7 @@ import typer
 
 from mqproof.report.model import Exit
 from mqproof.report.printable import counted, one_line
+from mqproof.spark_audit.command.conversions import Conversions, Mapped, mapping_errors_shown
 from mqproof.spark_audit.command.failures import fail, failures_reported, say
 from mqproof.spark_audit.command.opened_session import opened_session
 from mqproof.spark_audit.command.option_groups import (
@@ -56,8 +57,8 @@ class SourceOptions:
         int, typer.Option(min=1, help="Approximate maximum of topic messages in a batch.")
     ] = 100_000
 
-    def check(self) -> None:
-        if not (self.events or self.topic):
+    def check(self, *, has_mapping: bool = False) -> None:
+        if not (self.events or self.topic or has_mapping):
             fail("--events: name at least one folder, or a --topic")
         if self.topic and not self.namesrv:
             fail("--topic: --namesrv is missing, expected HOST:PORT of a name server")
@@ -71,6 +72,7 @@ def watch_logs(
         int, typer.Option(min=0, help="Maximum time between related events; then a violation is reported.")
     ] = 3600,
     forget_days: ForgetDays = FORGET_DAYS,
+    mapping: Mapped = None,
     metrics: Metrics = None,
     webhook: Annotated[
         str, typer.Option(metavar="URL", help="Send violations there, in Alertmanager's format (API v2).")
@@ -85,7 +87,7 @@ def watch_logs(
     Exit codes: 0 no violation so far; 1 a violation; 2 bad input; 3 no event was read, or missing rows may
     explain all violations; 4 Spark or Java is missing or failed.
     """
-    source.check()
+    source.check(has_mapping=bool(mapping))
     try_file("--metrics", metrics)
     outlets = Outlets(metrics, webhook)
     outlets.check()
@@ -97,9 +99,11 @@ def watch_logs(
 
     request = _request(source, state, late_s, forget_days, allowed)
     try:
+        request = with_mappings(request, mapping or [])
         with (
             opened_session(session) as (spark, scratch),
             suppress(KeyboardInterrupt),  # a signal ends the watch; that is not a failure
+            mapping_errors_shown(),
             failures_reported(scratch),
         ):
             watch(spark, outlets.joined(request), scratch, outlets.report, say)
@@ -108,6 +112,27 @@ def watch_logs(
     except OSError as error:
         fail(f"{error.filename or state}: {error.strerror}")
     raise typer.Exit(_report_totals(state))
+
+
+def with_mappings(request: "Watch", files: list[str]) -> "Watch":
+    """Return the request with the tables of mapping files, after the present ones have been converted.
+
+    Raises:
+        InputError: a mapping or a table cannot be read by a watch. OSError: a log cannot be written.
+    """
+    if not files:
+        return request
+    from mqproof.spark_audit.incremental.mapped_arrivals import MappedArrivals
+
+    with mapping_errors_shown():
+        arrivals = MappedArrivals(Conversions.read(files).mappings, request.state)
+        arrivals.take(say)
+
+    def poll() -> None:
+        arrivals.take(say)
+
+    folders = (*request.source.folders, arrivals.folder)
+    return replace(request, source=replace(request.source, folders=folders), poll=poll)
 
 
 def _request(

@@ -84,6 +84,8 @@ class Watch:
     batch_bytes: int = 256 << 20
     """Maximum bytes of files in a batch; a single larger file is still processed."""
     batch_messages: int = 100_000
+    poll: Callable[[], None] | None = None
+    """Called about every second while the watch waits; what it raises ends the watch."""
     figures: bool = False
     """Measure lag and latencies."""
     after_batch: "AfterBatch | None" = None
@@ -132,7 +134,8 @@ def watch(
     try:
         # Wait in short intervals, between which signals are handled.
         while not query.awaitTermination(_POLL_S):
-            pass
+            if request.poll:
+                request.poll()
     except (PySparkException, Py4JError):
         if failed:
             raise failed[0] from None
