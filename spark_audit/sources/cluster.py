@@ -36,8 +36,8 @@ from mqproof.impl.runtime.clock import now_ms
 from mqproof.impl.runtime.network import Address, AsyncioNetwork
 from mqproof.impl.runtime.properties import ConfigError
 from mqproof.impl.runtime.runtime import production
+from mqproof.impl.runtime.security.tls_file import load
 from mqproof.impl.runtime.serving import run
-from mqproof.impl.runtime.tls_file import load
 from mqproof.report.printable import counted
 from mqproof.spec.events import SCHEMA_VERSION, Event, Kind, encode
 
@@ -107,7 +107,8 @@ class _Collection:
         if broker in self.gone:
             return None
         try:
-            return await asyncio.wait_for(asked(), _REQUEST_S)
+            async with asyncio.timeout(_REQUEST_S):
+                return await asked()
         except (UnreachableError, TimeoutError):
             self._gone(broker, what)
         except ClientError as error:
