@@ -69,9 +69,7 @@ def audit(
         overview, brokers = seen.overview, seen.overview.brokers
         say(f"{overview.rows} events of {len(overview.nodes)} nodes")
         tallies = tally(seen.evidence, overview)
-        evidence, skew_seen_us = with_skew(seen.evidence)
-        if tallies["gap_events"]:
-            evidence = replace(evidence, gaps=found_gaps(evidence.rare, evidence.profile))
+        evidence, skew_seen_us = with_skew(_with_gaps(seen.evidence, tallies))
         aside = seen.set_aside.rows
         unreadable = max(unreadable_rows, given_rows - overview.rows - seen.repeated_rows - aside)
         missing = max(overview.missing_rows, unreadable + aside)
@@ -118,6 +116,12 @@ def _collected(
 
     of_spark = cast("DataFrame | EventLog", log)
     return collected(of_spark, options, store, history, pictures=pictures, scratch=scratch)
+
+
+def _with_gaps(evidence: Evidence, tallies: Mapping[str, int]) -> Evidence:
+    if not tallies["gap_events"]:
+        return evidence
+    return replace(evidence, gaps=found_gaps(evidence.rare, evidence.profile))
 
 
 def _figures(evidence: Evidence, say: Callable[[str], None]) -> Any:

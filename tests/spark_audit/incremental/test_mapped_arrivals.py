@@ -43,11 +43,14 @@ def write(folder: Path, name: str, *numbers: int, key: str = "n") -> None:
 
 def ids(made: MappedArrivals) -> list[str]:
     logs = [str(log) for log in made.folder.glob("*.parquet")]
-    return [row[0] for row in duckdb.sql(f"SELECT msg_id FROM read_parquet({logs}) ORDER BY seq").fetchall()]
+    with duckdb.connect() as database:
+        rows = database.execute(f"SELECT msg_id FROM read_parquet({logs}) ORDER BY seq").fetchall()
+    return [row[0] for row in rows]
 
 
 def test_each_file_becomes_a_log_once(tmp_path: Path) -> None:
-    made, said = arrivals(tmp_path), []
+    made = arrivals(tmp_path)
+    said: list[str] = []
     write(tmp_path, "a.jsonl", 0, 1)
     assert made.take(said.append) == 1
     write(tmp_path, "b[1].jsonl", 2)
