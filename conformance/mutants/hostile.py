@@ -13,6 +13,7 @@ from mqproof.impl.access.acl import Rules
 from mqproof.impl.access.gate import Gate
 from mqproof.impl.client.connection import records
 from mqproof.impl.client.connection.records import Answer, AnswerReader
+from mqproof.impl.client.messages.compression import MESSAGE_BYTES_MAX
 from mqproof.impl.remoting import command, frame, headers
 from mqproof.impl.remoting.budget import Budget
 from mqproof.impl.remoting.command import Command, Serialization
@@ -137,7 +138,7 @@ async def _any_size(stored: StoredMessage, _bytes_max: int, pause: Any) -> Store
 async def _whole_answer(reader: AnswerReader, body: bytes, is_wanted: Any, _room: Any = None) -> Answer:
     async with reader._turn:
         found = [
-            await _inflated(stored, records.MESSAGE_BYTES_MAX, records._Pause()) or stored
+            await _inflated(stored, MESSAGE_BYTES_MAX, records._Pause()) or stored
             for stored in records._split(body)
             if is_wanted(stored)
         ]

@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from mqproof.conformance.adapters.apache.artifacts import releases
+from mqproof.conformance.adapters.attacked_servers import attacked
 from mqproof.conformance.adapters.victims import victims
 from mqproof.conformance.commands.conform import app
 from mqproof.conformance.engine.run_options import RunOptions
@@ -25,7 +26,6 @@ from mqproof.conformance.hostile.checkers import CHECKERS, MEMORY_MIB_MAX
 from mqproof.conformance.hostile.seen import Victim
 from mqproof.conformance.hostile.suite import in_short
 from mqproof.conformance.hostile.suite import run as run_suite
-from mqproof.conformance.hosts.attacked_servers import attacked
 from mqproof.conformance.wire.frames import RESPONSE, Frame, MalformedError, encode, take
 from mqproof.conformance.wire.server_connection import Address, UnreachableError
 from mqproof.report.model import Exit, Result, Verdict
