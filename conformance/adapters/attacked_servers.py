@@ -25,8 +25,8 @@ from mqproof.impl.dledger.config import Membership, Peer
 from mqproof.impl.replication.config import ReplicationConfig, Role
 from mqproof.impl.runtime.network import Address as NetworkAddress
 from mqproof.impl.runtime.network import AsyncioNetwork
-from mqproof.impl.runtime.peer_network import PeerConfig
 from mqproof.impl.runtime.runtime import production
+from mqproof.impl.runtime.security.peer_network import PeerConfig
 
 _NAME: Final = "broker-a"
 _SECRET: Final = b"the secret of the suite hostile"

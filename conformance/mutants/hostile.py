@@ -21,8 +21,8 @@ from mqproof.impl.remoting.headers import HeaderError
 from mqproof.impl.remoting.message import SYS_COMPRESSED, StoredMessage
 from mqproof.impl.remoting.request_handler import RefusedError
 from mqproof.impl.runtime.network import Listener, ReceiverFactory
-from mqproof.impl.runtime.peer_handshake import Accepting
-from mqproof.impl.runtime.peer_network import PeerNetwork
+from mqproof.impl.runtime.security.peer_handshake import Accepting
+from mqproof.impl.runtime.security.peer_network import PeerNetwork
 
 # TRUST-11: fields
 
@@ -163,7 +163,7 @@ def _is_compressed(stored: StoredMessage) -> bool:
 _REMOTING: Final = "mqproof.impl.remoting"
 _ACCESS: Final = "mqproof.impl.access"
 _RECORDS: Final = "mqproof.impl.client.connection.records"
-_PEERS: Final = "mqproof.impl.runtime"
+_PEERS: Final = "mqproof.impl.runtime.security"
 _REFUSAL: Final = f"{_REMOTING}.budget:Budget._refusal"
 _CHECK: Final = f"{_ACCESS}.acl:Rules.check"
 

@@ -12,7 +12,7 @@ from mqproof.impl.remoting.budget import Budget
 from mqproof.impl.remoting.signing import Credentials
 from mqproof.impl.replication.config import ReplicationConfig, Role
 from mqproof.impl.runtime.disk import write_durably
-from mqproof.impl.runtime.peer_network import PeerConfig
+from mqproof.impl.runtime.security.peer_network import PeerConfig
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop
 from mqproof.impl.store.config import FlushMode
 

@@ -36,7 +36,7 @@ from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command, encode, new_request
 from mqproof.impl.remoting.signing import Credentials
 from mqproof.impl.runtime.network import Address, Network
-from mqproof.impl.runtime.peer_handshake import MAGIC
+from mqproof.impl.runtime.security.peer_handshake import MAGIC
 
 _ANSWER_S: Final = 20.0
 """Simulated time within which a request must be refused."""
@@ -87,8 +87,10 @@ class Attackers:
 
     def leave(self) -> None:
         """Close all connections of the attackers."""
-        for one in (*self._connections, *self._slaves):
-            one.connection.close()
+        for connection in [one.connection for one in self._connections]:
+            connection.close()
+        for connection in [one.connection for one in self._slaves]:
+            connection.close()
 
     # -- connections
 
@@ -336,8 +338,11 @@ class Attackers:
         node, common = self._member(choices[3])
         term = min(TERM_MAX, int(common["term"]) + TERM_JUMP_MAX + 1 + (1 << choices[0] % 62))
         code = (MemberCode.VOTE, MemberCode.HEART_BEAT, MemberCode.PUSH)[choices[1] % 3]
-        more = {"ledgerEndIndex": 1 << 40, "ledgerEndTerm": term} if code == MemberCode.VOTE else {}
-        more = {"type": "COMMIT", "commitIndex": 0} if code == MemberCode.PUSH else more
+        more: dict[str, object] = {}
+        if code == MemberCode.VOTE:
+            more = {"ledgerEndIndex": 1 << 40, "ledgerEndTerm": term}
+        elif code == MemberCode.PUSH:
+            more = {"type": "COMMIT", "commitIndex": 0}
         request = crafted_requests.member_request(code, **{**common, "term": term, **more})
         result, is_closed = await self._ask_member(node, request, FAULTY)
         judge.fields_within_limits(
@@ -345,12 +350,14 @@ class Attackers:
         )
 
     async def member_contradicts(self, choices: bytes) -> None:
-        """Entries of the faulty member that contradict committed ones."""
+        """Entries that contradict committed ones. The faulty member sends them as the leader of the term."""
         node, common = self._member(choices[3])
         state = self._cluster.group_store(node).node.member.core.state
-        if max(state.commit, state.known_committed) < 0:
+        # The first entry is of the first term.
+        if max(state.commit, state.known_committed) < 0 or state.term == 1 or state.leader in (None, node):
             return
-        term = int(common["term"]) + 1 + choices[0] % 3
+        common |= {"localId": state.leader, "leaderId": state.leader}
+        term = state.term
         entry = {
             "magic": 1, "size": 49, "index": 0, "term": term, "pos": 0, "channel": 0, "chainCrc": 0,
             "bodyCrc": 0, "body": "eA==",

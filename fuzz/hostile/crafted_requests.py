@@ -29,11 +29,10 @@ _TEXT_BODY: Final = (None, str, bytes)
 
 @dataclass(frozen=True, slots=True)
 class Crafted:
-    """A request, and whether a correct server must refuse it."""
+    """A request with a value beyond its limit."""
 
     about: str
     request: Command
-    is_beyond: bool
 
 
 def valid(code: int, names: dict[str, str]) -> Command:
@@ -57,13 +56,13 @@ def beyond_limit(code: int, field: int, value: int) -> Crafted | None:
         chosen = values[value % len(values)]
         fields = {**_fields(form), names[at]: _text(chosen)}
         about = f"{request_name(code)} with {names[at]} beyond its limit"
-        return Crafted(about, new_request(code, _on_wire(code, fields), _body(form, {})), is_beyond=True)
+        return Crafted(about, new_request(code, _on_wire(code, fields), _body(form, {})))
     place, kind = places[at - len(names)]
     values = _beyond(kind)
     body = replaced(good(inspect.type_info(form.body)), place, values[value % len(values)])
     about = f"{request_name(code)} with {'.'.join(map(str, place))} beyond its limit"
     request = new_request(code, _on_wire(code, _fields(form)), json.dumps(body).encode())
-    return Crafted(about, request, is_beyond=True)
+    return Crafted(about, request)
 
 
 def member_beyond_limit(code: int, field: int, value: int, common: dict[str, Any]) -> Crafted:
@@ -75,7 +74,7 @@ def member_beyond_limit(code: int, field: int, value: int, common: dict[str, Any
     values = _beyond(of)
     body = replaced(whole, place, values[value % len(values)])
     about = f"member request {code} with {place[0]} beyond its limit"
-    return Crafted(about, new_request(code, {}, json.dumps(body).encode()), is_beyond=True)
+    return Crafted(about, new_request(code, {}, json.dumps(body).encode()))
 
 
 def member_request(kind: int, **fields: object) -> Command:

@@ -17,6 +17,7 @@ from mqproof.fuzz.cluster.background import Background
 from mqproof.fuzz.hostile import judge
 from mqproof.fuzz.hostile.attacked_cluster import OWN_TOPIC, AttackedCluster, Shape
 from mqproof.fuzz.hostile.attackers import Attackers
+from mqproof.fuzz.target import Finding
 from mqproof.impl.client.consuming.pull_consumer import PullConsumer
 from mqproof.impl.client.model import MessageQueue, Outcome, Sent
 from mqproof.impl.client.producing.producer import Producer, ProducerConfig
@@ -67,8 +68,13 @@ class Run:
         self._is_sending = True
 
     def run(self) -> None:
-        """Run the attacks, then the calm. Raises Finding, or an unexpected exception of a background task."""
-        self._background.run(self._play())
+        """Run the attacks, then the calm. Raises Finding."""
+        try:
+            self._background.run(self._play())
+        except Finding:
+            raise
+        except Exception as error:  # a server that fails because of a request does not go on
+            raise Finding("FieldsWithinLimits", f"a server failed: {error!r}") from error
 
     async def _play(self) -> None:
         cluster = self.cluster

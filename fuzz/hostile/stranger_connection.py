@@ -8,7 +8,7 @@ from typing import Final
 from mqproof.impl.remoting.command import Command, decode
 from mqproof.impl.remoting.frame import FrameError, read_frame
 from mqproof.impl.runtime.network import Address, Connection, Network
-from mqproof.impl.runtime.peer_handshake import MAGIC
+from mqproof.impl.runtime.security.peer_handshake import MAGIC
 
 _HEAD: Final = struct.Struct(">qi")
 _GREETING_BYTES: Final = len(MAGIC) + 32 + 1
