@@ -45,6 +45,8 @@ _BOMBS: Final = "bombs"
 _BOMB_MIB: Final = (1, 8, 24, 24, 33, 40)
 _CROWD: Final = 1010
 """More connections than the share of an address."""
+_SLAVES: Final = 80
+"""More connections than a master keeps of slaves, or of peers that have not proved themselves."""
 _UNFINISHED: Final = 2
 _LONG_PULLS: Final = 20
 _LONG_BYTES: Final = 900_000
@@ -288,9 +290,9 @@ class Attackers:
             (bytes(choices) * 30, False),
         )
         data, has_checksums = forms[choices[0] % len(forms)]
-        self._slaves.append(
-            await connect_slave(self._network(STRANGER), ha, data, has_checksums=has_checksums)
-        )
+        for _ in range(_SLAVES if choices[3] % 8 == 0 else 1):
+            slave = await connect_slave(self._network(STRANGER), ha, data, has_checksums=has_checksums)
+            self._slaves.append(slave)
 
     async def slave_away(self, _: bytes) -> None:
         """The slave cannot be reached until the next such attack. This is a fault, not an attack."""
