@@ -3,8 +3,8 @@
 The first five bytes are the seed and the shape: one broker with small limits, one broker with accounts, a
 synchronous master with its slave, or a group that elects its master. Each attack is six bytes: its kind, four
 choices, and the pause after it (in quarters of a second). Missing bytes are read as zeros, so any bytes are a
-valid program. Meanwhile honest clients send and read. After the attacks comes the calm: the cluster must serve,
-with strangers still connected, and have every acknowledged message.
+valid program. Meanwhile honest clients send and read. After the attacks comes the calm: the cluster must
+serve, with strangers still connected, and have every acknowledged message.
 """
 
 import asyncio
