@@ -43,7 +43,10 @@ An attack succeeds, and its verdict is "violated", if one of these is true:
 
 The rules are those of mqproof's [protocol documentation](../protocol/index.md). A released broker that
 violates one does what its release does: RocketMQ has no shares of connections, for example, and does not
-authenticate slaves. Each attack ends within 20 s for each answer that it waits for.
+authenticate slaves. A run waits 20 s for one reaction, and 60 s for all answers to one attack.
+
+Apache's brokers had a heap of 256 MiB, and the machine was busy while they were attacked. A result that is 20 s
+of silence may be another one on an idle machine.
 
 ```
 mqproof conform --target impl --suite hostile --json ours.json
