@@ -45,8 +45,8 @@ The rules are those of mqproof's [protocol documentation](../protocol/index.md).
 violates one does what its release does: RocketMQ has no shares of connections, for example, and does not
 authenticate slaves. A run waits 20 s for one reaction, and 60 s for all answers to one attack.
 
-Apache's brokers had a heap of 256 MiB, and the machine was busy while they were attacked. A result that is 20 s
-of silence may be another one on an idle machine.
+Apache's brokers had a heap of 256 MiB, and the machine was busy while they were attacked. A result that is
+20 s of silence may be another one on an idle machine.
 
 ```
 mqproof conform --target impl --suite hostile --json ours.json

@@ -10,8 +10,7 @@ from mqproof.conformance.mutants.hostile import MUTANTS as OF_ATTACKS
 from mqproof.fuzz.defects.defect import Mutant, as_of_target
 from mqproof.impl.broker.processors import send
 from mqproof.impl.dledger.rpc_bodies import NO_INDEX
-from mqproof.impl.remoting import channel
-from mqproof.impl.remoting.command import Command
+from mqproof.impl.remoting.command import Command, decode
 from mqproof.impl.remoting.frame import FrameError
 
 _TARGET: Final = "hostile-peers"
@@ -26,7 +25,6 @@ def _cut_long_ones(*arguments: Any) -> Any:
     return cut, wait
 
 
-_decode = channel.decode
 _spoiled: WeakSet[asyncio.AbstractEventLoop] = WeakSet()
 
 
@@ -36,7 +34,7 @@ def _decode_until_bad_frame(data: bytes) -> Command:
     if loop in _spoiled:
         raise FrameError("an earlier frame was bad")
     try:
-        return _decode(data)
+        return decode(data)
     except FrameError:
         _spoiled.add(loop)
         raise

@@ -1,6 +1,7 @@
 """Tests clusters under attack: the invariants hold for any attacks, and seeds can be replayed."""
 
 from collections import Counter
+from collections.abc import Callable
 
 import pytest
 
@@ -81,7 +82,7 @@ def test_a_failure_of_a_server_is_a_finding() -> None:
 def test_each_judge_reports_what_it_must() -> None:
     checked: Counter[str] = Counter()
     use = judge.Use("held pulls", 5, 5, 5, (10, 10, 4), 0)
-    for invariant, call in (
+    calls: tuple[tuple[str, Callable[[], None]], ...] = (
         ("FieldsWithinLimits", lambda: judge.fields_within_limits("x", 0, is_closed=False, checked=checked)),
         (
             "FieldsWithinLimits",
@@ -102,7 +103,8 @@ def test_each_judge_reports_what_it_must() -> None:
         ("BodiesBounded", lambda: judge.bodies_bounded([[(0, 1 << 26)]], range(1), checked)),
         ("NoAckedLost", lambda: judge.no_acked_lost({"m": b"x"}, {}, "n0", checked)),
         ("NoAckedLost", lambda: judge.no_acked_lost({"m": b"x"}, {"m": b"y"}, "n0", checked)),
-    ):
+    )
+    for invariant, call in calls:
         with pytest.raises(Finding) as found:
             call()
         assert found.value.invariant == invariant
