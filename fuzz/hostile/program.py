@@ -85,8 +85,10 @@ class Run:
         session = cluster.own_session()
         await session.start()
         producer = Producer(session, ProducerConfig("honest_producer", retries=0))
-        self.attackers.consumer = PullConsumer(session, "honest_consumer")
+        self.attackers.consumer = consumer = PullConsumer(session, "honest_consumer")
         await self._send_until_ok(producer)
+        # Its group must exist: with limits this small, the share of one address is the total.
+        await consumer.pull(self._queue(), 0)
         self._background.do(self._produce(producer))
         for attack in self._attacks:
             await self.attackers.attack(attack[0], attack[1:5])
@@ -103,6 +105,10 @@ class Run:
             outcome = await self._send(producer)
             self._judge_service(outcome)
 
+    def _queue(self) -> MessageQueue:
+        """Return the queue of the honest clients."""
+        return MessageQueue(OWN_TOPIC, self.cluster.config(self.cluster.nodes[0]).name, 0)
+
     def _judge_service(self, outcome: Outcome) -> None:
         """A single broker serves during attacks; a group may elect a master meanwhile."""
         shape = self.cluster.shape
@@ -114,10 +120,8 @@ class Run:
         self._sends += 1
         name = f"m{self._sends:04}"
         body = name.encode() * (1 + self._sends % 20)
-        queue = MessageQueue(OWN_TOPIC, self.cluster.config(self.cluster.nodes[0]).name, 0)
-        outcome = await producer.send(
-            Message(OWN_TOPIC, body, {UNIQUE_KEY: name}), queue, timeout_ms=_SEND_MS
-        )
+        message = Message(OWN_TOPIC, body, {UNIQUE_KEY: name})
+        outcome = await producer.send(message, self._queue(), timeout_ms=_SEND_MS)
         if isinstance(outcome, Sent):
             position = parse_offset_message_id(outcome.offset_message_id)[1]
             self.attackers.place = position

@@ -31,7 +31,7 @@ from mqproof.conformance.wire.server_connection import Address, UnreachableError
 from mqproof.report.model import Exit, Result, Verdict
 from tests.protocol_chapters import sections
 
-QUICK_S = 0.5
+QUICK_S = 1.0
 
 
 class Servant(socketserver.BaseRequestHandler):
@@ -120,7 +120,7 @@ def test_our_servers_withstand_every_attack(scene: Scene) -> None:
         ("send-queue-beyond-int32", "SUCCESS, expected an answer with another code than SUCCESS"),
         ("view-negative", "SUCCESS, expected an answer with another code"),
         ("frame-length-greatest", "the connection is still open"),
-        ("share-of-unanswered-bytes", "40 answers without SYSTEM_BUSY"),
+        ("share-of-unanswered-bytes", "answers without SYSTEM_BUSY"),
     ],
 )
 def test_a_broker_that_accepts_an_attack_has_failed(name: str, failure: str) -> None:
