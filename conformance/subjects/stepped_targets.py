@@ -26,6 +26,7 @@ NOT_STEPPED: Final = {
     "Retry": "no stepped target yet; the suite retry tests our broker",
     "Transactions": "no stepped target yet; the suite transactions tests our broker",
     "Timers": "no stepped target yet; the suite timers tests our broker",
+    "Damage": "no stepped target yet; the suite damage tests our broker",
 }
 """The models whose behaviours are not replayed on our code, with the reason: the result is "not tested"."""
 
