@@ -84,7 +84,7 @@ class RecordRepair:
 
     async def _left(self, peer: Address, lost: Sequence[LostRecord]) -> list[LostRecord]:
         """Request these records from a peer, and return those that are still damaged."""
-        left = []
+        left: list[LostRecord] = []
         for number, each in enumerate(lost):
             header = headers.write(ViewMessageRequest(each.commit_offset))
             try:
