@@ -49,7 +49,8 @@ async def main(namesrv: str) -> None:
 
         async with PushConsumer(session, GROUP, listener, PushConsumerConfig(batch_max=32)) as consumer:
             await consumer.subscribe(TOPIC)
-            await asyncio.wait_for(finished.wait(), timeout=30)
+            async with asyncio.timeout(30):
+                await finished.wait()
         print(f"consumed all of them in {calls} calls of the listener")
 
 

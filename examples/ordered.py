@@ -49,7 +49,8 @@ async def main(namesrv: str) -> None:
         config = PushConsumerConfig(orderly=True, consume_from=ConsumeFrom.FIRST_OFFSET)
         async with PushConsumer(session, GROUP, listener, config) as consumer:
             await consumer.subscribe(TOPIC)
-            await asyncio.wait_for(finished.wait(), timeout=30)
+            async with asyncio.timeout(30):
+                await finished.wait()
     for order in ORDERS:
         print(f"{order}: {' '.join(seen[order])}")
     print(f"{failures} message failed once and was delivered again")

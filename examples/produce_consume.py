@@ -47,7 +47,8 @@ async def main(namesrv: str) -> None:
 
         async with PushConsumer(session, GROUP, listener) as consumer:
             await consumer.subscribe(TOPIC, "greeting")
-            await asyncio.wait_for(finished.wait(), timeout=30)
+            async with asyncio.timeout(30):
+                await finished.wait()
     print("all messages are consumed")
 
 

@@ -58,7 +58,10 @@ ROLES = {
         "tables": "results as tables for a terminal",
         "queries": "request processors that only read",
         **dict.fromkeys(
-            ["accounts", "brokers", "groups", "members", "messages", "name_servers", "topics"],
+            [
+                *("accounts", "brokers", "groups", "members", "messages", "name_servers", "topics"),
+                *("exports", "monitoring", "round_trips"),
+            ],
             "one subject: its state, its administration, its commands",
         ),
     },

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from struct import Struct
 from typing import Final
 
-from mqproof.conformance.hostile.attacks import Names, pull_fields, send_fields
+from mqproof.conformance.hostile.attack import Names
+from mqproof.conformance.hostile.attack_requests import pull_fields, send_fields
 from mqproof.conformance.wire.frames import Frame, encode
 from mqproof.conformance.wire.server_connection import Address, Connection, connected
 

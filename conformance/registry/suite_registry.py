@@ -405,6 +405,7 @@ SUITES: Final[dict[str, Registered]] = {
         "named attacks of a client without rights; runs only if it is named",
         "mqproof.conformance.hostile.suite",
         _run_hostile,
+        is_long=True,
     ),
     "damage": Undrawn(
         "damaged files of a broker's store; runs only if it is named",

@@ -192,7 +192,8 @@ async def _crash_at_step(faults: FaultInjector, selector: int, seconds: float) -
 
     faults.cluster.machines[node].disk.on_step = on_step
     with suppress(TimeoutError):
-        await asyncio.wait_for(done.wait(), seconds)
+        async with asyncio.timeout(seconds):
+            await done.wait()
     await _down(faults, node, End.OS_CRASH, seconds / 4)
 
 

@@ -60,6 +60,24 @@ async def delete_policy(admin: Admin, brokers: Sequence[Address], subject: str, 
         await admin.ask(broker, RequestCode.AUTH_DELETE_ACL, DeletePolicyRequest(subject, resource=resource))
 
 
+async def copy_policies(
+    admin: Admin, source: Address, target: Address, subjects: Sequence[str] = ()
+) -> list[str]:
+    """Give subjects at one broker the permissions that they have at another one. Returns the subjects.
+
+    Without subjects, those of every subject are copied. Permissions for other resources stay.
+    """
+    if subjects:
+        found = [await policies_of(admin, source, subject) for subject in subjects]
+    else:
+        found = await policies(admin, source)
+    known = {each.subject for each in await policies(admin, target)}
+    for each in found:
+        code = RequestCode.AUTH_UPDATE_ACL if each.subject in known else RequestCode.AUTH_CREATE_ACL
+        await admin.ask(target, code, SubjectRequest(each.subject), java_json.write(each, standard=True))
+    return [each.subject for each in found]
+
+
 async def policies_of(admin: Admin, broker: Address, subject: str) -> SubjectPolicies:
     """Return the permissions of one subject. Raises RefusalError or ClientError when it has none."""
     answer = await admin.ask(broker, RequestCode.AUTH_GET_ACL, SubjectRequest(subject))

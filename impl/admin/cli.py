@@ -9,7 +9,18 @@ from typing import Any, Final
 import typer
 from typer.core import TyperGroup
 
-from mqproof.impl.admin.commands import accounts, brokers, groups, members, messages, name_servers, topics
+from mqproof.impl.admin.commands import (
+    accounts,
+    brokers,
+    exports,
+    groups,
+    members,
+    messages,
+    monitoring,
+    name_servers,
+    round_trips,
+    topics,
+)
 from mqproof.impl.admin.options import NameServers
 from mqproof.impl.admin.run import COMMAND, Site
 from mqproof.impl.terminal.inputs import new_runtime, read_account
@@ -17,8 +28,10 @@ from mqproof.impl.terminal.options import AccountFile, TlsFile
 
 COMMANDS: Final[dict[str, Callable[..., None]]] = {
     "updateTopic": topics.update_topic,
+    "updateTopicList": topics.update_topic_list,
     "deleteTopic": topics.delete_topic,
     "updateTopicPerm": topics.update_topic_perm,
+    "updateOrderConf": topics.update_order_conf,
     "topicRoute": topics.topic_route,
     "topicList": topics.topic_list,
     "topicStatus": topics.topic_status,
@@ -26,6 +39,8 @@ COMMANDS: Final[dict[str, Callable[..., None]]] = {
     "statsAll": topics.stats_all,
     "allocateMQ": topics.allocate_mq,
     "updateSubGroup": groups.update_sub_group,
+    "updateSubGroupList": groups.update_sub_group_list,
+    "setConsumeMode": groups.set_consume_mode,
     "getConsumerConfig": groups.get_consumer_config,
     "deleteSubGroup": groups.delete_sub_group,
     "consumerProgress": groups.consumer_progress,
@@ -37,12 +52,15 @@ COMMANDS: Final[dict[str, Callable[..., None]]] = {
     "producer": groups.producer,
     "consumerConnection": groups.consumer_connection,
     "consumerStatus": groups.consumer_status,
+    "startMonitoring": monitoring.start_monitoring,
     "clusterList": brokers.cluster_list,
     "brokerStatus": brokers.broker_status,
     "getBrokerConfig": brokers.get_broker_config,
     "updateBrokerConfig": brokers.update_broker_config,
     "haStatus": brokers.ha_status,
-    "exportMetrics": brokers.export_metrics,
+    "exportMetadata": exports.export_metadata,
+    "exportConfigs": exports.export_configs,
+    "exportMetrics": exports.export_metrics,
     "cleanExpiredCQ": brokers.clean_expired_cq,
     "deleteExpiredCommitLog": brokers.delete_expired_commit_log,
     "cleanUnusedTopic": brokers.clean_unused_topic,
@@ -56,6 +74,7 @@ COMMANDS: Final[dict[str, Callable[..., None]]] = {
     "deleteAcl": accounts.delete_acl,
     "getAcl": accounts.get_acl,
     "listAcl": accounts.list_acl,
+    "copyAcl": accounts.copy_acl,
     "queryMsgById": messages.query_msg_by_id,
     "queryMsgByKey": messages.query_msg_by_key,
     "queryMsgByUniqueKey": messages.query_msg_by_unique_key,
@@ -65,6 +84,10 @@ COMMANDS: Final[dict[str, Callable[..., None]]] = {
     "printMsgByQueue": messages.print_msg_by_queue,
     "queryCq": messages.query_cq,
     "sendMessage": messages.send_message,
+    "consumeMessage": messages.consume_message,
+    "sendMsgStatus": round_trips.send_msg_status,
+    "checkMsgSendRT": round_trips.check_msg_send_rt,
+    "clusterRT": round_trips.cluster_rt,
     "wipeWritePerm": name_servers.wipe_write_perm,
     "addWritePerm": name_servers.add_write_perm,
     "updateKvConfig": name_servers.update_kv_config,

@@ -21,8 +21,10 @@ from mqproof.impl.remoting.bodies import (
     ProducerTable,
     QueueOffsets,
     QueueProgress,
+    RequestMode,
     RunningInfo,
     SubscriptionGroup,
+    SubscriptionGroupList,
     SubscriptionGroups,
 )
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
@@ -84,6 +86,20 @@ async def update_group(admin: Admin, brokers: Sequence[Address], group: Subscrip
     body = java_json.write(group, standard=True)
     for broker in brokers:
         await admin.ask(broker, RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=body)
+
+
+async def update_groups(admin: Admin, brokers: Sequence[Address], listed: list[SubscriptionGroup]) -> None:
+    """Create groups at these brokers, of 5.x or ours, or change them, in one request for each broker."""
+    body = java_json.write(SubscriptionGroupList(listed), standard=True)
+    for broker in brokers:
+        await admin.ask(broker, RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST, body=body)
+
+
+async def set_mode(admin: Admin, brokers: Sequence[Address], mode: RequestMode) -> None:
+    """Set how a group receives the messages of a topic at these brokers, of 5.x or ours."""
+    body = java_json.write(mode, standard=True)
+    for broker in brokers:
+        await admin.ask(broker, RequestCode.SET_MESSAGE_REQUEST_MODE, body=body)
 
 
 async def group_config(admin: Admin, group: str, cluster: str | None = None) -> dict[str, SubscriptionGroup]:

@@ -1,6 +1,6 @@
 """Operations on messages: look them up by position, key or unique key, or read them queue by queue."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from enum import Enum
 from heapq import heappop, heappush
 from typing import Final
@@ -200,14 +200,16 @@ async def read(
     tags: str | MessageSelector = "*",
     begin_ms: int | None = None,
     end_ms: int | None = None,
-) -> AsyncIterator[tuple[MessageQueue, StoredMessage]]:
-    """Yield the topic's messages, queue by queue.
+    first_offset: int = 0,
+    group: str = READER_GROUP,
+) -> AsyncGenerator[tuple[MessageQueue, StoredMessage], None]:
+    """Yield the topic's messages from an offset on, queue by queue.
 
     Each queue is read up to its end at the time when its turn comes. With times, only messages stored from
     `begin_ms` until `end_ms` are yielded. With `only`, one queue is read; raises ClientError when the topic
-    does not have it.
+    does not have it. `group` is the group of the requests; its offsets do not change.
     """
-    calls = GroupRequests(admin.session, READER_GROUP)
+    calls = GroupRequests(admin.session, group)
     queues = subscribe_queues(topic, await admin.route(topic))
     if only is not None:
         if only not in queues:
@@ -215,7 +217,7 @@ async def read(
         queues = [only]
     for queue in queues:
         least, end = await calls.min_offset(queue), await calls.max_offset(queue)
-        at = least if begin_ms is None else max(least, await calls.search_offset(queue, begin_ms))
+        at = max(least, first_offset, 0 if begin_ms is None else await _before(calls, queue, begin_ms))
         while at < end:
             result = await calls.pull(queue, at, max_count=_COUNT_MAX, tags=tags)
             for stored in result.messages:
@@ -258,8 +260,7 @@ async def in_time_order(
 async def _in_queue(
     calls: GroupRequests, queue: MessageQueue, begin_ms: int, end_ms: int
 ) -> AsyncIterator[tuple[MessageQueue, StoredMessage]]:
-    # The nearest message may be any of those with one store time, so the search is for the time before.
-    at, end = await calls.search_offset(queue, max(0, begin_ms - 1)), await calls.max_offset(queue)
+    at, end = await _before(calls, queue, begin_ms), await calls.max_offset(queue)
     while at < end:
         result = await calls.pull(queue, at, max_count=_COUNT_MAX, room=lambda: _ROOM_BYTES)
         for stored in result.messages:
@@ -270,6 +271,12 @@ async def _in_queue(
         if result.next_offset <= at:
             return  # the queue has no more messages, although its reported end was higher
         at = result.next_offset
+
+
+async def _before(calls: GroupRequests, queue: MessageQueue, begin_ms: int) -> int:
+    """Return an offset that no message stored from `begin_ms` on precedes."""
+    # The nearest message may be any of those with one store time, so the search is for the time before.
+    return await calls.search_offset(queue, max(0, begin_ms - 1))
 
 
 def _records_of(body: bytes) -> list[StoredMessage]:

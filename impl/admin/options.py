@@ -9,6 +9,7 @@ from mqproof.impl.admin import times
 from mqproof.impl.admin.run import WRONG_USE, fail
 from mqproof.impl.remoting import address_server
 from mqproof.impl.runtime.network import Address
+from mqproof.impl.terminal.errors import one_line
 
 T = TypeVar("T")
 
@@ -40,6 +41,18 @@ def when(letter: str, name: str, words: str) -> Any:
 def count(letter: str, name: str, words: str, least: int = 1) -> Any:
     """Return an option that is a number."""
     return typer.Option(f"-{letter}", f"--{name}", min=least, metavar="N", help=words)
+
+
+def list_file(read: Callable[[str], list[T]]) -> Any:
+    """Return an option that is a file; its value is the list that `read` returns."""
+
+    def convert(path: str) -> list[T]:
+        try:
+            return read(path)
+        except OSError as error:
+            raise ValueError(one_line(error)) from None
+
+    return typer.Option("-f", "--filename", parser=parsed("f", convert), metavar="FILE", help="The file.")
 
 
 def text(letter: str, name: str, metavar: str, words: str) -> Any:

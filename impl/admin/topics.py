@@ -5,15 +5,23 @@ from typing import Final
 
 import msgspec
 
-from mqproof.impl.admin.admin import Admin, read_body
-from mqproof.impl.client.model import ClientError, MessageQueue
-from mqproof.impl.remoting import bodies
-from mqproof.impl.remoting.bodies import GroupList, QueueExtent, TopicConfig, TopicList, TopicStats
-from mqproof.impl.remoting.codes import RequestCode
+from mqproof.impl.admin.admin import Admin, read_body, read_header
+from mqproof.impl.client.model import ClientError, MessageQueue, RefusalError
+from mqproof.impl.remoting import bodies, java_json
+from mqproof.impl.remoting.bodies import (
+    GroupList,
+    QueueExtent,
+    TopicConfig,
+    TopicConfigList,
+    TopicList,
+    TopicStats,
+)
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.headers import (
     ClusterRequest,
     DeleteRoutedTopicRequest,
     KvRequest,
+    KvResponse,
     PutKvRequest,
     TopicRequest,
     UpdateTopicRequest,
@@ -50,6 +58,29 @@ async def update_topic(
         await admin.ask(broker, RequestCode.UPDATE_AND_CREATE_TOPIC, header, more=more)
 
 
+async def update_topics(admin: Admin, brokers: Sequence[Address], topics: list[TopicConfig]) -> None:
+    """Create topics at these brokers, of 5.x or ours, or change them, in one request for each broker."""
+    body = java_json.write(TopicConfigList(topics), standard=True)
+    for broker in brokers:
+        await admin.ask(broker, RequestCode.UPDATE_AND_CREATE_TOPIC_LIST, body=body)
+
+
+async def order_of(admin: Admin, topic: str) -> str | None:
+    """Return the order of a topic that a name server has, such as `broker-a:4`; None if it has none."""
+    try:
+        answer = await admin.ask_name_server(RequestCode.GET_KV_CONFIG, KvRequest(_ORDER_TOPICS, topic))
+    except RefusalError as error:
+        if error.code != ResponseCode.QUERY_NOT_FOUND:
+            raise
+        return None
+    return read_header(KvResponse, answer).value
+
+
+async def delete_order(admin: Admin, topic: str) -> None:
+    """Delete the order of a topic at every name server."""
+    await admin.ask_all_name_servers(RequestCode.DELETE_KV_CONFIG, KvRequest(_ORDER_TOPICS, topic))
+
+
 async def set_order(admin: Admin, topic: str, queues: dict[str, int]) -> str:
     """Store at every name server how many queues each broker name has for an ordered topic."""
     order = ";".join(f"{name}:{count}" for name, count in sorted(queues.items()))
@@ -65,7 +96,7 @@ async def delete_topic(admin: Admin, brokers: Sequence[Address], topic: str, clu
     header = DeleteRoutedTopicRequest(topic, cluster)
     await admin.ask_all_name_servers(RequestCode.DELETE_TOPIC_IN_NAMESRV, header)
     # Otherwise a later topic of the same name would inherit its order.
-    await admin.ask_all_name_servers(RequestCode.DELETE_KV_CONFIG, KvRequest(_ORDER_TOPICS, topic))
+    await delete_order(admin, topic)
 
 
 async def update_permission(

@@ -15,10 +15,10 @@ from mqproof.impl.broker.elected_role import ElectedRole
 from mqproof.impl.broker.flow_control import SendGate
 from mqproof.impl.broker.long_polling import PullHolds
 from mqproof.impl.broker.processors import groups, recalls, transaction_ends
-from mqproof.impl.broker.processors.administrative_events import recording
 from mqproof.impl.broker.processors.all_processors import PROCESSORS
 from mqproof.impl.broker.registration import Registrar
 from mqproof.impl.broker.replicas import Replicas, SlaveTables
+from mqproof.impl.broker.requests.administrative_events import recording
 from mqproof.impl.broker.services import Processor, Services, loop_ms
 from mqproof.impl.broker.state.announced_subscriptions import AnnouncedSubscriptions
 from mqproof.impl.broker.state.clients import ClientTable
@@ -189,6 +189,8 @@ class Broker:
         self.store.on_arrival = self._holds.arrived
         address = await self._listen()
         self.services = services = self._new_services(address, tables)
+        if self._group_store is not None or self._config.replication.is_slave:
+            services.timers.follow()
         bound = {code: _bound(work, services) for code, work in PROCESSORS.items()}
         processors = {code: recording(code, work, services) for code, work in bound.items()}
         handle = limiting(handler(processors))

@@ -329,7 +329,8 @@ class Transactions:
     async def _every(self, ms: int, work: Callable[[], Awaitable[None]], early: asyncio.Event) -> None:
         while True:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(early.wait(), ms / 1000)
+                async with asyncio.timeout(ms / 1000):
+                    await early.wait()
             await self._retried(work)
 
     async def _retried(self, work: Callable[[], Awaitable[None]]) -> None:

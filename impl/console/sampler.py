@@ -13,9 +13,9 @@ from typing import Final
 from mqproof.impl.admin import brokers, groups, topics
 from mqproof.impl.admin.admin import Admin
 from mqproof.impl.admin.brokers import BrokerState
+from mqproof.impl.admin.system_names import TopicKind, topic_kind
 from mqproof.impl.client.model import ClientError, NoRouteError, RefusalError
 from mqproof.impl.console.sample_history import Sample, SampleHistory
-from mqproof.impl.console.system_names import TopicKind, topic_kind
 from mqproof.impl.runtime.notices import Notices
 
 _log = logging.getLogger(__name__)

@@ -115,8 +115,8 @@ class Reader:
     async def ask(self, broker: str, asked: Awaitable[T]) -> T | None:
         """Return the answer of a broker, or None if it refuses or does not answer, which is recorded."""
         try:
-            async with self._turn:
-                return await asyncio.wait_for(asked, _REQUEST_S)
+            async with self._turn, asyncio.timeout(_REQUEST_S):
+                return await asked
         except (UnreachableError, TimeoutError):
             self.silent.add(broker)
         except ClientError as error:
@@ -171,8 +171,9 @@ class Reader:
         name = next(each for each, known in self.masters.items() if known == address)
         with suppress(ClientError, TimeoutError):
             header = ViewMessageRequest(offset)
-            asked = self.admin.ask(address, RequestCode.VIEW_MESSAGE_BY_ID, header)
-            found = _records((await asyncio.wait_for(asked, _REQUEST_S)).body)
+            async with asyncio.timeout(_REQUEST_S):
+                answer = await self.admin.ask(address, RequestCode.VIEW_MESSAGE_BY_ID, header)
+            found = _records(answer.body)
             if len(found) == 1 and found[0].offset_message_id == message_id.upper():
                 return name, found[0]
             self._lacks(f"broker {name} has no message at {offset}")
@@ -278,10 +279,10 @@ class Reader:
 
     async def _member(self, group: str, client_id: str, broker: str) -> Member:
         header = ConsumerRequest(group, client_id, jstack_enable=False)
-        asked = self.admin.ask(self.masters[broker], RequestCode.GET_CONSUMER_RUNNING_INFO, header)
+        code = RequestCode.GET_CONSUMER_RUNNING_INFO
         try:
-            async with self._turn:
-                info = read_body(RunningInfo, await asyncio.wait_for(asked, _REQUEST_S))
+            async with self._turn, asyncio.timeout(_REQUEST_S):
+                info = read_body(RunningInfo, await self.admin.ask(self.masters[broker], code, header))
         except (ClientError, TimeoutError):
             return Member(client_id)  # a client of another language may not know the request
         queues = {}

@@ -42,7 +42,8 @@ class AddressServer:
             AddressServerError: no response within 3 s, or none with a valid number of addresses.
         """
         try:
-            answer = await asyncio.wait_for(self._get(network), _TIMEOUT_S)
+            async with asyncio.timeout(_TIMEOUT_S):
+                answer = await self._get(network)
             found = parse_addresses(_text(answer))
         except TimeoutError:
             raise AddressServerError(f"{self}: no answer within {_TIMEOUT_S:.0f} s") from None

@@ -61,7 +61,8 @@ class RemotingClient:
         channel = self._channels.get(address) or await self._connected(address, CONNECT_TIMEOUT_S)
         if not channel.takes:
             try:
-                await asyncio.wait_for(channel.until_it_takes(), CONNECT_TIMEOUT_S)
+                async with asyncio.timeout(CONNECT_TIMEOUT_S):
+                    await channel.until_it_takes()
             except TimeoutError:
                 raise ConnectError(f"{address} does not read the data sent to it") from None
         channel.send_oneway(self._signed(request))
@@ -98,14 +99,15 @@ class RemotingClient:
             task.add_done_callback(_look_at_outcome)
             self._connecting[address] = task
         try:
-            # Other callers may wait for the same connection, so this timeout must not cancel it.
-            return await asyncio.wait_for(asyncio.shield(task), timeout_s)
+            async with asyncio.timeout(timeout_s):
+                # Other callers may wait for the same connection, so this timeout must not cancel it.
+                return await asyncio.shield(task)
         except TimeoutError:
             raise ConnectError(f"no connection to {address} within {round(timeout_s * 1000)} ms") from None
         except OSError as error:
             raise ConnectError(f"no connection to {address}: {error.strerror or error}") from None
         except asyncio.CancelledError:
-            if self._closed:
+            if task.cancelled() and not _is_cancelled():
                 raise ConnectError(f"the client is closed, no connection to {address}") from None
             raise
 
@@ -116,7 +118,8 @@ class RemotingClient:
             return channel
 
         try:
-            await asyncio.wait_for(self._network.connect(address, on_connection), CONNECT_TIMEOUT_S)
+            async with asyncio.timeout(CONNECT_TIMEOUT_S):
+                await self._network.connect(address, on_connection)
         finally:
             del self._connecting[address]
         channel = self._channels.get(address)
@@ -131,6 +134,12 @@ class RemotingClient:
 
     def _forget(self, address: Address) -> None:
         self._channels.pop(address, None)
+
+
+def _is_cancelled() -> bool:
+    """Return whether the running task itself is cancelled, and not only what it waits for."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def _look_at_outcome(task: asyncio.Task[Channel]) -> None:

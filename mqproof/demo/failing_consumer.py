@@ -48,7 +48,8 @@ async def consume(name_server: str, topic: str, group: str, count: int, seconds:
     ):
         await consumer.subscribe(topic)
         try:
-            await asyncio.wait_for(listener.done.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await listener.done.wait()
         except TimeoutError:
             return _INCONCLUSIVE
     return 0

@@ -107,7 +107,8 @@ class _Collection:
         if broker in self.gone:
             return None
         try:
-            return await asyncio.wait_for(asked(), _REQUEST_S)
+            async with asyncio.timeout(_REQUEST_S):
+                return await asked()
         except (UnreachableError, TimeoutError):
             self._gone(broker, what)
         except ClientError as error:

@@ -11,6 +11,7 @@ import pytest
 
 from mqproof.conformance.adapters.apache.java_clients import mqadmin_process
 from mqproof.conformance.hosts.processes import Cluster, cluster, free_port
+from mqproof.impl.admin.cli import COMMANDS
 from mqproof.impl.client.blocking import BlockingClient
 from mqproof.impl.client.messages.compose import new_message
 from mqproof.impl.client.model import Sent
@@ -29,6 +30,7 @@ def test_the_page_lists_every_command_with_its_result() -> None:
     text = mqadmin_commands.PAGE.read_text(encoding="utf-8")
     assert text == mqadmin_commands.page(text), "run python -m tests.interop.mqadmin_commands"
     assert len(mqadmin_commands.working()) >= 60
+    assert set(mqadmin_commands.working()) <= set(COMMANDS)
 
 
 @pytest.mark.apache

@@ -166,6 +166,7 @@ async def _send_and_fail_once(events: list[Event], store: str) -> None:
         consumer = PushConsumer(session, "billing", fails_once, config, events=log("consumer"))
         async with consumer:
             await consumer.subscribe("Orders")
-            await asyncio.wait_for(redelivered.wait(), 60)
+            async with asyncio.timeout(60):
+                await redelivered.wait()
     await broker.stop()
     await namesrv.stop()

@@ -7,8 +7,9 @@ from msgspec import UNSET
 
 from mqproof.impl.admin import accounts, tables
 from mqproof.impl.admin.admin import Admin
-from mqproof.impl.admin.options import Broker, Cluster, text
+from mqproof.impl.admin.options import Broker, Cluster, parsed, text
 from mqproof.impl.admin.run import Site, perform, require_one, say, show, targets
+from mqproof.impl.client.model import ClientError
 from mqproof.impl.remoting.bodies import PolicyEntry, SubjectPolicies, User
 from mqproof.impl.runtime.network import Address
 
@@ -26,6 +27,13 @@ Resources = Annotated[
     str, text("r", "resources", "LIST", "Topic:NAME, Group:NAME, Topic:* or Group:*, separated by commas.")
 ]
 Actions = Annotated[str, text("a", "actions", "LIST", "Pub, Sub, or both, separated by a comma.")]
+
+
+def _broker(letter: str, name: str, words: str) -> Any:
+    parser = parsed(letter, Address.parse)
+    return typer.Option(f"-{letter}", f"--{name}", parser=parser, metavar="HOST:PORT", help=words)
+
+
 Decision = Annotated[str, text("d", "decision", "WORD", "Allow or Deny.")]
 
 
@@ -227,6 +235,32 @@ def get_acl(site: Site, subject: Subject, broker: Broker = None, cluster: Cluste
             for row in _policy_rows(each, await accounts.policies_of(admin, each, subject))
         ]
         show(tables.rows(_POLICY_COLUMNS, found))
+
+    perform(site, work)
+
+
+def copy_acl(
+    site: Site,
+    source: Annotated[Any, _broker("f", "fromBroker", "The broker that has the permissions.")],
+    target: Annotated[Any, _broker("t", "toBroker", "The broker that gets them.")],
+    subjects: Annotated[
+        str, text("s", "subjects", "LIST", "User:NAME, separated by commas; all users without it.")
+    ] = "",
+) -> None:
+    """Copy the permissions of users from one broker to another one.
+
+    Permissions for the same resources are replaced. Others stay. The users themselves are not copied.
+
+    \b
+    Example: mqproof admin copyAcl -n 127.0.0.1:9876 -f 10.0.0.1:10911 -t 10.0.0.2:10911 -s User:orders-app
+    """
+
+    async def work(admin: Admin) -> None:
+        copied = await accounts.copy_policies(admin, source, target, _listed(subjects))
+        if not copied:
+            raise ClientError(f"{source} has no permissions of any user")
+        for subject in copied:
+            say(tables.visible(f"the permissions of {subject} are copied from {source} to {target}"))
 
     perform(site, work)
 

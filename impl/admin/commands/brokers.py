@@ -1,7 +1,6 @@
 """Commands about brokers."""
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 
@@ -10,12 +9,10 @@ import typer
 from mqproof.impl.admin import brokers, tables
 from mqproof.impl.admin.admin import Admin, UnreachableError
 from mqproof.impl.admin.options import Broker, Cluster, count, flag, text
-from mqproof.impl.admin.run import WRONG_USE, Site, fail, perform, require_one, say, show, targets
+from mqproof.impl.admin.run import Site, perform, require_one, say, show, targets
 from mqproof.impl.client.model import ClientError
 from mqproof.impl.remoting.codes import RequestCode
-from mqproof.impl.runtime.disk import write_durably
 from mqproof.impl.runtime.network import Address
-from mqproof.impl.terminal import errors
 
 
 def cluster_list(
@@ -131,30 +128,6 @@ def ha_status(
             if interval_s is None:
                 return
             await asyncio.sleep(interval_s)
-
-    perform(site, work)
-
-
-def export_metrics(
-    site: Site,
-    cluster: Annotated[str, text("c", "clusterName", "NAME", "The cluster to measure.")],
-    folder: Annotated[str, text("f", "filePath", "DIR", "Write DIR/metrics.json.")] = ".",
-) -> None:
-    """Write measurements of the masters of a cluster to a file, in JSON.
-
-    \b
-    Example: mqproof admin exportMetrics -n 127.0.0.1:9876 -c DefaultCluster -f /tmp
-    """
-
-    async def work(admin: Admin) -> None:
-        await admin.masters(cluster)  # it has one
-        written = json.dumps({cluster: await brokers.metrics(admin, cluster)}, indent=2)
-        path = f"{folder}/metrics.json"
-        try:
-            write_durably(site.runtime.disk, path, f"{written}\n".encode())
-        except OSError as error:
-            fail(f"-f: {errors.one_line(error)}", WRONG_USE)
-        say(f"{path} is written")
 
     perform(site, work)
 

@@ -6,7 +6,7 @@ import msgspec
 import typer
 from msgspec import UNSET, UnsetType
 
-from mqproof.impl.admin import groups, tables
+from mqproof.impl.admin import groups, list_files, tables
 from mqproof.impl.admin.admin import Admin
 from mqproof.impl.admin.options import (
     BROKER_REQUIRED,
@@ -18,12 +18,13 @@ from mqproof.impl.admin.options import (
     Topic,
     count,
     flag,
+    list_file,
     parsed,
     text,
     when,
 )
 from mqproof.impl.admin.run import REFUSED, WRONG_USE, Site, fail, perform, require_one, say, show, targets
-from mqproof.impl.remoting.bodies import SubscriptionGroup
+from mqproof.impl.remoting.bodies import RequestMode, SubscriptionGroup
 
 T = TypeVar("T")
 
@@ -100,6 +101,15 @@ _Attributes = Annotated[
 ]
 
 
+def _mode(value: str) -> str:
+    if value not in ("PULL", "POP"):
+        raise ValueError(f"{value!r}, PULL or POP expected")
+    return value
+
+
+_MODE = typer.Option("-m", "--mode", parser=parsed("m", _mode), metavar="PULL|POP", help="The mode.")
+
+
 def update_sub_group(
     site: Site,
     group: Group,
@@ -145,6 +155,61 @@ def update_sub_group(
         await groups.update_group(admin, brokers, config)
         for each in brokers:
             say(f"group {group} at {each}: at most {retry_max} retries, {retry_queues} retry queues")
+
+    perform(site, work)
+
+
+def update_sub_group_list(
+    site: Site,
+    groups_of: Annotated[Any, list_file(list_files.read_groups)],
+    broker: Broker = None,
+    cluster: Cluster = None,
+) -> None:
+    """Create consumer groups, or change them, from a file.
+
+    The file has a JSON list of groups, or is one that exportMetadata wrote. At one broker (-b) or at all
+    masters of a cluster (-c), of 5.x or ours.
+
+    \b
+    Example: mqproof admin updateSubGroupList -n 127.0.0.1:9876 -c DefaultCluster -f groups.json
+    A file:  [{"groupName": "G", "retryMaxTimes": 3}]
+    """
+    require_one(broker, cluster)
+
+    async def work(admin: Admin) -> None:
+        brokers = await targets(admin, broker, cluster)
+        await groups.update_groups(admin, brokers, groups_of)
+        for each in brokers:
+            say(f"groups created or changed at {each}: {len(groups_of)}")
+
+    perform(site, work)
+
+
+def set_consume_mode(
+    site: Site,
+    group: Group,
+    topic: Annotated[str, text("t", "topicName", "NAME", "The topic.")],
+    mode: Annotated[Any, _MODE],
+    share: Annotated[
+        int, count("q", "popShareQueueNum", "With POP: the number of members that share a queue.", least=0)
+    ] = 0,
+    broker: Broker = None,
+    cluster: Cluster = None,
+) -> None:
+    """Set how a group receives the messages of a topic: by pulls, or by pops.
+
+    At one broker (-b) or at all masters of a cluster (-c), of 5.x or ours. Our broker refuses POP.
+
+    \b
+    Example: mqproof admin setConsumeMode -n 127.0.0.1:9876 -c DefaultCluster -g G -t T -m PULL
+    """
+    require_one(broker, cluster)
+
+    async def work(admin: Admin) -> None:
+        brokers = await targets(admin, broker, cluster)
+        await groups.set_mode(admin, brokers, RequestMode(group, topic, mode, share))
+        for each in brokers:
+            say(f"{each}: group {group} receives topic {topic} by {mode}")
 
     perform(site, work)
 

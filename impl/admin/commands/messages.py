@@ -2,13 +2,14 @@
 
 import codecs
 from collections import Counter
+from contextlib import aclosing
 from typing import Annotated, Any
 
 import typer
 
 from mqproof.impl.admin import messages, tables, times
 from mqproof.impl.admin.admin import Admin
-from mqproof.impl.admin.options import AtCluster, Begin, End, Topic, count, flag, parsed, text
+from mqproof.impl.admin.options import AtCluster, Begin, End, Topic, count, flag, parsed, text, when
 from mqproof.impl.admin.run import WRONG_USE, Site, fail, perform, say, show
 from mqproof.impl.admin.topic_rates import message_track
 from mqproof.impl.client.message_selector import MessageSelector
@@ -385,6 +386,58 @@ def print_msg_by_queue(
                 say(_printed(queue, stored, charset if body else None))
         if by_tag:
             show(tables.rows(("tag", "#messages"), [(tag, str(n)) for tag, n in sorted(counts.items())]))
+
+    perform(site, work)
+
+
+def consume_message(
+    site: Site,
+    topic: Topic,
+    broker_name: Annotated[
+        str | None, text("b", "brokerName", "NAME", "With -i: read only from this broker.")
+    ] = None,
+    queue_id: Annotated[int | None, count("i", "queueId", "With -b: read only this queue.", least=0)] = None,
+    offset: Annotated[
+        int | None, count("o", "offset", "With -b and -i: begin at this offset.", least=0)
+    ] = None,
+    messages_max: Annotated[
+        int | None, count("c", "MessageNumber", "Read at most N messages; all without it.")
+    ] = None,
+    begin: Annotated[Any, when("s", "beginTimestamp", "Only messages stored from this time on.")] = None,
+    end: End = None,
+    group: Annotated[
+        str, text("g", "consumerGroup", "NAME", "The group that reads.")
+    ] = messages.READER_GROUP,
+) -> None:
+    """Read messages as a member of a group would, and print them, one a line.
+
+    The offsets of the group do not change, and its members receive the messages all the same. The order is
+    queue by queue.
+
+    \b
+    Example: mqproof admin consumeMessage -n 127.0.0.1:9876 -t T -b broker-a -i 0 -o 5 -c 1
+    """
+    if (broker_name is None) != (queue_id is None):
+        fail("-b and -i must be given together", WRONG_USE)
+    if offset is not None and queue_id is None:
+        fail("-o needs -b and -i", WRONG_USE)
+
+    async def work(admin: Admin) -> None:
+        only = None
+        if broker_name is not None and queue_id is not None:
+            only = MessageQueue(topic, broker_name, queue_id)
+        found = messages.read(
+            admin, topic, only=only, begin_ms=begin, end_ms=end, first_offset=offset or 0, group=group
+        )
+        number = 0
+        async with aclosing(found):
+            async for queue, stored in found:
+                say(_printed(queue, stored, "UTF-8"))
+                number += 1
+                if number == messages_max:
+                    break
+        if not number:
+            raise ClientError(f"no such message in topic {topic}")
 
     perform(site, work)
 

@@ -4,16 +4,51 @@ from typing import Annotated, Any
 
 import typer
 
-from mqproof.impl.admin import tables, topic_rates, topics
+from mqproof.impl.admin import list_files, tables, topic_rates, topics
 from mqproof.impl.admin.admin import Admin
-from mqproof.impl.admin.options import AtCluster, Broker, Cluster, Permission, Topic, count, flag, text
-from mqproof.impl.admin.run import Site, perform, require_one, say, show, targets
+from mqproof.impl.admin.options import (
+    AtCluster,
+    Broker,
+    Cluster,
+    Permission,
+    Topic,
+    count,
+    flag,
+    list_file,
+    parsed,
+    text,
+)
+from mqproof.impl.admin.run import WRONG_USE, Site, fail, perform, require_one, say, show, targets
 from mqproof.impl.client.connection.routes import subscribe_queues
 from mqproof.impl.client.consuming.allocation import averagely
+from mqproof.impl.client.model import ClientError
 from mqproof.impl.remoting.bodies import TopicConfig
 
 _UNIT = 1
 _UNIT_SUBSCRIBED = 2
+
+_ORDER = "With -m put: the number of queues of each broker."
+
+
+def _method(value: str) -> str:
+    if value not in ("put", "get", "delete"):
+        raise ValueError(f"{value!r}, put, get or delete expected")
+    return value
+
+
+def _order(value: str) -> dict[str, int]:
+    order = {}
+    for part in value.split(";"):
+        name, _, number = part.strip().rpartition(":")
+        if not name or not (number.isascii() and number.isdecimal()):
+            raise ValueError(f"{part!r}, BROKER:NUMBER expected")
+        order[name] = int(number)
+    return order
+
+
+_METHOD = typer.Option(
+    "-m", "--method", parser=parsed("m", _method), metavar="put|get|delete", help="What to do."
+)
 
 
 def update_topic(
@@ -59,6 +94,65 @@ def update_topic(
         if order:
             names = await admin.names_at(brokers)
             say(f"order: {await topics.set_order(admin, topic, dict.fromkeys(names, write_queues))}")
+
+    perform(site, work)
+
+
+def update_topic_list(
+    site: Site,
+    topics_of: Annotated[Any, list_file(list_files.read_topics)],
+    broker: Broker = None,
+    cluster: Cluster = None,
+) -> None:
+    """Create topics, or change them, from a file.
+
+    The file has a JSON list of topics, or is one that exportMetadata wrote. At one broker (-b) or at all
+    masters of a cluster (-c), of 5.x or ours.
+
+    \b
+    Example: mqproof admin updateTopicList -n 127.0.0.1:9876 -c DefaultCluster -f topics.json
+    A file:  [{"topicName": "T", "readQueueNums": 4, "writeQueueNums": 4, "perm": 6}]
+    """
+    require_one(broker, cluster)
+
+    async def work(admin: Admin) -> None:
+        brokers = await targets(admin, broker, cluster)
+        await topics.update_topics(admin, brokers, topics_of)
+        for each in brokers:
+            say(f"topics created or changed at {each}: {len(topics_of)}")
+
+    perform(site, work)
+
+
+def update_order_conf(
+    site: Site,
+    topic: Topic,
+    method: Annotated[Any, _METHOD],
+    order: Annotated[
+        Any,
+        typer.Option("-v", "--orderConf", parser=parsed("v", _order), metavar="BROKER:N;...", help=_ORDER),
+    ] = None,
+) -> None:
+    """Show how many queues of an ordered topic each broker has; or set or delete it.
+
+    Name servers report it to producers. It is set and deleted at all of them, and read from one.
+
+    \b
+    Example: mqproof admin updateOrderConf -n 127.0.0.1:9876 -t T -m put -v broker-a:4
+    """
+    if (method == "put") != (order is not None):
+        fail("-m put needs -v" if order is None else f"-v is only for -m put, not {method}", WRONG_USE)
+
+    async def work(admin: Admin) -> None:
+        if method == "put":
+            say(f"{topic}: {await topics.set_order(admin, topic, order)}")
+        elif method == "delete":
+            await topics.delete_order(admin, topic)
+            say(f"{topic}: the order is deleted")
+        elif (found := await topics.order_of(admin, topic)) is None:
+            raise ClientError(f"topic {topic} has no order")
+        else:
+            say(tables.visible(f"{topic}: {found}"))
 
     perform(site, work)
 

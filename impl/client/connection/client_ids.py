@@ -21,9 +21,14 @@ def client_id(instance: str | None = None, unit: str | None = None) -> str:
     for name, value in (("instance", instance), ("unit", unit)):
         if value is not None and (not value.strip() or "@" in value):
             raise ValueError(f"{name} {value!r}: some text without @ expected")
-    if instance is None or instance == DEFAULT_INSTANCE:
+    if instance is None or is_unique(instance):
         instance = f"{os.getpid()}#{time.monotonic_ns()}"
     return "@".join([local_address(), instance, *([unit] if unit else [])])
+
+
+def is_unique(instance: str | None) -> bool:
+    """Return whether no other client has the id with this instance name."""
+    return instance is None or instance == DEFAULT_INSTANCE
 
 
 def local_address() -> str:

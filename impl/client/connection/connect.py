@@ -54,24 +54,30 @@ def connect(
         raise ValueError(f"{text!r} names no name server, HOST:PORT expected")
     tls = tls or known.tls
     runtime = production(AsyncioNetwork(), load(tls) if tls else None)
+    id_, is_chosen = _client_id(known, client_id, instance, unit)
     return Session(
         found,
         runtime,
-        _client_id(known, client_id, instance, unit),
+        id_,
         credentials=credentials or known.credentials,
         claims=OF_PROCESS,
         hooks=hooks,
+        is_id_chosen=is_chosen,
     )
 
 
-def _client_id(known: ClientSettings, client_id: str | None, instance: str | None, unit: str | None) -> str:
-    """Return the id from the arguments of `connect`, or else from the settings."""
+def _client_id(
+    known: ClientSettings, client_id: str | None, instance: str | None, unit: str | None
+) -> tuple[str, bool]:
+    """Return the id from the arguments of `connect`, or else from the settings, and whether it is chosen."""
     is_named = instance is not None or unit is not None
     if client_id is not None and is_named:
         raise ValueError(
             f"client_id {client_id!r} has no use for an instance or a unit: give one or the other"
         )
     whole = client_id or (None if is_named else known.client_id)
-    return whole or client_ids.client_id(
-        known.instance if instance is None else instance, known.unit if unit is None else unit
-    )
+    if whole:
+        return whole, True
+    instance = known.instance if instance is None else instance
+    built = client_ids.client_id(instance, known.unit if unit is None else unit)
+    return built, not client_ids.is_unique(instance)

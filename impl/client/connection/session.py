@@ -1,6 +1,7 @@
 """The connections, routes and heartbeats that the producers and consumers of one application share."""
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from mqproof.impl.client.connection.name_server_choice import NameServerChoice
 from mqproof.impl.client.connection.periodic import repeat
 from mqproof.impl.client.connection.request_hooks import Hooks, RequestHook
 from mqproof.impl.client.connection.routes import Routes
+from mqproof.impl.client.connection.sole_member import require_sole
 from mqproof.impl.client.connection.waiting_replies import WaitingReplies
 from mqproof.impl.client.model import ClientError
 from mqproof.impl.remoting import headers, java_json
@@ -60,10 +62,17 @@ class Session:
         credentials: Credentials | None = None,
         claims: GroupClaims | None = None,
         hooks: Sequence[RequestHook] = (),
+        *,
+        is_id_chosen: bool = False,
     ) -> None:
-        """Create a session. `claims` is shared with the other sessions of the process."""
+        """Create a session. `claims` is shared with the other sessions of the process.
+
+        `is_id_chosen` says that the client id is not unique by its construction, so that another process may
+        have it too.
+        """
         self.runtime = runtime
         self._claims = claims or GroupClaims()
+        self._is_id_chosen = is_id_chosen
         self._name_servers_text = str(name_servers)
         self._members: dict[str, Member] = {}
         self._checked: dict[str, Checked] = {}
@@ -147,6 +156,23 @@ class Session:
         """Answer no more checks of the group's transactions, unless another producer answers them now."""
         if self._checked.get(group) == checked:
             del self._checked[group]
+
+    async def require_sole(self, group: str, topics: Iterable[str]) -> None:
+        """Check that no other process is the member of the group under this client id.
+
+        Brokers that know this session as a member of the group are not asked.
+
+        Raises:
+            ClientError: there is another one.
+        """
+        if not self._is_id_chosen:
+            return
+        for topic in topics:
+            with contextlib.suppress(RemotingError):
+                await self.routes.get(topic)
+        known = self._greeted if group in self._consumers else {}
+        brokers = [address for address in self.routes.brokers() if address not in known]
+        await require_sole(self.remoting, brokers, group, self.client_id)
 
     def join_as_consumer(self, data: ConsumerData, member: Member | None = None) -> None:
         """Register the group at brokers from the next heartbeat on. `member` answers requests of brokers.

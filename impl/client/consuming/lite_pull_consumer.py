@@ -34,7 +34,7 @@ from mqproof.impl.client.consuming.running_info import running_info
 from mqproof.impl.client.consuming.start_offset import ConsumeFrom, require_start, start_offset
 from mqproof.impl.client.consuming.subscriptions import Subscriptions, require_accepted
 from mqproof.impl.client.message_selector import MessageSelector
-from mqproof.impl.client.model import ClientError, MessageQueue, ReceivedMessage, RefusalError
+from mqproof.impl.client.model import ClientError, MessageQueue, ReceivedMessage
 from mqproof.impl.remoting.bodies import ConsumerData, RunningInfo
 from mqproof.impl.remoting.message import StoredMessage
 from mqproof.impl.runtime.clock import now_ms
@@ -135,6 +135,8 @@ class LitePullConsumer:
                 client id.
         """
         self._life.require_new()  # before it joins: a member that is stopped must not take the group
+        await self._session.require_sole(self._group, [])
+        self._life.require_new()
         self._join()
         self._life.start()
         since_ms = self._config.consume_from_ms
@@ -171,7 +173,8 @@ class LitePullConsumer:
         `tags` may also be a MessageSelector.
 
         Raises:
-            ClientError: the consumer is not started, or has assigned queues.
+            ClientError: the consumer is not started, has assigned queues, or another process is a consumer of
+                the group with the same client id.
             ValueError: `tags` is not a tag expression.
             RefusalError: a broker refuses the SQL92 expression. The subscription is as it was before.
         """
@@ -183,7 +186,8 @@ class LitePullConsumer:
         self._subscriptions.add(topic, tags)
         try:
             await require_accepted(self._calls, self._subscriptions, topic)
-        except RefusalError:
+            await self._session.require_sole(self._group, [topic])
+        except ClientError:
             self._subscriptions.restore(topic, known)
             raise
         await self._announce()

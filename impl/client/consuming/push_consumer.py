@@ -43,7 +43,6 @@ from mqproof.impl.client.model import (
     Listener,
     MessageQueue,
     ReceivedMessage,
-    RefusalError,
 )
 from mqproof.impl.client.producing.producer import Producer, ProducerConfig, trace_dispatcher
 from mqproof.impl.client.tracing.traced_calls import TracedCalls
@@ -193,6 +192,7 @@ class PushConsumer:
         Raises:
             ValueError: `tags` is not a tag expression, or the name of the topic is not allowed.
             RefusalError: a broker refuses the SQL92 expression. The subscription is as it was before.
+            ClientError: another process is a consumer of the group with the same client id.
         """
         known = self._subscriptions.get(topic)
         self._subscriptions.add(topic, tags)
@@ -200,7 +200,8 @@ class PushConsumer:
         if self._life.is_started:
             try:
                 await require_accepted(self._calls, self._subscriptions, topic)
-            except RefusalError:
+                await self._session.require_sole(self._group, [topic])
+            except ClientError:
                 self._subscriptions.restore(topic, known)
                 raise
             await self._announce()
@@ -217,12 +218,13 @@ class PushConsumer:
 
         Raises:
             ClientError: the consumer was started before, or the group has another consumer with the same
-                client id.
+                client id, in this process or in another one.
             RefusalError: a broker refuses an SQL92 expression.
         """
         self._life.require_new()  # before it joins: a member that is stopped must not take the group
         for topic in self._subscriptions.topics():
             await require_accepted(self._calls, self._subscriptions, topic)
+        await self._session.require_sole(self._group, self._subscriptions.topics())
         self._life.require_new()
         self._join()
         self._life.start()

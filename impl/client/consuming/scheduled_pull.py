@@ -9,11 +9,12 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from types import TracebackType
 from typing import Final, Self
 
-from mqproof.impl.client.arguments import require_function
+from mqproof.impl.client.arguments import require_function, require_group
 from mqproof.impl.client.connection.session import Session
 from mqproof.impl.client.consuming.allocation import Strategy, averagely
 from mqproof.impl.client.consuming.consumer_events import ConsumerEvents
 from mqproof.impl.client.consuming.group_requests import GroupRequests
+from mqproof.impl.client.consuming.lifecycle import Lifecycle
 from mqproof.impl.client.consuming.pull_consumer import PullConsumer
 from mqproof.impl.client.consuming.rebalance import Rebalancer
 from mqproof.impl.client.consuming.subscriptions import Subscriptions
@@ -52,8 +53,15 @@ class ScheduledPull:
         strategy: Strategy = averagely,
         events: EventLog | None = None,
     ) -> None:
+        """Create a service that is not started.
+
+        Raises:
+            ValueError: the name of the group is not allowed.
+        """
+        require_group(group)
         self._session = session
         self._group = group
+        self._life = Lifecycle(f"the scheduled pull of group {group}")
         self._consumer = PullConsumer(session, group, events)
         self._subscriptions = Subscriptions(session.runtime.clock)
         self._tasks: dict[str, PullTask] = {}
@@ -70,13 +78,27 @@ class ScheduledPull:
         )
 
     async def __aenter__(self) -> Self:
-        self._in_background(asyncio.create_task(self._rebalancer.run()))
+        await self.start()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Wait for the calls in progress, and leave the group."""
+        await self.stop()
+
+    async def start(self) -> None:
+        """Take part in the division of queues. Raises ClientError if the service was started before."""
+        self._life.start()
+        self._in_background(asyncio.create_task(self._rebalancer.run()))
+
+    async def stop(self) -> None:
+        """Wait for the calls in progress, and leave the group. Does nothing at a second call.
+
+        Raises:
+            ClientError: the service was not started.
+        """
+        if not self._life.stop():
+            return
         for task in self._background:
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
@@ -86,9 +108,23 @@ class ScheduledPull:
         await self._session.leave_as_consumer(self._group)
 
     async def register(self, topic: str, task: PullTask) -> None:
-        """Call the task for each of the topic's queues that belong to this member."""
+        """Call the task for each of the topic's queues that belong to this member.
+
+        Raises:
+            TypeError: the task is not a function.
+            ValueError: the name of the topic is not allowed.
+            ClientError: the service is not started, or the group has another consumer with the same client
+                id, in this process or in another one.
+        """
         require_function("task", task)
+        self._life.require_started()
+        known = self._subscriptions.get(topic)
         self._subscriptions.add(topic)
+        try:
+            await self._session.require_sole(self._group, [topic])
+        except ClientError:
+            self._subscriptions.restore(topic, known)
+            raise
         self._tasks[topic] = task
         data = ConsumerData(
             self._group, consume_type="CONSUME_ACTIVELY", subscription_data_set=self._subscriptions.all()

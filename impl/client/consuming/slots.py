@@ -20,7 +20,12 @@ class Slots:
 
     async def __aenter__(self) -> None:
         async with self._changed:
-            await self._changed.wait_for(lambda: self._taken < self._limit)
+            try:
+                await self._changed.wait_for(lambda: self._taken < self._limit)
+            except asyncio.CancelledError:
+                # The free slot may have been reported to this task only: another one takes it.
+                self._changed.notify()
+                raise
             self._taken += 1
 
     async def __aexit__(

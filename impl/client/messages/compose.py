@@ -91,9 +91,9 @@ def new_message(
         found[DELAY] = str(delay_level)
     if delay is not None:
         seconds = delay.total_seconds() if isinstance(delay, timedelta) else delay
-        found[TIMER_DELAY_MS] = _milliseconds("delay", seconds)
+        found[TIMER_DELAY_MS] = _milliseconds("delay", seconds, "timedelta")
     if deliver_at is not None:
-        found[TIMER_DELIVER_MS] = _milliseconds("deliver_at", _since_epoch(deliver_at))
+        found[TIMER_DELIVER_MS] = _milliseconds("deliver_at", _since_epoch(deliver_at), "datetime")
     if not wait_for_flush:
         found[WAIT] = "false"
     whole = bytes(body) if isinstance(body, (bytearray, memoryview)) else body
@@ -110,10 +110,10 @@ def _since_epoch(at: datetime | float) -> float:
     return at
 
 
-def _milliseconds(name: str, seconds: object) -> str:
+def _milliseconds(name: str, seconds: object, or_else: str) -> str:
     """Return the seconds as whole milliseconds, rounded up: a message is not delivered early."""
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < _SECONDS_MAX:
-        raise MessageError(f"{name} is {seconds!r}, seconds from 0 expected")
+        raise MessageError(f"{name} is {seconds!r}, seconds from 0 or a {or_else} expected")
     return str(math.ceil(round(seconds * 1000, 3)))
 
 

@@ -10,6 +10,7 @@ import msgspec
 from mqproof.impl.admin import groups, times
 from mqproof.impl.admin.admin import Admin
 from mqproof.impl.admin.groups import GroupSummary, Progress
+from mqproof.impl.admin.system_names import is_system_group
 from mqproof.impl.admin.topics import queue_of, topic_names
 from mqproof.impl.client.model import ClientError, NoRouteError, RefusalError
 from mqproof.impl.console.page_parts import (
@@ -29,7 +30,6 @@ from mqproof.impl.console.page_parts import (
 )
 from mqproof.impl.console.pages.offset_forms import reset_form
 from mqproof.impl.console.paging import Paging
-from mqproof.impl.console.system_names import is_system_group
 from mqproof.impl.console.visit import Visit
 from mqproof.impl.remoting.bodies import ConsumerConnection, RunningInfo, SubscriptionGroup
 from mqproof.impl.remoting.topic_names import NAME_CHARACTERS_MAX

@@ -2,6 +2,7 @@
 
 from mqproof.impl.admin import groups, times, topics
 from mqproof.impl.admin.admin import Admin, address_of
+from mqproof.impl.admin.system_names import TopicKind, topic_kind
 from mqproof.impl.admin.tables import permission
 from mqproof.impl.client.messages.compose import new_message
 from mqproof.impl.client.model import ClientError, RefusalError, Refused, Sent
@@ -23,7 +24,6 @@ from mqproof.impl.console.page_parts import (
 from mqproof.impl.console.pages.dashboard_page import topic_chart
 from mqproof.impl.console.pages.offset_forms import reset_form
 from mqproof.impl.console.paging import Paging
-from mqproof.impl.console.system_names import TopicKind, topic_kind
 from mqproof.impl.console.visit import Visit
 from mqproof.impl.remoting.bodies import PERM_READ, PERM_READ_WRITE, PERM_WRITE, TopicConfig, TopicRoute
 from mqproof.impl.remoting.topic_names import NAME_CHARACTERS_MAX

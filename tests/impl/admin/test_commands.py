@@ -1,15 +1,28 @@
 """Tests the requests that each option of a command produces, at brokers with scripted answers."""
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from mqproof.impl.admin.admin import Admin
 from mqproof.impl.admin.cli import app
-from mqproof.impl.admin.commands import accounts, brokers, groups, messages, name_servers, topics
+from mqproof.impl.admin.commands import (
+    accounts,
+    brokers,
+    exports,
+    groups,
+    messages,
+    monitoring,
+    name_servers,
+    round_trips,
+    topics,
+)
+from mqproof.impl.admin.list_files import read_topics
 from mqproof.impl.client.connection.records import read_records
 from mqproof.impl.client.model import ClientError
 from mqproof.impl.client.tracing.trace_records import Published, encode
@@ -25,7 +38,7 @@ from mqproof.impl.remoting.bodies import (
 )
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command
-from mqproof.impl.remoting.headers import KvRequest, OffsetResponse, PullResponse
+from mqproof.impl.remoting.headers import KvRequest, OffsetResponse, PullResponse, SendResponse
 from mqproof.impl.remoting.java_json import ObjectKey
 from mqproof.impl.remoting.message import KEYS, Message
 from mqproof.impl.store.files import record
@@ -52,7 +65,8 @@ ANSWERS: Mapping[RequestCode, Answer] = {
 def work_of(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Work]:
     """Return what a command line would do, without doing it."""
     works: list[Work] = []
-    for module in (accounts, brokers, groups, messages, name_servers, topics):
+    modules = accounts, brokers, exports, groups, messages, monitoring, name_servers, round_trips, topics
+    for module in modules:
         monkeypatch.setattr(module, "perform", lambda _, work: works.append(work))
 
     def parse(line: str, *more: str) -> Work:
@@ -424,6 +438,16 @@ def test_one_queue_is_printed_and_its_messages_are_counted_by_tag(
         ("printMsgByQueue -t T -a b-a -i 0", "give -p true, -f true, or both"),
         ("sendMessage -t T -p x -b b-a", "-b and -i must be given together"),
         ("sendMessage -t T! -p x", "the topic 'T!' has a character other than"),
+        ("consumeMessage -t T -b b-a", "-b and -i must be given together"),
+        ("consumeMessage -t T -o 3", "-o needs -b and -i"),
+        ("exportMetadata -b h:1 -t -g", "give either -t or -g"),
+        ("exportMetadata -t", "give either -b HOST:PORT or -c CLUSTER"),
+        ("updateOrderConf -t T -m put", "-m put needs -v"),
+        ("updateOrderConf -t T -m get -v b:1", "-v is only for -m put, not get"),
+        ("updateOrderConf -t T -m set", "-m: 'set', put, get or delete expected"),
+        ("updateOrderConf -t T -m put -v b-a", "-v: 'b-a', BROKER:NUMBER expected"),
+        ("setConsumeMode -c C -g G -t T -m PUSH", "-m: 'PUSH', PULL or POP expected"),
+        ("updateTopicList -c C -f /nowhere", "-f: /nowhere: No such file or directory"),
     ],
 )
 def test_a_use_without_effect_is_refused_in_one_line(line: str, message: str) -> None:
@@ -488,6 +512,242 @@ def test_users_and_their_permissions_are_sent_in_the_body(work_of: Callable[...,
         ("Topic:T", ["Pub", "Sub"], "Allow"),
         ("Group:G", ["Pub", "Sub"], "Allow"),
     ]
+
+
+def test_permissions_are_copied_to_another_broker(
+    work_of: Callable[..., Work], capsys: pytest.CaptureFixture[str]
+) -> None:
+    def of(subject: str) -> bodies.SubjectPolicies:
+        entry = bodies.PolicyEntry("Topic:T", ["Pub"], "Allow")
+        return bodies.SubjectPolicies(subject, [bodies.Policy([entry])])
+
+    async def scenario(site: Site) -> tuple[list[Command], list[Command]]:
+        listed: Answer = (0, {}, java_json.write([of("User:a"), of("User:b")]))
+        one: Answer = (0, {}, java_json.write(of("User:c")))
+        source = await site.add_broker(
+            "b-a", {**ANSWERS, RequestCode.AUTH_LIST_ACL: listed, RequestCode.AUTH_GET_ACL: one}
+        )
+        known: Answer = (0, {}, java_json.write([of("User:b")]))
+        target = await site.add_broker("b-b", {**ANSWERS, RequestCode.AUTH_LIST_ACL: known})
+        both = f"copyAcl -f {source.address} -t {target.address}"
+        await work_of(both)(site.admin)
+        await work_of(f"{both} -s User:c")(site.admin)
+        with pytest.raises(ClientError, match="has no permissions of any user"):
+            await work_of(f"copyAcl -f {(await with_broker(site)).address} -t {target.address}")(site.admin)
+        made = [
+            [request for request in target.asked if request.code == code]
+            for code in (RequestCode.AUTH_CREATE_ACL, RequestCode.AUTH_UPDATE_ACL)
+        ]
+        return made[0], made[1]
+
+    created, updated = play(scenario)
+    assert [request.fields["subject"] for request in created] == ["User:a", "User:c"]
+    assert [request.fields["subject"] for request in updated] == ["User:b"]
+    assert java_json.read(bodies.SubjectPolicies, created[0].body) == of("User:a")
+    assert capsys.readouterr().out.count("are copied from") == 3
+
+
+def test_topics_and_groups_of_a_file_are_sent_in_one_request(
+    work_of: Callable[..., Work], tmp_path: Path
+) -> None:
+    topics_file, groups_file = tmp_path / "topics.json", tmp_path / "groups.json"
+    topics_file.write_text('[{"topicName": "A", "perm": 4}, {"topicName": "B"}]')
+    groups_file.write_text('[{"groupName": "G", "retryMaxTimes": 3}]')
+    (request,) = asked(
+        work_of(f"updateTopicList -c C -f {topics_file}"), RequestCode.UPDATE_AND_CREATE_TOPIC_LIST
+    )
+    assert java_json.read(bodies.TopicConfigList, request.body).topic_config_list == [
+        TopicConfig("A", perm=4),
+        TopicConfig("B"),
+    ]
+    (request,) = asked(
+        work_of(f"updateSubGroupList -c C -f {groups_file}"),
+        RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST,
+    )
+    (group,) = java_json.read(bodies.SubscriptionGroupList, request.body).group_config_list
+    assert (group.group_name, group.retry_max_times) == ("G", 3)
+
+
+def test_the_mode_of_a_group_is_sent_in_the_body(work_of: Callable[..., Work]) -> None:
+    work = work_of("setConsumeMode -c C -g G -t T -m POP -q 2")
+    (request,) = asked(work, RequestCode.SET_MESSAGE_REQUEST_MODE)
+    assert java_json.read(bodies.RequestMode, request.body) == bodies.RequestMode("G", "T", "POP", 2)
+
+
+def test_the_order_of_a_topic_is_put_shown_and_deleted(
+    work_of: Callable[..., Work], capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def scenario(site: Site) -> None:
+        await work_of("updateOrderConf -t T -m put -v", "b-b:2; b-a:4")(site.admin)
+        await work_of("updateOrderConf -t T -m get")(site.admin)
+        await work_of("updateOrderConf -t T -m delete")(site.admin)
+        with pytest.raises(ClientError, match="topic T has no order"):
+            await work_of("updateOrderConf -t T -m get")(site.admin)
+
+    play(scenario)
+    assert capsys.readouterr().out.splitlines() == [
+        *["T: b-a:4;b-b:2"] * 2,
+        "T: the order is deleted",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("letters", "last_words", "first"),
+    [
+        ("", ["k1", "k2", "k3"], "0"),
+        ("-c 2", ["k1", "k2"], "0"),
+        ("-s 2000 -e 2999 -g G", ["k2"], "0"),
+        ("-b b-a -i 0 -o 1 -c 9", ["k2", "k3"], "1"),
+    ],
+)
+def test_messages_are_read_without_a_change_of_offsets(
+    work_of: Callable[..., Work],
+    capsys: pytest.CaptureFixture[str],
+    letters: str,
+    last_words: list[str],
+    first: str,
+) -> None:
+    work = work_of(f"consumeMessage -t T {letters}")
+    records = b"".join(stored(f"k{n + 1}", offset=n, time_ms=1000 * (n + 1)) for n in range(int(first), 3))
+
+    async def scenario(site: Site) -> None:
+        answers = {
+            **ANSWERS,
+            RequestCode.GET_MIN_OFFSET: (0, headers.write(OffsetResponse(0)), b""),
+            RequestCode.GET_MAX_OFFSET: (0, headers.write(OffsetResponse(3)), b""),
+            RequestCode.SEARCH_OFFSET_BY_TIMESTAMP: (0, headers.write(OffsetResponse(0)), b""),
+            RequestCode.PULL_MESSAGE: (0, headers.write(PullResponse(0, 3, 0, 3)), records),
+        }
+        broker = await site.add_broker("b-a", answers, TopicConfig("T", read_queue_nums=1))
+        await work(site.admin)
+        (fields,) = broker.fields_of(RequestCode.PULL_MESSAGE)
+        assert fields["queueOffset"] == first
+        assert fields["consumerGroup"] == ("G" if "-g" in letters else "TOOLS_CONSUMER")
+        assert broker.fields_of(RequestCode.UPDATE_CONSUMER_OFFSET) == []
+        with pytest.raises(ClientError, match="no such message in topic T"):
+            await work_of("consumeMessage -t T -s 9000")(site.admin)
+
+    play(scenario)
+    assert [line.split()[-1] for line in capsys.readouterr().out.splitlines()] == last_words
+
+
+SENT: Answer = (0, headers.write(SendResponse("ID", 0, 7)), b"")
+
+
+def test_the_result_and_the_time_of_each_send_are_shown(
+    work_of: Callable[..., Work], capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def scenario(site: Site) -> None:
+        broker = await site.add_broker("b-a", {RequestCode.SEND_MESSAGE_V2: SENT}, "T", "b-a")
+        await work_of("checkMsgSendRT -t T -a 2 -s 3")(site.admin)
+        await work_of("sendMsgStatus -b b-a -c 2 -s 3")(site.admin)
+        assert broker.bodies_of(RequestCode.SEND_MESSAGE_V2) == [b"aaa"] * 4
+        broker.answers[RequestCode.SEND_MESSAGE_V2] = refusal(ResponseCode.NO_PERMISSION)
+        for line in ("checkMsgSendRT -t T -a 2", "sendMsgStatus -b b-a -c 2"):
+            with pytest.raises(ClientError, match="2 of 2 messages are not known to be stored"):
+                await work_of(line)(site.admin)
+
+    play(scenario)
+    shown = capsys.readouterr().out.splitlines()
+    assert [line.split()[:3] for line in shown[2:4]] == [["b-a", "0", "SEND_OK"], ["b-a", "1", "SEND_OK"]]
+    assert shown[5].endswith(" ms on average")
+    assert [line.split()[0] for line in shown[6:8]] == ["SEND_OK", "SEND_OK"]
+    assert "NO_PERMISSION" in "".join(shown[8:])
+
+
+@pytest.mark.parametrize(("letters", "rows"), [("", 2), ("-c C", 1), ("-p true -m here", 2)])
+def test_the_times_of_all_brokers_are_measured_until_interrupted(
+    work_of: Callable[..., Work], capsys: pytest.CaptureFixture[str], letters: str, rows: int
+) -> None:
+    work = work_of(f"clusterRT -a 3 -i 10 {letters}")
+
+    async def scenario(site: Site) -> None:
+        await site.add_broker("b-a", {RequestCode.SEND_MESSAGE_V2: SENT}, "b-a")
+        await site.add_broker("b-b", {}, "b-b", cluster="D")  # its answer has another code
+        with suppress(TimeoutError):
+            async with asyncio.timeout(15):
+                await work(site.admin)
+
+    play(scenario)
+    shown = capsys.readouterr().out.splitlines()
+    if "-p" in letters:
+        assert [line.split("|")[1:4] for line in shown] == [["here", "C", "b-a"], ["here", "D", "b-b"]] * 2
+        assert [line.split("|")[4] == "-" for line in shown] == [False, True] * 2
+        return
+    found = [line.split() for line in shown if line.startswith(("C ", "D "))]
+    assert [(*row[:2], *row[3:]) for row in found] == [
+        ("C", "b-a", "3", "0"),
+        ("D", "b-b", "0", "3"),
+    ][:rows] * 2
+
+
+def test_what_is_wrong_is_reported_until_interrupted(
+    work_of: Callable[..., Work], capsys: pytest.CaptureFixture[str]
+) -> None:
+    work = work_of("startMonitoring -i 10")
+
+    async def scenario(site: Site) -> None:
+        broker = await with_broker(site)
+        asyncio.get_running_loop().call_later(5, broker.answers.update, {RequestCode.GET_CONSUME_STATS: GOOD})
+        with suppress(TimeoutError):
+            async with asyncio.timeout(15):
+                await work(site.admin)
+
+    play(scenario)
+    bad, good = capsys.readouterr().out.splitlines()
+    assert " G T: 2 messages behind" in bad
+    assert good.endswith(" nothing is wrong, of 1 groups in all")
+
+
+GOOD: Answer = (0, {}, java_json.write(ConsumeStats(1.0, {})))
+
+
+def test_metadata_and_settings_are_written_to_files(tmp_path: Path) -> None:
+    works: list[tuple[object, Work]] = []
+    patch = pytest.MonkeyPatch()
+    patch.setattr(exports, "perform", lambda site, work: works.append((site, work)))
+    lines = [
+        "exportMetadata -c C",
+        "exportMetadata -c C -t -s",
+        "exportMetadata -c C -g",
+        "exportConfigs -c C",
+        "exportMetrics -c C",
+    ]
+    with patch.context():
+        for line in lines:
+            done = CliRunner().invoke(app, ["admin", *line.split(), "-f", str(tmp_path), "-n", "h:1"])
+            assert done.exit_code == 0, done.output
+    patch.undo()
+
+    async def scenario(site: Site) -> None:
+        table = bodies.AllTopics(bodies.DataVersion(1), {name: TopicConfig(name) for name in ("T", "%DLQ%G")})
+        of_groups = bodies.SubscriptionGroups(bodies.DataVersion(1), {"G": bodies.SubscriptionGroup()})
+        answers = {
+            **ANSWERS,
+            RequestCode.GET_ALL_TOPIC_CONFIG: (0, {}, java_json.write(table)),
+            RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: (0, {}, java_json.write(of_groups)),
+        }
+        await site.add_broker("b-a", answers)
+        for _, work in works:
+            await work(site.admin)
+
+    play(scenario)
+    found = {path.name: json.loads(path.read_text()) for path in tmp_path.iterdir()}
+    assert sorted(found) == [
+        "configs.json",
+        "metadata.json",
+        "metrics.json",
+        "subscriptionGroup.json",
+        "topic.json",
+    ]
+    metadata = found["metadata.json"]
+    assert set(metadata) == {"exportTime", "topicConfigTable", "subscriptionGroupTable"}
+    assert list(metadata["topicConfigTable"]) == ["T"]
+    assert set(found["topic.json"]) == {"exportTime", "topicConfigTable"}
+    assert list(found["topic.json"]["topicConfigTable"]) == ["%DLQ%G", "T"]
+    assert set(found["subscriptionGroup.json"]) == {"exportTime", "subscriptionGroupTable"}
+    assert found["configs.json"]["clusterScale"]["masterBrokerSize"] == 1
+    assert read_topics(str(tmp_path / "topic.json")) == [TopicConfig("%DLQ%G"), TopicConfig("T")]
 
 
 def test_a_password_is_read_from_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:

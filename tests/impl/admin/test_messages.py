@@ -158,10 +158,32 @@ def test_a_topic_is_read_queue_by_queue_within_a_time_range() -> None:
             headers.read(PullRequest, fields) for fields in broker.fields_of(RequestCode.PULL_MESSAGE)
         )
         assert (first.queue_offset, second.queue_offset) == (0, 1)
+        # A search finds any message of its millisecond, so it is for the millisecond before.
+        assert broker.fields_of(RequestCode.SEARCH_OFFSET_BY_TIMESTAMP)[0]["timestamp"] == "9"
         leads_nowhere = PullResponse(0, 0, 0, 3)
         broker.answers[RequestCode.PULL_MESSAGE] = (0, headers.write(leads_nowhere), batch)
         assert await read(site) == ["m0", "m1", "m2"]  # and the loop ends
         broker.answers[RequestCode.GET_MAX_OFFSET] = offset(2)
         assert await read(site) == ["m0", "m1"]  # the third message was stored later
+
+    play(scenario)
+
+
+def test_a_queue_is_read_from_an_offset_by_a_group() -> None:
+    batch = b"".join(stored(f"m{at}", offset=at) for at in (2, 3))
+
+    async def scenario(site: Site) -> None:
+        answers = {
+            RequestCode.GET_MIN_OFFSET: offset(1),
+            RequestCode.GET_MAX_OFFSET: offset(4),
+            RequestCode.PULL_MESSAGE: (0, headers.write(PullResponse(0, 4, 1, 4)), batch),
+        }
+        broker = await site.add_broker("b-a", answers, TopicConfig("T", read_queue_nums=1))
+        for first, begun_at in ((2, 2), (0, 1)):
+            found = messages.read(site.admin, "T", first_offset=first, group="G")
+            assert [each.queue_offset async for _, each in found] == [2, 3]
+            pulled = headers.read(PullRequest, broker.fields_of(RequestCode.PULL_MESSAGE)[-1])
+            assert (pulled.consumer_group, pulled.queue_offset) == ("G", begun_at)
+        assert broker.fields_of(RequestCode.UPDATE_CONSUMER_OFFSET) == []
 
     play(scenario)

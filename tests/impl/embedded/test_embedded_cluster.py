@@ -45,7 +45,8 @@ def test_a_consumer_continues_at_the_slave() -> None:
             async with PushConsumer(session, "G", listener, FROM_START) as consumer:
                 await consumer.subscribe("T")
                 await cluster.clock.advance(minutes=1)
-                assert await asyncio.wait_for(arrived.get(), 60) == b"x"
+                async with asyncio.timeout(60):
+                    assert await arrived.get() == b"x"
 
     asyncio.run(run())
 

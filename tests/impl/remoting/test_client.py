@@ -33,3 +33,67 @@ def test_a_connection_that_is_lost_at_once_is_a_connect_error() -> None:
         await client.close()
 
     asyncio.run(ask())
+
+
+class Held(AsyncioNetwork):
+    """Holds a connection back until `release` is set, and then connects in the same turn of the loop."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.release = asyncio.Event()
+
+    async def connect(self, address: Address, on_connection: ReceiverFactory) -> Connection:
+        connection = await super().connect(address, on_connection)
+        await self.release.wait()
+        return connection
+
+
+def test_a_cancellation_at_the_moment_of_the_connection_is_not_lost() -> None:
+    """asyncio.wait_for of Python 3.11 returns the connection instead, and the request is sent."""
+
+    async def ask() -> None:
+        received: list[bytes] = []
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            received.append(await reader.read(1))
+            writer.close()
+
+        network = Held()
+        client = RemotingClient(network)
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        async with server:
+            address = Address(*server.sockets[0].getsockname())
+            task = asyncio.create_task(client.invoke(address, new_request(1), 30.0))
+            while not client._connecting:
+                await asyncio.sleep(0)
+            connecting = client._connecting[address]
+            connecting.add_done_callback(lambda _: task.cancel())
+            network.release.set()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            await client.close()
+        assert b"".join(received) == b""
+
+    asyncio.run(ask())
+
+
+def test_a_cancelled_caller_of_a_closed_client_is_cancelled() -> None:
+    async def ask() -> tuple[bool, BaseException | None]:
+        network = Held()
+        client = RemotingClient(network)
+        server = await asyncio.start_server(lambda _reader, writer: writer.close(), "127.0.0.1", 0)
+        async with server:
+            address = Address(*server.sockets[0].getsockname())
+            cancelled, waiting = (
+                asyncio.create_task(client.invoke(address, new_request(1), 30.0)) for _ in range(2)
+            )
+            while not client._connecting:
+                await asyncio.sleep(0)
+            await client.close()
+            cancelled.cancel()
+            await asyncio.wait([cancelled, waiting])
+        return cancelled.cancelled(), waiting.exception()
+
+    is_cancelled, error = asyncio.run(ask())
+    assert is_cancelled
+    assert isinstance(error, ConnectError)

@@ -419,7 +419,8 @@ async def _filter(events: list[Event], store: str, selector: MessageSelector) ->
         async with choosing, reading:
             await choosing.subscribe("Orders", selector)
             await reading.subscribe("Orders")
-            await asyncio.wait_for(complete.wait(), 60)
+            async with asyncio.timeout(60):
+                await complete.wait()
     await broker.stop()
     await namesrv.stop()
 

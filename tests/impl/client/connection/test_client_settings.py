@@ -1,6 +1,7 @@
 """Tests the settings of a client: from a file, the environment and code, in their order."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -80,3 +81,21 @@ def test_a_file_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
 def test_a_part_of_an_account_is_refused(part: ClientSettings) -> None:
     with pytest.raises(ConfigError, match="accessKey and secretKey are needed together"):
         connect("10.0.0.1:9876", settings=part)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "is_chosen"),
+    [
+        ({}, False),
+        ({"instance": "DEFAULT"}, False),
+        ({"unit": "eu"}, False),
+        ({"instance": "billing"}, True),
+        ({"client_id": "10.0.0.1@x"}, True),
+        ({"settings": ClientSettings(instance="billing")}, True),
+        ({"settings": ClientSettings(client_id="10.0.0.1@x")}, True),
+    ],
+)
+def test_only_an_id_that_two_processes_can_have_is_checked(
+    arguments: dict[str, Any], is_chosen: bool
+) -> None:
+    assert connect("10.0.0.9:9876", **arguments)._is_id_chosen is is_chosen

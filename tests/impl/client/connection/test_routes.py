@@ -101,7 +101,8 @@ def test_a_failed_route_request_without_waiting_caller_logs_nothing() -> None:
         world.network.silence(world.namesrv_address)
         session = Session([world.namesrv_address], world.runtime)
         with pytest.raises(TimeoutError):
-            await asyncio.wait_for(session.routes.refresh("T"), 0.5)
+            async with asyncio.timeout(0.5):
+                await session.routes.refresh("T")
         await asyncio.sleep(60)
         gc.collect()
         return complaints

@@ -8,7 +8,7 @@ import pytest
 from mqproof.impl.client.connection.session import Session
 from mqproof.impl.client.consuming.pull_consumer import PullConsumer
 from mqproof.impl.client.consuming.scheduled_pull import ScheduledPull
-from mqproof.impl.client.model import MessageQueue
+from mqproof.impl.client.model import ClientError, MessageQueue
 from tests.impl.client.members import GROUP, committed, make_topic, numbers, send
 from tests.impl.world import World, play
 
@@ -147,5 +147,27 @@ def test_a_task_that_is_no_function_is_refused() -> None:
         async with ScheduledPull(world.session, GROUP) as service:
             with pytest.raises(TypeError, match="task is None, a function expected"):
                 await service.register("T", None)  # type: ignore[arg-type]  # what is tested
+
+    play(scenario)
+
+
+def test_a_service_that_is_not_started_registers_nothing_and_cannot_be_stopped() -> None:
+    async def scenario(world: World) -> None:
+        async def task(_consumer: PullConsumer, _queue: MessageQueue) -> None:
+            """Does nothing."""
+
+        with pytest.raises(ValueError, match="group"):
+            ScheduledPull(world.session, "a group")
+        service = ScheduledPull(world.session, GROUP)
+        with pytest.raises(ClientError, match=f"the scheduled pull of group {GROUP} is not started"):
+            await service.register("T", task)
+        with pytest.raises(ClientError, match="is not started, so it cannot be stopped"):
+            await service.stop()
+        await service.start()
+        await service.register("T", task)
+        with pytest.raises(ClientError, match="can be started only once"):
+            await service.start()
+        await service.stop()
+        await service.stop()
 
     play(scenario)

@@ -27,3 +27,25 @@ def test_as_many_tasks_are_in_a_slot_as_the_limit_allows_also_after_a_change() -
         return seen
 
     assert run_simulated(main(), SimulatedLoop()) == [2, 5, 1]
+
+
+def test_a_free_slot_is_not_lost_with_the_task_that_is_cancelled_as_it_becomes_free() -> None:
+    async def main() -> bool:
+        slots = Slots(1)
+        entered = asyncio.Event()
+
+        async def wait_for_a_slot() -> None:
+            async with slots:
+                entered.set()
+
+        async with slots:
+            cancelled, other = (asyncio.create_task(wait_for_a_slot()) for _ in range(2))
+            await asyncio.sleep(1)
+        cancelled.cancel()  # after it was notified, before it runs
+        await asyncio.wait([other], timeout=1)
+        await asyncio.gather(cancelled, return_exceptions=True)
+        is_other_done = other.done()
+        other.cancel()
+        return is_other_done
+
+    assert run_simulated(main(), SimulatedLoop())
