@@ -11,6 +11,7 @@ import random
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from mqproof.conformance.faults.expected_warnings import expected_warnings
@@ -32,6 +33,7 @@ from mqproof.impl.remoting.message import UNIQUE_KEY, Message
 from mqproof.impl.replication.config import ReplicationConfig, Role
 from mqproof.impl.runtime.simulated_disk import Image
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
+from mqproof.impl.store.base import Store
 from mqproof.impl.store.config import FlushMode
 from mqproof.impl.store.files.record import decode
 from mqproof.spec.guarantee.matrix import DAMAGE, Cell
@@ -248,8 +250,8 @@ class _Stage:
         for node in self._pair:
             if not state["damaged"][node]:
                 self._ids(node)  # a read finds the damage
-                store = self.cluster.brokers[node].store
-                await self._until(lambda store=store: not store.lost_records(), "the record is repaired")
+                is_sound = partial(_has_lost_nothing, self.cluster.brokers[node].store)
+                await self._until(is_sound, "the record is repaired")
 
     async def _restart(self, step: Step) -> None:
         state: Any = step.state
@@ -468,6 +470,10 @@ class _Stage:
             if asyncio.get_running_loop().time() > end_s:
                 raise ReplayError(f"{self._cell}: not reached: {what}")
             await asyncio.sleep(every_s)
+
+
+def _has_lost_nothing(store: Store) -> bool:
+    return not store.lost_records()
 
 
 def _queue(broker: str) -> MessageQueue:
