@@ -78,7 +78,6 @@ class _Site:
             await asyncio.sleep(0.5)
         assert found == [cause]
 
-
     async def until_committed(self, offset: int) -> None:
         """Wait until the broker has the group's offset in the only queue of the topic."""
         async with asyncio.timeout(_WITHIN_S):
