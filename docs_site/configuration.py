@@ -13,8 +13,8 @@ from mqproof.impl.dledger.config import Membership
 from mqproof.impl.metrics.config import METRICS_OPTIONS, MetricsConfig
 from mqproof.impl.namesrv import config as namesrv
 from mqproof.impl.replication.config import ReplicationConfig
-from mqproof.impl.runtime.peer_network import PeerConfig
 from mqproof.impl.runtime.properties import Option, as_text
+from mqproof.impl.runtime.security.peer_network import PeerConfig
 from mqproof.impl.store.config import StoreConfig
 
 BROKER: Final = (

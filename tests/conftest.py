@@ -43,6 +43,7 @@ _SPARK: Final = "spark"
 """The name of the group of all files that use a session of Spark."""
 FIRST: Final = (
     _SPARK,
+    "tests/spec/test_flush_model.py",
     "tests/impl/broker/test_group_processes.py",
     "tests/impl/replication/test_partitions.py",
 )
@@ -94,11 +95,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> TestsBy
 
 
 def pytest_collection_finish() -> None:
-    """Exclude the imported modules from the garbage collector.
+    """Exclude the imported modules from the garbage collector, and let it look at old objects rarely.
 
     It would otherwise look at half a million objects again and again, a tenth of the tests' CPU time.
     """
     gc.freeze()
+    gc.set_threshold(10_000, 50, 1000)
 
 
 def pytest_sessionfinish() -> None:

@@ -139,8 +139,13 @@ WHY_TOGETHER: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         "impl/remoting": ("impl/remoting/test_channel", "impl/remoting/test_java_json"),
         "impl/replication": ("impl/replication/test_follow",),
         "impl/runtime": (
-            *("impl/runtime/test_tls", "impl/runtime/test_simulated_loop", "impl/broker/test_elected_role"),
+            *(
+                "impl/runtime/test_simulated_loop",
+                "impl/runtime/test_supervision",
+                "impl/broker/test_elected_role",
+            ),
         ),
+        "impl/runtime/security": ("impl/runtime/security/test_tls",),
         "impl/store": ("impl/store/test_rules",),
         "impl/store/files": ("impl/store/test_rules",),
     },

@@ -17,8 +17,8 @@ from mqproof.impl.remoting.frame import FrameError
 from mqproof.impl.runtime.network import Address, AsyncioNetwork
 from mqproof.impl.runtime.properties import ConfigError
 from mqproof.impl.runtime.runtime import production
+from mqproof.impl.runtime.security.tls_file import load
 from mqproof.impl.runtime.serving import run, until_signal
-from mqproof.impl.runtime.tls_file import load
 from mqproof.report.model import Report
 from mqproof.report.write import write_bytes
 

@@ -8,7 +8,7 @@ from mqproof.impl.replication.config import LogCheck
 from mqproof.impl.replication.feed import Feed, MastersLog
 from mqproof.impl.replication.stream import read_transfer, write_position
 from mqproof.impl.runtime.network import Connection, SimulatedNetwork
-from mqproof.impl.runtime.peer_network import PeerIdentity, PeerNetwork
+from mqproof.impl.runtime.security.peer_network import PeerIdentity, PeerNetwork
 
 _HOST: Final = "master"
 _SECRET: Final = b"the secret of the brokers"

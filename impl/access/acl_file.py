@@ -17,7 +17,7 @@ from mqproof.impl.runtime.clock import now_ms
 from mqproof.impl.runtime.disk import SECRET_MODE, read_whole, write_durably
 from mqproof.impl.runtime.properties import ConfigError
 from mqproof.impl.runtime.runtime import Runtime
-from mqproof.impl.runtime.secret_files import warn_if_exposed
+from mqproof.impl.runtime.security.secret_files import warn_if_exposed
 
 _log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from mqproof.impl.remoting.channel import RemotingError
 from mqproof.impl.remoting.client import RemotingClient
 from mqproof.impl.remoting.java_json import BodyError
 from mqproof.impl.runtime.network import Address
-from mqproof.impl.runtime.peer_network import PeerConfig
+from mqproof.impl.runtime.security.peer_network import PeerConfig
 
 _TIMEOUT_S = 5.0
 _OURSELVES = "admin"

@@ -57,7 +57,7 @@ from mqproof.impl.runtime.disk import read_whole
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address
 from mqproof.impl.runtime.runtime import Runtime
-from mqproof.impl.runtime.secret_files import warn_if_exposed
+from mqproof.impl.runtime.security.secret_files import warn_if_exposed
 from mqproof.impl.store.base import Store
 from mqproof.impl.store.files import record
 from mqproof.impl.store.message_store import MessageStore

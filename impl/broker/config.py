@@ -12,7 +12,6 @@ from mqproof.impl.remoting.bodies import PERM_READ_WRITE
 from mqproof.impl.remoting.budget import ADDRESS_PERCENT, CONNECTION_PERCENT
 from mqproof.impl.replication.config import LogCheck, ReplicationConfig, Role
 from mqproof.impl.runtime.network import Address
-from mqproof.impl.runtime.peer_network import PeerConfig, parse_addresses
 from mqproof.impl.runtime.properties import (
     ConfigError,
     Option,
@@ -24,6 +23,7 @@ from mqproof.impl.runtime.properties import (
     parse,
     text,
 )
+from mqproof.impl.runtime.security.peer_network import PeerConfig, parse_addresses
 from mqproof.impl.store.config import QUEUE_UNIT_BYTES, FlushMode, StoreConfig
 from mqproof.impl.store.delay import parse_levels, show_levels
 

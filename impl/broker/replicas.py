@@ -20,8 +20,8 @@ from mqproof.impl.replication.metadata import MetadataSync
 from mqproof.impl.replication.server import MasterServer, SlaveState
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address
-from mqproof.impl.runtime.peer_network import PeerNetwork, warn_if_open
 from mqproof.impl.runtime.runtime import Runtime
+from mqproof.impl.runtime.security.peer_network import PeerNetwork, warn_if_open
 from mqproof.impl.store.base import Store
 from mqproof.impl.store.files import record
 from mqproof.impl.store.message_store import MessageStore

@@ -23,8 +23,8 @@ from mqproof.impl.dledger.state import Role
 from mqproof.impl.remoting.message import Message, offset_message_id
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address
-from mqproof.impl.runtime.peer_network import PeerConfig
 from mqproof.impl.runtime.runtime import Runtime
+from mqproof.impl.runtime.security.peer_network import PeerConfig
 from mqproof.impl.store.appender import encode
 from mqproof.impl.store.background import BackgroundTasks
 from mqproof.impl.store.base import Store

@@ -44,8 +44,8 @@ from mqproof.impl.remoting.server import RemotingServer
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address
 from mqproof.impl.runtime.notices import Notices
-from mqproof.impl.runtime.peer_network import PeerConfig, warn_if_open
 from mqproof.impl.runtime.runtime import Runtime
+from mqproof.impl.runtime.security.peer_network import PeerConfig, warn_if_open
 from mqproof.impl.store.errors import StoreError
 
 _log = logging.getLogger(__name__)

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from mqproof.impl.runtime.clock import Clock, SystemClock
 from mqproof.impl.runtime.disk import Disk, RealDisk
-from mqproof.impl.runtime.peer_network import PeerConfig, PeerIdentity, PeerNetwork, read_secret
+from mqproof.impl.runtime.security.peer_network import PeerConfig, PeerIdentity, PeerNetwork, read_secret
+from mqproof.impl.runtime.security.tls import Tls, TlsNetwork
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk
 from mqproof.impl.runtime.simulated_loop import SimulatedClock, SimulatedLoop
 from mqproof.impl.runtime.supervision import Supervisor
-from mqproof.impl.runtime.tls import Tls, TlsNetwork
 
 if TYPE_CHECKING:
     from mqproof.impl.runtime.network import Network

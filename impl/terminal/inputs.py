@@ -18,7 +18,7 @@ def new_runtime(command: str, tls: Path | None) -> "Runtime":
     from mqproof.impl.runtime.network import AsyncioNetwork
     from mqproof.impl.runtime.properties import ConfigError
     from mqproof.impl.runtime.runtime import production
-    from mqproof.impl.runtime.tls_file import load
+    from mqproof.impl.runtime.security.tls_file import load
 
     try:
         return production(AsyncioNetwork(), load(str(tls)) if tls else None)
@@ -31,7 +31,7 @@ def read_account(command: str, path: Path | None) -> "Credentials | None":
     from mqproof.impl.remoting.account_file import parse
     from mqproof.impl.runtime.disk import RealDisk
     from mqproof.impl.runtime.properties import ConfigError
-    from mqproof.impl.runtime.secret_files import warn_if_exposed
+    from mqproof.impl.runtime.security.secret_files import warn_if_exposed
 
     if path is None:
         return None

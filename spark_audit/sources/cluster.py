@@ -36,8 +36,8 @@ from mqproof.impl.runtime.clock import now_ms
 from mqproof.impl.runtime.network import Address, AsyncioNetwork
 from mqproof.impl.runtime.properties import ConfigError
 from mqproof.impl.runtime.runtime import production
+from mqproof.impl.runtime.security.tls_file import load
 from mqproof.impl.runtime.serving import run
-from mqproof.impl.runtime.tls_file import load
 from mqproof.report.printable import counted
 from mqproof.spec.events import SCHEMA_VERSION, Event, Kind, encode
 

@@ -6,8 +6,8 @@ from mqproof.impl.admin import members
 from mqproof.impl.admin.admin import Admin
 from mqproof.impl.admin.options import Broker, text
 from mqproof.impl.admin.run import WRONG_USE, Site, fail, perform, say
-from mqproof.impl.runtime.peer_network import PeerConfig
 from mqproof.impl.runtime.properties import ConfigError
+from mqproof.impl.runtime.security.peer_network import PeerConfig
 from mqproof.impl.terminal.options import PeerSecretFile
 
 Member = Annotated[

@@ -17,7 +17,7 @@ from mqproof.impl.remoting.address_server import parse
 from mqproof.impl.remoting.signing import Credentials
 from mqproof.impl.runtime.network import AsyncioNetwork
 from mqproof.impl.runtime.runtime import production
-from mqproof.impl.runtime.tls_file import load
+from mqproof.impl.runtime.security.tls_file import load
 
 
 def connect(

@@ -17,7 +17,7 @@ from mqproof.conformance.behaviours.subject import ReferenceTarget
 from mqproof.conformance.subjects.stepped_targets import resolve
 from mqproof.impl.dledger import rules as election_rules
 from mqproof.impl.replication import rules as replication_rules
-from mqproof.impl.runtime.peer_network import PeerNetwork
+from mqproof.impl.runtime.security.peer_network import PeerNetwork
 from mqproof.impl.store.message_store import MessageStore
 from mqproof.reference.models import MODELS
 

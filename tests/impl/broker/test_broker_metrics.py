@@ -16,7 +16,7 @@ from mqproof.impl.namesrv.namesrv_metrics import NAMESRV_METRICS, NameServerMetr
 from mqproof.impl.remoting.message import Message
 from mqproof.impl.replication.config import ReplicationConfig, Role
 from mqproof.impl.runtime.disk import Space
-from mqproof.impl.runtime.peer_network import PeerConfig
+from mqproof.impl.runtime.security.peer_network import PeerConfig
 from mqproof.impl.runtime.supervision import Supervisor
 from mqproof.impl.store.damage import Damage, DamageKind, Outcome
 from tests.impl.broker import group

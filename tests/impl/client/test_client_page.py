@@ -20,7 +20,7 @@ from mqproof.impl.namesrv.config import NameServerConfig
 from mqproof.impl.namesrv.server import NameServer
 from mqproof.impl.runtime.network import AsyncioNetwork
 from mqproof.impl.runtime.runtime import production
-from mqproof.impl.runtime.tls_file import load
+from mqproof.impl.runtime.security.tls_file import load
 
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "client.md"
 

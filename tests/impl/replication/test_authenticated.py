@@ -30,7 +30,7 @@ from mqproof.impl.replication.stream import (
 )
 from mqproof.impl.runtime.disk import write_durably
 from mqproof.impl.runtime.network import Address, Connection
-from mqproof.impl.runtime.peer_network import PeerConfig, PeerIdentity, PeerNetwork
+from mqproof.impl.runtime.security.peer_network import PeerConfig, PeerIdentity, PeerNetwork
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 from tests.impl.broker.group import IDS, PEERS, Group
 from tests.impl.replication.site import RECORD_BYTES_MAX, filled, message, store

@@ -83,14 +83,8 @@ def runs(shared: DataFrame) -> DataFrame:
 def test_exactly_the_irregular_steps_are_found(
     spark: SparkSession, in_order: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    parts = [
-        spark.createDataFrame(rows(seed), COLUMNS).withColumn("node", f.concat("node", f.lit(f"-{seed}")))
-        for seed in range(12)
-    ]
-    events = parts[0]
-    for part in parts[1:]:
-        events = events.unionByName(part)
-    events = events.cache()
+    all_rows = [(kind, f"{node}-{seed}", *rest) for seed in range(12) for kind, node, *rest in rows(seed)]
+    events = spark.createDataFrame(all_rows, COLUMNS).cache()
     shared = events.repartitionByRange(3, "seq") if in_order else events.repartition(3)
     found = sorted(events_of(irregular_steps(events, find_irregular_ranges(runs(shared)))), key=str)
     expected = sorted(events_of(one_by_one(events)), key=str)

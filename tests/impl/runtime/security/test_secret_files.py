@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from mqproof.impl.runtime.secret_files import warn_if_exposed
+from mqproof.impl.runtime.security.secret_files import warn_if_exposed
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk
 
 

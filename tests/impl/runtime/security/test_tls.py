@@ -21,10 +21,10 @@ from mqproof.impl.remoting.command import Command, new_request
 from mqproof.impl.remoting.server import RemotingServer
 from mqproof.impl.runtime.network import Address, AsyncioNetwork, Connection, SimulatedNetwork
 from mqproof.impl.runtime.properties import ConfigError
+from mqproof.impl.runtime.security.tls import HANDSHAKE_S, Tls, TlsMode, TlsNetwork
+from mqproof.impl.runtime.security.tls_file import load, read
 from mqproof.impl.runtime.serving import run
 from mqproof.impl.runtime.simulated_loop import run_simulated
-from mqproof.impl.runtime.tls import HANDSHAKE_S, Tls, TlsMode, TlsNetwork
-from mqproof.impl.runtime.tls_file import load, read
 from tests.impl.runtime.test_network import End
 
 BODY = bytes(range(256)) * 8192  # 2 MiB: many TLS records

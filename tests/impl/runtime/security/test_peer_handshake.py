@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import pytest
 
-from mqproof.impl.runtime.peer_handshake import MAGIC, Accepting, Connecting, HandshakeError
+from mqproof.impl.runtime.security.peer_handshake import MAGIC, Accepting, Connecting, HandshakeError
 
 SECRET = b"0123456789abcdef"
 ONE, TWO = b"\x01" * 32, b"\x02" * 32

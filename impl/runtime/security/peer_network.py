@@ -18,9 +18,9 @@ from typing import Final
 from mqproof.impl.runtime.disk import Disk, read_whole
 from mqproof.impl.runtime.network import Address, Connection, Listener, Network, Receiver, ReceiverFactory
 from mqproof.impl.runtime.notices import Notices
-from mqproof.impl.runtime.peer_handshake import NONCE_BYTES, Accepting, Connecting, HandshakeError
 from mqproof.impl.runtime.properties import ConfigError
-from mqproof.impl.runtime.secret_files import warn_if_exposed
+from mqproof.impl.runtime.security.peer_handshake import NONCE_BYTES, Accepting, Connecting, HandshakeError
+from mqproof.impl.runtime.security.secret_files import warn_if_exposed
 
 _log = logging.getLogger(__name__)
 

@@ -11,7 +11,8 @@ import pytest
 
 from mqproof.impl.runtime.disk import RealDisk, write_durably
 from mqproof.impl.runtime.network import Address, Connection, SimulatedNetwork
-from mqproof.impl.runtime.peer_network import (
+from mqproof.impl.runtime.properties import ConfigError
+from mqproof.impl.runtime.security.peer_network import (
     UNPROVED_OF_ADDRESS_MAX,
     PeerConfig,
     PeerIdentity,
@@ -20,7 +21,6 @@ from mqproof.impl.runtime.peer_network import (
     read_secret,
     warn_if_open,
 )
-from mqproof.impl.runtime.properties import ConfigError
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 

@@ -10,8 +10,8 @@ from typing import Final, TypeVar
 
 from mqproof.impl.runtime.disk import RealDisk
 from mqproof.impl.runtime.properties import ConfigError, Property, boolean, one_of, parse
-from mqproof.impl.runtime.secret_files import warn_if_exposed
-from mqproof.impl.runtime.tls import Tls, TlsMode
+from mqproof.impl.runtime.security.secret_files import warn_if_exposed
+from mqproof.impl.runtime.security.tls import Tls, TlsMode
 
 T = TypeVar("T")
 
