@@ -1,7 +1,8 @@
 """A web service that accepts orders and processes them in the background.
 
 POST /orders sends a message and answers 202. A push consumer of the same process confirms the order, and
-GET /orders/{number} shows its state. The session with the cluster lives as long as the application.
+GET /orders/{number} shows its state. The session with the cluster lives as long as the application. The
+producer is a dependency, which a test can override.
 
 Create the topic first: a consumer looks for the route of a missing topic only every 30 seconds.
 
@@ -16,8 +17,9 @@ Create the topic first: a consumer looks for the route of a missing topic only e
 import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from typing import Annotated
 
-from fastapi import FastAPI, HTTPException
+from fastapi import Depends, FastAPI, HTTPException, Request
 from pydantic import BaseModel
 
 from mqproof import Producer, PushConsumer, ReceivedMessage, Refused, Sent, connect, new_message
@@ -52,10 +54,15 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
 app = FastAPI(title="Orders", lifespan=lifespan)
 
 
+def producer_of(request: Request) -> Producer:
+    found: Producer = request.app.state.producer
+    return found
+
+
 @app.post("/orders", status_code=202)
-async def place(order: Order) -> dict[str, str]:
+async def place(order: Order, producer: Annotated[Producer, Depends(producer_of)]) -> dict[str, str]:
     message = new_message(TOPIC, order.model_dump_json().encode(), keys=[order.number])
-    match await app.state.producer.send(message):
+    match await producer.send(message):
         case Sent(message_id=message_id):
             return {"message_id": message_id}
         case Refused(remark=remark):

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from mqproof.reference import (
     broadcast,
+    damage,
     delivery,
     election,
     flush,
@@ -44,6 +45,7 @@ MODELS: Final[dict[str, Model[Any, Any]]] = {
         rebalance.MODEL,
         selection.MODEL,
         broadcast.MODEL,
+        damage.MODEL,
     )
 }
 

@@ -5,6 +5,7 @@ The verdict is unknown if there is no evidence, or if missing rows could explain
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -12,6 +13,7 @@ from mqproof.spark_audit.checks import EVENT_CHECKS, Check
 from mqproof.spark_audit.engine import active
 from mqproof.spark_audit.engine.frames import DataFrame
 from mqproof.spark_audit.evidence.collected import Collected
+from mqproof.spark_audit.evidence.gaps import found_gaps, gaps_text
 from mqproof.spark_audit.evidence.history import NO_HISTORY, History
 from mqproof.spark_audit.evidence.options import Options
 from mqproof.spark_audit.evidence.skew import with_skew
@@ -67,6 +69,8 @@ def audit(
         say(f"{overview.rows} events of {len(overview.nodes)} nodes")
         tallies = tally(seen.evidence, overview)
         evidence, skew_seen_us = with_skew(seen.evidence)
+        if tallies["gap_events"]:
+            evidence = replace(evidence, gaps=found_gaps(evidence.rare, evidence.profile))
         aside = seen.set_aside.rows
         unreadable = max(unreadable_rows, given_rows - overview.rows - seen.repeated_rows - aside)
         missing = max(overview.missing_rows, unreadable + aside)
@@ -89,6 +93,7 @@ def audit(
             unreadable_rows=unreadable,
             set_aside_rows=aside,
             set_aside=seen.set_aside.shown,
+            gaps=gaps_text(evidence.gaps),
         )
 
 

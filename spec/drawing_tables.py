@@ -141,6 +141,8 @@ _GUARANTEE: Final = Table(
         "PowerLoss": _fault("power loss"),
         "DiskLost": _fault("disk destroyed", "{}'s disk"),
         "MachineLost": _fault("machine destroyed", "{}'s disk"),
+        "DamageBlock": Shown(("{}'s disk",), "damages a record", subject=_key_of("damaged")),
+        "RepairRecord": Shown(("{}",), "repairs a record", to="{}'s disk", subject=_key_of("damaged")),
         "Restart": Shown(("{}", "{}'s disk"), "restarts", mark=Mark.RESTART, subject=_key_of("up")),
     },
     extras=frozenset({_SLAVE, "slave's disk", _OTHER}),

@@ -15,8 +15,8 @@ import msgspec
 SCHEMA_VERSION: Final = 2
 """The version written into `attrs["schema"]` of a node's first event. A reader refuses a newer version.
 
-Version 2 adds the column `tags` and the kinds subscribe, unsubscribe, admin and recall. Logs of version 1 are
-valid.
+Version 2 adds the column `tags` and the kinds subscribe, unsubscribe, admin, recall and gap. Logs of version
+1 are valid.
 """
 
 
@@ -60,6 +60,7 @@ class Kind(StrEnum):
     STEP_DOWN = "step_down"
     RAFT_APPEND = "raft_append"
     RAFT_COMMIT = "raft_commit"
+    GAP = "gap"  # any node: rows between attrs.since and ts are missing; attrs.dropped = how many, if known
     CRASH = "crash"  # harness, or the broker that finds its abort file; attrs.kind = process | os | power
     RECOVER = "recover"  # broker: serves again, commit_offset = end of the recovered log
     TRUNCATE = "truncate"  # broker: the log was cut at commit_offset

@@ -18,6 +18,12 @@ WHY_TOGETHER: Final[dict[str, dict[str, tuple[str, ...]]]] = {
             "impl/embedded/test_control_server",
         ),
     },
+    "What the integrations share is seen by the tests of each, and the smallest by its example.": {
+        "impl/integrations": (
+            *("impl/integrations/test_kombu_transport", "impl/integrations/test_faststream_broker"),
+            "examples/test_integrations",
+        ),
+    },
     "A suite runs as a whole, on the reference and on our code, and its mutants must be caught.": {
         **{
             f"conformance/suites/{name}": (f"conformance/suites/{name}/test_suite", _DRAWN)
@@ -63,12 +69,14 @@ WHY_TOGETHER: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         "conformance/hosts": (
             *("conformance/hosts/test_broker_memory", "impl/broker/test_group_processes"),
             "conformance/bench/test_replicated_brokers",
+            "conformance/hostile/test_suite",
         ),
     },
     "A driver of our code is right if it follows the model, which replays, traces and the matrix show.": {
         "conformance/subjects": (
             *("conformance/suites/replication/test_checkers", "conformance/guarantee/test_on_processes"),
         ),
+        "conformance/subjects/stepped": ("conformance/behaviours/test_outcomes",),
         "conformance/crash_images": (
             *("conformance/behaviours/test_election", "conformance/behaviours/test_replication"),
         ),
@@ -90,6 +98,7 @@ WHY_TOGETHER: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         "conformance/history": ("conformance/history/test_exchange",),
         "conformance/history/injected": ("conformance/history/test_rules",),
         "conformance/history/rules": ("conformance/history/test_rules",),
+        "conformance/damage": ("conformance/damage/test_suite",),
         "conformance/hostile": ("conformance/hostile/test_suite",),
         "conformance/wire": ("conformance/wire/test_ours",),
         "conformance/wire/operations": ("conformance/wire/test_catalogue",),
@@ -126,6 +135,7 @@ WHY_TOGETHER: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         "impl/console": ("impl/console/test_application",),
         "impl/console/pages": ("impl/console/test_application",),
         "impl/broker/processors": ("impl/broker/processors/test_broker_admin",),
+        "impl/broker/requests": ("impl/broker/processors/test_groups",),
         "impl/broker/state": ("impl/broker/processors/test_groups",),
         "impl/chaos": ("impl/chaos/test_fault_table",),
         "impl/client/connection": (

@@ -16,7 +16,7 @@ from mqproof.conformance.behaviours.json_values import order
 from mqproof.conformance.behaviours.outcomes import FOLDER, behaviours, there_are
 from mqproof.conformance.behaviours.replay import Failure, Replayed, replay
 from mqproof.conformance.crash_images import member_images, pair_images, store_images
-from mqproof.conformance.subjects.stepped_targets import NOT_STEPPED, resolve
+from mqproof.conformance.subjects.stepped.model_targets import NOT_STEPPED, resolve
 from mqproof.reference.models import MODELS
 from mqproof.report.model import Figure, Result, Table, Verdict, Witness
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from mqproof.conformance.commands.conform_options import (
+    BrokerFiles,
     CommandTemplates,
     ResultFiles,
     RunRules,
@@ -51,6 +52,7 @@ def conform(
     run_files: RunFiles,
     rules: RunRules,
     templates: CommandTemplates,
+    broker_files: BrokerFiles,
     strict: Annotated[
         bool, typer.Option("--strict", help="wire: a SHOULD that is not met is a failure.")
     ] = False,
@@ -75,7 +77,7 @@ def conform(
     for name in suite or ():
         if name not in SUITES:
             stop(f"--suite {name}: expected {', '.join(SUITES)}", Exit.USAGE)
-    options = run_options(selection, rules, templates, strict=strict)
+    options = run_options(selection, rules, templates, broker_files, strict=strict)
     # The suites run in the order of SUITES, so their order on the command line does not change the run.
     chosen = suite or [name for name in SUITES if name not in ON_REQUEST]
     names = [name for name in SUITES if name in chosen and SUITES[name].listed(options)]

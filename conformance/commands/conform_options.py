@@ -82,6 +82,22 @@ class RunRules:
 
 
 @dataclass(frozen=True)
+class BrokerFiles:
+    """The files of the broker under test, for the suite damage."""
+
+    store: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="remoting://: the broker's store, whose files the suite damage alters."
+        ),
+    ] = None
+    broker_log: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="remoting://: the broker's log, where it reports damage."),
+    ] = None
+
+
+@dataclass(frozen=True)
 class CommandTemplates:
     """The shell commands that inject faults; the fields are those of FaultCommands."""
 
@@ -135,7 +151,7 @@ class CommandTemplates:
 
 
 def run_options(
-    selection: Selection, rules: RunRules, templates: CommandTemplates, *, strict: bool
+    selection: Selection, rules: RunRules, templates: CommandTemplates, files: BrokerFiles, *, strict: bool
 ) -> RunOptions:
     """Check and combine the options. Ends the command if one is wrong."""
     target, since = selection.target, rules.since
@@ -152,6 +168,8 @@ def run_options(
         strict,
         rules.events,
         controls=_fault_commands(target, templates),
+        store=files.store,
+        broker_log=files.broker_log,
     )
 
 

@@ -160,7 +160,7 @@ def _answered(model: str, target: str, variant: str) -> Result:
     from mqproof.conformance.behaviours.counterexample import CounterexampleError, replay_counterexample
     from mqproof.conformance.behaviours.replay import Failure
     from mqproof.conformance.commands.behaviour_results import witness
-    from mqproof.conformance.subjects.stepped_targets import resolve
+    from mqproof.conformance.subjects.stepped.model_targets import resolve
     from mqproof.spec.tlc.errors import TlcError
 
     make = resolve(target, model)

@@ -7,7 +7,7 @@ the log before the crash that contains all durable records. The whole log found 
 from mqproof.conformance.behaviours.corpus import Script
 from mqproof.conformance.behaviours.subject import DeviationError
 from mqproof.conformance.crash_images.store_images import Recovered, first_crash, recover_each
-from mqproof.conformance.subjects.stepped_pair import TOPIC, Node, SteppedPair
+from mqproof.conformance.subjects.stepped.replicating_pair import TOPIC, Node, SteppedPair
 from mqproof.impl.runtime.simulated_disk import Image, SimulatedDisk
 from mqproof.impl.store.files import record
 

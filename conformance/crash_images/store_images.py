@@ -14,7 +14,7 @@ from mqproof.conformance.behaviours.cover import Steps
 from mqproof.conformance.behaviours.json_values import order, plain
 from mqproof.conformance.behaviours.replay import Failure
 from mqproof.conformance.behaviours.subject import DeviationError
-from mqproof.conformance.subjects.stepped_store import SteppedStore
+from mqproof.conformance.subjects.stepped.crashing_store import SteppedStore
 from mqproof.impl.runtime.simulated_disk import Image, SimulatedDisk
 from mqproof.impl.store.errors import StoreError
 

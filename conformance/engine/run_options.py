@@ -41,6 +41,10 @@ class RunOptions:
     events: Path | None = None
     """The folder for the event logs of targets that write one."""
     controls: FaultCommands = field(default_factory=FaultCommands)
+    store: Path | None = None
+    """The store directory of the broker, for suites that alter its files."""
+    broker_log: Path | None = None
+    """The log file of the broker, for suites that judge what it reports."""
     shrink: bool = True
     """If false, a suite ends with the first violation, and does not look for a shorter script."""
 
@@ -63,6 +67,8 @@ class RunOptions:
         command = ["mqproof", "conform", "--target", self.target, "--suite", suite]
         for name, template in self.controls.given():
             command += [f"--{name}", template]
+        for option, path in (("--store", self.store), ("--broker-log", self.broker_log)):
+            command += [option, str(path)] if path is not None else []
         if self.since != since_of(self.target):
             command += ["--since", self.since]
         return shlex.join([*command, *words])

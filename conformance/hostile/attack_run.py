@@ -1,22 +1,19 @@
-"""Sends the attacks to a broker and judges it: its answers, its service to others, its memory."""
+"""Sends the attacks to a broker, and records what it did: its answers, its service to others, its memory."""
 
+import json
 import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
-from mqproof.conformance.hostile.attacks import (
-    ATTACKS,
-    OPAQUE,
-    Attack,
-    Expected,
-    Names,
-    pull_fields,
-    send_fields,
-)
-from mqproof.conformance.wire.frames import Frame, MalformedError, encode
+from mqproof.conformance.hostile.attack import OPAQUE, Attack, Expected, Names, Scene
+from mqproof.conformance.hostile.checkers import CHECKERS
+from mqproof.conformance.hostile.seen import Reading, Seen, Victim
+from mqproof.conformance.hostile.service import Service
+from mqproof.conformance.hostile.strange_slave import stranger
+from mqproof.conformance.wire.frames import Frame, MalformedError
 from mqproof.conformance.wire.server_connection import (
     Address,
     ClosedError,
@@ -26,13 +23,11 @@ from mqproof.conformance.wire.server_connection import (
     connected,
 )
 
-MEMORY_MIB_MAX: Final = 300
-"""The most memory that one attack may make a broker take."""
 SECONDS_MAX: Final = 20.0
 _SUCCESS: Final = 0
-
-Memory = Callable[[], int]
-"""Returns the memory of the broker's process in MiB."""
+_MEMBERS_SUCCESS: Final = 200
+_BUSY: Final = 2
+_CLOSE_POLL_S: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,59 +36,80 @@ class Judged:
 
     attack: Attack
     failures: tuple[str, ...]
+    connections: int = 1
+    is_served: bool = True
+    """Whether others were served afterwards."""
     seconds: float = 0.0
 
 
 def run(
-    address: Address,
-    attacks: tuple[Attack, ...] = ATTACKS,
-    memory: Memory | None = None,
-    progress: Callable[[int, int], None] = lambda _done, _all: None,
+    victim: Victim,
+    attacks: tuple[Attack, ...],
     seconds_max: float = SECONDS_MAX,
 ) -> Iterator[Judged]:
-    """Run the attacks one after the other, and yield each one judged.
+    """Run attacks of one scene one after the other, and yield each one judged.
 
     Raises:
         UnreachableError: the broker does not serve even before the first attack.
     """
+    if not attacks:
+        return
     token = secrets.token_hex(4)
-    names = Names(f"hostile_{token}", f"hostile_group_{token}")
-    if problem := _service(address, names, seconds_max):
-        raise UnreachableError(f"{address} does not serve before the first attack: {problem}")
-    for number, attack in enumerate(attacks):
-        progress(number, len(attacks))
-        began, before = time.monotonic(), memory() if memory else 0
-        failures = []
-        if problem := _attacked(address, attack, names, seconds_max):
-            failures.append(problem)
-        if problem := _service(address, names, seconds_max):
-            failures.append(f"others are not served: {problem}")
-        if memory and (taken := memory() - before) > MEMORY_MIB_MAX:
-            failures.append(f"the broker took {taken} MiB, at most {MEMORY_MIB_MAX} expected")
-        yield Judged(attack, tuple(failures), time.monotonic() - began)
+    names = replace(victim.known, topic=f"hostile_{token}", group=f"hostile_group_{token}")
+    service = Service(victim, names, attacks[0].scene, seconds_max)
+    if problem := service.check():
+        where = ", ".join(map(str, victim.addresses))
+        raise UnreachableError(f"{where} does not serve before the first attack: {problem}")
+    for attack in attacks:
+        began = time.monotonic()
+        seen = _attacked(victim, attack, service, seconds_max)
+        failures = CHECKERS[attack.invariant](seen)
+        count = attack.connections or names.connections
+        is_served = not seen.during and not seen.after
+        yield Judged(attack, failures, count, is_served, time.monotonic() - began)
 
 
-def _attacked(address: Address, attack: Attack, names: Names, seconds_max: float) -> str:
-    """Attack; return what the broker should not have done on these connections, or an empty text."""
+def _attacked(victim: Victim, attack: Attack, service: Service, seconds_max: float) -> Seen:
+    before = victim.memory() if victim.memory else 0
+    service.begin()
+    first_offset = service.next_offset
+    try:
+        seen = _PLAYS[attack.scene](victim, attack, service, seconds_max)
+    except UnreachableError as error:
+        seen = Seen(attack, during=str(error))
+    after = "" if seen.during else service.check()  # a broker that serves none is judged already
+    taken = victim.memory() - before if victim.memory else 0
+    return replace(seen, after=after, sends=tuple(service.sends), memory_mib=taken, first_offset=first_offset)
+
+
+# On the port of clients.
+
+
+def _at_clients_port(victim: Victim, attack: Attack, service: Service, seconds_max: float) -> Seen:
+    return _at_port(victim.addresses[0], attack, service.names, service, seconds_max)
+
+
+def _at_port(address: Address, attack: Attack, names: Names, service: Service, seconds_max: float) -> Seen:
     data = attack.frames(names)
     with ExitStack() as stack:
-        try:
-            connections = [
-                stack.enter_context(connected(address, seconds_max)) for _ in range(attack.connections)
-            ]
-        except UnreachableError as error:
-            return str(error)
-        for connection in connections[1:]:
-            _write(connection, data)
-        is_open = _write(connections[0], data)
+        count = attack.connections or names.connections
+        connections = [stack.enter_context(connected(address, seconds_max)) for _ in range(count)]
+        closed = sum([not _write(connection, data) for connection in connections])
+        if attack.expected is Expected.ONE_CLOSED:
+            closed = closed or _closed(connections, seconds_max)
+            return Seen(attack, closed=closed, during=service.check())
         if attack.expected is Expected.ANYTHING:
-            # Some of what was sent must have been read before others are served.
-            time.sleep(0.2)
-            return ""
-        return _judged(connections[0], attack, is_open)
+            # The broker serves the request of the service after some of the attack.
+            return Seen(attack, closed=closed, during=service.check())
+        if attack.expected is Expected.CLOSED:
+            seen = _closing(attack, connections[0])
+        else:
+            seen = _answered(attack, connections[0], _count_frames(data))
+        return replace(seen, during=service.check())
 
 
 def _write(connection: Connection, data: bytes) -> bool:
+    """Return whether the broker took the bytes, without closing the connection."""
     try:
         connection.write(data)
     except ClosedError:
@@ -101,46 +117,103 @@ def _write(connection: Connection, data: bytes) -> bool:
     return True
 
 
-def _judged(connection: Connection, attack: Attack, is_open: bool) -> str:
-    expected = attack.expected
+def _closed(connections: list[Connection], seconds_max: float) -> int:
+    """Return how many connections the broker has closed, as soon as it is one."""
+    deadline = time.monotonic() + seconds_max
+    while not (closed := sum(connection.is_closed for connection in connections)):
+        if time.monotonic() > deadline:
+            return 0
+        time.sleep(_CLOSE_POLL_S)
+    return closed
+
+
+def _closing(attack: Attack, connection: Connection) -> Seen:
     try:
-        if expected is Expected.CLOSED:
-            connection.until_closed()
-            return ""
-        answer = connection.answer(OPAQUE)
-    except ClosedError:
-        return (
-            "" if expected is Expected.NOT_DONE else f"the connection was closed, expected {expected.value}"
-        )
+        connection.until_closed()
     except (SilentError, MalformedError) as error:
-        return f"{error}, expected {expected.value}"
-    if answer.code != _SUCCESS:
-        return ""
-    return f"SUCCESS{'' if is_open else ' before the connection was closed'}, expected {expected.value}"
+        return Seen(attack, silence=str(error))
+    return Seen(attack, closed=1)
 
 
-def _service(address: Address, names: Names, seconds_max: float) -> str:
-    """Send a message as another client and read it back; return the problem, or an empty text.
+def _answered(attack: Attack, connection: Connection, requests: int) -> Seen:
+    """Read the answers up to the first one that decides, or up to the last one."""
+    answers: list[int] = []
+    wanted = requests if attack.expected in (Expected.BUSY, Expected.ALL_READ) else 1
+    while len(answers) < wanted and answers[-1:] != [_BUSY]:
+        try:
+            answers.append(_code_of(connection.answer(OPAQUE), attack.scene))
+        except ClosedError:
+            return Seen(attack, tuple(answers), closed=1)
+        except (SilentError, MalformedError) as error:
+            return Seen(attack, tuple(answers), silence=str(error))
+    return Seen(attack, tuple(answers))
 
-    A SUCCESS for a message that cannot be read is a false one.
-    """
-    body = secrets.token_hex(8).encode()
+
+def _code_of(answer: Frame, scene: Scene) -> int:
+    """Return the response code. Members of a group answer with a code in the body."""
+    if scene is not Scene.MEMBERS or answer.code != _SUCCESS:
+        return answer.code
     try:
-        with connected(address, seconds_max) as connection:
-            connection.write(encode(Frame(10, 1, fields=send_fields(names), body=body)))
-            sent = connection.answer(1)
-            if sent.code != _SUCCESS:
-                return f"a send returned {sent.code}: {sent.remark}"
-            offset = sent.fields.get("queueOffset", "")
-            fields = pull_fields(names, queueOffset=offset)
-            deadline = time.monotonic() + seconds_max
-            while True:
-                connection.write(encode(Frame(11, 2, fields=fields)))
-                answer = connection.answer(2)
-                if answer.code == _SUCCESS and body in answer.body:
-                    return ""
-                if time.monotonic() > deadline:
-                    return f"a message that was answered with SUCCESS cannot be read: code {answer.code}"
-                time.sleep(0.05)
-    except (ClosedError, SilentError, MalformedError, UnreachableError) as error:
-        return str(error)
+        code = json.loads(answer.body)["code"]
+    except (ValueError, LookupError, TypeError):
+        return _SUCCESS
+    return _SUCCESS if code == _MEMBERS_SUCCESS else int(code)
+
+
+def _count_frames(data: bytes) -> int:
+    at = count = 0
+    while at + 4 <= len(data):
+        at += 4 + int.from_bytes(data[at : at + 4], "big")
+        count += 1
+    return count
+
+
+# On the port of slaves.
+
+
+def _as_slave(victim: Victim, attack: Attack, service: Service, seconds_max: float) -> Seen:
+    """Connect as slaves that acknowledge all that they receive, while others send messages."""
+    data = attack.frames(service.names)
+    with ExitStack() as stack:
+        slaves = [
+            stack.enter_context(stranger(victim.ports[0], data, attack.has_checksums, seconds_max))
+            for _ in range(attack.connections)
+        ]
+        during = service.check()
+        return Seen(attack, during=during, streamed_bytes=sum(slave.streamed_bytes for slave in slaves))
+
+
+# On the port of members.
+
+
+def _at_members_ports(victim: Victim, attack: Attack, service: Service, seconds_max: float) -> Seen:
+    """Attack each member; the result is that of the first one that reacts wrongly."""
+    seen = Seen(attack)
+    for number, port in enumerate(victim.ports):
+        names = replace(service.names, group=victim.known.group, member=number)
+        seen = _at_port(port, attack, names, service, seconds_max)
+        if CHECKERS[attack.invariant](seen):
+            break
+    return seen
+
+
+# Through a consumer.
+
+
+def _at_consumer(victim: Victim, attack: Attack, service: Service, seconds_max: float) -> Seen:
+    """Store messages as the attack says, and read them with a consumer."""
+    first, names = service.next_offset, service.names
+    seen = _at_clients_port(victim, attack, service, seconds_max)
+    # The service stored the message after those of the attack.
+    messages = max(0, service.next_offset - 1 - first)
+    reading = victim.read(names.topic, first, first + messages) if victim.read else Reading(())
+    return replace(seen, messages=messages, reading=reading)
+
+
+_PLAYS: Final = {
+    Scene.BROKER: _at_clients_port,
+    Scene.ACCOUNTS: _at_clients_port,
+    Scene.SLAVES: _as_slave,
+    Scene.MEMBERS: _at_members_ports,
+    Scene.CONSUMER: _at_consumer,
+}

@@ -1,59 +1,116 @@
 """The suite `hostile` of `mqproof conform`."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Final
 
 from mqproof.conformance.engine.run_options import Part, RunOptions
 from mqproof.conformance.engine.targets import TargetError
 from mqproof.conformance.hostile import attack_run
-from mqproof.conformance.hostile.attack_run import Judged, Memory
-from mqproof.conformance.hostile.attacks import ATTACKS, Attack
-from mqproof.conformance.wire.server_connection import Address, UnreachableError
-from mqproof.report.model import Result, Verdict, Witness
+from mqproof.conformance.hostile.attack import Attack, Scene
+from mqproof.conformance.hostile.attack_run import Judged
+from mqproof.conformance.hostile.attacks import ATTACKS
+from mqproof.conformance.hostile.seen import Victim
+from mqproof.conformance.wire.server_connection import UnreachableError
+from mqproof.report.model import Result, Table, Verdict, Witness
+from mqproof.spec.catalogue import catalogue
 
 LAYER: Final = "hostile"
 
-
-@dataclass(frozen=True, slots=True)
-class Victim:
-    """The broker under attack; `memory` is None if its process is not ours."""
-
-    address: Address
-    memory: Memory | None = None
+Progress = Callable[[int, int], None]
 
 
-Victims = Callable[[str], AbstractContextManager[Victim]]
-"""Finds or starts the broker of a target, for the block. Raises UnknownTargetError, TargetError."""
+class NotApplicableError(Exception):
+    """The target has no such scene. The message says why."""
+
+
+Victims = Callable[[str, Scene], AbstractContextManager[Victim]]
+"""Finds or starts the broker of a target for a scene, for the block.
+
+Raises UnknownTargetError, TargetError, NotApplicableError.
+"""
 
 
 def listed(options: RunOptions) -> tuple[Result, ...]:
     """Return each selected attack, as not tested."""
-    return tuple(Result(_id(one), one.about, LAYER, Verdict.NOT_TESTED) for one in _chosen(options))
+    return tuple(_untested(one, "") for one in _chosen(options))
 
 
 def lines(options: RunOptions) -> Iterator[str]:
-    """Id, request code, expectation and description of each attack."""
+    """Id, invariant, request code, expectation, description and rule of each attack."""
     for one in _chosen(options):
-        yield f"{_id(one)}  code {one.code}  expected: {one.expected.value}  ({one.about})"
+        told = f"expected: {one.expected.value}  ({one.about}; {one.rule})"
+        yield f"{_id(one)}  {one.invariant}  code {one.code}  {told}"
 
 
-def run(options: RunOptions, progress: Callable[[int, int], None], victims: Victims) -> Part:
+def in_short(results: tuple[Result, ...]) -> tuple[Result, ...]:
+    """Return the attacks that did not hold, and one row for those of each invariant that did."""
+    invariants = {_id(one): one.invariant for one in ATTACKS}
+    held = Counter(invariants[one.id] for one in results if one.verdict is Verdict.HELD)
+    rows = (
+        Result(id_, catalogue()[id_].name, LAYER, Verdict.HELD, {"attacks": count}, detail="attacks held")
+        for id_, count in held.items()
+    )
+    return (*rows, *(one for one in results if one.verdict is not Verdict.HELD))
+
+
+def run(options: RunOptions, progress: Progress, victims: Victims) -> Part:
     """Attack the target.
 
     Raises:
         UnknownTargetError, TargetError.
     """
     began = time.perf_counter()
-    try:
-        with victims(options.target) as victim:
-            judged = list(attack_run.run(victim.address, _chosen(options), victim.memory, progress))
-    except UnreachableError as error:
-        raise TargetError(str(error)) from None
-    found = tuple(_result(one, options) for one in judged)
-    return Part(LAYER, found, {"attacks": len(found)}, time.perf_counter() - began)
+    chosen = _chosen(options)
+    found: list[Result] = []
+    for scene in Scene:
+        attacks = [one for one in chosen if one.scene is scene]
+        for result in _scene(options, scene, attacks, victims):
+            found.append(result)
+            progress(len(found), len(chosen))
+    tested = [one for one in found if one.verdict is not Verdict.NOT_TESTED]
+    return Part(
+        LAYER, tuple(found), {"attacks": len(tested)}, time.perf_counter() - began,
+        (by_invariant(found),), in_short(tuple(found)),
+    )  # fmt: skip
+
+
+def by_invariant(results: Iterable[Result]) -> Table:
+    """Return the number of attacks by invariant and verdict."""
+    invariants = {_id(one): one.invariant for one in ATTACKS}
+    counts = Counter((invariants[one.id], one.verdict) for one in results)
+    verdicts = (Verdict.HELD, Verdict.VIOLATED, Verdict.NOT_TESTED)
+    rows = tuple(
+        (f"{invariant} {catalogue()[invariant].name}", *(str(counts[invariant, one]) for one in verdicts))
+        for invariant in dict.fromkeys(one.invariant for one in ATTACKS)
+        if any(counts[invariant, one] for one in verdicts)
+    )
+    return Table("Attacks by invariant", ("invariant", "held", "violated", "not applicable"), rows)
+
+
+def _scene(options: RunOptions, scene: Scene, attacks: list[Attack], victims: Victims) -> Iterator[Result]:
+    """Run the attacks of one scene. A broker that no longer serves is started again for the others."""
+    left = list(attacks)
+    while left:
+        has_served = False
+        try:
+            with victims(options.target, scene) as victim:
+                for judged in attack_run.run(victim, tuple(left)):
+                    has_served = True
+                    left.remove(judged.attack)
+                    yield _result(judged, options)
+                    if not judged.is_served:
+                        break
+        except NotApplicableError as error:
+            yield from (_untested(one, f"not applicable: {error}") for one in left)
+            return
+        except UnreachableError as error:
+            if len(left) == len(attacks) and not has_served:
+                raise TargetError(str(error)) from None
+            yield from (_untested(one, str(error)) for one in left)
+            return
 
 
 def _chosen(options: RunOptions) -> tuple[Attack, ...]:
@@ -65,6 +122,10 @@ def _id(attack: Attack) -> str:
     return f"{LAYER}/{attack.name}"
 
 
+def _untested(attack: Attack, why: str) -> Result:
+    return Result(_id(attack), attack.about, LAYER, Verdict.NOT_TESTED, detail=why)
+
+
 def _result(judged: Judged, options: RunOptions) -> Result:
     attack, failures = judged.attack, judged.failures
     return Result(
@@ -72,8 +133,8 @@ def _result(judged: Judged, options: RunOptions) -> Result:
         attack.about,
         LAYER,
         Verdict.VIOLATED if failures else Verdict.HELD,
-        {"connections": attack.connections},
-        tuple(Witness(failure, {}) for failure in failures),
+        {"connections": judged.connections},
+        tuple(Witness(failure, {"invariant": attack.invariant, "rule": attack.rule}) for failure in failures),
         "; ".join(failures),
         options.replay(LAYER, "--id", _id(attack)) if failures else "",
         judged.seconds,

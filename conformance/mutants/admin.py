@@ -6,7 +6,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from mqproof.conformance.mutants.mutant import Mutant
-from mqproof.impl.broker.processors import checks
+from mqproof.impl.broker.requests import checks
 from mqproof.impl.broker.services import Services
 from mqproof.impl.broker.state.durable_table import DurableTable
 from mqproof.impl.broker.state.offsets import OffsetTable

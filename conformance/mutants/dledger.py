@@ -1,6 +1,6 @@
 """Mutants of a DLedger member: each replaces one rule of its core by a wrong one.
 
-For each mutant of `MUTANTS`, `stepped_group` replays behaviours of the model Election on a group. A client at
+For each mutant of `MUTANTS`, `raft_members` replays behaviours of the model Election on a group. A client at
 the ports of a group detects those of `OBSERVED` (`group_run`). `mqproof mutants --layer impl` runs all of
 them. Other mutants belong to the simulation: `mqproof mutants --layer simulation`.
 """

@@ -6,7 +6,8 @@ from typing import Any, Final
 
 from mqproof.conformance.mutants.mutant import Mutant
 from mqproof.impl.broker.broker import Broker
-from mqproof.impl.broker.processors import offset_commits, pull, queries
+from mqproof.impl.broker.processors import pull, queries
+from mqproof.impl.broker.requests import offset_commits
 from mqproof.impl.broker.services import Services
 from mqproof.impl.broker.state.offsets import OffsetTable
 from mqproof.impl.filtering.predicates import EvaluationError, Properties

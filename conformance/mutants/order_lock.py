@@ -1,7 +1,7 @@
 """Mutants of an orderly consumer: each replaces one rule by a wrong one.
 
-A broker's locks and two members replay behaviours of OrderLock with each (`stepped_lock`). Mutants of the
-locks themselves belong to the suite (`mutants/ordering.py`). The behaviours detect those that show on a
+A broker's locks and two members replay behaviours of OrderLock with each (`orderly_consumers`). Mutants of
+the locks themselves belong to the suite (`mutants/ordering.py`). The behaviours detect those that show on a
 single queue.
 """
 

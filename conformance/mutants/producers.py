@@ -160,4 +160,4 @@ STEPPED: Final = {
         ),
     )
 }  # fmt: skip
-"""The mutants by name; a stepped producer detects them (`stepped_producer`)."""
+"""The mutants by name; a stepped producer detects them (`queue_choosing_producer`)."""

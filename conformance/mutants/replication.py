@@ -42,6 +42,10 @@ def _masters_offset(_own: int | None, masters: int, *, unsent: bool) -> int:  # 
     return masters
 
 
+def _not_challenged(_network: object, end: Any, allowed: Any) -> Any:
+    return allowed(end)
+
+
 _RULES: Final = "mqproof.impl.replication.rules"
 _STORE: Final = "mqproof.impl.store.message_store"
 
@@ -120,4 +124,18 @@ STEPPED: Final = {
         ),
     )
 }
-"""The mutants by name; a stepped pair detects them (`stepped_pair`)."""
+"""The mutants by name; a stepped pair detects them (`replicating_pair`)."""
+
+CONDITIONAL: Final = {
+    mutant.name: mutant
+    for mutant in (
+        Mutant(
+            "stranger-counted",
+            "a peer that did not prove the peer secret acknowledges a master's log",
+            "TRUST-1",
+            "mqproof.impl.runtime.security.peer_network:PeerNetwork._challenge",
+            _not_challenged,
+        ),
+    )
+}
+"""The mutants by name; a stepped pair detects them where a condition of an action decides."""

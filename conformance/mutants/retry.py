@@ -1,8 +1,9 @@
 """Mutants of a broker's retries and delays, used to judge the suite.
 
-Each replaces one rule by a wrong one.
+Each replaces one rule by a wrong one. Those of a consumer are detected by behaviours of Retry (`STEPPED`).
 """
 
+import contextlib
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -12,6 +13,8 @@ from mqproof.conformance.mutants.mutant import Mutant
 from mqproof.impl.broker.delayed import DelayedDelivery, DelayOffsets
 from mqproof.impl.broker.processors import retries
 from mqproof.impl.broker.services import Services
+from mqproof.impl.client.consuming.redelivery import Redelivery
+from mqproof.impl.client.model import ClientError, ReceivedMessage
 from mqproof.impl.remoting.bodies import SubscriptionGroup, TopicConfig
 from mqproof.impl.remoting.codes import ResponseCode
 from mqproof.impl.remoting.message import ORIGIN_MESSAGE_ID, RETRY_TOPIC, Message, StoredMessage
@@ -139,6 +142,13 @@ def _no_progress(_delivery: DelayedDelivery) -> DelayOffsets:
     return DelayOffsets()
 
 
+async def _done_without_a_copy(redelivery: Redelivery, message: ReceivedMessage, level: int = 0) -> bool:
+    """Sends no copy when the broker does not answer."""
+    with contextlib.suppress(ClientError):
+        await redelivery._calls.send_back(message, level, redelivery._reconsume_max)
+    return True
+
+
 def _mutant(name: str, defect: str, breaks: str, where: str, wrong: Callable[..., Any]) -> tuple[str, Mutant]:
     return name, Mutant(name, defect, breaks, where, wrong)
 
@@ -239,3 +249,13 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
     ]
 )  # fmt: skip
 """The mutants by name."""
+
+STEPPED: Final[dict[str, Mutant]] = dict(
+    [
+        _mutant(
+            "done-without-a-copy", "a failed message that no broker took back counts as consumed", "DELIV-7",
+            "mqproof.impl.client.consuming.redelivery:Redelivery.send_back", _done_without_a_copy,
+        ),
+    ]
+)  # fmt: skip
+"""The mutants by name; a stepped consumer detects them (`redelivered_messages`)."""

@@ -1,4 +1,7 @@
-"""Mutants of a broker's timers, used to judge the suite. Each replaces one rule by a wrong one."""
+"""Mutants of a broker's timers, used to judge the suite. Each replaces one rule by a wrong one.
+
+Defects that the suite does not reach are detected by behaviours of Timers (`STEPPED`).
+"""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -7,8 +10,10 @@ from mqproof.conformance.mutants.mutant import Mutant
 from mqproof.impl.broker import timed_messages
 from mqproof.impl.broker.state.waiting_timers import Waiting, WaitingTimers
 from mqproof.impl.broker.timed_messages import Point
+from mqproof.impl.broker.timers import Timers
 from mqproof.impl.remoting.message import Message, StoredMessage
 
+_read, _write_point = Timers._read, Timers._write_point
 _asked_due_ms, _add, _point = timed_messages.asked_due_ms, WaitingTimers.add, WaitingTimers.point
 
 _DAYS_MS: Final = 3 * 86_400_000
@@ -58,6 +63,22 @@ def _nothing_needed(_timers: object) -> None:
 
 def _found_by_no_key(_table: object, _key: object) -> list[Waiting]:
     return []
+
+
+async def _point_in_a_file(timers: Any, before: Callable[[], Point | None]) -> None:
+    """Keeps the last point apart from the log, so that a crash that cuts the log does not cut it."""
+    store = timers._store
+    disk = store._runtime.disk
+    kept = getattr(disk, "point", None)
+
+    async def written() -> None:
+        disk.point = timers._table.point(store.now_ms(), store.next_commit_offset)
+        await _write_point(timers)
+
+    timers._write_point = written
+    if kept is not None:
+        timers._last_point = lambda: kept
+    await _read(timers, before)
 
 
 _BROKER: Final = "mqproof.impl.broker"
@@ -115,3 +136,13 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
     ]
 )  # fmt: skip
 """The mutants by name."""
+
+STEPPED: Final[dict[str, Mutant]] = dict(
+    [
+        _mutant(
+            "timer-point-outlives-log", "a crash that cuts the log leaves a point about what was cut (issue"
+            " 10668)", "TIMER-1", f"{_WORK}._read", _point_in_a_file,
+        ),
+    ]
+)  # fmt: skip
+"""The mutants by name; stepped timers detect them (`timed_deliveries`)."""

@@ -1,4 +1,7 @@
-"""Mutants of a broker's transactions, used to judge the suite. Each replaces one rule by a wrong one."""
+"""Mutants of a broker's transactions, used to judge the suite. Each replaces one rule by a wrong one.
+
+Defects that the suite does not reach are detected by behaviours of Transactions (`STEPPED`).
+"""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -9,9 +12,11 @@ from mqproof.conformance.mutants.mutant import Mutant
 from mqproof.impl.broker import half_messages
 from mqproof.impl.broker.half_messages import DISCARD_TOPIC
 from mqproof.impl.broker.state.open_transactions import End, HalfMessage, OpenTransactions
+from mqproof.impl.broker.transactions import Transactions
 from mqproof.impl.remoting.message import Address, Message, StoredMessage
 
 _half, _final, _find = half_messages.half, half_messages.final, OpenTransactions.find
+_check, _check_all = Transactions._check, Transactions._check_all
 
 
 def _visible_at_once(message: Message) -> Message:
@@ -57,6 +62,21 @@ def _always_due(_half: HalfMessage, _now_ms: int, _timeout_ms: int, _immunity_ms
 
 async def _never_checked(*_arguments: object) -> None:
     """Stops checking (issue 9500)."""
+
+
+async def _ended_checked(transactions: Transactions, *arguments: Any) -> None:
+    """Checks transactions although they ended (issue 1517)."""
+    ended, transactions._table._ended = transactions._table._ended, {}
+    await _check_all(transactions, *arguments)
+    transactions._table._ended |= ended
+
+
+async def _dropped_after_exception(transactions: Transactions, half: HalfMessage, *arguments: Any) -> None:
+    """Does not check a half message again after an exception (issue 9500)."""
+    try:
+        await _check(transactions, half, *arguments)
+    except OSError:
+        transactions._table.drop(half.original)
 
 
 _BROKER: Final = "mqproof.impl.broker"
@@ -114,3 +134,17 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
     ]
 )  # fmt: skip
 """The mutants by name."""
+
+STEPPED: Final[dict[str, Mutant]] = dict(
+    [
+        _mutant(
+            "ended-checked-again", "a transaction is checked again after its end (issue 1517)", "TXN-4",
+            f"{_WORK}._check_all", _ended_checked,
+        ),
+        _mutant(
+            "dropped-after-exception", "a half message is not checked again after an exception (issue 9500)",
+            "TXN-5", f"{_WORK}._check", _dropped_after_exception,
+        ),
+    ]
+)  # fmt: skip
+"""The mutants by name; stepped transactions detect them (`ended_transactions`)."""

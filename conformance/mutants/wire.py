@@ -3,78 +3,30 @@
 The wrong rule concerns frames, headers or codes. Each mutant names the wire case that must detect it.
 """
 
-import asyncio
 import re
-import tempfile
-import threading
 from collections.abc import Awaitable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from msgspec import structs
 
-from mqproof.conformance.faults.expected_warnings import expected_warnings
+from mqproof.conformance.hosts.loopback_servers import loopback_servers
 from mqproof.conformance.mutants.mutant import Mutant
-from mqproof.impl.broker.broker import Broker
-from mqproof.impl.broker.config import BrokerConfig
-from mqproof.impl.namesrv.config import NameServerConfig
-from mqproof.impl.namesrv.server import NameServer
 from mqproof.impl.remoting import command, headers, request_handler
 from mqproof.impl.remoting.channel import Channel, Handler, Reply
 from mqproof.impl.remoting.codes import ResponseCode
 from mqproof.impl.remoting.command import Command
 from mqproof.impl.remoting.frame import LENGTH_BYTES, read_frame
 from mqproof.impl.remoting.headers import Header, HeaderError, OffsetResponse
-from mqproof.impl.runtime.network import AsyncioNetwork
-from mqproof.impl.runtime.runtime import production
 
 H = TypeVar("H", bound=Header)
-
-_PATIENT_S: Final = 60.0
-_BUSY_MS: Final = 60_000
-"""The broker's limit for waiting sends: so long that it refuses no request because the machine is loaded."""
 
 
 @contextmanager
 def serving() -> Iterator[str]:
     """Yield the name server address of our cluster, which runs in a thread until the block ends."""
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
-    with tempfile.TemporaryDirectory(prefix="mqproof-wire-") as folder, expected_warnings("mqproof.impl"):
-        cluster = _Cluster(Path(folder))
-        thread.start()
-        try:
-            yield asyncio.run_coroutine_threadsafe(cluster.start(), loop).result(_PATIENT_S)
-        finally:
-            asyncio.run_coroutine_threadsafe(cluster.stop(), loop).result(_PATIENT_S)
-            loop.call_soon_threadsafe(loop.stop)
-            thread.join(_PATIENT_S)
-            loop.close()
-
-
-class _Cluster:
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._running: list[NameServer | Broker] = []
-
-    async def start(self) -> str:
-        runtime = production(AsyncioNetwork())
-        kept = str(self._folder / "kvConfig.json")
-        names = NameServer(NameServerConfig(port=0, kv_path=kept), runtime)
-        address = await names.start()
-        self._running.append(names)
-        config = BrokerConfig(
-            port=0, name_servers=(address,), store_directory=str(self._folder / "store"), busy_ms=_BUSY_MS
-        )
-        broker = Broker(config, runtime)
-        await broker.start()
-        self._running.append(broker)
-        return str(address)
-
-    async def stop(self) -> None:
-        for server in reversed(self._running):
-            await server.stop()
+    with loopback_servers() as servers:
+        yield str(servers.name_server)
 
 
 # Frames

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from mqproof.conformance.mutants.consumers import nothing_is_no_share
 from mqproof.conformance.mutants.mutant import Mutant
-from mqproof.impl.broker.processors.checks import scheduled_or_refused
+from mqproof.impl.broker.requests.checks import scheduled_or_refused
 from mqproof.impl.client.connection.routes import subscribe_queues
 from mqproof.impl.client.consuming import group_requests
 from mqproof.impl.client.consuming.concurrent import ConcurrentConsumption

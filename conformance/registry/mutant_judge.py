@@ -6,11 +6,12 @@ docs/reference/conformance/mutants.md.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any, Final
 
+from mqproof.conformance.adapters import damaged_brokers
 from mqproof.conformance.adapters.brokers import push_members
 from mqproof.conformance.adapters.brokers.factories import EXAMINEES
 from mqproof.conformance.adapters.mutant_broker import MutantTarget
@@ -18,29 +19,41 @@ from mqproof.conformance.adapters.producers.factories import ImplProducer
 from mqproof.conformance.adapters.routing.name_servers import MutantNameServer
 from mqproof.conformance.adapters.workload import clusters
 from mqproof.conformance.behaviours.corpus import Script, file_of, read, read_lines
+from mqproof.conformance.behaviours.outcomes import behaviours
 from mqproof.conformance.behaviours.replay import replay
+from mqproof.conformance.damage import damage_run
+from mqproof.conformance.damage.cases import CASES as DAMAGES
+from mqproof.conformance.damage.checkers import damage_settled
 from mqproof.conformance.engine.suite_definition import Suite, option
 from mqproof.conformance.engine.suite_run import examine
 from mqproof.conformance.engine.targets import IMPL, MUTANT
 from mqproof.conformance.history.judge import judge as judge_history
 from mqproof.conformance.history.workload import Workload
+from mqproof.conformance.hostile.attack_run import run as run_attacks
+from mqproof.conformance.hostile.attacks import ATTACKS
+from mqproof.conformance.hosts.attacked_servers import attacked
 from mqproof.conformance.mutants import (
     consumers,
     convergence,
     dledger,
+    hostile,
     order_lock,
     replication,
+    retry,
+    timers,
+    transactions,
     wire,
     workload,
 )
+from mqproof.conformance.mutants import damage as damage_mutants
 from mqproof.conformance.mutants import producers as producers_mutants
 from mqproof.conformance.mutants import routing as routing_mutants
 from mqproof.conformance.mutants.flush import MUTANTS
 from mqproof.conformance.mutants.mutant import Mutant
 from mqproof.conformance.mutants.replacement import injected
-from mqproof.conformance.subjects import convergence_run, group_run
+from mqproof.conformance.subjects import convergence_run, damaged_peers, group_run
 from mqproof.conformance.subjects.pair_run import live
-from mqproof.conformance.subjects.stepped_targets import resolve as behaviour_target
+from mqproof.conformance.subjects.stepped.model_targets import resolve as behaviour_target
 from mqproof.conformance.suites.convergence.checkers import CHECKERS as CONVERGENCE_CHECKERS
 from mqproof.conformance.suites.dledger.checkers import CHECKERS as DLEDGER_CHECKERS
 from mqproof.conformance.suites.flush.suite import FLUSH
@@ -56,6 +69,8 @@ from mqproof.report.model import Result, Verdict, Witness
 
 LAYER: Final = "impl"
 EXAMPLES_MAX: Final = 600
+ATTACK_SECONDS_MAX: Final = 4.0
+"""How long an attack on a mutant waits for a reaction: a missing limit often shows as silence."""
 
 Progress = Callable[[str, int, int], None]
 """Called with (mutant, examples so far, maximum number of examples)."""
@@ -196,19 +211,60 @@ def by_case(mutant: Mutant, search: Search) -> Result:
     return _result(mutant, search, witnesses, len(judged), time.monotonic() - began, replay)
 
 
-def _of_a_behaviour(model: str) -> Callable[[Mutant, int], tuple[Witness, ...]]:
-    """Replay one behaviour per seed and return the step at which our code deviates.
+def _of_damaged_peers(_: Mutant, seed: int) -> tuple[Witness, ...]:
+    """Return what became of one damaged record, if it is neither repaired nor reported as it must be."""
+    return tuple(map(Witness, damage_settled(damaged_peers.live(damaged_peers.point(seed)))))
+
+
+def by_damage(mutant: Mutant, search: Search) -> Result:
+    """Damage the files of a broker with the defect, case by case, until the invariant is violated."""
+    began = time.monotonic()
+    cases = 0
+    witnesses: tuple[Witness, ...] = ()
+    with injected(mutant), damaged_brokers.embedded() as broker:
+        for observed in damage_run.run(broker, lambda _: True, DAMAGES, lambda *_: None):
+            cases += 1
+            search.report_progress(mutant, cases)
+            if lines := observed.violations.get(mutant.breaks):
+                witnesses = tuple(Witness(f"{observed.id}: {line}") for line in lines)
+                break
+    replay = f"mqproof conform --target {MUTANT}{mutant.name} --suite damage"
+    return _result(mutant, search, witnesses, cases, time.monotonic() - began, replay)
+
+
+def by_attack(mutant: Mutant, search: Search) -> Result:
+    """Run the attack that the mutant must not withstand, on servers with the defect."""
+    began = time.monotonic()
+    attack = next(one for one in ATTACKS if one.name == hostile.ATTACKS_OF[mutant.name])
+    with injected(mutant), attacked(attack.scene, is_small=True) as victim:
+        judged = list(run_attacks(victim, (attack,), seconds_max=ATTACK_SECONDS_MAX))
+    search.report_progress(mutant, len(judged))
+    witnesses = tuple(Witness(failure) for one in judged for failure in one.failures)
+    replay = f"mqproof mutants --layer {LAYER} --only {mutant.name}"
+    return _result(mutant, search, witnesses, len(judged), time.monotonic() - began, replay)
+
+
+def _covering(model: str) -> list[Script]:
+    """Return the behaviours that cover the model.
 
     Behaviours that try disabled actions come first; among them, those that try them after their last step,
     because every disabled action can be tried there.
     """
 
+    def later(script: Script) -> tuple[bool, bool]:
+        return script.disabled_at != len(script.steps), not script.disabled
+
+    return sorted(read(read_lines(file_of(model)), model), key=later)
+
+
+def _of_a_behaviour(
+    model: str, chosen: Callable[[str], Iterable[Script]] = _covering
+) -> Callable[[Mutant, int], tuple[Witness, ...]]:
+    """Replay one behaviour per seed and return the step at which our code deviates."""
+
     @cache
     def scripts() -> tuple[Script, ...]:
-        def later(script: Script) -> tuple[bool, bool]:
-            return script.disabled_at != len(script.steps), not script.disabled
-
-        return tuple(sorted(read(read_lines(file_of(model)), model), key=later))
+        return tuple(chosen(model))
 
     def look(_: Mutant, seed: int) -> tuple[Witness, ...]:
         make = behaviour_target(IMPL, model)
@@ -230,10 +286,21 @@ HUNTS: Final = (
     Hunt("consumers", consumers.MUTANTS, by_seed(_of_a_group)),
     Hunt("workload", workload.MUTANTS, by_seed(_of_a_workload)),
     Hunt("wire", wire.MUTANTS, by_case),
+    Hunt("damage", damage_mutants.MUTANTS, by_damage),
+    Hunt("damage of peers", damage_mutants.OF_PEERS, by_seed(_of_damaged_peers)),
+    Hunt("hostile", hostile.MUTANTS, by_attack),
     Hunt("behaviours of Replication", replication.STEPPED, by_seed(_of_a_behaviour("Replication"))),
+    Hunt(
+        "conditions of Replication",
+        replication.CONDITIONAL,
+        by_seed(_of_a_behaviour("Replication", behaviours)),
+    ),
     Hunt("behaviours of Election", dledger.MUTANTS, by_seed(_of_a_behaviour("Election"))),
     Hunt("behaviours of QueueChoice", producers_mutants.STEPPED, by_seed(_of_a_behaviour("QueueChoice"))),
     Hunt("behaviours of OrderLock", order_lock.MUTANTS, by_seed(_of_a_behaviour("OrderLock"))),
+    Hunt("behaviours of Transactions", transactions.STEPPED, by_seed(_of_a_behaviour("Transactions"))),
+    Hunt("behaviours of Timers", timers.STEPPED, by_seed(_of_a_behaviour("Timers"))),
+    Hunt("behaviours of Retry", retry.STEPPED, by_seed(_of_a_behaviour("Retry"))),
 )
 
 

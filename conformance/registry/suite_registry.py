@@ -307,6 +307,16 @@ def _run_hostile(options: RunOptions, progress: Progress) -> Part:
     return run(options, progress, victims)
 
 
+def _run_damage(options: RunOptions, progress: Progress) -> Part:
+    from mqproof.conformance.adapters.damaged_brokers import brokers
+    from mqproof.conformance.damage.suite import run
+    from mqproof.conformance.engine.targets import IMPL, MUTANT
+    from mqproof.conformance.subjects.damaged_peers import live, point
+
+    is_ours = options.target == IMPL or options.target.startswith(MUTANT)
+    return run(options, progress, brokers, (lambda number: live(point(number))) if is_ours else None)
+
+
 @dataclass(frozen=True, slots=True)
 class Undrawn:
     """A suite without drawn examples: a module with its functions."""
@@ -395,9 +405,15 @@ SUITES: Final[dict[str, Registered]] = {
         "named attacks of a client without rights; runs only if it is named",
         "mqproof.conformance.hostile.suite",
         _run_hostile,
+        is_long=True,
+    ),
+    "damage": Undrawn(
+        "damaged files of a broker's store; runs only if it is named",
+        "mqproof.conformance.damage.suite",
+        _run_damage,
     ),
 }
 """Maps the name given to `--suite` to the suite, in the order in which suites run."""
 
-ON_REQUEST: Final = frozenset({"hostile"})
+ON_REQUEST: Final = frozenset({"hostile", "damage"})
 """The suites that run only if `--suite` names them."""

@@ -1,4 +1,4 @@
-"""Step-by-step drivers of our own code: they take the steps of a model's behaviour on the implementation.
+"""Drivers of our own code: random runs of a pair, a group or name servers, and cells of the matrix.
 
-Start with `stepped_targets.py`, which finds the driver of a model.
+`stepped/` takes the steps of a model's behaviour.
 """

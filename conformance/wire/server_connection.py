@@ -50,14 +50,16 @@ class Address:
 class Connection:
     """A connection that sorts received frames: answers by opaque, requests of the server in order."""
 
-    def __init__(self, address: Address, seconds_max: float) -> None:
-        """Connect to the address. Raises UnreachableError."""
+    def __init__(self, address: Address, seconds_max: float, source: str = "") -> None:
+        """Connect to the address, from the address `source` if it is given. Raises UnreachableError."""
         self.seconds_max = seconds_max
         self._buffer = bytearray()
         self._answers: dict[int, deque[Frame]] = defaultdict(deque)
         self._requests: deque[Frame] = deque()
         try:
-            self._socket = socket.create_connection((address.host, address.port), _CONNECT_S)
+            self._socket = socket.create_connection(
+                (address.host, address.port), _CONNECT_S, (source, 0) if source else None
+            )
         except OSError as error:
             raise UnreachableError(f"{address}: no connection: {error}") from None
         # Every write is to be sent as a separate packet.
@@ -84,6 +86,19 @@ class Connection:
     def has_answer(self, opaque: int) -> bool:
         """Return whether another answer with this opaque has been received."""
         return bool(self._answers[opaque])
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the server has closed the connection. Returns at once, and drops what has been received."""
+        self._socket.setblocking(False)
+        try:
+            while self._socket.recv(_CHUNK):
+                pass
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+        return True
 
     def request(self, code: int) -> Frame:
         """Return the server's next request with this code; others are skipped.
@@ -129,9 +144,9 @@ class Connection:
 
 
 @contextmanager
-def connected(address: Address, seconds_max: float) -> Iterator[Connection]:
+def connected(address: Address, seconds_max: float, source: str = "") -> Iterator[Connection]:
     """Yield a connection, closed at the end. Raises UnreachableError."""
-    connection = Connection(address, seconds_max)
+    connection = Connection(address, seconds_max, source)
     try:
         yield connection
     finally:

@@ -13,8 +13,7 @@ import (
 )
 
 const (
-	holdMs = 60_000
-	limit  = 30*time.Second + holdMs*time.Millisecond
+	limit  = 90 * time.Second // more than a pull may wait
 	notify = 40
 )
 
@@ -30,52 +29,55 @@ type command struct {
 	Body      []byte            `json:"-"`
 }
 
-func (c *command) refusal() string {
-	return fmt.Sprintf("refused with code %d, %s", c.Code, c.Remark)
+func (c *command) accepted() {
+	if c.Code != 0 {
+		panic(fmt.Sprintf("refused with code %d, %s", c.Code, c.Remark))
+	}
 }
 
 func (c *command) number(name string) int64 {
 	number, err := strconv.ParseInt(c.ExtFields[name], 10, 64)
 	if err != nil {
-		panic(name + ": " + err.Error())
+		panic(fmt.Sprintf("%v in the answer with code %d, %s", err, c.Code, c.Remark))
 	}
 	return number
 }
 
 func (c *command) list(name string) []string {
-	var found map[string][]string
-	if err := json.Unmarshal(c.Body, &found); err != nil {
-		panic(err.Error())
+	found := map[string][]string{name: {}}
+	if c.Code == 0 {
+		_ = json.Unmarshal(c.Body, &found)
 	}
 	return found[name]
 }
 
 // record is a stored message.
 type record struct {
-	queueID     uint32
-	queueOffset int64
-	storedMs    int64
-	topic       string
-	body        []byte
-	properties  map[string]string
+	MsgID    string `json:"msg_id"`
+	Tag      string `json:"tag"`
+	Offset   uint64 `json:"offset"`
+	Body     []byte `json:"body"`
+	Topic    string `json:"topic"`
+	QueueID  uint32 `json:"queue_id"`
+	StoredMs uint64 `json:"stored_ms"`
 }
 
 // records returns the messages in the body of an answer.
-func (c *command) records() (found []record) {
+func (c *command) records() []record {
+	found, big := []record{}, binary.BigEndian
 	for data := c.Body; len(data) >= 88; {
-		size := binary.BigEndian.Uint32(data)
-		one, big := data[:size], binary.BigEndian
-		data = data[size:]
-		end := 88 + big.Uint32(one[84:])
-		topicEnd := end + 1 + uint32(one[end])
-		made := record{queueID: big.Uint32(one[12:]), queueOffset: int64(big.Uint64(one[20:])), body: one[88:end],
-			storedMs: int64(big.Uint64(one[56:])), topic: string(one[end+1 : topicEnd]), properties: map[string]string{}}
+		one := data[:big.Uint32(data)]
+		data = data[len(one):]
+		bodyEnd := 88 + big.Uint32(one[84:])
+		topicEnd := bodyEnd + 1 + uint32(one[bodyEnd])
+		properties := map[string]string{}
 		for _, pair := range strings.Split(string(one[topicEnd+2:]), "\x02") {
-			if name, value, isPair := strings.Cut(pair, "\x01"); isPair {
-				made.properties[name] = value
-			}
+			name, value, _ := strings.Cut(pair, "\x01")
+			properties[name] = value
 		}
-		found = append(found, made)
+		found = append(found, record{MsgID: properties["UNIQ_KEY"], Tag: properties["TAGS"],
+			Offset: big.Uint64(one[20:]), Body: one[88:bodyEnd], Topic: string(one[bodyEnd+1 : topicEnd]),
+			QueueID: big.Uint32(one[12:]), StoredMs: big.Uint64(one[56:])})
 	}
 	return found
 }
@@ -140,7 +142,8 @@ func (c *client) write(code, flag int, body any, fields map[string]string) chan 
 	c.opaque++
 	answer := make(chan *command, 1)
 	c.waiting[c.opaque] = answer
-	head, _ := json.Marshal(command{Code: code, Language: "OTHER", Version: 453, Opaque: c.opaque, Flag: flag, ExtFields: fields})
+	head, _ := json.Marshal(command{
+		Code: code, Language: "OTHER", Version: 453, Opaque: c.opaque, Flag: flag, ExtFields: fields})
 	frame := binary.BigEndian.AppendUint32(nil, uint32(4+len(head)+len(content)))
 	frame = binary.BigEndian.AppendUint32(frame, uint32(len(head)))
 	if _, err := c.conn.Write(append(append(frame, head...), content...)); err != nil {
@@ -158,25 +161,10 @@ func (c *client) request(code int, body any, fields map[string]string) *command 
 	}
 }
 
-func (c *client) accepted(code int, body any, fields map[string]string) *command {
-	answer := c.request(code, body, fields)
-	if answer.Code != 0 {
-		panic(answer.refusal())
-	}
-	return answer
-}
-
 func fields(pairs ...any) map[string]string {
 	found := map[string]string{}
 	for at := 0; at < len(pairs); at += 2 {
 		found[fmt.Sprint(pairs[at])] = fmt.Sprint(pairs[at+1])
 	}
 	return found
-}
-
-// await waits until the condition holds, or should.
-func await(isReached func() bool) {
-	for looks := 0; looks < 600 && !isReached(); looks++ {
-		time.Sleep(50 * time.Millisecond)
-	}
 }

@@ -1,4 +1,4 @@
-// An adapter of mqproof: the suites flush, offsets and delivery, with a small client of its own (client.go).
+// An adapter of mqproof with basic operations: flush, offsets and delivery, with the client in client.go.
 package main
 
 import (
@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"regexp"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -15,39 +13,32 @@ import (
 
 type object = map[string]any
 
-var (
-	sent        = map[int]string{0: "SEND_OK", 10: "FLUSH_DISK_TIMEOUT", 11: "SLAVE_NOT_AVAILABLE", 12: "FLUSH_SLAVE_TIMEOUT"}
-	refused     = map[int]bool{2: true, 13: true, 14: true, 16: true, 17: true} // the message is certainly not stored
-	flushPulled = map[int]string{0: "FOUND", 19: "NO_NEW", 21: "OFFSET_MOVED"}
-	pulled      = map[int]string{0: "found", 19: "no new message", 20: "no matched message", 21: "offset moved"}
-	master      = regexp.MustCompile(`"brokerAddrs":\{"?0"?:"([^"]+)"`)
-)
-
 type args struct {
-	Suite, Topic, Tag, Expression, Member, Asker, Body string
-	MsgID                                              string `json:"msg_id"`
-	Queue                                              int    `json:"queue_id"`
-	MaxCount                                           int    `json:"max_count"`
-	Offset, Count, Place                               int
-	ShiftMs                                            int64 `json:"shift_ms"`
-	Commit                                             *int
-	Then                                               [][2]string
-	Expected                                           []string
-	Setup                                              struct{ Queues int }
+	Queues, Count           int
+	Queue                   int    `json:"queue_id"`
+	MsgID                   string `json:"msg_id"`
+	Tag, Expression, Member string
+	Body                    []byte
+	Offset                  int64
+	Commit                  *int64
+	HoldMs                  int   `json:"hold_ms"`
+	TimeMs                  int64 `json:"time_ms"`
+	Oneway, Unregister      bool
 }
 
 type adapter struct {
-	suite, nameServer, broker, topic, group string
-	client                                  *client
-	members                                 map[string]*client
-	notified                                sync.Map
+	broker, topic, group string
+	client               *client
+	members              map[string]*client
+	notified             sync.Map
+	pulling              chan *command
 }
 
 func main() {
-	a := &adapter{nameServer: os.Args[1], members: map[string]*client{}}
-	input := bufio.NewReader(os.Stdin)
+	a := &adapter{broker: os.Args[1], members: map[string]*client{}, client: dial(os.Args[1], nil)}
+	lines := bufio.NewReader(os.Stdin)
 	for {
-		line, err := input.ReadBytes('\n')
+		line, err := lines.ReadBytes('\n')
 		if err != nil {
 			return
 		}
@@ -56,29 +47,23 @@ func main() {
 			Method string
 			Args   args
 		}
-		answer := object{}
 		if err := json.Unmarshal(line, &request); err != nil {
-			answer["error"] = object{"kind": "target", "message": err.Error()}
-		} else {
-			a.answer(answer, request.Method, request.Args)
+			panic(err)
 		}
+		answer := a.answer(request.Method, request.Args)
 		answer["id"] = request.ID
 		text, _ := json.Marshal(answer)
 		fmt.Println(string(text))
 	}
 }
 
-func (a *adapter) answer(answer object, method string, in args) {
+func (a *adapter) answer(method string, in args) (answer object) {
 	defer func() {
 		if failure := recover(); failure != nil {
-			answer["error"] = object{"kind": "target", "message": fmt.Sprint(failure)}
+			answer = object{"error": object{"kind": "target", "message": fmt.Sprint(failure)}}
 		}
 	}()
-	if method == "hello" && !strings.Contains("flush offsets delivery", in.Suite) {
-		answer["error"] = object{"kind": "unsupported", "message": "flush, offsets and delivery are supported"}
-		return
-	}
-	answer["result"] = a.call(method, in)
+	return object{"result": a.call(method, in)}
 }
 
 func (a *adapter) call(method string, in args) any {
@@ -88,52 +73,53 @@ func (a *adapter) call(method string, in args) any {
 	}
 	switch method {
 	case "hello":
-		a.suite = in.Suite
-		if in.Suite == "flush" {
-			return object{"protocol": 1, "capabilities": []string{"commit_offset"}}
-		}
-		return object{"protocol": 1, "capabilities": []string{}}
+		return object{"protocol": 1, "operations": "basic"}
 	case "open":
-		a.open(in.Setup.Queues)
+		return a.open(in.Queues)
 	case "send":
 		return a.send(in)
 	case "pull":
-		return a.pulled(a.pull(from, in, 0), in.Topic)
-	case "hold":
-		return a.hold(in)
-	case "commit", "commit_offset":
-		from.accepted(15, nil, a.queue(in.Queue, "consumerGroup", a.group, "commitOffset", in.Offset))
-		if method == "commit_offset" {
-			return true
+		return pulled(a.pull(from, in))
+	case "start_pull":
+		a.pulling = make(chan *command, 1)
+		go func() { a.pulling <- a.pull(a.client, in) }()
+	case "end_pull":
+		return pulled(<-a.pulling)
+	case "commit":
+		commit := a.queue(in.Queue, "consumerGroup", a.group, "commitOffset", in.Offset)
+		if !in.Oneway {
+			return from.request(15, nil, commit).Code
 		}
-	case "commit_oneway":
-		from.write(15, 2, nil, a.queue(in.Queue, "consumerGroup", a.group, "commitOffset", in.Offset))
-	case "query", "query_offset":
-		found := a.client.request(14, nil, a.queue(in.Queue, "consumerGroup", a.group))
-		if found.Code == 22 && method == "query" {
+		from.write(15, 2, nil, commit)
+	case "query":
+		found := from.request(14, nil, a.queue(in.Queue, "consumerGroup", a.group))
+		if found.Code == 22 { // not found
 			return nil
-		} else if found.Code == 22 {
-			return 0
 		}
 		return found.number("offset")
-	case "search":
-		return a.search(in)
 	case "min_offset":
-		return a.offset(31, in.Queue)
+		return from.request(31, nil, a.queue(in.Queue)).number("offset")
 	case "max_offset":
-		return a.offset(30, in.Queue)
+		return from.request(30, nil, a.queue(in.Queue)).number("offset")
+	case "search":
+		return from.request(29, nil, a.queue(in.Queue, "timestamp", in.TimeMs)).number("offset")
 	case "join":
 		a.join(in.Member)
 	case "leave":
-		from.accepted(35, nil, fields("clientID", a.clientID(in.Member), "consumerGroup", a.group))
+		if in.Unregister {
+			from.request(35, nil, fields("clientID", a.clientID(in.Member), "consumerGroup", a.group))
+		}
 		a.quit(in.Member)
-	case "die":
-		a.quit(in.Member)
-		await(func() bool { return !strings.Contains(fmt.Sprint(a.names(a.client)), in.Member) })
 	case "members":
-		return a.names(a.members[in.Asker])
+		return from.request(38, nil, fields("consumerGroup", a.group)).list("consumerIdList")
 	case "notified":
-		return a.notifications(in.Expected)
+		names := []string{}
+		a.notified.Range(func(member, _ any) bool {
+			a.notified.Delete(member)
+			names = append(names, member.(string))
+			return true
+		})
+		return names
 	case "close":
 		for member := range a.members {
 			a.quit(member)
@@ -144,26 +130,13 @@ func (a *adapter) call(method string, in args) any {
 	return nil
 }
 
-func (a *adapter) open(queues int) {
-	if queues == 0 { // only flush says how many
-		queues = 3
-	}
-	if a.client == nil {
-		names := dial(a.nameServer, nil)
-		defer names.conn.Close()
-		found := master.FindSubmatch(names.accepted(106, nil, nil).Body)
-		if found == nil {
-			panic("no master at " + a.nameServer)
-		}
-		a.broker = string(found[1])
-		a.client = dial(a.broker, nil)
-	}
+func (a *adapter) open(queues int) string {
 	a.topic = fmt.Sprintf("conform_go_%d", time.Now().UnixNano())
 	a.group = a.topic + "_group"
-	a.client.accepted(17, nil, fields("topic", a.topic, "defaultTopic", "TBW102", "readQueueNums", queues,
-		"writeQueueNums", queues, "perm", 6, "topicFilterType", "SINGLE_TAG", "topicSysFlag", 0))
-	a.client.accepted(200, object{"groupName": a.group, "consumeEnable": true, "consumeFromMinEnable": true,
-		"consumeBroadcastEnable": true, "retryQueueNums": 1, "retryMaxTimes": 16}, nil)
+	a.client.request(17, nil, fields("topic", a.topic, "defaultTopic", "TBW102", "readQueueNums", queues,
+		"writeQueueNums", queues, "perm", 6, "topicFilterType", "SINGLE_TAG", "topicSysFlag", 0)).accepted()
+	a.client.request(200, object{"groupName": a.group, "consumeEnable": true}, nil).accepted()
+	return a.topic
 }
 
 func (a *adapter) send(in args) any {
@@ -171,25 +144,56 @@ func (a *adapter) send(in args) any {
 	if in.Tag != "" {
 		properties += "TAGS\x01" + in.Tag + "\x02"
 	}
-	body := []byte(in.MsgID)
-	if a.suite == "flush" {
-		_ = json.Unmarshal([]byte(strconv.Quote(in.Body)), &body) // base64
-	}
-	time.Sleep(2 * time.Millisecond) // messages are stored at different times
-	answer := a.client.request(10, body, a.queue(in.Queue, "producerGroup", "conform", "defaultTopic", "TBW102",
+	answer := a.client.request(10, in.Body, a.queue(in.Queue, "producerGroup", "conform", "defaultTopic", "TBW102",
 		"defaultTopicQueueNums", 4, "sysFlag", 0, "bornTimestamp", 1, "flag", 0, "properties", properties,
 		"reconsumeTimes", 0, "unitMode", false, "batch", false))
-	status, isStored := sent[answer.Code]
-	if !isStored && a.suite == "flush" {
-		outcome := map[bool]string{true: "failed", false: "indeterminate"}[refused[answer.Code]]
-		return object{"outcome": outcome, "status": fmt.Sprintf("code %d", answer.Code)}
-	} else if !isStored {
-		panic(answer.refusal())
+	if answer.ExtFields["queueOffset"] == "" {
+		return object{"code": answer.Code}
 	}
-	offset := answer.number("queueOffset")
-	await(func() bool { return a.offset(30, in.Queue) > offset }) // brokers answer before it is in its queue
-	if a.suite == "flush" {
-		return object{"outcome": "ok", "status": status, "queue_offset": offset}
+	return object{"code": answer.Code, "offset": answer.number("queueOffset")}
+}
+
+func (a *adapter) pull(from *client, in args) *command {
+	kind, flags, commit := "TAG", 4, int64(0)
+	expression, isSQL := strings.CutPrefix(in.Expression, "sql:")
+	if isSQL {
+		kind = "SQL92"
 	}
-	return offset
+	if in.HoldMs > 0 {
+		flags |= 2
+	}
+	if in.Commit != nil {
+		flags, commit = flags|1, *in.Commit
+	}
+	return from.request(11, nil, a.queue(in.Queue, "consumerGroup", a.group, "queueOffset", in.Offset,
+		"maxMsgNums", in.Count, "sysFlag", flags, "commitOffset", commit, "suspendTimeoutMillis", in.HoldMs,
+		"subscription", expression, "subVersion", 1, "expressionType", kind))
+}
+
+func pulled(answer *command) any {
+	return object{"code": answer.Code, "messages": answer.records(), "next_offset": answer.number("nextBeginOffset"),
+		"min_offset": answer.number("minOffset"), "max_offset": answer.number("maxOffset")}
+}
+
+func (a *adapter) clientID(member string) string {
+	return "127.0.0.1@" + a.topic + "_" + member
+}
+
+func (a *adapter) join(member string) {
+	a.members[member] = dial(a.broker, func() { a.notified.Store(member, true) })
+	subscription := object{"topic": a.topic, "subString": "*", "subVersion": 1, "expressionType": "TAG"}
+	data := object{"groupName": a.group, "consumeType": "CONSUME_PASSIVELY", "messageModel": "CLUSTERING",
+		"consumeFromWhere": "CONSUME_FROM_FIRST_OFFSET", "subscriptionDataSet": []object{subscription}}
+	a.members[member].request(34, object{"clientID": a.clientID(member), "consumerDataSet": []object{data},
+		"producerDataSet": []object{}}, nil).accepted()
+}
+
+func (a *adapter) quit(member string) {
+	a.members[member].conn.Close()
+	delete(a.members, member)
+}
+
+// queue returns the fields of a request about one queue.
+func (a *adapter) queue(id int, more ...any) map[string]string {
+	return fields(append([]any{"topic", a.topic, "queueId", id}, more...)...)
 }

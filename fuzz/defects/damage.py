@@ -1,4 +1,4 @@
-"""Mutants of a store that lack one check of durable bytes each."""
+"""Mutants of a store that lack one check of durable bytes each, or the repair from a peer."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -6,7 +6,7 @@ from typing import Any, Final
 from mqproof.fuzz.defects.defect import Mutant
 from mqproof.fuzz.defects.store import refuse_without_place
 from mqproof.impl.store import recovery
-from mqproof.impl.store.entry_repair import EntryRepair
+from mqproof.impl.store.entry_repair import EntryRepair, LostRecord
 from mqproof.impl.store.errors import StoreError
 from mqproof.impl.store.files import record
 from mqproof.impl.store.files.checkpoint import Checkpoint
@@ -58,6 +58,16 @@ def _skip(repair: EntryRepair, queue: ConsumeQueue, queue_offset: int, unit: Uni
 
 def _end_of_log(_log: CommitLog, _position: int) -> None:
     return None
+
+
+async def _ask_nobody(_repair: object) -> None:
+    """Leave the damaged records as they are."""
+
+
+def _restore_quietly(repair: EntryRepair, queue: ConsumeQueue | None, lost: LostRecord, data: bytes) -> bool:  # noqa: ARG001
+    """Write the bytes of a peer without a check, a report or a metric."""
+    repair._log.replace_record(lost.commit_offset, data)
+    return True
 
 
 def _mutant(name: str, defect: str, breaks: str, where: str, wrong: Callable[..., Any]) -> Mutant:
@@ -148,5 +158,21 @@ MUTANTS: Final = (
         "RefusedByName",
         "files.segments:SegmentedFile.load",
         refuse_without_place,
+    ),
+    Mutant(
+        "PeerNotAsked",
+        "a broker leaves a damaged record as it is, although a peer has it",
+        "record-repair",
+        "DamageSettled",
+        "mqproof.impl.replication.record_repair:RecordRepair.round",
+        _ask_nobody,
+    ),
+    Mutant(
+        "RepairNotReported",
+        "a repair from a peer is neither logged nor counted",
+        "record-repair",
+        "DamageSettled",
+        "mqproof.impl.store.entry_repair:EntryRepair.restore",
+        _restore_quietly,
     ),
 )

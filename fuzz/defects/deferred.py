@@ -9,7 +9,7 @@ from typing import Any, Final
 from mqproof.conformance.mutants import timers, transactions
 from mqproof.conformance.mutants.mutant import Mutant as ImplMutant
 from mqproof.fuzz.defects.defect import Mutant, as_of_target
-from mqproof.impl.broker.processors.checks import scheduled_or_refused
+from mqproof.impl.broker.requests.checks import scheduled_or_refused
 from mqproof.impl.remoting.message import DELAY, Message
 
 _TARGET: Final = "deferred-messages"

@@ -8,7 +8,7 @@ from zlib import crc32
 
 from mqproof.conformance.mutants import offsets, retry, workload
 from mqproof.fuzz.defects.defect import Mutant, as_of_target
-from mqproof.impl.broker.processors.checks import scheduled_or_refused
+from mqproof.impl.broker.requests.checks import scheduled_or_refused
 from mqproof.impl.client.consuming.orderly import OrderlyConsumption
 from mqproof.impl.filtering.predicates import EvaluationError, Properties
 from mqproof.impl.filtering.sql import Filter

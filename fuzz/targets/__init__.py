@@ -15,6 +15,7 @@ NAMES: Final = (
     "ha-stream",
     "store-recovery",
     "store-rot",
+    "record-repair",
     "dledger-group",
     "cluster",
     "deferred-messages",

@@ -15,10 +15,10 @@ from mqproof.impl.broker.elected_role import ElectedRole
 from mqproof.impl.broker.flow_control import SendGate
 from mqproof.impl.broker.long_polling import PullHolds
 from mqproof.impl.broker.processors import groups, recalls, transaction_ends
-from mqproof.impl.broker.processors.administrative_events import recording
 from mqproof.impl.broker.processors.all_processors import PROCESSORS
 from mqproof.impl.broker.registration import Registrar
 from mqproof.impl.broker.replicas import Replicas, SlaveTables
+from mqproof.impl.broker.requests.administrative_events import recording
 from mqproof.impl.broker.services import Processor, Services, loop_ms
 from mqproof.impl.broker.state.announced_subscriptions import AnnouncedSubscriptions
 from mqproof.impl.broker.state.clients import ClientTable
@@ -50,7 +50,9 @@ from mqproof.impl.remoting.requests import BODIES_USED, limiting
 from mqproof.impl.remoting.server import RemotingServer
 from mqproof.impl.remoting.signing import Credentials
 from mqproof.impl.remoting.topic_names import NOT_FOR_CLIENTS
+from mqproof.impl.replication import record_repair
 from mqproof.impl.replication.metadata import MetadataSync
+from mqproof.impl.replication.record_repair import RecordRepair
 from mqproof.impl.runtime.clock import now_ms as wall_ms
 from mqproof.impl.runtime.config_file import ConfigFile
 from mqproof.impl.runtime.disk import read_whole
@@ -187,6 +189,8 @@ class Broker:
         self.store.on_arrival = self._holds.arrived
         address = await self._listen()
         self.services = services = self._new_services(address, tables)
+        if self._group_store is not None or self._config.replication.is_slave:
+            services.timers.follow()
         bound = {code: _bound(work, services) for code, work in PROCESSORS.items()}
         processors = {code: recording(code, work, services) for code, work in bound.items()}
         handle = limiting(handler(processors))
@@ -310,6 +314,10 @@ class Broker:
 
     def _begin_role(self, services: Services, topics_changed: asyncio.Event) -> None:
         """Start the work of a member of a group, a slave or a master."""
+        if self._group_store is not None or self._config.replication.role is not None:
+            assert self._registrar is not None, "it is registered before"
+            repair = RecordRepair(self._client, self.store, self._registrar.peers)
+            self._again(record_repair.INTERVAL_S, repair.round, "repair of damaged records")
         if (store := self._group_store) is not None:
             services.term = lambda: store.term
             role = ElectedRole(store, services, topics_changed.set)

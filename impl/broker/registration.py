@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from mqproof.impl.broker.services import Services
 from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.address_server import AddressServer, AddressServerError
-from mqproof.impl.remoting.bodies import ClusterInfo, RegisterBrokerBody
+from mqproof.impl.remoting.bodies import BrokerData, ClusterInfo, RegisterBrokerBody
 from mqproof.impl.remoting.channel import RemotingError
 from mqproof.impl.remoting.client import RemotingClient
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode, response_name
@@ -93,14 +93,21 @@ class Registrar:
 
     async def _master_at(self, address: Address) -> str | None:
         """Return the master that a name server knows; None if there is none, "" if no answer is readable."""
-        request = new_request(RequestCode.GET_BROKER_CLUSTER_INFO)
         try:
-            answer = await self._client.invoke(address, request, _SEEK_TIMEOUT_S)
-            info = java_json.read(ClusterInfo, answer.body or b"{}")
-        except (RemotingError, java_json.BodyError):
+            broker = await self._broker_at(address)
+        except RemotingError:
             return ""  # the periodic registration reports a name server that does not answer
-        broker = info.broker_addr_table.get(self._services.config.name)
         return broker.broker_addrs.get(0) if broker is not None else None
+
+    async def _broker_at(self, name_server: Address) -> BrokerData | None:
+        """Return what a name server knows of this broker's name. Raises RemotingError."""
+        request = new_request(RequestCode.GET_BROKER_CLUSTER_INFO)
+        answer = await self._client.invoke(name_server, request, _SEEK_TIMEOUT_S)
+        try:
+            info = java_json.read(ClusterInfo, answer.body or b"{}")
+        except java_json.BodyError as error:
+            raise RemotingError(str(error)) from None
+        return info.broker_addr_table.get(self._services.config.name)
 
     async def _is_news(self, address: Address, known: Address | None) -> bool:
         master = await self._master_at(address)
@@ -111,6 +118,18 @@ class Registrar:
         returned = address in self._masterless
         self._masterless.discard(address)
         return returned or master != str(known)
+
+    async def peers(self) -> tuple[Address, ...]:
+        """Return the other brokers of this broker's name that the first answering name server knows."""
+        own = str(self._services.address)
+        for name_server in self._name_servers:
+            try:
+                broker = await self._broker_at(name_server)
+                addresses = sorted(broker.broker_addrs.items()) if broker is not None else []
+                return tuple(Address.parse(text) for _, text in addresses if text != own)
+            except (RemotingError, ValueError):
+                continue  # the periodic registration reports a name server that does not answer
+        return ()
 
     async def unregister(self) -> None:
         """Unregister from every name server."""

@@ -6,7 +6,7 @@ becomes a master. See docs/reference/protocol/timers.md; spec/tla/Timers.tla has
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from mqproof.impl.broker import timed_messages
@@ -91,7 +91,11 @@ class Timers:
             )
         finally:
             self._is_ready = False
-            self._store.keep_log_from(lambda: None)
+            self.follow()
+
+    def follow(self) -> None:
+        """Keep the records that the delivering broker needs, as its points say; `run` ends this."""
+        self._store.keep_log_from(self._needed_by_point)
 
     # -- reading
 
@@ -111,15 +115,20 @@ class Timers:
         await self._scan(table, point.scan_from)
 
     def _last_point(self) -> Point | None:
+        for commit_offset, point in self._points():
+            self._point_at = commit_offset
+            return point
+        return None
+
+    def _points(self) -> Iterator[tuple[int, Point]]:
+        """Yield the latest points with their commit offsets, the last one first."""
         end = self._store.max_offset(TIMER_TOPIC, POINT_QUEUE)
         least = max(self._store.min_offset(TIMER_TOPIC, POINT_QUEUE), end - _POINTS_SOUGHT)
         for offset in range(end - 1, least - 1, -1):
             stored = self._stored(POINT_QUEUE, offset)
             point = None if stored is None else timed_messages.point_of(stored.message)
             if stored is not None and point is not None:
-                self._point_at = stored.commit_offset
-                return point
-        return None
+                yield stored.commit_offset, point
 
     async def _scan(self, table: WaitingTimers, scan_from: int) -> None:
         """Remove the messages whose finals are in the log and not covered by the point."""
@@ -321,6 +330,20 @@ class Timers:
         needed = self._table.needed_from(self._store.log_flushed)
         unread = self._store.commit_offset_at(TIMER_TOPIC, 0, self._table.read_end)
         return min((at for at in (needed, unread) if at is not None), default=None)
+
+    def _needed_by_point(self) -> int | None:
+        """Return the first record that the last durable point needs; None if there is no such point.
+
+        The delivering broker appends copies of the messages whose segments it wants to delete, and then a
+        point. Until both arrive, this broker keeps the originals: it may have to deliver them.
+        """
+        store = self._store
+        durable = (point for at, point in self._points() if at < store.log_flushed)
+        point = next(durable, None)
+        if point is None:
+            return None
+        first = max(point.first, store.min_offset(TIMER_TOPIC, 0))
+        return store.commit_offset_at(TIMER_TOPIC, 0, first)
 
     # -- running
 

@@ -21,6 +21,7 @@ from mqproof.impl.client.model import ClientError, MessageError, NoRouteError, R
 from mqproof.impl.console.form_values import FORM_BYTES_MAX, FormError, FormValues, parse_values
 from mqproof.impl.console.page_parts import Answer, Note, Page, Redirect
 from mqproof.impl.console.pages import (
+    account_pages,
     cluster_pages,
     consumer_pages,
     dashboard_page,
@@ -67,6 +68,7 @@ PAGES: Final[dict[str, Callable[[Visit], Awaitable[Page]]]] = {
     "/producers": producer_page.producers,
     "/messages": message_pages.message_list,
     "/message": message_pages.message,
+    "/accounts": account_pages.account_list,
     "/operations": operations_page.operations,
 }
 """The pages that only read."""
@@ -82,6 +84,10 @@ CHANGES: Final[dict[str, Change]] = {
     "/dead-letters/resend-all": Change(dead_letter_pages.resend_all, "/consumers"),
     "/message/resend": Change(message_pages.resend, "/messages"),
     "/message/consume": Change(message_pages.consume, "/messages"),
+    "/accounts/user": Change(account_pages.save_user, "/accounts"),
+    "/accounts/delete-user": Change(account_pages.delete_user, "/accounts"),
+    "/accounts/permit": Change(account_pages.permit, "/accounts"),
+    "/accounts/withdraw": Change(account_pages.withdraw, "/accounts"),
     "/operations/permit": Change(operations_page.permit, "/operations"),
     "/operations/clean": Change(operations_page.clean, "/operations"),
     "/operations/setting": Change(operations_page.change_setting, "/operations"),

@@ -31,7 +31,7 @@ _NoLogin = Annotated[
     bool,
     typer.Option(
         "--no-login",
-        help="Ask for no login: whoever can connect has the rights of --account, or of no account.",
+        help="Ask for no login: every client that can connect has the rights of --account, or of no account.",
     ),
 ]
 _Certificate = Annotated[
@@ -64,7 +64,7 @@ def console(
     Dashboard, cluster, topics, consumers, producers, messages and operations. If the brokers check accounts,
     a login asks for one, and the pages have its rights. The dashboard is then sampled with --account.
 
-    Exit codes: 0 stopped by a signal; 2 wrong use, a busy port, or an address where nobody could log in.
+    Exit codes: 0 stopped by a signal; 2 wrong use, a busy port, or an address where no login is possible.
 
     \b
     Example: mqproof console --namesrv 127.0.0.1:9876

@@ -70,7 +70,7 @@ async def check_account(admin_of: AdminOf, account: Credentials) -> None:
                 continue  # it checks no accounts, or does not answer
             is_confirmed |= await _confirms(admin_of, broker, account)
     if not is_confirmed:
-        raise AccountError("no broker that checks accounts answers, so that nobody can log in now")
+        raise AccountError("no broker that checks accounts answers, so no login is possible now")
 
 
 async def _confirms(admin_of: AdminOf, broker: Address, account: Credentials) -> bool:

@@ -14,6 +14,7 @@ NAVIGATION: Final = (
     ("/consumers", "Consumers"),
     ("/producers", "Producers"),
     ("/messages", "Messages"),
+    ("/accounts", "Accounts"),
     ("/operations", "Operations"),
 )
 """The addresses and names of the navigation."""

@@ -45,7 +45,7 @@ class ConsoleServer:
         """Listen, and begin to sample. Returns the address.
 
         Raises:
-            ConfigError: the address is public and nobody could log in, or the certificate cannot be used.
+            ConfigError: the address is public and no login is possible, or the certificate cannot be used.
             OSError: the port is in use, or the address is not one of this machine.
         """
         await self._check_exposure()
@@ -109,8 +109,8 @@ class ConsoleServer:
             with suppress(ClientError):
                 if await self.console.protection() is Protection.OPEN:
                     raise ConfigError(
-                        f"--host {config.host} is public, and the brokers check no accounts, so that nobody "
-                        "could log in: use --host 127.0.0.1, turn on aclEnable at the brokers, or give "
+                        f"--host {config.host} is public, and the brokers check no accounts, so no login "
+                        "is possible: use --host 127.0.0.1, turn on aclEnable at the brokers, or give "
                         "--no-login behind a proxy that checks its users"
                     )
         if config.certificate is None:

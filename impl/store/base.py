@@ -18,7 +18,7 @@ from mqproof.impl.runtime.runtime import Runtime
 from mqproof.impl.store.config import StoreConfig
 from mqproof.impl.store.damage import Damage, DamageKind, DamageReport, Outcome
 from mqproof.impl.store.dispatch import Appended, Dispatcher, takes_queue_offset
-from mqproof.impl.store.entry_repair import EntryRepair
+from mqproof.impl.store.entry_repair import EntryRepair, LostRecord
 from mqproof.impl.store.errors import StoreError
 from mqproof.impl.store.expiry import Cleaner
 from mqproof.impl.store.files import layout, record
@@ -326,6 +326,28 @@ class Store(ABC):
         """
         queue = self._queues.find(topic, queue_id)
         return self._repair.unit(queue, offset) if queue else None
+
+    def lost_records(self) -> tuple[LostRecord, ...]:
+        """Return the records that reads found damaged, and that were not repaired yet."""
+        return self._repair.lost()
+
+    def restore_record(self, lost: LostRecord, data: bytes) -> bool:
+        """Replace a damaged record durably by the bytes of a peer, which are checked like any record.
+
+        Returns whether the record is right now. A failure of the disk makes the store read-only.
+        """
+        try:
+            is_right = self._repair.restore(self._queues.find(lost.topic, lost.queue_id), lost, data)
+            if is_right:
+                self._log.segments.sync()
+        except OSError as error:
+            self._fail(error)
+            return False
+        return is_right
+
+    def log_path(self, commit_offset: int) -> str:
+        """Return the path of the file of the log that has the byte at a commit offset."""
+        return self._log.segments.path_of(commit_offset)
 
     def units(self, topic: str, queue_id: int, offset: int, count: int) -> list[Unit]:
         """Return at most `count` entries of a queue from `offset` on; fewer at the end of a segment.

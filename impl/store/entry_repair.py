@@ -7,7 +7,7 @@ again. Otherwise the record is damaged, and is never delivered. See docs/referen
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from mqproof.impl.remoting.message import StoredMessage
 from mqproof.impl.store.damage import Damage, DamageKind, DamageReport, Outcome
@@ -23,6 +23,16 @@ _NEIGHBOURS_MAX: Final = 1000
 """How many entries on each side are examined for a sound one, before the whole log is searched."""
 _LOST_MAX: Final = 10_000
 """How many lost records are remembered, so that no read searches for them again."""
+
+
+class LostRecord(NamedTuple):
+    """A damaged record, as the entry of its queue describes it."""
+
+    topic: str
+    queue_id: int
+    queue_offset: int
+    commit_offset: int
+    size: int
 
 
 class EntryRepair:
@@ -75,6 +85,38 @@ class EntryRepair:
             queue, queue_offset, unit, self._problem(queue, queue_offset, unit, self._read(unit))
         )
         return unit, b""
+
+    def lost(self) -> tuple[LostRecord, ...]:
+        """Return the records that reads found damaged, the oldest finding first."""
+        return tuple(
+            LostRecord(*key, offset, unit.commit_offset, unit.size)
+            for (key, offset), unit in self._lost.items()
+        )
+
+    def restore(self, queue: ConsumeQueue | None, lost: LostRecord, data: bytes) -> bool:
+        """Write a peer's bytes in place of a lost record, if they are the record that the entry describes.
+
+        Returns whether the record is right now. Raises OSError; it is not durable yet.
+        """
+        key = (lost.topic, lost.queue_id), lost.queue_offset
+        unit = self._lost.get(key)
+        if (
+            queue is None
+            or unit is None
+            or (unit.commit_offset, unit.size) != (lost.commit_offset, lost.size)
+        ):
+            return False
+        if queue.units(lost.queue_offset, 1) != [unit] or len(data) != unit.size:
+            return False
+        problem = self._problem(queue, lost.queue_offset, unit, self._read(unit))
+        if problem and (not self._is_writable() or self._problem(queue, lost.queue_offset, unit, data)):
+            return False
+        if problem:
+            self._log.replace_record(unit.commit_offset, data)
+            place = self._place(queue, lost.queue_offset, unit)
+            self._damage.add(Damage(DamageKind.RECORD, place, problem, Outcome.REPAIRED))
+        del self._lost[key]
+        return True
 
     def has(self, queue: ConsumeQueue, queue_offset: int, stored: StoredMessage) -> bool:
         """Return whether this record has the queue offset; report it as lost if another record has it."""
@@ -172,12 +214,15 @@ class EntryRepair:
     def _report_lost(self, queue: ConsumeQueue, queue_offset: int, unit: Unit, problem: str) -> None:
         if 0 <= unit.commit_offset < self._log.begin:
             return  # it has expired since the queue was examined
+        place = self._place(queue, queue_offset, unit)
+        self._damage.add(Damage(DamageKind.RECORD, place, problem, Outcome.SKIPPED))
+
+    def _place(self, queue: ConsumeQueue, queue_offset: int, unit: Unit) -> str:
         topic, queue_id = queue.key
-        place = (
+        return (
             f"{self._log.segments.path_of(max(unit.commit_offset, 0))}, commit offset {unit.commit_offset}"
             f" (topic {topic}, queue {queue_id}, offset {queue_offset})"
         )
-        self._damage.add(Damage(DamageKind.RECORD, place, problem, Outcome.SKIPPED))
 
     def _forget_oldest(self) -> None:
         if len(self._lost) >= _LOST_MAX:

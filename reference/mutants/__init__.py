@@ -13,6 +13,7 @@ from mqproof.reference.explorer.search import Violation, explore, path_text
 from mqproof.reference.explorer.state_graph import state_graph
 from mqproof.reference.mutants import (
     broadcast,
+    damage,
     delivery,
     election,
     flush,
@@ -50,6 +51,7 @@ _ALL: Final = (
     *rebalance.MUTANTS,
     *selection.MUTANTS,
     *broadcast.MUTANTS,
+    *damage.MUTANTS,
 )
 
 MUTANTS: Final = {mutant.name: mutant for mutant in _ALL}

@@ -7,10 +7,11 @@ from typing import Final
 from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.frames import Column, DataFrame
 from mqproof.spark_audit.evidence.causes import cause_key
+from mqproof.spark_audit.evidence.gaps import GAP, Gap, may_explain
 from mqproof.spark_audit.evidence.options import Options
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spark_audit.schema import FINDING_COLUMNS
-from mqproof.spec.events import Kind
+from mqproof.spec.events import NUMBER_MAX, Kind
 
 CAUSE_KEYS: Final[dict[str, tuple[str, ...]]] = {
     "rebalance": ("group",),
@@ -42,6 +43,8 @@ class Check:
     """Returns why nothing can be concluded, or ""; from the tallies and the number of findings by cause."""
     of_events: bool = True
     """Whether the check judges event logs."""
+    of_clients: bool = True
+    """Whether rows of producers and consumers can change the result."""
     of_stores: bool = False
     """Whether the check judges store directories."""
     certain: tuple[str, ...] = ()
@@ -144,13 +147,61 @@ def is_sent_before_log(evidence: Evidence) -> Column:
 
 
 def known_findings(check: "Check", evidence: Evidence) -> DataFrame:
-    """Return the findings of the check. Those that begin before the log became complete get a cause."""
+    """Return the findings of the check. Those that a missing row may explain get a cause.
+
+    The row is missing if it is from before the log became complete, or if its node dropped rows.
+    """
     found = check.findings(evidence)
-    if evidence.complete_from is None:
+    gaps = gaps_of(check, evidence)
+    if evidence.complete_from is None and not gaps:
         return found
     is_open = ~f.col("rule").isin(*check.certain) if check.certain else f.lit(True)
-    cause = f.when(is_open & is_before_log(f.col("first_ts"), evidence), f.lit(BEFORE_LOG))
-    return found.withColumn("cause", f.coalesce("cause", cause))
+    before = f.when(is_open & is_before_log(f.col("first_ts"), evidence), f.lit(BEFORE_LOG))
+    dropped = f.when(is_open & _is_in_gap(gaps, evidence.options), f.lit(GAP))
+    return found.withColumn("cause", f.coalesce("cause", before, dropped))
+
+
+def gaps_of(check: "Check", evidence: Evidence) -> tuple[Gap, ...]:
+    """Return the gaps whose rows can change the result of the check."""
+    if not check.of_events:
+        return ()
+    return tuple(gap for gap in evidence.gaps if check.of_clients or not gap.of_client)
+
+
+_GAP_IS_KNOWN: Final = ("lost-write", "broadcast-gap")
+"""Rules whose check itself compares its findings with the gaps, as it knows when the group read on."""
+_SENT_EARLIER: Final = ("phantom",)
+"""Rules whose missing row is older than the finding, by any time. Consumers do not write that row."""
+_ENDS_LATER: Final = ("failed-and-dropped",)
+"""Rules whose missing row is newer than the finding, by any time."""
+
+
+def _is_in_gap(gaps: tuple[Gap, ...], options: Options) -> Column:
+    """Return whether a row that a node dropped may explain a finding."""
+    if not gaps:
+        return f.lit(False)
+    rule, group = f.col("rule"), f.col("group")
+    around = max(_LOOKBACK_US, options.rebalance_us) + options.skew_us
+    since, until = f.col("first_ts") - around, f.col("last_ts") + around
+    ever, forever = f.lit(-NUMBER_MAX), f.lit(NUMBER_MAX)
+    of_others = [gap for gap in gaps if not gap.groups]
+    in_gap = (
+        f.when(rule.isin(*_GAP_IS_KNOWN), f.lit(False))
+        .when(rule.isin(*_SENT_EARLIER), may_explain(of_others, ever, until, group))
+        .when(rule.isin(*_ENDS_LATER), may_explain(gaps, since, forever, group))
+    )
+    return in_gap.otherwise(may_explain(gaps, since, until, group))
+
+
+def is_in_passed_gap(evidence: Evidence) -> Column:
+    """Return whether a consumer may have dropped the delivery of a message, between since_ts and until_ts.
+
+    By until_ts, the group had read past the message.
+    """
+    options = evidence.options
+    lookback_us = max(_LOOKBACK_US, options.rebalance_us)
+    since, until = f.col("since_ts") - options.skew_us, f.col("until_ts") + options.skew_us + lookback_us
+    return may_explain(evidence.gaps, since, until, f.col("group"))
 
 
 PLACE: Final = ("broker", "queue_id", "queue_offset")
@@ -174,7 +225,9 @@ __all__ = [
     "counted",
     "explain",
     "findings",
+    "gaps_of",
     "is_before_log",
+    "is_in_passed_gap",
     "is_sent_before_log",
     "known_findings",
     "never_unknown",

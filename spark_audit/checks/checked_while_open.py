@@ -47,5 +47,12 @@ def checked_while_open(evidence: Evidence) -> DataFrame:
 
 
 CHECK: Final = Check(
-    INVARIANT, (RULE,), checked_while_open, counted(*_TALLIES), never_unknown, needs=_TALLIES, certain=(RULE,)
+    INVARIANT,
+    (RULE,),
+    checked_while_open,
+    counted(*_TALLIES),
+    never_unknown,
+    of_clients=False,
+    needs=_TALLIES,
+    certain=(RULE,),
 )

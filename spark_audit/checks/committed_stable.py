@@ -79,6 +79,7 @@ CHECK: Final = Check(
     committed_stable,
     counted(*_TALLIES),
     never_unknown,
+    of_clients=False,
     needs=_TALLIES,
     certain=(CHANGED, CUT, BACK),
 )

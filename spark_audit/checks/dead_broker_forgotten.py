@@ -52,6 +52,7 @@ CHECK: Final = Check(
     dead_broker_forgotten,
     counted(*_TALLIES, *event_tallies(Kind.REGISTER, Kind.HEARTBEAT)),
     never_unknown,
+    of_clients=False,
     needs=_TALLIES,
     certain=(RULE,),
 )

@@ -10,6 +10,8 @@ topic, or a broker that put a delayed message twice into its topic. The broker m
 it saves its progress only periodically. It may also do so if it did not learn in time that its group has the
 message, or if the group changed its leader. Both may happen before members report the first copy.
 
+Some clients repeat a send without an event, as their `register` event says (cause `hidden_retry`).
+
 If a queue has two owners at once, its messages are delivered twice: a consequence of what OneOwner reports
 (cause `two_owners`).
 
@@ -33,6 +35,8 @@ INVARIANT: Final = "DELIV-3"
 DELIVERY: Final = "duplicate-delivery"
 OFFSET: Final = "duplicate-offset"
 REUSED: Final = "msgid-reused"
+
+HIDDEN_RETRY: Final = "hidden_retry"
 
 _PLACE: Final = ("broker", "topic", "queue_id", "queue_offset")
 
@@ -106,8 +110,9 @@ def _several_places(deliveries: DataFrame, evidence: Evidence) -> DataFrame:
     )
     spread = spread.where("places_own > 1 OR places_retry > 0").withColumn("times", f.col("places_own"))
     spread = explain(spread, evidence, ("redelivery",)).join(_delayed_copies(evidence), "msg_id", "left")
+    spread = spread.join(_maybe_repeated(evidence), "msg_id", "left")
     is_retried = (f.col("attempt_max") > 1) | (f.col("sends") > 1)
-    copied = f.when(is_retried, f.lit("producer_retry")).otherwise(f.col("copied"))
+    copied = f.when(is_retried, f.lit("producer_retry")).otherwise(f.coalesce("copied", "hidden"))
     own = f.when(f.col("places_own") > 1, copied).otherwise(f.lit("redelivery"))
     # Copies in the topic come from the producer or broker, copies in the retry topic from the consumer. Each
     # needs its own cause.
@@ -127,6 +132,15 @@ def _several_places(deliveries: DataFrame, evidence: Evidence) -> DataFrame:
             "places_retry",
         ),
     )
+
+
+def _maybe_repeated(evidence: Evidence) -> DataFrame:
+    """Return msg_id and the cause `hidden`: messages that a client may have sent again without an event."""
+    stated = (f.col("kind") == Kind.REGISTER) & f.col("attrs")["retries"].isNotNull()
+    nodes = evidence.rare.where(stated).select(f.col("node").alias("of_node")).distinct()
+    sends = evidence.ambiguous_events.where(f.col("kind") == Kind.SEND).select("msg_id", "node")
+    repeated = sends.join(f.broadcast(nodes), f.col("node") == f.col("of_node"), "left_semi")
+    return repeated.select("msg_id").distinct().withColumn("hidden", f.lit(HIDDEN_RETRY))
 
 
 def _delayed_copies(evidence: Evidence) -> DataFrame:

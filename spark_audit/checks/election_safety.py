@@ -41,6 +41,7 @@ CHECK: Final = Check(
     election_safety,
     counted(*_TALLIES),
     never_unknown,
+    of_clients=False,
     needs=_TALLIES,
     certain=(RULE,),
 )

@@ -56,5 +56,12 @@ def _last(kind: Kind, name: str) -> Column:
 
 
 CHECK: Final = Check(
-    INVARIANT, (RULE,), ends_once, counted(*_TALLIES), never_unknown, needs=_TALLIES, certain=(RULE,)
+    INVARIANT,
+    (RULE,),
+    ends_once,
+    counted(*_TALLIES),
+    never_unknown,
+    of_clients=False,
+    needs=_TALLIES,
+    certain=(RULE,),
 )

@@ -51,6 +51,7 @@ CHECK: Final = Check(
     leader_append_only,
     counted(*_TALLIES, *event_tallies(Kind.TRUNCATE)),
     never_unknown,
+    of_clients=False,
     needs=_TALLIES,
     certain=(RULE,),
 )

@@ -67,5 +67,6 @@ CHECK: Final = Check(
     leader_completeness,
     counted(*_TALLIES, *event_tallies(Kind.RAFT_APPEND, Kind.BECOME_LEADER)),
     lambda tallies, _: "" if tallies["raft_append_events"] else "no entry of a ledger is in the log",
+    of_clients=False,
     needs=_TALLIES,
 )

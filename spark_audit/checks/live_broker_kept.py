@@ -50,6 +50,7 @@ CHECK: Final = Check(
     live_broker_kept,
     counted(*_TALLIES, *event_tallies(Kind.REGISTER, Kind.HEARTBEAT)),
     never_unknown,
+    of_clients=False,
     needs=_TALLIES,
     certain=(RULE,),
 )

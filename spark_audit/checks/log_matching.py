@@ -96,6 +96,7 @@ CHECK: Final = Check(
     counted(*_TALLIES),
     never_unknown,
     of_stores=True,
+    of_clients=False,
     needs=_TALLIES,
     stores_suffice=True,
     certain=(RULE,),

@@ -11,6 +11,7 @@ These are not lost, or have a cause:
 - A half message is due to no group before it is committed.
 - A message that the group's subscription does not select is not due to it (cause `filtered`).
 - Offsets that an explicit reset jumped over were skipped on purpose (cause `offset_reset`).
+- A message whose delivery a member of the group may have dropped from its log has the cause `gap`.
 - A record that an ASYNC_FLUSH broker lost in a crash is outside the guarantee (cause `async_flush`).
 - A lost message that was answered FLUSH_DISK_TIMEOUT, FLUSH_SLAVE_TIMEOUT or SLAVE_NOT_AVAILABLE is counted
   under that status.
@@ -30,12 +31,13 @@ from collections.abc import Mapping
 from typing import Final
 
 from mqproof.spark_audit.checks.acked_in_store import ABSENT, not_in_store
-from mqproof.spark_audit.checks.check import PLACE, Check, at_sole_place, findings
+from mqproof.spark_audit.checks.check import PLACE, Check, at_sole_place, findings, is_in_passed_gap
 from mqproof.spark_audit.checks.offsets_ahead import AHEAD, ahead_of_appends, ahead_of_store
 from mqproof.spark_audit.checks.topics_known import METADATA, topics_unknown
 from mqproof.spark_audit.checks.truncated_messages import with_outcome
 from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.frames import Column, DataFrame, Window
+from mqproof.spark_audit.evidence.gaps import GAP
 from mqproof.spark_audit.evidence.groups import is_member, subscribed, subscribing_group
 from mqproof.spark_audit.evidence.places import group_name
 from mqproof.spark_audit.evidence.subscriptions import (
@@ -163,12 +165,15 @@ def _passed_over(missing: DataFrame, evidence: Evidence) -> DataFrame:
     )
     judged = with_selection(with_stored_tags(judged, evidence), evidence)
     not_due = f.when(f.col("selection") == FILTERED, f.col("selection"))
-    judged = judged.withColumn("cause", f.coalesce("cause", not_due, "weak", "selection"))
+    in_gap = f.when(is_in_passed_gap(evidence), f.lit(GAP))
+    judged = judged.withColumn("cause", f.coalesce("cause", not_due, "weak", "selection", in_gap))
     return judged.select("*", f.lit(LOST).alias("rule"), *_places("called"))
 
 
 def _with_passing(at: DataFrame, evidence: Evidence) -> DataFrame:
-    """Add passed_ts: by then the group had read past the place. Only for subscriptions that change.
+    """Add passed_ts: by then the group had read past the place.
+
+    It is needed only for subscriptions that change, or if nodes dropped rows.
 
     A consumer that leaves out an offset makes a step over it, to a later one.
     """
@@ -182,7 +187,8 @@ def _with_passing(at: DataFrame, evidence: Evidence) -> DataFrame:
     marked = steps.withColumn("is_step", f.lit(True)).unionByName(points.withColumn("is_step", f.lit(False)))
     downwards = Window.partitionBy(*columns[:-1]).orderBy(f.lit(0) - f.col("queue_offset"))
     beyond = downwards.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    passed = marked.join(changed, same, "left_semi").withColumn("passed_ts", f.min("step_ts").over(beyond))
+    needed = marked if evidence.gaps else marked.join(changed, same, "left_semi")
+    passed = needed.withColumn("passed_ts", f.min("step_ts").over(beyond))
     passed = passed.where("NOT is_step").groupBy(*columns).agg(f.min("passed_ts").alias("passed_ts"))
     return at.join(passed, [*columns], "left")
 

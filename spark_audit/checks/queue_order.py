@@ -3,7 +3,8 @@
 Each consumer is judged by its own sequence numbers, so clocks do not matter. A step back or a jump is legal
 after a rebalance, a restart of the consumer, a crash of the broker, a reset of the offset or the deletion of
 the topic. A step back is also legal to a message that failed and has not been sent back since: its consumer
-retries it from memory (`redelivery`).
+retries it from memory (`redelivery`). A consumer whose listener runs in several threads receives the messages
+of a queue in any order (`several_threads`); DELIV-3 judges whether one of them was delivered again.
 
 An offset exists if it was delivered to some consumer. Offsets that were never delivered are judged by
 NoAckedLost. An offset that only other groups received counts if the subscription of the consumer's group
@@ -29,6 +30,8 @@ INVARIANT: Final = "DELIV-4"
 BACK: Final = "nonmonotonic-poll"
 SKIP: Final = "poll-skip"
 
+SEVERAL_THREADS: Final = "several_threads"
+
 GAP_MAX: Final = 10_000
 """Maximum number of offsets that are looked up for one jump.
 
@@ -45,6 +48,7 @@ def queue_order(evidence: Evidence) -> DataFrame:
     irregular = evidence.steps.where(f.col("kind") == Kind.DELIVER)
     irregular = explain(irregular.withColumn("to_ts", f.col("ts")), evidence, _CAUSES)
     back = _redelivered(irregular.where(f.col("queue_offset") < f.col("previous")), evidence)
+    back = _in_threads(back, evidence)
     jumps = irregular.where((f.col("queue_offset") > f.col("previous")) & f.col("cause").isNull())
     return _backwards(back).unionByName(_skipped(jumps, evidence))
 
@@ -68,6 +72,18 @@ def _redelivered(back: DataFrame, evidence: Evidence) -> DataFrame:
     )
     cause = f.coalesce("cause", f.when(f.col("is_kept"), f.lit("redelivery")))
     return back.join(last, [*names, "seq"], "left").withColumn("cause", cause)
+
+
+def _in_threads(back: DataFrame, evidence: Evidence) -> DataFrame:
+    """Add the cause `several_threads` to steps back of a member whose listener runs in several threads."""
+    threads = f.col("attrs")["threads"]
+    members = evidence.rare.where((f.col("kind") == Kind.SUBSCRIBE) & (threads != "1")).select(
+        f.col("node").alias("its_node"), f.col("group").alias("its_group")
+    )
+    same = (f.col("node") == f.col("its_node")) & (subscribing_group(evidence.options) == f.col("its_group"))
+    threaded = back.join(f.broadcast(members.distinct()), same, "left")
+    cause = f.when(f.col("its_node").isNotNull(), f.lit(SEVERAL_THREADS))
+    return threaded.withColumn("cause", f.coalesce("cause", cause)).drop("its_node", "its_group")
 
 
 def _backwards(back: DataFrame) -> DataFrame:

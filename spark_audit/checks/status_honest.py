@@ -130,5 +130,6 @@ CHECK: Final = Check(
     status_honest,
     counted("acks_under_sync_flush", *event_tallies(Kind.FLUSH, Kind.RAFT_COMMIT)),
     _unknown_reason,
+    of_clients=False,
     needs=("acks_under_sync_flush", "raft_commit_events"),
 )

@@ -116,6 +116,7 @@ CHECK: Final = Check(
     counted("acks_under_sync_master", *event_tallies(*_OF_SLAVES)),
     _unknown_reason,
     of_stores=True,
+    of_clients=False,
     needs=("acks_under_sync_master",),
     certain=(ABSENT,),
 )

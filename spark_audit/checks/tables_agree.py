@@ -71,6 +71,7 @@ CHECK: Final = Check(
     tables_agree,
     counted(*_TALLIES),
     never_unknown,
+    of_clients=False,
     needs=_TALLIES,
     certain=(DROPPED, QUEUE_WITHOUT_BROKER),
 )

@@ -63,6 +63,7 @@ CHECK: Final = Check(
     vote_once_per_term,
     counted(*_TALLIES),
     never_unknown,
+    of_clients=False,
     needs=_TALLIES,
     certain=(TWICE, BACK),
 )

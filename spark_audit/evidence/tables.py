@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from mqproof.spark_audit.engine.frames import DataFrame
+from mqproof.spark_audit.evidence.gaps import Gap
 from mqproof.spark_audit.evidence.options import Options
 from mqproof.spark_audit.sources.store.stored import Stored
 
@@ -66,6 +67,8 @@ class Evidence:
     options: Options
     complete_from: int | None = None
     """The time from which the log of each node is complete; None as in profile.Overview."""
+    gaps: tuple[Gap, ...] = ()
+    """The times from which rows of nodes are missing."""
     sql_selected: DataFrame | None = None
     """msg_id and the SQL92 subscriptions that select it; None if no group subscribes by SQL92."""
     store: Stored | None = None

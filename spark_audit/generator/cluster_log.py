@@ -83,6 +83,9 @@ def events() -> Script:
     _orderly(script)
     _filtered(script)
     _filtered_by_sql(script)
+    _dropping(script)
+    _threaded(script)
+    _repeated(script)
     return script
 
 
@@ -898,3 +901,59 @@ def _filtered_by_sql(script: Script) -> None:
     for invariant, rule, offset in (("DELIV-1", "lost-write", 2), ("DELIV-10", "not-selected", 3)):
         key = place | {"queue_offset": offset, "msg_id": f"p_{offset}", "group": group}
         script.expect(invariant, rule, **key)
+
+
+def _dropping(script: Script) -> None:
+    """A consumer that drops rows: long after one message was lost, and then of another one's delivery."""
+    topic, group = "dropped", "dropping"
+    script.subscribes("dropper", group, topic)
+    dropper = _Reader(script, "dropper", topic, group)
+
+    def is_sent(offset: int) -> None:
+        fields: Row = {"msg_id": f"hid_{offset}", "topic": topic}
+        script.emit("giver", Kind.SEND, {"broker": "broker-r"}, tags="", attempt=1, **fields)
+        stored = {"queue_id": 0, "queue_offset": offset, "status": "SEND_OK"}
+        script.emit("giver", Kind.SEND_ACK, {"broker": "broker-r"}, **fields, **stored)
+
+    for offset in (0, 1, 2):
+        is_sent(offset)
+    dropper.receives("hid_0", 0).receives("hid_2", 2)
+    place: Row = {"broker": "broker-r", "topic": topic, "queue_id": 0}
+    script.expect("DELIV-1", "lost-write", queue_offset=1, msg_id="hid_1", group=group, **place)
+    # The group has read past that message long before the gap, so the gap cannot hide its delivery.
+    script.wait(600 * _STEP_US)
+    for offset in (3, 4, 5):
+        is_sent(offset)
+    dropper.receives("hid_3", 3)
+    since = script.now_us
+    script.wait(_STEP_US)
+    script.emit("dropper", Kind.GAP, {"since": since, "dropped": 1, "reason": "queue_full"})
+    dropper.receives("hid_5", 5)
+
+
+def _threaded(script: Script) -> None:
+    """A consumer with several threads, which receives messages of a queue out of order."""
+    topic, group = "threaded", "threading"
+    attrs = {"expression": "*", "threads": 20}
+    script.emit("weaver", Kind.SUBSCRIBE, attrs, topic=topic, group=group, client="weaver")
+    weaver = _Reader(script, "weaver", topic, group)
+    for offset in (0, 1, 2):
+        fields: Row = {"msg_id": f"w_{offset}", "topic": topic}
+        script.emit("giver", Kind.SEND, {"broker": "broker-r"}, tags="", attempt=1, **fields)
+        stored = {"queue_id": 0, "queue_offset": offset, "status": "SEND_OK"}
+        script.emit("giver", Kind.SEND_ACK, {"broker": "broker-r"}, **fields, **stored)
+    weaver.receives("w_0", 0).receives("w_2", 2).receives("w_1", 1)
+
+
+def _repeated(script: Script) -> None:
+    """A producer whose client repeats sends without an event: one message is stored twice."""
+    topic, group = "repeated", "repeating"
+    script.emit("repeater", Kind.REGISTER, {"retries": 2}, client="repeater")
+    script.subscribes("taker", group, topic)
+    taker = _Reader(script, "taker", topic, group)
+    script.emit(
+        "repeater", Kind.SEND, {"broker": "broker-r"}, msg_id="again_0", topic=topic, tags="", attempt=1
+    )
+    stored: Row = {"msg_id": "again_0", "topic": topic, "queue_id": 0, "queue_offset": 1, "status": "SEND_OK"}
+    script.emit("repeater", Kind.SEND_ACK, {"broker": "broker-r"}, **stored)
+    taker.receives("again_0", 0).receives("again_0", 1)

@@ -38,6 +38,8 @@ class Audit:
     """Rows with implausible times, which were not judged."""
     set_aside: tuple[str, ...] = ()
     """The first of these rows, as texts."""
+    gaps: str = ""
+    """The rows that nodes have dropped, as a text."""
 
 
 def write_violations(audit: Audit, path: Path) -> int:

@@ -10,7 +10,8 @@ from typing import Final
 
 from mqproof.report.model import Result, Verdict
 from mqproof.spark_audit.checks import Check
-from mqproof.spark_audit.checks.check import known_findings
+from mqproof.spark_audit.checks.check import gaps_of, known_findings
+from mqproof.spark_audit.evidence.gaps import gaps_text
 from mqproof.spark_audit.evidence.history import History
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spark_audit.judging.findings import FINDINGS_FOLDER, counted, found_by_rule, witnesses, written
@@ -108,7 +109,8 @@ def _run(invariant: str, check: Check, judging: Judging) -> _Ran | None:
     if not (judging.event_rows or counts) and _needs_events(check, judging.evidence):
         return None
     of_events = (judging.missing_rows, judging.since) if check.of_events else (0, "")
-    verdict, detail = judge(check, tallies, counts, *of_events)
+    dropped = gaps_text(gaps_of(check, judging.evidence))
+    verdict, detail = judge(check, tallies, counts, *of_events, dropped)
     result = Result(
         id=invariant,
         name=name,

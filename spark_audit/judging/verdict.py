@@ -10,6 +10,7 @@ from mqproof.spark_audit.checks import Check
 from mqproof.spark_audit.checks.check import BEFORE_LOG
 from mqproof.spark_audit.checks.one_owner import INVARIANT as ONE_OWNER
 from mqproof.spark_audit.checks.one_owner import TWO_OWNERS
+from mqproof.spark_audit.evidence.gaps import GAP
 from mqproof.spark_audit.passes.profile import Overview
 from mqproof.spark_audit.passes.times import time_text
 
@@ -33,6 +34,7 @@ def judge(
     counted: Mapping[tuple[str, str | None], int],
     missing_rows: int,
     since: str = "",
+    dropped: str = "",
 ) -> tuple[Verdict, str]:
     """Return the verdict and, if there is one, the reason.
 
@@ -43,6 +45,9 @@ def judge(
     A violation that an earlier row may explain, from before the log of its node begins, makes the verdict
     unknown. So does a finding that follows from a violation of another invariant. `since` says from when on
     the log is complete; it is empty if the log has its beginning.
+
+    `dropped` says which rows nodes have dropped. A finding that such a row may explain makes the verdict
+    unknown, and without findings the verdict is not `held`.
     """
     violations = sum(n for (_, cause), n in counted.items() if cause is None)
     causes: Counter[str] = Counter()
@@ -59,9 +64,13 @@ def judge(
         return Verdict.UNKNOWN, reason
     if before := causes[BEFORE_LOG]:
         return Verdict.UNKNOWN, f"{counted_text(before, 'finding')} may have an earlier cause; {since}"
+    if hidden := causes[GAP]:
+        return Verdict.UNKNOWN, f"a dropped event may explain {counted_text(hidden, 'finding')}: {dropped}"
     if follow := sum(causes[cause] for cause in CONSEQUENCES):
         reports = ", ".join(CONSEQUENCES[cause] for cause in CONSEQUENCES if causes[cause])
         return Verdict.UNKNOWN, f"consequences of what {reports} reports: {counted_text(follow, 'finding')}"
     if missing_rows:
         return Verdict.UNKNOWN, holes
+    if dropped:
+        return Verdict.UNKNOWN, dropped
     return Verdict.HELD, since

@@ -29,6 +29,7 @@ RARE_KINDS: Final = (
     Kind.SUBSCRIBE,
     Kind.UNSUBSCRIBE,
     Kind.ADMIN,
+    Kind.GAP,
     Kind.REGISTER,
     Kind.UNREGISTER,
     Kind.CONSUME_FAIL,

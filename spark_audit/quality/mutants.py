@@ -19,11 +19,13 @@ from msgspec import json
 
 from mqproof.report.model import Result, Verdict, Witness
 from mqproof.spark_audit.checks import CHECKS
+from mqproof.spark_audit.checks.check import known_findings
 from mqproof.spark_audit.engine import active
 from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.embedded.database import Database
-from mqproof.spark_audit.engine.frames import Column, DataFrame
+from mqproof.spark_audit.engine.frames import Column
 from mqproof.spark_audit.evidence.embedded_collect import embedded_collected
+from mqproof.spark_audit.evidence.gaps import found_gaps
 from mqproof.spark_audit.evidence.options import Options
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spark_audit.generator import cluster_log, scenario, store_directory
@@ -35,6 +37,7 @@ from mqproof.spark_audit.schema import KEY
 from mqproof.spark_audit.sources.embedded_read import read_embedded
 from mqproof.spark_audit.sources.inputs import find_files
 from mqproof.spark_audit.sources.store.embedded_stores import read_embedded_stores
+from mqproof.spec.events import NUMBER_MAX
 
 _EVENTS: Final = 24_000
 _SEED: Final = 7
@@ -59,7 +62,7 @@ class Mutant:
         """Return the findings of the broken version of the catalogue's check."""
         found = environment.found[self.invariant]
         if self.mutate:
-            found = _collected(CHECKS[self.invariant].findings(self.mutate(environment.evidence)))
+            found = _findings(self.invariant, self.mutate(environment.evidence))
         return self.distort(found) if self.distort else found
 
 
@@ -166,6 +169,10 @@ def _without_sql(evidence: Evidence) -> Evidence:
     return replace(evidence, sql_selected=None)
 
 
+def _endless_gaps(evidence: Evidence) -> Evidence:
+    return replace(evidence, gaps=tuple(replace(gap, since=-NUMBER_MAX) for gap in evidence.gaps))
+
+
 def _options(**changed: Any) -> Callable[[Evidence], Evidence]:
     return lambda evidence: replace(evidence, options=replace(evidence.options, **changed))
 
@@ -238,6 +245,10 @@ MUTANTS: Final[dict[str, Mutant]] = {
                mutate=_messages(tags="'no such tag'")),
         Mutant("SqlDecidesNothing", "DELIV-1", "does not evaluate SQL92 subscriptions",
                mutate=_without_sql),
+        Mutant("GapsIgnored", "DELIV-1", "reports a message whose delivery the consumer dropped from its log",
+               mutate=lambda evidence: replace(evidence, gaps=())),
+        Mutant("GapsExplainAll", "DELIV-1", "accepts a loss long before the consumer dropped anything",
+               mutate=_endless_gaps),
         Mutant("CopiesAreAhead", "DELIV-1", "treats a slave's copy as one that a group has not reached yet",
                mutate=_messages(places=lambda: f.transform("places", _of_another_broker))),
         Mutant("TruncationForgiven", "DELIV-1", "does not report records that recovery cut off",
@@ -252,6 +263,8 @@ MUTANTS: Final[dict[str, Mutant]] = {
                mutate=_messages(sends="sends + appends")),
         Mutant("OnlyAckedIsSent", "DELIV-2", "reports a delivery without an answer to its producer",
                distort=_is_a_violation("recovered")),
+        Mutant("HiddenRetriesIgnored", "DELIV-3", "expects an event of every attempt of every client",
+               distort=_is_a_violation("hidden_retry")),
         Mutant("AttemptsIgnored", "DELIV-3", "does not allow for retries of producers",
                mutate=_messages(attempt_max="1", sends="1")),
         Mutant("RebalanceIgnored", "DELIV-3", "does not allow for repeated deliveries after a rebalance",
@@ -273,6 +286,8 @@ MUTANTS: Final[dict[str, Mutant]] = {
                mutate=_without_cause("consumer_restart")),
         Mutant("KeptIsAStepBack", "DELIV-4", "does not allow for a message that could not be sent back",
                distort=_is_a_violation("redelivery")),
+        Mutant("ThreadsIgnored", "DELIV-4", "expects the order of a queue from a listener in several threads",
+               distort=_is_a_violation("several_threads")),
         Mutant("FilterIsAJump", "DELIV-4", "reports messages as skipped that the group does not subscribe to",
                mutate=_subscribed("*")),
         Mutant("FiltersSkipAll", "DELIV-4", "accepts any skipped offset in a group that subscribes by tag",
@@ -428,8 +443,9 @@ def open_environment() -> Iterator[Environment]:
                 log = read_embedded(database, find_files([str(folder / "log")]), folder)
                 stored = read_embedded_stores(database, stores, store_directory.SLOTS)
                 seen = opened.enter_context(embedded_collected(log, _OPTIONS, stored))
-                found = {name: _collected(check.findings(seen.evidence)) for name, check in CHECKS.items()}
-            yield Environment(seen.evidence, truth, found)
+                evidence = replace(seen.evidence, gaps=found_gaps(seen.evidence.rare, seen.evidence.profile))
+                found = {name: _findings(name, evidence) for name in CHECKS}
+            yield Environment(evidence, truth, found)
 
 
 _OPTIONS: Final = Options(broadcast=cluster_log.BROADCAST, orderly=cluster_log.ORDERLY)
@@ -486,8 +502,8 @@ def _own_environment() -> Environment:
     return stack.enter_context(open_environment())
 
 
-def _collected(findings: DataFrame) -> list[Found]:
-    return [row.asDict() for row in findings.collect()]
+def _findings(invariant: str, evidence: Evidence) -> list[Found]:
+    return [row.asDict() for row in known_findings(CHECKS[invariant], evidence).collect()]
 
 
 def _result(

@@ -1,5 +1,7 @@
 """The PySpark source of a running cluster's topics, as a stream and as a table.
 
+The same format writes; see topic_writer.
+
     register(spark)
     spark.readStream.format("rocketmq").options(namesrv="127.0.0.1:9876", topics="T").load()
 
@@ -42,6 +44,7 @@ from mqproof.impl.client.model import ClientError, MessageQueue
 from mqproof.impl.remoting.message import KEYS, TAGS, StoredMessage
 from mqproof.impl.remoting.signing import Credentials
 from mqproof.spark_audit.sources.store.ranges import StoreError
+from mqproof.spark_audit.sources.topic_writer import TopicStreamWriter, TopicWriter, read_target
 
 SCHEMA: Final = pa.schema(
     [
@@ -130,6 +133,12 @@ class TopicSource(DataSource):
 
     def streamReader(self, schema: StructType) -> "TopicStream":  # noqa: ARG002, N802  # Spark's signature
         return TopicStream(read_options(self.options))
+
+    def writer(self, schema: StructType, overwrite: bool) -> TopicWriter:
+        return TopicWriter(read_target(self.options, schema, overwrite=overwrite))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> TopicStreamWriter:  # noqa: N802
+        return TopicStreamWriter(read_target(self.options, schema, overwrite=overwrite))
 
 
 class TopicReader(DataSourceReader):

@@ -89,7 +89,7 @@ def matrix(
 def _decide(rows: dict[str, str], *, record: bool) -> "tuple[Matrix, Claims, tuple[Compared, ...], Verdicts]":
     """Return the decided cells, the book's claims, both compared, and the recorded verdicts."""
     from mqproof.spec.guarantee import claims, recorded
-    from mqproof.spec.guarantee.matrix import decide
+    from mqproof.spec.guarantee.matrix import decide, decide_damage, joined
     from mqproof.spec.tlc.errors import TlcError
 
     try:
@@ -97,7 +97,7 @@ def _decide(rows: dict[str, str], *, record: bool) -> "tuple[Matrix, Claims, tup
         expected = {} if record else recorded.load()
         with stages("matrix") as on_stage:
             on_stage("TLC decides every cell")
-            decided = decide(rows)
+            decided = joined(decide(rows), decide_damage(rows))
         compared = claims.compare(decided.verdicts, known)
     except (claims.ClaimsError, recorded.RecordedError) as error:
         stop(str(error), Exit.USAGE)

@@ -26,9 +26,12 @@ REPLICATION: Final = ("none", "ASYNC_MASTER", "SYNC_MASTER_5X", "SYNC_MASTER")
 PRODUCER: Final = ("sync", "async", "oneway")
 FAULTS: Final = ("clean", "process", "os", "power", "disk", "machine")
 """The book's six cases, in its order."""
+DAMAGE: Final = ("flip", "lost")
+"""A record that was durable is altered, or its write never reached the disk."""
 
 _TLA: Final = Path(__file__).parents[1] / "tla"
 _MODULE: Final = "GuaranteeCells"
+_DAMAGE_MODULE: Final = "GuaranteeDamage"
 _CELL: Final = re.compile(r'^<<\s*"cell",.*?>>$', re.MULTILINE | re.DOTALL)  # TLC folds long lines
 _CONSTANTS: Final = {"flush": "FlushModes", "replication": "ReplicationModes", "producer": "ProducerModes"}
 
@@ -61,7 +64,7 @@ class Setup:
 class Cell:
     setup: Setup
     faults: tuple[str, ...]
-    """One or two faults, in the book's order."""
+    """One or two faults, in the book's order; or one damage."""
 
     def __str__(self) -> str:
         setup = self.setup
@@ -92,18 +95,44 @@ def columns() -> tuple[tuple[str, ...], ...]:
     return (*((fault,) for fault in FAULTS), *combinations_with_replacement(FAULTS, 2))
 
 
+def damage_columns() -> tuple[tuple[str, ...], ...]:
+    """Return each damage alone."""
+    return tuple((damage,) for damage in DAMAGE)
+
+
 def decide(chosen: Mapping[str, str] = MappingProxyType({}), toolbox: Toolbox | None = None) -> Matrix:
     """Return the matrix, or its rows with the chosen flush, replication or producer.
 
     Raises:
         TlcError: TLC gave no verdict, or did not visit every state.
     """
-    job = Job(_MODULE, _config(chosen).text(), (_TLA,), keep_going=True)
+    return _decided(_MODULE, columns(), chosen, toolbox)
+
+
+def decide_damage(chosen: Mapping[str, str] = MappingProxyType({}), toolbox: Toolbox | None = None) -> Matrix:
+    """Return the columns of a damaged disk. Raises as `decide`."""
+    return _decided(_DAMAGE_MODULE, damage_columns(), chosen, toolbox)
+
+
+def joined(first: Matrix, second: Matrix) -> Matrix:
+    """Return one matrix with the cells of both."""
+    return Matrix(
+        {**first.verdicts, **second.verdicts},
+        {**first.counterexamples, **second.counterexamples},
+        first.states + second.states,
+        first.seconds + second.seconds,
+    )
+
+
+def _decided(
+    module: str, faults: tuple[tuple[str, ...], ...], chosen: Mapping[str, str], toolbox: Toolbox | None
+) -> Matrix:
+    job = Job(module, _config(module, chosen).text(), (_TLA,), keep_going=True)
     outcome = run(job, toolbox)
     read = output.read(outcome.text)
     if not read.of(output.SUCCESS):
         raise TlcError(Reason.CRASH, "TLC: it ended before it had seen every state", outcome.text)
-    verdicts = dict.fromkeys((Cell(s, c) for s in setups(chosen) for c in columns()), Outcome.NEVER)
+    verdicts = dict.fromkeys((Cell(s, c) for s in setups(chosen) for c in faults), Outcome.NEVER)
     counterexamples: dict[Cell, Trace] = {}
     traces = iter(read.traces)
     for cell, found in _printed_cells(read.loose):
@@ -115,8 +144,8 @@ def decide(chosen: Mapping[str, str] = MappingProxyType({}), toolbox: Toolbox | 
     return Matrix(verdicts, counterexamples, outcome.distinct, outcome.seconds)
 
 
-def _config(chosen: Mapping[str, str]) -> Config:
-    asked = parse((_TLA / f"{_MODULE}.cfg").read_text(encoding="utf-8"))
+def _config(module: str, chosen: Mapping[str, str]) -> Config:
+    asked = parse((_TLA / f"{module}.cfg").read_text(encoding="utf-8"))
     lines = [line.strip() for body in asked.of("CONSTANT") for line in body.splitlines()]
     for name, mode in chosen.items():
         constant = _CONSTANTS[name]
@@ -132,6 +161,6 @@ def _printed_cells(printed: str) -> Iterator[tuple[Cell, Outcome]]:
     for line in _CELL.findall(printed):
         parsed: Any = values.parse(line)
         _, flush, replication, producer, kinds, count, outcome = parsed
-        faults = sorted(kinds, key=FAULTS.index)
+        faults = sorted(kinds, key=(*FAULTS, *DAMAGE).index)
         pair = (*faults, *faults[: count - len(faults)])
         yield Cell(Setup(flush, replication, producer), pair), Outcome(outcome)

@@ -9,7 +9,8 @@ from mqproof.report.model import Exit
 from mqproof.spec.checkout import expect_checkout
 
 Fault = Annotated[
-    str | None, typer.Option(help="Only columns with it: clean, process, os, power, disk, machine.")
+    str | None,
+    typer.Option(help="Only columns with it: clean, process, os, power, disk, machine, flip, lost."),
 ]
 Flush = Annotated[str | None, typer.Option(help="Only rows with it: ASYNC_FLUSH, SYNC_FLUSH.")]
 Replication = Annotated[
@@ -23,9 +24,10 @@ def chosen(*, record: bool, **asked: str | None) -> dict[str, str]:
 
     End the command on wrong use: an unknown value, or a selection when the whole matrix is to be recorded.
     """
-    from mqproof.spec.guarantee.matrix import FAULTS, FLUSH, PRODUCER, REPLICATION
+    from mqproof.spec.guarantee.matrix import DAMAGE, FAULTS, FLUSH, PRODUCER, REPLICATION
 
-    tables = {"flush": FLUSH, "replication": REPLICATION, "producer": PRODUCER, "fault": FAULTS}
+    faults = (*FAULTS, *DAMAGE)
+    tables = {"flush": FLUSH, "replication": REPLICATION, "producer": PRODUCER, "fault": faults}
     wished = {name: value for name, value in asked.items() if value is not None}
     for name, value in wished.items():
         if value not in tables[name]:

@@ -16,6 +16,8 @@ FAULT_NAMES: Final = {
     "power": "power loss",
     "disk": "disk destroyed",
     "machine": "machine destroyed",
+    "flip": "flipped bit in a record",
+    "lost": "lost write of a record",
 }
 _BROKEN: Final = {
     Outcome.ERROR: "NoLoss",
@@ -66,10 +68,19 @@ def _why(outcome: Outcome, end: State) -> str:
                 f"{message} was answered with SEND_OK. Consumers read from the master, which lacks it."
                 " Only the slave has it, and no data flows from the slave to the master."
             )
+    if any(state.get("damaged", {}).values()):
+        return f"{message} was answered with SEND_OK, its record is damaged, and no other node has it."
     return f"{message} was answered with SEND_OK, and no node has it any more."
 
 
 def _read_logs(state: Any) -> list[tuple[str, ...]]:
-    """Return the logs that consumers read: the master's while it runs, otherwise the slave's."""
+    """Return the logs that consumers read: the master's while it runs, otherwise the slave's.
+
+    They lack the damaged records.
+    """
     running = [node for node in ("master", "slave") if state["up"][node] == "running"]
-    return [state["log"][node] for node in running[:1]]
+    damaged = state.get("damaged", {})
+    return [
+        tuple(each for place, each in enumerate(state["log"][node], 1) if place not in damaged.get(node, ()))
+        for node in running[:1]
+    ]

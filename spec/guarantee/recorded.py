@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from mqproof.spec.guarantee.matrix import Cell, Outcome, Setup, Verdicts, columns
+from mqproof.spec.guarantee.matrix import Cell, Outcome, Setup, Verdicts, columns, damage_columns
 
 RECORDED_FILE: Final = Path(__file__).with_name("matrix.toml")
 
@@ -13,6 +13,7 @@ _HEAD: Final = """\
 # The verdict of every cell, written by `mqproof matrix --record`. It fails if TLC decides differently.
 # One row per setup. A row has first the cells of one fault: clean, process, os, power, disk, machine.
 # Then follow the cells of each pair: clean and clean, clean and process, ... machine and machine.
+# Last are the cells of a damaged disk: flip, lost.
 
 """
 
@@ -42,8 +43,9 @@ def render(verdicts: Verdicts) -> str:
     lines = []
     for setup, outcomes in rows.items():
         name = f"{setup.flush} {setup.replication} {setup.producer}"
-        alone, pairs = " ".join(outcomes[:6]), " ".join(outcomes[6:])
-        lines.append(f'["{name}"]\nalone = "{alone}"\npairs = """\\\n  {pairs}"""\n')
+        end = len(columns())
+        alone, pairs, damage = (" ".join(each) for each in (outcomes[:6], outcomes[6:end], outcomes[end:]))
+        lines.append(f'["{name}"]\nalone = "{alone}"\npairs = """\\\n  {pairs}"""\ndamage = "{damage}"\n')
     return _HEAD + "\n".join(lines)
 
 
@@ -57,8 +59,9 @@ def changed(verdicts: Verdicts, recorded: Verdicts) -> Iterator[str]:
 
 def _row(name: str, row: dict[str, str]) -> Iterator[tuple[Cell, Outcome]]:
     flush, replication, producer = name.split()
-    outcomes = f"{row['alone']} {row['pairs']}".split()
-    if len(outcomes) != len(columns()):
-        raise ValueError(f"[{name}]: {len(outcomes)} verdicts, {len(columns())} expected")
-    for faults, outcome in zip(columns(), outcomes, strict=True):
+    outcomes = f"{row['alone']} {row['pairs']} {row.get('damage', '')}".split()
+    expected = (*columns(), *damage_columns())
+    if len(outcomes) != len(expected):
+        raise ValueError(f"[{name}]: {len(outcomes)} verdicts, {len(expected)} expected")
+    for faults, outcome in zip(expected, outcomes, strict=True):
         yield Cell(Setup(flush, replication, producer), faults), Outcome(outcome)

@@ -76,6 +76,17 @@ def _markdown(view: View) -> Iterator[str]:
         setup = row.setup
         cells = [_linked(cell, LETTERS[cell.outcome]) for cell in row.cells]
         yield _line(setup.flush, setup.replication, setup.producer, *cells)
+    if view.damaged:
+        yield from ("", "## A damaged disk", "")
+        yield "One durable record in one node is altered (flip), or its write never reached the disk (lost)."
+        yield "The node leaves the record out and reports it, or repairs it from the other node."
+        yield ""
+        heads = [f"{column.name} {column.fault}" for column in view.damage_columns]
+        yield from _table("flush", "replication", "producer", *heads)
+        for row in view.damaged:
+            setup = row.setup
+            cells = [_linked(cell, WORDS[cell.outcome]) for cell in row.cells]
+            yield _line(setup.flush, setup.replication, setup.producer, *cells)
     yield from ("", "## Claims of the book", "")
     yield from _table("where", "claim", "cells", "TLC agrees", "differs")
     for claim in view.claims:
@@ -115,6 +126,7 @@ def terminal(view: View, console: Console) -> None:
     """Print the tables as text, at most 120 columns wide."""
     _print_singles(view, console)
     _print_doubles(view, console)
+    _print_damaged(view, console)
     legend = Text()
     for outcome, text in LEGEND.items():
         legend.append(f"{WORDS[outcome]:>7} {LETTERS[outcome]}", _STYLES[outcome]).append(f"  {text}\n")
@@ -142,6 +154,19 @@ def _print_singles(view: View, console: Console) -> None:
     console.print()
 
 
+def _print_damaged(view: View, console: Console) -> None:
+    if not view.damaged:
+        return
+    heads = "".join(f"{column.name + ' ' + column.fault:{_CELL}}" for column in view.damage_columns)
+    console.print(Text(f"{'a damaged disk':34}{heads}", "bold"), soft_wrap=True)
+    for row in view.damaged:
+        line = _setup(row.setup.flush, row.setup.replication, row.setup.producer, row.first)
+        for cell in row.cells:
+            line.append(f"{WORDS[cell.outcome]:{_CELL}}", _STYLES[cell.outcome])
+        console.print(line, soft_wrap=True)
+    console.print()
+
+
 def _print_doubles(view: View, console: Console) -> None:
     heads = " ".join(column.name for column in view.double_columns)
     console.print(Text(f"{'two faults, by their numbers':34}{heads}", "bold"), soft_wrap=True)
@@ -163,7 +188,7 @@ def _setup(flush: str, replication: str, producer: str, first: bool) -> Text:
 def as_json(matrix: Matrix, view: View, recorded: Verdicts) -> str:
     """Return every cell with its verdict, recorded verdict and picture; then claims and differences."""
     cells: list[dict[str, Any]] = []
-    for row in (*view.singles, *view.doubles):
+    for row in (*view.singles, *view.doubles, *view.damaged):
         for shown in row.cells:
             setup = shown.cell.setup
             cells.append(

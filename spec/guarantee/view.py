@@ -5,7 +5,17 @@ from dataclasses import dataclass
 from typing import Final
 
 from mqproof.spec.guarantee.claims import Claim, Claims, Compared, Difference
-from mqproof.spec.guarantee.matrix import FAULTS, PRODUCER, Cell, Outcome, Setup, Verdicts, columns
+from mqproof.spec.guarantee.matrix import (
+    DAMAGE,
+    FAULTS,
+    PRODUCER,
+    Cell,
+    Outcome,
+    Setup,
+    Verdicts,
+    columns,
+    damage_columns,
+)
 from mqproof.spec.guarantee.picture import FAULT_NAMES
 
 WORDS: Final = {
@@ -88,6 +98,9 @@ class View:
     singles: tuple[Row, ...]
     double_columns: tuple[Column, ...]
     doubles: tuple[Row, ...]
+    damage_columns: tuple[Column, ...]
+    damaged: tuple[Row, ...]
+    """Empty if no cell of a damaged disk was decided."""
     claims: tuple[ShownClaim, ...]
     differences: tuple[ShownDifference, ...]
     states: int
@@ -116,6 +129,8 @@ def build(
     chosen = [faults for faults in columns() if fault is None or fault in faults]
     alone = [faults for faults in chosen if len(faults) == 1]
     pairs = [faults for faults in chosen if len(faults) == 2]
+    decided = {cell.faults for cell in verdicts}
+    damage = [faults for faults in damage_columns() if faults in decided and fault in (None, *faults)]
 
     def rows(which: Iterable[tuple[str, ...]]) -> tuple[Row, ...]:
         setups = dict.fromkeys(cell.setup for cell in verdicts)
@@ -137,6 +152,8 @@ def build(
         rows(alone),
         tuple(map(_column, pairs)),
         rows(pairs),
+        tuple(map(_column, damage)),
+        rows(damage) if damage else (),
         tuple(_claim(claim, compared, numbers) for claim in claims.claim),
         tuple(_difference(difference, numbers, compared, pictures) for difference in shown),
         states,
@@ -144,7 +161,7 @@ def build(
 
 
 def _column(faults: tuple[str, ...]) -> Column:
-    name = "".join(str(FAULTS.index(fault) + 1) for fault in faults)
+    name = "".join(str((*FAULTS, *DAMAGE).index(fault) + 1) for fault in faults)
     return Column(name, " and ".join(faults), ", ".join(FAULT_NAMES[fault] for fault in faults))
 
 

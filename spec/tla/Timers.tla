@@ -18,6 +18,7 @@
 (*  - Refusals change nothing, so they are not actions.                    *)
 (*  - Lateness is not bounded here; a due message is delivered eventually. *)
 (*  - Deletion removes records one by one; a segment is several of them.   *)
+(*  - Slaves delete only what their master does not need.                  *)
 (***************************************************************************)
 EXTENDS Naturals, Sequences, FiniteSets
 

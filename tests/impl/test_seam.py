@@ -21,8 +21,12 @@ SHELLS |= {
 }  # the process's environment
 SHELLS |= {"admin/cli.py", "examine/cli.py"}  # command lines
 SHELLS |= {f"diagnosis/{name}.py" for name in ("cli", "history", "log_files", "question")}  # log files
-SHELLS |= {"admin/run.py", "admin/times.py"}  # an administrator's terminal and calendar
-SHELL_FOLDERS = ("command/", "console/", "embedded/", "terminal/")
+SHELLS |= {
+    "admin/run.py",
+    "admin/times.py",
+    "admin/list_files.py",
+}  # an administrator's terminal, calendar, files
+SHELL_FOLDERS = ("command/", "console/", "embedded/", "integrations/", "terminal/")
 PURE = {"runtime/config_file.py", "runtime/event_log.py", "runtime/properties.py", "runtime/rate.py"}
 """Modules of the runtime that use its other modules only."""
 OUTSIDE = [

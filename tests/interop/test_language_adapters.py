@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from mqproof.conformance.adapters.apache.artifacts import ApacheMissingError, class_path, java, program
 from mqproof.conformance.commands.conform import app
-from mqproof.impl.runtime.network import Address
+from mqproof.conformance.hosts.processes import Cluster
 from mqproof.report import json_file
 from mqproof.report.model import Verdict
 from tests.docs.console import ROOT
@@ -19,10 +19,8 @@ pytestmark = pytest.mark.apache
 
 
 @pytest.fixture(scope="module", params=["java", "go"])
-def adapter(
-    request: pytest.FixtureRequest, our_names: Address, tmp_path_factory: pytest.TempPathFactory
-) -> str:
-    """Return the target of an adapter of our cluster."""
+def adapter(request: pytest.FixtureRequest, ours: Cluster, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return the target of an adapter of our broker."""
     examples = ROOT / "examples"
     try:
         if request.param == "java":
@@ -34,7 +32,7 @@ def adapter(
             subprocess.run(build, cwd=source, check=True, timeout=600)
     except ApacheMissingError as error:
         pytest.skip(f"not tested: {error}")
-    return f"stdio:{shlex.join([*words, str(our_names)])}"
+    return f"stdio:{shlex.join([*words, f'127.0.0.1:{ours.broker_port}'])}"
 
 
 @pytest.mark.parametrize("suite", ["flush", "offsets", "delivery"])

@@ -17,6 +17,7 @@ MODULES: Final = (
     "mqproof",
     "mqproof.client",
     "mqproof.testing",
+    "mqproof.integrations",
     "mqproof.spec.tlc",
     "mqproof.conformance.adapters",
 )

@@ -70,6 +70,10 @@ class DriverClient:
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def expect_ready(self) -> None:
         """Wait for the program's first event. Raises DriverError."""
         if self._next(time.monotonic() + _SECONDS_MAX) != {"event": "ready"}:

@@ -26,6 +26,11 @@ from mqproof.conformance.engine.targets import (
 )
 
 PROTOCOL: Final = 1
+OF_SUITE: Final = "suite"
+"""The operations of the suite's target."""
+BASIC: Final = "basic"
+"""The operations of basic_operations."""
+OPERATIONS: Final = (OF_SUITE, BASIC)
 START_S: Final = 60.0
 """How long the answer to the first request may take. A Java process needs a few seconds."""
 CALL_S: Final = 180.0
@@ -104,8 +109,8 @@ class AdapterProcess:
         self._end()
         self._stderr.close()
 
-    def hello(self, suite: str, constants: dict[str, Any]) -> list[Any]:
-        """Greet the adapter for a suite. Returns the capabilities that it declares.
+    def hello(self, suite: str, constants: dict[str, Any]) -> tuple[list[Any], str]:
+        """Greet the adapter for a suite. Returns its capabilities and its kind of operations.
 
         Raises:
             UnknownTargetError: it does not support the suite.
@@ -124,10 +129,13 @@ class AdapterProcess:
             raise self.failed(
                 f"it answers hello with {_short(answer)}, an object with protocol {PROTOCOL} expected"
             )
-        capabilities = answer.get("capabilities", [])
-        if answer.keys() - {"protocol", "capabilities"} or not isinstance(capabilities, list):
+        capabilities, operations = answer.get("capabilities", []), answer.get("operations", OF_SUITE)
+        if answer.keys() - {"protocol", "capabilities", "operations"} or not isinstance(capabilities, list):
             raise self.failed(f"it answers hello with {_short(answer)}: protocol and capabilities expected")
-        return capabilities
+        if operations not in OPERATIONS:
+            expected = " or ".join(OPERATIONS)
+            raise self.failed(f"it answers hello with operations {_short(operations)}, {expected} expected")
+        return capabilities, operations
 
     def call(self, method: str, arguments: dict[str, Any], limit_s: float | None = None) -> Any:
         """Send a request and return the result in the answer.

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from typing import Any, Final, get_type_hints
 
 from mqproof.conformance.adapters.python_class import members
-from mqproof.conformance.adapters.stdio.adapter_process import AdapterProcess, RefusedCallError
+from mqproof.conformance.adapters.stdio.adapter_process import BASIC, AdapterProcess, RefusedCallError
+from mqproof.conformance.adapters.stdio.basic_operations import basic_class
 from mqproof.conformance.adapters.stdio.wire_values import ValueMismatchError, from_json, to_json
 from mqproof.conformance.engine.targets import AdapterFailedError, TargetError
 from mqproof.conformance.suites.flush.target import RestartFailedError
@@ -30,12 +31,14 @@ def stdio_targets(name: str, suite: str, protocol: type[Any]) -> Iterator[Callab
 
 def proxy_class(process: AdapterProcess, suite: str, protocol: type[Any]) -> type[Any]:
     """Return a class with the members of the protocol, after the adapter was greeted for the suite."""
-    declared = process.hello(suite, constants_of(protocol))
+    declared, operations = process.hello(suite, constants_of(protocol))
     hint = get_type_hints(protocol.capabilities.fget)["return"]
     try:
         capabilities = from_json(declared, hint, "capabilities")
     except ValueMismatchError as error:
         raise process.failed(str(error)) from None
+    if operations == BASIC:
+        return basic_class(process, suite, capabilities)
     body: dict[str, Any] = {"name": process.name, "capabilities": capabilities}
     for member in members(protocol):
         if member not in body:

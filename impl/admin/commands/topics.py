@@ -133,7 +133,7 @@ def update_order_conf(
         typer.Option("-v", "--orderConf", parser=parsed("v", _order), metavar="BROKER:N;...", help=_ORDER),
     ] = None,
 ) -> None:
-    """Set, show or delete how many queues of an ordered topic each broker has.
+    """Show how many queues of an ordered topic each broker has; or set or delete it.
 
     Name servers report it to producers. It is set and deleted at all of them, and read from one.
 

@@ -5,8 +5,8 @@ See docs/reference/protocol/groups.md, "Client registration" and "Queue locks".
 
 from collections.abc import Iterable
 
-from mqproof.impl.broker.processors.checks import require_group, require_sole_master
-from mqproof.impl.broker.processors.sql_filters import require_filter, require_filter_type
+from mqproof.impl.broker.requests.checks import require_group, require_sole_master
+from mqproof.impl.broker.requests.sql_filters import require_filter, require_filter_type
 from mqproof.impl.broker.services import Services, loop_ms
 from mqproof.impl.broker.state.clients import Member
 from mqproof.impl.remoting import headers, java_json

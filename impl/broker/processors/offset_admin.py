@@ -7,10 +7,10 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from mqproof.impl.broker.processors.administrative_events import reset_at_broker
-from mqproof.impl.broker.processors.checks import require_group, require_topic
 from mqproof.impl.broker.processors.consumer_calls import NOTIFIABLE_VERSION
 from mqproof.impl.broker.processors.queries import offset_at_time
+from mqproof.impl.broker.requests.administrative_events import reset_at_broker
+from mqproof.impl.broker.requests.checks import require_group, require_topic
 from mqproof.impl.broker.services import Processor, Services, loop_ms
 from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.bodies import (

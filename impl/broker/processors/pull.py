@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
-from mqproof.impl.broker.processors.checks import (
+from mqproof.impl.broker.processors.queries import is_far_behind
+from mqproof.impl.broker.requests.checks import (
     require_consuming_group,
     require_readable_broker,
     require_readable_queue,
 )
-from mqproof.impl.broker.processors.offset_commits import commit_offset
-from mqproof.impl.broker.processors.queries import is_far_behind
-from mqproof.impl.broker.processors.sql_filters import (
+from mqproof.impl.broker.requests.offset_commits import commit_offset
+from mqproof.impl.broker.requests.sql_filters import (
     Selection,
     registered_expression,
     require_filter_type,

@@ -3,8 +3,8 @@
 See docs/reference/protocol/offsets.md, "Offset requests".
 """
 
-from mqproof.impl.broker.processors import administrative_events
-from mqproof.impl.broker.processors.checks import require_group, require_readable_queue
+from mqproof.impl.broker.requests import administrative_events
+from mqproof.impl.broker.requests.checks import require_group, require_readable_queue
 from mqproof.impl.broker.services import Services
 from mqproof.impl.remoting import headers
 from mqproof.impl.remoting.channel import Channel, Reply

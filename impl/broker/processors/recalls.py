@@ -5,8 +5,8 @@ See docs/reference/protocol/timers.md, "Recalls".
 
 from typing import Final
 
-from mqproof.impl.broker.processors.checks import require_master, require_topic, require_writable_broker
 from mqproof.impl.broker.released_timers import released_progress
+from mqproof.impl.broker.requests.checks import require_master, require_topic, require_writable_broker
 from mqproof.impl.broker.services import Processor, Services
 from mqproof.impl.remoting import headers
 from mqproof.impl.remoting.channel import Channel, Reply

@@ -6,8 +6,8 @@ See docs/reference/protocol/requests-and-replies.md; spec/tla/RequestReply.tla h
 from collections.abc import Mapping
 from typing import Final
 
-from mqproof.impl.broker.processors.checks import require_master, require_writable_broker
 from mqproof.impl.broker.processors.send import read_header, refused
+from mqproof.impl.broker.requests.checks import require_master, require_writable_broker
 from mqproof.impl.broker.services import Processor, Services
 from mqproof.impl.remoting import headers
 from mqproof.impl.remoting.channel import Channel, RemotingError, Reply

@@ -6,7 +6,7 @@ See docs/reference/protocol/retries-and-delays.md, "Retries".
 from typing import Final
 
 from mqproof.impl.broker.half_messages import HALF_TOPIC, OPERATION_TOPIC
-from mqproof.impl.broker.processors.checks import (
+from mqproof.impl.broker.requests.checks import (
     require_group,
     require_master,
     require_writable_broker,

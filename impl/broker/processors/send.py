@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from mqproof.impl.broker import half_messages, timed_messages
-from mqproof.impl.broker.processors.checks import require_group, require_master, scheduled_or_refused
 from mqproof.impl.broker.processors.retries import dead_letter_topic, is_given_up
+from mqproof.impl.broker.requests.checks import require_group, require_master, scheduled_or_refused
 from mqproof.impl.broker.services import Services
 from mqproof.impl.broker.state.topics import DEFAULT_TOPIC
 from mqproof.impl.broker.state.traffic import OTHERS

@@ -4,7 +4,7 @@ from typing import Final
 
 from msgspec import UNSET
 
-from mqproof.impl.broker.processors.checks import require_topic
+from mqproof.impl.broker.requests.checks import require_topic
 from mqproof.impl.broker.services import Processor, Services
 from mqproof.impl.broker.state.topics import is_system_topic, system_topics
 from mqproof.impl.remoting import headers, java_json

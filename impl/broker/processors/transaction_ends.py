@@ -10,7 +10,7 @@ from typing import Final
 
 from mqproof.impl.broker import half_messages
 from mqproof.impl.broker.half_messages import DISCARD_TOPIC, HALF_TOPIC, PRODUCER_GROUP
-from mqproof.impl.broker.processors.checks import require_master, require_writable_broker
+from mqproof.impl.broker.requests.checks import require_master, require_writable_broker
 from mqproof.impl.broker.services import Processor, Services
 from mqproof.impl.broker.state.open_transactions import End
 from mqproof.impl.broker.state.traffic import OTHERS

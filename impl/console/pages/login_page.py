@@ -8,7 +8,7 @@ from mqproof.impl.console.visit import Visit
 from mqproof.impl.remoting.signing import Credentials
 
 _NO_ACCOUNTS = (
-    "The brokers of this cluster check no accounts, so that nobody can log in. Other machines can reach this "
+    "The brokers of this cluster check no accounts, so no login is possible. Other machines can reach this "
     "console: it shows nothing without a login. Turn on aclEnable at the brokers, or start the console with "
     "--host 127.0.0.1."
 )

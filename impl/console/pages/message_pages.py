@@ -25,6 +25,7 @@ from mqproof.impl.console.page_parts import (
     counted,
     link,
 )
+from mqproof.impl.console.pages.message_diagnosis import diagnosis
 from mqproof.impl.console.visit import Visit
 from mqproof.impl.remoting.message import KEYS, TAGS, StoredMessage
 from mqproof.impl.remoting.topic_names import NAME_CHARACTERS_MAX
@@ -80,10 +81,11 @@ async def message(visit: Visit) -> Page:
         stored = await find(admin, id_, topic)
         track, problem = await _track(admin, stored)
         traces = await _traces(admin, stored)
+        why = await diagnosis(visit, admin, stored)
     parts: list[Part] = [_facts(stored), _body(stored.message.body), track]
     if problem:
         parts.append(Note("warn", problem))
-    parts += [traces, Facts("Properties", sorted(stored.message.properties.items()), is_folded=True)]
+    parts += [why, traces, Facts("Properties", sorted(stored.message.properties.items()), is_folded=True)]
     if visit.allows_changes:
         parts += _forms(stored)
     back = (link("/messages", topic=stored.message.topic), "Messages")
@@ -276,9 +278,7 @@ async def _track(admin: Admin, stored: StoredMessage) -> tuple[Table, str]:
         tone, meaning = _WHY.get(state, ("warn", state))
         rows.append((Cell(group, href=link("/consumer", group=group)), Cell(state, tone=tone), meaning))
     titles = columns("Group", "State", "Why")
-    return Table(
-        "Was it consumed?", titles, rows, "No group consumes its topic, so that nobody has to consume it."
-    ), problem
+    return Table("Was it consumed?", titles, rows, "No group consumes its topic."), problem
 
 
 async def _traces(admin: Admin, stored: StoredMessage) -> Table:

@@ -128,6 +128,11 @@ class CommitLog:
             self.last_record = self.end - len(staged[-1])
             self.store_timestamp_ms = self.staged_timestamp_ms
 
+    def replace_record(self, position: int, data: bytes) -> None:
+        """Write a whole record in place of damaged bytes. Raises OSError; it is not durable yet."""
+        self.segments.write(position, data)
+        self._damaged = {begin: end for begin, end in self._damaged.items() if not begin <= position < end}
+
     def read(self, position: int, size: int) -> bytes:
         """Return the bytes at a commit offset; fewer or none when the log does not have them."""
         return self.segments.read(position, size)

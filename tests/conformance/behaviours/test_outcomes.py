@@ -14,7 +14,7 @@ from mqproof.conformance.behaviours.corpus import bounded, read_lines
 from mqproof.conformance.behaviours.outcomes import behaviours, files, lines
 from mqproof.conformance.behaviours.replay import Replayed, replay
 from mqproof.conformance.behaviours.subject import ReferenceTarget
-from mqproof.conformance.subjects.stepped_targets import resolve
+from mqproof.conformance.subjects.stepped.model_targets import resolve
 from mqproof.impl.dledger import rules as election_rules
 from mqproof.impl.replication import rules as replication_rules
 from mqproof.impl.runtime.security.peer_network import PeerNetwork

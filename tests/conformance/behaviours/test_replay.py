@@ -11,7 +11,7 @@ from mqproof.conformance.behaviours.cover import Steps, graph
 from mqproof.conformance.behaviours.drawing import draw
 from mqproof.conformance.behaviours.replay import Replayed, replay
 from mqproof.conformance.crash_images.store_images import Recovered, States, expand
-from mqproof.conformance.subjects.stepped_targets import resolve
+from mqproof.conformance.subjects.stepped.model_targets import resolve
 from mqproof.impl.broker.state.offsets import OffsetTable
 from mqproof.impl.store import recovery
 from mqproof.impl.store.message_store import MessageStore

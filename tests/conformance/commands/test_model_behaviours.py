@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 
 from mqproof.conformance.behaviours.corpus import file_of, lines, read_lines
 from mqproof.conformance.commands.model_behaviours import app
-from mqproof.conformance.subjects.stepped_targets import NOT_STEPPED, resolve
+from mqproof.conformance.subjects.stepped.model_targets import NOT_STEPPED, resolve
 from mqproof.reference.models import MODELS
 
 

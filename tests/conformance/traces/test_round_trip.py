@@ -22,7 +22,7 @@ from mqproof.conformance.engine.suite_definition import Suite
 from mqproof.conformance.engine.suite_run import examine
 from mqproof.conformance.mutants import routing as routing_mutants
 from mqproof.conformance.mutants.flush import MUTANTS
-from mqproof.conformance.subjects.stepped_targets import resolve
+from mqproof.conformance.subjects.stepped.model_targets import resolve
 from mqproof.conformance.suites.flush.suite import FLUSH
 from mqproof.conformance.suites.ordering.suite import ORDERING
 from mqproof.conformance.suites.routing.suite import ROUTING

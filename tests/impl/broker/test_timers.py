@@ -198,17 +198,20 @@ def test_a_delay_level_above_the_last_one_counts_as_the_last_and_is_logged_once_
     ]
 
 
-def test_a_broker_that_is_no_master_any_more_keeps_no_segment_for_timers() -> None:
+def test_a_broker_that_is_no_master_any_more_keeps_what_the_last_point_needs() -> None:
     async def scenario(world: World) -> None:
-        await after(world, 100)
+        await after(world, 10)
         assert world.broker is not None
         store, services = world.broker.store, world.broker.services
         assert services is not None
         work = asyncio.ensure_future(services.timers.run(services.address, lambda: None))
         await asyncio.sleep(1)
         assert store._cleaner.needed_from() == 0
+        await asyncio.sleep(5)
         work.cancel()
         await asyncio.sleep(1)
+        assert store._cleaner.needed_from() == 0
+        await asyncio.sleep(10)
         assert store._cleaner.needed_from() is None
 
     play(scenario, config=CONFIG)
@@ -500,6 +503,49 @@ def test_a_slave_takes_over_what_waits() -> None:
 
     role = ReplicationConfig(role=Role.ASYNC_MASTER, ha_port=0)
     play(scenario, config=replace(CONFIG, replication=role))
+
+
+@pytest.mark.parametrize("is_rolled", [False, True])
+def test_a_slave_keeps_the_segments_of_messages_that_wait_until_its_master_has_rolled_them(
+    is_rolled: bool,
+) -> None:
+    """A slave deletes by its own clock. It may look for old segments before the copy of a message arrives."""
+
+    async def scenario(world: World) -> None:
+        disk = SimulatedDisk()
+        slave = await _slave_of(world, disk)
+        await asyncio.sleep(35)
+        await after(world, 400, "long")
+        assert world.broker is not None
+        for _ in range(30):
+            await world.broker.store.put(Message("Other", b"x" * 90_000))
+            await asyncio.sleep(5)
+        for _ in range(2 if is_rolled else 0):
+            await world.broker.store.clean(manually=True)
+            await asyncio.sleep(10)  # a copy, and then a point
+        await slave.store.clean(manually=True)
+        begin = slave.store.log_begin
+        await world.stop_broker()
+        await slave.stop()
+        world.disk, world.runtime = disk, replace(world.runtime, disk=disk)
+        world.config = replace(CONFIG, broker_id=0)
+        await world.start_broker()
+        await asyncio.sleep(260)
+        assert bodies(world) == ["long"]
+        assert (begin > 0) is is_rolled
+
+    role = ReplicationConfig(role=Role.ASYNC_MASTER, ha_port=0)
+    store = replace(SMALL_STORE, file_reserved_ms=60_000)
+    play(scenario, config=replace(CONFIG, replication=role, store=store))
+
+
+async def _slave_of(world: World, disk: SimulatedDisk) -> Broker:
+    role = ReplicationConfig(role=Role.SLAVE, ha_port=0)
+    names = (world.namesrv_address,)
+    config = replace(world.config, port=10921, broker_id=1, name_servers=names, replication=role)
+    slave = Broker(config, replace(world.runtime, disk=disk))
+    await slave.start()
+    return slave
 
 
 def test_a_new_leader_of_a_group_delivers_what_waits() -> None:

@@ -140,7 +140,7 @@ def test_a_public_console_without_accounts_shows_nothing() -> None:
     async def run() -> None:
         async with desk(host="0.0.0.0") as d:
             assert (await d.browser.get("/")).headers["location"] == "/login"
-            assert "check no accounts, so that nobody can log in" in await d.get("/login", status=403)
+            assert "check no accounts, so no login is possible" in await d.get("/login", status=403)
 
     asyncio.run(run())
 

@@ -14,7 +14,19 @@ from typer.testing import CliRunner
 
 from mqproof.spec.guarantee import claims, document, recorded, show
 from mqproof.spec.guarantee.cli import app
-from mqproof.spec.guarantee.matrix import FAULTS, Cell, Matrix, Outcome, Setup, columns, decide, setups
+from mqproof.spec.guarantee.matrix import (
+    FAULTS,
+    Cell,
+    Matrix,
+    Outcome,
+    Setup,
+    columns,
+    damage_columns,
+    decide,
+    decide_damage,
+    joined,
+    setups,
+)
 from mqproof.spec.guarantee.picture import file_name, picture
 from mqproof.spec.guarantee.view import View, build
 
@@ -39,9 +51,22 @@ def test_tlc_decides_one_row_of_the_matrix_as_recorded() -> None:
 
 
 @pytest.mark.deep
+def test_tlc_decides_the_columns_of_a_damaged_disk_as_recorded() -> None:
+    chosen = {"flush": "SYNC_FLUSH", "producer": "sync"}
+    matrix = decide_damage(chosen)
+    assert list(recorded.changed(matrix.verdicts, recorded.load())) == []
+    found = {cell.setup.replication: outcome for cell, outcome in matrix.verdicts.items()}
+    assert found["none"] is found["ASYNC_MASTER"] is Outcome.GONE
+    assert found["SYNC_MASTER"] is Outcome.SILENT, "the slave has what was answered with SEND_OK"
+    cell = Cell(ROW, ("flip",))
+    svg = picture(cell, matrix.verdicts[cell], matrix.counterexamples[cell])
+    assert "its record is damaged, and no other node has it" in svg
+
+
+@pytest.mark.deep
 def test_tlc_decides_the_whole_matrix_as_recorded() -> None:
     matrix = decide()
-    assert matrix.verdicts == recorded.load()
+    assert joined(matrix, decide_damage()).verdicts == recorded.load()
     assert matrix.states == 152768
 
 
@@ -69,7 +94,9 @@ def test_a_verdict_that_differs_from_the_recorded_one_is_reported() -> None:
 
 def test_the_recorded_matrix_is_complete_and_is_unchanged_when_written_and_read(tmp_path: Path) -> None:
     verdicts = recorded.load()
-    assert set(verdicts) == {Cell(setup, faults) for setup in setups() for faults in columns()}
+    assert set(verdicts) == {
+        Cell(setup, faults) for setup in setups() for faults in (*columns(), *damage_columns())
+    }
     (tmp_path / "matrix.toml").write_text(recorded.render(verdicts), encoding="utf-8")
     assert recorded.load(tmp_path / "matrix.toml") == verdicts
     assert recorded.render(verdicts) == recorded.RECORDED_FILE.read_text(encoding="utf-8")
@@ -79,7 +106,7 @@ def test_a_recorded_row_with_missing_verdicts_is_reported_with_its_name(tmp_path
     (tmp_path / "matrix.toml").write_text(
         '["SYNC_FLUSH none sync"]\nalone = "safe"\npairs = ""\n', encoding="utf-8"
     )
-    with pytest.raises(recorded.RecordedError, match=r"\[SYNC_FLUSH none sync\]: 1 verdicts, 27 expected"):
+    with pytest.raises(recorded.RecordedError, match=r"\[SYNC_FLUSH none sync\]: 1 verdicts, 29 expected"):
         recorded.load(tmp_path / "matrix.toml")
 
 

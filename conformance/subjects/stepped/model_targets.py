@@ -1,0 +1,40 @@
+"""Finds the target on which behaviours of a model are replayed: the reference, or a step driver of ours."""
+
+from collections.abc import Callable
+from pkgutil import resolve_name
+from typing import Final
+
+from mqproof.conformance.behaviours.subject import BehaviourTarget, ReferenceTarget
+
+_OURS: Final = {
+    "Flush": "mqproof.conformance.subjects.stepped.crashing_store:SteppedStore",
+    "Routing": "mqproof.conformance.subjects.stepped.routing_nodes:SteppedNameServers",
+    "Election": "mqproof.conformance.subjects.stepped.raft_members:SteppedGroup",
+    "Replication": "mqproof.conformance.subjects.stepped.replicating_pair:SteppedPair",
+    "QueueChoice": "mqproof.conformance.subjects.stepped.queue_choosing_producer:SteppedProducer",
+    "OrderLock": "mqproof.conformance.subjects.stepped.orderly_consumers:SteppedLock",
+    "Delivery": "mqproof.conformance.subjects.stepped.one_queue_broker:SteppedDelivery",
+    "Group": "mqproof.conformance.subjects.stepped.consuming_group:SteppedConsumers",
+    "Selection": "mqproof.conformance.subjects.stepped.filtered_pulls:SteppedSelection",
+    "Broadcast": "mqproof.conformance.subjects.stepped.broadcast_consumers:SteppedBroadcast",
+    "Rebalance": "mqproof.conformance.subjects.stepped.rebalancing_consumers:SteppedRebalance",
+    "Transactions": "mqproof.conformance.subjects.stepped.ended_transactions:SteppedTransactions",
+    "Timers": "mqproof.conformance.subjects.stepped.timed_deliveries:SteppedTimers",
+    "Retry": "mqproof.conformance.subjects.stepped.redelivered_messages:SteppedRetries",
+    "RequestReply": "mqproof.conformance.subjects.stepped.requesting_clients:SteppedRequests",
+}
+"""Import paths, since each driver imports much of our code."""
+NOT_STEPPED: Final = {
+    "Guarantee": "mqproof matrix --on impl runs it on our brokers",
+}
+"""The models whose behaviours are not replayed on our code, with the reason: the result is "not tested"."""
+
+
+def resolve(name: str, model: str) -> Callable[[], BehaviourTarget] | None:
+    """Return the target `reference` or `impl` for a model; None if there is none."""
+    if name == "reference":
+        return lambda: ReferenceTarget(model)
+    if name != "impl" or model not in _OURS:
+        return None
+    make: Callable[[], BehaviourTarget] = resolve_name(_OURS[model])
+    return make

@@ -1,0 +1,1 @@
+"""What request processors share: checks that refuse a request, and the record of what a request changed."""

@@ -1,0 +1,50 @@
+"""Behaviours of Timers on our broker: no difference; injected defects differ.
+
+The broker restarts, or a slave takes over, between any two steps.
+"""
+
+import pytest
+
+from mqproof.conformance.behaviours.corpus import Script
+from mqproof.conformance.mutants import timers
+from mqproof.conformance.mutants.mutant import Mutant
+from mqproof.conformance.mutants.replacement import injected
+from mqproof.reference.models import MODELS
+from tests.conformance.behaviours.sampled import on_ours, sample, scripts
+
+STATES, STEPS = 9671, 42_173
+
+DEFECTS = [*timers.MUTANTS.values(), *timers.STEPPED.values()]
+
+
+@pytest.fixture(scope="module")
+def some() -> list[Script]:
+    return sample("Timers", every=250, every_tried=5)
+
+
+def test_our_broker_follows_the_model(some: list[Script]) -> None:
+    seen = on_ours("Timers", some)
+    assert [failure.why for failure in seen.failures] == []
+    assert len(seen.steps) > 800
+    assert seen.actions.keys() == MODELS["Timers"].actions.keys()
+    assert (+seen.refused).keys() == {"Send", "Deliver", "Recall", "Delete"}
+    assert set(seen.impossible) <= {"Delete", "Crash", "Recall"}
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(600)
+def test_our_broker_takes_most_steps_of_the_model() -> None:
+    """Count the reached states and steps.
+
+    The others need the loss of what a start flushes, or the recall of a message that is due.
+    """
+    seen = on_ours("Timers", scripts("Timers"))
+    assert not seen.failures
+    assert 5900 < len(seen.states) <= STATES
+    assert 21_500 < len(seen.steps) < STEPS
+
+
+@pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.name)
+def test_a_defect_of_the_broker_is_detected(defect: Mutant, some: list[Script]) -> None:
+    with injected(defect):
+        assert on_ours("Timers", some).failures

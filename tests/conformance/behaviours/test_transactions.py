@@ -1,0 +1,49 @@
+"""Behaviours of Transactions on our broker: no difference; injected defects differ.
+
+The broker restarts, or a slave takes over, between any two steps. Each check ends with an exception.
+"""
+
+import pytest
+
+from mqproof.conformance.behaviours.corpus import Script
+from mqproof.conformance.mutants import transactions
+from mqproof.conformance.mutants.mutant import Mutant
+from mqproof.conformance.mutants.replacement import injected
+from mqproof.reference.models import MODELS
+from tests.conformance.behaviours.sampled import on_ours, sample, scripts
+
+STATES, STEPS = 3645, 21_060
+
+DEFECTS = [*transactions.MUTANTS.values(), *transactions.STEPPED.values()]
+
+
+@pytest.fixture(scope="module")
+def some() -> list[Script]:
+    return sample("Transactions", every=200, every_tried=2)
+
+
+def test_our_broker_follows_the_model(some: list[Script]) -> None:
+    seen = on_ours("Transactions", some)
+    assert [failure.why for failure in seen.failures] == []
+    assert len(seen.steps) > 800
+    assert seen.actions.keys() == MODELS["Transactions"].actions.keys()
+    assert (+seen.refused).keys() == {"End", "Check", "Discard", "WriteOperations", "Advance"}
+    assert set(seen.impossible) <= {"Advance", "Crash"}
+
+
+@pytest.mark.deep
+def test_our_broker_takes_most_steps_of_the_model() -> None:
+    """Count the reached states and steps.
+
+    The others need a progress without the operation before it, or a loss of what the broker flushes with it.
+    """
+    seen = on_ours("Transactions", scripts("Transactions"))
+    assert not seen.failures
+    assert 3300 < len(seen.states) <= STATES
+    assert 13_500 < len(seen.steps) < STEPS
+
+
+@pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.name)
+def test_a_defect_of_the_broker_is_detected(defect: Mutant, some: list[Script]) -> None:
+    with injected(defect):
+        assert on_ours("Transactions", some).failures
