@@ -261,8 +261,8 @@ class DriverClient:
 def driven(command: list[str], folder: Path, log: Path) -> Iterator[DriverClient]:
     """Start a client program; it is ended after the block. Raises DriverError.
 
-    Its home is the folder: clients keep the positions of broadcast consumers below the home of the user, and a
-    later run would go on from them.
+    Its home is the folder: clients keep the positions of broadcast consumers below the home of the user, and
+    a later run would go on from them.
     """
     with log.open("ab") as errors:
         process = subprocess.Popen(
