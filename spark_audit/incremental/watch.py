@@ -69,6 +69,10 @@ class Source:
     """Options of the `rocketmq` format."""
 
 
+AfterBatch = Callable[[Audit, Path, float], None]
+"""Receives the audit of a batch, the state that it left, and its duration in seconds."""
+
+
 @dataclass(frozen=True, slots=True)
 class Watch:
     source: Source
@@ -88,12 +92,9 @@ class Watch:
     """Called about every second while the watch waits; what it raises ends the watch."""
     figures: bool = False
     """Measure lag and latencies."""
-    after_batch: "AfterBatch | None" = None
+    after_batch: AfterBatch | None = None
     """Called after each batch, when its violations have been reported."""
 
-
-AfterBatch = Callable[[Audit, Path, float], None]
-"""Receives the audit of a batch, the state that it left, and its duration in seconds."""
 
 ReportViolation = Callable[[Mapping[str, Any]], None]
 
