@@ -1,4 +1,4 @@
-"""Our broker in each scene of the suite hostile: its limits, accounts, secret and consumer.
+"""Our broker in each setup of the suite hostile: its limits, accounts, secret and consumer.
 
 The servers run on loopback in a thread of this process. The limits are those of the configuration unless
 `is_small`: then few connections and names reach them, so that a defect is found in less time.
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from mqproof.conformance.faults.expected_warnings import expected_warnings
-from mqproof.conformance.hostile.attack import Names, Scene, Signer
+from mqproof.conformance.hostile.attack import Names, Setup, Signer
 from mqproof.conformance.hostile.seen import Reading, Victim
 from mqproof.conformance.hosts.loopback_servers import LoopbackServers, loopback_servers
 from mqproof.conformance.hosts.processes import free_ports
@@ -42,7 +42,7 @@ accounts:
   defaultTopicPerm: DENY
   defaultGroupPerm: DENY
 """
-"""The file of the accounts of the scene: an administrator, and a stranger without rights."""
+"""The file of the accounts of the setup: an administrator, and a stranger without rights."""
 _SMALL: Final = Names("", "", connections=1510, names=410, pulls=410)
 _SMALL_MAX: Final = 400
 _SMALL_FILES_MAX: Final = 12_000
@@ -50,35 +50,35 @@ _SMALL_FILES_MAX: Final = 12_000
 
 
 @contextmanager
-def attacked(scene: Scene, *, is_small: bool = False) -> Iterator[Victim]:
-    """Yield our servers of the scene, which run within the block."""
+def attacked(setup: Setup, *, is_small: bool = False) -> Iterator[Victim]:
+    """Yield our servers of the setup, which run within the block."""
     base = BrokerConfig(name=_NAME, port=0)
     if is_small:
         base = replace(base, topics_max=_SMALL_MAX, groups_max=_SMALL_MAX, holds_max=_SMALL_MAX)
     known = _SMALL if is_small else Names("", "")
     files_max = _SMALL_FILES_MAX if is_small else None
-    ports: list[int] = free_ports(3) if scene in (Scene.SLAVES, Scene.MEMBERS) else []
+    ports: list[int] = free_ports(3) if setup in (Setup.SLAVES, Setup.MEMBERS) else []
 
     def configs(folder: Path) -> Sequence[BrokerConfig]:
-        return _CONFIGS[scene](base, folder, ports)
+        return _CONFIGS[setup](base, folder, ports)
 
     with expected_warnings("mqproof.impl"), loopback_servers(configs, files_max) as servers:
-        yield _victim(scene, servers, known, ports)
+        yield _victim(setup, servers, known, ports)
 
 
-def _victim(scene: Scene, servers: LoopbackServers, known: Names, ports: list[int]) -> Victim:
+def _victim(setup: Setup, servers: LoopbackServers, known: Names, ports: list[int]) -> Victim:
     addresses = tuple(Address(one.host, one.port) for one in servers.addresses)
     victim = Victim(addresses, known=known)
-    match scene:
-        case Scene.ACCOUNTS:
+    match setup:
+        case Setup.ACCOUNTS:
             known = replace(known, account=STRANGER, administrator=ADMINISTRATOR)
             return replace(victim, administrator=ADMINISTRATOR, known=known)
-        case Scene.SLAVES:
+        case Setup.SLAVES:
             return replace(victim, ports=(Address("127.0.0.1", ports[0]),))
-        case Scene.MEMBERS:
+        case Setup.MEMBERS:
             members = tuple(Address("127.0.0.1", port) for port in ports)
             return replace(victim, ports=members, known=replace(known, group=_NAME))
-        case Scene.CONSUMER:
+        case Setup.CONSUMER:
             return replace(victim, read=_Reader(servers.name_server).read)
     return victim
 
@@ -112,11 +112,11 @@ def _private(path: Path, content: bytes) -> str:
 
 
 _CONFIGS: Final = {
-    Scene.BROKER: _plain,
-    Scene.ACCOUNTS: _with_accounts,
-    Scene.SLAVES: _with_secret,
-    Scene.MEMBERS: _in_group,
-    Scene.CONSUMER: _plain,
+    Setup.BROKER: _plain,
+    Setup.ACCOUNTS: _with_accounts,
+    Setup.SLAVES: _with_secret,
+    Setup.MEMBERS: _in_group,
+    Setup.CONSUMER: _plain,
 }
 
 

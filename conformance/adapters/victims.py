@@ -17,7 +17,7 @@ from mqproof.conformance.adapters.apache.servers import (
 )
 from mqproof.conformance.adapters.attacked_servers import ACCOUNTS, ADMINISTRATOR, STRANGER, attacked
 from mqproof.conformance.engine.targets import APACHE, IMPL, REMOTING, TargetError, UnknownTargetError
-from mqproof.conformance.hostile.attack import Names, Scene
+from mqproof.conformance.hostile.attack import Names, Setup
 from mqproof.conformance.hostile.seen import Victim
 from mqproof.conformance.hostile.suite import NotApplicableError
 from mqproof.conformance.hosts.processes import Cluster, ClusterError, cluster
@@ -25,15 +25,15 @@ from mqproof.conformance.wire.server_connection import Address
 
 EXPECTED: Final = "remoting://HOST:PORT of a broker, impl, or apache:4 or 5"
 _UNKNOWN: Final = {
-    Scene.ACCOUNTS: "the suite knows no accounts of this broker",
-    Scene.SLAVES: "the suite does not know the port of slaves of this broker",
-    Scene.MEMBERS: "the suite does not know the ports of members of this broker",
-    Scene.CONSUMER: "the consumer is mqproof's own; the target impl examines it",
+    Setup.ACCOUNTS: "the suite knows no accounts of this broker",
+    Setup.SLAVES: "the suite does not know the port of slaves of this broker",
+    Setup.MEMBERS: "the suite does not know the ports of members of this broker",
+    Setup.CONSUMER: "the consumer is mqproof's own; the target impl examines it",
 }
 
 
 @contextmanager
-def victims(target: str, scene: Scene) -> Iterator[Victim]:
+def victims(target: str, setup: Setup) -> Iterator[Victim]:
     """Yield the broker of the target. Start it if necessary.
 
     Raises:
@@ -41,22 +41,22 @@ def victims(target: str, scene: Scene) -> Iterator[Victim]:
     """
     with ExitStack() as stack:
         if target.startswith(REMOTING):
-            yield _running(target, scene)
+            yield _running(target, setup)
         elif target == IMPL:
-            yield stack.enter_context(_process() if scene is Scene.BROKER else attacked(scene))
+            yield stack.enter_context(_process() if setup is Setup.BROKER else attacked(setup))
         elif target.startswith(APACHE):
-            yield stack.enter_context(_apache(release_of(target.removeprefix(APACHE)), scene))
+            yield stack.enter_context(_apache(release_of(target.removeprefix(APACHE)), setup))
         else:
             raise UnknownTargetError(f"{target!r}: the suite hostile needs {EXPECTED}")
 
 
-def _running(target: str, scene: Scene) -> Victim:
+def _running(target: str, setup: Setup) -> Victim:
     try:
         address = Address.parse(target.removeprefix(REMOTING))
     except ValueError as error:
         raise UnknownTargetError(f"{target!r}: {error}; the suite hostile needs {EXPECTED}") from None
-    if scene is not Scene.BROKER:
-        raise NotApplicableError(_UNKNOWN[scene])
+    if setup is not Setup.BROKER:
+        raise NotApplicableError(_UNKNOWN[setup])
     return Victim((address,))
 
 
@@ -87,34 +87,34 @@ def _memory_mib(pid: int) -> int:
 
 
 @contextmanager
-def _apache(release: str, scene: Scene) -> Iterator[Victim]:
+def _apache(release: str, setup: Setup) -> Iterator[Victim]:
     """Yield a broker of Apache RocketMQ."""
-    if scene in (Scene.MEMBERS, Scene.CONSUMER):
-        raise NotApplicableError(_UNKNOWN[scene])
-    if scene is Scene.ACCOUNTS and not release.startswith("4."):
+    if setup in (Setup.MEMBERS, Setup.CONSUMER):
+        raise NotApplicableError(_UNKNOWN[setup])
+    if setup is Setup.ACCOUNTS and not release.startswith("4."):
         raise NotApplicableError("RocketMQ 5 has users and policies in place of the accounts of the suite")
     with tempfile.TemporaryDirectory(prefix="mqproof-hostile-") as folder, ExitStack() as stack:
         (home(Path(folder)) / "conf" / "plain_acl.yml").write_text(ACCOUNTS, encoding="utf-8")
         try:
             names = name_server(release, Path(folder))
-            server = broker(release, Path(folder), names.address, properties=_PROPERTIES.get(scene))
+            server = broker(release, Path(folder), names.address, properties=_PROPERTIES.get(setup))
             stack.enter_context(running(names, server))
         except (ApacheMissingError, ApacheServerError) as error:
             raise TargetError(str(error)) from None
         address = Address(server.address.host, server.address.port)
         victim = Victim((address,), lambda: _memory_mib(server.pid))
-        if scene is Scene.ACCOUNTS:
+        if setup is Setup.ACCOUNTS:
             known = Names("", "", account=STRANGER, administrator=ADMINISTRATOR)
             victim = replace(victim, administrator=ADMINISTRATOR, known=known)
-        if scene is Scene.SLAVES:
+        if setup is Setup.SLAVES:
             # 4.9 ignores haListenPort in a broker's file.
             step = 1 if release.startswith("4.") else -1
             victim = replace(victim, ports=(Address(address.host, address.port + step),))
         yield victim
 
 
-_PROPERTIES: Final[Mapping[Scene, Mapping[str, str]]] = {
-    Scene.ACCOUNTS: {"aclEnable": "true"},
+_PROPERTIES: Final[Mapping[Setup, Mapping[str, str]]] = {
+    Setup.ACCOUNTS: {"aclEnable": "true"},
     # With its default of inSyncReplicas, 5.x waits for no slave; 4.9 does not know the property.
-    Scene.SLAVES: {"brokerRole": "SYNC_MASTER", "inSyncReplicas": "2"},
+    Setup.SLAVES: {"brokerRole": "SYNC_MASTER", "inSyncReplicas": "2"},
 }

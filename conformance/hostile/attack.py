@@ -1,4 +1,4 @@
-"""An attack as data: what it sends, in which scene, the rule that it tests, and what a broker must do."""
+"""An attack as data: what it sends, in which setup, the rule that it tests, and what a broker must do."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ OPAQUE: Final = 4711
 """The opaque of each request of an attack."""
 
 
-class Scene(Enum):
+class Setup(Enum):
     """The part of a deployment that an attack needs."""
 
     BROKER = "one broker"
@@ -85,7 +85,7 @@ class Attack:
     """The id in the catalogue of the invariant that a successful attack violates."""
     rule: str
     """The rule: a file of docs/reference/protocol, and the title of its section."""
-    scene: Scene = Scene.BROKER
+    setup: Setup = Setup.BROKER
     connections: int = 1
     """The number of connections; 0 means `Names.connections`."""
     has_checksums: bool = False

@@ -136,7 +136,7 @@ def by_account(make: Callable[[Names], Frame], signer: Callable[[Names], Signer]
 
     def frames(names: Names) -> bytes:
         by = signer(names) if signer else names.account
-        assert by is not None, "the scene has accounts"
+        assert by is not None, "the setup has accounts"
         return encode(signed(replace(make(names), opaque=OPAQUE), by))
 
     return frames

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Final
 
-from mqproof.conformance.hostile.attack import OPAQUE, Attack, Expected, Names, Scene
+from mqproof.conformance.hostile.attack import OPAQUE, Attack, Expected, Names, Setup
 from mqproof.conformance.hostile.checkers import CHECKERS
 from mqproof.conformance.hostile.seen import Reading, Seen, Victim
 from mqproof.conformance.hostile.service import Service
@@ -50,7 +50,7 @@ def run(
     attacks: tuple[Attack, ...],
     seconds_max: float = SECONDS_MAX,
 ) -> Iterator[Judged]:
-    """Run attacks of one scene one after the other, and yield each one judged.
+    """Run attacks of one setup one after the other, and yield each one judged.
 
     Raises:
         UnreachableError: the broker does not serve even before the first attack.
@@ -59,11 +59,11 @@ def run(
         return
     token = secrets.token_hex(4)
     names = replace(victim.known, topic=f"hostile_{token}", group=f"hostile_group_{token}")
-    service = Service(victim, names, attacks[0].scene, seconds_max)
+    service = Service(victim, names, attacks[0].setup, seconds_max)
     if problem := service.check():
         where = ", ".join(map(str, victim.addresses))
         raise UnreachableError(f"{where} does not serve before the first attack: {problem}")
-    if attacks[0].scene is Scene.SLAVES and _SUCCESS in service.sends:
+    if attacks[0].setup is Setup.SLAVES and _SUCCESS in service.sends:
         raise UnreachableError("a send returns SUCCESS although no slave is connected")
     for port in victim.ports:  # a port that does not exist would withstand every attack
         Connection(port, seconds_max).close()
@@ -81,7 +81,7 @@ def _attacked(victim: Victim, attack: Attack, service: Service, seconds_max: flo
     service.begin()
     first_offset = service.next_offset
     try:
-        seen = _PLAYS[attack.scene](victim, attack, service, seconds_max)
+        seen = _PLAYS[attack.setup](victim, attack, service, seconds_max)
     except UnreachableError as error:
         seen = Seen(attack, during=str(error))
     after = "" if seen.during else service.check()  # a broker that serves none is judged already
@@ -153,7 +153,7 @@ def _answered(attack: Attack, connection: Connection, requests: int) -> Seen:
             silence = f"{wanted} answers take more than {ATTACK_SECONDS_MAX:g} s"
             return Seen(attack, tuple(answers), silence=silence)
         try:
-            answers.append(_code_of(connection.answer(OPAQUE), attack.scene))
+            answers.append(_code_of(connection.answer(OPAQUE), attack.setup))
         except ClosedError:
             return Seen(attack, tuple(answers), closed=1)
         except (SilentError, MalformedError) as error:
@@ -161,9 +161,9 @@ def _answered(attack: Attack, connection: Connection, requests: int) -> Seen:
     return Seen(attack, tuple(answers))
 
 
-def _code_of(answer: Frame, scene: Scene) -> int:
+def _code_of(answer: Frame, setup: Setup) -> int:
     """Return the response code. Members of a group answer with a code in the body."""
-    if scene is not Scene.MEMBERS or answer.code != _SUCCESS:
+    if setup is not Setup.MEMBERS or answer.code != _SUCCESS:
         return answer.code
     try:
         code = json.loads(answer.body)["code"]
@@ -223,9 +223,9 @@ def _at_consumer(victim: Victim, attack: Attack, service: Service, seconds_max: 
 
 
 _PLAYS: Final = {
-    Scene.BROKER: _at_clients_port,
-    Scene.ACCOUNTS: _at_clients_port,
-    Scene.SLAVES: _as_slave,
-    Scene.MEMBERS: _at_members_ports,
-    Scene.CONSUMER: _at_consumer,
+    Setup.BROKER: _at_clients_port,
+    Setup.ACCOUNTS: _at_clients_port,
+    Setup.SLAVES: _as_slave,
+    Setup.MEMBERS: _at_members_ports,
+    Setup.CONSUMER: _at_consumer,
 }

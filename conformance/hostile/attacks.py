@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final
 
 from mqproof.conformance.hostile import attack_requests as of
-from mqproof.conformance.hostile.attack import OPAQUE, Attack, Expected, Frames, Names, Scene, Signer
+from mqproof.conformance.hostile.attack import OPAQUE, Attack, Expected, Frames, Names, Setup, Signer
 from mqproof.conformance.hostile.attack_requests import (
     MIB,
     by_account,
@@ -274,11 +274,11 @@ _SHARES: Final = (
 # Permissions.
 
 _right: Final = partial(
-    Attack, invariant="TRUST-13", rule='access-control.md, "Permissions"', scene=Scene.ACCOUNTS,
+    Attack, invariant="TRUST-13", rule='access-control.md, "Permissions"', setup=Setup.ACCOUNTS,
     expected=_REFUSED,
 )  # fmt: skip
 _signature: Final = partial(
-    Attack, invariant="TRUST-13", rule='access-control.md, "Signatures"', scene=Scene.ACCOUNTS,
+    Attack, invariant="TRUST-13", rule='access-control.md, "Signatures"', setup=Setup.ACCOUNTS,
     expected=_REFUSED,
 )  # fmt: skip
 
@@ -305,17 +305,17 @@ def _valid_send(names: Names) -> Frame:
 
 def _forged(names: Names) -> Signer:
     """Return the account of the administrator, with another secret."""
-    assert names.administrator is not None, "the scene has accounts"
+    assert names.administrator is not None, "the setup has accounts"
     return Signer(names.administrator.access_key, "not-the-secret")
 
 
 def _unknown(_: Names) -> Signer:
-    return Signer("nobody-knows-me", "not-the-secret")
+    return Signer("unknown-account", "not-the-secret")
 
 
 def _altered(names: Names) -> bytes:
     """Return a recorded request whose body was changed after it was signed."""
-    assert names.administrator is not None, "the scene has accounts"
+    assert names.administrator is not None, "the setup has accounts"
     recorded = of.signed(_valid_send(names), names.administrator)
     return encode(Frame(10, OPAQUE, fields=recorded.fields, body=b"after!"))
 
@@ -378,7 +378,7 @@ _RIGHTS: Final = (
 
 _slave: Final = partial(
     Attack, code=0, invariant="TRUST-1", rule='replication.md, "Authentication of peers"',
-    scene=Scene.SLAVES, expected=Expected.NOT_COUNTED,
+    setup=Setup.SLAVES, expected=Expected.NOT_COUNTED,
 )  # fmt: skip
 _MAGIC: Final = b"MQPEER\x00\x01"
 
@@ -419,7 +419,7 @@ _SLAVES: Final = (
 # The port on which the members of a group connect.
 
 _member: Final = partial(
-    Attack, invariant="TRUST-11", rule='dledger.md, "Limits"', scene=Scene.MEMBERS,
+    Attack, invariant="TRUST-11", rule='dledger.md, "Limits"', setup=Setup.MEMBERS,
 )  # fmt: skip
 
 
@@ -461,7 +461,7 @@ _MEMBERS: Final = (
     _member("push-type-unknown", "a push of an unknown type", 51004, _ask(51004, type="ERASE"), _NOT_DONE),
     _member("push-commit-ahead", "a push that commits the index 2^50", 51004,
             _ask(51004, type="COMMIT", commitIndex=2**50), _ANSWERED),
-    _member("transfer-to-nobody", "the leadership is transferred to an unknown member", 51005,
+    _member("transfer-to-unknown", "the leadership is transferred to an unknown member", 51005,
             _ask(51005, transferId="n0", transfereeId="n7", takeLeadershipLedgerIndex=0), _ANSWERED),
     _member("get-beyond-limit", "a read of the index 2^63", 50002, _ask(50002, beginIndex=2**63), _NOT_DONE),
     _member("member-name-long", "a heartbeat of a group of 100,000 characters", 51002,
@@ -473,7 +473,7 @@ _MEMBERS: Final = (
 # Compressed bodies.
 
 _body: Final = partial(
-    Attack, code=10, invariant="TRUST-14", rule='messages.md, "Compression"', scene=Scene.CONSUMER,
+    Attack, code=10, invariant="TRUST-14", rule='messages.md, "Compression"', setup=Setup.CONSUMER,
     expected=Expected.ALL_READ,
 )  # fmt: skip
 _ZLIB_FLAG: Final = 1 | 0x300

@@ -66,7 +66,7 @@ class Victim:
     memory: Memory | None = None
     """None if the broker's process is not a child of this one."""
     ports: tuple[Address, ...] = ()
-    """Where slaves or members connect, if the scene is about these ports."""
+    """Where slaves or members connect, if the setup is about these ports."""
     administrator: Signer | None = None
     """The account of the clients that must be served."""
     read: Read | None = None

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
 
-from mqproof.conformance.hostile.attack import Names, Scene, Signer
+from mqproof.conformance.hostile.attack import Names, Setup, Signer
 from mqproof.conformance.hostile.attack_requests import pull_fields, send_fields, signed
 from mqproof.conformance.hostile.seen import Victim
 from mqproof.conformance.wire.frames import Frame, MalformedError, encode
@@ -34,7 +34,7 @@ _TROUBLE: Final = (ClosedError, SilentError, MalformedError, UnreachableError)
 class Service:
     """A producer and a consumer that must be served, whatever the attacker does."""
 
-    def __init__(self, victim: Victim, names: Names, scene: Scene, seconds_max: float) -> None:
+    def __init__(self, victim: Victim, names: Names, setup: Setup, seconds_max: float) -> None:
         self.names = names
         self.sends: list[int] = []
         """The response codes of the sends since the last call of `begin`."""
@@ -43,8 +43,8 @@ class Service:
         self._victim = victim
         self._signer = victim.administrator
         # Only a master without a slave stores a message without SUCCESS.
-        self._stored = _STORED if scene is Scene.SLAVES else frozenset({_SUCCESS})
-        self._seconds_max = seconds_max * (3 if scene is Scene.MEMBERS else 1)  # it may elect meanwhile
+        self._stored = _STORED if setup is Setup.SLAVES else frozenset({_SUCCESS})
+        self._seconds_max = seconds_max * (3 if setup is Setup.MEMBERS else 1)  # it may elect meanwhile
         self._previous: tuple[int, bytes] | None = None
         """The queue offset and the body of an earlier message."""
 

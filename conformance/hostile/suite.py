@@ -9,7 +9,7 @@ from typing import Final
 from mqproof.conformance.engine.run_options import Part, RunOptions
 from mqproof.conformance.engine.targets import TargetError
 from mqproof.conformance.hostile import attack_run
-from mqproof.conformance.hostile.attack import Attack, Scene
+from mqproof.conformance.hostile.attack import Attack, Setup
 from mqproof.conformance.hostile.attack_run import Judged
 from mqproof.conformance.hostile.attacks import ATTACKS
 from mqproof.conformance.hostile.seen import Victim
@@ -23,11 +23,11 @@ Progress = Callable[[int, int], None]
 
 
 class NotApplicableError(Exception):
-    """The target has no such scene. The message says why."""
+    """The target has no such setup. The message says why."""
 
 
-Victims = Callable[[str, Scene], AbstractContextManager[Victim]]
-"""Finds or starts the broker of a target for a scene, for the block.
+Victims = Callable[[str, Setup], AbstractContextManager[Victim]]
+"""Finds or starts the broker of a target for a setup, for the block.
 
 Raises UnknownTargetError, TargetError, NotApplicableError.
 """
@@ -41,8 +41,8 @@ def listed(options: RunOptions) -> tuple[Result, ...]:
 def lines(options: RunOptions) -> Iterator[str]:
     """Id, invariant, request code, expectation, description and rule of each attack."""
     for one in _chosen(options):
-        told = f"expected: {one.expected.value}  ({one.about}; {one.rule})"
-        yield f"{_id(one)}  {one.invariant}  code {one.code}  {told}"
+        text = f"expected: {one.expected.value}  ({one.about}; {one.rule})"
+        yield f"{_id(one)}  {one.invariant}  code {one.code}  {text}"
 
 
 def in_short(results: tuple[Result, ...]) -> tuple[Result, ...]:
@@ -65,9 +65,9 @@ def run(options: RunOptions, progress: Progress, victims: Victims) -> Part:
     began = time.perf_counter()
     chosen = _chosen(options)
     found: list[Result] = []
-    for scene in Scene:
-        attacks = [one for one in chosen if one.scene is scene]
-        for result in _scene(options, scene, attacks, victims):
+    for setup in Setup:
+        attacks = [one for one in chosen if one.setup is setup]
+        for result in _setup(options, setup, attacks, victims):
             found.append(result)
             progress(len(found), len(chosen))
     tested = [one for one in found if one.verdict is not Verdict.NOT_TESTED]
@@ -90,13 +90,13 @@ def by_invariant(results: Iterable[Result]) -> Table:
     return Table("Attacks by invariant", ("invariant", "held", "violated", "not applicable"), rows)
 
 
-def _scene(options: RunOptions, scene: Scene, attacks: list[Attack], victims: Victims) -> Iterator[Result]:
-    """Run the attacks of one scene. A broker that no longer serves is started again for the others."""
+def _setup(options: RunOptions, setup: Setup, attacks: list[Attack], victims: Victims) -> Iterator[Result]:
+    """Run the attacks of one setup. A broker that no longer serves is started again for the others."""
     left = list(attacks)
     while left:
         has_served = False
         try:
-            with victims(options.target, scene) as victim:
+            with victims(options.target, setup) as victim:
                 for judged in attack_run.run(victim, tuple(left)):
                     has_served = True
                     left.remove(judged.attack)

@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from mqproof.conformance.hostile.attack import Attack, Scene
+from mqproof.conformance.hostile.attack import Attack, Setup
 from mqproof.conformance.hostile.attacks import ATTACKS
 from mqproof.conformance.hostile.suite import LAYER
 from mqproof.report.json_file import from_json
@@ -60,22 +60,22 @@ selects an attack. Do not run the suite against a broker that others use.
 
 """
 
-_SCENES: Final = """\
-## Scenes
+_SETUPS: Final = """\
+## Setups
 
-| scene | targets | attacks |
+| setup | targets | attacks |
 |---|---|---|
 """
 _TARGETS: Final = {
-    Scene.BROKER: "all",
-    Scene.ACCOUNTS: "`impl`, `apache:4`",
-    Scene.SLAVES: "`impl`, `apache:4`, `apache:5`",
-    Scene.MEMBERS: "`impl`",
-    Scene.CONSUMER: "`impl`",
+    Setup.BROKER: "all",
+    Setup.ACCOUNTS: "`impl`, `apache:4`",
+    Setup.SLAVES: "`impl`, `apache:4`, `apache:5`",
+    Setup.MEMBERS: "`impl`",
+    Setup.CONSUMER: "`impl`",
 }
 _ABOUT: Final = """
-Attacks without their scene are "not applicable" at a target. `impl` and `apache` start one broker for each
-scene. In the scene of slaves, a released broker has no peer secret, because no release has one.
+Attacks without their setup are "not applicable" at a target. `impl` and `apache` start one broker for each
+setup. In the setup of slaves, a released broker has no peer secret, because no release has one.
 
 """
 
@@ -113,8 +113,8 @@ def page(known: Outcomes) -> str:
         [
             _HEAD,
             *_summary(known),
-            _SCENES,
-            *(f"| {scene.value} | {_TARGETS[scene]} | {_count(scene)} |\n" for scene in Scene),
+            _SETUPS,
+            *(f"| {setup.value} | {_TARGETS[setup]} | {_count(setup)} |\n" for setup in Setup),
             _ABOUT,
             *(part for id_ in _invariants() for part in _table(id_, known)),
             *_reasons(known),
@@ -126,8 +126,8 @@ def _invariants() -> list[str]:
     return list(dict.fromkeys(one.invariant for one in ATTACKS))
 
 
-def _count(scene: Scene) -> int:
-    return sum(one.scene is scene for one in ATTACKS)
+def _count(setup: Setup) -> int:
+    return sum(one.setup is setup for one in ATTACKS)
 
 
 def _verdict(known: Outcomes, broker: str, attack: Attack) -> str:

@@ -236,7 +236,7 @@ def by_attack(mutant: Mutant, search: Search) -> Result:
     """Run the attack that the mutant must not withstand, on servers with the defect."""
     began = time.monotonic()
     attack = next(one for one in ATTACKS if one.name == hostile.ATTACKS_OF[mutant.name])
-    with injected(mutant), attacked(attack.scene, is_small=True) as victim:
+    with injected(mutant), attacked(attack.setup, is_small=True) as victim:
         judged = list(run_attacks(victim, (attack,), seconds_max=ATTACK_SECONDS_MAX))
     search.report_progress(mutant, len(judged))
     witnesses = tuple(Witness(failure) for one in judged for failure in one.failures)

@@ -54,7 +54,7 @@ _MEMBERSHIPS: Final = 8
 _SUBSCRIPTIONS: Final = 15
 _SUBSCRIPTION: Final = "a||" * 20_000
 _FORGED: Final = Credentials("administrator", "not-the-secret-at-all")
-_UNKNOWN: Final = Credentials("nobody-knows-me", "not-the-secret-at-all")
+_UNKNOWN: Final = Credentials("unknown-account", "not-the-secret-at-all")
 _HOW: Final = ("unsigned", "of a stranger", "with a wrong signature", "altered", "of an unknown account")
 
 

@@ -92,7 +92,7 @@ class RecordRepair:
                     peer, new_request(RequestCode.VIEW_MESSAGE_BY_ID, header), _TIMEOUT_S
                 )
             except RemotingError as error:
-                _log.info("%s cannot be asked for damaged records: %s", peer, error)
+                _log.info("cannot request damaged records from %s: %s", peer, error)
                 return [*left, *lost[number:]]
             if answer.code != ResponseCode.SUCCESS or not self._store.restore_record(each, answer.body):
                 left.append(each)

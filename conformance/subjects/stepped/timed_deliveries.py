@@ -317,7 +317,7 @@ class SteppedTimers:
         return next(i for i, one in enumerate(records, 1) if one.commit_offset == commit_offset)
 
     def _due(self, message: str) -> int:
-        """Return the tick that the producer asked for, as the script has it."""
+        """Return the tick that the producer requested, by the script."""
         due: int = self._states[self._at]["asked"][self._config.msgs.index(message)]
         return due
 

@@ -38,7 +38,7 @@ func (s *slowOutput) write(lines []byte, rows, _ int64) error {
 	return nil
 }
 
-func told(t *testing.T, lines []string) (gaps, dropped int64) {
+func dropsOf(t *testing.T, lines []string) (gaps, dropped int64) {
 	t.Helper()
 	for number, line := range lines {
 		var found row
@@ -74,9 +74,9 @@ func TestAFullQueueDropsRowsAndTheLogHasTheirNumber(t *testing.T) {
 	if err := r.close(); err != nil {
 		t.Fatal(err)
 	}
-	gaps, counted := told(t, to.lines)
+	gaps, counted := dropsOf(t, to.lines)
 	if counted != dropped || int64(len(to.lines)) != 5_000-dropped+gaps {
-		t.Fatalf("dropped %d, told %d, %d rows with %d gaps", dropped, counted, len(to.lines), gaps)
+		t.Fatalf("dropped %d, reported %d, %d rows with %d gaps", dropped, counted, len(to.lines), gaps)
 	}
 }
 
@@ -93,7 +93,7 @@ func TestADiskWithoutSpaceDropsRowsThatAreReportedLater(t *testing.T) {
 	if err := r.close(); err != nil {
 		t.Fatal(err)
 	}
-	gaps, counted := told(t, to.lines)
+	gaps, counted := dropsOf(t, to.lines)
 	if gaps != 1 || counted != r.droppedInAll.Load() {
 		t.Fatal(to.lines, r.droppedInAll.Load())
 	}
@@ -136,7 +136,7 @@ func TestAProcessThatEndedContinuesWithoutAGap(t *testing.T) {
 		}
 	}
 	found := rows(t, folder)
-	if gaps, _ := told(t, found); gaps != 0 || len(found) != 2 {
+	if gaps, _ := dropsOf(t, found); gaps != 0 || len(found) != 2 {
 		t.Fatal(found)
 	}
 	if !strings.Contains(found[0], `"attrs":{"schema":"2"}`) || strings.Contains(found[1], "schema") {

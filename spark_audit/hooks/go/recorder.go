@@ -68,7 +68,7 @@ type recorder struct {
 	since    int64
 	reason   string
 	retryAt  time.Time
-	toldAt   time.Time
+	loggedAt time.Time
 }
 
 func newRecorder(to output, queueRows int) *recorder {
@@ -224,8 +224,8 @@ func (r *recorder) close() error {
 
 // tell reports a failure on standard error, at most once a minute.
 func (r *recorder) tell(err error) {
-	if time.Since(r.toldAt) >= time.Minute {
-		r.toldAt = time.Now()
+	if time.Since(r.loggedAt) >= time.Minute {
+		r.loggedAt = time.Now()
 		fmt.Fprintln(os.Stderr, "audit-hooks: rows are dropped and counted:", err)
 	}
 }

@@ -18,7 +18,7 @@ from mqproof.conformance.commands.conform import app
 from mqproof.conformance.engine.run_options import RunOptions
 from mqproof.conformance.engine.targets import TargetError, UnknownTargetError
 from mqproof.conformance.hostile import attack_run
-from mqproof.conformance.hostile.attack import Attack, Expected, Names, Scene, Signer
+from mqproof.conformance.hostile.attack import Attack, Expected, Names, Setup, Signer
 from mqproof.conformance.hostile.attack_requests import send_fields
 from mqproof.conformance.hostile.attack_run import run
 from mqproof.conformance.hostile.attacks import ATTACKS
@@ -89,15 +89,15 @@ def attack(name: str) -> Attack:
     return found
 
 
-BROKER = Scene.BROKER
-QUICK = (Scene.BROKER, Scene.ACCOUNTS, Scene.SLAVES)
-"""An election takes seconds, and so does the decompression of bodies; the deep profile has all scenes."""
+BROKER = Setup.BROKER
+QUICK = (Setup.BROKER, Setup.ACCOUNTS, Setup.SLAVES)
+"""An election takes seconds, and so does the decompression of bodies; the deep profile has all setups."""
 
 
-@pytest.mark.parametrize("scene", QUICK, ids=lambda scene: scene.name.lower())
-def test_our_servers_withstand_every_attack_that_costs_little(scene: Scene) -> None:
-    attacks = tuple(one for one in ATTACKS if one.scene is scene and not one.is_heavy)
-    with attacked(scene, is_small=True) as victim:
+@pytest.mark.parametrize("setup", QUICK, ids=lambda setup: setup.name.lower())
+def test_our_servers_withstand_every_attack_that_costs_little(setup: Setup) -> None:
+    attacks = tuple(one for one in ATTACKS if one.setup is setup and not one.is_heavy)
+    with attacked(setup, is_small=True) as victim:
         judged = list(run(victim, attacks))
     assert [(one.attack.name, one.failures) for one in judged if one.failures] == []
     assert len(judged) == len(attacks)
@@ -105,11 +105,11 @@ def test_our_servers_withstand_every_attack_that_costs_little(scene: Scene) -> N
 
 @pytest.mark.deep
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("scene", list(Scene), ids=lambda scene: scene.name.lower())
-def test_our_servers_withstand_every_attack(scene: Scene) -> None:
+@pytest.mark.parametrize("setup", list(Setup), ids=lambda setup: setup.name.lower())
+def test_our_servers_withstand_every_attack(setup: Setup) -> None:
     """The broker is a process of its own with the default limits, so the heavy attacks take their time."""
-    attacks = tuple(one for one in ATTACKS if one.scene is scene)
-    with victims("impl", scene) as victim:
+    attacks = tuple(one for one in ATTACKS if one.setup is setup)
+    with victims("impl", setup) as victim:
         judged = list(run(victim, attacks))
     assert [(one.attack.name, one.failures) for one in judged if one.failures] == []
 
@@ -180,7 +180,7 @@ def test_failures_are_results_with_a_command_that_repeats_them() -> None:
     assert part.tables[0].rows == (("TRUST-11 FieldsWithinLimits", "0", "2", "0"),)
 
 
-def test_a_scene_that_the_target_lacks_is_not_applicable_and_has_a_reason() -> None:
+def test_a_setup_that_the_target_lacks_is_not_applicable_and_has_a_reason() -> None:
     options = RunOptions("remoting://127.0.0.1:1", ids=("hostile/slave-*", "hostile/denied-*"))
     part = run_suite(options, lambda *_: None, victims)
     assert {one.verdict for one in part.results} == {Verdict.NOT_TESTED}
@@ -192,7 +192,7 @@ def test_a_broker_that_no_longer_serves_is_started_again_for_the_other_attacks()
     starts = []
 
     @contextmanager
-    def mortal(_target: str, _scene: Scene) -> Iterator[Victim]:
+    def mortal(_target: str, _setup: Setup) -> Iterator[Victim]:
         with serving(dies_of=33) as address:
             starts.append(address)
             yield Victim((address,))

@@ -4,7 +4,7 @@ import java.net.URL;
 import java.net.URLClassLoader;
 
 /**
- * Loads the classes of mqproof.hooks anew, so that they use the client of an application with class loaders of its own.
+ * Loads the classes of mqproof.hooks once more, so that they use the client of an application with class loaders of its own.
  * The packages below it, and so the recorder, stay the agent's.
  */
 final class LinkedLoader extends URLClassLoader {
