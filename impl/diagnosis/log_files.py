@@ -5,7 +5,6 @@ A line is decoded only if its bytes contain the message's id or the name of a ki
 
 import gzip
 import re
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -111,12 +110,19 @@ def _opened(file: Path) -> Any:
     if file.name.endswith(".gz"):
         return gzip.open(file, "rb")
     if file.name.endswith(".zst"):
-        if sys.version_info >= (3, 14):
-            from compression import zstd
-        else:
-            from backports import zstd
-        return zstd.open(file, "rb")
+        return _zstd_opened(file)
     return file.open("rb")
+
+
+def _zstd_opened(file: Path) -> Any:
+    try:
+        from compression import zstd  # type: ignore[import-not-found,unused-ignore]  # Python 3.14
+    except ImportError:
+        try:
+            from backports import zstd
+        except ImportError:
+            raise LogError(f"{file}: to read it, pip install 'mqproof[zstd]'") from None
+    return zstd.open(file, "rb")
 
 
 def _is_log(file: Path) -> bool:

@@ -1,7 +1,6 @@
 """Compression and decompression of message bodies. See docs/reference/protocol/messages.md, "Compression"."""
 
 import logging
-import sys
 import zlib
 from collections.abc import Callable, Generator
 from dataclasses import replace
@@ -11,12 +10,15 @@ from msgspec import structs
 
 from mqproof.impl.remoting.message import SYS_COMPRESSED, Message, StoredMessage
 
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
-
-try:  # an extra: few producers use LZ4, and the library is large
+# The libraries of two methods are extras: few producers use them, and the libraries are large.
+try:
+    from compression import zstd  # type: ignore[import-not-found,unused-ignore]  # Python 3.14
+except ImportError:
+    try:
+        from backports import zstd
+    except ImportError:
+        zstd = None
+try:
     from lz4.frame import LZ4FrameDecompressor
 except ImportError:
     LZ4FrameDecompressor = None
@@ -33,10 +35,10 @@ MESSAGE_BYTES_MAX: Final = 32 << 20
 STEP_BYTES: Final = 1 << 20
 """The most bytes that are decompressed in one step. The event loop can run other tasks between two steps."""
 
-_ZSTD_OPTIONS: Final[dict[int, int]] = {
-    zstd.DecompressionParameter.window_log_max: MESSAGE_BYTES_MAX.bit_length() - 1
-}
-"""Limits the decompressor's window: a frame cannot request one larger than the largest body."""
+_WINDOW_LOG_MAX: Final = MESSAGE_BYTES_MAX.bit_length() - 1
+"""Limits the window of ZSTD: a frame cannot request one larger than the largest body."""
+_DAMAGED: Final = (zlib.error, RuntimeError, EOFError, *(() if zstd is None else (zstd.ZstdError,)))
+"""What a decompressor raises for bytes that are not a stream of its method."""
 
 _log = logging.getLogger(__name__)
 
@@ -53,8 +55,8 @@ def inflated(stored: StoredMessage) -> StoredMessage:
     """Return the message with the body its producer provided. The system flag does not change.
 
     A body that is not a complete stream of its method stays as it is. So does one that is too large, and a
-    warning names the message. A body of LZ4 needs the extra `mqproof[lz4]`; without it, it stays as it is,
-    and a warning names the extra.
+    warning names the message. A body of LZ4 needs the extra `mqproof[lz4]`, and one of ZSTD needs
+    `mqproof[zstd]` before Python 3.14; without it, the body stays as it is, and a warning names the extra.
     """
     message = stored.message
     body = _run(inflating(message.body, message.sys_flag, MESSAGE_BYTES_MAX))
@@ -114,7 +116,7 @@ def inflating(body: bytes, sys_flag: int, bytes_max: int) -> Generator[int, None
             if not part:  # the stream is incomplete
                 return body
             yield len(part)
-    except (zlib.error, zstd.ZstdError, RuntimeError, EOFError):
+    except _DAMAGED:
         return body
 
 
@@ -145,7 +147,9 @@ def _zlib(data: bytes) -> Read:
 
 
 def _zstd(data: bytes) -> Read:
-    inflater = zstd.ZstdDecompressor(options=_ZSTD_OPTIONS)
+    if zstd is None:
+        raise _without("ZSTD")
+    inflater = zstd.ZstdDecompressor(options={zstd.DecompressionParameter.window_log_max: _WINDOW_LOG_MAX})
     left = data
 
     def read(size: int) -> tuple[bytes, bool]:
@@ -159,8 +163,7 @@ def _zstd(data: bytes) -> Read:
 
 def _lz4(data: bytes) -> Read:
     if LZ4FrameDecompressor is None:
-        _log.warning("a body compressed with LZ4 stays compressed: to read it, pip install 'mqproof[lz4]'")
-        raise RuntimeError("no LZ4")
+        raise _without("LZ4")
     inflater = LZ4FrameDecompressor()
     left = data
 
@@ -171,6 +174,13 @@ def _lz4(data: bytes) -> Read:
         return part, inflater.eof
 
     return read
+
+
+def _without(method: str) -> RuntimeError:
+    """Log the extra that a body's method needs, and return the error that leaves the body as it is."""
+    extra = f"mqproof[{method.lower()}]"
+    _log.warning("a body compressed with %s stays compressed: to read it, pip install '%s'", method, extra)
+    return RuntimeError(f"no {method}")
 
 
 _METHODS: Final[dict[int, Callable[[bytes], Read]]] = {

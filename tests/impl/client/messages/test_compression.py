@@ -59,14 +59,26 @@ def test_an_incomplete_zlib_stream_is_left_as_it_is() -> None:
         assert inflated(stored(body, flag)).message.body == body
 
 
-def test_without_the_extra_a_body_of_lz4_stays_compressed_and_the_log_names_the_extra(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize(
+    ("library", "flag", "compress", "extra"),
+    [
+        ("LZ4FrameDecompressor", 0x101, lz4.frame.compress, "mqproof[lz4]"),
+        ("zstd", 0x201, zstd.compress, "mqproof[zstd]"),
+    ],
+)
+def test_without_its_extra_a_body_stays_compressed_and_the_log_names_the_extra(
+    library: str,
+    flag: int,
+    compress: Callable[[bytes], bytes],
+    extra: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(compression, "LZ4FrameDecompressor", None)
-    whole = lz4.frame.compress(b"abc" * 1000)
-    assert inflated(stored(whole, 0x101)).message.body == whole
+    monkeypatch.setattr(compression, library, None)
+    whole = compress(b"abc" * 1000)
+    assert inflated(stored(whole, flag)).message.body == whole
     (line,) = caplog.messages
-    assert "pip install 'mqproof[lz4]'" in line
+    assert f"pip install '{extra}'" in line
 
 
 METHODS = pytest.mark.parametrize(
