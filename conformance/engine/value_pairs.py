@@ -33,6 +33,10 @@ class Value:
     needs: frozenset[str] = frozenset()
     """The capabilities of which the target needs one; empty if every target can do it."""
 
+    def __post_init__(self) -> None:
+        """Check that a script can lack the value."""
+        assert self.shows or self.hides, f"every script has the value {self.name!r}"
+
     def is_in(self, script: str) -> bool:
         """Return True if the script shows that the example had this value."""
         if self.hides and re.search(self.hides, script, re.MULTILINE):

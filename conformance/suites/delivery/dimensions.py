@@ -17,6 +17,14 @@ _MEMBERS: Final = {"fewer than queues": QUEUES - 1, "as many as queues": QUEUES,
 _BURSTS: Final = {"in one queue": (0, 0), "in all queues": (0, 1, 2), "many in all queues": (0, 1, 2) * 4}
 _COUNTS: Final = {"one message": 1, "all messages": 32}
 
+_COMMITTED: Final = r"at \d+\ncommitted in queue .*\nc\d commits"
+"""A commit directly after messages were read; the members of a settled group have read nothing before."""
+_AT_ONCE: Final = (
+    r"(?s)reads queue.*^c\d (?:joins|leaves|dies|falls silent)[^\n]*\n"
+    r"(?:committed[^\n]*\n|c\d commits[^\n]*\n)*c\d sees"
+)
+"""A rebalance directly after the last change; a member commits the queues that it releases."""
+
 DIMENSIONS: Final = Dimensions(
     (
         Dimension(
@@ -35,9 +43,9 @@ DIMENSIONS: Final = Dimensions(
         Dimension(
             "commit",
             (
-                Value("none"),
-                Value("awaited", r"commits \d+ of queue \d$"),
-                Value("without waiting", "without waiting for the answer"),
+                Value("none", hides=_COMMITTED),
+                Value("awaited", rf"{_COMMITTED} \d+ of queue \d$"),
+                Value("without waiting", f"{_COMMITTED} .*without waiting for the answer"),
             ),
         ),
         Dimension(
@@ -47,10 +55,16 @@ DIMENSIONS: Final = Dimensions(
                 Value(Change.SILENT, f"^c. {Change.SILENT};", needs=frozenset({Capability.SILENCE})),
             ),
         ),
-        Dimension("rebalance", (Value("before the fault"), Value("after the fault"))),
+        Dimension(
+            "rebalance",
+            (Value("directly after the change", _AT_ONCE), Value("after the fault", hides=_AT_ONCE)),
+        ),
         fault_dimension(),
     ),
-    (Infeasible(("members", "more than queues"), ("change", Change.JOINS), "the suite has no other member"),),
+    (
+        Infeasible(("members", "more than queues"), ("change", Change.JOINS), "the suite has no other member"),
+        Infeasible(("rebalance", "after the fault"), (FAULT, NO_FAULT), "there is no fault"),
+    ),
 )  # fmt: skip
 
 
@@ -71,7 +85,7 @@ def scene(session: DeliverySession, row: Row) -> None:
     change = Change(row["change"])
     member = MEMBERS[len(present)] if change is Change.JOINS else present[0]
     session.change(member, change)
-    if row["rebalance"] == "before the fault":
+    if row["rebalance"] == "directly after the change":
         for each in sorted(session.positions):
             session.rebalance(each)
     if row[FAULT] != NO_FAULT:

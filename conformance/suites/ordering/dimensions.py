@@ -15,6 +15,11 @@ Each one multiplies the states that the oracle keeps.
 _QUEUES: Final = {"one": {0}, "all": set(range(QUEUES))}
 _PARTS: Final = {"none": 0.0, "trusted": 0.3, "no longer trusted": 0.6, "expired": 1.1}
 _LEASE_ENDS: Final = frozenset({Capability.LEASE_ENDS})
+# At the beginning and at the end, all members act in this order: c3, c2, c1.
+_CONSUMES: Final = "(?s)c1 of g begins.*c3 of g locks"
+_RENEWS: Final = "(?s)c1 of g locks.*c1 of g locks.*c1 of g locks"
+_SECOND: Final = "(?s)c1 of g locks.*c2 of g {}.*c3 of g locks"
+_UNLOCKS: Final = "(?s)c1 of g locks.*c1 of g unlocks"
 
 DIMENSIONS: Final = Dimensions(
     (
@@ -23,7 +28,7 @@ DIMENSIONS: Final = Dimensions(
             (Value("one", r"c1 of g locks \[0\]"), Value("all", r"c1 of g locks \[0, 1\]")),
         ),
         Dimension("other group", (Value("idle", hides=" of h locks"), Value("locks", " of h locks"))),
-        Dimension("holder", (Value("idle"), Value("consumes", "c1 of g begins to consume"))),
+        Dimension("holder", (Value("idle", hides=_CONSUMES), Value("consumes", _CONSUMES))),
         Dimension(
             "pause",
             (
@@ -31,17 +36,17 @@ DIMENSIONS: Final = Dimensions(
                 *(Value(name, "s pass$", needs=_LEASE_ENDS) for name, part in _PARTS.items() if part),
             ),
         ),
-        Dimension("renewal", (Value("none"), Value("after the pause", r"(?s)c1 of g locks.*c1 of g locks"))),
+        Dimension("renewal", (Value("none", hides=_RENEWS), Value("after the pause", _RENEWS))),
         Dimension(
             "second member",
             (
-                Value("none"),
-                Value("locks", r"c2 of g locks .*: granted"),
-                Value("locks without an answer", r"c2 of g locks .*: the answer is lost"),
-                Value("unlocks", "c2 of g unlocks"),
+                Value("none", hides=_SECOND.format("(?:locks|unlocks)")),
+                Value("locks", _SECOND.format(r"locks [^\n]*: granted")),
+                Value("locks without an answer", _SECOND.format(r"locks [^\n]*: the answer is lost")),
+                Value("unlocks", _SECOND.format("unlocks")),
             ),
         ),
-        Dimension("end", (Value("keeps"), Value("unlocks", "c1 of g unlocks"))),
+        Dimension("end", (Value("keeps", hides=_UNLOCKS), Value("unlocks", _UNLOCKS))),
         fault_dimension(),
     ),
 )  # fmt: skip
@@ -52,7 +57,7 @@ def scene(session: OrderingSession, row: Row) -> None:
     group, other = GROUPS
     holder, second = MEMBERS[:2]
     queues = _QUEUES[row["queues"]]
-    for member in MEMBERS:
+    for member in reversed(MEMBERS):
         for queue in range(QUEUES):
             session.end(group, member, queue)
         session.unlock(group, member, set(range(QUEUES)))
@@ -71,7 +76,7 @@ def scene(session: OrderingSession, row: Row) -> None:
         session.unlock(group, holder, queues)
     if row[FAULT] != NO_FAULT:
         session.inject(BrokerFault(row[FAULT]))
-    for member in MEMBERS:
+    for member in reversed(MEMBERS):
         session.lock(group, member, set(range(QUEUES)))
         session.begin(group, member, 0)
 

@@ -34,14 +34,17 @@ DIMENSIONS: Final = Dimensions(
             "recall",
             (
                 Value(_NEVER, hides="recall of"),
-                *(Value(name, rf"(?s)(?:recall of.*?){{{count}}}") for name, count in _RECALLS.items()),
-                Value(_AFTER, "recall of"),
+                *(Value(name, rf"(?s)\A(?:(?:(?!visible:).)*?recall of){{{count}}}")
+                  for name, count in _RECALLS.items()),
+                Value(_AFTER, "(?s)visible:.*recall of"),
             ),
         ),
         Dimension(
             "pause before the fault",
             tuple(
-                Value(name, rf"^{seconds:g} s pass$" if seconds else "", needs=_LONG if seconds > 2 else frozenset())
+                Value(name, rf"^{seconds:g} s pass$", needs=_LONG if seconds > 2 else frozenset())
+                if seconds
+                else Value(name, hides=r"^(?:1\.7|25) s pass$")
                 for name, seconds in _PAUSES_S.items()
             ),
         ),

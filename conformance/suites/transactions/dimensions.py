@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from mqproof.conformance.engine.broker_faults import FAULT, NO_FAULT, BrokerFault, fault_dimension
+from mqproof.conformance.engine.broker_faults import ANY_FAULT, FAULT, NO_FAULT, BrokerFault, fault_dimension
 from mqproof.conformance.engine.value_pairs import Dimension, Dimensions, Infeasible, Row, Value
 from mqproof.conformance.suites.transactions.session import TransactionsSession
 from mqproof.conformance.suites.transactions.target import Capability, End
@@ -12,7 +12,11 @@ _ROUNDS: Final = {"none": 0, "one": 1, "four": 4}
 _HALVES: Final = {"one": 1, "three": 3}
 _COPY: Final = "the last copy"
 _NEVER: Final = "never"
-_END: Final = r"^at .* s {end} of .*t\d+: \w+$"
+_END: Final = r"^at [^\n]* s {} of [^\n]*t\d+:"
+_REPORT: Final = _END.format("(?:commit|rollback)")
+_LATE: Final = f"(?s){ANY_FAULT}.*{_REPORT}"
+_WAITED: Final = r"(?s)\A(?:(?:(?!visible:).)*? s pass$){{{}}}"
+"""This number of waits before the first read."""
 
 DIMENSIONS: Final = Dimensions(
     (
@@ -23,13 +27,14 @@ DIMENSIONS: Final = Dimensions(
         Dimension(
             "rounds of checks",
             (
-                Value("none"),
-                *(Value(name, "s pass$", needs=_CHECKS) for name, rounds in _ROUNDS.items() if rounds),
+                Value("none", hides=_WAITED.format(1)),
+                Value("one", _WAITED.format(1), _WAITED.format(2), needs=_CHECKS),
+                Value("four", _WAITED.format(4), needs=_CHECKS),
             ),
         ),
         Dimension(
             "end",
-            (Value(_NEVER), *(Value(end, _END.format(end=end)) for end in End)),
+            (Value(_NEVER, hides=_REPORT), *(Value(end, _END.format(end)) for end in End)),
         ),
         Dimension(
             "named by",
@@ -37,9 +42,12 @@ DIMENSIONS: Final = Dimensions(
         ),
         Dimension(
             "second report",
-            (Value(_NEVER), *(Value(end, _END.format(end=end)) for end in End)),
+            (
+                Value(_NEVER, hides=f"(?s){_REPORT}.*{_REPORT}"),
+                *(Value(end, f"(?s){_REPORT}.*{_END.format(end)}") for end in End),
+            ),
         ),
-        Dimension("report", (Value("before the fault"), Value("after the fault"))),
+        Dimension("report", (Value("before the fault", hides=_LATE), Value("after the fault", _LATE))),
         fault_dimension(),
     ),
     (
@@ -48,6 +56,7 @@ DIMENSIONS: Final = Dimensions(
         *(Infeasible(("second report", end), ("end", _NEVER), "a second report follows a first one")
           for end in End),
         Infeasible(("named by", _COPY), ("rounds of checks", "none"), "a copy arrives with a check"),
+        Infeasible(("report", "after the fault"), (FAULT, NO_FAULT), "there is no fault"),
         Infeasible(("report", "after the fault"), ("end", _NEVER),
                    "a transaction that never ends has no report"),
     ),
@@ -59,8 +68,8 @@ def scene(session: TransactionsSession, row: Row) -> None:
     first = len(session.halves)
     for _ in range(_HALVES[row["half messages"]]):
         session.send()
-    if rounds := _ROUNDS[row["rounds of checks"]]:
-        session.wait(rounds * session.target.round_s + 1)
+    for _ in range(_ROUNDS[row["rounds of checks"]]):
+        session.wait(session.target.round_s + 1)
     late = row["report"] == "after the fault"
     if not late:
         _report(session, row, first)
