@@ -65,6 +65,7 @@ def found_after(fault: BrokerFault, now: T, written: frozenset[T]) -> frozenset[
     """
     return written if fault in CRASHES else frozenset({now})
 
+
 ANY_FAULT: Final = "^(?:" + "|".join(re.escape(text) for text in _DESCRIPTIONS.values()) + ")$"
 """A regular expression for the line of a fault in a script."""
 

@@ -9,8 +9,8 @@ from hypothesis.stateful import RuleBasedStateMachine
 
 from mqproof.conformance.engine.fault_kinds import FaultKind
 from mqproof.conformance.engine.finding import Finding
-from mqproof.conformance.engine.value_pairs import Dimensions, Row
 from mqproof.conformance.engine.targets import Examined
+from mqproof.conformance.engine.value_pairs import NO_DIMENSIONS, Dimensions, Row
 from mqproof.spec.catalogue import catalogue
 
 
@@ -101,7 +101,7 @@ class Suite:
     needs: Needs
     machine: MachineFactory
     """Creates the state machine of one example; see `machine_of`."""
-    dimensions: Dimensions = Dimensions()
+    dimensions: Dimensions = NO_DIMENSIONS
     """The values whose pairs the examples must meet."""
     scene: Scene = no_scene
     """Meets the pairs of a row, at the end of an example; see `scene_of`."""

@@ -157,6 +157,9 @@ class Dimensions:
         return sum((cell, each) in missing or (each, cell) in missing for each in row.items())
 
 
+NO_DIMENSIONS: Final = Dimensions()
+
+
 def shown(pair: Pair) -> str:
     """Return the pair for people."""
     return " with ".join(f"{name}: {value}" for name, value in pair)

@@ -42,7 +42,9 @@ DIMENSIONS: Final = Dimensions(
             "messages",
             tuple(Value(name, rf"(?:^send m\d+ .*\n){{{count}}}") for name, count in _BURSTS.items()),
         ),
-        Dimension("keys", tuple(Value(name, f"^send .* with keys {key!r} to") for name, key in _KEYS.items())),
+        Dimension(
+            "keys", tuple(Value(name, f"^send .* with keys {key!r} to") for name, key in _KEYS.items())
+        ),
         _life(f"topic {_TOPIC}"),
         _life(f"group {_GROUP}"),
         Dimension(

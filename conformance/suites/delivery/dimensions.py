@@ -13,7 +13,11 @@ UNKNOWN_MAX: Final = 3
 
 Each one multiplies the states that the oracle keeps.
 """
-_MEMBERS: Final = {"fewer than queues": QUEUES - 1, "as many as queues": QUEUES, "more than queues": QUEUES + 1}
+_MEMBERS: Final = {
+    "fewer than queues": QUEUES - 1,
+    "as many as queues": QUEUES,
+    "more than queues": QUEUES + 1,
+}
 _BURSTS: Final = {"in one queue": (0, 0), "in all queues": (0, 1, 2), "many in all queues": (0, 1, 2) * 4}
 _COUNTS: Final = {"one message": 1, "all messages": 32}
 
@@ -36,7 +40,9 @@ DIMENSIONS: Final = Dimensions(
         ),
         Dimension(
             "burst",
-            tuple(Value(name, rf"(?:^send to queue .*\n){{{len(burst)}}}") for name, burst in _BURSTS.items()),
+            tuple(
+                Value(name, rf"(?:^send to queue .*\n){{{len(burst)}}}") for name, burst in _BURSTS.items()
+            ),
         ),
         Dimension("read", (Value("one message", r"reads queue \d from \d+: m\d+ at \d+$"),
                            Value("all messages", r"reads queue \d from \d+: m\d+ at \d+"))),
@@ -62,7 +68,7 @@ DIMENSIONS: Final = Dimensions(
         fault_dimension(),
     ),
     (
-        Infeasible(("members", "more than queues"), ("change", Change.JOINS), "the suite has no other member"),
+        Infeasible(("members", "more than queues"), ("change", Change.JOINS), "there is no other member"),
         Infeasible(("rebalance", "after the fault"), (FAULT, NO_FAULT), "there is no fault"),
     ),
 )  # fmt: skip

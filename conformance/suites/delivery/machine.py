@@ -4,8 +4,6 @@ Faults are injected into the broker. Hypothesis draws and shrinks the examples. 
 session.
 """
 
-from typing import Final
-
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
@@ -15,7 +13,6 @@ from mqproof.conformance.suites.delivery.dimensions import UNKNOWN_MAX
 from mqproof.conformance.suites.delivery.session import DeliverySession
 from mqproof.conformance.suites.delivery.steps import Change
 from mqproof.conformance.suites.delivery.target import MEMBERS, QUEUES, Capability, DeliveryTarget
-
 
 _faults = st.lists(st.sampled_from(BrokerFault), max_size=FAULTS_MAX)
 _members = st.sampled_from(MEMBERS)

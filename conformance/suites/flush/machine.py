@@ -29,7 +29,6 @@ _counts = st.integers(1, 4)
 _bursts = st.lists(st.tuples(_queues, _sizes), min_size=1, max_size=4)
 
 
-
 def _ends(machine: "FlushMachine") -> list[End]:
     """Return the ways in which this broker can stop."""
     return [end for end, capability in ENDS.items() if capability in machine.target.capabilities]

@@ -14,6 +14,7 @@ UNKNOWN_MAX: Final = 3
 Each one multiplies the states that the oracle keeps.
 """
 _BATCHES: Final = {"two": 2, "five": 5, "nine": 9}
+_SEND: Final = r"^send to queue 0.*\n"
 _BEYOND: Final = 1000
 _AT_END: Final = r"^queue 0 has \d+\.\.(\d+)\n(?:.*\n){0,2}?.*commit(?:ting)? \1\b"
 _EXPRESSIONS: Final = ("*", "A", "A || BB", "absent")
@@ -25,7 +26,7 @@ DIMENSIONS: Final = Dimensions(
         Dimension(
             "batch",
             tuple(
-                Value(name, rf"(?:^send to queue 0.*\n){{{count}}}", rf"(?:^send to queue 0.*\n){{{count + 1}}}")
+                Value(name, rf"(?:{_SEND}){{{count}}}", rf"(?:{_SEND}){{{count + 1}}}")
                 for name, count in _BATCHES.items()
             ),
         ),

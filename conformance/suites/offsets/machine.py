@@ -14,7 +14,6 @@ from mqproof.conformance.suites.offsets.dimensions import UNKNOWN_MAX
 from mqproof.conformance.suites.offsets.session import OffsetsSession
 from mqproof.conformance.suites.offsets.target import QUEUES, Capability, OffsetsTarget
 
-
 _TAGS: Final = ("A", "Aa", "BB", "")
 """The tags that messages may have; Aa and BB have the same hash."""
 _EXPRESSIONS: Final = ("*", "A", "Aa", "A || BB", "absent")

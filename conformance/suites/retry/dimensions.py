@@ -14,7 +14,14 @@ Each one doubles the states that the oracle keeps.
 """
 LOST: Final = "the messages are deleted"
 _SENT: Final = {"none": 0, "1": 1, "4": 4, "beyond the last": 30}
-_BACK: Final = {"of the broker": 0, "1": 1, "4": 4, "18": 18, "beyond the last": 40, "dead letters at once": -1}
+_BACK: Final = {
+    "of the broker": 0,
+    "1": 1,
+    "4": 4,
+    "18": 18,
+    "beyond the last": 40,
+    "dead letters at once": -1,
+}
 _TIMES: Final = {"of the group": None, "0": 0, "1": 1, "more than the group's": RETRIES_MAX + 1}
 _ROUNDS: Final = {"one": 1, "more than the ladder has": RETRIES_MAX + 2}
 _FAULTS: Final = fault_dimension(each for each in BrokerFault if each is not BrokerFault.POWER_LOSS)
@@ -40,7 +47,7 @@ DIMENSIONS: Final = Dimensions(
         Dimension(
             "maximum of retries",
             tuple(
-                Value(name, r"^send back .*, delay level -?\d+:" if most is None else f"at most {most} retries")
+                Value(name, r"^send back .*, delay level -?\d+:" if most is None else f"at most {most} retr")
                 for name, most in _TIMES.items()
             ),
         ),

@@ -17,12 +17,16 @@ _WHO: Final = {
 }
 _TOPICS: Final = {"both": TOPICS, "one": TOPICS[1:]}
 _WAIT: Final = frozenset({Capability.WAIT})
-_NONE, _SHARED, _UNREGISTERS, _CLOSED, _SILENT = "none", "shared", "unregisters", "connection closes", "silence"
+_NONE, _SHARED, _UNREGISTERS, _CLOSED, _SILENT = (
+    "none",
+    "shared",
+    "unregisters",
+    "connection closes",
+    "silence",
+)
 _ISOLATED, _RESTARTED, _WIPED, _SHORT = "isolated", "restarted", "a permission is wiped", "a short silence"
 _SINGLE: Final = ("a master", "a slave")
-_LAST: Final = (
-    r"^\w+ {} registers with .*\n(?:(?:route of|known brokers|a client sends).*(?:\n|\Z))+\Z"
-)
+_LAST: Final = r"^\w+ {} registers with .*\n(?:(?:route of|known brokers|a client sends).*(?:\n|\Z))+\Z"
 """A registration after which only answers of the name server follow."""
 
 DIMENSIONS: Final = Dimensions(

@@ -7,7 +7,6 @@ from mqproof.conformance.engine.value_pairs import Dimension, Dimensions, Infeas
 from mqproof.conformance.suites.timers.session import TimersSession
 from mqproof.conformance.suites.timers.target import DELAY_MAX_S, Capability
 
-_LONG: Final = frozenset({Capability.LONG_WAITS})
 _DELAYS_S: Final = {"0.3 s": 0.3, "2 s": 2.0, "20 s": 20.0, "120 s": 120.0, "too long": DELAY_MAX_S + 1}
 _COUNTS: Final = {"one": 1, "three for the same time": 3}
 _PAUSES_S: Final = {"none": 0.0, "1.7 s": 1.7, "25 s": 25.0}
@@ -17,12 +16,18 @@ _AFTER: Final = "after the time"
 _OLD_S: Final = 70.0
 """After this time, a segment may be deleted."""
 
+
+def _needs(seconds: float) -> frozenset[str]:
+    """Return the capabilities to wait for this time; a delay that is too long is refused at once."""
+    return frozenset({Capability.LONG_WAITS}) if 2 < seconds <= DELAY_MAX_S else frozenset()
+
+
 DIMENSIONS: Final = Dimensions(
     (
         Dimension(
             "delay",
             tuple(
-                Value(name, rf" is sent for {seconds} s later", needs=_LONG if 2 < seconds < 1000 else frozenset())
+                Value(name, rf" is sent for {seconds} s later", needs=_needs(seconds))
                 for name, seconds in _DELAYS_S.items()
             ),
         ),
@@ -42,7 +47,7 @@ DIMENSIONS: Final = Dimensions(
         Dimension(
             "pause before the fault",
             tuple(
-                Value(name, rf"^{seconds:g} s pass$", needs=_LONG if seconds > 2 else frozenset())
+                Value(name, rf"^{seconds:g} s pass$", needs=_needs(seconds))
                 if seconds
                 else Value(name, hides=r"^(?:1\.7|25) s pass$")
                 for name, seconds in _PAUSES_S.items()
@@ -52,7 +57,7 @@ DIMENSIONS: Final = Dimensions(
             "old segments",
             (
                 Value("kept", hides="are deleted"),
-                Value("deleted", "old segments of the log are deleted", needs=frozenset({Capability.DELETION})),
+                Value("deleted", "^old segments of the log", needs=frozenset({Capability.DELETION})),
             ),
         ),
         fault_dimension(),
