@@ -212,6 +212,9 @@ def bench_audit(
     log: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Use these Parquet files instead of the clean log.")
     ] = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write the result to this file.")
+    ] = None,
 ) -> None:
     """Compare the audit of a generated log with a bare Spark scan of the same files.
 
@@ -220,6 +223,7 @@ def bench_audit(
 
     Example: mqproof bench audit --count 10000000 --side "bare scan" --side clean
     """
+    from mqproof.report import measurements
     from mqproof.report.console import stop
     from mqproof.report.model import Exit
     from mqproof.spark_audit.generator.scenario import ScenarioError
@@ -227,9 +231,11 @@ def bench_audit(
     from mqproof.spark_audit.sources.inputs import InputError
 
     try:
-        bench(count, side or (), log=log)
+        result = bench(count, side or (), log=log)
     except (SideError, ScenarioError, InputError) as error:
         stop(f"{error}", Exit.USAGE)
+    if json_file is not None:
+        measurements.write(json_file, result)
 
 
 def mutants(

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from mqproof.report.matrix import counted, label, matrix, titled, unheld
-from mqproof.report.model import Report, Result, overall
+from mqproof.report.model import Report, Result, Table, overall
 from mqproof.report.printable import one_line, printable
 
 WITNESSES_MAX: Final = 10
@@ -16,6 +16,11 @@ _SPECIAL: Final = re.compile(r"([\\`*_{}\[\]<>#|~&])")
 def render(report: Report) -> str:
     """Return the document: verdict, facts, matrix, one row per result, and evidence for results not held."""
     return "\n".join(_lines(report)).rstrip("\n") + "\n"
+
+
+def of_tables(title: str, tables: Iterable[Table]) -> str:
+    """Return a document of tables alone, without a verdict."""
+    return "\n".join((f"# {_escape(title)}", "", *_tables(tables))).rstrip("\n") + "\n"
 
 
 def anchor(heading: str) -> str:
@@ -40,7 +45,11 @@ def _lines(report: Report) -> Iterator[str]:
     )
     for alike in unheld(report.results):
         yield from _explain(alike)
-    for table in report.tables:
+    yield from _tables(report.tables)
+
+
+def _tables(tables: Iterable[Table]) -> Iterator[str]:
+    for table in tables:
         yield from (f"## {_escape(table.title)}", "")
         yield from _table(table.columns, table.rows)
 

@@ -9,8 +9,6 @@ only in the first round. If Apache's artifacts are not available, only our side 
 
 import asyncio
 import math
-import os
-import platform
 import re
 import signal
 import statistics
@@ -29,6 +27,7 @@ from mqproof.conformance.adapters.apache import servers
 from mqproof.conformance.bench import load
 from mqproof.conformance.bench.load import Address, Messages
 from mqproof.conformance.hosts.processes import free_port
+from mqproof.report.measurements import described
 
 ASYNC: Final = "ASYNC_FLUSH"
 SYNC: Final = "SYNC_FLUSH"
@@ -205,23 +204,14 @@ def measure(
                     for row, value in part(side, Path(folder), amount, found):
                         found[row][name].append(value)
                         part_of[row] = part_name
+    baseline = next((side for side in sides if side.startswith("Apache")), None)
+    measured = described("bench broker", ((row, by_side) for row, by_side in found.items()), baseline)
     return {
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
+        **measured,
         "rounds": rounds,
         "amount": {name: getattr(amount, name) for name in Amount.__slots__},
-        "rows": [
-            {
-                "row": row,
-                "part": part_of[row],
-                "sides": {side: _summary(values) for side, values in by_side.items()},
-            }
-            for row, by_side in found.items()
-        ],
+        "rows": [{**row, "part": part_of[row["row"]]} for row in measured["rows"]],
     }
-
-
-def _summary(values: list[float]) -> dict[str, Any]:
-    return {"median": statistics.median(values), "rounds": values}
 
 
 Measured = Iterator[tuple[str, float]]

@@ -9,7 +9,6 @@ machine's cores. Rounds alternate between the sides, and the median counts.
 
 import asyncio
 import os
-import platform
 import statistics
 import subprocess
 import sys
@@ -24,12 +23,23 @@ from mqproof.conformance.bench import load
 from mqproof.conformance.bench.broker import ASYNC, BenchError, ours
 from mqproof.conformance.bench.load import Address, Messages
 from mqproof.conformance.hosts.processes import free_port
+from mqproof.report.measurements import described
 
 SIDES: Final = ("direct", "proxy", "proxy that records")
 _WARM_SENDS: Final = 3000
 _QUEUES: Final = 8
 _OUTSTANDING: Final = 64
 _STOP_SECONDS_MAX: Final = 60.0
+_ROWS: Final = {
+    "messages_per_second": "at the fixed rate: messages/s",
+    "answered_ms_median": "answered, median: ms",
+    "answered_ms_p99": "answered, p99: ms",
+    "delivered_ms_median": "delivered, median: ms",
+    "delivered_ms_p99": "delivered, p99: ms",
+    "proxy_cores": "used by the proxy: cores",
+    "most_sends_per_second": f"{_OUTSTANDING} outstanding: sends/s",
+}
+"""Maps the keys of a round to rows of the result."""
 
 
 def measure(
@@ -51,8 +61,12 @@ def measure(
         side: {name: statistics.median(each[name] for each in found) for name in found[0]}
         for side, found in figures.items()
     }
+    rows = [
+        (name, {side: [each[key] for each in of_side] for side, of_side in figures.items()})
+        for key, name in _ROWS.items()
+    ]
     return {
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
+        **described("bench chaos", rows, baseline=SIDES[0]),
         "load_average_before": load_before,
         "load": {"rate": rate, "seconds": seconds, "size": size, "rounds": rounds},
         "median": medians,

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from mqproof.conformance.history.exact_delivery import SETUP, clean
 from mqproof.conformance.history.judge import check_files
 from mqproof.conformance.history.lines import encode
+from mqproof.report.measurements import described
 from mqproof.report.model import Verdict
 
 _OPERATIONS_PER_MESSAGE: Final = 19.5
@@ -35,14 +36,16 @@ def measure(operations: int, directory: Path) -> dict[str, Any]:
         report = check_files([Path(file.name)])
         seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - began_cpu
     checked = int(report.facts["operations"])
+    rate = checked / cpu_seconds
     return {
+        **described("bench history", [("operations of one core/s", {"mqproof": [rate]})]),
         "python": f"{platform.python_version()} on {platform.machine()}",
         "operations": checked,
         "rules_held": sum(result.verdict is Verdict.HELD for result in report.results),
         "rules_violated": [result.id for result in report.results if result.verdict is Verdict.VIOLATED],
         "seconds": round(seconds, 2),
         "cpu_seconds": round(cpu_seconds, 2),
-        "operations_per_cpu_second": round(checked / cpu_seconds),
+        "operations_per_cpu_second": round(rate),
     }
 
 

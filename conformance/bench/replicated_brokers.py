@@ -21,6 +21,7 @@ from mqproof.conformance.bench import load
 from mqproof.conformance.bench.load import Address, LoadError, Messages
 from mqproof.conformance.hosts.processes import Cluster, ClusterError, cluster, free_port, free_ports
 from mqproof.conformance.hosts.sender import sender
+from mqproof.report.measurements import described
 
 IDS: Final = ("n0", "n1", "n2")
 GIVE_UP_S: Final = 6.0
@@ -30,6 +31,7 @@ VOTE_WAIT_S: Final = 1.0
 _SECONDS_MAX: Final = 120.0
 _POLL_S: Final = 0.02
 _WARM_SENDS: Final = 500
+_FRACTIONS: Final = {"median": 0.5, "p99": 0.99}
 
 Progress = Callable[[str], None]
 
@@ -167,7 +169,16 @@ def measure(amount: Amount, rounds: int, directory: Path, progress: Progress) ->
     changes, clients_changes = _changes(directory / "bench", amount, progress)
     progress("a slave's first copy")
     copied_s, plain_s, copied_bytes = _first_copy(directory / "bench", amount)
+    rows = [
+        ("64 outstanding: sends/s", rates),
+        *(
+            (f"answered, {name}: ms", {side: [wait[name]] for side, wait in waits.items()})
+            for name in _FRACTIONS
+        ),
+        ("change of masters: s", {"a group of three": changes}),
+    ]
     return {
+        **described("bench replication", [row for row in rows if all(row[1].values())]),
         "cores": os.cpu_count(),
         "rounds": rounds,
         "sends_per_second": rates,
@@ -222,8 +233,9 @@ def _latency(side: Side, folder: Path, rate: float, amount: Amount) -> dict[str,
             messages = Messages((topic,))
             asyncio.run(load.create_topics(master, messages))
             measured = asyncio.run(load.latencies(master, messages, rate, seconds))
-    fractions = {"median": 0.5, "p99": 0.99}
-    return {name: load.percentile(measured.answered, fraction) * 1000 for name, fraction in fractions.items()}
+    return {
+        name: load.percentile(measured.answered, fraction) * 1000 for name, fraction in _FRACTIONS.items()
+    }
 
 
 def _changes(folder: Path, amount: Amount, progress: Progress) -> tuple[list[float], list[float]]:

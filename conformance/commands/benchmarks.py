@@ -9,7 +9,6 @@ Rounds alternate, and the median counts.
 
 import json
 import os
-import platform
 import statistics
 import subprocess
 import sys
@@ -23,8 +22,11 @@ import typer
 
 from mqproof.conformance.bench import broker as broker_bench
 from mqproof.conformance.bench.broker import BenchError
+from mqproof.report import markdown, measurements
 from mqproof.report.console import stop
-from mqproof.report.model import Exit
+from mqproof.report.measurements import MeasurementsError, described
+from mqproof.report.model import Exit, Report, exit_code
+from mqproof.report.write import write_report, write_text
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 bench = typer.Typer(help="Run side-by-side benchmarks; each one generates its own data.")
@@ -32,6 +34,7 @@ app.add_typer(bench, name="bench")
 
 _MQPROOF: Final = (sys.executable, "-c", "from mqproof.cli import main; main()")
 _MODES: Final = ("SYNC_FLUSH", "ASYNC_FLUSH")
+_DISK: Final = "write and fdatasync"
 
 _StoreFolder = Annotated[
     Path, typer.Option(metavar="DIR", help="Folder for the stores; its disk is the one that is measured.")
@@ -75,7 +78,8 @@ def send(
     except (BenchError, OSError) as error:
         stop(f"{error}", Exit.TOOL)
     print(table(result))
-    _write(result, json_file)
+    if json_file is not None:
+        measurements.write(json_file, result)
 
 
 @bench.command()
@@ -132,7 +136,8 @@ def broker(
     print(broker_bench.table(result))
     if profiled:
         print(f"\n{profiled}")
-    _write(result, json_file)
+    if json_file is not None:
+        measurements.write(json_file, result)
 
 
 @bench.command()
@@ -164,7 +169,8 @@ def replication(
     except (ClusterError, LoadError, OSError) as error:
         stop(f"{error}", Exit.TOOL)
     print(replicated_brokers.table(result))
-    _write(result, json_file)
+    if json_file is not None:
+        measurements.write(json_file, result)
 
 
 @bench.command()
@@ -191,7 +197,8 @@ def chaos(
     except (BenchError, LoadError, OSError) as error:
         stop(f"{error}", Exit.TOOL)
     print(chaos_overhead.table(result))
-    _write(result, json_file)
+    if json_file is not None:
+        measurements.write(json_file, result)
 
 
 @bench.command()
@@ -211,14 +218,57 @@ def history(
     directory.mkdir(parents=True, exist_ok=True)
     result = history_bench.measure(operations, directory)
     print(history_bench.table(result))
-    _write(result, json_file)
+    if json_file is not None:
+        measurements.write(json_file, result)
     if result["rules_violated"]:
         stop(f"the clean history violates {result['rules_violated']}", Exit.VIOLATED)
 
 
-def _write(result: dict[str, Any], json_file: Path | None) -> None:
+@bench.command()
+def compare(
+    old: Annotated[Path, typer.Argument(metavar="OLD", help="Result of an earlier run (--json).")],
+    new: Annotated[Path, typer.Argument(metavar="NEW", help="Result of a later run.")],
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write the comparison as JSON.")
+    ] = None,
+) -> None:
+    """Compare two results of one benchmark: is the later run slower than the noise explains?
+
+    The noise of a row is the range of its rounds in both runs. Where a result has another system beside ours,
+    the ratios to it are compared, so that the results may be of two machines.
+
+    Exit codes: 0 no row is worse; 1 a row is worse; 2 bad input; 3 no row can be judged.
+
+    Example: mqproof bench compare before.json after.json
+    """
+    try:
+        earlier, later = measurements.read(old), measurements.read(new)
+        changes = measurements.compare(earlier, later)
+    except MeasurementsError as error:
+        stop(f"{error}", Exit.USAGE)
+    print(measurements.changes_table(changes))
+    results = measurements.results(later.benchmark, changes)
     if json_file is not None:
-        json_file.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+        write_report(Report(f"mqproof bench compare {old} {new}", results), json_file)
+    raise typer.Exit(exit_code(results))
+
+
+@bench.command()
+def page(
+    files: Annotated[list[Path], typer.Argument(metavar="RESULT...", help="Results of benchmarks (--json).")],
+    report: Annotated[Path, typer.Option("--report", metavar="FILE", help="The .md file to write.")],
+) -> None:
+    """Write a page of benchmark results: medians, ranges, ratios, machines and dates.
+
+    Example: mqproof bench page send.json broker.json --report benchmarks.md
+    """
+    if report.suffix != ".md":
+        stop(f"--report {report}: expected a name that ends in .md", Exit.USAGE)
+    try:
+        tables = [measurements.table(measurements.read(file)) for file in files]
+        write_text(report, markdown.of_tables("Benchmarks", tables))
+    except (MeasurementsError, OSError) as error:
+        stop(f"{error}", Exit.USAGE)
 
 
 def measure(load: Load, rounds: int, directory: Path) -> dict[str, Any]:
@@ -233,8 +283,9 @@ def measure(load: Load, rounds: int, directory: Path) -> dict[str, Any]:
         for mode in _MODES:
             with tempfile.TemporaryDirectory(dir=directory) as store:
                 rates[mode].append(send_rate(mode, load, Path(store)))
+    by_side = {**rates, _DISK: fdatasync}
     return {
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
+        **described("bench send", [("messages/s", by_side)], baseline=_DISK),
         "load": {"count": load.count, "size": load.size, "outstanding": load.outstanding},
         "sends_per_second": {mode: round(statistics.median(rates[mode]), 1) for mode in _MODES},
         "fdatasync_per_second": round(statistics.median(fdatasync), 1),
@@ -278,7 +329,7 @@ def table(result: dict[str, Any]) -> str:
         ratio = rates[mode] / rates["ASYNC_FLUSH"]
         lines.append(f"{label:24}{rates[mode]:>12.0f}  {ratio:>7.2f}  {spread[mode]:>16}")
     ratio = raw / rates["ASYNC_FLUSH"]
-    lines.append(f"{'write and fdatasync':24}{raw:>12.0f}  {ratio:>7.2f}  {spread['fdatasync']:>16}")
+    lines.append(f"{_DISK:24}{raw:>12.0f}  {ratio:>7.2f}  {spread['fdatasync']:>16}")
     lines.append("")
     lines.append(
         f"SYNC_FLUSH makes {rates['SYNC_FLUSH'] / raw:.1f} sends durable in the time of one fdatasync."

@@ -7,17 +7,18 @@ from typing import Final
 from mqproof.impl.broker.config import BrokerConfig
 from mqproof.impl.broker.services import Services
 from mqproof.impl.remoting.bodies import (
+    AllGroups,
     AllTopics,
     HaClient,
     HaConnection,
     HaStatus,
-    SubscriptionGroups,
 )
 from mqproof.impl.remoting.headers import RegisterBrokerResponse, UpdateOffsetRequest
 from mqproof.impl.replication import rules
 from mqproof.impl.replication.client import SlaveClient
 from mqproof.impl.replication.metadata import MetadataSync
 from mqproof.impl.replication.server import MasterServer, SlaveState
+from mqproof.impl.runtime.clock import now_ms as wall_ms
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address
 from mqproof.impl.runtime.runtime import Runtime
@@ -181,8 +182,9 @@ class SlaveTables:
             self._services.offsets.remove_topic(topic)
         await self._services.topics.adopt(topics)
 
-    async def adopt_groups(self, groups: SubscriptionGroups) -> None:
+    async def adopt_groups(self, groups: AllGroups) -> None:
         await self._services.groups.adopt(groups)
+        self._services.filters.adopt(groups.filters, wall_ms(self._services.runtime.clock))
 
     async def adopt_delays(self, offsets: Mapping[int, int]) -> None:
         self._services.delays.adopt(offsets)

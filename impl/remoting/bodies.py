@@ -27,6 +27,9 @@ GROUPS_OF_CLIENT_MAX: Final = 1000
 """The most producer groups, and the most consumer groups, in one heartbeat."""
 NESTING_MAX: Final = 16
 """The deepest nesting of a member that is only preserved."""
+FILTERS_MAX: Final = 50_000
+"""The most SQL92 expressions at a broker. This limits the memory that clients can occupy."""
+_EXPRESSION_MAX: Final = 4096
 _TAGS_MAX: Final = 4096
 _FEW: Final = 1000
 
@@ -123,6 +126,24 @@ class SubscriptionGroupList(_Body, frozen=True):
 class SubscriptionGroups(_Body, frozen=True):
     data_version: DataVersion
     subscription_group_table: dict[str, SubscriptionGroup]
+
+
+class GroupFilter(_Body, frozen=True):
+    """The SQL92 expression of a group for a topic, as consumerFilter.json has it."""
+
+    topic: Name
+    consumer_group: Name
+    expression: Annotated[str, Meta(max_length=_EXPRESSION_MAX)]
+    born_time: Long = 0
+    client_version: Long = 0
+    dead_time: Long = 0
+
+
+class AllGroups(SubscriptionGroups, frozen=True, omit_defaults=True):
+    """The response body of GET_ALL_SUBSCRIPTIONGROUP_CONFIG."""
+
+    filters: Annotated[list[GroupFilter], Meta(max_length=FILTERS_MAX)] = []
+    """The expressions of the groups. Only mqproof has this field."""
 
 
 class QueueData(_Body, frozen=True):

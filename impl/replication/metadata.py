@@ -10,7 +10,7 @@ from typing import Final, Protocol, TypeVar
 import msgspec
 
 from mqproof.impl.remoting import headers
-from mqproof.impl.remoting.bodies import AllTopics, SubscriptionGroups
+from mqproof.impl.remoting.bodies import AllGroups, AllTopics
 from mqproof.impl.remoting.channel import RemotingError
 from mqproof.impl.remoting.client import RemotingClient
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode, response_name
@@ -48,7 +48,7 @@ class Tables(Protocol):
         ...
 
     async def adopt_topics(self, topics: AllTopics) -> None: ...
-    async def adopt_groups(self, groups: SubscriptionGroups) -> None: ...
+    async def adopt_groups(self, groups: AllGroups) -> None: ...
     async def adopt_delays(self, offsets: Mapping[int, int]) -> None: ...
     def merge_offsets(self, table: Mapping[str, Mapping[int, int]]) -> None: ...
     def newer_commits(self, table: Mapping[str, Mapping[int, int]]) -> list[UpdateOffsetRequest]:
@@ -105,7 +105,7 @@ class MetadataSync:
         await tables.adopt_topics(await ask(master, RequestCode.GET_ALL_TOPIC_CONFIG, AllTopics))
         # Groups before offsets: a consumer that connects to this slave finds both.
         code = RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG
-        await tables.adopt_groups(await ask(master, code, SubscriptionGroups))
+        await tables.adopt_groups(await ask(master, code, AllGroups))
         offsets = await ask(master, RequestCode.GET_ALL_CONSUMER_OFFSET, ConsumerOffsets)
         # The merge comes first because it keeps commits not sent yet. The table does not contain those sent
         # below.

@@ -8,7 +8,6 @@ start is also measured separately. Rounds alternate, and the result is the media
 
 import json
 import os
-import platform
 import shutil
 import statistics
 import subprocess
@@ -24,7 +23,9 @@ import typer
 
 from mqproof.reference.explorer.survey import bounded_models
 from mqproof.reference.models import MODELS, expect_models
+from mqproof.report import measurements
 from mqproof.report.console import stages, stop, terminable
+from mqproof.report.measurements import described
 from mqproof.report.model import Exit
 from mqproof.report.write import write_text
 from mqproof.spec.model_file import MODELS_FILE, PROFILES, ModelFileError, Question, load
@@ -126,7 +127,7 @@ def bench_explore(
         stop(f"{error}", Exit.TOOL)
     print(table(result))
     if json_file is not None:
-        write_text(json_file, json.dumps(result, indent=2) + "\n")
+        measurements.write(json_file, result)
 
 
 def measure(
@@ -142,8 +143,15 @@ def measure(
         shutil.copytree(MODELS_FILE.parent / "tla", place / "tla")
         starts = [_tlc_start(place) for _ in range(rounds)]
         measured = [_measured(question, sides, rounds, place, on_stage) for question in questions]
+    rows = [
+        (
+            f"{question.model} {question.name}: s",
+            {side: [run.seconds for run in of_side] for side, of_side in runs.items()},
+        )
+        for question, runs in zip(questions, measured, strict=True)
+    ]
     return {
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
+        **described("bench explore", rows, baseline="tlc"),
         "rounds": rounds,
         "tlc_start_seconds": round(statistics.median(starts), 2),
         "models": [

@@ -29,6 +29,7 @@ import pyspark
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from mqproof.report.measurements import described
 from mqproof.spark_audit.audit import audit, violations
 from mqproof.spark_audit.engine.sql_text import quoted
 from mqproof.spark_audit.evidence.options import Options
@@ -345,8 +346,8 @@ def bench(
     sides: Collection[str] = (),
     say: Callable[[str], None] = _print,
     log: Path | None = None,
-) -> None:
-    """Print the lines of `mqproof bench audit`, each as soon as it is known.
+) -> dict[str, Any]:
+    """Print the lines of `mqproof bench audit`, each as soon as it is known, and return the result.
 
     Without `sides`, all are measured.
 
@@ -373,6 +374,8 @@ def bench(
     say("commit log decoded, one process")
     for body_bytes in (64, 1024, 16_384):
         say(_decoding(body_bytes))
+    seconds = {side: [cost.seconds] for side, cost in measured.costs.items() if side in SIDES}
+    return described("bench audit", [(f"{measured.events} events: s", seconds)], baseline="bare scan")
 
 
 def _line(name: str, events: int, cost: Cost, scan: Cost | None) -> str:

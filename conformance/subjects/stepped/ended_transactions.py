@@ -88,6 +88,8 @@ class SteppedTransactions:
         """The progress in the file."""
         self._operations_at = {0: 0}
         """The progress in the half queue to that in the operation queue, as the broker stored them."""
+        self._repeated: set[str] = set()
+        """The transactions whose ends a start found in the log, without an operation."""
         self._start()
 
     def take(self, at: int) -> None:
@@ -215,6 +217,7 @@ class SteppedTransactions:
         self._run(self._transactions._read(self._log.offsets))
         self._transactions._is_ready = True
         self._found_ended = set(self._transactions._table._ended)
+        self._repeated |= {self._tx_at(original) for original in self._found_ended}
 
     # Disabled actions
 
@@ -253,14 +256,17 @@ class SteppedTransactions:
     # Helper methods
 
     def _shown_log(self) -> list[dict[str, Any]]:
-        records = self._log.records()
+        """Return the log, without the ends in operations that a start found in the log already."""
+        records, wanted = self._log.records(), self._states[self._at]["log"]
         halves = [one.message_id for one in records if one.message.topic == HALF_TOPIC]
         shown = []
-        for stored in records:
+        for i, stored in enumerate(records):
             message, kind = stored.message, _KINDS[stored.message.topic]
             of = {stored.message_id}
             if kind == "op":
                 of = {halves[place] for place in half_messages.done_by(message)}
+                named = set(wanted[i]["of"]) if i < len(wanted) else of
+                of = named if of - named <= self._repeated and named <= of else of
             times = half_messages.check_times(message) if kind == "half" else 0
             shown.append({"kind": kind, "of": sorted(of), "times": times})
         return shown

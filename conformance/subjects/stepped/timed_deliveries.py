@@ -52,7 +52,7 @@ _TICK_MS: Final = 3 * 86_400_000
 _LATE_MS: Final = 1000
 """The broker delivers so long after a message is due."""
 _SEGMENT_BYTES: Final = 390
-"""Each record fits into a segment, and no two do."""
+"""Each record fits into a segment, and no two do, unless both are points."""
 _STORE: Final = StoreConfig(
     commit_log_segment_bytes=_SEGMENT_BYTES,
     consume_queue_segment_bytes=20 * 64,
@@ -187,7 +187,10 @@ class SteppedTimers:
             self._log.store._cleaner.wanted_before = 0
 
     def _write_point(self) -> None:
-        before = len(self._log.records())
+        records = self._log.records()
+        if records and timed_messages.point_of(records[-1].message) is not None:
+            raise ImpossibleError("two points fit into one segment")
+        before = len(records)
         self._run(self._timers._write_point())
         if len(self._log.records()) == before:
             self._run(self._point_of_nothing())

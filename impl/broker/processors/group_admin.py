@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from mqproof.impl.broker.services import Processor, Services
 from mqproof.impl.remoting import headers, java_json
-from mqproof.impl.remoting.bodies import SubscriptionGroup, SubscriptionGroupList
+from mqproof.impl.remoting.bodies import AllGroups, SubscriptionGroup, SubscriptionGroupList
 from mqproof.impl.remoting.channel import Channel, Reply
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command
@@ -42,8 +42,12 @@ async def delete_group(services: Services, request: Command, channel: Channel) -
 
 
 def all_groups(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """Return every group with its settings."""
-    body = java_json.write(services.groups.snapshot(), standard=True)
+    """Return every group with its settings, and the expressions of the groups."""
+    groups = services.groups.snapshot()
+    body = java_json.write(
+        AllGroups(groups.data_version, groups.subscription_group_table, services.filters.shared()),
+        standard=True,
+    )
     return request.answer(ResponseCode.SUCCESS, body=body)
 
 

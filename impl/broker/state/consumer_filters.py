@@ -13,7 +13,7 @@ import msgspec
 from mqproof.impl.broker.state.durable_table import DurableTable, read_config
 from mqproof.impl.filtering.sql import compiled
 from mqproof.impl.filtering.tokens import ExpressionError
-from mqproof.impl.remoting.bodies import DataVersion, Subscription
+from mqproof.impl.remoting.bodies import FILTERS_MAX, DataVersion, GroupFilter, Subscription
 from mqproof.impl.runtime.runtime import Runtime
 from mqproof.impl.store.damage import DamageReport
 
@@ -24,8 +24,11 @@ _KEPT_MS: Final = 24 * 3_600_000
 """How long the expression of a group without members is kept."""
 _DEAD_BEFORE_START_MS: Final = 30_000
 """An expression that is read from the file counts as that of a group that left this long ago."""
-_FILTERS_MAX: Final = 50_000
-"""The most expressions. This limits the memory that clients can occupy, and the size of the file."""
+_RENEWED_MS: Final = _KEPT_MS // 2
+"""How old the end of a group without members here may be while it has members at the master."""
+_SHARED_BYTES_MAX: Final = 4 << 20
+"""About the most bytes of the expressions that a master sends to its slave."""
+_FIELDS_BYTES: Final = 150
 
 
 class FilterData(msgspec.Struct, frozen=True, rename="camel"):
@@ -114,12 +117,60 @@ class ConsumerFilterTable:
         except ExpressionError as error:
             _log.warning("the expression of group %s for %s: %s", group, subscription.topic, error)
             return None
-        if known is None and len(self._table) >= _FILTERS_MAX:
-            _log.warning("the expression of group %s is not kept: there are %d", group, _FILTERS_MAX)
+        if known is None and len(self._table) >= FILTERS_MAX:
+            _log.warning("the expression of group %s is not kept: there are %d", group, FILTERS_MAX)
             return None
         return FilterData(
             subscription.topic, group, text, born_time=now_ms, client_version=subscription.sub_version
         )
+
+    def shared(self) -> list[GroupFilter]:
+        """Return the expressions for a slave, the latest versions first, up to a few megabytes.
+
+        The slave has the others from the heartbeats of the groups' members.
+        """
+        found: list[GroupFilter] = []
+        size = 0
+        for data in sorted(self._table.values().values(), key=lambda data: -data.client_version):
+            size += len(data.expression) + len(data.topic) + len(data.consumer_group) + _FIELDS_BYTES
+            if size > _SHARED_BYTES_MAX:
+                break
+            found.append(
+                GroupFilter(
+                    data.topic,
+                    data.consumer_group,
+                    data.expression,
+                    data.born_time,
+                    data.client_version,
+                    data.dead_time,
+                )
+            )
+        return found
+
+    def adopt(self, filters: Iterable[GroupFilter], now_ms: int) -> None:
+        """Record a master's expressions, but none of a group with members here, and no earlier version.
+
+        A group without members here is kept as one that left now, so that it is forgotten when the master is
+        gone and no member comes back.
+        """
+        changed: dict[str, FilterData] = {}
+        for each in filters:
+            known, dead_ms = self.get(each.topic, each.consumer_group), each.dead_time or now_ms
+            if known is None:
+                is_new = len(self._table) + len(changed) < FILTERS_MAX
+            else:
+                is_new = _is_newer(each, known, dead_ms)
+            if is_new and _is_valid(each):
+                changed[_key(each.topic, each.consumer_group)] = FilterData(
+                    each.topic,
+                    each.consumer_group,
+                    each.expression,
+                    born_time=each.born_time,
+                    client_version=each.client_version,
+                    dead_time=dead_ms,
+                )
+                self._topics_of.setdefault(each.consumer_group, {})[each.topic] = None
+        self._table.add_now(changed)
 
     def group_left(self, group: str, now_ms: int) -> None:
         """Record that a group has no member any more."""
@@ -152,6 +203,23 @@ class ConsumerFilterTable:
     def _of_group(self, group: str) -> dict[str, FilterData]:
         found = {_key(topic, group): self.get(topic, group) for topic in self._topics_of.get(group, ())}
         return {key: data for key, data in found.items() if data is not None}
+
+
+def _is_newer(received: GroupFilter, known: FilterData, dead_ms: int) -> bool:
+    """Return whether a master's expression replaces the one of a group, which left at `dead_ms` at last."""
+    if not known.dead_time or known.client_version > received.client_version:
+        return False
+    has_changed = (known.expression, known.client_version) != (received.expression, received.client_version)
+    return has_changed or dead_ms - known.dead_time >= _RENEWED_MS
+
+
+def _is_valid(received: GroupFilter) -> bool:
+    try:
+        compiled(received.expression)
+    except ExpressionError as error:
+        _log.warning("the expression of group %s for %s: %s", received.consumer_group, received.topic, error)
+        return False
+    return True
 
 
 def _key(topic: str, group: str) -> str:

@@ -7,9 +7,10 @@ from mqproof.conformance.mutants import retry
 from mqproof.conformance.mutants.mutant import Mutant
 from mqproof.conformance.mutants.replacement import injected
 from mqproof.reference.models import MODELS
-from tests.conformance.behaviours.sampled import on_ours, sample, scripts
+from tests.conformance.behaviours.sampled import drawn, on_ours, sample, scripts
 
 STATES, STEPS = 837, 1762
+LARGER = ["MCRetry_two_faults", "MCRetry_two", "MCRetry_ladder", "MCRetry_copies", "MCRetry_together"]
 NOT_IN_REACH = {
     "nothing-sent-back": "a member sends back only what it has received",
     "delayed-beyond-the-queue": "the progress is written after the log was flushed, so it is in the log",
@@ -26,16 +27,31 @@ DEFECTS = [
 
 @pytest.fixture(scope="module")
 def some() -> list[Script]:
-    return sample("Retry", every=6, every_tried=1)
+    return sample("Retry", every=12, every_tried=1)
 
 
 def test_our_broker_and_consumer_follow_the_model(some: list[Script]) -> None:
     seen = on_ours("Retry", some)
     assert [failure.why for failure in seen.failures] == []
-    assert len(seen.steps) > 500
+    assert len(seen.steps) > 300
     assert seen.actions.keys() == MODELS["Retry"].actions.keys()
     assert (+seen.refused).keys() == {"Move", "Deliver", "Confirm"}
     assert not seen.impossible
+
+
+@pytest.mark.parametrize(
+    ("configuration", "count"),
+    [
+        ("MCRetry_two_faults", 15),
+        *(pytest.param(name, 400, marks=pytest.mark.deep) for name in LARGER),
+    ],
+)
+def test_our_broker_and_consumer_follow_drawn_behaviours_of_larger_configurations(
+    configuration: str, count: int
+) -> None:
+    seen = on_ours("Retry", drawn("Retry", configuration, count))
+    assert [failure.why for failure in seen.failures] == []
+    assert len(seen.steps) > count
 
 
 @pytest.mark.deep

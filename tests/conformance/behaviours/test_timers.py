@@ -10,25 +10,39 @@ from mqproof.conformance.mutants import timers
 from mqproof.conformance.mutants.mutant import Mutant
 from mqproof.conformance.mutants.replacement import injected
 from mqproof.reference.models import MODELS
-from tests.conformance.behaviours.sampled import on_ours, sample, scripts
+from tests.conformance.behaviours.sampled import drawn, on_ours, sample, scripts
 
 STATES, STEPS = 9671, 42_173
+LARGER = ["MCTimers_two", "MCTimers_two_points", "MCTimers_points"]
 
 DEFECTS = [*timers.MUTANTS.values(), *timers.STEPPED.values()]
 
 
 @pytest.fixture(scope="module")
 def some() -> list[Script]:
-    return sample("Timers", every=250, every_tried=5)
+    return sample("Timers", every=500, every_tried=8)
 
 
 def test_our_broker_follows_the_model(some: list[Script]) -> None:
     seen = on_ours("Timers", some)
     assert [failure.why for failure in seen.failures] == []
-    assert len(seen.steps) > 800
+    assert len(seen.steps) > 500
     assert seen.actions.keys() == MODELS["Timers"].actions.keys()
     assert (+seen.refused).keys() == {"Send", "Deliver", "Recall", "Delete"}
     assert set(seen.impossible) <= {"Delete", "Crash", "Recall"}
+
+
+@pytest.mark.parametrize(
+    ("configuration", "count"),
+    [
+        ("MCTimers_two", 15),
+        *(pytest.param(name, 400, marks=pytest.mark.deep) for name in LARGER),
+    ],
+)
+def test_our_broker_follows_drawn_behaviours(configuration: str, count: int) -> None:
+    seen = on_ours("Timers", drawn("Timers", configuration, count))
+    assert [failure.why for failure in seen.failures] == []
+    assert len(seen.steps) > count
 
 
 @pytest.mark.deep

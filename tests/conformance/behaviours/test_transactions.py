@@ -10,25 +10,39 @@ from mqproof.conformance.mutants import transactions
 from mqproof.conformance.mutants.mutant import Mutant
 from mqproof.conformance.mutants.replacement import injected
 from mqproof.reference.models import MODELS
-from tests.conformance.behaviours.sampled import on_ours, sample, scripts
+from tests.conformance.behaviours.sampled import drawn, on_ours, sample, scripts
 
 STATES, STEPS = 3645, 21_060
+LARGER = ["MCTransactions_two", "MCTransactions_checks"]
 
 DEFECTS = [*transactions.MUTANTS.values(), *transactions.STEPPED.values()]
 
 
 @pytest.fixture(scope="module")
 def some() -> list[Script]:
-    return sample("Transactions", every=200, every_tried=2)
+    return sample("Transactions", every=400, every_tried=3)
 
 
 def test_our_broker_follows_the_model(some: list[Script]) -> None:
     seen = on_ours("Transactions", some)
     assert [failure.why for failure in seen.failures] == []
-    assert len(seen.steps) > 800
+    assert len(seen.steps) > 500
     assert seen.actions.keys() == MODELS["Transactions"].actions.keys()
     assert (+seen.refused).keys() == {"End", "Check", "Discard", "WriteOperations", "Advance"}
     assert set(seen.impossible) <= {"Advance", "Crash"}
+
+
+@pytest.mark.parametrize(
+    ("configuration", "count"),
+    [
+        ("MCTransactions_two", 15),
+        *(pytest.param(name, 400, marks=pytest.mark.deep) for name in LARGER),
+    ],
+)
+def test_our_broker_follows_drawn_behaviours(configuration: str, count: int) -> None:
+    seen = on_ours("Transactions", drawn("Transactions", configuration, count))
+    assert [failure.why for failure in seen.failures] == []
+    assert len(seen.steps) > count
 
 
 @pytest.mark.deep

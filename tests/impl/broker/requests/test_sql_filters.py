@@ -3,16 +3,20 @@
 Source: docs/reference/protocol/filters.md, "Filter data".
 """
 
+import asyncio
 from dataclasses import replace
 
 import pytest
 
+from mqproof.impl.broker.broker import Broker
 from mqproof.impl.client.message_selector import MessageSelector
 from mqproof.impl.client.model import PullResult
 from mqproof.impl.remoting import java_json
 from mqproof.impl.remoting.bodies import ClientCheck, ConsumerData, Heartbeat, Subscription
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.message import Message
+from mqproof.impl.replication.config import ReplicationConfig, Role
+from mqproof.impl.runtime.simulated_disk import SimulatedDisk
 from tests.impl.broker.processors.test_pull import bodies, pull
 from tests.impl.broker.processors.test_send import CONFIG
 from tests.impl.broker.test_broker import QUEUE
@@ -139,3 +143,24 @@ def test_an_expression_that_the_broker_lacks_or_has_in_an_older_version_is_refus
         ResponseCode.FILTER_DATA_NOT_EXIST,
         ResponseCode.FILTER_DATA_NOT_LATEST,
     ]
+
+
+def test_a_slave_has_the_expressions_of_groups_that_never_connected_to_it() -> None:
+    async def scenario(world: World) -> None:
+        await beat(world, "price > 10", 7)
+        disk = SimulatedDisk()
+        names = (world.namesrv_address,)
+        role = ReplicationConfig(role=Role.SLAVE, ha_port=0)
+        config = replace(WITH_FILTERS, port=10921, broker_id=1, name_servers=names, replication=role)
+        slave = Broker(config, replace(world.runtime, disk=disk))
+        await slave.start()
+        await asyncio.sleep(40)
+        assert slave.services is not None
+        found = slave.services.filters.get("T", "G")
+        await slave.stop()
+        assert found is not None
+        assert (found.expression, found.client_version) == ("price > 10", 7)
+        assert found.dead_time, "the group has no members there"
+
+    role = ReplicationConfig(role=Role.ASYNC_MASTER, ha_port=0)
+    play(scenario, config=replace(WITH_FILTERS, replication=role))

@@ -7,7 +7,7 @@ import pytest
 
 from mqproof.impl.broker.state.consumer_filters import ConsumerFilterTable, FilterData
 from mqproof.impl.broker.state.durable_table import DurableTable
-from mqproof.impl.remoting.bodies import Subscription
+from mqproof.impl.remoting.bodies import GroupFilter, Subscription
 from mqproof.impl.runtime.disk import read_whole
 from mqproof.impl.runtime.network import SimulatedNetwork
 from mqproof.impl.runtime.runtime import Runtime, simulated
@@ -121,3 +121,57 @@ def test_the_file_has_the_form_of_released_brokers_and_survives_a_restart() -> N
         assert (again.expression, again.client_version, again.dead_time) == ("a = 1", 5, 970_000)
 
     run_simulated(main(), loop)
+
+
+def test_a_slave_adopts_what_it_lacks_and_keeps_what_its_own_members_announced() -> None:
+    with closing(SimulatedLoop()) as loop:
+        master, slave = (table(simulated(loop, SimulatedNetwork())) for _ in range(2))
+    master.register("G", [by_sql("a = 1", 5)], 100)
+    master.register("H", [by_sql("a = 2", 5)], 100)
+    slave.register("H", [by_sql("a = 3", 4)], 100)
+    slave.adopt(master.shared(), 200)
+    adopted, own = slave.get("T", "G"), slave.get("T", "H")
+    assert adopted is not None
+    assert own is not None
+    assert (adopted.expression, adopted.client_version, adopted.born_time) == ("a = 1", 5, 100)
+    assert (own.expression, own.dead_time) == ("a = 3", 0)
+    slave.group_left("H", 300)
+    slave.adopt(master.shared(), 400)
+    adopted = slave.get("T", "H")
+    assert adopted is not None
+    assert adopted.expression == "a = 2"
+
+
+def test_an_adopted_expression_is_kept_for_a_day_after_the_master_is_gone() -> None:
+    async def scenario() -> list[bool]:
+        runtime = simulated(loop, SimulatedNetwork())
+        master, slave = table(runtime), table(runtime)
+        master.register("G", [by_sql("a = 1", 5)], 0)
+        kept = []
+        for now_ms in range(DAY_MS, 3 * DAY_MS, DAY_MS // 4):
+            slave.adopt(master.shared(), now_ms)
+            await slave.drop_expired(now_ms)
+            kept.append(slave.get("T", "G") is not None)
+        await slave.drop_expired(4 * DAY_MS)
+        return [all(kept), slave.get("T", "G") is not None]
+
+    loop = SimulatedLoop()
+    assert run_simulated(scenario(), loop) == [True, False]
+
+
+def test_an_invalid_expression_of_a_master_is_left_out() -> None:
+    with closing(SimulatedLoop()) as loop:
+        slave = table(simulated(loop, SimulatedNetwork()))
+    slave.adopt([GroupFilter("T", "G", "a =")], 100)
+    assert slave.get("T", "G") is None
+
+
+def test_a_slave_is_sent_the_latest_expressions_of_a_few_megabytes() -> None:
+    with closing(SimulatedLoop()) as loop:
+        master = table(simulated(loop, SimulatedNetwork()))
+    text = f"a = '{'x' * 4000}'"
+    for number in range(1100):
+        master.register(f"G{number}", [by_sql(text, number)], 100)
+    shared = master.shared()
+    assert 900 < len(shared) < 1100
+    assert [each.client_version for each in shared[:2]] == [1099, 1098]
