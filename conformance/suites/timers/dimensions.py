@@ -80,10 +80,10 @@ def scene(session: TimersSession, row: Row) -> None:
         session.wait(pause_s)
         session.read()
     if row["old segments"] == "deleted":
-        session.wait(_OLD_S)
-        session.delete_old()
-        session.wait(2.0)
-        session.delete_old()
+        for pause_s in (_OLD_S, 2.0):
+            session.wait(pause_s)
+            session.read()  # a message that was delivered may be deleted, too
+            session.delete_old()
     if row[FAULT] != NO_FAULT:
         session.inject(BrokerFault(row[FAULT]))
     session.read()
