@@ -1,7 +1,7 @@
 """Traces of sends and of calls of a listener, action for action as in spec/tla/Tracing.tla.
 
-The order is the same: state, operations, traces, the end of the client, safety. Operations have names; what is
-known of them is in tuples, in the order of the configuration: sends, then calls.
+The order is the same: state, operations, traces, the end of the client, safety. Operations have names; what
+is known of them is in tuples, in the order of the configuration: sends, then calls.
 """
 
 from collections.abc import Iterable, Mapping
@@ -110,7 +110,7 @@ def end(config: Config, state: State, operation: str, how: str) -> State | None:
 
 def take(_config: Config, state: State) -> State | None:
     """Take: all traces that wait are sent in one message."""
-    if state.phase not in ("running", "stopping") or state.batch or not state.waiting:
+    if state.batch or not state.waiting:
         return None
     return state._replace(batch=state.waiting, waiting=frozenset())
 

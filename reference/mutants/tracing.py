@@ -60,7 +60,7 @@ def _ends_with_failure(config: Config, state: State) -> State | None:
 _SEND: Final = Config(calls=(), waiting_max=1)
 _CALL: Final = Config(sends=(), waiting_max=1)
 _BOTH: Final = Config(sends=())
-_SILENT: Final = Config(sends=(), waiting_max=1, topic_answers=False)
+_SILENT: Final = Config(waiting_max=1, topic_answers=False)
 _mutant = partial(Mutant, tracing.MODEL)
 _end = partial(_mutant, action="End")
 

@@ -115,8 +115,8 @@ End(o, e) ==
 -----------------------------------------------------------------------------
 (* Traces *)
 
+\* While traces wait, the client runs or stops.
 Take ==
-    /\ phase \in {"running", "stopping"}
     /\ batch = {} /\ waiting # {}
     /\ batch' = waiting
     /\ waiting' = {}
@@ -210,6 +210,7 @@ Coherent ==
     /\ waiting \cap batch = {} /\ waiting \cap topic = {} /\ batch \cap sent = {}
     /\ phase \in {"stopped", "crashed"} => waiting = {} /\ batch = {}
     /\ phase = "crashed" => sent = {} /\ dropped = 0
+    /\ \A o \in Calls : outcome[o] # "refused"
     /\ \A o \in Operations : result[o] \in EndsOf(o) \cup {None} /\ (result[o] = None <=> outcome[o] \notin Ends)
 
 (* Consistency: constraints on steps. They make a wrong step fail where it is made. *)

@@ -53,7 +53,7 @@ def test_the_model_has_as_many_states_as_in_tlc_and_no_violation() -> None:
     text = (TLA / "MCTracing_smoke.cfg").read_text(encoding="utf-8")
     exploration = explore(tracing.MODEL, tracing.MODEL.from_constants(constants(text)))
     assert exploration.violation is None
-    assert (len(exploration.parents), exploration.depth) == (1637, 16)
+    assert (len(exploration.parents), exploration.depth) == (1847, 14)
 
 
 def test_the_tracing_model_has_the_same_state_graph_as_tlc() -> None:

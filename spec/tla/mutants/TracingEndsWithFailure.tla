@@ -3,7 +3,6 @@
 EXTENDS MCTracing
 
 MutantTake ==
-    /\ phase \in {"running", "stopping"}
     /\ batch = {} /\ waiting # {} /\ dropped = 0
     /\ batch' = waiting
     /\ waiting' = {}
