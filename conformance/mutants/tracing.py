@@ -62,7 +62,7 @@ async def _stop_forgets_batch(traces: TraceDispatcher) -> None:
 
 async def _ends_with_failure(traces: TraceDispatcher) -> None:
     batch, body = traces._next_batch()
-    outcome = await traces._send(Message(traces.topic, body))
+    outcome = (await asyncio.gather(traces._send(Message(traces.topic, body)), return_exceptions=True))[0]
     if not isinstance(outcome, Sent):
         traces._lost(len(batch), "failed")
         await asyncio.Event().wait()

@@ -66,7 +66,7 @@ class TraceDispatcher:
         self._arrived.set()
 
     async def stop(self) -> None:
-        """Send the records that wait, within a time limit. Later records, and those that are left, are dropped."""
+        """Send the records that wait, within a time limit. Drop what is left, and later records."""
         self._is_stopped = True
         try:
             async with asyncio.timeout(_STOP_S):
