@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from mqproof.conformance.subjects.stepped.step_loop import StepLoop
-from mqproof.conformance.subjects.traced_client import TracedClient
+from mqproof.conformance.subjects.stepped.traced_client import TracedClient
 from mqproof.fuzz.target import Finding
 from mqproof.reference.tracing import ENDS, Trace, Traces
 from mqproof.spec import catalogue

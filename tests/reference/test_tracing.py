@@ -36,12 +36,14 @@ def test_a_send_ends_although_there_is_no_room_for_its_trace() -> None:
     config = Config(waiting_max=1)
     state = after(("Begin", "c1"), *SENT, config=config)
     assert state.outcome == ("good", "running")
-    assert (state.waiting, state.dropped) == ({Trace("c1", "began")}, 1)
+    assert state.waiting == {Trace("c1", "began")}
+    assert state.dropped == 1
 
 
 def test_a_batch_without_an_answer_is_counted_although_it_is_stored() -> None:
     state = after(*SENT, ("Take",), ("Store",), ("Settle", False))
-    assert (state.topic, state.sent, state.dropped) == ({Trace("s1", "good")}, frozenset(), 1)
+    assert state.topic == {Trace("s1", "good")}
+    assert (len(state.sent), state.dropped) == (0, 1)
 
 
 def test_a_stop_counts_what_waits_and_what_is_being_sent() -> None:

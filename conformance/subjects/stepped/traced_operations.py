@@ -10,7 +10,7 @@ from mqproof.conformance.behaviours.corpus import Script, Stimulus, Variables, b
 from mqproof.conformance.behaviours.json_values import plain
 from mqproof.conformance.behaviours.subject import DeviationError
 from mqproof.conformance.subjects.stepped.step_loop import StepLoop
-from mqproof.conformance.subjects.traced_client import TracedClient
+from mqproof.conformance.subjects.stepped.traced_client import TracedClient
 from mqproof.reference.tracing import Config, Traces
 
 _FAILURES: Final = ("refused", "error")

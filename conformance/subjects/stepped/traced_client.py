@@ -80,9 +80,7 @@ class TracedClient:
 
     async def end_send(self, name: str, how: str) -> None:
         held = self._held.pop(name)
-        stored = (
-            {} if how == "refused" else headers.write(SendResponse("7F00000100002A9F0000000000000000", 0, 0))
-        )
+        stored = SendResponse("7F00000100002A9F0000000000000000", 0, 0)
         fields = {} if how == "refused" else headers.write(stored)
         held.answer(held.request.answer(_CODES[how], fields))
         await at_rest()
