@@ -7,7 +7,13 @@ from typing import Any, Final
 
 from docs_site.markdown import code
 
-MODULES: Final = ("mqproof.client", "mqproof.spec.tlc", "mqproof.conformance.adapters")
+MODULES: Final = (
+    "mqproof.client",
+    "mqproof.testing",
+    "mqproof.integrations",
+    "mqproof.spec.tlc",
+    "mqproof.conformance.adapters",
+)
 """The public modules. `mqproof` itself exports names of `mqproof.client`."""
 
 _HEAD: Final = """# The Python API

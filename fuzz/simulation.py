@@ -15,10 +15,11 @@ from typing import Final
 
 from mqproof.conformance.mutants.replacement import injected
 from mqproof.fuzz.cluster import program as cluster_program
-from mqproof.fuzz.defects import cluster, deferred, dledger, groups, routes
+from mqproof.fuzz.defects import cluster, deferred, dledger, groups, hostile, routes
 from mqproof.fuzz.defects.defect import Mutant
 from mqproof.fuzz.deferred import program as deferred_program
 from mqproof.fuzz.groups import program as groups_program
+from mqproof.fuzz.hostile import program as hostile_program
 from mqproof.fuzz.raft import program as raft_program
 from mqproof.fuzz.routes import program as routes_program
 from mqproof.fuzz.target import Finding
@@ -34,7 +35,7 @@ MUTANTS: Final = {
     mutant.name: mutant
     for mutant in (
         *(*dledger.MUTANTS, *dledger.SELDOM, *cluster.MUTANTS),
-        *(*deferred.MUTANTS, *groups.MUTANTS, *routes.MUTANTS),
+        *(*deferred.MUTANTS, *groups.MUTANTS, *routes.MUTANTS, *hostile.MUTANTS),
     )
 }
 """The mutants by name."""
@@ -79,6 +80,10 @@ def _play_routes(seed: int) -> None:
     routes_program.Run(routes_program.random_program(seed), Counter()).run()
 
 
+def _play_hostile(seed: int) -> None:
+    hostile_program.Run(hostile_program.random_program(seed), Counter()).run()
+
+
 def _is_elected(seed: int) -> bool:
     return cluster_program.is_elected(cluster_program.random_program(seed))
 
@@ -89,6 +94,7 @@ _PLAY: Final[dict[str, Callable[[int], None]]] = {
     "deferred-messages": _play_deferred,
     "consumer-groups": _play_groups,
     "routes-and-replies": _play_routes,
+    "hostile-peers": _play_hostile,
 }
 
 

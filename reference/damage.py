@@ -390,7 +390,7 @@ def refused_by_name(_config: Config, state: State) -> bool:
 
 
 FAIRNESS: Final = (
-    weak("Starts", "Recover", "Refuse"),
+    weak("Start", "Recover", "Refuse"),
     strong("Consume", "Consume", each=FIRST),
     strong("Repair", "Repair", each=FIRST),
 )

@@ -48,6 +48,7 @@ def audit(
     given_rows: int = 0,
     replay: str = "",
     pictures: bool = True,
+    figures: bool = False,
     progress: Callable[[str], None] | None = None,
     history: History = NO_HISTORY,
 ) -> Audit:
@@ -57,7 +58,7 @@ def audit(
 
     Checks of stores need `store`. `unreadable_rows` were in the input and are not in the log: like missing
     rows, they weaken the verdicts. If `given_rows` (all rows of the input) is given, unreadable rows are
-    derived from it.
+    derived from it. With `figures`, lag and latencies are measured, too.
 
     Raises:
         InputError: two nodes have the same name, or times are not microseconds. pyspark's own errors: a
@@ -68,9 +69,7 @@ def audit(
         overview, brokers = seen.overview, seen.overview.brokers
         say(f"{overview.rows} events of {len(overview.nodes)} nodes")
         tallies = tally(seen.evidence, overview)
-        evidence, skew_seen_us = with_skew(seen.evidence)
-        if tallies["gap_events"]:
-            evidence = replace(evidence, gaps=found_gaps(evidence.rare, evidence.profile))
+        evidence, skew_seen_us = with_skew(_with_gaps(seen.evidence, tallies))
         aside = seen.set_aside.rows
         unreadable = max(unreadable_rows, given_rows - overview.rows - seen.repeated_rows - aside)
         missing = max(overview.missing_rows, unreadable + aside)
@@ -78,6 +77,7 @@ def audit(
         judging = Judging(evidence, tallies, overview.rows, missing, scratch, history, since, replay, say)
         judged = run_checks(checks, judging)
         shown = _pictures(evidence, seen, say) if pictures and overview.rows else {}
+        measured = _figures(evidence, say) if figures and overview.rows else None
         withdrawn = history.close(evidence, seen.examined, brokers, scratch, judged.ran)
         return Audit(
             overview=overview,
@@ -94,6 +94,7 @@ def audit(
             set_aside_rows=aside,
             set_aside=seen.set_aside.shown,
             gaps=gaps_text(evidence.gaps),
+            figures=measured,
         )
 
 
@@ -115,6 +116,19 @@ def _collected(
 
     of_spark = cast("DataFrame | EventLog", log)
     return collected(of_spark, options, store, history, pictures=pictures, scratch=scratch)
+
+
+def _with_gaps(evidence: Evidence, tallies: Mapping[str, int]) -> Evidence:
+    if not tallies["gap_events"]:
+        return evidence
+    return replace(evidence, gaps=found_gaps(evidence.rare, evidence.profile))
+
+
+def _figures(evidence: Evidence, say: Callable[[str], None]) -> Any:
+    say("computing lag and latencies")
+    from mqproof.spark_audit.reporting.traffic_figures import traffic_figures
+
+    return traffic_figures(evidence)
 
 
 def _pictures(evidence: Evidence, seen: Collected, say: Callable[[str], None]) -> dict[str, list[Any]]:

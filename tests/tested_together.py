@@ -125,6 +125,7 @@ WHY_TOGETHER: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         "fuzz/deferred": ("fuzz/targets/test_deferred_messages",),
         "fuzz/groups": ("fuzz/targets/test_consumer_groups",),
         "fuzz/routes": ("fuzz/targets/test_routes_and_replies",),
+        "fuzz/hostile": ("fuzz/targets/test_hostile_peers",),
         "fuzz/raft": ("fuzz/targets/test_dledger_group",),
         "fuzz/store": ("fuzz/targets/test_store_recovery",),
         "fuzz/engine": ("fuzz/engine/test_campaign",),

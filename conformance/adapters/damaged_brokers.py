@@ -41,6 +41,8 @@ _PROPERTIES: Final = {
     "maxIndexNum": "400",
 }
 _TRIES: Final = 20
+_DISPATCH_S: Final = 3.0
+"""Released brokers dispatch in the background, within milliseconds on a machine that is not loaded."""
 
 
 @contextmanager
@@ -68,6 +70,9 @@ def brokers(options: RunOptions) -> Iterator[Broker]:
 
 class EmbeddedStore:
     """Our broker on a store of its own, in a thread of this process; its warnings are its log."""
+
+    dispatch_s: Final = 0.0
+    """A message of ours can be read when its send is answered."""
 
     def __init__(self, store: Path) -> None:
         self.store = store
@@ -154,6 +159,8 @@ class LogFile:
 class RemoteBroker:
     """A running broker that shell commands start and stop, whose store directory we can write."""
 
+    dispatch_s: Final = _DISPATCH_S
+
     def __init__(self, options: RunOptions) -> None:
         """Find the broker. Raises UnknownTargetError if an option is missing."""
         commands, store = options.controls, options.store
@@ -196,6 +203,8 @@ class RemoteBroker:
 
 class ApacheStore:
     """A released broker, started and stopped as a process of its own."""
+
+    dispatch_s: Final = _DISPATCH_S
 
     def __init__(self, server: "ApacheServer") -> None:
         self.store = server.store

@@ -15,11 +15,11 @@ from mqproof.conformance.adapters.apache.servers import (
     name_server,
     running,
 )
+from mqproof.conformance.adapters.attacked_servers import ACCOUNTS, ADMINISTRATOR, STRANGER, attacked
 from mqproof.conformance.engine.targets import APACHE, IMPL, REMOTING, TargetError, UnknownTargetError
 from mqproof.conformance.hostile.attack import Names, Scene
 from mqproof.conformance.hostile.seen import Victim
 from mqproof.conformance.hostile.suite import NotApplicableError
-from mqproof.conformance.hosts.attacked_servers import ACCOUNTS, ADMINISTRATOR, STRANGER, attacked
 from mqproof.conformance.hosts.processes import Cluster, ClusterError, cluster
 from mqproof.conformance.wire.server_connection import Address
 
@@ -107,11 +107,14 @@ def _apache(release: str, scene: Scene) -> Iterator[Victim]:
             known = Names("", "", account=STRANGER, administrator=ADMINISTRATOR)
             victim = replace(victim, administrator=ADMINISTRATOR, known=known)
         if scene is Scene.SLAVES:
-            victim = replace(victim, ports=(Address(address.host, address.port - 1),))
+            # 4.9 ignores haListenPort in a broker's file.
+            step = 1 if release.startswith("4.") else -1
+            victim = replace(victim, ports=(Address(address.host, address.port + step),))
         yield victim
 
 
 _PROPERTIES: Final[Mapping[Scene, Mapping[str, str]]] = {
     Scene.ACCOUNTS: {"aclEnable": "true"},
-    Scene.SLAVES: {"brokerRole": "SYNC_MASTER"},
+    # With its default of inSyncReplicas, 5.x waits for no slave; 4.9 does not know the property.
+    Scene.SLAVES: {"brokerRole": "SYNC_MASTER", "inSyncReplicas": "2"},
 }

@@ -1,6 +1,7 @@
 """The servers, the clients and the counts of one run of a scenario."""
 
 import time
+import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, ExitStack
@@ -32,15 +33,16 @@ class StartClient(Protocol):
 
 
 class Stage:
-    """One run of a scenario. The names of its topic and group are its own."""
+    """One run of a scenario. Its topic and group are its own, also on a store of earlier runs."""
 
     def __init__(
         self, site: Site, start_client: StartClient, name: str, folder: Path, ending: ExitStack
     ) -> None:
         self.site = site
         self.folder = folder
-        self.topic = f"{name}-topic"
-        self.group = f"{name}-group"
+        run = uuid.uuid4().hex[:8]
+        self.topic = f"{name}-{run}-topic"
+        self.group = f"{name}-{run}-group"
         self.kills = 0
         self.counts = Tally()
         self.problems: list[str] = []

@@ -201,6 +201,35 @@ def chaos(
         measurements.write(json_file, result)
 
 
+@bench.command("testing")
+def embedded(
+    tests: Annotated[int, typer.Option(min=0, max=100_000, help="Tests in pytest; 0 runs none.")] = 1000,
+    rounds: Annotated[int, typer.Option(min=1, max=1000, help="Rounds of each other figure.")] = 9,
+    json_file: _JsonFile = None,
+) -> None:
+    """Measure brokers for tests: start, memory, virtual time, and isolated tests in pytest.
+
+    Example: mqproof bench testing --tests 100 --rounds 3
+    """
+    load_before = os.getloadavg()[0]
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "figures.json"
+        command = [sys.executable, "-m", "mqproof.impl.embedded.testing_speed", "--json", str(file)]
+        command += ["--tests", str(tests), "--rounds", str(rounds)]
+        # In a process of its own, so that the memory is that of the brokers.
+        ran = subprocess.run(command, capture_output=True, text=True, check=False)
+        if ran.returncode:
+            reason = ran.stderr.strip().splitlines()[-1:] or ["no reason given"]
+            stop(f"the measurement failed: {reason[0]}", Exit.TOOL)
+        found = json.loads(file.read_text())
+    result = described("bench testing", [(name, {"mqproof": values}) for name, values in found.items()])
+    result["load_average_before"] = load_before
+    for name, values in found.items():
+        print(f"{name:55} {statistics.median(values):10.1f}")
+    if json_file is not None:
+        measurements.write(json_file, result)
+
+
 @bench.command()
 def history(
     operations: Annotated[int, typer.Option(min=100, help="Operations in the history.")] = 1_000_000,

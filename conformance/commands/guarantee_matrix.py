@@ -85,14 +85,14 @@ def matrix(
 
 def _on_machines(chosen: Mapping[str, str], runs: int | None, workers: int) -> "Iterator[Lived]":
     from mqproof.conformance.guarantee import on_simulated_brokers
-    from mqproof.spec.guarantee.matrix import decide
+    from mqproof.spec.guarantee.matrix import decide, decide_damage, joined
     from mqproof.spec.tlc.errors import TlcError
 
     rows = {name: value for name, value in chosen.items() if name != "fault"}
     with stages("matrix") as on_stage:
         on_stage("TLC decides every cell")
         try:
-            decided = decide(rows)
+            decided = joined(decide(rows), decide_damage(rows))
         except TlcError as error:
             stop(str(error), Exit.TOOL)
         lives = runs or on_simulated_brokers.RUNS

@@ -2,6 +2,7 @@
 
 import secrets
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ from mqproof.conformance.wire.frames import MalformedError
 from mqproof.conformance.wire.server_connection import (
     Address,
     ClosedError,
+    Connection,
     SilentError,
     UnreachableError,
     connected,
@@ -36,6 +38,7 @@ from mqproof.conformance.wire.server_connection import (
 
 _BODY_BYTES: Final = 120
 _OLD, _NEW = 6, 2
+_POLL_S: Final = 0.1
 
 
 class RefusedStartError(Exception):
@@ -48,6 +51,10 @@ class Broker(Protocol):
     @property
     def store(self) -> Path:
         """The store directory."""
+
+    @property
+    def dispatch_s(self) -> float:
+        """How long a message may be unreadable after the start, or after it was stored."""
 
     def start(self) -> Address:
         """Start the broker on its store, and return its address when it serves.
@@ -167,11 +174,13 @@ def observe(broker: Broker, made: Prepared, case: Case, moment: Moment) -> Seen:
         else:
             case.damage(store)
             address = broker.start()
-        _observe(address, seen)
+        _observe(address, seen, broker.dispatch_s)
         _send_new(address, seen)
+        if seen.sent and broker.dispatch_s:
+            time.sleep(broker.dispatch_s)  # a stop must not come before the dispatch
         broker.stop()
         logs.append(broker.report())
-        _observe(broker.start(), seen)
+        _observe(broker.start(), seen, broker.dispatch_s)
     except RefusedStartError as error:
         seen.refusal = str(error)
     except _LOST as error:
@@ -202,14 +211,27 @@ def _send_new(address: Address, seen: Seen) -> None:
                 continue  # a broker may refuse messages after damage
 
 
-def _observe(address: Address, seen: Seen) -> None:
+def _consume(
+    connection: Connection, topic: str, tag: str, wanted: set[int], dispatch_s: float
+) -> dict[int, Record | bytes]:
+    """Return what a consumer receives; wait some time for the offsets that must be there."""
+    deadline = time.monotonic() + dispatch_s
+    while True:
+        got = consume(connection, topic, tag=tag)
+        if wanted <= got.keys() or time.monotonic() >= deadline:
+            return got
+        time.sleep(_POLL_S)
+
+
+def _observe(address: Address, seen: Seen, dispatch_s: float) -> None:
     """Read all messages in three ways, as soon as the broker has dispatched what it has."""
     new = {(each.topic, each.offset) for each in seen.sent}
     with connected(address, SECONDS_MAX) as connection:
         for topic in (OLD_TOPIC, NEW_TOPIC):
             known = {each.offset: each for each in seen.truth if each.topic == topic}
             for tag in (TAG, "*"):
-                got = consume(connection, topic, tag=tag)
+                wanted = {*known, *(offset for each, offset in new if each == topic)}
+                got = _consume(connection, topic, tag, wanted, dispatch_s)
                 for offset, found in got.items():
                     if (topic, offset) in new and isinstance(found, Record):
                         seen.received[topic, offset] = found.body

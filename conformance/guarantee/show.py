@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from mqproof.conformance.guarantee.on_simulated_brokers import Lived, keeps_acknowledged
-from mqproof.spec.guarantee.matrix import FAULTS, Cell, Setup, columns
+from mqproof.spec.guarantee.matrix import FAULTS, Cell, Setup, columns, damage_columns
 from mqproof.spec.guarantee.view import LETTERS, WORDS
 
 DOCUMENT: Final = Path(__file__).resolve().parents[2] / "docs" / "explanation" / "guarantees.md"
@@ -55,6 +55,12 @@ def _markdown(lived: Sequence[Lived]) -> Iterator[str]:
     yield ""
     names = ["".join(str(FAULTS.index(fault) + 1) for fault in pair) for pair in pairs]
     yield from _table(setups, names, pairs, by_entry, _letters)
+    if any(each.entry.faults in damage_columns() for each in lived):
+        yield ""
+        names = [
+            f"{number} {damage}" for number, (damage,) in enumerate(damage_columns(), start=len(FAULTS) + 1)
+        ]
+        yield from _table(setups, names, damage_columns(), by_entry, _words)
 
 
 def _table(

@@ -51,6 +51,8 @@ class Names:
     """The place of a message of the topic in the broker's log."""
     log_end: int = 0
     """A position behind that message."""
+    next_offset: int = 0
+    """The queue offset of the next message in queue 0 of the topic."""
     connections: int = 5100
     """More connections than the share of one address, with the default limits."""
     names: int = 5100

@@ -24,6 +24,9 @@ from mqproof.conformance.wire.server_connection import (
 )
 
 SECONDS_MAX: Final = 20.0
+"""How long the run waits for one reaction of the broker."""
+ATTACK_SECONDS_MAX: Final = 60.0
+"""How long the run waits for the answers to one attack, however many there are."""
 _SUCCESS: Final = 0
 _MEMBERS_SUCCESS: Final = 200
 _BUSY: Final = 2
@@ -60,6 +63,10 @@ def run(
     if problem := service.check():
         where = ", ".join(map(str, victim.addresses))
         raise UnreachableError(f"{where} does not serve before the first attack: {problem}")
+    if attacks[0].scene is Scene.SLAVES and _SUCCESS in service.sends:
+        raise UnreachableError("a send returns SUCCESS although no slave is connected")
+    for port in victim.ports:  # a port that does not exist would withstand every attack
+        Connection(port, seconds_max).close()
     for attack in attacks:
         began = time.monotonic()
         seen = _attacked(victim, attack, service, seconds_max)
@@ -94,7 +101,8 @@ def _at_port(address: Address, attack: Attack, names: Names, service: Service, s
     with ExitStack() as stack:
         count = attack.connections or names.connections
         connections = [stack.enter_context(connected(address, seconds_max)) for _ in range(count)]
-        closed = sum([not _write(connection, data) for connection in connections])
+        # Beyond the first connection that the broker does not read, it would read none.
+        closed = int(not all(_write(connection, data) for connection in connections))
         if attack.expected is Expected.ONE_CLOSED:
             closed = closed or _closed(connections, seconds_max)
             return Seen(attack, closed=closed, during=service.check())
@@ -138,8 +146,12 @@ def _closing(attack: Attack, connection: Connection) -> Seen:
 def _answered(attack: Attack, connection: Connection, requests: int) -> Seen:
     """Read the answers up to the first one that decides, or up to the last one."""
     answers: list[int] = []
+    deadline = time.monotonic() + ATTACK_SECONDS_MAX
     wanted = requests if attack.expected in (Expected.BUSY, Expected.ALL_READ) else 1
     while len(answers) < wanted and answers[-1:] != [_BUSY]:
+        if time.monotonic() > deadline:
+            silence = f"{wanted} answers take more than {ATTACK_SECONDS_MAX:g} s"
+            return Seen(attack, tuple(answers), silence=silence)
         try:
             answers.append(_code_of(connection.answer(OPAQUE), attack.scene))
         except ClosedError:

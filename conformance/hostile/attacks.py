@@ -239,12 +239,16 @@ _SHARES: Final = (
     _share("half-frames", "fifty connections each leave half a frame of 16 MB", 10,
            lambda names: request(10, send_fields(names), bytes(15 * MIB))[:200_000], _ANYTHING,
            connections=50, is_heavy=True),
-    _share("pull-bodies-held", "eight connections with held pulls that have bodies of 8 MiB", 11,
-           lambda names: held_pull(bytes(8 * MIB), suspendTimeoutMillis=10_000)(names) * 3,
-           _ANYTHING, connections=8, is_heavy=True),
+    _share("pull-bodies-held", "ten connections with held pulls that have bodies of 15 MiB", 11,
+           lambda names: held_pull(bytes(15 * MIB), suspendTimeoutMillis=10_000)(names) * 3,
+           _ANYTHING, connections=10, is_heavy=True),
     _share("pulls-held", "two connections ask for 20,000 held pulls each", 11,
            lambda names: held_pull(suspendTimeoutMillis=10_000)(names) * 20_000,
            _ANYTHING, connections=2, is_heavy=True),
+    _share("pulls-woken", "five connections hold 8000 pulls each, which the next message wakes", 11,
+           lambda names: held_pull(queueId=0, queueOffset=names.next_offset, suspendTimeoutMillis=15_000)(
+               names) * min(8000, names.pulls),
+           _ANYTHING, connections=5, is_heavy=True),
     _share("share-of-held-pulls", "one connection asks for more held pulls than its share", 11,
            lambda names: held_pull()(names) * names.pulls, _BUSY, is_heavy=True),
     _share("share-of-unanswered-bytes", "one connection has held pulls with headers of 1 MB", 11,
@@ -486,9 +490,24 @@ def _bomb(mib: int, count: int = 1, sys_flag: int = _ZLIB_FLAG, cut: int = 0) ->
     return frames
 
 
+_ZSTD_FLAG: Final = 1 | 0x200
+_ZSTD_BLOCK_BYTES: Final = 128 << 10
+
+
+def _zstd_bomb(mib: int, count: int) -> Frames:
+    """Return sends of zeros as ZSTD: a frame with a window of 2 MiB, whose blocks repeat one byte."""
+    blocks = mib * MIB // _ZSTD_BLOCK_BYTES
+    repeat, last = _ZSTD_BLOCK_BYTES << 3 | 1 << 1, 1
+    parts = [(repeat | last * (number == blocks - 1)).to_bytes(3, "little") for number in range(blocks)]
+    body = b"\x28\xb5\x2f\xfd\x00\x58" + b"".join(part + b"\0" for part in parts)
+    return lambda names: request(10, send_fields(names, sysFlag=_ZSTD_FLAG), body) * count
+
+
 _BODIES: Final = (
     _body(name="body-of-40-mib", about="a body that has 40 MiB when decompressed", frames=_bomb(40)),
     _body(name="bodies-of-24-mib", about="five bodies of 24 MiB each in one answer", frames=_bomb(24, 5)),
+    _body(name="bodies-of-zstd", about="eight ZSTD bodies of 1.3 KB that have 40 MiB when decompressed",
+          frames=_zstd_bomb(40, 8)),
     _body(name="body-at-the-limit", about="a body that has 32 MiB when decompressed", frames=_bomb(32)),
     _body(name="body-cut", about="a compressed body that ends too early", frames=_bomb(8, cut=100)),
     _body(name="body-of-other-format", about="a zlib body that is marked as ZSTD",

@@ -86,7 +86,12 @@ class Service:
         self.next_offset = offset + 1
         if len(message_id) >= 32:
             place = int(message_id[-16:], 16)
-            self.names = replace(self.names, commit_offset=place, log_end=place + _RECORD_HEAD)
+            self.names = replace(
+                self.names,
+                commit_offset=place,
+                log_end=place + _RECORD_HEAD,
+                next_offset=self.next_offset,
+            )
         for at, expected in filter(None, ((offset, body), self._previous)):
             if problem := self._unread(connection, at, expected, deadline):
                 return problem

@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from mqproof.conformance.faults.expected_warnings import expected_warnings
 from mqproof.impl.broker.broker import Broker
 from mqproof.impl.broker.config import BrokerConfig
 from mqproof.impl.namesrv.config import NameServerConfig
@@ -65,10 +64,10 @@ class LoopbackServers:
 def loopback_servers(
     configs: Configs = lambda _: (BrokerConfig(port=0),), files_max: int | None = None
 ) -> Iterator[LoopbackServers]:
-    """Run the servers within the block. Their warnings are not logged. Raises as Broker.start."""
+    """Run the servers within the block. Raises as Broker.start."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
-    with tempfile.TemporaryDirectory(prefix="mqproof-loopback-") as folder, expected_warnings("mqproof.impl"):
+    with tempfile.TemporaryDirectory(prefix="mqproof-loopback-") as folder:
         servers = LoopbackServers(Path(folder), loop)
         thread.start()
         try:

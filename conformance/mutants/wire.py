@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 
 from msgspec import structs
 
+from mqproof.conformance.faults.expected_warnings import expected_warnings
 from mqproof.conformance.hosts.loopback_servers import loopback_servers
 from mqproof.conformance.mutants.mutant import Mutant
 from mqproof.impl.remoting import command, headers, request_handler
@@ -25,7 +26,7 @@ H = TypeVar("H", bound=Header)
 @contextmanager
 def serving() -> Iterator[str]:
     """Yield the name server address of our cluster, which runs in a thread until the block ends."""
-    with loopback_servers() as servers:
+    with expected_warnings("mqproof.impl"), loopback_servers() as servers:
         yield str(servers.name_server)
 
 

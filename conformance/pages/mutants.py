@@ -35,7 +35,8 @@ An example is one of the following, depending on the suite:
 - a run of a master and its slave (replication);
 - a history of clients of all kinds (workload);
 - a behaviour of a model;
-- a wire case. The mutant then names the case instead of an invariant.
+- a wire case. The mutant then names the case instead of an invariant;
+- an attack of the suite hostile.
 
 {summary}
 

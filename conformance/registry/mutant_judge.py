@@ -12,6 +12,7 @@ from functools import cache, partial
 from typing import Any, Final
 
 from mqproof.conformance.adapters import damaged_brokers
+from mqproof.conformance.adapters.attacked_servers import attacked
 from mqproof.conformance.adapters.brokers import push_members
 from mqproof.conformance.adapters.brokers.factories import EXAMINEES
 from mqproof.conformance.adapters.mutant_broker import MutantTarget
@@ -31,7 +32,6 @@ from mqproof.conformance.history.judge import judge as judge_history
 from mqproof.conformance.history.workload import Workload
 from mqproof.conformance.hostile.attack_run import run as run_attacks
 from mqproof.conformance.hostile.attacks import ATTACKS
-from mqproof.conformance.hosts.attacked_servers import attacked
 from mqproof.conformance.mutants import (
     consumers,
     convergence,

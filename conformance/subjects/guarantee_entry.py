@@ -11,6 +11,7 @@ import random
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from mqproof.conformance.faults.expected_warnings import expected_warnings
@@ -32,8 +33,10 @@ from mqproof.impl.remoting.message import UNIQUE_KEY, Message
 from mqproof.impl.replication.config import ReplicationConfig, Role
 from mqproof.impl.runtime.simulated_disk import Image
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
+from mqproof.impl.store.base import Store
 from mqproof.impl.store.config import FlushMode
-from mqproof.spec.guarantee.matrix import Cell
+from mqproof.impl.store.files.record import decode
+from mqproof.spec.guarantee.matrix import DAMAGE, Cell
 from mqproof.spec.guarantee.matrix import Outcome as Became
 from mqproof.spec.tlc.trace import Step, Trace
 
@@ -42,11 +45,16 @@ T = TypeVar("T")
 TOPIC: Final = "BenchmarkTest"
 """Every broker has this topic from its first start, with many queues; one of them is used here."""
 _PRODUCER: Final = "producer"
+_WARM_UP: Final = "warm-up"
+_BODY_AT: Final = 88
+"""The place of the body in a record whose hosts are IPv4 addresses."""
 _WAIT_MS: Final = 1000
 """syncFlushTimeout and slaveTimeout; short, so that timeouts come soon."""
 _SEND_MS: Final = 3000
 _STEP_S_MAX: Final = 60.0
 _SETTLED_S: Final = 3.0
+_REPAIRED_S: Final = 12.0
+"""The time in which a broker requests a damaged record from its peers."""
 _MESSAGES: Final = 8
 _REPLICATION: Final = {
     "none": None,
@@ -66,6 +74,18 @@ class Played:
     """The message with the outcome `became`."""
     send_result: str
     """The result that its sender received: a status, silence for a oneway send, or an error."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A record in a log, by commit offset and size."""
+
+    begin: int
+    size: int
+
+    @property
+    def end(self) -> int:
+        return self.begin + self.size
 
 
 class ReplayError(Exception):
@@ -154,7 +174,7 @@ class _Stage:
     async def _connect(self) -> None:
         """Connect the producer to the master: held links delay data, but not new connections."""
         producer, queue = self.producer, _queue(BROKER_NAMES[MASTER])
-        await producer.send(Message(TOPIC, b"warm up", {UNIQUE_KEY: "warm-up"}), queue)
+        await producer.send(Message(TOPIC, b"warm up", {UNIQUE_KEY: _WARM_UP}), queue)
         for node in self._pair:
             await self._flushed(node)
         if SLAVE in self._pair:
@@ -217,6 +237,22 @@ class _Stage:
         keeps_all = fault == "os" and len(state["log"][node]) > state["flushed"][node]
         await self._strike(node, fault, keeps_all=keeps_all)
 
+    async def _damage(self, step: Step) -> None:
+        state: Any = step.state
+        struck = state["struck"][-1]
+        if SLAVE in self._pair and not state["log"][SLAVE]:
+            # What the master has sent was read before the damage; in the model it was not sent yet.
+            self.cluster.internet.forget_connections(*self.cluster.links(MASTER, SLAVE)[0])
+        self._damage_record(struck["node"], struck["fault"], "m1")
+
+    async def _repair(self, step: Step) -> None:
+        state: Any = step.state
+        for node in self._pair:
+            if not state["damaged"][node]:
+                self._ids(node)  # a read finds the damage
+                is_sound = partial(_has_lost_nothing, self.cluster.brokers[node].store)
+                await self._until(is_sound, "the record is repaired")
+
     async def _restart(self, step: Step) -> None:
         state: Any = step.state
         for node in self._pair:
@@ -242,6 +278,8 @@ class _Stage:
         "PowerLoss": _fault,
         "DiskLost": _fault,
         "MachineLost": _fault,
+        "DamageBlock": _damage,
+        "RepairRecord": _repair,
         "Restart": _restart,
     }
 
@@ -274,7 +312,8 @@ class _Stage:
         return await self._settle()
 
     def _may_strike(self, node: str, fault: str) -> bool:
-        return node not in self._gone and (self._is_running(node) or fault not in ("clean", "process"))
+        needs_process = fault in ("clean", "process", *DAMAGE)
+        return node not in self._gone and (self._is_running(node) or not needs_process)
 
     async def _send_all(self) -> None:
         for number in range(_MESSAGES):
@@ -306,6 +345,11 @@ class _Stage:
                 cluster.lose_power(node)
             case "disk" | "machine":
                 cluster.lose_disk(node)
+            case "flip" | "lost":
+                store = cluster.brokers[node].store
+                durable = [name for name, unit in self._units(node).items() if unit.end <= store.log_flushed]
+                if durable:
+                    self._damage_record(node, fault, self.chance.choice(durable))
         if fault == "machine":
             self._gone.add(node)
 
@@ -348,7 +392,12 @@ class _Stage:
                 cluster.internet.reset(cluster.machines[names].host, cluster.machines[node].host)
         await asyncio.sleep(_SETTLED_S)
         read = await self._read()
-        kept = {stored.message_id for node in cluster.brokers for stored in cluster.log(node)}
+        if set(self._cell.faults) & set(DAMAGE):  # the first reads find the damage
+            kept = {name for node in self._pair for name in self._ids(node)}
+            await asyncio.sleep(_REPAIRED_S)
+            read = await self._read()
+        else:
+            kept = {stored.message_id for node in cluster.brokers for stored in cluster.log(node)}
         fates = [
             Played(fate(send_result, name in read, name in kept), name, send_result)
             for name, send_result in self._send_results.items()
@@ -368,6 +417,42 @@ class _Stage:
                     offset = result.next_offset
         return read
 
+    def _units(self, node: str) -> dict[str, "_Place"]:
+        """Return where the records of the test's messages are in the log of a running broker."""
+        store = self.cluster.brokers[node].store
+        found = {}
+        for offset in range(store.max_offset(TOPIC, 0)):
+            (unit,) = store.units(TOPIC, 0, offset, 1)
+            data = store.record_at(unit.commit_offset)
+            if data is not None and (name := decode(data).message_id) != _WARM_UP:
+                found[name] = _Place(unit.commit_offset, unit.size)
+        return found
+
+    def _ids(self, node: str) -> set[str]:
+        """Return the ids of the messages that a consumer would receive from this broker."""
+        if not self._is_running(node):
+            return set()
+        store = self.cluster.brokers[node].store
+        return {
+            decode(data).message_id
+            for offset in range(store.max_offset(TOPIC, 0))
+            for data in store.get(TOPIC, 0, offset, 1).records
+        }
+
+    def _damage_record(self, node: str, fault: str, name: str) -> None:
+        """Flip a bit of a record's body, or zero the record, on the disk and in the page cache."""
+        place = self._units(node)[name]
+        path = self.cluster.brokers[node].store.log_path(place.begin)
+        at = place.begin % self.cluster.setup.store.commit_log_segment_bytes
+        disk = self.cluster.machines[node].disk
+        if fault == "lost":
+            disk.damage(path, at, bytes(place.size))
+            return
+        file = disk.open(path)
+        (value,) = file.read(at + _BODY_AT, 1)
+        file.close()
+        disk.damage(path, at + _BODY_AT, bytes([value ^ 1]))
+
     def _hold(self, source: str, target: str) -> None:
         """Hold everything that is sent in this direction."""
         self.cluster.internet.cut(self.cluster.links(source, target)[:1])
@@ -385,6 +470,10 @@ class _Stage:
             if asyncio.get_running_loop().time() > end_s:
                 raise ReplayError(f"{self._cell}: not reached: {what}")
             await asyncio.sleep(every_s)
+
+
+def _has_lost_nothing(store: Store) -> bool:
+    return not store.lost_records()
 
 
 def _queue(broker: str) -> MessageQueue:

@@ -226,7 +226,7 @@ class _Play:
     def _answered(
         self, connection: Connection, opaque: int, expect: Expect, at: float = 0.0, cut: int | None = None
     ) -> Frame:
-        where = "" if cut is None else f"split after byte {cut}:  "
+        where = "" if cut is None else f"split after byte {cut}: "
         try:
             answer = connection.answer(opaque)
             took = time.monotonic() - at

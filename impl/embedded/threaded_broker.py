@@ -1,6 +1,7 @@
 """An embedded broker in a thread of its own, for tests with or without an event loop."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -11,6 +12,19 @@ from mqproof.impl.client.connection.session import Session
 from mqproof.impl.client.model import ReceivedMessage
 from mqproof.impl.embedded.embedded_broker import EmbeddedBroker
 from mqproof.impl.embedded.loop_thread import LoopThread
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadedClock:
+    """The time of a broker in a thread, which a test can advance."""
+
+    _broker: "ThreadedBroker"
+
+    def advance(
+        self, *, hours: float = 0, minutes: float = 0, seconds: float = 0, keep_clients: bool = True
+    ) -> None:
+        """Let this much of the broker's time pass at once, as ThreadedBroker.advance."""
+        self._broker.advance(hours=hours, minutes=minutes, seconds=seconds, keep_clients=keep_clients)
 
 
 class ThreadedBroker:
@@ -38,6 +52,11 @@ class ThreadedBroker:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._thread.end_after(self._inner.stop())
+
+    @property
+    def clock(self) -> ThreadedClock:
+        """The broker's time: `clock.advance(hours=2)`, as in tests with `broker()`."""
+        return ThreadedClock(self)
 
     def client(self, consumer_group: str = "mqproof_consumer") -> BlockingClient:
         """Return a client whose calls block, to be used in `with`."""

@@ -108,7 +108,10 @@ class Held:
             if not self.answer.done():
                 self.answer.set_result(answer)
 
-        self.loop.call_soon_threadsafe(set_answer)
+        try:
+            self.loop.call_soon_threadsafe(set_answer)
+        except RuntimeError:  # the loop is closed with its connection
+            _log.warning("%s is delivered again: its connection is closed", self.message.message_id)
 
 
 class Unacked(virtual.QoS):  # type: ignore[misc]  # kombu has no types

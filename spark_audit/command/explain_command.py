@@ -1,5 +1,6 @@
 """`mqproof audit explain`: print all steps of one message."""
 
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, cast
 
@@ -8,9 +9,11 @@ import typer
 from mqproof.report.model import Exit
 from mqproof.report.printable import counted, one_line
 from mqproof.spark_audit.command.audit_inputs import AuditInputs, find_inputs
+from mqproof.spark_audit.command.conversions import Conversions, Mapped, converted, mapping_errors_shown
 from mqproof.spark_audit.command.engine_choice import EngineOptions
 from mqproof.spark_audit.command.failures import fail, say
-from mqproof.spark_audit.command.option_groups import IndexSlots, SparkOptions, Trace, examples
+from mqproof.spark_audit.command.local_copies import local_copies
+from mqproof.spark_audit.command.option_groups import IndexSlots, Spanned, SparkOptions, Trace, examples
 from mqproof.spark_audit.engine import active
 
 if TYPE_CHECKING:
@@ -39,6 +42,8 @@ def explain_message(
         typer.Option(metavar="[NAME=]DIR", help="Store directory of a broker, DIR or BROKER=DIR."),
     ] = None,
     trace: Trace = None,
+    mapping: Mapped = None,
+    spans: Spanned = None,
     index_slots: IndexSlots = None,
     engine: EngineOptions,
     spark_options: SparkOptions,
@@ -47,21 +52,12 @@ def explain_message(
 
     Exit codes: 0 found; 2 bad input; 3 not found in any input; 4 the engine is missing or failed.
     """
-    if not (events or store or trace):
+    if not (events or store or trace or mapping or spans):
         fail("--events: name at least one event log, folder or pattern, or a --store")
 
-    from mqproof.spark_audit.sources.inputs import InputError
-
-    try:
-        inputs = find_inputs(events or [], store or [], trace or [], index_slots)
-        found_steps = inputs.on_engine(
-            engine.engine,
-            [],
-            spark_options,
-            lambda session, scratch: _steps(inputs, cast("SparkSession", session), scratch, msg_id),
-        )
-    except InputError as error:
-        fail(str(error))
+    with local_copies(events or []) as copies:
+        given = GivenInputs(copies.paths, store or [], trace or [], mapping or [], spans or [], index_slots)
+        found_steps = _found_steps(given, msg_id, engine, spark_options)
     if not found_steps:
         fail(f"{msg_id}: no input knows this message", Exit.INCONCLUSIVE)
     for steps in found_steps.values():
@@ -69,14 +65,54 @@ def explain_message(
             typer.echo(one_line(step.line()))
 
 
+@dataclass(frozen=True, slots=True)
+class GivenInputs:
+    """The paths that the user named."""
+
+    events: list[str]
+    store: list[str]
+    trace: list[str]
+    mapping: list[str]
+    spans: list[str]
+    index_slots: int | None
+
+
+def _found_steps(
+    named: GivenInputs, msg_id: str, engine: EngineOptions, spark_options: SparkOptions
+) -> "dict[str, list[Step]]":
+    from mqproof.spark_audit.sources.inputs import InputError
+
+    try:
+        with mapping_errors_shown():
+            conversions = Conversions.read(named.mapping)
+        given = find_inputs(
+            named.events, named.store, named.trace, named.index_slots, conversions, named.spans
+        )
+        with converted(conversions, given.found) as found:
+            inputs = replace(given, found=found)
+            return inputs.on_engine(
+                engine.engine,
+                [],
+                spark_options,
+                lambda session, scratch: _steps(inputs, cast("SparkSession", session), scratch, msg_id),
+            )
+    except InputError as error:
+        fail(str(error))
+
+
 def _steps(
     inputs: AuditInputs, session: "SparkSession", scratch: Path, msg_id: str
 ) -> "dict[str, list[Step]]":
     """Return the steps of each message that the id names."""
-    from mqproof.spark_audit.reporting.explain import ids_of_broker_id, message_steps
+    from mqproof.spark_audit.reporting.explain import ids_of_broker_id, message_steps, with_span_steps
 
     stores, texts = inputs.traces
-    given = {"file": inputs.found.files, "store": inputs.stores, "trace input": [*stores, *texts]}
+    given = {
+        "file": inputs.found.files,
+        "store": inputs.stores,
+        "trace input": [*stores, *texts],
+        "file of spans": inputs.spans,
+    }
     say("reading " + ", ".join(counted(len(each), what) for what, each in given.items() if each))
     log = inputs.read_log(session, scratch, lambda _: None)
     stored, traces = inputs.read_stores(session, scratch), inputs.read_traces(session)
@@ -86,7 +122,7 @@ def _steps(
     if not steps and stored and (named := ids_of_broker_id(msg_id, stored)):
         say(f"the broker's id {msg_id} is of {', '.join(named)}")
         steps = message_steps(session, named, log.events, brokers, stored, traced)
-    return steps
+    return with_span_steps(steps, inputs.spans, scratch, [msg_id])
 
 
 def _brokers(log: "Log | EmbeddedLog") -> tuple[str, ...]:

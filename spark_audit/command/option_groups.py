@@ -22,6 +22,16 @@ DAY_US: Final = 86_400_000_000
 IndexSlots = Annotated[
     int | None, typer.Option(min=1, help="maxHashSlotNum of the brokers, if it is not RocketMQ's default.")
 ]
+Spanned = Annotated[
+    list[str] | None,
+    typer.Option(metavar="PATH", help="OpenTelemetry spans: OTLP JSON lines or Parquet, or a folder."),
+]
+
+Metrics = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Write metrics in Prometheus' text format to this file."),
+]
+
 Trace = Annotated[
     list[str] | None,
     typer.Option(help="Message traces: exported text, a folder of it, or a store that has their topic."),

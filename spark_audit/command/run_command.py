@@ -19,12 +19,15 @@ from mqproof.spark_audit.command.conversions import Conversions, Mapped, convert
 from mqproof.spark_audit.command.engine_choice import EngineOptions
 from mqproof.spark_audit.command.failures import fail, say
 from mqproof.spark_audit.command.judged_spans import SpanRequest, with_facts, with_spans
+from mqproof.spark_audit.command.local_copies import local_copies
 from mqproof.spark_audit.command.option_groups import (
     DAY_US,
     FORGET_DAYS,
     ClusterOptions,
     ForgetDays,
     IndexSlots,
+    Metrics,
+    Spanned,
     SparkOptions,
     Trace,
     examples,
@@ -68,10 +71,7 @@ class InputOptions:
     ] = None
     trace: Trace = None
     mapping: Mapped = None
-    spans: Annotated[
-        list[str] | None,
-        typer.Option(metavar="PATH", help="OpenTelemetry spans: OTLP JSON lines or Parquet, or a folder."),
-    ] = None
+    spans: Spanned = None
     sampling: Annotated[
         float | None,
         typer.Option(metavar="RATE", help="With --spans: the share of sampled traces; 1 if all are there."),
@@ -123,6 +123,7 @@ def run(
     json: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the result as JSON to this file.")
     ] = None,
+    metrics: Metrics = None,
     cluster: ClusterOptions,
     index_slots: IndexSlots = None,
     incremental: IncrementalOptions,
@@ -140,9 +141,29 @@ def run(
     Exit codes: 0 all held; 1 a violation; 2 bad input; 3 inconclusive; 4 the engine is missing or failed.
     """
     inputs = replace(inputs, events=[*(inputs.events or []), *(paths or [])])
-    raise typer.Exit(
-        judge(RunOptions(inputs, cluster, incremental, engine, spark, out, json, ids or [], index_slots))
-    )
+    with local_copies(inputs.events or []) as copies:
+        options = RunOptions(
+            replace(inputs, events=copies.paths),
+            cluster,
+            incremental,
+            engine,
+            spark,
+            out,
+            json,
+            ids or [],
+            index_slots,
+            origins=copies.origins,
+            replay=_repeated(inputs, cluster, index_slots),
+            metrics=metrics,
+        )
+        code = judge(options)
+    raise typer.Exit(code)
+
+
+def _repeated(inputs: InputOptions, cluster: ClusterOptions, index_slots: int | None) -> str:
+    """Return the command that repeats the run with the same input."""
+    arguments = {**inputs.given(), **cluster.given(), "--index-slots": index_slots}
+    return f"mqproof audit run {shlex.join(_arguments(arguments))}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +185,7 @@ class RunOptions:
     """More tables for the report."""
     replay: str | None = None
     """The command that repeats the run, if it is not that of `audit run`."""
+    metrics: Path | None = None
 
 
 def judge(options: RunOptions) -> int:
@@ -174,6 +196,7 @@ def judge(options: RunOptions) -> int:
     try_folder("--out", options.out)
     try_folder("--state", options.incremental.state)
     try_file("--json", options.json)
+    try_file("--metrics", options.metrics)
     options.spark.settings()  # fails before the inputs are read
     request = _request(options, wanted)
     try:
@@ -240,6 +263,7 @@ class _Request:
     state: Path | None
     late_us: int
     forget_us: int
+    metrics: Path | None = None
 
     def of_spans(self) -> SpanRequest:
         return SpanRequest(self.sampling, self.wanted, self.allowed, self.replay)
@@ -265,7 +289,6 @@ def _request(options: RunOptions, wanted: list[str]) -> _Request:
     given, incremental = options.inputs, options.incremental
     config = options.cluster.config()
     allowed = options.cluster.allowed(config)
-    arguments = {**given.given(), **options.cluster.given(), "--index-slots": options.index_slots}
     try:
         inputs = find_inputs(
             given.events or [],
@@ -283,10 +306,11 @@ def _request(options: RunOptions, wanted: list[str]) -> _Request:
         allowed=allowed,
         sampling=given.sampling,
         tables=options.tables,
-        replay=options.replay or f"mqproof audit run {shlex.join(_arguments(arguments))}",
+        replay=options.replay or _repeated(given, options.cluster, options.index_slots),
         state=incremental.state,
         late_us=incremental.late_s * 1_000_000,
         forget_us=incremental.forget_days * DAY_US,
+        metrics=options.metrics,
     )
 
 
@@ -303,6 +327,7 @@ def _audit(
 ) -> int:
     from mqproof.report import terminal
 
+    started_s = time.monotonic()
     pictures = out is not None or json is not None
     with _continued(session, request) as (continued, following):
         with stages("audit") as stage:
@@ -311,6 +336,11 @@ def _audit(
         # After the progress line has ended, so that it does not overwrite the report.
         terminal.show(report)
         write_outputs(report, done, skipped_rows, out, json)
+        if request.metrics is not None:
+            from mqproof.spark_audit.reporting.audit_metrics import measured, write_metrics
+
+            write_metrics(request.metrics, measured(done, time.monotonic() - started_s))
+            say(f"wrote {request.metrics}")
     return exit_code(report.results)
 
 
@@ -385,6 +415,7 @@ def _judge(judging: _Judging) -> tuple["Audit", Report, "DataFrame"]:
         replay=f"{request.replay}{before}",
         progress=stage,
         pictures=judging.pictures,
+        figures=request.metrics is not None,
         history=judging.history(),
     )
     stage("timelines of the findings")

@@ -4,7 +4,7 @@ import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -12,6 +12,7 @@ import typer
 
 from mqproof.report.model import Exit
 from mqproof.report.printable import counted, one_line
+from mqproof.spark_audit.command.conversions import Conversions, Mapped, mapping_errors_shown
 from mqproof.spark_audit.command.failures import fail, failures_reported, say
 from mqproof.spark_audit.command.opened_session import opened_session
 from mqproof.spark_audit.command.option_groups import (
@@ -19,12 +20,15 @@ from mqproof.spark_audit.command.option_groups import (
     FORGET_DAYS,
     ClusterOptions,
     ForgetDays,
+    Metrics,
     SparkOptions,
     examples,
 )
+from mqproof.spark_audit.command.outputs import try_file
 
 if TYPE_CHECKING:
     from mqproof.spark_audit.incremental.watch import Watch
+    from mqproof.spark_audit.judging.outcome import Audit
 
 EXAMPLES: Final = examples(
     "watch --state state --events incoming --late-s 600",
@@ -53,8 +57,8 @@ class SourceOptions:
         int, typer.Option(min=1, help="Approximate maximum of topic messages in a batch.")
     ] = 100_000
 
-    def check(self) -> None:
-        if not (self.events or self.topic):
+    def check(self, *, has_mapping: bool = False) -> None:
+        if not (self.events or self.topic or has_mapping):
             fail("--events: name at least one folder, or a --topic")
         if self.topic and not self.namesrv:
             fail("--topic: --namesrv is missing, expected HOST:PORT of a name server")
@@ -68,6 +72,11 @@ def watch_logs(
         int, typer.Option(min=0, help="Maximum time between related events; then a violation is reported.")
     ] = 3600,
     forget_days: ForgetDays = FORGET_DAYS,
+    mapping: Mapped = None,
+    metrics: Metrics = None,
+    webhook: Annotated[
+        str, typer.Option(metavar="URL", help="Send violations there, in Alertmanager's format (API v2).")
+    ] = "",
     cluster: ClusterOptions,
     spark_options: SparkOptions,
 ) -> None:
@@ -78,7 +87,10 @@ def watch_logs(
     Exit codes: 0 no violation so far; 1 a violation; 2 bad input; 3 no event was read, or missing rows may
     explain all violations; 4 Spark or Java is missing or failed.
     """
-    source.check()
+    source.check(has_mapping=bool(mapping))
+    try_file("--metrics", metrics)
+    outlets = Outlets(metrics, webhook)
+    outlets.check()
     allowed = cluster.allowed(cluster.config())
     session = spark_options.session()
 
@@ -87,17 +99,40 @@ def watch_logs(
 
     request = _request(source, state, late_s, forget_days, allowed)
     try:
+        request = with_mappings(request, mapping or [])
         with (
             opened_session(session) as (spark, scratch),
             suppress(KeyboardInterrupt),  # a signal ends the watch; that is not a failure
+            mapping_errors_shown(),
             failures_reported(scratch),
         ):
-            watch(spark, request, scratch, report_violation, say)
+            watch(spark, outlets.joined(request), scratch, outlets.report, say)
     except InputError as error:
         fail(str(error))
     except OSError as error:
         fail(f"{error.filename or state}: {error.strerror}")
     raise typer.Exit(_report_totals(state))
+
+
+def with_mappings(request: "Watch", files: list[str]) -> "Watch":
+    """Return the request with the tables of mapping files, after the present ones have been converted.
+
+    Raises:
+        InputError: a mapping or a table cannot be read by a watch. OSError: a log cannot be written.
+    """
+    if not files:
+        return request
+    from mqproof.spark_audit.incremental.mapped_arrivals import MappedArrivals
+
+    with mapping_errors_shown():
+        arrivals = MappedArrivals(Conversions.read(files).mappings, request.state)
+        arrivals.take(say)
+
+    def poll() -> None:
+        arrivals.take(say)
+
+    folders = (*request.source.folders, arrivals.folder)
+    return replace(request, source=replace(request.source, folders=folders), poll=poll)
 
 
 def _request(
@@ -120,9 +155,72 @@ def _request(
     )
 
 
+class Outlets:
+    """Where a watch writes violations and metrics, besides its standard output."""
+
+    PENDING_MAX: Final = 10_000
+    """Maximum number of violations that wait for a webhook that cannot be reached."""
+
+    def __init__(self, metrics: Path | None, webhook: str) -> None:
+        self._metrics = metrics
+        self._webhook = webhook
+        self._pending: list[Mapping[str, Any]] = []
+
+    def check(self) -> None:
+        from mqproof.spark_audit.reporting.alertmanager import is_address
+
+        if self._webhook and not is_address(self._webhook):
+            fail(f"--webhook: {self._webhook}, expected http://HOST:PORT/api/v2/alerts")
+
+    def joined(self, request: "Watch") -> "Watch":
+        return replace(request, figures=self._metrics is not None, after_batch=self.after_batch)
+
+    def report(self, violation: Mapping[str, Any]) -> None:
+        """Print a violation, and keep it for the webhook."""
+        report_violation(violation)
+        if self._webhook and len(self._pending) < self.PENDING_MAX:
+            self._pending.append(violation)
+
+    def after_batch(self, done: "Audit", state: Path, seconds: float) -> None:
+        """Send the violations, and write the metrics. A failure is reported, and does not end the watch."""
+        try:
+            self._send()
+            self._write(done, state, seconds)
+        except OSError as error:
+            say(f"{error.filename or self._webhook}: {error.strerror or error}")
+
+    def _send(self) -> None:
+        if not self._pending:
+            return
+        from mqproof.spark_audit.reporting.alertmanager import alerts, post
+
+        try:
+            post(self._webhook, alerts(self._pending))
+        except OSError as error:
+            waiting = counted(len(self._pending), "violation")
+            say(f"--webhook: {error}; {waiting} will be sent after the next batch")
+            return
+        self._pending.clear()
+
+    def _write(self, done: "Audit", state: Path, seconds: float) -> None:
+        if self._metrics is None:
+            return
+        from mqproof.spark_audit.engine.sql_text import quoted
+        from mqproof.spark_audit.incremental.all_runs import rows_missing
+        from mqproof.spark_audit.reporting.audit_metrics import measured, write_metrics
+
+        known = f"read_parquet({quoted(str(state / 'findings' / '*.parquet'))})"
+        write_metrics(self._metrics, measured(done, seconds, known, rows_missing(state)))
+
+
 def _report_totals(state: Path) -> int:
     """Print the violations so far, from the state of the last batch. Return the exit code."""
-    from mqproof.spark_audit.incremental.all_runs import events_so_far, rows_missing, violations_so_far
+    from mqproof.spark_audit.incremental.all_runs import (
+        events_so_far,
+        gaps_so_far,
+        rows_missing,
+        violations_so_far,
+    )
     from mqproof.spark_audit.incremental.state_folder import UNREADABLE, newest
 
     last = newest(state)
@@ -131,13 +229,13 @@ def _report_totals(state: Path) -> int:
         rows = "1 unreadable row is" if unreadable == 1 else f"{unreadable} unreadable rows are"
         unreadable_note = f"; {rows} in {state / UNREADABLE}" if unreadable else ""
         fail(f"no event was read{unreadable_note}", Exit.INCONCLUSIVE)
-    return so_far(violations_so_far(last), rows_missing(last))
+    return so_far(violations_so_far(last), rows_missing(last), gaps_so_far(last))
 
 
-def so_far(rows: Sequence[tuple[str, str, int, int, int]], missing: int) -> int:
+def so_far(rows: Sequence[tuple[str, str, int, int, int]], missing: int, gaps: int = 0) -> int:
     """Print the violations of all_runs.py, and the number of missing or unreadable rows.
 
-    Return the exit code.
+    `gaps` is the number of gaps that nodes report. Return the exit code.
 
     The verdict follows the rule of judging/verdict.py.
     """
@@ -150,10 +248,12 @@ def so_far(rows: Sequence[tuple[str, str, int, int, int]], missing: int) -> int:
         caveat = f"; unknown: {holes}, and may explain them" if totals[invariant] <= missing else ""
         typer.echo(f"{invariant} {rule}: {counted(count, 'violation')}{open_}{caveat}")
     if not rows:
-        typer.echo("no violation so far" + (f"; unknown: {holes}" if missing else ""))
+        unsure = [holes] if missing else []
+        unsure += [f"nodes dropped events ({counted(gaps, 'gap')})"] if gaps else []
+        typer.echo("; ".join(["no violation so far", *(f"unknown: {reason}" for reason in unsure)]))
     if any(total > missing for total in totals.values()):
         return Exit.VIOLATED
-    return Exit.INCONCLUSIVE if missing else Exit.HELD
+    return Exit.INCONCLUSIVE if missing or gaps else Exit.HELD
 
 
 def report_violation(violation: "Mapping[str, Any]") -> None:

@@ -12,6 +12,7 @@ import pyarrow.dataset as ds
 from mqproof.report.model import Report, Table
 from mqproof.spark_audit.incremental.state_folder import UNREADABLE, IncrementalRun, read_manifest, state_path
 from mqproof.spark_audit.judging.outcome import Audit
+from mqproof.spec.events import Kind
 
 
 def violations_so_far(state: Path) -> list[tuple[str, str, int, int, int]]:
@@ -45,6 +46,12 @@ def violations_so_far(state: Path) -> list[tuple[str, str, int, int, int]]:
 def events_so_far(state: Path) -> int:
     """Return the number of events of all runs that a state remembers."""
     return sum(ds.dataset(str(state / "profile"), format="parquet").to_table(["rows"])["rows"].to_pylist())
+
+
+def gaps_so_far(state: Path) -> int:
+    """Return the number of `gap` events of all runs: times from which nodes dropped rows."""
+    profile = ds.dataset(str(state / "profile"), format="parquet")
+    return sum(profile.to_table(["rows"], filter=pc.field("kind") == Kind.GAP)["rows"].to_pylist())
 
 
 def rows_missing(state: Path) -> int:

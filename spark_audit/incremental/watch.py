@@ -10,6 +10,7 @@ import logging
 import os
 import re
 import shutil
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
@@ -23,7 +24,7 @@ from pyspark.sql import functions as f
 
 from mqproof.report.printable import counted
 from mqproof.report.staging import file_beside
-from mqproof.spark_audit.audit import audit
+from mqproof.spark_audit.audit import Audit, audit
 from mqproof.spark_audit.checks import EVENT_CHECKS, Check
 from mqproof.spark_audit.evidence.options import Options
 from mqproof.spark_audit.incremental.all_runs import certain_now
@@ -68,6 +69,10 @@ class Source:
     """Options of the `rocketmq` format."""
 
 
+AfterBatch = Callable[[Audit, Path, float], None]
+"""Receives the audit of a batch, the state that it left, and its duration in seconds."""
+
+
 @dataclass(frozen=True, slots=True)
 class Watch:
     source: Source
@@ -83,6 +88,12 @@ class Watch:
     batch_bytes: int = 256 << 20
     """Maximum bytes of files in a batch; a single larger file is still processed."""
     batch_messages: int = 100_000
+    poll: Callable[[], None] | None = None
+    """Called about every second while the watch waits; what it raises ends the watch."""
+    figures: bool = False
+    """Measure lag and latencies."""
+    after_batch: AfterBatch | None = None
+    """Called after each batch, when its violations have been reported."""
 
 
 ReportViolation = Callable[[Mapping[str, Any]], None]
@@ -124,7 +135,8 @@ def watch(
     try:
         # Wait in short intervals, between which signals are handled.
         while not query.awaitTermination(_POLL_S):
-            pass
+            if request.poll:
+                request.poll()
     except (PySparkException, Py4JError):
         if failed:
             raise failed[0] from None
@@ -147,6 +159,7 @@ def _batch(
         if reported := _announced(run.before, report):
             say(f"batch {number}: {counted(reported, 'violation')}, possibly reported before")
         return
+    began_s = time.monotonic()
     work = scratch / "batch"
     log = _read(spark, request.source, rows, work)
     for line in log.inputs.repeat_messages():
@@ -159,12 +172,16 @@ def _batch(
             checks=request.checks,
             given_rows=log.rows,
             pictures=False,
+            figures=request.figures,
             history=Continuation(run, following, number),
         )
         assert following is not None, "a state is not replayed here"
         if done.unreadable_rows:
             _write_unreadable(log.corrupt, request.state / UNREADABLE, number)
-    reported = _announced(newest(request.state), report)
+    state = newest(request.state)
+    reported = _announced(state, report)
+    if request.after_batch and state:
+        request.after_batch(done, state, time.monotonic() - began_s)
     shutil.rmtree(work, ignore_errors=True)
     parts = [
         counted(done.overview.rows, "event"),

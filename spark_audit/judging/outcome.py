@@ -38,6 +38,8 @@ class Audit:
     """Rows with implausible times, which were not judged."""
     set_aside: tuple[str, ...] = ()
     """The first of these rows, as texts."""
+    figures: Any = None
+    """Lag and latencies of groups (reporting/traffic_figures.py), if they were asked for."""
     gaps: str = ""
     """The rows that nodes have dropped, as a text."""
 

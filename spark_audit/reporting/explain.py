@@ -7,15 +7,18 @@ message's remains in the stores.
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Final
 
 from mqproof.report.model import Moment
 from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.frames import DataFrame, Row, SparkSession
+from mqproof.spark_audit.engine.sql_text import quoted
 from mqproof.spark_audit.evidence.places import name_broker
+from mqproof.spark_audit.sources.otel.span_files import load_spans
 from mqproof.spark_audit.sources.store.stored import Stored
 from mqproof.spec.events import Kind
 
@@ -100,6 +103,39 @@ def ids_of_broker_id(text: str, store: Stored) -> list[str]:
         return []
     at = store.records.where(f.col("commit_offset") == f.lit(int(text[-16:], 16)))
     return sorted({row["msg_id"] for row in at.select("msg_id").collect()})
+
+
+def with_span_steps(
+    steps: Mapping[str, list[Step]], files: Sequence[Path], scratch: Path, msg_ids: Collection[str]
+) -> dict[str, list[Step]]:
+    """Return the steps with those of the OpenTelemetry spans of these messages.
+
+    Raises:
+        InputError: a file of spans is damaged.
+    """
+    if not files:
+        return dict(steps)
+    import duckdb
+
+    found = {msg_id: list(known) for msg_id, known in steps.items()}
+    names = ("message_id", "start_us", "operation", "topic", "consumers", "failed", "trace_id")
+    with duckdb.connect() as database:
+        database.execute(f"SET temp_directory = {quoted(str(scratch))}")
+        load_spans(database, files)
+        rows = database.execute(
+            f"SELECT {', '.join(names)} FROM spans WHERE message_id IN ({quoted(*msg_ids)})"
+        ).fetchall()
+    for row in rows:
+        span = dict(zip(names, row, strict=True))
+        found.setdefault(span["message_id"], []).append(_spanned(span))
+    return {msg_id: sorted(each, key=_order) for msg_id, each in found.items()}
+
+
+def _spanned(span: Mapping[str, Any]) -> Step:
+    details = [f"group {span['consumers']}"] if span["consumers"] else []
+    details += ["failed"] if span["failed"] else []
+    details += [f"trace {span['trace_id']}"] if span["trace_id"] else []
+    return Step(span["start_us"], "span", span["operation"], span["topic"] or "", ", ".join(details))
 
 
 def _order(step: Step) -> tuple[bool, int, str, str, str]:

@@ -93,5 +93,6 @@ def test_the_task_of_celery_returns_its_result(monkeypatch: pytest.MonkeyPatch) 
         with start_worker(example.app, perform_ping_check=False, shutdown_timeout=SECONDS_MAX):
             result = example.total.delay([3, 4])
             assert result.get(timeout=SECONDS_MAX) == 7
+        example.app.pool.force_close_all()  # otherwise its client looks for the broker after the test
         (message,) = rocketmq.messages("kombu_example_celery")
         assert message.keys == [result.id]

@@ -10,8 +10,8 @@ from mqproof.fuzz.simulation import DOCUMENT, MUTANTS, SEEDS_MAX, recorded, refr
 from mqproof.report.model import Verdict
 
 SEEDS = recorded()
-_DEEP = ("consumer-groups", "routes-and-replies")
-"""Targets with many clients. By default, only the suites of conformance judge most of these mutants."""
+_DEEP = ("consumer-groups", "routes-and-replies", "hostile-peers")
+"""Targets with many clients or attacks. By default, only the suites of conformance judge most of these."""
 
 
 def _marked(name: str) -> Any:

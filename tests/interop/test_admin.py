@@ -1,5 +1,6 @@
 """Tests one script of administration, with mqadmin on our servers and `mqproof admin` on Apache's servers."""
 
+import json
 import os
 import re
 import subprocess
@@ -61,6 +62,50 @@ AFTER = (
     ("deleteSubGroup -b {broker} -g {group}", "success|{group}"),
     ("deleteTopic -c DefaultCluster -t {topic}", "success|{topic}"),
 )
+
+
+OF_OURS = (
+    ("checkMsgSendRT -t {topic} -a 4 -s 10", "SEND_OK[^!]*ms on average"),
+    ("sendMsgStatus -b {name} -c 2", "SEND_OK"),
+    ("consumeMessage -t {topic} -b {name} -i 0 -o 0 -c 1", "to be found"),
+    ("updateOrderConf -t {topic} -m put -v {name}:4", "{topic}: {name}:4"),
+    ("updateOrderConf -t {topic} -m get", "{topic}: {name}:4"),
+    ("updateOrderConf -t {topic} -m delete", "the order is deleted"),
+    ("exportMetadata -c DefaultCluster -f {folder}", "metadata.json is written"),
+    ("exportConfigs -c DefaultCluster -f {folder}", "configs.json is written"),
+)
+"""Steps of `mqproof admin` alone: test_mqadmin.py has those of mqadmin."""
+
+OF_OURS_SINCE_5 = (
+    ("updateTopicList -c DefaultCluster -f {folder}/metadata.json", "topics created or changed at {broker}"),
+    ("updateSubGroupList -b {broker} -f {folder}/metadata.json", "groups created or changed at {broker}"),
+    ("setConsumeMode -c DefaultCluster -g {group} -t {topic} -m PULL", "receives topic {topic} by PULL"),
+)
+
+
+def test_our_admin_has_the_other_commands_of_mqadmin(
+    release: str, apache: tuple[ApacheServer, ApacheServer], tmp_path: Path
+) -> None:
+    names, broker = apache
+    facts = {
+        "topic": "Other_commands",
+        "group": "Others",
+        "broker": str(broker.address),
+        "name": "apache-a",
+        "folder": str(tmp_path),
+    }
+    admin = lambda *words: our_admin(names.address, *words)  # noqa: E731
+    problems = [run_step(admin, step, facts) for step in (BEFORE[0], BEFORE[4])]
+    send_and_commit(names.address, facts["topic"], facts["group"])
+    steps = (*OF_OURS, *(OF_OURS_SINCE_5 if release.startswith("5.") else ()))
+    problems += [run_step(admin, step, facts) for step in steps]
+    assert not any(problems), "\n".join(filter(None, problems))
+    exported = json.loads((tmp_path / "metadata.json").read_text(encoding="utf-8"))
+    assert facts["topic"] in exported["topicConfigTable"]
+    assert facts["group"] in exported["subscriptionGroupTable"]
+    assert "apache-a" not in exported["topicConfigTable"]
+    configs = json.loads((tmp_path / "configs.json").read_text(encoding="utf-8"))
+    assert configs["brokerConfigs"]["apache-a"]["brokerName"] == "apache-a"
 
 
 def test_mqadmin_administers_our_servers(release: str, ours: Cluster, tmp_path: Path) -> None:

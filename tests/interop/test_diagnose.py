@@ -3,11 +3,13 @@
 import asyncio
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from mqproof.client import (
+    ClientError,
     ConsumeFrom,
     Producer,
     ProducerConfig,
@@ -22,7 +24,7 @@ from mqproof.client import (
 )
 from mqproof.conformance.adapters.apache.servers import ApacheServer
 from mqproof.impl.admin.admin import Admin
-from mqproof.impl.admin.groups import update_group
+from mqproof.impl.admin.groups import progress, update_group
 from mqproof.impl.admin.topics import update_topic
 from mqproof.impl.diagnosis.question import Question, answers
 from mqproof.impl.remoting.bodies import SubscriptionGroup, TopicConfig
@@ -75,6 +77,16 @@ class _Site:
                 return
             await asyncio.sleep(0.5)
         assert found == [cause]
+
+    async def until_committed(self, offset: int) -> None:
+        """Wait until the broker has the group's offset in the only queue of the topic."""
+        async with asyncio.timeout(_WITHIN_S):
+            while True:
+                with suppress(ClientError):  # the broker does not know the group yet
+                    found = (await progress(self.admin, self.group, self.topic)).queues.values()
+                    if [each.consumer_offset for each in found] == [offset]:
+                        return
+                await asyncio.sleep(0.5)
 
 
 def _at(apache: Apache, work: Callable[[_Site], Awaitable[None]]) -> None:
@@ -150,6 +162,8 @@ def test_a_cluster_is_collected(apache: Apache, tmp_path: Path) -> None:
                 await producer.send_or_raise(new_message(site.topic, b"x"))
             async with PushConsumer(other, site.group, lambda _: None, _FIRST) as consumer:
                 await consumer.subscribe(site.topic)
+                # A broker that has not built its queue yet reports that the group has caught up with nothing.
+                await site.until_committed(9)
                 await site.until("caught_up", None, site.group)
                 found = await collect(site.admin, Bounds((site.topic,)), tmp_path, lambda _: None)
         assert found.missing == ()

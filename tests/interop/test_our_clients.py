@@ -1,5 +1,6 @@
 """Tests our clients with Apache RocketMQ's name server and broker: every way to send and to consume."""
 
+import asyncio
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -11,11 +12,15 @@ from mqproof.conformance.adapters.remoting import RemotingTarget
 from mqproof.conformance.engine.suite_run import run_suite
 from mqproof.conformance.suites.flush.suite import FLUSH
 from mqproof.impl.client.blocking import BlockingClient
+from mqproof.impl.client.connection.session import Session
 from mqproof.impl.client.consuming.lite_pull_consumer import LitePullConfig
-from mqproof.impl.client.consuming.push_consumer import MessageModel, PushConsumerConfig
+from mqproof.impl.client.consuming.push_consumer import MessageModel, PushConsumer, PushConsumerConfig
 from mqproof.impl.client.consuming.start_offset import ConsumeFrom
 from mqproof.impl.client.messages.compose import new_message
-from mqproof.impl.client.model import ReceivedMessage, RetryLater, Sent
+from mqproof.impl.client.model import ClientError, ReceivedMessage, RetryLater, Sent
+from mqproof.impl.client.producing.producer import Producer
+from mqproof.impl.runtime.network import AsyncioNetwork
+from mqproof.impl.runtime.runtime import production
 from mqproof.report.model import Verdict
 
 pytestmark = pytest.mark.apache
@@ -146,6 +151,31 @@ def test_a_poll_consumer_gets_every_message_once(client: BlockingClient, topic: 
         while len(got) < 8 and (messages := poller.poll(10_000)):
             got += [message.body.decode() for message in messages]
     assert sorted(got) == sent
+
+
+def test_a_second_process_with_the_client_id_of_a_member_is_refused(
+    apache: tuple[ApacheServer, ApacheServer], topic: str
+) -> None:
+    def process() -> Session:  # with claims of its own, as another process has
+        runtime = production(AsyncioNetwork(), None)
+        return Session([apache[0].address], runtime, "10.0.0.1@twice", is_id_chosen=True)
+
+    async def started(session: Session) -> PushConsumer:
+        consumer = PushConsumer(session, f"{topic}-group", lambda _: None)
+        await consumer.subscribe(topic)
+        await consumer.start()
+        return consumer
+
+    async def main() -> None:
+        async with process() as one, process() as other:
+            assert isinstance(await Producer(one).send(new_message(topic, b"makes the topic")), Sent)
+            first = await started(one)
+            with pytest.raises(ClientError, match="another process is a consumer"):
+                await started(other)
+            await first.stop()
+            await (await started(other)).stop()
+
+    asyncio.run(main())
 
 
 def test_apaches_broker_keeps_the_invariants_that_clients_can_observe(

@@ -259,7 +259,11 @@ class DriverClient:
 
 @contextmanager
 def driven(command: list[str], folder: Path, log: Path) -> Iterator[DriverClient]:
-    """Start a client program; it is ended after the block. Raises DriverError."""
+    """Start a client program; it is ended after the block. Raises DriverError.
+
+    Its home is the folder: clients keep the positions of broadcast consumers below the home of the user, and
+    a later run would go on from them.
+    """
     with log.open("ab") as errors:
         process = subprocess.Popen(
             command,
@@ -267,6 +271,7 @@ def driven(command: list[str], folder: Path, log: Path) -> Iterator[DriverClient
             stdout=subprocess.PIPE,
             stderr=errors,
             cwd=folder,
+            env={**os.environ, "HOME": str(folder)},
             start_new_session=True,
         )
     client = DriverClient(process, log)

@@ -260,6 +260,7 @@ class _Empty:
 
     def __init__(self, inner: Broker) -> None:
         self.store = inner.store
+        self.dispatch_s = inner.dispatch_s
         self._inner = inner
 
     def start(self) -> Address:

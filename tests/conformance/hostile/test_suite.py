@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from mqproof.conformance.adapters.apache.artifacts import releases
+from mqproof.conformance.adapters.attacked_servers import attacked
 from mqproof.conformance.adapters.victims import victims
 from mqproof.conformance.commands.conform import app
 from mqproof.conformance.engine.run_options import RunOptions
@@ -25,13 +26,12 @@ from mqproof.conformance.hostile.checkers import CHECKERS, MEMORY_MIB_MAX
 from mqproof.conformance.hostile.seen import Victim
 from mqproof.conformance.hostile.suite import in_short
 from mqproof.conformance.hostile.suite import run as run_suite
-from mqproof.conformance.hosts.attacked_servers import attacked
 from mqproof.conformance.wire.frames import RESPONSE, Frame, MalformedError, encode, take
 from mqproof.conformance.wire.server_connection import Address, UnreachableError
 from mqproof.report.model import Exit, Result, Verdict
 from tests.protocol_chapters import sections
 
-QUICK_S = 0.5
+QUICK_S = 1.0
 
 
 class Servant(socketserver.BaseRequestHandler):
@@ -120,7 +120,7 @@ def test_our_servers_withstand_every_attack(scene: Scene) -> None:
         ("send-queue-beyond-int32", "SUCCESS, expected an answer with another code than SUCCESS"),
         ("view-negative", "SUCCESS, expected an answer with another code"),
         ("frame-length-greatest", "the connection is still open"),
-        ("share-of-unanswered-bytes", "40 answers without SYSTEM_BUSY"),
+        ("share-of-unanswered-bytes", "answers without SYSTEM_BUSY"),
     ],
 )
 def test_a_broker_that_accepts_an_attack_has_failed(name: str, failure: str) -> None:

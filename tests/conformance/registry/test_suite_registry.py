@@ -20,7 +20,9 @@ def test_a_suite_lists_the_selected_results_and_a_line_for_each(name: str) -> No
     options = RunOptions("impl", ids=("*-1",))
     listed = SUITES[name].listed(options)
     assert {each.verdict for each in listed} <= {Verdict.NOT_TESTED}
-    assert len(list(SUITES[name].lines(options))) == len(listed)
+    # `damage` also lists its cases, which are no results.
+    shown = [line.split()[0] for line in SUITES[name].lines(options) if not line.startswith("damage/")]
+    assert shown == [each.id for each in listed]
     assert len(listed) < len(SUITES[name].listed(RunOptions("impl")))
 
 

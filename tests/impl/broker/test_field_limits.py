@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from msgspec import inspect
 
+from mqproof.fuzz.hostile.field_values import beyond, fields_of, good, leaves, replaced
 from mqproof.impl.namesrv.server import PROCESSORS as OF_NAME_SERVER
 from mqproof.impl.remoting import headers
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode, request_name
 from mqproof.impl.remoting.command import Command, new_request
 from mqproof.impl.remoting.requests import FORMS, Form
-from tests.impl.remoting.field_values import beyond, fields_of, good, leaves, replaced
 from tests.impl.world import World, play
 
 V2 = (RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE, RequestCode.SEND_REPLY_MESSAGE_V2)

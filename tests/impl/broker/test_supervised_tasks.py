@@ -96,6 +96,7 @@ NOT_STOPPED_BY_ANSWERS = {
     "registration",
     "registration of topics",
     "copy of the master's tables",
+    "repair of damaged records",
     "search for the master",
 }
 """Tasks that ask other servers: they log an unexpected error and ask again."""

@@ -31,6 +31,15 @@ def test_a_test_with_an_event_loop_connects_by_a_session() -> None:
         broker.expect("T")
 
 
+def test_its_clock_delivers_a_delay_of_two_hours() -> None:
+    with ThreadedBroker() as broker, broker.client() as client:
+        client.send_or_raise(new_message("Later", b"x", delay_level=18))
+        broker.clock.advance(hours=1, minutes=59)
+        assert broker.messages("Later") == []
+        broker.clock.advance(minutes=1, seconds=1)
+        broker.expect("Later")
+
+
 def test_a_broker_that_cannot_start_raises_and_leaves_no_thread(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     broker = ThreadedBroker(store=tmp_path / "file")

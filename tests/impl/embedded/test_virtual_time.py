@@ -9,6 +9,7 @@ import pytest
 
 from mqproof import Producer, PushConsumer, ReceivedMessage, new_message
 from mqproof.impl.embedded.embedded_broker import EmbeddedBroker
+from mqproof.impl.embedded.testing_speed import announce, members
 from mqproof.impl.embedded.virtual_time import TimeError, of_loop
 
 
@@ -81,9 +82,14 @@ def test_a_message_that_always_fails_reaches_the_dead_letters_after_sixteen_retr
 
 def test_a_client_that_is_silent_expires_and_one_that_is_not_stays() -> None:
     async def run() -> None:
-        async with EmbeddedBroker() as broker, broker.client() as session:
+        async with EmbeddedBroker() as broker, broker.client() as silent, broker.client() as session:
             await Producer(session).send_or_raise(new_message("Orders", b"x"))
             heard = session.remoting
+            await announce(silent, session, "Orders", "Bar")
+            await broker.clock.advance(minutes=1, seconds=50)
+            assert await members(session, "Orders", "Bar") == ["silent"]
+            await broker.clock.advance(minutes=1)
+            assert await members(session, "Orders", "Bar") == []
             await broker.clock.advance(hours=1)
             assert session.remoting is heard
             assert (await Producer(session).send_or_raise(new_message("Orders", b"y"))).attempts == 1

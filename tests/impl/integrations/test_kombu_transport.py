@@ -45,6 +45,19 @@ def test_a_message_that_is_not_acknowledged_is_delivered_to_another_worker(rocke
         assert received(queue).payload == {"number": 8}
 
 
+def test_an_acknowledgement_after_the_end_of_its_connection_is_logged(
+    rocketmq: ThreadedBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING, "mqproof")
+    with connected(rocketmq) as connection, connection.SimpleQueue("late") as queue:
+        queue.put("late")
+        message = received(queue)
+        channel = message.channel
+    channel.settle(message.delivery_tag, None)
+    assert "is delivered again: its connection is closed" in caplog.text
+    caplog.clear()  # the log of a test must have no other warning
+
+
 def test_an_acknowledged_message_is_not_delivered_again(rocketmq: ThreadedBroker) -> None:
     with connected(rocketmq) as first, first.SimpleQueue("done") as queue:
         queue.put("one")

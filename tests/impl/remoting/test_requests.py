@@ -3,13 +3,13 @@
 import pytest
 from msgspec import inspect
 
+from mqproof.fuzz.hostile.field_values import fields_of, leaves, unbounded
 from mqproof.impl.broker.processors.all_processors import PROCESSORS as OF_BROKER
 from mqproof.impl.namesrv.server import PROCESSORS as OF_NAME_SERVER
 from mqproof.impl.remoting.channel import Channel, Reply
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command, new_request
 from mqproof.impl.remoting.requests import BODIES_USED, FORMS, limited, limiting
-from tests.impl.remoting.field_values import fields_of, leaves, unbounded
 
 OF_FILTER_SERVER = {RequestCode.REGISTER_MESSAGE_FILTER_CLASS}
 """The code that only a filter server serves."""

@@ -147,3 +147,76 @@ def test_the_memory_of_compared_entries_is_bounded(monkeypatch: pytest.MonkeyPat
     assert queue is not None
     verified.add(queue, 0, 3 * BLOCK_ENTRIES)
     assert [verified.has(queue, number) for number in range(3)] == [False, False, True]
+
+
+def _with_lost_record() -> tuple[Site, bytes]:
+    """Return a store with a damaged record that a read has found, and the right bytes of the record."""
+    site = _written(8)
+    (unit,) = site.store.units("T", 0, 1, 1)
+    right = site.store.record_at(unit.commit_offset)
+    assert right is not None
+    _flip(site, LOG, unit.commit_offset + 90)
+    assert _read_all(site) == ["m00", "m04", "m06"]
+    return site, right
+
+
+@pytest.mark.parametrize("restart", ["no", "clean", "after a kill"])
+def test_a_lost_record_is_restored_durably_from_right_bytes(restart: str) -> None:
+    site, right = _with_lost_record()
+    (lost,) = site.store.lost_records()
+    assert (lost.topic, lost.queue_id, lost.queue_offset, lost.size) == ("T", 0, 1, len(right))
+    assert site.store.restore_record(lost, right)
+    assert site.store.lost_records() == ()
+    assert site.store.damage.counts[DamageKind.RECORD, Outcome.REPAIRED] == 1
+    if restart == "clean":
+        site.close()
+        site.open()
+    elif restart != "no":
+        site.simulated_disk.lose_power()
+        site.open()
+    assert _read_all(site) == ["m00", "m02", "m04", "m06"]
+
+
+def test_a_lost_record_is_not_restored_from_other_bytes() -> None:
+    site, right = _with_lost_record()
+    (lost,) = site.store.lost_records()
+    (other,) = site.store.units("T", 0, 2, 1)
+    wrong_body = right[:90] + bytes([right[90] ^ 1]) + right[91:]
+    another = site.store.record_at(other.commit_offset) or b""
+    for data in (b"", b"noise", right[:-1], right + b"!", wrong_body, another, bytes(len(right))):
+        assert not site.store.restore_record(lost, data)
+    assert site.store.lost_records() == (lost,)
+    assert site.store.damage.counts[DamageKind.RECORD, Outcome.REPAIRED] == 0
+    assert not site.store.restore_record(lost._replace(topic="X"), right)
+    assert not site.store.restore_record(lost._replace(commit_offset=0), right)
+    assert _read_all(site) == ["m00", "m04", "m06"]
+
+
+def test_a_record_that_became_right_is_no_longer_lost() -> None:
+    """A disk may have returned other bytes once."""
+    site, right = _with_lost_record()
+    (lost,) = site.store.lost_records()
+    _flip(site, LOG, lost.commit_offset + 90)
+    assert site.store.restore_record(lost, right)
+    assert site.store.lost_records() == ()
+    assert site.store.damage.counts[DamageKind.RECORD, Outcome.REPAIRED] == 0
+
+
+def test_a_store_that_cannot_be_written_restores_nothing() -> None:
+    site, right = _with_lost_record()
+    (lost,) = site.store.lost_records()
+    site.store.failure = "the disk failed"
+    assert not site.store.restore_record(lost, right)
+    assert site.store.lost_records() == (lost,)
+
+
+def test_a_disk_that_fails_while_a_record_is_restored_makes_the_store_read_only() -> None:
+    site, right = _with_lost_record()
+    (lost,) = site.store.lost_records()
+
+    def fail(step: object) -> None:
+        raise OSError(f"{step}: failed on purpose")
+
+    site.simulated_disk.on_step = fail
+    assert not site.store.restore_record(lost, right)
+    assert "failed on purpose" in site.store.failure

@@ -61,3 +61,12 @@ def test_the_exit_code_of_watch_depends_on_its_violations(
     assert so_far(rows, missing) == code
     lines = capsys.readouterr().out.splitlines()
     assert expected is None or lines == expected
+
+
+def test_gaps_that_nodes_report_make_the_result_inconclusive(capsys: pytest.CaptureFixture[str]) -> None:
+    assert so_far([], 0, 2) == Exit.INCONCLUSIVE
+    assert so_far([LOST], 0, 2) == Exit.VIOLATED
+    assert capsys.readouterr().out.splitlines() == [
+        "no violation so far; unknown: nodes dropped events (2 gaps)",
+        "DELIV-1 lost-write: 2 violations",
+    ]

@@ -8,6 +8,7 @@ from mqproof.report.model import Exit
 from mqproof.spark_audit.cli import app
 from mqproof.spark_audit.generator import store_directory
 from tests.spark_audit.conftest import LogBuilder, write_ndjson
+from tests.spark_audit.sources.span_lines import span, write
 
 
 def explain(*arguments: str | Path) -> tuple[int, str]:
@@ -71,6 +72,22 @@ def test_explain_includes_the_steps_from_traces(tmp_path: Path) -> None:
     code, output = explain("m_0", "--trace", tmp_path / "traces.txt")
     assert code == Exit.HELD, output
     assert output.split()[2:] == ["trace", "of", "g", "SubBefore", "times", "2"]
+
+
+def test_explain_includes_spans_and_mapped_logs(tmp_path: Path) -> None:
+    write(tmp_path / "spans.jsonl", [span("publish", "order-4", 1), span("process", "order-4", 2, group="g")])
+    mapping = Path(__file__).parents[3] / "examples" / "kafka_audit" / "kafka.toml"
+    code, output = explain("order-4", "--spans", tmp_path / "spans.jsonl", "--mapping", mapping)
+    assert code == Exit.HELD, output
+    steps = [line[28:].split()[:2] for line in output.splitlines()]
+    assert ["span", "publish"] in steps
+    assert ["span", "process"] in steps
+    assert any("send_ack" in step for step in steps)
+    code, output = explain("order-4", "--spans", tmp_path / "spans.jsonl")
+    assert [line[28:].split()[:2] for line in output.splitlines()] == [
+        ["span", "publish"],
+        ["span", "process"],
+    ]
 
 
 def test_explain_of_an_unknown_message_is_inconclusive(tmp_path: Path) -> None:

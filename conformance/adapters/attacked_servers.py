@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from mqproof.conformance.faults.expected_warnings import expected_warnings
 from mqproof.conformance.hostile.attack import Names, Scene, Signer
 from mqproof.conformance.hostile.seen import Reading, Victim
 from mqproof.conformance.hosts.loopback_servers import LoopbackServers, loopback_servers
@@ -61,7 +62,7 @@ def attacked(scene: Scene, *, is_small: bool = False) -> Iterator[Victim]:
     def configs(folder: Path) -> Sequence[BrokerConfig]:
         return _CONFIGS[scene](base, folder, ports)
 
-    with loopback_servers(configs, files_max) as servers:
+    with expected_warnings("mqproof.impl"), loopback_servers(configs, files_max) as servers:
         yield _victim(scene, servers, known, ports)
 
 

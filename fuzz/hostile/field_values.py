@@ -1,4 +1,4 @@
-"""Values within and beyond the declared limits of header and body fields, for tests."""
+"""Values within and beyond the declared limits of header and body fields."""
 
 from collections.abc import Iterator
 from typing import Any
