@@ -10,7 +10,7 @@ from typing import Final
 
 from mqproof.conformance.mutants.replacement import injected
 from mqproof.fuzz import targets
-from mqproof.fuzz.defects import damage, dledger, ha, remoting, store
+from mqproof.fuzz.defects import damage, dledger, ha, remoting, store, tracing
 from mqproof.fuzz.defects.defect import Mutant
 from mqproof.fuzz.engine.search import Engine
 from mqproof.fuzz.engine.verdict import catalogue_id
@@ -21,7 +21,10 @@ EXECUTIONS_MAX: Final = 2000
 
 MUTANTS: Final = {
     mutant.name: mutant
-    for mutant in (*remoting.MUTANTS, *ha.MUTANTS, *store.MUTANTS, *damage.MUTANTS, *dledger.MUTANTS)
+    for mutant in (
+        *(*remoting.MUTANTS, *ha.MUTANTS, *store.MUTANTS, *damage.MUTANTS, *dledger.MUTANTS),
+        *tracing.MUTANTS,
+    )
 }
 """The mutants by name."""
 

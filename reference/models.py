@@ -20,6 +20,7 @@ from mqproof.reference import (
     routing,
     selection,
     timers,
+    tracing,
     transactions,
 )
 from mqproof.reference.model import Model
@@ -44,6 +45,7 @@ MODELS: Final[dict[str, Model[Any, Any]]] = {
         retry.MODEL,
         rebalance.MODEL,
         selection.MODEL,
+        tracing.MODEL,
         broadcast.MODEL,
         damage.MODEL,
     )

@@ -40,6 +40,7 @@ ROLES = {
                 "routing",
                 "selection",
                 "timers",
+                "tracing",
                 "transactions",
             ],
             "one model: itself, its mutants, its proofs, the mutants of its proofs",

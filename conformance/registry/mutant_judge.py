@@ -41,6 +41,7 @@ from mqproof.conformance.mutants import (
     replication,
     retry,
     timers,
+    tracing,
     transactions,
     wire,
     workload,
@@ -301,6 +302,7 @@ HUNTS: Final = (
     Hunt("behaviours of Transactions", transactions.STEPPED, by_seed(_of_a_behaviour("Transactions"))),
     Hunt("behaviours of Timers", timers.STEPPED, by_seed(_of_a_behaviour("Timers"))),
     Hunt("behaviours of Retry", retry.STEPPED, by_seed(_of_a_behaviour("Retry"))),
+    Hunt("behaviours of Tracing", tracing.MUTANTS, by_seed(_of_a_behaviour("Tracing"))),
 )
 
 

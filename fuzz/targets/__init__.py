@@ -22,6 +22,7 @@ NAMES: Final = (
     "consumer-groups",
     "routes-and-replies",
     "hostile-peers",
+    "client-traces",
 )
 """All targets, in the order of `mqproof fuzz list`. Module names have underscores instead of hyphens."""
 

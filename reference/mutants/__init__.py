@@ -28,6 +28,7 @@ from mqproof.reference.mutants import (
     routing,
     selection,
     timers,
+    tracing,
     transactions,
 )
 from mqproof.reference.mutants.mutant import Mutant as Mutant
@@ -50,6 +51,7 @@ _ALL: Final = (
     *retry.MUTANTS,
     *rebalance.MUTANTS,
     *selection.MUTANTS,
+    *tracing.MUTANTS,
     *broadcast.MUTANTS,
     *damage.MUTANTS,
 )

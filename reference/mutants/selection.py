@@ -52,6 +52,12 @@ def _rest_passed_over(config: Config, state: State, last: int) -> State | None:
     return after and after._replace(answer=Answer(len(state.queue) + 1, after.answer.found))
 
 
+def _failure_rejects(config: Config, state: State, last: int) -> State | None:
+    """The function fails at each message that it should select, and the filter server goes on."""
+    after = selection.give_answer(config, state, last)
+    return after and after._replace(answer=Answer(last + 1))
+
+
 def _nothing_passed(config: Config, state: State, last: int) -> State | None:
     after = selection.give_answer(config, state, last)
     return after if after and after.answer.found else None
@@ -68,6 +74,7 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
         apply=_first_tag_only,
         config=Config(tags=("a", "b", "c"), colliding=(), expressions=(frozenset({"a", "b"}),)),
     ),
+    _filter("FailureRejects", action="Answer", apply=_failure_rejects, config=Config(colliding=())),
     _colliding("HashOnly", action="Receive", apply=_hash_only),
     _colliding("LatestCompared", action="Receive", apply=_latest_compared),
     _colliding("RestPassedOver", action="Answer", apply=_rest_passed_over),

@@ -22,6 +22,7 @@ _OURS: Final = {
     "Timers": "mqproof.conformance.subjects.stepped.timed_deliveries:SteppedTimers",
     "Retry": "mqproof.conformance.subjects.stepped.redelivered_messages:SteppedRetries",
     "RequestReply": "mqproof.conformance.subjects.stepped.requesting_clients:SteppedRequests",
+    "Tracing": "mqproof.conformance.subjects.stepped.traced_operations:SteppedTracing",
 }
 """Import paths, since each driver imports much of our code."""
 NOT_STEPPED: Final = {

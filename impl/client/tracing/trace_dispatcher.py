@@ -26,16 +26,24 @@ _COLLECT_S: Final = 0.5
 _STOP_S: Final = 1.0
 """How long a stop waits until the last records are sent."""
 _LOG_S: Final = 30.0
+_STOPS: Final = "the client stops"
 
 
 class TraceDispatcher:
     """Collects the records of one producer or consumer, and sends them to the trace topic."""
 
-    def __init__(self, topic: str, send: Callable[[Message], Awaitable[Outcome]]) -> None:
+    def __init__(
+        self,
+        topic: str,
+        send: Callable[[Message], Awaitable[Outcome]],
+        waiting_max: int = WAITING_MAX,
+    ) -> None:
         self.topic = topic
         self._send = send
+        self._waiting_max = waiting_max
         self._waiting: deque[TraceRecord] = deque()
         self._arrived = asyncio.Event()
+        self._one_at_a_time = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
         self._is_stopped = False
         self.dropped = 0
@@ -49,7 +57,7 @@ class TraceDispatcher:
     def add(self, records: Iterable[TraceRecord]) -> None:
         """Take records; drop those for which there is no room. Returns at once, and never raises."""
         for record in records:
-            if self._is_stopped or len(self._waiting) >= WAITING_MAX:
+            if self._is_stopped or len(self._waiting) >= self._waiting_max:
                 self._lost(1, "too many wait")
             else:
                 self._waiting.append(record)
@@ -58,17 +66,18 @@ class TraceDispatcher:
         self._arrived.set()
 
     async def stop(self) -> None:
-        """Send the records that wait, within a time limit. Later records are dropped."""
+        """Send the records that wait, within a time limit. Drop what is left, and later records."""
         self._is_stopped = True
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
         try:
             async with asyncio.timeout(_STOP_S):
-                while self._waiting:
-                    await self._send_batch()
+                await self._send_all()
         except TimeoutError:
-            self._lost(len(self._waiting), "the client stops")
+            pass
+        finally:
+            if self._task is not None:
+                self._task.cancel()
+                await asyncio.gather(self._task, return_exceptions=True)
+            self._lost(len(self._waiting), _STOPS)
             self._waiting.clear()
 
     async def _run(self) -> None:
@@ -77,6 +86,10 @@ class TraceDispatcher:
             if len(self._waiting) < _BATCH_MAX:
                 await asyncio.sleep(_COLLECT_S)
             self._arrived.clear()
+            await self._send_all()
+
+    async def _send_all(self) -> None:
+        async with self._one_at_a_time:
             while self._waiting:
                 await self._send_batch()
 
@@ -86,6 +99,9 @@ class TraceDispatcher:
         message = Message(self.topic, body, {KEYS: keys} if keys else {})
         try:
             outcome = await self._send(message)
+        except asyncio.CancelledError:
+            self._lost(len(batch), _STOPS)
+            raise
         except Exception as error:  # a trace must not end the client, whatever its send does
             self._lost(len(batch), f"{type(error).__name__}: {error}")
             return

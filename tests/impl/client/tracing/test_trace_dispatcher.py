@@ -80,7 +80,37 @@ def test_records_beyond_the_bound_are_dropped_and_logged_once(caplog: pytest.Log
         await traces.stop()
         assert asyncio.get_running_loop().time() - begun_s < 2
         traces.add([began(1)])  # after the stop, nothing is taken
-        assert traces.dropped >= 6
+        assert traces.dropped == WAITING_MAX + 6
+
+    run_simulated(scenario(), SimulatedLoop())
+
+
+def test_a_stop_counts_the_batch_that_has_no_answer() -> None:
+    async def scenario() -> None:
+        traces = TraceDispatcher("TT", Broker(None).send)
+        traces.add([began(1), began(2)])
+        await asyncio.sleep(1)  # the two are on their way
+        traces.add([began(3)])
+        await traces.stop()
+        assert traces.dropped == 3
+
+    run_simulated(scenario(), SimulatedLoop())
+
+
+def test_a_stop_waits_for_the_answer_to_the_batch_that_is_being_sent() -> None:
+    async def scenario() -> None:
+        async def send(message: Message) -> Outcome:
+            await asyncio.sleep(0.4)
+            got.append(message)
+            return SENT
+
+        got: list[Message] = []
+        traces = TraceDispatcher("TT", send)
+        traces.add([began(1)])
+        await asyncio.sleep(0.6)
+        traces.add([began(2)])
+        await traces.stop()
+        assert (len(got), traces.dropped) == (2, 0)
 
     run_simulated(scenario(), SimulatedLoop())
 

@@ -1,0 +1,6 @@
+--------------------- MODULE TracingWithoutBound ---------------------
+(* Traces wait without a bound. *)
+EXTENDS MCTracing
+
+MutantHasRoom == phase = "running"
+======================================================================
