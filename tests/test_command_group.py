@@ -99,7 +99,11 @@ def test_help_says_whether_an_option_takes_a_file_or_a_folder(path: str) -> None
     """Only the logs that a command reads may be either."""
     options = {name: each for each in EVERY[path].params for name in each.opts}
     either = {name for name, each in options.items() if each.metavar == "PATH"}
-    logs = {"audit run": {"--events", "--spans"}, "audit explain": {"--events"}, "diagnose": {"--log"}}
+    logs = {
+        "audit run": {"--events", "--spans"},
+        "audit explain": {"--events", "--spans"},
+        "diagnose": {"--log"},
+    }
     assert either <= logs.get(path, set())
     for name in {"--json", "--tls", "--account", "--models"} & set(options):
         assert options[name].metavar == "FILE" or options[name].is_flag, name

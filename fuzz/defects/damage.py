@@ -60,7 +60,7 @@ def _end_of_log(_log: CommitLog, _position: int) -> None:
     return None
 
 
-async def _ask_nobody(_repair: object) -> None:
+async def _leave_damaged(_repair: object) -> None:
     """Leave the damaged records as they are."""
 
 
@@ -160,12 +160,20 @@ MUTANTS: Final = (
         refuse_without_place,
     ),
     Mutant(
+        "SharedBodyNotChecked",
+        "a broker with peers delivers a record without comparing the body with its CRC",
+        "record-repair",
+        "NeverSilentlyWrong",
+        "mqproof.impl.store.files.record:entry_problem",
+        _without(record.OTHER_BODY),
+    ),
+    Mutant(
         "PeerNotAsked",
         "a broker leaves a damaged record as it is, although a peer has it",
         "record-repair",
         "DamageSettled",
         "mqproof.impl.replication.record_repair:RecordRepair.round",
-        _ask_nobody,
+        _leave_damaged,
     ),
     Mutant(
         "RepairNotReported",
