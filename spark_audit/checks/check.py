@@ -43,10 +43,10 @@ class Check:
     """Returns why nothing can be concluded, or ""; from the tallies and the number of findings by cause."""
     of_events: bool = True
     """Whether the check judges event logs."""
-    of_clients: bool = True
-    """Whether rows of producers and consumers can change the result."""
     of_stores: bool = False
     """Whether the check judges store directories."""
+    of_clients: bool = True
+    """Whether rows of producers and consumers can change the result."""
     certain: tuple[str, ...] = ()
     """Rules whose violations no earlier row could explain. They count before the log became complete, too."""
     stores_suffice: bool = False

@@ -111,9 +111,9 @@ def test_each_mutant_module_and_each_configuration_file_is_used_by_a_run() -> No
     mutants = {file.stem for file in models.libraries[1].glob("*.tla")}
     assert mutants <= checked
     names = {question.name for questions in models.questions.values() for question in questions}
-    # The constants of probes and fairness runs may be in a separate file. The matrix uses GuaranteeCells.
+    # The constants of probes and fairness runs may be in a separate file. The matrix uses two more.
     tables = tomllib.loads(models.file.read_text(encoding="utf-8")).values()
-    names |= {table["cfg"].removesuffix(".cfg") for table in tables} | {"GuaranteeCells"}
+    names |= {table["cfg"].removesuffix(".cfg") for table in tables} | {"GuaranteeCells", "GuaranteeDamage"}
     files = {file.stem for folder in models.libraries for file in folder.glob("*.cfg")}
     assert files <= names
 

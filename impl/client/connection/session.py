@@ -239,19 +239,26 @@ class Session:
     def _greet_again(self, address: Address) -> None:
         """Send a heartbeat to a broker after a reconnect, if it had accepted one before.
 
-        The broker has forgotten this client and assigns its queues to other members.
+        The broker has forgotten this client and assigns its queues to other members. A connection that is
+        lost again at once gets no heartbeat: it would open the next connection, which may be lost, too.
         """
         if address in self._greeted:
-            task = asyncio.create_task(self._beat([address]))
+            task = asyncio.create_task(self._beat_if_connected(address))
             self._greetings.add(task)
             task.add_done_callback(self._greetings.discard)
 
+    async def _beat_if_connected(self, address: Address) -> None:
+        # Nothing may run between this check and the request, which would open a new connection.
+        if self.remoting.is_connected(address):
+            await self._beat_at(address, self._heartbeat())
+
     async def _beat(self, addresses: Iterable[Address]) -> None:
-        body = java_json.write(
-            Heartbeat(self.client_id, list(self._consumers.values()), list(self._producers.values())),
-            standard=True,
-        )
+        body = self._heartbeat()
         await asyncio.gather(*(self._beat_at(address, body) for address in addresses))
+
+    def _heartbeat(self) -> bytes:
+        groups = list(self._consumers.values()), list(self._producers.values())
+        return java_json.write(Heartbeat(self.client_id, *groups), standard=True)
 
     async def _beat_at(self, address: Address, body: bytes) -> None:
         try:

@@ -57,7 +57,10 @@ def test_a_cancellation_at_the_moment_of_the_connection_is_not_lost() -> None:
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             received.append(await reader.read(1))
             writer.close()
+            await writer.wait_closed()
+            served.set()
 
+        served = asyncio.Event()
         network = Held()
         client = RemotingClient(network)
         server = await asyncio.start_server(serve, "127.0.0.1", 0)
@@ -72,6 +75,7 @@ def test_a_cancellation_at_the_moment_of_the_connection_is_not_lost() -> None:
             with pytest.raises(asyncio.CancelledError):
                 await task
             await client.close()
+            await served.wait()
         assert b"".join(received) == b""
 
     asyncio.run(ask())
