@@ -59,6 +59,7 @@ async def consume_all(faults: Sequence[str], seed: int, *, lawful: bool) -> Cons
                 await _send(b, producer, acked, range(30))
                 async with PushConsumer(two, "G", listener, config) as second:
                     await second.subscribe("T")
+                    await b.clock.advance(seconds=60)  # no later duplicate is due to the new member
                     await _send(b, producer, acked, range(30, 60))
                     chaos.calm()
                     for _ in range(20):
