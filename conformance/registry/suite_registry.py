@@ -121,11 +121,9 @@ class Drawn:
             "operations": examination.operations,
             "traces": sum(one.traces for one in classed.values()),
             "transitions": examination.actions.total(),
-            **(examination.pairs.evidence() if examination.pairs else {}),
         }
-        tables = (*_actions(examination), *(examination.pairs.tables() if examination.pairs else ()))
         return Part(
-            suite.name, found, looked_at, examination.seconds, tables,
+            suite.name, found, looked_at, examination.seconds, tuple(_actions(examination)),
             faults=examination.faults,
         )  # fmt: skip
 
