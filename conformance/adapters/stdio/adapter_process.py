@@ -12,12 +12,14 @@ import signal
 import subprocess
 import tempfile
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Final, Self
 
 import msgspec
 
+from mqproof.conformance.adapters.stdio.wire_values import ValueMismatchError, from_json
 from mqproof.conformance.engine.targets import (
     STDIO,
     AdapterFailedError,
@@ -228,3 +230,34 @@ def _short(value: object) -> str:
 
 def _one_line(text: str) -> str:
     return " ".join(text.split())
+
+
+def called(
+    process: AdapterProcess,
+    method: str,
+    arguments: dict[str, Any],
+    result: Any,
+    kinds: Mapping[str, type[Exception]],
+) -> Any:
+    """Call a method of the adapter and return its result as a value of the type `result`.
+
+    Raises:
+        AdapterFailedError: the answer is not one of the protocol. Also the exception to which `kinds` maps
+            the kind of a reported error.
+    """
+    try:
+        answer = process.call(method, arguments)
+    except RefusedCallError as error:
+        kind = kinds.get(error.kind)
+        if kind is None:
+            expected = ", ".join(kinds)
+            raise process.failed(f"{method}: error of kind {error.kind!r}, expected {expected}") from None
+        raise kind(str(error)) from None
+    except AdapterFailedError:
+        if method == "close":
+            return None  # the adapter is gone, and so is all that it held
+        raise
+    try:
+        return from_json(answer, result, f"result of {method}")
+    except ValueMismatchError as error:
+        raise process.failed(str(error)) from None

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from typing import Any, Final, get_type_hints
 
 from mqproof.conformance.adapters.python_class import members
-from mqproof.conformance.adapters.stdio.adapter_process import BASIC, AdapterProcess, RefusedCallError
+from mqproof.conformance.adapters.stdio.adapter_process import BASIC, AdapterProcess, called
 from mqproof.conformance.adapters.stdio.basic_operations import basic_class
 from mqproof.conformance.adapters.stdio.wire_values import ValueMismatchError, from_json, to_json
-from mqproof.conformance.engine.targets import AdapterFailedError, TargetError
+from mqproof.conformance.engine.targets import TargetError
 from mqproof.conformance.suites.flush.target import RestartFailedError
 
 _KINDS: Final[dict[str, type[Exception]]] = {"target": TargetError, "restart_failed": RestartFailedError}
@@ -65,28 +65,8 @@ def _member(process: AdapterProcess, protocol: type[Any], name: str) -> Any:
         bound = signature.bind(self, *args, **named)
         bound.apply_defaults()
         arguments = {key: to_json(value) for key, value in list(bound.arguments.items())[1:]}
-        return _called(process, name, arguments, result)
+        return called(process, name, arguments, result, _KINDS)
 
     method.__name__ = name
     method.__signature__ = signature  # type: ignore[attr-defined]
     return property(method) if isinstance(declared, property) else method
-
-
-def _called(process: AdapterProcess, name: str, arguments: dict[str, Any], result: Any) -> Any:
-    try:
-        answer = process.call(name, arguments)
-    except RefusedCallError as error:
-        kind = _KINDS.get(error.kind)
-        if kind is None:
-            raise process.failed(
-                f"{name}: error of kind {error.kind!r}, expected {', '.join(_KINDS)}"
-            ) from None
-        raise kind(str(error)) from None
-    except AdapterFailedError:
-        if name == "close":
-            return None  # the adapter is gone, and so is all that it held
-        raise
-    try:
-        return from_json(answer, result, f"result of {name}")
-    except ValueMismatchError as error:
-        raise process.failed(str(error)) from None

@@ -10,9 +10,9 @@ from collections.abc import Callable, Set
 from dataclasses import dataclass
 from typing import Any, Final
 
-from mqproof.conformance.adapters.stdio.adapter_process import AdapterProcess, RefusedCallError
-from mqproof.conformance.adapters.stdio.wire_values import ValueMismatchError, from_json, to_json
-from mqproof.conformance.engine.targets import AdapterFailedError, TargetError, UnknownTargetError
+from mqproof.conformance.adapters.stdio.adapter_process import AdapterProcess, called
+from mqproof.conformance.adapters.stdio.wire_values import to_json
+from mqproof.conformance.engine.targets import TargetError, UnknownTargetError
 from mqproof.conformance.suites.delivery import target as delivery
 from mqproof.conformance.suites.flush import target as flush
 from mqproof.conformance.suites.offsets import target as offsets
@@ -82,22 +82,8 @@ class _Operations:
         self.topic = ""
 
     def call(self, method: str, result: Any, **arguments: Any) -> Any:
-        try:
-            answer = self._process.call(method, {key: to_json(value) for key, value in arguments.items()})
-        except RefusedCallError as error:
-            if error.kind != "target":
-                raise self._process.failed(
-                    f"{method}: error of kind {error.kind!r}, expected target"
-                ) from None
-            raise TargetError(str(error)) from None
-        except AdapterFailedError:
-            if method == "close":
-                return None  # the adapter is gone, and so is all that it held
-            raise
-        try:
-            return from_json(answer, result, f"result of {method}")
-        except ValueMismatchError as error:
-            raise self._process.failed(str(error)) from None
+        values = {key: to_json(value) for key, value in arguments.items()}
+        return called(self._process, method, values, result, {"target": TargetError})
 
     def open(self, queues: int) -> None:
         self.topic = self.call("open", str, queues=queues)
