@@ -1,4 +1,7 @@
-"""Mutants of a store that lack one check of durable bytes each, used to judge the suite damage."""
+"""Mutants of a store that lack one check of durable bytes each, used to judge the suite damage.
+
+`fuzz/defects/damage.py` injects the same defects.
+"""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -17,7 +20,7 @@ _entry_problem = record.entry_problem
 _trust_checkpoint = recovery.trust_checkpoint
 
 
-def _without(*problems: str) -> Callable[..., str]:
+def without(*problems: str) -> Callable[..., str]:
     """Return `entry_problem` without the checks that give one of these problems."""
 
     def entry_problem(*arguments: Any) -> str:
@@ -27,15 +30,15 @@ def _without(*problems: str) -> Callable[..., str]:
     return entry_problem
 
 
-def _anything(data: bytes, *_: object) -> str:
+def anything(data: bytes, *_: object) -> str:
     return "" if data else "nothing is there"
 
 
-def _nothing(*_: object, **__: object) -> None:
+def nothing(*_: object, **__: object) -> None:
     pass
 
 
-def _skip(repair: EntryRepair, queue: ConsumeQueue, queue_offset: int, unit: Unit) -> tuple[Unit, bytes]:  # noqa: ARG001
+def skip(repair: EntryRepair, queue: ConsumeQueue, queue_offset: int, unit: Unit) -> tuple[Unit, bytes]:  # noqa: ARG001
     return unit, b""
 
 
@@ -84,42 +87,42 @@ MUTANTS: Final = {
             "A read delivers whatever the queue entry points at.",
             "ROT-1",
             "files.record:entry_problem",
-            _anything,
+            anything,
         ),
         _mutant(
             "body-not-checked",
             "A read does not compare a body with its CRC.",
             "ROT-1",
             "files.record:entry_problem",
-            _without(record.OTHER_BODY),
+            without(record.OTHER_BODY),
         ),
         _mutant(
             "other-record-served",
             "A read delivers a record of another queue or offset.",
             "ROT-1",
             "files.record:entry_problem",
-            _without(record.OTHER_RECORD),
+            without(record.OTHER_RECORD),
         ),
         _mutant(
             "loss-not-logged",
             "A damaged record is left out without a line in the log.",
             "ROT-2",
             "damage:DamageReport.add",
-            _nothing,
+            nothing,
         ),
         _mutant(
             "entry-not-repaired",
             "A damaged queue entry is skipped like an expired one.",
             "ROT-2",
             "entry_repair:EntryRepair.record",
-            _skip,
+            skip,
         ),
         _mutant(
             "tag-code-not-checked",
             "A read with a filter does not compare the tag codes of entries with their records.",
             "ROT-2",
             "files.record:entry_problem",
-            _without(record.OTHER_TAGS),
+            without(record.OTHER_TAGS),
         ),
         _mutant(
             "damage-ends-log",

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Final
 
+from mqproof.conformance.mutants.damage import anything, nothing, skip, without
 from mqproof.fuzz.defects.defect import Mutant
 from mqproof.fuzz.defects.store import refuse_without_place
 from mqproof.impl.store import recovery
@@ -11,24 +12,9 @@ from mqproof.impl.store.errors import StoreError
 from mqproof.impl.store.files import record
 from mqproof.impl.store.files.checkpoint import Checkpoint
 from mqproof.impl.store.files.commit_log import CommitLog
-from mqproof.impl.store.files.consume_queue import ConsumeQueue, Unit
+from mqproof.impl.store.files.consume_queue import ConsumeQueue
 
-_entry_problem = record.entry_problem
 _trust_checkpoint = recovery.trust_checkpoint
-
-
-def _without(*problems: str) -> Callable[..., str]:
-    """Return `entry_problem` without the checks that give one of these problems."""
-
-    def entry_problem(*arguments: Any) -> str:
-        found = _entry_problem(*arguments)
-        return "" if found in problems else found
-
-    return entry_problem
-
-
-def _deliver_anything(data: bytes, *_: object) -> str:
-    return "" if data else "nothing is there"
 
 
 def _always(*_: object) -> bool:
@@ -39,10 +25,6 @@ def _never(*_: object) -> bool:
     return False
 
 
-def _nothing(*_: object, **__: object) -> None:
-    pass
-
-
 def _known_end_only(log: CommitLog, checkpoint: Checkpoint) -> None:
     """Trust the checkpoint without a look at the segments."""
     try:
@@ -50,10 +32,6 @@ def _known_end_only(log: CommitLog, checkpoint: Checkpoint) -> None:
     except StoreError:
         if checkpoint.queue_count is not None:
             log.known_end = checkpoint.queue_count.position
-
-
-def _skip(repair: EntryRepair, queue: ConsumeQueue, queue_offset: int, unit: Unit) -> tuple[Unit, bytes]:  # noqa: ARG001
-    return unit, b""
 
 
 def _end_of_log(_log: CommitLog, _position: int) -> None:
@@ -80,28 +58,28 @@ MUTANTS: Final = (
         "a read delivers whatever the queue entry points at",
         "NeverSilentlyWrong",
         "files.record:entry_problem",
-        _deliver_anything,
+        anything,
     ),
     _mutant(
         "BodyNotChecked",
         "a read does not compare the body with its CRC",
         "NeverSilentlyWrong",
         "files.record:entry_problem",
-        _without(record.OTHER_BODY),
+        without(record.OTHER_BODY),
     ),
     _mutant(
         "OtherRecordDelivered",
         "a read delivers a record of another queue or offset",
         "NeverSilentlyWrong",
         "files.record:entry_problem",
-        _without(record.OTHER_RECORD),
+        without(record.OTHER_RECORD),
     ),
     _mutant(
         "ShapeNotChecked",
         "a read does not check the record's lengths, topic and text",
         "NeverSilentlyWrong",
         "files.record:entry_problem",
-        _without(record.OTHER_SHAPE),
+        without(record.OTHER_SHAPE),
     ),
     _mutant(
         "ViewedAsItIs",
@@ -115,21 +93,21 @@ MUTANTS: Final = (
         "a damaged record is skipped without a report",
         "NeverSilentlyLost",
         "damage:DamageReport.add",
-        _nothing,
+        nothing,
     ),
     _mutant(
         "EntryNotRepaired",
         "a damaged queue entry is skipped like an expired one",
         "NeverSilentlyLost",
         "entry_repair:EntryRepair.record",
-        _skip,
+        skip,
     ),
     _mutant(
         "TagCodeNotChecked",
         "a read with a filter does not compare the tag codes of entries with their records",
         "NeverSilentlyLost",
         "files.record:entry_problem",
-        _without(record.OTHER_TAGS),
+        without(record.OTHER_TAGS),
     ),
     _mutant(
         "DamageEndsLog",
@@ -165,7 +143,7 @@ MUTANTS: Final = (
         "record-repair",
         "NeverSilentlyWrong",
         "mqproof.impl.store.files.record:entry_problem",
-        _without(record.OTHER_BODY),
+        without(record.OTHER_BODY),
     ),
     Mutant(
         "PeerNotAsked",
