@@ -50,12 +50,12 @@ def _behind(summary: groups.GroupSummary) -> list[Finding]:
             # The queue whose last consumed message is oldest. Without one, the delay is not known.
             known = consumed_ms.setdefault(queue.topic, at.last_timestamp)
             consumed_ms[queue.topic] = min(known, at.last_timestamp)
-    nobody = "" if summary.connection else ", no member is connected"
+    without = "" if summary.connection else ", no member is connected"
     found = []
     for topic, count in sorted(waiting.items()):
         since = consumed_ms[topic]
         age = f", the last consumed one is {(now_ms() - since) / 1000:.0f} s old" if since > 0 else ""
-        found.append(Finding(summary.group, topic, f"{count} messages behind{age}{nobody}"))
+        found.append(Finding(summary.group, topic, f"{count} messages behind{age}{without}"))
     return found
 
 

@@ -39,7 +39,7 @@ def hooks_jar() -> Path:
     if not built.is_file():
         built.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=built.parent, prefix=".audit-hooks-") as scratch:
-            # Maven writes beside the sources only what it is told to: here, into a folder of its own.
+            # Maven would write beside the sources: here it writes into a folder of its own.
             command = [maven, "-B", "-q", "-f", str(sources), f"-DbuildDirectory={scratch}/target", "package"]
             done = subprocess.run(
                 command, capture_output=True, text=True, timeout=_SECONDS_MAX, check=False, cwd=scratch

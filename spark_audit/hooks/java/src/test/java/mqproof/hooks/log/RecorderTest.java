@@ -85,9 +85,9 @@ class RecorderTest {
         output.mayWrite.countDown();
         recorder.close();
         long gaps = output.lines.stream().filter(line -> line.contains("\"gap\"")).count();
-        long told = output.lines.stream().filter(line -> line.contains("\"gap\""))
+        long counted = output.lines.stream().filter(line -> line.contains("\"gap\""))
             .mapToLong(line -> Long.parseLong(line.replaceAll(".*\"dropped\":\"(\\d+)\".*\n", "$1"))).sum();
-        assertEquals(dropped, told);
+        assertEquals(dropped, counted);
         assertEquals(1_000 - dropped + gaps, output.lines.size());
         for (int i = 0; i < output.lines.size(); i++) {
             assertTrue(output.lines.get(i).contains("\"seq\":" + i + ","), output.lines.get(i));
