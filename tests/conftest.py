@@ -16,6 +16,7 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
+gc.disable()  # until all tests are collected: what is imported stays
 settings.register_profile("dev", max_examples=50, deadline=None)
 # CI must give the same answer twice.
 settings.register_profile("ci", max_examples=100, deadline=None, derandomize=True, print_blob=True)
@@ -101,6 +102,7 @@ def pytest_collection_finish() -> None:
     """
     gc.freeze()
     gc.set_threshold(10_000, 50, 1000)
+    gc.enable()
 
 
 def pytest_sessionfinish() -> None:

@@ -19,6 +19,7 @@ from mqproof.reference.proofs.logic import UNBOUNDED, Kind, Scope, Term, conjunc
 from mqproof.reference.proofs.variables import shape, symbol, symbols, values_of, variables, within
 
 TIMEOUT_MS: Final = 20_000
+_FIRST_TIMEOUT_MS: Final = 500
 
 Parameter = Kind | tuple[Kind, ...]
 """The kind of a value, or of a function's value and its arguments."""
@@ -140,13 +141,15 @@ def _is_valid(query: _Query, timeout_ms: int) -> bool:
     """Return whether Z3 proves the query.
 
     Quantifiers are first tried by their triggers alone, which ends soon; then by searching for models. Each
-    query has a context of its own. In a common context the solver's search order depends on all earlier
-    queries.
+    way has a short time before any has the whole time: what takes one way seconds may take another
+    milliseconds. Each query has a context of its own. In a common context the solver's search order depends
+    on all earlier queries.
     """
     asked = z3.And(query.premise, negation(query.conclusion)).translate(z3.Context())
     triggers: dict[str, bool | int] = {"auto_config": False, "smt.mbqi": False}
     ways: list[dict[str, bool | int]] = [triggers, {**triggers, "smt.relevancy": 0}, {}]
-    return any(_is_contradiction(asked, timeout_ms, options) for options in ways)
+    times = sorted({min(_FIRST_TIMEOUT_MS, timeout_ms), timeout_ms})
+    return any(_is_contradiction(asked, limit, options) for limit in times for options in ways)
 
 
 def _is_contradiction(asked: z3.BoolRef, timeout_ms: int, options: Mapping[str, bool | int]) -> bool:

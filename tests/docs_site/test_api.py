@@ -6,13 +6,12 @@ import re
 
 from docs_site import api
 
-PAGE = api.page()
-
 
 def test_every_public_name_is_on_the_page() -> None:
+    page = api.page()
     for module in api.MODULES:
         for name in importlib.import_module(module).__all__:
-            found = re.search(rf"(?m)^(::: mqproof\.\S*\.{name}|### {name}|      heading: {name})$", PAGE)
+            found = re.search(rf"(?m)^(::: mqproof\.\S*\.{name}|### {name}|      heading: {name})$", page)
             assert found, f"{module}.{name}"
 
 

@@ -41,7 +41,8 @@ def _sources() -> Iterator[Path]:
 
 def _literal_codes(path: Path) -> Iterator[int]:
     """Yield the numbers in `typer.Exit(N)` and `SystemExit(N)`."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    source = path.read_text(encoding="utf-8")
+    for node in ast.walk(ast.parse(source)) if "Exit(" in source else ():
         if isinstance(node, ast.Call) and ast.unparse(node.func) in ("typer.Exit", "SystemExit"):
             for inner in (each for argument in node.args for each in ast.walk(argument)):
                 if isinstance(inner, ast.Constant) and type(inner.value) is int:

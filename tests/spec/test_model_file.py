@@ -67,28 +67,22 @@ def test_a_missing_models_toml_is_an_error(tmp_path: Path) -> None:
         load(tmp_path / "models.toml")
 
 
-def _model_of(mutant: str) -> str | None:
-    for model, questions in load().questions.items():
-        if any(question.kind is Kind.MUTANT and question.name == mutant for question in questions):
-            return model
-    return None
-
-
 def test_models_toml_has_the_mutants_listed_in_the_catalogue() -> None:
     names = {invariant.name for invariant in catalogue().values()}
+    asked = [question for questions in load().questions.values() for question in questions]
+    mutants = [question for question in asked if question.kind is Kind.MUTANT]
+    models = {question.name: question.model for question in reversed(mutants)}
     listed = {
         (model, mutant, invariant.name)
         for invariant in catalogue().values()
         for mutant in invariant.mutants.get("tla", ())
-        for model in [_model_of(mutant)]
+        for model in [models.get(mutant)]
         if f"{model}!{invariant.name}" in invariant.checks["tla"]
     }
     checked = {
         (question.model, question.name, question.violates)
-        for questions in load().questions.values()
-        for question in questions
-        # Guarantee has properties of its own, for the matrix.
-        if question.kind is Kind.MUTANT and question.violates in names
+        for question in mutants
+        if question.violates in names  # Guarantee has properties of its own, for the matrix.
     }
     assert checked == listed
 

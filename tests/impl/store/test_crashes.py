@@ -70,8 +70,9 @@ def test_every_crash_image_of_two_unsynced_records_and_their_entries_is_recovere
     assert lengths == {1, 2}
 
 
-def test_every_third_crash_image_of_an_unsynced_index_is_recovered() -> None:
-    """Use two keys of durable records, the second one in a new file; all images would take too long."""
+@pytest.mark.parametrize("stride", [13, pytest.param(1, marks=pytest.mark.deep)])  # all take 15 CPU seconds
+def test_crash_images_of_an_unsynced_index_are_recovered(stride: int) -> None:
+    """Use two keys of durable records, the second one in a new file."""
     site = _site()
     appended = site.append("a", "b", "c")
     site.flush()
@@ -80,7 +81,7 @@ def test_every_third_crash_image_of_an_unsynced_index_is_recovered() -> None:
     now(site.store.flush_queues())
     disk = site.simulated_disk
     assert 3000 < disk.image_count() < 15_000
-    for image in islice(disk.images(), 0, None, 3):
+    for image in islice(disk.images(), 0, None, stride):
         crashed = _crashed(site, disk.copy())
         crashed.simulated_disk.crash_os(image)
         crashed.open()
