@@ -1,11 +1,11 @@
 """Mutants of a broker's administration, used to judge the suite. Each replaces one rule by a wrong one."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from msgspec.structs import replace
 
-from mqproof.conformance.mutants.mutant import Mutant
+from mqproof.conformance.mutants.mutant import Mutant, by_name
 from mqproof.impl.broker.requests import checks
 from mqproof.impl.broker.services import Services
 from mqproof.impl.broker.state.durable_table import DurableTable
@@ -109,78 +109,72 @@ def _cloned_offsets_added(table: OffsetTable, source: str, destination: str, top
         table.commit(destination, topic, queue_id, offset)
 
 
-def _mutant(name: str, defect: str, breaks: str, where: str, wrong: Callable[..., Any]) -> tuple[str, Mutant]:
-    return name, Mutant(name, defect, breaks, where, wrong)
-
-
 _STORE: Final = "mqproof.impl.store.message_store:MessageStore"
 _TOPICS: Final = "mqproof.impl.broker.state.topics:TopicTable"
 
-MUTANTS: Final[dict[str, Mutant]] = dict(
-    [
-        _mutant(
-            "oldest-not-found", "of several messages with a key, the oldest is not found", "DELIV-1",
-            f"{_STORE}.find", _oldest_left_out,
-        ),
-        _mutant(
-            "keys-not-split", "a message is found only by all of its keys together", "DELIV-1",
-            "mqproof.impl.store.appender:index_keys", _one_key_only,
-        ),
-        _mutant(
-            "any-topic-searched", "a look-up by key also finds messages of other topics", "DELIV-2",
-            f"{_STORE}.find", _any_topic,
-        ),
-        _mutant(
-            "id-of-another", "a look-up by id returns the oldest message of the log", "DELIV-2",
-            f"{_STORE}.record_at", _always_the_first,
-        ),
-        _mutant(
-            "newest-found-first", "messages with a key are returned in reverse order",
-            "SPEC-1", f"{_STORE}.find",
-            _newest_first,
-        ),
-        _mutant(
-            "queues-outlive-topic", "a topic that is created again has its old messages", "SPEC-1",
-            f"{_STORE}.delete_topic", _queues_stay,
-        ),
-        _mutant(
-            "queue-counts-stay", "the numbers of queues of a topic cannot be changed", "SPEC-1",
-            f"{_TOPICS}.put_all", _counts_stay,
-        ),
-        _mutant(
-            "topic-not-deleted", "a topic is not deleted on the broker", "SPEC-1", f"{_TOPICS}.delete",
-            _nothing_is_deleted,
-        ),
-        _mutant(
-            "group-not-changed", "an existing group cannot be changed", "SPEC-1",
-            "mqproof.impl.broker.state.subscription_groups:SubscriptionGroupTable.put_all",
-            _known_groups_stay,
-        ),
-        _mutant(
-            "group-may-always", "a group without permission to consume consumes", "SPEC-1",
-            "mqproof.impl.broker.processors.pull:require_consuming_group", _group_may_always,
-        ),
-        _mutant(
-            "any-queue-is-read", "pulls ignore the permission and the number of queues", "SPEC-1",
-            "mqproof.impl.broker.processors.pull:require_readable_queue", _any_queue,
-        ),
-        _mutant(
-            "all-groups-forgotten", "deleting a group's offsets deletes those of all groups", "SPEC-1",
-            "mqproof.impl.broker.state.offsets:OffsetTable.remove_group", _every_group_forgotten,
-        ),
-        _mutant(
-            "cloned-offsets-added", "a clone keeps offsets in queues in which the source group has none",
-            "SPEC-1", "mqproof.impl.broker.state.offsets:OffsetTable.clone", _cloned_offsets_added,
-        ),
-        _mutant(
-            "newest-index-file-only", "a search by key ends with the newest index file", "DELIV-1",
-            "mqproof.impl.store.files.index:Index.find", _newest_file_only,
-        ),
-        _mutant(
-            "settings-written-later", "changes of topics and groups are answered before they are written",
-            "SPEC-1",
-            "mqproof.impl.broker.state.durable_table:DurableTable.change", _not_written_yet,
-        ),
-    ]
+MUTANTS: Final = by_name(
+    Mutant(
+        "oldest-not-found", "of several messages with a key, the oldest is not found", "DELIV-1",
+        f"{_STORE}.find", _oldest_left_out,
+    ),
+    Mutant(
+        "keys-not-split", "a message is found only by all of its keys together", "DELIV-1",
+        "mqproof.impl.store.appender:index_keys", _one_key_only,
+    ),
+    Mutant(
+        "any-topic-searched", "a look-up by key also finds messages of other topics", "DELIV-2",
+        f"{_STORE}.find", _any_topic,
+    ),
+    Mutant(
+        "id-of-another", "a look-up by id returns the oldest message of the log", "DELIV-2",
+        f"{_STORE}.record_at", _always_the_first,
+    ),
+    Mutant(
+        "newest-found-first", "messages with a key are returned in reverse order",
+        "SPEC-1", f"{_STORE}.find",
+        _newest_first,
+    ),
+    Mutant(
+        "queues-outlive-topic", "a topic that is created again has its old messages", "SPEC-1",
+        f"{_STORE}.delete_topic", _queues_stay,
+    ),
+    Mutant(
+        "queue-counts-stay", "the numbers of queues of a topic cannot be changed", "SPEC-1",
+        f"{_TOPICS}.put_all", _counts_stay,
+    ),
+    Mutant(
+        "topic-not-deleted", "a topic is not deleted on the broker", "SPEC-1", f"{_TOPICS}.delete",
+        _nothing_is_deleted,
+    ),
+    Mutant(
+        "group-not-changed", "an existing group cannot be changed", "SPEC-1",
+        "mqproof.impl.broker.state.subscription_groups:SubscriptionGroupTable.put_all",
+        _known_groups_stay,
+    ),
+    Mutant(
+        "group-may-always", "a group without permission to consume consumes", "SPEC-1",
+        "mqproof.impl.broker.processors.pull:require_consuming_group", _group_may_always,
+    ),
+    Mutant(
+        "any-queue-is-read", "pulls ignore the permission and the number of queues", "SPEC-1",
+        "mqproof.impl.broker.processors.pull:require_readable_queue", _any_queue,
+    ),
+    Mutant(
+        "all-groups-forgotten", "deleting a group's offsets deletes those of all groups", "SPEC-1",
+        "mqproof.impl.broker.state.offsets:OffsetTable.remove_group", _every_group_forgotten,
+    ),
+    Mutant(
+        "cloned-offsets-added", "a clone keeps offsets in queues in which the source group has none",
+        "SPEC-1", "mqproof.impl.broker.state.offsets:OffsetTable.clone", _cloned_offsets_added,
+    ),
+    Mutant(
+        "newest-index-file-only", "a search by key ends with the newest index file", "DELIV-1",
+        "mqproof.impl.store.files.index:Index.find", _newest_file_only,
+    ),
+    Mutant(
+        "settings-written-later", "changes of topics and groups are answered before they are written",
+        "SPEC-1",
+        "mqproof.impl.broker.state.durable_table:DurableTable.change", _not_written_yet,
+    ),
 )  # fmt: skip
 """The mutants by name."""

@@ -6,7 +6,7 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-from mqproof.conformance.mutants.mutant import Mutant
+from mqproof.conformance.mutants.mutant import Mutant, by_name
 from mqproof.impl.store import recovery
 from mqproof.impl.store.entry_repair import EntryRepair
 from mqproof.impl.store.errors import StoreError
@@ -79,91 +79,85 @@ def _mutant(name: str, defect: str, breaks: str, where: str, wrong: Callable[...
     return Mutant(name, defect, breaks, f"mqproof.impl.store.{where}", wrong)
 
 
-MUTANTS: Final = {
-    mutant.name: mutant
-    for mutant in (
-        _mutant(
-            "served-as-it-is",
-            "A read delivers whatever the queue entry points at.",
-            "ROT-1",
-            "files.record:entry_problem",
-            anything,
-        ),
-        _mutant(
-            "body-not-checked",
-            "A read does not compare a body with its CRC.",
-            "ROT-1",
-            "files.record:entry_problem",
-            without(record.OTHER_BODY),
-        ),
-        _mutant(
-            "other-record-served",
-            "A read delivers a record of another queue or offset.",
-            "ROT-1",
-            "files.record:entry_problem",
-            without(record.OTHER_RECORD),
-        ),
-        _mutant(
-            "loss-not-logged",
-            "A damaged record is left out without a line in the log.",
-            "ROT-2",
-            "damage:DamageReport.add",
-            nothing,
-        ),
-        _mutant(
-            "entry-not-repaired",
-            "A damaged queue entry is skipped like an expired one.",
-            "ROT-2",
-            "entry_repair:EntryRepair.record",
-            skip,
-        ),
-        _mutant(
-            "tag-code-not-checked",
-            "A read with a filter does not compare the tag codes of entries with their records.",
-            "ROT-2",
-            "files.record:entry_problem",
-            without(record.OTHER_TAGS),
-        ),
-        _mutant(
-            "damage-ends-log",
-            "A start ends the log at a damaged record, although later ones were durable.",
-            "ROT-2",
-            "recovery:trust_checkpoint",
-            _nothing_durable,
-        ),
-        _mutant(
-            "missing-segment-accepted",
-            "A start does not notice that a segment of the durable log is missing.",
-            "ROT-2",
-            "recovery:trust_checkpoint",
-            _missing_accepted,
-        ),
-        _mutant(
-            "lost-offset-used-again",
-            "A start cuts the queue entries of damaged records.",
-            "ROT-3",
-            "recovery:dispatch_again",
-            _cut_damaged,
-        ),
-        _mutant(
-            "refused-without-name",
-            "The error for a missing segment does not name it.",
-            "ROT-4",
-            "recovery:trust_checkpoint",
-            _without_file,
-        ),
-    )
-}
+MUTANTS: Final = by_name(
+    _mutant(
+        "served-as-it-is",
+        "A read delivers whatever the queue entry points at.",
+        "ROT-1",
+        "files.record:entry_problem",
+        anything,
+    ),
+    _mutant(
+        "body-not-checked",
+        "A read does not compare a body with its CRC.",
+        "ROT-1",
+        "files.record:entry_problem",
+        without(record.OTHER_BODY),
+    ),
+    _mutant(
+        "other-record-served",
+        "A read delivers a record of another queue or offset.",
+        "ROT-1",
+        "files.record:entry_problem",
+        without(record.OTHER_RECORD),
+    ),
+    _mutant(
+        "loss-not-logged",
+        "A damaged record is left out without a line in the log.",
+        "ROT-2",
+        "damage:DamageReport.add",
+        nothing,
+    ),
+    _mutant(
+        "entry-not-repaired",
+        "A damaged queue entry is skipped like an expired one.",
+        "ROT-2",
+        "entry_repair:EntryRepair.record",
+        skip,
+    ),
+    _mutant(
+        "tag-code-not-checked",
+        "A read with a filter does not compare the tag codes of entries with their records.",
+        "ROT-2",
+        "files.record:entry_problem",
+        without(record.OTHER_TAGS),
+    ),
+    _mutant(
+        "damage-ends-log",
+        "A start ends the log at a damaged record, although later ones were durable.",
+        "ROT-2",
+        "recovery:trust_checkpoint",
+        _nothing_durable,
+    ),
+    _mutant(
+        "missing-segment-accepted",
+        "A start does not notice that a segment of the durable log is missing.",
+        "ROT-2",
+        "recovery:trust_checkpoint",
+        _missing_accepted,
+    ),
+    _mutant(
+        "lost-offset-used-again",
+        "A start cuts the queue entries of damaged records.",
+        "ROT-3",
+        "recovery:dispatch_again",
+        _cut_damaged,
+    ),
+    _mutant(
+        "refused-without-name",
+        "The error for a missing segment does not name it.",
+        "ROT-4",
+        "recovery:trust_checkpoint",
+        _without_file,
+    ),
+)
 
-OF_PEERS: Final = {
-    mutant.name: mutant
-    for mutant in (
-        Mutant(
-            "peer-not-asked",
-            "A broker leaves a damaged record as it is, although a peer has it.",
-            "ROT-5",
-            "mqproof.impl.replication.record_repair:RecordRepair.round",
-            _ask_nobody,
-        ),
-    )
-}
+OF_PEERS: Final = by_name(
+    Mutant(
+        "peer-not-asked",
+        "A broker leaves a damaged record as it is, although a peer has it.",
+        "ROT-5",
+        "mqproof.impl.replication.record_repair:RecordRepair.round",
+        _ask_nobody,
+    ),
+)

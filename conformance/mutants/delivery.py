@@ -1,10 +1,10 @@
 """Mutants of how a broker serves a group, used to judge the suite. Each replaces one rule by a wrong one."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Final
 
-from mqproof.conformance.mutants.mutant import Mutant
+from mqproof.conformance.mutants.mutant import Mutant, by_name
 from mqproof.impl.broker.services import Services
 from mqproof.impl.broker.state.clients import ClientTable
 from mqproof.impl.broker.state.offsets import OffsetTable
@@ -83,66 +83,60 @@ def _empty(_table: OffsetTable, *_args: object, **_options: object) -> None:
     pass
 
 
-def _mutant(name: str, defect: str, breaks: str, where: str, wrong: Callable[..., Any]) -> tuple[str, Mutant]:
-    return name, Mutant(name, defect, breaks, where, wrong)
-
-
 _CLIENTS: Final = "mqproof.impl.broker.state.clients:ClientTable"
 _OFFSETS: Final = "mqproof.impl.broker.state.offsets:OffsetTable"
 
-MUTANTS: Final[dict[str, Mutant]] = dict(
-    [
-        _mutant(
-            "group-begins-ahead", "a member that takes a queue over starts one message too late", "DELIV-1",
-            f"{_OFFSETS}.query", _one_ahead,
-        ),
-        _mutant(
-            "members-read-the-neighbour", "a member reads another queue than requested", "DELIV-2",
-            "mqproof.impl.store.message_store:MessageStore.get", _queue_of_the_neighbour,
-        ),
-        _mutant(
-            "group-begins-behind", "a member that takes a queue over receives its last message again",
-            "DELIV-3",
-            f"{_OFFSETS}.query", _one_back,
-        ),
-        _mutant(
-            "second-left-out", "the second of several messages is not delivered", "DELIV-4",
-            "mqproof.impl.store.base:read_messages", _second_left_out,
-        ),
-        _mutant(
-            "commit-of-another-queue", "an offset is stored for the previous queue", "DELIV-5",
-            f"{_OFFSETS}.commit", _of_another_queue,
-        ),
-        _mutant(
-            "dead-member-stays", "a member whose connection closed is still listed", "DELIV-6",
-            f"{_CLIENTS}.channel_closed", _closed_connection_stays,
-        ),
-        _mutant(
-            "last-never-found", "the last message of a queue is not delivered before another one arrives",
-            "DELIV-12",
-            "mqproof.impl.store.base:read_messages", _last_never_found,
-        ),
-        _mutant(
-            "newest-member-missing", "the list of members lacks the newest one", "SPEC-1",
-            f"{_CLIENTS}.consumer_ids", _newest_id_missing,
-        ),
-        _mutant(
-            "silent-member-stays", "a member that is silent for a long time is kept", "SPEC-1",
-            f"{_CLIENTS}.silent_since", _no_silent_clients,
-        ),
-        _mutant(
-            "members-not-notified", "members are not notified that others joined or left", "SPEC-1",
-            "mqproof.impl.broker.processors.groups:notify", _no_notification,
-        ),
-        _mutant(
-            "joining-not-notified", "members are notified when a member leaves, not when it joins", "SPEC-1",
-            f"{_CLIENTS}.heartbeat", _notified_of_new_groups_only,
-        ),
-        _mutant(
-            "offsets-not-read-at-start", "a broker that starts does not read the offsets of groups",
-            "DELIV-3",
-            f"{_OFFSETS}.load", _empty,
-        ),
-    ]
+MUTANTS: Final = by_name(
+    Mutant(
+        "group-begins-ahead", "a member that takes a queue over starts one message too late", "DELIV-1",
+        f"{_OFFSETS}.query", _one_ahead,
+    ),
+    Mutant(
+        "members-read-the-neighbour", "a member reads another queue than requested", "DELIV-2",
+        "mqproof.impl.store.message_store:MessageStore.get", _queue_of_the_neighbour,
+    ),
+    Mutant(
+        "group-begins-behind", "a member that takes a queue over receives its last message again",
+        "DELIV-3",
+        f"{_OFFSETS}.query", _one_back,
+    ),
+    Mutant(
+        "second-left-out", "the second of several messages is not delivered", "DELIV-4",
+        "mqproof.impl.store.base:read_messages", _second_left_out,
+    ),
+    Mutant(
+        "commit-of-another-queue", "an offset is stored for the previous queue", "DELIV-5",
+        f"{_OFFSETS}.commit", _of_another_queue,
+    ),
+    Mutant(
+        "dead-member-stays", "a member whose connection closed is still listed", "DELIV-6",
+        f"{_CLIENTS}.channel_closed", _closed_connection_stays,
+    ),
+    Mutant(
+        "last-never-found", "the last message of a queue is not delivered before another one arrives",
+        "DELIV-12",
+        "mqproof.impl.store.base:read_messages", _last_never_found,
+    ),
+    Mutant(
+        "newest-member-missing", "the list of members lacks the newest one", "SPEC-1",
+        f"{_CLIENTS}.consumer_ids", _newest_id_missing,
+    ),
+    Mutant(
+        "silent-member-stays", "a member that is silent for a long time is kept", "SPEC-1",
+        f"{_CLIENTS}.silent_since", _no_silent_clients,
+    ),
+    Mutant(
+        "members-not-notified", "members are not notified that others joined or left", "SPEC-1",
+        "mqproof.impl.broker.processors.groups:notify", _no_notification,
+    ),
+    Mutant(
+        "joining-not-notified", "members are notified when a member leaves, not when it joins", "SPEC-1",
+        f"{_CLIENTS}.heartbeat", _notified_of_new_groups_only,
+    ),
+    Mutant(
+        "offsets-not-read-at-start", "a broker that starts does not read the offsets of groups",
+        "DELIV-3",
+        f"{_OFFSETS}.load", _empty,
+    ),
 )  # fmt: skip
 """The mutants by name."""

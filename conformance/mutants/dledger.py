@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace as with_fields
 
-from mqproof.conformance.mutants.mutant import Mutant
+from mqproof.conformance.mutants.mutant import Mutant, by_name
 from mqproof.impl.dledger import ballot_file, rules
 from mqproof.impl.dledger.changes import Ballot, Written
 from mqproof.impl.dledger.codes import ResponseCode, RoundResult, Vote
@@ -105,81 +105,75 @@ def _counted_from_the_answer(
 _RULES: Final = "mqproof.impl.dledger.rules"
 _STATE: Final = "mqproof.impl.dledger.state:State"
 
-MUTANTS: Final = {
-    mutant.name: mutant
-    for mutant in (
-        Mutant(
-            "votes-again", "a voter accepts every candidate", "SPEC-1",
-            f"{_RULES}:vote_result", _vote_for_any_candidate,
-        ),
-        Mutant(
-            "majority-of-those-heard", "a majority of the received answers is enough to lead", "SPEC-1",
-            f"{_RULES}:round_result", _majority_of_answers,
-        ),
-        Mutant(
-            "leader-not-waited-for", "a candidate that hears from a leader requests the next term", "SPEC-1",
-            f"{_RULES}:round_result", _whatever_the_leader,
-        ),
-        Mutant(
-            "push-answered-before-sync", "a follower's entry counts as durable in the page cache", "SPEC-1",
-            f"{_STATE}.write", _durable_when_written,
-        ),
-        Mutant(
-            "own-entry-before-sync", "a leader counts its own entry before it is durable", "SPEC-1",
-            f"{_STATE}.append", _durable_when_appended,
-        ),
-        Mutant(
-            "one-copy-committed", "the entries of the most advanced member count as committed", "SPEC-1",
-            f"{_RULES}:majority_index", _most_advanced,
-        ),
-        Mutant(
-            "commit-not-learned", "a follower never receives the committed index", "SPEC-1",
-            "mqproof.impl.dledger.log_replication:Following._learn_commit", _nothing,
-        ),
-    )
-}  # fmt: skip
+MUTANTS: Final = by_name(
+    Mutant(
+        "votes-again", "a voter accepts every candidate", "SPEC-1",
+        f"{_RULES}:vote_result", _vote_for_any_candidate,
+    ),
+    Mutant(
+        "majority-of-those-heard", "a majority of the received answers is enough to lead", "SPEC-1",
+        f"{_RULES}:round_result", _majority_of_answers,
+    ),
+    Mutant(
+        "leader-not-waited-for", "a candidate that hears from a leader requests the next term", "SPEC-1",
+        f"{_RULES}:round_result", _whatever_the_leader,
+    ),
+    Mutant(
+        "push-answered-before-sync", "a follower's entry counts as durable in the page cache", "SPEC-1",
+        f"{_STATE}.write", _durable_when_written,
+    ),
+    Mutant(
+        "own-entry-before-sync", "a leader counts its own entry before it is durable", "SPEC-1",
+        f"{_STATE}.append", _durable_when_appended,
+    ),
+    Mutant(
+        "one-copy-committed", "the entries of the most advanced member count as committed", "SPEC-1",
+        f"{_RULES}:majority_index", _most_advanced,
+    ),
+    Mutant(
+        "commit-not-learned", "a follower never receives the committed index", "SPEC-1",
+        "mqproof.impl.dledger.log_replication:Following._learn_commit", _nothing,
+    ),
+)  # fmt: skip
 """The mutants by name."""
 
-OBSERVED: Final = {
-    mutant.name: mutant
-    for mutant in (
-        Mutant(
-            "half-is-enough", "half of the members, rounded down, count as a majority of votes", "RAFT-1",
-            f"{_RULES}:quorum", _half,
-        ),
-        Mutant(
-            "timed-out-entry-removed", "a leader removes an entry that no quorum confirmed in time", "RAFT-2",
-            "mqproof.impl.dledger.node:Node.append", _removed_after_its_timeout,
-        ),
-        Mutant(
-            "another-body-written", "a follower writes an entry with another body", "RAFT-3",
-            f"{_STATE}.write", _with_another_body,
-        ),
-        Mutant(
-            "log-of-candidate-ignored", "a voter accepts a candidate with a worse log", "RAFT-4",
-            f"{_RULES}:vote_result", _whatever_its_log,
-        ),
-        Mutant(
-            "leader-commits-alone", "an entry is committed when the leader has it", "RAFT-5",
-            f"{_RULES}:majority_index", _most_advanced,
-        ),
-        Mutant(
-            "vote-not-written", "a member forgets its vote when it restarts", "RAFT-6",
-            "mqproof.impl.dledger.member:Member.persist", _term_only,
-        ),
-        Mutant(
-            "stands-no-more", "a candidate never requests votes", "RAFT-7",
-            "mqproof.impl.dledger.election:Election._stand", _for_ever,
-        ),
-        Mutant(
-            "missing-entries-not-sent", "a leader does not go back to the entries that a follower lacks",
-            "RAFT-8",
-            "mqproof.impl.dledger.log_replication:Leading._parted", _nothing,
-        ),
-        Mutant(
-            "lease-from-the-answer", "a leader counts its lease from the answer to its heartbeat", "SPEC-1",
-            "mqproof.impl.dledger.election:Election.heart_beat_answered", _counted_from_the_answer,
-        ),
-    )
-}  # fmt: skip
+OBSERVED: Final = by_name(
+    Mutant(
+        "half-is-enough", "half of the members, rounded down, count as a majority of votes", "RAFT-1",
+        f"{_RULES}:quorum", _half,
+    ),
+    Mutant(
+        "timed-out-entry-removed", "a leader removes an entry that no quorum confirmed in time", "RAFT-2",
+        "mqproof.impl.dledger.node:Node.append", _removed_after_its_timeout,
+    ),
+    Mutant(
+        "another-body-written", "a follower writes an entry with another body", "RAFT-3",
+        f"{_STATE}.write", _with_another_body,
+    ),
+    Mutant(
+        "log-of-candidate-ignored", "a voter accepts a candidate with a worse log", "RAFT-4",
+        f"{_RULES}:vote_result", _whatever_its_log,
+    ),
+    Mutant(
+        "leader-commits-alone", "an entry is committed when the leader has it", "RAFT-5",
+        f"{_RULES}:majority_index", _most_advanced,
+    ),
+    Mutant(
+        "vote-not-written", "a member forgets its vote when it restarts", "RAFT-6",
+        "mqproof.impl.dledger.member:Member.persist", _term_only,
+    ),
+    Mutant(
+        "stands-no-more", "a candidate never requests votes", "RAFT-7",
+        "mqproof.impl.dledger.election:Election._stand", _for_ever,
+    ),
+    Mutant(
+        "missing-entries-not-sent", "a leader does not go back to the entries that a follower lacks",
+        "RAFT-8",
+        "mqproof.impl.dledger.log_replication:Leading._parted", _nothing,
+    ),
+    Mutant(
+        "lease-from-the-answer", "a leader counts its lease from the answer to its heartbeat", "SPEC-1",
+        "mqproof.impl.dledger.election:Election.heart_beat_answered", _counted_from_the_answer,
+    ),
+)  # fmt: skip
 """The mutants by name; a client at the ports of the members detects them."""

@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import replace
 from typing import Any, Final
 
-from mqproof.conformance.mutants.mutant import Mutant
+from mqproof.conformance.mutants.mutant import Mutant, by_name
 from mqproof.impl.broker.broker import Broker
 from mqproof.impl.broker.state.offsets import OffsetTable
 from mqproof.impl.store import reader, recovery
@@ -155,149 +155,146 @@ _STORE: Final = "mqproof.impl.store.message_store:MessageStore"
 _FLUSH: Final = "mqproof.impl.store.flush:LogFlusher"
 _RECOVERY: Final = "mqproof.impl.store.recovery"
 
-MUTANTS: Final[dict[str, Mutant]] = {
-    mutant.name: mutant
-    for mutant in (
-        Mutant(
-            "ack-before-flush",
-            "under SYNC_FLUSH a send is answered before its fsync",
-            "FLUSH-1",
-            f"{_STORE}.settle",
-            _settle_at_once,
-        ),
-        Mutant(
-            "ack-of-the-next-flush",
-            "an fsync counts for records appended while it ran",
-            "FLUSH-1",
-            f"{_FLUSH}.round_done",
-            _round_covers_all,
-        ),
-        Mutant(
-            "fsync-error-answered-ok",
-            "a failed fsync counts as a successful one",
-            "FLUSH-1",
-            f"{_FLUSH}.round_failed",
-            _failure_counts_as_done,
-        ),
-        Mutant(
-            "last-record-forgotten",
-            "recovery treats the last record as a torn one",
-            "FLUSH-2",
-            f"{_RECOVERY}:find_end",
-            _forget_the_last_record,
-        ),
-        Mutant(
-            "no-room-for-a-filler",
-            "a record is written although no filler fits behind it in its segment",
-            "FLUSH-2",
-            "mqproof.impl.store.files.commit_log:CommitLog._room_for",
-            _no_room_for_a_filler,
-        ),
-        Mutant(
-            "store-time-goes-back",
-            "a record gets the time of the clock, also after the clock was set back",
-            "SPEC-1",
-            "mqproof.impl.store.files.commit_log:CommitLog.next_store_timestamp",
-            _by_the_clock,
-        ),
-        Mutant(
-            "late-flush-not-answered",
-            "a send whose flush takes too long is not answered",
-            "FLUSH-7",
-            f"{_STORE}.settle",
-            _settle_for_ever,
-        ),
-        Mutant(
-            "torn-record-refused",
-            "a broker whose log ends in a torn record does not start",
-            "FLUSH-8",
-            f"{_RECOVERY}:find_end",
-            _refuse_a_torn_record,
-        ),
-        Mutant(
-            "missing-entries-refused",
-            "a broker whose queues lack entries that the log has records for does not start",
-            "FLUSH-8",
-            f"{_RECOVERY}:dispatch_again",
-            _refuse_missing_entries,
-        ),
-        Mutant(
-            "queue-of-the-neighbour",
-            "a pull reads another queue of the topic",
-            "FLUSH-3",
-            f"{_STORE}.get",
-            _neighbours_queue,
-        ),
-        Mutant(
-            "queue-not-cut",
-            "queue entries that point beyond the recovered log are kept",
-            "DELIV-4",
-            f"{_RECOVERY}:cut_queue",
-            _cut_no_queue,
-        ),
-        Mutant(
-            "offsets-counted-from-zero",
-            "after a restart the queue offsets start from zero",
-            "FLUSH-4",
-            "mqproof.impl.store.appender:Appender.next_queue_offset",
-            _count_from_zero,
-        ),
-        Mutant(
-            "torn-text-accepted",
-            "a record with torn properties counts as complete",
-            "FLUSH-5",
-            "mqproof.impl.store.files.record:text_is_whole",
-            _any_text,
-        ),
-        Mutant(
-            "not-dispatched-again",
-            "queue entries that a crash removed are not written again",
-            "DELIV-1",
-            f"{_RECOVERY}:dispatch_again",
-            _dispatch_nothing,
-        ),
-        Mutant(
-            "refused-but-stored",
-            "a message is refused after it was stored",
-            "DELIV-2",
-            f"{_STORE}.settle",
-            _settle_as_refused,
-        ),
-        Mutant(
-            "pull-skips",
-            "a pull omits the first of several messages",
-            "DELIV-4",
-            "mqproof.impl.store.base:read_messages",
-            _skip_one,
-        ),
-        Mutant(
-            "dispatch-before-flush",
-            "under SYNC_FLUSH messages are readable that a crash can remove",
-            "DELIV-4",
-            f"{_STORE}.confirm_offset",
-            _confirm_everything,
-        ),
-        Mutant(
-            "recovered-not-synced",
-            "data that recovery finds in the page cache counts as durable without an fsync",
-            "DELIV-4",
-            f"{_RECOVERY}:sync_recovered_log",
-            _sync_nothing,
-        ),
-        Mutant(
-            "commit-goes-back",
-            "a committed offset is stored as one less",
-            "DELIV-5",
-            "mqproof.impl.broker.state.offsets:OffsetTable.commit",
-            _commit_one_less,
-        ),
-        Mutant(
-            "offsets-not-persisted",
-            "consumer offsets are never written, not even at a clean exit",
-            "SPEC-1",
-            "mqproof.impl.broker.broker:Broker._persist_offsets",
-            _persist_nothing,
-        ),
-    )
-}
+MUTANTS: Final = by_name(
+    Mutant(
+        "ack-before-flush",
+        "under SYNC_FLUSH a send is answered before its fsync",
+        "FLUSH-1",
+        f"{_STORE}.settle",
+        _settle_at_once,
+    ),
+    Mutant(
+        "ack-of-the-next-flush",
+        "an fsync counts for records appended while it ran",
+        "FLUSH-1",
+        f"{_FLUSH}.round_done",
+        _round_covers_all,
+    ),
+    Mutant(
+        "fsync-error-answered-ok",
+        "a failed fsync counts as a successful one",
+        "FLUSH-1",
+        f"{_FLUSH}.round_failed",
+        _failure_counts_as_done,
+    ),
+    Mutant(
+        "last-record-forgotten",
+        "recovery treats the last record as a torn one",
+        "FLUSH-2",
+        f"{_RECOVERY}:find_end",
+        _forget_the_last_record,
+    ),
+    Mutant(
+        "no-room-for-a-filler",
+        "a record is written although no filler fits behind it in its segment",
+        "FLUSH-2",
+        "mqproof.impl.store.files.commit_log:CommitLog._room_for",
+        _no_room_for_a_filler,
+    ),
+    Mutant(
+        "store-time-goes-back",
+        "a record gets the time of the clock, also after the clock was set back",
+        "SPEC-1",
+        "mqproof.impl.store.files.commit_log:CommitLog.next_store_timestamp",
+        _by_the_clock,
+    ),
+    Mutant(
+        "late-flush-not-answered",
+        "a send whose flush takes too long is not answered",
+        "FLUSH-7",
+        f"{_STORE}.settle",
+        _settle_for_ever,
+    ),
+    Mutant(
+        "torn-record-refused",
+        "a broker whose log ends in a torn record does not start",
+        "FLUSH-8",
+        f"{_RECOVERY}:find_end",
+        _refuse_a_torn_record,
+    ),
+    Mutant(
+        "missing-entries-refused",
+        "a broker whose queues lack entries that the log has records for does not start",
+        "FLUSH-8",
+        f"{_RECOVERY}:dispatch_again",
+        _refuse_missing_entries,
+    ),
+    Mutant(
+        "queue-of-the-neighbour",
+        "a pull reads another queue of the topic",
+        "FLUSH-3",
+        f"{_STORE}.get",
+        _neighbours_queue,
+    ),
+    Mutant(
+        "queue-not-cut",
+        "queue entries that point beyond the recovered log are kept",
+        "DELIV-4",
+        f"{_RECOVERY}:cut_queue",
+        _cut_no_queue,
+    ),
+    Mutant(
+        "offsets-counted-from-zero",
+        "after a restart the queue offsets start from zero",
+        "FLUSH-4",
+        "mqproof.impl.store.appender:Appender.next_queue_offset",
+        _count_from_zero,
+    ),
+    Mutant(
+        "torn-text-accepted",
+        "a record with torn properties counts as complete",
+        "FLUSH-5",
+        "mqproof.impl.store.files.record:text_is_whole",
+        _any_text,
+    ),
+    Mutant(
+        "not-dispatched-again",
+        "queue entries that a crash removed are not written again",
+        "DELIV-1",
+        f"{_RECOVERY}:dispatch_again",
+        _dispatch_nothing,
+    ),
+    Mutant(
+        "refused-but-stored",
+        "a message is refused after it was stored",
+        "DELIV-2",
+        f"{_STORE}.settle",
+        _settle_as_refused,
+    ),
+    Mutant(
+        "pull-skips",
+        "a pull omits the first of several messages",
+        "DELIV-4",
+        "mqproof.impl.store.base:read_messages",
+        _skip_one,
+    ),
+    Mutant(
+        "dispatch-before-flush",
+        "under SYNC_FLUSH messages are readable that a crash can remove",
+        "DELIV-4",
+        f"{_STORE}.confirm_offset",
+        _confirm_everything,
+    ),
+    Mutant(
+        "recovered-not-synced",
+        "data that recovery finds in the page cache counts as durable without an fsync",
+        "DELIV-4",
+        f"{_RECOVERY}:sync_recovered_log",
+        _sync_nothing,
+    ),
+    Mutant(
+        "commit-goes-back",
+        "a committed offset is stored as one less",
+        "DELIV-5",
+        "mqproof.impl.broker.state.offsets:OffsetTable.commit",
+        _commit_one_less,
+    ),
+    Mutant(
+        "offsets-not-persisted",
+        "consumer offsets are never written, not even at a clean exit",
+        "SPEC-1",
+        "mqproof.impl.broker.broker:Broker._persist_offsets",
+        _persist_nothing,
+    ),
+)
 """The mutants by name."""

@@ -21,3 +21,7 @@ class Mutant:
     where: str
     """The object that the mutant replaces, as `module:attribute`."""
     wrong: Callable[..., Any]
+
+
+def by_name(*mutants: Mutant) -> dict[str, Mutant]:
+    return {mutant.name: mutant for mutant in mutants}

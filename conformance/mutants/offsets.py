@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any, Final
 
-from mqproof.conformance.mutants.mutant import Mutant
+from mqproof.conformance.mutants.mutant import Mutant, by_name
 from mqproof.impl.broker.broker import Broker
 from mqproof.impl.broker.processors import pull, queries
 from mqproof.impl.broker.requests import offset_commits
@@ -132,94 +132,88 @@ def _expired_is_back(parts: Parts, start: int) -> tuple[int, int]:
     return found
 
 
-def _mutant(name: str, defect: str, breaks: str, where: str, wrong: Callable[..., Any]) -> tuple[str, Mutant]:
-    return name, Mutant(name, defect, breaks, where, wrong)
-
-
 _READ: Final = "mqproof.impl.store.base:read_messages"
 _REFUSAL: Final = "mqproof.impl.store.reader:_refusal"
 _COMMIT: Final = "mqproof.impl.broker.state.offsets:OffsetTable.commit"
 
-MUTANTS: Final[dict[str, Mutant]] = dict(
-    [
-        _mutant(
-            "expired-goes-to-the-end", "a pull from an expired offset is moved to the end of the queue",
-            "DELIV-1",
-            _REFUSAL, _too_small_goes_to_the_end,
-        ),
-        _mutant(
-            "pull-of-the-other-queue", "a pull reads another queue of the topic", "DELIV-2",
-            "mqproof.impl.store.message_store:MessageStore.get", _other_queue,
-        ),
-        _mutant(
-            "answer-upside-down", "a response has the newest message first", "DELIV-4", _READ, _newest_first,
-        ),
-        _mutant(
-            "larger-commit-ignored", "a commit that is greater than the last one is not stored", "DELIV-5",
-            _COMMIT, _larger_is_not_taken,
-        ),
-        _mutant(
-            "pull-commits-nothing", "the commit offset of a pull request is not stored", "DELIV-5",
-            "mqproof.impl.broker.processors.pull:commit_offset", _not_with_a_pull,
-        ),
-        _mutant("tags-ignored", "a pull returns messages of every tag", "DELIV-10",
-                "mqproof.impl.broker.processors.pull:_tags", _every_tag),
-        _mutant(
-            "sql-ignored", "a pull by SQL92 returns every message", "DELIV-10",
-            "mqproof.impl.broker.processors.pull:selection", _every_record,
-        ),
-        _mutant(
-            "sql-unknown-matches", "a message for which an SQL92 expression is unknown is returned",
-            "DELIV-10",
-            "mqproof.impl.filtering.sql:Filter.matches", _unless_false,
-        ),
-        _mutant(
-            "first-tag-only", "a pull with `A || B` returns messages of A only", "DELIV-10",
-            "mqproof.impl.broker.processors.pull:_tags", _first_tag_only,
-        ),
-        _mutant(
-            "rest-passed-over", "the next offset of a response skips messages that did not fit",
-            "DELIV-10", _READ,
-            _tail_is_passed_over,
-        ),
-        _mutant(
-            "beyond-goes-to-zero", "a pull beyond the end is moved to offset 0 (issue 2181)", "SPEC-1",
-            _REFUSAL, _beyond_goes_to_zero,
-        ),
-        _mutant(
-            "unmatched-asked-again", "if no message matches, the next offset is the same as before", "SPEC-1",
-            _READ, _unmatched_stays,
-        ),
-        _mutant("one-too-many", "a response has one message more than requested", "SPEC-1", _READ,
-                _one_too_many),
-        _mutant(
-            "held-pull-not-woken", "a new message does not complete the pull that waits for it", "SPEC-1",
-            "mqproof.impl.broker.long_polling:PullHolds.arrived", _no_wake_up,
-        ),
-        _mutant(
-            "reset-ignored", "a commit that goes back is answered with success and not stored", "SPEC-1",
-            _COMMIT, _smaller_is_not_taken,
-        ),
-        _mutant(
-            "nothing-is-zero", "a group without an offset is at 0 although the first message has expired",
-            "SPEC-1", "mqproof.impl.broker.state.offsets:OffsetTable.query", _nothing_is_zero,
-        ),
-        _mutant(
-            "time-of-the-next", "a search by time returns the message after the correct one", "SPEC-1",
-            "mqproof.impl.broker.processors.queries:offset_at_time", _one_later,
-        ),
-        _mutant(
-            "offsets-not-written-at-exit", "a stopping broker does not write the latest offsets",
-            "DELIV-5", "mqproof.impl.broker.broker:Broker.stop", _offsets_stay_unwritten,
-        ),
-        _mutant(
-            "offsets-written-at-exit-only", "a broker writes offsets only at a clean exit",
-            "DELIV-5", "mqproof.impl.broker.broker:Broker._every", _all_but_offsets,
-        ),
-        _mutant(
-            "expired-is-back-after-start", "after a restart a broker reports messages that it has deleted",
-            "SPEC-1", "mqproof.impl.store.recovery:recover_queues", _expired_is_back,
-        ),
-    ]
+MUTANTS: Final = by_name(
+    Mutant(
+        "expired-goes-to-the-end", "a pull from an expired offset is moved to the end of the queue",
+        "DELIV-1",
+        _REFUSAL, _too_small_goes_to_the_end,
+    ),
+    Mutant(
+        "pull-of-the-other-queue", "a pull reads another queue of the topic", "DELIV-2",
+        "mqproof.impl.store.message_store:MessageStore.get", _other_queue,
+    ),
+    Mutant(
+        "answer-upside-down", "a response has the newest message first", "DELIV-4", _READ, _newest_first,
+    ),
+    Mutant(
+        "larger-commit-ignored", "a commit that is greater than the last one is not stored", "DELIV-5",
+        _COMMIT, _larger_is_not_taken,
+    ),
+    Mutant(
+        "pull-commits-nothing", "the commit offset of a pull request is not stored", "DELIV-5",
+        "mqproof.impl.broker.processors.pull:commit_offset", _not_with_a_pull,
+    ),
+    Mutant("tags-ignored", "a pull returns messages of every tag", "DELIV-10",
+            "mqproof.impl.broker.processors.pull:_tags", _every_tag),
+    Mutant(
+        "sql-ignored", "a pull by SQL92 returns every message", "DELIV-10",
+        "mqproof.impl.broker.processors.pull:selection", _every_record,
+    ),
+    Mutant(
+        "sql-unknown-matches", "a message for which an SQL92 expression is unknown is returned",
+        "DELIV-10",
+        "mqproof.impl.filtering.sql:Filter.matches", _unless_false,
+    ),
+    Mutant(
+        "first-tag-only", "a pull with `A || B` returns messages of A only", "DELIV-10",
+        "mqproof.impl.broker.processors.pull:_tags", _first_tag_only,
+    ),
+    Mutant(
+        "rest-passed-over", "the next offset of a response skips messages that did not fit",
+        "DELIV-10", _READ,
+        _tail_is_passed_over,
+    ),
+    Mutant(
+        "beyond-goes-to-zero", "a pull beyond the end is moved to offset 0 (issue 2181)", "SPEC-1",
+        _REFUSAL, _beyond_goes_to_zero,
+    ),
+    Mutant(
+        "unmatched-asked-again", "if no message matches, the next offset is the same as before", "SPEC-1",
+        _READ, _unmatched_stays,
+    ),
+    Mutant("one-too-many", "a response has one message more than requested", "SPEC-1", _READ,
+            _one_too_many),
+    Mutant(
+        "held-pull-not-woken", "a new message does not complete the pull that waits for it", "SPEC-1",
+        "mqproof.impl.broker.long_polling:PullHolds.arrived", _no_wake_up,
+    ),
+    Mutant(
+        "reset-ignored", "a commit that goes back is answered with success and not stored", "SPEC-1",
+        _COMMIT, _smaller_is_not_taken,
+    ),
+    Mutant(
+        "nothing-is-zero", "a group without an offset is at 0 although the first message has expired",
+        "SPEC-1", "mqproof.impl.broker.state.offsets:OffsetTable.query", _nothing_is_zero,
+    ),
+    Mutant(
+        "time-of-the-next", "a search by time returns the message after the correct one", "SPEC-1",
+        "mqproof.impl.broker.processors.queries:offset_at_time", _one_later,
+    ),
+    Mutant(
+        "offsets-not-written-at-exit", "a stopping broker does not write the latest offsets",
+        "DELIV-5", "mqproof.impl.broker.broker:Broker.stop", _offsets_stay_unwritten,
+    ),
+    Mutant(
+        "offsets-written-at-exit-only", "a broker writes offsets only at a clean exit",
+        "DELIV-5", "mqproof.impl.broker.broker:Broker._every", _all_but_offsets,
+    ),
+    Mutant(
+        "expired-is-back-after-start", "after a restart a broker reports messages that it has deleted",
+        "SPEC-1", "mqproof.impl.store.recovery:recover_queues", _expired_is_back,
+    ),
 )  # fmt: skip
 """The mutants by name."""

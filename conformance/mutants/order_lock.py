@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Collection, Sequence
 from typing import Final
 
-from mqproof.conformance.mutants.mutant import Mutant
+from mqproof.conformance.mutants.mutant import Mutant, by_name
 from mqproof.impl.client.consuming.locks import QueueLocks
 from mqproof.impl.client.consuming.orderly import OrderlyConsumption, _Lane
 from mqproof.impl.client.consuming.process_queue import ProcessQueue
@@ -67,38 +67,35 @@ def _a_lane_a_pull(consumption: OrderlyConsumption, held: ProcessQueue, _: Seque
 _LOCKS: Final = "mqproof.impl.client.consuming.locks:QueueLocks"
 _CONSUMER: Final = "mqproof.impl.client.consuming.push_consumer:PushConsumer"
 
-MUTANTS: Final = {
-    mutant.name: mutant
-    for mutant in (
-        Mutant(
-            "lock-trusted-for-ever", "a consumer trusts a granted lock until it is refused", "SPEC-1",
-            f"{_LOCKS}.holds", _ever_confirmed,
-        ),
-        Mutant(
-            "refusal-not-heard", "a lock that another member holds by now is trusted until its time ends",
-            "SPEC-1", f"{_LOCKS}._renew", _believed_all_the_same,
-        ),
-        Mutant(
-            "unlocked-in-call", "a queue that was dropped is unlocked while its listener runs",
-            "SPEC-1", f"{_CONSUMER}._leave", _unlocked_before_it_settles,
-        ),
-        Mutant(
-            "unlocked-while-renewed", "a queue is unlocked while its lock is being renewed", "SPEC-1",
-            f"{_LOCKS}.unlock", _unlocked_meanwhile,
-        ),
-        Mutant(
-            "left-locked", "the lock of a queue that was dropped is left until its lease ends", "SPEC-1",
-            f"{_LOCKS}.unlock", _kept,
-        ),
-        Mutant(
-            "taken-while-leaving", "a queue that was dropped is taken again before the drop is complete",
-            "SPEC-1",
-            f"{_CONSUMER}.gain", _taken_while_leaving,
-        ),
-        Mutant(
-            "lane-for-each-pull", "messages that arrive while the listener runs do not wait", "SPEC-1",
-            "mqproof.impl.client.consuming.orderly:OrderlyConsumption.receive", _a_lane_a_pull,
-        ),
-    )
-}  # fmt: skip
+MUTANTS: Final = by_name(
+    Mutant(
+        "lock-trusted-for-ever", "a consumer trusts a granted lock until it is refused", "SPEC-1",
+        f"{_LOCKS}.holds", _ever_confirmed,
+    ),
+    Mutant(
+        "refusal-not-heard", "a lock that another member holds by now is trusted until its time ends",
+        "SPEC-1", f"{_LOCKS}._renew", _believed_all_the_same,
+    ),
+    Mutant(
+        "unlocked-in-call", "a queue that was dropped is unlocked while its listener runs",
+        "SPEC-1", f"{_CONSUMER}._leave", _unlocked_before_it_settles,
+    ),
+    Mutant(
+        "unlocked-while-renewed", "a queue is unlocked while its lock is being renewed", "SPEC-1",
+        f"{_LOCKS}.unlock", _unlocked_meanwhile,
+    ),
+    Mutant(
+        "left-locked", "the lock of a queue that was dropped is left until its lease ends", "SPEC-1",
+        f"{_LOCKS}.unlock", _kept,
+    ),
+    Mutant(
+        "taken-while-leaving", "a queue that was dropped is taken again before the drop is complete",
+        "SPEC-1",
+        f"{_CONSUMER}.gain", _taken_while_leaving,
+    ),
+    Mutant(
+        "lane-for-each-pull", "messages that arrive while the listener runs do not wait", "SPEC-1",
+        "mqproof.impl.client.consuming.orderly:OrderlyConsumption.receive", _a_lane_a_pull,
+    ),
+)  # fmt: skip
 """The mutants by name."""

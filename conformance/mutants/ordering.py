@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from mqproof.conformance.mutants.mutant import Mutant
+from mqproof.conformance.mutants.mutant import Mutant, by_name
 from mqproof.impl.broker.broker import Broker
 from mqproof.impl.broker.state.queue_locks import QueueLockTable
 from mqproof.impl.remoting.bodies import MessageQueue
@@ -84,40 +84,38 @@ def _gone_with_a_connection(broker: Broker, channel: Channel) -> None:
 
 def _mutant(
     name: str, defect: str, breaks: str, where: str, wrong: Callable[..., Any], of: str = _LOCKS
-) -> tuple[str, Mutant]:
-    return name, Mutant(name, defect, breaks, f"{of}.{where}", wrong)
+) -> Mutant:
+    return Mutant(name, defect, breaks, f"{of}.{where}", wrong)
 
 
-MUTANTS: Final[dict[str, Mutant]] = dict(
-    [
-        _mutant(
-            "granted-to-all", "a lock is granted to every member that requests it",
-            "DELIV-13", "lock", _to_everybody,
-        ),
-        _mutant(
-            "lease-too-short", "a lock is granted to others after a third of its lease", "DELIV-13", "lock",
-            _for_a_third_of_the_lease,
-        ),
-        _mutant(
-            "renewal-not-noted", "the renewal of a lock does not extend its lease",
-            "DELIV-13", "lock", _not_renewed
-        ),
-        _mutant("unlocked-by-others", "any member may unlock a queue", "DELIV-13", "unlock", _by_any_member),
-        _mutant("lease-never-over", "a lock that is not renewed is kept", "SPEC-1", "lock", _never_over),
-        _mutant(
-            "one-table-for-all-groups", "a lock of one group blocks other groups", "SPEC-1", "lock",
-            _of_all_groups,
-        ),
-        _mutant("unlock-ignored", "a lock that is released is kept", "SPEC-1", "unlock", _not_given_back),
-        _mutant(
-            "all-or-nothing", "a batch is refused as a whole if another member holds one of its queues",
-            "SPEC-1", "lock",
-            _all_or_nothing,
-        ),
-        _mutant(
-            "locks-end-with-connections", "a lock ends when a connection breaks", "DELIV-13",
-            "_channel_closed", _gone_with_a_connection, "mqproof.impl.broker.broker:Broker",
-        ),
-    ]
+MUTANTS: Final = by_name(
+    _mutant(
+        "granted-to-all", "a lock is granted to every member that requests it",
+        "DELIV-13", "lock", _to_everybody,
+    ),
+    _mutant(
+        "lease-too-short", "a lock is granted to others after a third of its lease", "DELIV-13", "lock",
+        _for_a_third_of_the_lease,
+    ),
+    _mutant(
+        "renewal-not-noted", "the renewal of a lock does not extend its lease",
+        "DELIV-13", "lock", _not_renewed
+    ),
+    _mutant("unlocked-by-others", "any member may unlock a queue", "DELIV-13", "unlock", _by_any_member),
+    _mutant("lease-never-over", "a lock that is not renewed is kept", "SPEC-1", "lock", _never_over),
+    _mutant(
+        "one-table-for-all-groups", "a lock of one group blocks other groups", "SPEC-1", "lock",
+        _of_all_groups,
+    ),
+    _mutant("unlock-ignored", "a lock that is released is kept", "SPEC-1", "unlock", _not_given_back),
+    _mutant(
+        "all-or-nothing", "a batch is refused as a whole if another member holds one of its queues",
+        "SPEC-1", "lock",
+        _all_or_nothing,
+    ),
+    _mutant(
+        "locks-end-with-connections", "a lock ends when a connection breaks", "DELIV-13",
+        "_channel_closed", _gone_with_a_connection, "mqproof.impl.broker.broker:Broker",
+    ),
 )  # fmt: skip
 """The mutants by name."""

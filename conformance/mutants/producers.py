@@ -7,7 +7,7 @@ Behaviours of QueueChoice detect these too. They also detect two that a suite wi
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from mqproof.conformance.mutants.mutant import Mutant
+from mqproof.conformance.mutants.mutant import Mutant, by_name
 from mqproof.impl.client.model import MessageQueue
 from mqproof.impl.client.producing.producer import Producer
 from mqproof.impl.client.producing.queue_choice import QueueChoice
@@ -100,64 +100,59 @@ def _latest_rest_only(choice: QueueChoice, broker: str, took_s: float, now_s: fl
     _answered(choice, broker, took_s, now_s)
 
 
-def _mutant(name: str, defect: str, breaks: str, where: str, wrong: Callable[..., Any]) -> tuple[str, Mutant]:
+def _mutant(name: str, defect: str, breaks: str, where: str, wrong: Callable[..., Any]) -> Mutant:
     where = f"mqproof.impl.client.producing.queue_choice:QueueChoice.{where}"
-    return name, Mutant(name, defect, breaks, where, wrong)
+    return Mutant(name, defect, breaks, where, wrong)
 
 
-MUTANTS: Final[dict[str, Mutant]] = dict(
-    [
-        _mutant(
-            "last-broker-tried-again", "a retry may go to any broker, also to the last one",
-            "ROUTE-5", "choose",
-            _last_broker_too,
-        ),
-        _mutant(
-            "another-queue-will-do", "a retry avoids the last queue, not its broker", "ROUTE-5", "choose",
-            _another_queue_will_do,
-        ),
-        _mutant(
-            "first-broker-avoided", "a second retry avoids the first broker, not the last one", "ROUTE-5",
-            "choose", _first_avoided,
-        ),
-        _mutant(
-            "failures-not-rested", "a broker that failed is not avoided", "ROUTE-6", "failed",
-            _failure_is_nothing,
-        ),
-        _mutant(
-            "slowness-not-rested", "a broker that was slow is not avoided", "ROUTE-6", "answered",
-            _slowness_is_nothing,
-        ),
-        _mutant(
-            "rested-too-short", "a broker is avoided for 5 s less than required", "ROUTE-6", "_is_rested",
-            _rested_half_as_long,
-        ),
-        _mutant(
-            "retry-forgets-rests", "a retry may go to brokers that must be avoided", "ROUTE-6", "choose",
-            _retry_forgets_rests,
-        ),
-        _mutant("no-round-robin", "every send starts at the same queue", "SPEC-1", "choose", _never_in_turn),
-        _mutant("every-other-queue", "the round robin omits every other queue", "SPEC-1", "choose",
-                _every_other),
-        _mutant(
-            "rested-too-long", "a broker is avoided for 3 s longer than required", "SPEC-1", "answered",
-            _rested_longer,
-        ),
-    ]
+MUTANTS: Final = by_name(
+    _mutant(
+        "last-broker-tried-again", "a retry may go to any broker, also to the last one",
+        "ROUTE-5", "choose",
+        _last_broker_too,
+    ),
+    _mutant(
+        "another-queue-will-do", "a retry avoids the last queue, not its broker", "ROUTE-5", "choose",
+        _another_queue_will_do,
+    ),
+    _mutant(
+        "first-broker-avoided", "a second retry avoids the first broker, not the last one", "ROUTE-5",
+        "choose", _first_avoided,
+    ),
+    _mutant(
+        "failures-not-rested", "a broker that failed is not avoided", "ROUTE-6", "failed",
+        _failure_is_nothing,
+    ),
+    _mutant(
+        "slowness-not-rested", "a broker that was slow is not avoided", "ROUTE-6", "answered",
+        _slowness_is_nothing,
+    ),
+    _mutant(
+        "rested-too-short", "a broker is avoided for 5 s less than required", "ROUTE-6", "_is_rested",
+        _rested_half_as_long,
+    ),
+    _mutant(
+        "retry-forgets-rests", "a retry may go to brokers that must be avoided", "ROUTE-6", "choose",
+        _retry_forgets_rests,
+    ),
+    _mutant("no-round-robin", "every send starts at the same queue", "SPEC-1", "choose", _never_in_turn),
+    _mutant("every-other-queue", "the round robin omits every other queue", "SPEC-1", "choose",
+            _every_other),
+    _mutant(
+        "rested-too-long", "a broker is avoided for 3 s longer than required", "SPEC-1", "answered",
+        _rested_longer,
+    ),
 )  # fmt: skip
 """The mutants by name."""
 
-STEPPED: Final = {
-    mutant.name: mutant
-    for mutant in (
-        Mutant(
-            "chosen-queue-in-turn", "a send to a queue that the application chose advances the round robin",
-            "SPEC-1", "mqproof.impl.client.producing.producer:Producer._target", _chosen_in_turn,
-        ),
-        Mutant(
-            "latest-rest-alone", "the end of an attempt ends the unavailability of other brokers", "SPEC-1",
-            "mqproof.impl.client.producing.queue_choice:QueueChoice.answered", _latest_rest_only,
-        ),
-    )
-}  # fmt: skip
+STEPPED: Final = by_name(
+    Mutant(
+        "chosen-queue-in-turn", "a send to a queue that the application chose advances the round robin",
+        "SPEC-1", "mqproof.impl.client.producing.producer:Producer._target", _chosen_in_turn,
+    ),
+    Mutant(
+        "latest-rest-alone", "the end of an attempt ends the unavailability of other brokers", "SPEC-1",
+        "mqproof.impl.client.producing.queue_choice:QueueChoice.answered", _latest_rest_only,
+    ),
+)  # fmt: skip
 """The mutants by name; a stepped producer detects them (`queue_choosing_producer`)."""

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
-from mqproof.conformance.mutants.mutant import Mutant
+from mqproof.conformance.mutants.mutant import Mutant, by_name
 from mqproof.impl.broker.processors import replies
 from mqproof.impl.broker.services import Services
 from mqproof.impl.broker.state.clients import ClientTable
@@ -73,39 +73,37 @@ async def _waits_forever(
     await asyncio.wait([reply])
 
 
-def _mutant(name: str, defect: str, breaks: str, where: str, wrong: Callable[..., Any]) -> tuple[str, Mutant]:
-    return name, Mutant(name, defect, breaks, f"mqproof.impl.{where}", wrong)
+def _mutant(name: str, defect: str, breaks: str, where: str, wrong: Callable[..., Any]) -> Mutant:
+    return Mutant(name, defect, breaks, f"mqproof.impl.{where}", wrong)
 
 
 _WAITING: Final = "client.connection.waiting_replies:WaitingReplies"
 _PRODUCER: Final = "client.producing.producer:Producer"
 
-MUTANTS: Final[dict[str, Mutant]] = dict(
-    [
-        _mutant(
-            "reply-to-any-client", "a reply goes to another client than its requester", "REPLY-1",
-            "broker.state.clients:ClientTable.producer_channel", _any_producer,
-        ),
-        _mutant(
-            "correlation-not-compared", "a reply ends any request that waits", "REPLY-1",
-            f"{_WAITING}.give", _any_waiting,
-        ),
-        _mutant(
-            "late-reply-given", "a request ends with a reply after its time limit", "REPLY-2",
-            f"{_PRODUCER}._first_of", _waits_longer,
-        ),
-        _mutant(
-            "answered-when-pushed", "the broker does not wait until the client confirms a reply", "REPLY-3",
-            "broker.processors.replies:_push", _answered_at_once,
-        ),
-        _mutant(
-            "no-time-limit", "a request without a reply waits forever", "REPLY-4",
-            f"{_PRODUCER}._first_of", _waits_forever,
-        ),
-        _mutant(
-            "late-reply-refused", "a client refuses a reply that no request waits for", "SPEC-1",
-            f"{_WAITING}.pushed", _late_refused,
-        ),
-    ]
+MUTANTS: Final = by_name(
+    _mutant(
+        "reply-to-any-client", "a reply goes to another client than its requester", "REPLY-1",
+        "broker.state.clients:ClientTable.producer_channel", _any_producer,
+    ),
+    _mutant(
+        "correlation-not-compared", "a reply ends any request that waits", "REPLY-1",
+        f"{_WAITING}.give", _any_waiting,
+    ),
+    _mutant(
+        "late-reply-given", "a request ends with a reply after its time limit", "REPLY-2",
+        f"{_PRODUCER}._first_of", _waits_longer,
+    ),
+    _mutant(
+        "answered-when-pushed", "the broker does not wait until the client confirms a reply", "REPLY-3",
+        "broker.processors.replies:_push", _answered_at_once,
+    ),
+    _mutant(
+        "no-time-limit", "a request without a reply waits forever", "REPLY-4",
+        f"{_PRODUCER}._first_of", _waits_forever,
+    ),
+    _mutant(
+        "late-reply-refused", "a client refuses a reply that no request waits for", "SPEC-1",
+        f"{_WAITING}.pushed", _late_refused,
+    ),
 )  # fmt: skip
 """The mutants by name."""

@@ -4,12 +4,11 @@ Each replaces one rule by a wrong one. Those of a consumer are detected by behav
 """
 
 import contextlib
-from collections.abc import Callable
 from typing import Any, Final
 
 from msgspec.structs import replace as with_members
 
-from mqproof.conformance.mutants.mutant import Mutant
+from mqproof.conformance.mutants.mutant import Mutant, by_name
 from mqproof.impl.broker.delayed import DelayedDelivery, DelayOffsets
 from mqproof.impl.broker.processors import retries
 from mqproof.impl.broker.services import Services
@@ -149,113 +148,105 @@ async def _done_without_a_copy(redelivery: Redelivery, message: ReceivedMessage,
     return True
 
 
-def _mutant(name: str, defect: str, breaks: str, where: str, wrong: Callable[..., Any]) -> tuple[str, Mutant]:
-    return name, Mutant(name, defect, breaks, where, wrong)
-
-
 _AGAIN: Final = "mqproof.impl.broker.processors.retries:_again"
 _GIVEN_UP: Final = "mqproof.impl.broker.processors.retries:is_given_up"
 
-MUTANTS: Final[dict[str, Mutant]] = dict(
-    [
-        _mutant(
-            "delayed-body-lost", "a delayed message is delivered with another body", "DELIV-2",
-            "mqproof.impl.broker.delayed:DelayedDelivery._message", _body_of_none,
-        ),
-        _mutant(
-            "origin-of-last-copy", "a redelivered message names its last copy as its origin, not its first",
-            "DELIV-2", _AGAIN, _copy_of_the_copy,
-        ),
-        _mutant(
-            "retry-topic-as-origin",
-            "a message that is redelivered twice names the retry topic as its origin",
-            "DELIV-2", _AGAIN, _topic_forgotten,
-        ),
-        _mutant(
-            "delayed-put-twice", "a delayed message is delivered twice", "DELIV-3",
-            "mqproof.impl.broker.delayed:DelayedDelivery._put", _put_twice,
-        ),
-        _mutant(
-            "dead-too-early", "a message becomes a dead letter one retry too early", "DELIV-7", _GIVEN_UP,
-            _one_too_few,
-        ),
-        _mutant(
-            "dead-too-late", "a message is retried once too often", "DELIV-7", _GIVEN_UP, _one_too_many,
-        ),
-        _mutant(
-            "asked-retries-ignored", "the maximum number of retries in the request is ignored",
-            "DELIV-7", _GIVEN_UP,
-            _request_ignored,
-        ),
-        _mutant(
-            "delayed-passed-over", "some delayed messages count as delivered", "DELIV-7",
-            "mqproof.impl.broker.delayed:DelayedDelivery._put", _passed_over,
-        ),
-        _mutant(
-            "level-one-always", "every retry waits for level 1 only", "DELIV-8", _AGAIN, _level_stays_one,
-        ),
-        _mutant(
-            "due-half-a-second-early", "a delayed message is delivered half a second early", "DELIV-8",
-            "mqproof.impl.store.base:Store.unit", _half_a_second_early,
-        ),
-        _mutant(
-            "retries-not-counted", "a message that is sent back does not increase its count of retries",
-            "DELIV-7", _AGAIN,
-            _count_stays,
-        ),
-        _mutant(
-            "nothing-sent-back", "sending back a message that does not exist succeeds", "DELIV-3",
-            "mqproof.impl.broker.processors.retries:_find", _nearest_message,
-        ),
-        _mutant(
-            "retry-not-sent-back", "a redelivered message cannot be sent back", "SPEC-1",
-            "mqproof.impl.broker.processors.retries:_find", _first_copies_only,
-        ),
-        _mutant(
-            "delayed-lost-at-start", "messages that are delayed while a broker starts are never delivered",
-            "DELIV-7",
-            "mqproof.impl.broker.delayed:DelayedDelivery._deliver", _what_waits_is_passed_over,
-        ),
-        _mutant(
-            "copy-identified-by-message",
-            "after a crash, a repeated message makes its next copy count as delivered",
-            "DELIV-7", "mqproof.impl.broker.delayed:DelayedDelivery._put", _recorded_by_message,
-        ),
-        _mutant(
-            "delay-offsets-not-written", "the progress of delayed messages is not written: all are delivered"
-            " again (issue 6881)", "DELIV-3", "mqproof.impl.broker.delayed:DelayedDelivery.offsets",
-            _no_progress,
-        ),
-        _mutant(
-            "retry-level-off-by-one", "a retry waits for one delay level more than it should", "DELIV-7",
-            _AGAIN, _next_level,
-        ),
-        _mutant(
-            "delayed-beyond-the-queue",
-            "delayed messages continue at the recorded offset, although their queue ends before it",
-            "DELIV-7",
-            "mqproof.impl.broker.delayed:DelayedDelivery.cut", _beyond_the_queue,
-        ),
-        _mutant(
-            "delayed-cut-not-written",
-            "the offset of a queue that lost messages is lowered, but not written before new messages arrive",
-            "DELIV-7", "mqproof.impl.broker.delayed:DelayedDelivery.cut", _cut_in_memory,
-        ),
-        _mutant(
-            "delayed-put-for-ever", "the progress of delayed messages is written one behind, so that the"
-            " last one is delivered for ever", "SPEC-1",
-            "mqproof.impl.broker.delayed:DelayedDelivery._advance", _advance_one_behind,
-        ),
-    ]
+MUTANTS: Final = by_name(
+    Mutant(
+        "delayed-body-lost", "a delayed message is delivered with another body", "DELIV-2",
+        "mqproof.impl.broker.delayed:DelayedDelivery._message", _body_of_none,
+    ),
+    Mutant(
+        "origin-of-last-copy", "a redelivered message names its last copy as its origin, not its first",
+        "DELIV-2", _AGAIN, _copy_of_the_copy,
+    ),
+    Mutant(
+        "retry-topic-as-origin",
+        "a message that is redelivered twice names the retry topic as its origin",
+        "DELIV-2", _AGAIN, _topic_forgotten,
+    ),
+    Mutant(
+        "delayed-put-twice", "a delayed message is delivered twice", "DELIV-3",
+        "mqproof.impl.broker.delayed:DelayedDelivery._put", _put_twice,
+    ),
+    Mutant(
+        "dead-too-early", "a message becomes a dead letter one retry too early", "DELIV-7", _GIVEN_UP,
+        _one_too_few,
+    ),
+    Mutant(
+        "dead-too-late", "a message is retried once too often", "DELIV-7", _GIVEN_UP, _one_too_many,
+    ),
+    Mutant(
+        "asked-retries-ignored", "the maximum number of retries in the request is ignored",
+        "DELIV-7", _GIVEN_UP,
+        _request_ignored,
+    ),
+    Mutant(
+        "delayed-passed-over", "some delayed messages count as delivered", "DELIV-7",
+        "mqproof.impl.broker.delayed:DelayedDelivery._put", _passed_over,
+    ),
+    Mutant(
+        "level-one-always", "every retry waits for level 1 only", "DELIV-8", _AGAIN, _level_stays_one,
+    ),
+    Mutant(
+        "due-half-a-second-early", "a delayed message is delivered half a second early", "DELIV-8",
+        "mqproof.impl.store.base:Store.unit", _half_a_second_early,
+    ),
+    Mutant(
+        "retries-not-counted", "a message that is sent back does not increase its count of retries",
+        "DELIV-7", _AGAIN,
+        _count_stays,
+    ),
+    Mutant(
+        "nothing-sent-back", "sending back a message that does not exist succeeds", "DELIV-3",
+        "mqproof.impl.broker.processors.retries:_find", _nearest_message,
+    ),
+    Mutant(
+        "retry-not-sent-back", "a redelivered message cannot be sent back", "SPEC-1",
+        "mqproof.impl.broker.processors.retries:_find", _first_copies_only,
+    ),
+    Mutant(
+        "delayed-lost-at-start", "messages that are delayed while a broker starts are never delivered",
+        "DELIV-7",
+        "mqproof.impl.broker.delayed:DelayedDelivery._deliver", _what_waits_is_passed_over,
+    ),
+    Mutant(
+        "copy-identified-by-message",
+        "after a crash, a repeated message makes its next copy count as delivered",
+        "DELIV-7", "mqproof.impl.broker.delayed:DelayedDelivery._put", _recorded_by_message,
+    ),
+    Mutant(
+        "delay-offsets-not-written", "the progress of delayed messages is not written: all are delivered"
+        " again (issue 6881)", "DELIV-3", "mqproof.impl.broker.delayed:DelayedDelivery.offsets",
+        _no_progress,
+    ),
+    Mutant(
+        "retry-level-off-by-one", "a retry waits for one delay level more than it should", "DELIV-7",
+        _AGAIN, _next_level,
+    ),
+    Mutant(
+        "delayed-beyond-the-queue",
+        "delayed messages continue at the recorded offset, although their queue ends before it",
+        "DELIV-7",
+        "mqproof.impl.broker.delayed:DelayedDelivery.cut", _beyond_the_queue,
+    ),
+    Mutant(
+        "delayed-cut-not-written",
+        "the offset of a queue that lost messages is lowered, but not written before new messages arrive",
+        "DELIV-7", "mqproof.impl.broker.delayed:DelayedDelivery.cut", _cut_in_memory,
+    ),
+    Mutant(
+        "delayed-put-for-ever", "the progress of delayed messages is written one behind, so that the"
+        " last one is delivered for ever", "SPEC-1",
+        "mqproof.impl.broker.delayed:DelayedDelivery._advance", _advance_one_behind,
+    ),
 )  # fmt: skip
 """The mutants by name."""
 
-STEPPED: Final[dict[str, Mutant]] = dict(
-    [
-        _mutant(
-            "done-without-a-copy", "a failed message that no broker took back counts as consumed", "DELIV-7",
-            "mqproof.impl.client.consuming.redelivery:Redelivery.send_back", _done_without_a_copy,
-        ),
-    ]
+STEPPED: Final = by_name(
+    Mutant(
+        "done-without-a-copy", "a failed message that no broker took back counts as consumed", "DELIV-7",
+        "mqproof.impl.client.consuming.redelivery:Redelivery.send_back", _done_without_a_copy,
+    ),
 )  # fmt: skip
 """The mutants by name; a stepped consumer detects them (`redelivered_messages`)."""

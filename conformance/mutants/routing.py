@@ -4,11 +4,10 @@ They judge the suite: `mqproof mutants --layer impl` runs all of them, and every
 invariant named for it.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
-from mqproof.conformance.mutants.mutant import Mutant
+from mqproof.conformance.mutants.mutant import Mutant, by_name
 from mqproof.impl.client.model import MessageQueue
 from mqproof.impl.namesrv.route_table import MASTER_ID, BrokerKey, LiveBroker, RouteTable
 from mqproof.impl.remoting.bodies import PERM_WRITE, RegisterBrokerBody, TopicRoute
@@ -101,67 +100,61 @@ def _slave_is_written(topic: str, route: TopicRoute) -> list[MessageQueue]:
     ]
 
 
-def _mutant(name: str, defect: str, breaks: str, where: str, wrong: Callable[..., Any]) -> tuple[str, Mutant]:
-    return name, Mutant(name, defect, breaks, where, wrong)
-
-
-MUTANTS: Final[dict[str, Mutant]] = dict(
-    [
-        _mutant(
-            "hang-up-unheard", "a broker whose connection closed is kept until it expires", "ROUTE-1",
-            f"{_TABLE}.connection_closed", _ignores_hang_up,
-        ),
-        _mutant(
-            "only-live-record-removed", "the address and queues of a broker whose connection closed are kept",
-            "ROUTE-1",
-            f"{_TABLE}.connection_closed", _forgets_only_the_record,
-        ),
-        _mutant(
-            "one-of-two-brokers-removed", "only one of the brokers that share a closed connection is removed",
-            "ROUTE-1",
-            f"{_TABLE}.connection_closed", _forgets_one_broker,
-        ),
-        _mutant(
-            "queues-outlive-broker", "the queues of a removed broker are kept", "ROUTE-1",
-            f"{_TABLE}._forget", _queues_outlive_broker,
-        ),
-        _mutant(
-            "expired-too-early", "a broker is removed after half of its expiry time", "ROUTE-2",
-            f"{_TABLE}.expire", _expires_at_half_time,
-        ),
-        _mutant(
-            "unchanged-not-refreshed", "a registration without changes does not extend the expiry time",
-            "ROUTE-2", f"{_TABLE}.register", _unchanged_is_no_contact,
-        ),
-        _mutant(
-            "slave-unregisters-master", "a slave that unregisters also removes its master", "ROUTE-2",
-            f"{_TABLE}.unregister", _slave_takes_its_master_along,
-        ),
-        _mutant(
-            "nothing-expires", "a silent broker is kept forever", "ROUTE-3",
-            f"{_TABLE}.expire", _nothing_expires,
-        ),
-        _mutant(
-            "permission-ignored", "a client sends to queues without write permission", "ROUTE-4",
-            "mqproof.conformance.adapters.routing.simulated_peers:publish_queues", _permission_ignored,
-        ),
-        _mutant(
-            "slave-written", "a client sends to a broker name without a master", "ROUTE-4",
-            "mqproof.conformance.adapters.routing.simulated_peers:publish_queues", _slave_is_written,
-        ),
-        _mutant(
-            "wipe-undone", "a registration without changes restores the write permission", "SPEC-1",
-            f"{_TABLE}._record_queues", _wipe_undone,
-        ),
-        _mutant(
-            "change-not-taken", "a registration with a new version does not change the known queues",
-            "SPEC-1",
-            f"{_TABLE}._record_queues", _change_is_not_taken,
-        ),
-        _mutant(
-            "slave-always-speaks", "a slave's queues are accepted although there is a master", "SPEC-1",
-            f"{_TABLE}._is_least", _slave_always_speaks,
-        ),
-    ]
+MUTANTS: Final = by_name(
+    Mutant(
+        "hang-up-unheard", "a broker whose connection closed is kept until it expires", "ROUTE-1",
+        f"{_TABLE}.connection_closed", _ignores_hang_up,
+    ),
+    Mutant(
+        "only-live-record-removed", "the address and queues of a broker whose connection closed are kept",
+        "ROUTE-1",
+        f"{_TABLE}.connection_closed", _forgets_only_the_record,
+    ),
+    Mutant(
+        "one-of-two-brokers-removed", "only one of the brokers that share a closed connection is removed",
+        "ROUTE-1",
+        f"{_TABLE}.connection_closed", _forgets_one_broker,
+    ),
+    Mutant(
+        "queues-outlive-broker", "the queues of a removed broker are kept", "ROUTE-1",
+        f"{_TABLE}._forget", _queues_outlive_broker,
+    ),
+    Mutant(
+        "expired-too-early", "a broker is removed after half of its expiry time", "ROUTE-2",
+        f"{_TABLE}.expire", _expires_at_half_time,
+    ),
+    Mutant(
+        "unchanged-not-refreshed", "a registration without changes does not extend the expiry time",
+        "ROUTE-2", f"{_TABLE}.register", _unchanged_is_no_contact,
+    ),
+    Mutant(
+        "slave-unregisters-master", "a slave that unregisters also removes its master", "ROUTE-2",
+        f"{_TABLE}.unregister", _slave_takes_its_master_along,
+    ),
+    Mutant(
+        "nothing-expires", "a silent broker is kept forever", "ROUTE-3",
+        f"{_TABLE}.expire", _nothing_expires,
+    ),
+    Mutant(
+        "permission-ignored", "a client sends to queues without write permission", "ROUTE-4",
+        "mqproof.conformance.adapters.routing.simulated_peers:publish_queues", _permission_ignored,
+    ),
+    Mutant(
+        "slave-written", "a client sends to a broker name without a master", "ROUTE-4",
+        "mqproof.conformance.adapters.routing.simulated_peers:publish_queues", _slave_is_written,
+    ),
+    Mutant(
+        "wipe-undone", "a registration without changes restores the write permission", "SPEC-1",
+        f"{_TABLE}._record_queues", _wipe_undone,
+    ),
+    Mutant(
+        "change-not-taken", "a registration with a new version does not change the known queues",
+        "SPEC-1",
+        f"{_TABLE}._record_queues", _change_is_not_taken,
+    ),
+    Mutant(
+        "slave-always-speaks", "a slave's queues are accepted although there is a master", "SPEC-1",
+        f"{_TABLE}._is_least", _slave_always_speaks,
+    ),
 )  # fmt: skip
 """The mutants by name."""

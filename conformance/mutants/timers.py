@@ -6,7 +6,7 @@ Defects that the suite does not reach are detected by behaviours of Timers (`STE
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from mqproof.conformance.mutants.mutant import Mutant
+from mqproof.conformance.mutants.mutant import Mutant, by_name
 from mqproof.impl.broker import timed_messages
 from mqproof.impl.broker.state.waiting_timers import Waiting, WaitingTimers
 from mqproof.impl.broker.timed_messages import Point
@@ -84,65 +84,61 @@ async def _point_in_a_file(timers: Any, before: Callable[[], Point | None]) -> N
 _BROKER: Final = "mqproof.impl.broker"
 
 
-def _mutant(name: str, defect: str, breaks: str, where: str, wrong: Callable[..., Any]) -> tuple[str, Mutant]:
-    return name, Mutant(name, defect, breaks, f"{_BROKER}.{where}", wrong)
+def _mutant(name: str, defect: str, breaks: str, where: str, wrong: Callable[..., Any]) -> Mutant:
+    return Mutant(name, defect, breaks, f"{_BROKER}.{where}", wrong)
 
 
 _TABLE: Final = "state.waiting_timers:WaitingTimers"
 _WORK: Final = "timers:Timers"
 
-MUTANTS: Final[dict[str, Mutant]] = dict(
-    [
-        _mutant(
-            "timer-half-a-second-early", "a message is delivered half a second early", "DELIV-8",
-            "state.waiting_timers:is_due", _half_a_second_early,
-        ),
-        _mutant(
-            "timer-overflow-at-once", "a delay that is too long means at once (issue 10872)", "TIMER-5",
-            "timed_messages:asked_due_ms", _overflows,
-        ),
-        _mutant(
-            "timer-point-ahead", "a point covers messages that are not due", "TIMER-1",
-            f"{_TABLE}.point", _ahead,
-        ),
-        _mutant(
-            "timer-needed-deleted", "the record of a waiting message is deleted with its segment", "TIMER-1",
-            f"{_WORK}._needed_from", _nothing_needed,
-        ),
-        _mutant(
-            "timer-copy-not-read", "the copy of a rolled message is not read", "TIMER-4",
-            f"{_TABLE}.add", _copies_left_out,
-        ),
-        _mutant(
-            "timer-overdue-skipped", "a message that is due during an outage is skipped", "TIMER-4",
-            "state.waiting_timers:is_due", _only_at_its_time,
-        ),
-        _mutant(
-            "timer-final-not-sought", "a restart delivers again what was delivered since the last point",
-            "TIMER-2", f"{_WORK}._scan", _not_scanned,
-        ),
-        _mutant(
-            "timer-rolled-twice", "a copy counts as another message (issue 11156)", "TIMER-2",
-            "timed_messages:original_of", _copy_is_another_message,
-        ),
-        _mutant(
-            "timer-recall-forgotten", "a restart does not find recalls", "TIMER-3",
-            "timed_messages:recalled_by", _no_recall,
-        ),
-        _mutant(
-            "timer-recall-refused", "every recall is refused", "SPEC-1",
-            f"{_TABLE}.named", _found_by_no_key,
-        ),
-    ]
+MUTANTS: Final = by_name(
+    _mutant(
+        "timer-half-a-second-early", "a message is delivered half a second early", "DELIV-8",
+        "state.waiting_timers:is_due", _half_a_second_early,
+    ),
+    _mutant(
+        "timer-overflow-at-once", "a delay that is too long means at once (issue 10872)", "TIMER-5",
+        "timed_messages:asked_due_ms", _overflows,
+    ),
+    _mutant(
+        "timer-point-ahead", "a point covers messages that are not due", "TIMER-1",
+        f"{_TABLE}.point", _ahead,
+    ),
+    _mutant(
+        "timer-needed-deleted", "the record of a waiting message is deleted with its segment", "TIMER-1",
+        f"{_WORK}._needed_from", _nothing_needed,
+    ),
+    _mutant(
+        "timer-copy-not-read", "the copy of a rolled message is not read", "TIMER-4",
+        f"{_TABLE}.add", _copies_left_out,
+    ),
+    _mutant(
+        "timer-overdue-skipped", "a message that is due during an outage is skipped", "TIMER-4",
+        "state.waiting_timers:is_due", _only_at_its_time,
+    ),
+    _mutant(
+        "timer-final-not-sought", "a restart delivers again what was delivered since the last point",
+        "TIMER-2", f"{_WORK}._scan", _not_scanned,
+    ),
+    _mutant(
+        "timer-rolled-twice", "a copy counts as another message (issue 11156)", "TIMER-2",
+        "timed_messages:original_of", _copy_is_another_message,
+    ),
+    _mutant(
+        "timer-recall-forgotten", "a restart does not find recalls", "TIMER-3",
+        "timed_messages:recalled_by", _no_recall,
+    ),
+    _mutant(
+        "timer-recall-refused", "every recall is refused", "SPEC-1",
+        f"{_TABLE}.named", _found_by_no_key,
+    ),
 )  # fmt: skip
 """The mutants by name."""
 
-STEPPED: Final[dict[str, Mutant]] = dict(
-    [
-        _mutant(
-            "timer-point-outlives-log", "a crash that cuts the log leaves a point about what was cut (issue"
-            " 10668)", "TIMER-1", f"{_WORK}._read", _point_in_a_file,
-        ),
-    ]
+STEPPED: Final = by_name(
+    _mutant(
+        "timer-point-outlives-log", "a crash that cuts the log leaves a point about what was cut (issue"
+        " 10668)", "TIMER-1", f"{_WORK}._read", _point_in_a_file,
+    ),
 )  # fmt: skip
 """The mutants by name; stepped timers detect them (`timed_deliveries`)."""

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Final
 
-from mqproof.conformance.mutants.mutant import Mutant
+from mqproof.conformance.mutants.mutant import Mutant, by_name
 from mqproof.impl.client.model import Sent
 from mqproof.impl.client.producing.producer import Producer
 from mqproof.impl.client.tracing.trace_dispatcher import TraceDispatcher
@@ -68,58 +68,55 @@ async def _ends_with_failure(traces: TraceDispatcher) -> None:
         await asyncio.Event().wait()
 
 
-MUTANTS: Final = {
-    mutant.name: mutant
-    for mutant in (
-        Mutant(
-            "send-waits-for-its-trace",
-            "a send ends only when there is room for another trace",
-            "TRACE-5",
-            "mqproof.impl.client.producing.producer:Producer.send",
-            _waits_for_room,
-        ),
-        Mutant(
-            "send-fails-with-its-trace",
-            "a send fails if there is no room for its trace",
-            "TRACE-1",
-            f"{_AT}.add",
-            _raises_without_room,
-        ),
-        Mutant("traces-unbounded", "traces wait without a bound", "TRACE-2", f"{_AT}.add", _without_bound),
-        Mutant(
-            "each-trace-good",
-            "a trace states SEND_OK, whatever the broker answered",
-            "TRACE-3",
-            f"{_AT}.add",
-            _always_good,
-        ),
-        Mutant(
-            "full-not-counted",
-            "a trace for which there is no room is not counted",
-            "TRACE-4",
-            f"{_AT}._lost",
-            _full_not_counted,
-        ),
-        Mutant(
-            "batch-counted-once",
-            "a batch that fails is counted as one trace",
-            "TRACE-4",
-            f"{_AT}._lost",
-            _batch_counted_once,
-        ),
-        Mutant(
-            "stop-forgets-batch",
-            "a stop does not count the batch that is being sent",
-            "TRACE-4",
-            f"{_AT}.stop",
-            _stop_forgets_batch,
-        ),
-        Mutant(
-            "tracing-ends-with-failure",
-            "after a failed batch no other batch is sent",
-            "TRACE-6",
-            f"{_AT}._send_batch",
-            _ends_with_failure,
-        ),
-    )
-}
+MUTANTS: Final = by_name(
+    Mutant(
+        "send-waits-for-its-trace",
+        "a send ends only when there is room for another trace",
+        "TRACE-5",
+        "mqproof.impl.client.producing.producer:Producer.send",
+        _waits_for_room,
+    ),
+    Mutant(
+        "send-fails-with-its-trace",
+        "a send fails if there is no room for its trace",
+        "TRACE-1",
+        f"{_AT}.add",
+        _raises_without_room,
+    ),
+    Mutant("traces-unbounded", "traces wait without a bound", "TRACE-2", f"{_AT}.add", _without_bound),
+    Mutant(
+        "each-trace-good",
+        "a trace states SEND_OK, whatever the broker answered",
+        "TRACE-3",
+        f"{_AT}.add",
+        _always_good,
+    ),
+    Mutant(
+        "full-not-counted",
+        "a trace for which there is no room is not counted",
+        "TRACE-4",
+        f"{_AT}._lost",
+        _full_not_counted,
+    ),
+    Mutant(
+        "batch-counted-once",
+        "a batch that fails is counted as one trace",
+        "TRACE-4",
+        f"{_AT}._lost",
+        _batch_counted_once,
+    ),
+    Mutant(
+        "stop-forgets-batch",
+        "a stop does not count the batch that is being sent",
+        "TRACE-4",
+        f"{_AT}.stop",
+        _stop_forgets_batch,
+    ),
+    Mutant(
+        "tracing-ends-with-failure",
+        "after a failed batch no other batch is sent",
+        "TRACE-6",
+        f"{_AT}._send_batch",
+        _ends_with_failure,
+    ),
+)

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace as with_members
 
-from mqproof.conformance.mutants.mutant import Mutant
+from mqproof.conformance.mutants.mutant import Mutant, by_name
 from mqproof.impl.broker import half_messages
 from mqproof.impl.broker.half_messages import DISCARD_TOPIC
 from mqproof.impl.broker.state.open_transactions import End, HalfMessage, OpenTransactions
@@ -82,69 +82,65 @@ async def _dropped_after_exception(transactions: Transactions, half: HalfMessage
 _BROKER: Final = "mqproof.impl.broker"
 
 
-def _mutant(name: str, defect: str, breaks: str, where: str, wrong: Callable[..., Any]) -> tuple[str, Mutant]:
-    return name, Mutant(name, defect, breaks, f"{_BROKER}.{where}", wrong)
+def _mutant(name: str, defect: str, breaks: str, where: str, wrong: Callable[..., Any]) -> Mutant:
+    return Mutant(name, defect, breaks, f"{_BROKER}.{where}", wrong)
 
 
 _TABLE: Final = "state.open_transactions:OpenTransactions"
 _WORK: Final = "transactions:Transactions"
 
-MUTANTS: Final[dict[str, Mutant]] = dict(
-    [
-        _mutant(
-            "half-dispatched", "a half message is stored in its real queue", "DELIV-9",
-            "half_messages:half", _visible_at_once,
-        ),
-        _mutant(
-            "final-lost", "the final message is stored in another topic", "DELIV-9",
-            "half_messages:final", _final_is_lost,
-        ),
-        _mutant(
-            "final-of-copy-lost", "a commit that names a copy makes nothing visible", "SPEC-1",
-            "half_messages:final", _final_of_a_copy_is_lost,
-        ),
-        _mutant(
-            "commit-repeated", "a repeated commit stores the message again (issue 8158)", "TXN-1",
-            f"{_TABLE}.find", _found_although_ended,
-        ),
-        _mutant(
-            "final-no-evidence", "a crash between final message and operation opens the transaction again",
-            "TXN-1", f"{_WORK}._scan", _not_scanned,
-        ),
-        _mutant(
-            "commit-after-rollback", "a commit is accepted after a rollback", "TXN-2",
-            f"{_TABLE}.find", _found_after_rollback,
-        ),
-        _mutant(
-            "operations-not-read", "a restart does not read the operations (issue 8311)", "TXN-2",
-            f"{_WORK}._read_operations", _not_read,
-        ),
-        _mutant(
-            "progress-ahead", "the progress passes open transactions (issue 544)", "TXN-3",
-            f"{_TABLE}.progress", _ahead,
-        ),
-        _mutant(
-            "checked-in-immunity", "a transaction is checked in its immunity time", "TXN-4",
-            "transactions:is_due", _always_due,
-        ),
-        _mutant(
-            "never-checked", "no transaction is checked (issue 9500)", "TXN-5",
-            f"{_WORK}._check_all", _never_checked,
-        ),
-    ]
+MUTANTS: Final = by_name(
+    _mutant(
+        "half-dispatched", "a half message is stored in its real queue", "DELIV-9",
+        "half_messages:half", _visible_at_once,
+    ),
+    _mutant(
+        "final-lost", "the final message is stored in another topic", "DELIV-9",
+        "half_messages:final", _final_is_lost,
+    ),
+    _mutant(
+        "final-of-copy-lost", "a commit that names a copy makes nothing visible", "SPEC-1",
+        "half_messages:final", _final_of_a_copy_is_lost,
+    ),
+    _mutant(
+        "commit-repeated", "a repeated commit stores the message again (issue 8158)", "TXN-1",
+        f"{_TABLE}.find", _found_although_ended,
+    ),
+    _mutant(
+        "final-no-evidence", "a crash between final message and operation opens the transaction again",
+        "TXN-1", f"{_WORK}._scan", _not_scanned,
+    ),
+    _mutant(
+        "commit-after-rollback", "a commit is accepted after a rollback", "TXN-2",
+        f"{_TABLE}.find", _found_after_rollback,
+    ),
+    _mutant(
+        "operations-not-read", "a restart does not read the operations (issue 8311)", "TXN-2",
+        f"{_WORK}._read_operations", _not_read,
+    ),
+    _mutant(
+        "progress-ahead", "the progress passes open transactions (issue 544)", "TXN-3",
+        f"{_TABLE}.progress", _ahead,
+    ),
+    _mutant(
+        "checked-in-immunity", "a transaction is checked in its immunity time", "TXN-4",
+        "transactions:is_due", _always_due,
+    ),
+    _mutant(
+        "never-checked", "no transaction is checked (issue 9500)", "TXN-5",
+        f"{_WORK}._check_all", _never_checked,
+    ),
 )  # fmt: skip
 """The mutants by name."""
 
-STEPPED: Final[dict[str, Mutant]] = dict(
-    [
-        _mutant(
-            "ended-checked-again", "a transaction is checked again after its end (issue 1517)", "TXN-4",
-            f"{_WORK}._check_all", _ended_checked,
-        ),
-        _mutant(
-            "dropped-after-exception", "a half message is not checked again after an exception (issue 9500)",
-            "TXN-5", f"{_WORK}._check", _dropped_after_exception,
-        ),
-    ]
+STEPPED: Final = by_name(
+    _mutant(
+        "ended-checked-again", "a transaction is checked again after its end (issue 1517)", "TXN-4",
+        f"{_WORK}._check_all", _ended_checked,
+    ),
+    _mutant(
+        "dropped-after-exception", "a half message is not checked again after an exception (issue 9500)",
+        "TXN-5", f"{_WORK}._check", _dropped_after_exception,
+    ),
 )  # fmt: skip
 """The mutants by name; stepped transactions detect them (`ended_transactions`)."""

@@ -12,7 +12,7 @@ from msgspec import structs
 
 from mqproof.conformance.faults.expected_warnings import expected_warnings
 from mqproof.conformance.hosts.loopback_servers import loopback_servers
-from mqproof.conformance.mutants.mutant import Mutant
+from mqproof.conformance.mutants.mutant import Mutant, by_name
 from mqproof.impl.remoting import command, headers, request_handler
 from mqproof.impl.remoting.channel import Channel, Handler, Reply
 from mqproof.impl.remoting.codes import ResponseCode
@@ -123,50 +123,47 @@ _COMMAND: Final = "mqproof.impl.remoting.command"
 _HEADERS: Final = "mqproof.impl.remoting.headers"
 _BROKER: Final = "mqproof.impl.broker.broker"
 
-MUTANTS: Final = {
-    mutant.name: mutant
-    for mutant in (
-        Mutant(
-            "cut-frame-taken", "the received part of a frame is treated as the whole frame",
-            "remoting/max-offset/7",
-            f"{_CHANNEL}:read_frame", _whatever_came,
-        ),
-        Mutant(
-            "one-frame-a-read", "if several frames arrive together, all but the first wait for further bytes",
-            "remoting/max-offset/6", f"{_CHANNEL}:Channel._read_frames", _one_frame_a_read,
-        ),
-        Mutant(
-            "opaque-unsigned", "the sign of an opaque is lost", "remoting/max-offset/8",
-            f"{_COMMAND}:Command.answer", _without_sign,
-        ),
-        Mutant(
-            "one-way-answered", "a one-way request is answered", "remoting/max-offset/5",
-            f"{_CHANNEL}:Channel._answer", _one_way_too,
-        ),
-        Mutant(
-            "number-unquoted", "a numeric field is not encoded as a string", "remoting/max-offset/1",
-            f"{_COMMAND}:_encode_json", _bare_offset,
-        ),
-        Mutant(
-            "zero-left-out", "an offset of 0 is omitted", "remoting/min-offset/1",
-            f"{_HEADERS}:write", _without_zero,
-        ),
-        Mutant(
-            "long-key", "a key of the binary header has a length of four bytes", "remoting/max-offset/2",
-            f"{_COMMAND}:_encode_field", _long_key,
-        ),
-        Mutant(
-            "unknown-field-refused", "a request with an unknown field is refused",
-            "remoting/max-offset/3", f"{_HEADERS}:read", _known_fields_only,
-        ),
-        Mutant(
-            "unknown-code-fails", "an unknown request code is answered with SYSTEM_ERROR",
-            "remoting/code/batch", f"{_BROKER}:handler", _unknown_fails,
-        ),
-        Mutant(
-            "unknown-code-hangs-up", "an unknown request code closes the connection",
-            "remoting/code/goes-on", f"{_BROKER}:handler", _unknown_ends_it,
-        ),
-    )
-}  # fmt: skip
+MUTANTS: Final = by_name(
+    Mutant(
+        "cut-frame-taken", "the received part of a frame is treated as the whole frame",
+        "remoting/max-offset/7",
+        f"{_CHANNEL}:read_frame", _whatever_came,
+    ),
+    Mutant(
+        "one-frame-a-read", "if several frames arrive together, all but the first wait for further bytes",
+        "remoting/max-offset/6", f"{_CHANNEL}:Channel._read_frames", _one_frame_a_read,
+    ),
+    Mutant(
+        "opaque-unsigned", "the sign of an opaque is lost", "remoting/max-offset/8",
+        f"{_COMMAND}:Command.answer", _without_sign,
+    ),
+    Mutant(
+        "one-way-answered", "a one-way request is answered", "remoting/max-offset/5",
+        f"{_CHANNEL}:Channel._answer", _one_way_too,
+    ),
+    Mutant(
+        "number-unquoted", "a numeric field is not encoded as a string", "remoting/max-offset/1",
+        f"{_COMMAND}:_encode_json", _bare_offset,
+    ),
+    Mutant(
+        "zero-left-out", "an offset of 0 is omitted", "remoting/min-offset/1",
+        f"{_HEADERS}:write", _without_zero,
+    ),
+    Mutant(
+        "long-key", "a key of the binary header has a length of four bytes", "remoting/max-offset/2",
+        f"{_COMMAND}:_encode_field", _long_key,
+    ),
+    Mutant(
+        "unknown-field-refused", "a request with an unknown field is refused",
+        "remoting/max-offset/3", f"{_HEADERS}:read", _known_fields_only,
+    ),
+    Mutant(
+        "unknown-code-fails", "an unknown request code is answered with SYSTEM_ERROR",
+        "remoting/code/batch", f"{_BROKER}:handler", _unknown_fails,
+    ),
+    Mutant(
+        "unknown-code-hangs-up", "an unknown request code closes the connection",
+        "remoting/code/goes-on", f"{_BROKER}:handler", _unknown_ends_it,
+    ),
+)  # fmt: skip
 """The mutants by name; the wire case with the id in `breaks` detects each one."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final
 
 from mqproof.conformance.mutants.consumers import nothing_is_no_share
-from mqproof.conformance.mutants.mutant import Mutant
+from mqproof.conformance.mutants.mutant import Mutant, by_name
 from mqproof.impl.broker.requests.checks import scheduled_or_refused
 from mqproof.impl.client.connection.routes import subscribe_queues
 from mqproof.impl.client.consuming import group_requests
@@ -92,56 +92,53 @@ def _at_once(services: Any, message: Message) -> Message:
     return message
 
 
-MUTANTS: Final = {
-    mutant.name: mutant
-    for mutant in (
-        Mutant(
-            "consumed-twice", "a listener is called twice for each message", "DELIV-3",
-            "mqproof.impl.client.consuming.concurrent:ConcurrentConsumption.receive", _consume_twice,
-        ),
-        Mutant(
-            "one-too-many-committed", "a push consumer commits one message more than it consumed", "DELIV-1",
-            "mqproof.impl.client.consuming.offset_store:Offsets.advance", _one_too_many,
-        ),
-        Mutant(
-            "everybody-owns-everything", "a rebalance assigns all queues to each member", "DELIV-6",
-            "mqproof.impl.client.consuming.rebalance:Rebalancer._queues_of_member", _everything,
-        ),
-        Mutant(
-            "never-given-up", "no message is redelivered often enough to become a dead letter", "DELIV-7",
-            "mqproof.impl.broker.processors.retries:is_given_up", _never_given_up,
-        ),
-        Mutant(
-            "delays-ignored", "a delayed message is stored where it is readable at once", "DELIV-8",
-            "mqproof.impl.broker.processors.send:scheduled_or_refused", _at_once,
-        ),
-        Mutant(
-            "wanted-messages-dropped", "a subscription by tags omits some of its messages", "DELIV-10",
-            "mqproof.impl.client.consuming.group_requests:_filter", _some_of_the_wanted,
-        ),
-        Mutant(
-            "cached-messages-dropped", "some messages that a consumer pulled never reach its listener",
-            "DELIV-11",
-            "mqproof.impl.client.consuming.concurrent:ConcurrentConsumption.receive", _forget_some,
-        ),
-        Mutant(
-            "two-lanes", "an orderly queue is consumed by several listener calls at the same time",
-            "DELIV-13",
-            "mqproof.impl.client.consuming.orderly:OrderlyConsumption.receive", _another_lane,
-        ),
-        Mutant(
-            "empty-retry-share-kept", "a member that should have no retry queue keeps its own", "DELIV-6",
-            "mqproof.impl.client.consuming.rebalance:Rebalancer._queues_of_member", nothing_is_no_share,
-        ),
-        Mutant(
-            "finished-without-a-copy", "a failed message that no broker took back is committed", "DELIV-7",
-            "mqproof.impl.client.consuming.concurrent:ConcurrentConsumption._again", _finished_without_a_copy,
-        ),
-        Mutant(
-            "failed-batch-to-the-end", "an orderly batch that failed waits behind the other messages",
-            "DELIV-4",
-            "mqproof.impl.client.consuming.process_queue:ProcessQueue.replace", _to_the_end,
-        ),
-    )
-}  # fmt: skip
+MUTANTS: Final = by_name(
+    Mutant(
+        "consumed-twice", "a listener is called twice for each message", "DELIV-3",
+        "mqproof.impl.client.consuming.concurrent:ConcurrentConsumption.receive", _consume_twice,
+    ),
+    Mutant(
+        "one-too-many-committed", "a push consumer commits one message more than it consumed", "DELIV-1",
+        "mqproof.impl.client.consuming.offset_store:Offsets.advance", _one_too_many,
+    ),
+    Mutant(
+        "everybody-owns-everything", "a rebalance assigns all queues to each member", "DELIV-6",
+        "mqproof.impl.client.consuming.rebalance:Rebalancer._queues_of_member", _everything,
+    ),
+    Mutant(
+        "never-given-up", "no message is redelivered often enough to become a dead letter", "DELIV-7",
+        "mqproof.impl.broker.processors.retries:is_given_up", _never_given_up,
+    ),
+    Mutant(
+        "delays-ignored", "a delayed message is stored where it is readable at once", "DELIV-8",
+        "mqproof.impl.broker.processors.send:scheduled_or_refused", _at_once,
+    ),
+    Mutant(
+        "wanted-messages-dropped", "a subscription by tags omits some of its messages", "DELIV-10",
+        "mqproof.impl.client.consuming.group_requests:_filter", _some_of_the_wanted,
+    ),
+    Mutant(
+        "cached-messages-dropped", "some messages that a consumer pulled never reach its listener",
+        "DELIV-11",
+        "mqproof.impl.client.consuming.concurrent:ConcurrentConsumption.receive", _forget_some,
+    ),
+    Mutant(
+        "two-lanes", "an orderly queue is consumed by several listener calls at the same time",
+        "DELIV-13",
+        "mqproof.impl.client.consuming.orderly:OrderlyConsumption.receive", _another_lane,
+    ),
+    Mutant(
+        "empty-retry-share-kept", "a member that should have no retry queue keeps its own", "DELIV-6",
+        "mqproof.impl.client.consuming.rebalance:Rebalancer._queues_of_member", nothing_is_no_share,
+    ),
+    Mutant(
+        "finished-without-a-copy", "a failed message that no broker took back is committed", "DELIV-7",
+        "mqproof.impl.client.consuming.concurrent:ConcurrentConsumption._again", _finished_without_a_copy,
+    ),
+    Mutant(
+        "failed-batch-to-the-end", "an orderly batch that failed waits behind the other messages",
+        "DELIV-4",
+        "mqproof.impl.client.consuming.process_queue:ProcessQueue.replace", _to_the_end,
+    ),
+)  # fmt: skip
 """The mutants by name."""
