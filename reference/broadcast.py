@@ -10,7 +10,7 @@ from itertools import product
 from typing import Any, Final, NamedTuple
 
 from mqproof.reference.liveness import PAIR, Finite, Obligations, leads_to, weak
-from mqproof.reference.model import Action, Model, Parameters, by_name, named
+from mqproof.reference.model import Action, Model, Parameters, by_name, each, named
 from mqproof.reference.tlc_terms import configuration, operators
 from mqproof.reference.updates import with_item
 
@@ -170,15 +170,7 @@ def die(config: Config, state: State, member: str) -> State | None:
     )
 
 
-# The whole
-
-
-def _queues(config: Config) -> Iterable[Parameters]:
-    return ((queue,) for queue in config.queues)
-
-
-def _members(config: Config) -> Iterable[Parameters]:
-    return ((member,) for member in config.members)
+# Actions
 
 
 def _pairs(config: Config) -> Iterable[Parameters]:
@@ -190,10 +182,10 @@ def _messages(config: Config) -> Iterable[Parameters]:
 
 
 ACTIONS: Final[dict[str, Action[Config, State]]] = by_name(
-    Action("Create", create, _queues),
-    Action("Store", store, _queues),
-    Action("Start", start, _members),
-    Action("Die", die, _members),
+    Action("Create", create, each("queues")),
+    Action("Store", store, each("queues")),
+    Action("Start", start, each("members")),
+    Action("Die", die, each("members")),
     Action("Begin", begin, _pairs),
     Action("Pull", pull, _pairs),
     Action("Persist", persist, _pairs),

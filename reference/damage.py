@@ -288,7 +288,7 @@ def repair(_config: Config, state: State, position: int) -> State | None:
     return state._replace(log=with_item(state.log, position - 1, record))
 
 
-# The whole
+# Actions
 
 
 def _none(_config: Config) -> tuple[Parameters, ...]:

@@ -6,13 +6,13 @@ The order is the same: state, producers and storage, the group, faults, safety. 
 steps that MCDelivery tries. Places in a queue count from 1, as in TLA+; offsets count from 0.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, Final
 
 from mqproof.reference.liveness import FIRST, Finite, Obligations, leads_to, strong, weak
-from mqproof.reference.model import Action, Model, Parameters, by_name, named
+from mqproof.reference.model import Action, Model, Parameters, by_name, each, named, once
 from mqproof.reference.tlc_terms import configuration, operators
 from mqproof.reference.updates import replace
 
@@ -221,15 +221,7 @@ def restart(_config: Config, state: State) -> State | None:
     return None if state.serving else replace(state, serving=True)
 
 
-# The whole
-
-
-def _each_message(config: Config) -> Iterator[Parameters]:
-    return ((m,) for m in config.messages)
-
-
-def _once(_config: Config) -> Iterator[Parameters]:
-    return iter(((),))
+# Actions
 
 
 def _each_offset(config: Config) -> Iterable[Parameters]:
@@ -237,20 +229,20 @@ def _each_offset(config: Config) -> Iterable[Parameters]:
 
 
 ACTIONS: Final = by_name(
-    Action("Send", send, _each_message),
-    Action("Retry", retry, _each_message),
+    Action("Send", send, each("messages")),
+    Action("Retry", retry, each("messages")),
     Action("Store", store, lambda c: product(c.queues, c.messages)),
-    Action("Acknowledge", acknowledge, _each_message),
-    Action("Fail", fail, _each_message),
+    Action("Acknowledge", acknowledge, each("messages")),
+    Action("Fail", fail, each("messages")),
     Action("Deliver", deliver, lambda c: product(c.queues, range(1, c.longest + 1))),
     Action("CommitOffset", commit_offset, _each_offset),
     Action("Reset", reset, _each_offset),
     Action("CorrectOffset", correct_offset, _each_offset),
     Action("Lose", lose, _each_offset),
-    Action("Crash", crash, _once),
+    Action("Crash", crash, once),
     Action("RollBack", roll_back, _each_offset),
-    Action("Withdraw", withdraw, _once),
-    Action("Restart", restart, _once),
+    Action("Withdraw", withdraw, once),
+    Action("Restart", restart, once),
 )
 
 
@@ -323,7 +315,7 @@ def acked_delivered(config: Config) -> Obligations[State]:
     return leads_to(
         lambda s, m: s.answer[config.messages.index(m)] == "acked" and s.promise,
         lambda s, m: any(m in seen for seen in s.seen) or not s.promise,
-        of=_each_message(config),
+        of=each("messages")(config),
     )
 
 

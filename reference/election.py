@@ -11,7 +11,7 @@ from itertools import combinations, product
 from typing import Any, Final, NamedTuple
 
 from mqproof.reference.liveness import FIRST, PAIR, Obligations, leads_to, strong, weak
-from mqproof.reference.model import Action, Model, Parameters, by_name, named
+from mqproof.reference.model import Action, Model, Parameters, by_name, each, named, once
 from mqproof.reference.tlc_terms import as_sets, configuration, operators
 from mqproof.reference.updates import replace, with_item
 
@@ -732,23 +732,7 @@ def calm(config: Config, state: State) -> State | None:
     return replace(state, calm=True)
 
 
-# Parameters
-
-
-def _each_node(config: Config) -> Iterator[Parameters]:
-    return ((n,) for n in config.nodes)
-
-
-def _each_candidate(config: Config) -> Iterator[Parameters]:
-    return ((n,) for n in config.candidates)
-
-
-def _each_message(config: Config) -> Iterator[Parameters]:
-    return ((m,) for m in config.messages)
-
-
-def _once(_config: Config) -> Iterator[Parameters]:
-    return iter(((),))
+# Actions
 
 
 def _each_round(config: Config) -> Iterator[Parameters]:
@@ -810,22 +794,22 @@ ACTIONS: Final = by_name(
     Action("HandleHeartBeat", handle_heart_beat, _each_request, _pending("HEART_BEAT", 4)),
     Action("HandlePush", handle_push, _each_entry, _pending("PUSH", 5)),
     Action("HandleCommit", handle_commit, _each_entry, _pending("COMMIT", 5)),
-    Action("NextTerm", next_term, _each_node),
-    Action("RequestVotes", request_votes, _each_candidate),
+    Action("NextTerm", next_term, each("nodes")),
+    Action("RequestVotes", request_votes, each("candidates")),
     Action("EndRound", end_round, _each_round, _rounds),
-    Action("GiveUp", give_up, _each_node),
-    Action("StepDown", step_down, _each_candidate),
+    Action("GiveUp", give_up, each("nodes")),
+    Action("StepDown", step_down, each("candidates")),
     Action("AppendEntry", append_entry, lambda c: product(c.candidates, c.messages)),
     Action("Refuse", refuse, lambda c: product(c.nodes, c.messages) if c.refusals else ()),
     Action("Acknowledge", acknowledge, lambda c: product(c.candidates, c.messages)),
-    Action("Fail", fail, _each_message),
-    Action("Flush", flush, _each_node),
-    Action("AdvanceCommit", advance_commit, _each_candidate),
-    Action("Repeat", repeat, _each_candidate),
+    Action("Fail", fail, each("messages")),
+    Action("Flush", flush, each("nodes")),
+    Action("AdvanceCommit", advance_commit, each("candidates")),
+    Action("Repeat", repeat, each("candidates")),
     Action("Crash", crash, _each_crash),
-    Action("Restart", restart, _each_node),
+    Action("Restart", restart, each("nodes")),
     Action("Lose", lose, _each_loss, _losable),
-    Action("Calm", calm, _once),
+    Action("Calm", calm, once),
 )
 
 

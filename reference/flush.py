@@ -11,7 +11,7 @@ from itertools import product
 from typing import Any, Final, NamedTuple
 
 from mqproof.reference.liveness import FIRST, Obligations, leads_to, strong, weak
-from mqproof.reference.model import Action, Model, Parameters, by_name, named
+from mqproof.reference.model import Action, Model, Parameters, by_name, each, named, once
 from mqproof.reference.tlc_terms import configuration, operators
 from mqproof.reference.updates import replace, with_item
 
@@ -374,23 +374,11 @@ def start(_config: Config, state: State) -> State | None:
     )
 
 
-# The whole
-
-
-def _each_message(config: Config) -> Iterator[Parameters]:
-    return ((m,) for m in config.messages)
-
-
-def _each_queue(config: Config) -> Iterator[Parameters]:
-    return ((q,) for q in config.queues)
+# Actions
 
 
 def _each_length(config: Config) -> Iterator[Parameters]:
     return ((n,) for n in range(1, len(config.messages) + 1))
-
-
-def _once(_config: Config) -> Iterator[Parameters]:
-    return iter(((),))
 
 
 def _each_image(config: Config) -> Iterator[Parameters]:
@@ -412,23 +400,23 @@ def _possible_images(config: Config, state: State) -> Iterator[Parameters]:
 ACTIONS: Final = by_name(
     Action("AppendRecord", append_record, lambda c: product(c.messages, c.queues)),
     Action("FlushLog", flush_log, _each_length),
-    Action("AnswerOk", answer_ok, _each_message),
-    Action("AnswerTimeout", answer_timeout, _each_message),
-    Action("Dispatch", dispatch, _once),
+    Action("AnswerOk", answer_ok, each("messages")),
+    Action("AnswerTimeout", answer_timeout, each("messages")),
+    Action("Dispatch", dispatch, once),
     Action("FlushQueues", flush_queues, _each_length),
-    Action("WriteCheckpoint", write_checkpoint, _once),
-    Action("Deliver", deliver, _each_queue),
-    Action("CorrectOffset", correct_offset, _each_queue),
-    Action("CommitOffset", commit_offset, _each_queue),
-    Action("PersistOffsets", persist_offsets, _once),
-    Action("Shutdown", shutdown, _once),
-    Action("ProcessCrash", process_crash, _once),
+    Action("WriteCheckpoint", write_checkpoint, once),
+    Action("Deliver", deliver, each("queues")),
+    Action("CorrectOffset", correct_offset, each("queues")),
+    Action("CommitOffset", commit_offset, each("queues")),
+    Action("PersistOffsets", persist_offsets, once),
+    Action("Shutdown", shutdown, once),
+    Action("ProcessCrash", process_crash, once),
     Action("OsCrash", os_crash, _each_image, _possible_images),
-    Action("PowerLoss", power_loss, _once),
-    Action("RecoverLog", recover_log, _once),
-    Action("TruncateQueues", truncate_queues, _once),
-    Action("Redispatch", redispatch, _once),
-    Action("Start", start, _once),
+    Action("PowerLoss", power_loss, once),
+    Action("RecoverLog", recover_log, once),
+    Action("TruncateQueues", truncate_queues, once),
+    Action("Redispatch", redispatch, once),
+    Action("Start", start, once),
 )
 
 
@@ -565,7 +553,7 @@ def send_answered(config: Config) -> Obligations[State]:
     def waits(state: State, message: str) -> bool:
         return state.answer[config.messages.index(message)] == "waiting"
 
-    return leads_to(waits, lambda s, m: not waits(s, m), of=_each_message(config))
+    return leads_to(waits, lambda s, m: not waits(s, m), of=each("messages")(config))
 
 
 def recovery_ends(_config: Config) -> Obligations[State]:
@@ -578,7 +566,7 @@ def acked_delivered(config: Config) -> Obligations[State]:
     return leads_to(
         lambda s, m: s.answer[config.messages.index(m)] == "SEND_OK" and promised(s),
         lambda s, m: any(m in seen for seen in s.seen) or not promised(s),
-        of=_each_message(config),
+        of=each("messages")(config),
     )
 
 

@@ -4,7 +4,7 @@ The order is the same: state, due deliveries, producers and broker, the life of 
 go back, safety. The actions of producers and broker are those of reference/delivery.py.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, Final
@@ -12,7 +12,7 @@ from typing import Any, Final
 from mqproof.reference import delivery
 from mqproof.reference.delivery import PASSED, changed
 from mqproof.reference.liveness import PAIR, Finite, Obligations, leads_to, strong, weak
-from mqproof.reference.model import Action, Model, Parameters, by_name, named
+from mqproof.reference.model import Action, Model, Parameters, by_name, each, named, once
 from mqproof.reference.tlc_terms import operators
 from mqproof.reference.updates import replace
 
@@ -209,23 +209,7 @@ def correct_offset(config: Config, state: State, queue: str) -> State | None:
     return go_back(state, q, end)
 
 
-# The whole
-
-
-def _each_message(config: Config) -> Iterator[Parameters]:
-    return ((m,) for m in config.service.messages)
-
-
-def _once(_config: Config) -> Iterator[Parameters]:
-    return iter(((),))
-
-
-def _each_consumer(config: Config) -> Iterator[Parameters]:
-    return ((c,) for c in config.consumers)
-
-
-def _each_queue(config: Config) -> Iterator[Parameters]:
-    return ((q,) for q in config.service.queues)
+# Actions
 
 
 def _each_reader(config: Config) -> Iterable[Parameters]:
@@ -237,24 +221,24 @@ def _each_offset(config: Config) -> Iterable[Parameters]:
 
 
 ACTIONS: Final = by_name(
-    Action("Send", send, _each_message),
-    Action("Retry", retry, _each_message),
+    Action("Send", send, each("service.messages")),
+    Action("Retry", retry, each("service.messages")),
     Action("Store", store, lambda c: product(c.service.queues, c.service.messages)),
-    Action("Acknowledge", acknowledge, _each_message),
-    Action("Fail", fail, _each_message),
+    Action("Acknowledge", acknowledge, each("service.messages")),
+    Action("Fail", fail, each("service.messages")),
     Action("Lose", lose, _each_offset),
-    Action("Crash", crash, _once),
+    Action("Crash", crash, once),
     Action("RollBack", roll_back, _each_offset),
-    Action("Withdraw", withdraw, _once),
-    Action("Restart", restart, _once),
+    Action("Withdraw", withdraw, once),
+    Action("Restart", restart, once),
     Action("Rebalance", rebalance, lambda c: product(c.service.queues, c.consumers)),
     Action("Start", start, _each_reader),
     Action("Deliver", deliver, _each_reader),
     Action("CommitOffset", commit_offset, _each_reader),
     Action("Release", release, _each_reader),
-    Action("ConsumerCrash", consumer_crash, _each_consumer),
+    Action("ConsumerCrash", consumer_crash, each("consumers")),
     Action("Reset", reset, _each_offset),
-    Action("CorrectOffset", correct_offset, _each_queue),
+    Action("CorrectOffset", correct_offset, each("service.queues")),
 )
 
 
@@ -311,7 +295,7 @@ def acked_delivered(config: Config) -> Obligations[State]:
     return leads_to(
         lambda s, m: s.service.answer[messages.index(m)] == "acked" and s.service.promise,
         lambda s, m: any(m in seen for seen in s.service.seen) or not s.service.promise,
-        of=_each_message(config),
+        of=each("service.messages")(config),
     )
 
 

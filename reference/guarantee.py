@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, Final, NamedTuple
 
-from mqproof.reference.model import Action, Model, Parameters, by_name, named
+from mqproof.reference.model import Action, Model, Parameters, by_name, each, named, once
 from mqproof.reference.tlc_terms import configuration, operators
 from mqproof.reference.updates import replace
 
@@ -269,32 +269,24 @@ def restart(_config: Config, state: State, node: int) -> State | None:
     return replace(state, up=_with(state.up, node, RUNNING), flushed=flushed)
 
 
-# The whole
-
-
-def _each_message(config: Config) -> Iterator[Parameters]:
-    return ((m,) for m in config.messages)
+# Actions
 
 
 def _each_node(_config: Config) -> Iterator[Parameters]:
     return iter(((MASTER,), (SLAVE,)))
 
 
-def _once(_config: Config) -> Iterator[Parameters]:
-    return iter(((),))
-
-
 ACTIONS: Final = by_name(
-    Action("Send", send, _each_message),
-    Action("Retry", retry, _each_message),
-    Action("GiveUp", give_up, _each_message),
-    Action("AppendRecord", append_record, _each_message),
+    Action("Send", send, each("messages")),
+    Action("Retry", retry, each("messages")),
+    Action("GiveUp", give_up, each("messages")),
+    Action("AppendRecord", append_record, each("messages")),
     Action("FlushLog", flush_log, _each_node),
-    Action("Transfer", transfer, _once),
-    Action("Report", report, _once),
-    Action("AnswerOk", answer_ok, _each_message),
-    Action("AnswerDiskTimeout", answer_disk_timeout, _each_message),
-    Action("AnswerSlaveTimeout", answer_slave_timeout, _each_message),
+    Action("Transfer", transfer, once),
+    Action("Report", report, once),
+    Action("AnswerOk", answer_ok, each("messages")),
+    Action("AnswerDiskTimeout", answer_disk_timeout, each("messages")),
+    Action("AnswerSlaveTimeout", answer_slave_timeout, each("messages")),
     Action("CleanStop", clean_stop, _each_node),
     Action("ProcessCrash", process_crash, _each_node),
     Action("OsCrash", os_crash, lambda c: product((MASTER, SLAVE), range(len(c.messages) + 1))),

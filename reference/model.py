@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
 from mqproof.reference.liveness import Clause, Obligations
@@ -28,6 +29,17 @@ class Action(Generic[ConfigT, StateT]):
 
     An exploration then tries no others. `mqproof equiv` tries all of them, and so detects a missing one.
     """
+
+
+def once(_config: Any) -> tuple[Parameters, ...]:
+    """The domain of an action without parameters."""
+    return ((),)
+
+
+def each(field_name: str) -> Callable[[Any], tuple[Parameters, ...]]:
+    """Return the domain of an action with one parameter: the values in a field of the configuration."""
+    values = attrgetter(field_name)
+    return lambda config: tuple((value,) for value in values(config))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from mqproof.reference.liveness import FIRST, Obligations, recurs, strong, weak
-from mqproof.reference.model import Action, Model, Parameters, by_name, named
+from mqproof.reference.model import Action, Model, by_name, each, named, once
 from mqproof.reference.tlc_terms import configuration, operators
 from mqproof.reference.updates import with_item
 
@@ -185,31 +185,23 @@ def stall(config: Config, state: State, member: str) -> State | None:
     return state._replace(lost_lock=state.lost_lock | {member})
 
 
-# The whole
-
-
-def _each(config: Config) -> tuple[Parameters, ...]:
-    return tuple((member,) for member in config.members)
-
-
-def _once(_config: Config) -> tuple[Parameters, ...]:
-    return ((),)
+# Actions
 
 
 ACTIONS: Final[dict[str, Action[Config, State]]] = by_name(
-    Action("Gain", gain, _each),
-    Action("Drop", drop, _each),
-    Action("Ask", ask, _each),
-    Action("LockQueue", lock_queue, _each),
-    Action("Hear", hear, _each),
-    Action("Lose", lose, _each),
-    Action("UnlockQueue", unlock_queue, _each),
-    Action("LoseUnlock", lose_unlock, _each),
-    Action("Begin", begin, _each),
-    Action("End", end, _each),
-    Action("Tick", tick, _once),
-    Action("Restart", restart, _once),
-    Action("Stall", stall, _each),
+    Action("Gain", gain, each("members")),
+    Action("Drop", drop, each("members")),
+    Action("Ask", ask, each("members")),
+    Action("LockQueue", lock_queue, each("members")),
+    Action("Hear", hear, each("members")),
+    Action("Lose", lose, each("members")),
+    Action("UnlockQueue", unlock_queue, each("members")),
+    Action("LoseUnlock", lose_unlock, each("members")),
+    Action("Begin", begin, each("members")),
+    Action("End", end, each("members")),
+    Action("Tick", tick, once),
+    Action("Restart", restart, once),
+    Action("Stall", stall, each("members")),
 )
 
 

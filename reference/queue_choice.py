@@ -12,7 +12,7 @@ from itertools import combinations, product
 from typing import Any, Final, NamedTuple
 
 from mqproof.reference.liveness import Obligations, leads_to, weak
-from mqproof.reference.model import Action, Model, Parameters, by_name, named
+from mqproof.reference.model import Action, Model, Parameters, by_name, named, once
 from mqproof.reference.tlc_terms import as_sets, configuration, operators
 from mqproof.reference.updates import with_item
 
@@ -189,20 +189,16 @@ def tick(_config: Config, state: State) -> State | None:
     )
 
 
-# The whole
-
-
-def _once(_config: Config) -> tuple[Parameters, ...]:
-    return ((),)
+# Actions
 
 
 ACTIONS: Final[dict[str, Action[Config, State]]] = by_name(
-    Action("Attempt", attempt, _once),
+    Action("Attempt", attempt, once),
     Action("Answered", answered, lambda c: c.each_penalty),
-    Action("Failed", failed, _once),
+    Action("Failed", failed, once),
     Action("Elsewhere", elsewhere, lambda c: c.each_broker_and_penalty),
     Action("RouteChanges", route_changes, lambda c: c.each_route),
-    Action("Tick", tick, _once),
+    Action("Tick", tick, once),
 )
 
 

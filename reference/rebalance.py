@@ -10,7 +10,7 @@ from itertools import combinations, product
 from typing import Any, Final, NamedTuple
 
 from mqproof.reference.liveness import PAIR, Finite, Obligations, settles, weak
-from mqproof.reference.model import Action, Model, Parameters, by_name, named
+from mqproof.reference.model import Action, Model, Parameters, by_name, each, named
 from mqproof.reference.tlc_terms import configuration, operators
 from mqproof.reference.updates import with_item
 
@@ -160,11 +160,7 @@ def resize(_config: Config, state: State, count: int) -> State | None:
     return state._replace(queues=count) if count != state.queues else None
 
 
-# The whole
-
-
-def _each(config: Config) -> Iterable[Parameters]:
-    return ((member,) for member in config.members)
+# Actions
 
 
 def _pairs(config: Config) -> Iterable[Parameters]:
@@ -175,23 +171,15 @@ def _forgotten(config: Config) -> Iterable[Parameters]:
     return product(config.brokers, config.members)
 
 
-def _brokers(config: Config) -> Iterable[Parameters]:
-    return ((broker,) for broker in config.brokers)
-
-
-def _counts(config: Config) -> Iterable[Parameters]:
-    return ((count,) for count in config.counts)
-
-
 ACTIONS: Final[dict[str, Action[Config, State]]] = by_name(
-    Action("Start", start, _each),
-    Action("Die", die, _each),
+    Action("Start", start, each("members")),
+    Action("Die", die, each("members")),
     Action("Heartbeat", heartbeat, _pairs),
-    Action("Poll", poll, _each),
+    Action("Poll", poll, each("members")),
     Action("Rebalance", rebalance, _pairs),
     Action("Forget", forget, _forgotten),
-    Action("Restart", restart, _brokers),
-    Action("Resize", resize, _counts),
+    Action("Restart", restart, each("brokers")),
+    Action("Resize", resize, each("counts")),
 )
 
 

@@ -13,12 +13,12 @@ The rules are plain functions of their arguments, for proofs and for comparison 
     merged_offset(own: int, masters: int) -> int
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from mqproof.reference.liveness import FIRST, Obligations, leads_to, weak
-from mqproof.reference.model import Action, Model, Parameters, by_name, named
+from mqproof.reference.model import Action, Model, Parameters, by_name, each, named, once
 from mqproof.reference.tlc_terms import configuration, operators
 from mqproof.reference.updates import with_item
 
@@ -508,44 +508,40 @@ def start(_config: Config, state: State, n: int) -> State | None:
     )
 
 
-# The whole
+# Actions
 
 
-def _once(_config: Config) -> Iterator[Parameters]:
-    return iter(((),))
-
-
-def _each_message(config: Config) -> Iterator[Parameters]:
+def _each_message(config: Config) -> Iterable[Parameters]:
     return ((m,) for m in range(len(config.messages)))
 
 
-def _each_node(_config: Config) -> Iterator[Parameters]:
+def _each_node(_config: Config) -> Iterable[Parameters]:
     return iter(((MASTER,), (SLAVE,)))
 
 
-def _each_commit(config: Config) -> Iterator[Parameters]:
+def _each_commit(config: Config) -> Iterable[Parameters]:
     return _each_node(config) if config.commits else iter(())
 
 
-def _each_cut(config: Config) -> Iterator[Parameters]:
-    return iter(()) if config.cuts_max == 0 else _once(config)
+def _each_cut(config: Config) -> Iterable[Parameters]:
+    return iter(()) if config.cuts_max == 0 else once(config)
 
 
-def _each_stranger(config: Config) -> Iterator[Parameters]:
-    return iter(()) if config.strangers_max == 0 else _once(config)
+def _each_stranger(config: Config) -> Iterable[Parameters]:
+    return iter(()) if config.strangers_max == 0 else once(config)
 
 
-def _each_crash(config: Config) -> Iterator[Parameters]:
+def _each_crash(config: Config) -> Iterable[Parameters]:
     return iter(()) if config.crashes_max == 0 else _each_node(config)
 
 
-def _each_image(config: Config) -> Iterator[Parameters]:
+def _each_image(config: Config) -> Iterable[Parameters]:
     lengths = range(len(config.messages) + 1)
     return ((n, length) for (n,) in _each_crash(config) for length in lengths)
 
 
-def _each_loss(config: Config) -> Iterator[Parameters]:
-    return iter(()) if config.crashes_max == 0 else _once(config)
+def _each_loss(config: Config) -> Iterable[Parameters]:
+    return iter(()) if config.crashes_max == 0 else once(config)
 
 
 def _each_report(config: Config) -> Iterator[Parameters]:
@@ -568,10 +564,10 @@ ACTIONS: Final = by_name(
     Action("FlushTimeout", flush_timeout, _each_message),
     Action("SlaveTimeout", slave_timeout, _each_message),
     Action("AnswerSend", answer_send, _each_message),
-    Action("Connect", connect, _once),
+    Action("Connect", connect, once),
     Action("AcceptReport", accept_report, _each_report),
     Action("RefuseReport", refuse_report, _each_report),
-    Action("TransferRecord", transfer_record, _once),
+    Action("TransferRecord", transfer_record, once),
     Action("ReceiveTransfer", receive_transfer, _each_transfer),
     Action("RefuseTransfer", refuse_transfer, _each_transfer),
     Action("ReceiveAck", receive_ack, _each_ack),
@@ -579,9 +575,9 @@ ACTIONS: Final = by_name(
     Action("StrangerAcknowledges", stranger_acknowledges, _each_stranger),
     Action("Housekeeping", housekeeping, _each_node),
     Action("Deliver", deliver, _each_node),
-    Action("CorrectOffset", correct_offset, _once),
+    Action("CorrectOffset", correct_offset, once),
     Action("CommitOffset", commit_offset, _each_commit),
-    Action("SyncOffsets", sync_offsets, _once),
+    Action("SyncOffsets", sync_offsets, once),
     Action("ProcessCrash", process_crash, _each_crash),
     Action("SystemCrash", system_crash, _each_image),
     Action("MachineLoss", machine_loss, _each_loss),
@@ -753,17 +749,13 @@ FAIRNESS: Final = (
 )
 
 
-def _names(config: Config) -> Iterator[tuple[str]]:
-    return ((m,) for m in config.messages)
-
-
 def send_answered(config: Config) -> Obligations[State]:
     """FLUSH-7 SendAnswered: a send that waits is eventually answered, or its master ends."""
 
     def waits(state: State, message: str) -> bool:
         return state.answer[config.messages.index(message)] == "waiting"
 
-    return leads_to(waits, lambda s, m: not waits(s, m), of=_names(config))
+    return leads_to(waits, lambda s, m: not waits(s, m), of=each("messages")(config))
 
 
 def slave_catches_up(_config: Config) -> Obligations[State]:
@@ -779,7 +771,7 @@ def acked_delivered(config: Config) -> Obligations[State]:
     return leads_to(
         lambda s, m: s.answer[config.messages.index(m)] == "SEND_OK" and promised(s),
         lambda s, m: m in s.seen or not promised(s),
-        of=_names(config),
+        of=each("messages")(config),
     )
 
 

@@ -10,7 +10,7 @@ from itertools import product
 from typing import Any, Final, NamedTuple
 
 from mqproof.reference.liveness import FIRST, Obligations, leads_to, strong, weak
-from mqproof.reference.model import Action, Model, Parameters, by_name, named
+from mqproof.reference.model import Action, Model, Parameters, by_name, each, named
 from mqproof.reference.tlc_terms import configuration, operators
 from mqproof.reference.updates import with_item
 
@@ -168,15 +168,7 @@ def receive(config: Config, state: State, client: str, call: str, arrives: bool)
     )
 
 
-# The whole
-
-
-def _clients(config: Config) -> tuple[Parameters, ...]:
-    return tuple((client,) for client in config.clients)
-
-
-def _calls(config: Config) -> tuple[Parameters, ...]:
-    return tuple((call,) for call in config.calls)
+# Actions
 
 
 def _pairs(config: Config) -> Iterable[Parameters]:
@@ -193,13 +185,13 @@ def _arriving(_config: Config, state: State) -> Iterator[Parameters]:
 
 
 ACTIONS: Final[dict[str, Action[Config, State]]] = by_name(
-    Action("Connect", connect, _clients),
-    Action("Disconnect", disconnect, _clients),
-    Action("Restart", restart, _clients),
-    Action("Store", store, _calls),
-    Action("Refuse", refuse, _calls),
-    Action("Expire", expire, _calls),
-    Action("Reply", reply, _calls),
+    Action("Connect", connect, each("clients")),
+    Action("Disconnect", disconnect, each("clients")),
+    Action("Restart", restart, each("clients")),
+    Action("Store", store, each("calls")),
+    Action("Refuse", refuse, each("calls")),
+    Action("Expire", expire, each("calls")),
+    Action("Reply", reply, each("calls")),
     Action("Request", request, _pairs),
     Action("Receive", receive, _receipts, _arriving),
 )
@@ -254,7 +246,7 @@ def request_ends(config: Config) -> Obligations[State]:
     def waits(state: State, call: str) -> bool:
         return state.outcome[config.calls.index(call)] == "waiting"
 
-    return leads_to(waits, lambda s, call: not waits(s, call), of=_calls(config))
+    return leads_to(waits, lambda s, call: not waits(s, call), of=each("calls")(config))
 
 
 # The model in TLC's terms

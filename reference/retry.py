@@ -10,7 +10,7 @@ from itertools import product
 from typing import Any, Final, NamedTuple
 
 from mqproof.reference.liveness import Finite, Obligations, leads_to, weak
-from mqproof.reference.model import Action, Model, Parameters, by_name, named
+from mqproof.reference.model import Action, Model, Parameters, by_name, each, named, once
 from mqproof.reference.tlc_terms import configuration, operators
 
 
@@ -223,15 +223,7 @@ def member_ends(config: Config, state: State, old: bool) -> State | None:
     return state._replace(calls=_NONE, failed=_NONE, sent=_NONE, done=done, faults=state.faults + 1)
 
 
-# The whole
-
-
-def _each(config: Config) -> Iterable[Parameters]:
-    return ((msg,) for msg in config.msgs)
-
-
-def _once(_config: Config) -> tuple[Parameters, ...]:
-    return ((),)
+# Actions
 
 
 def _places(config: Config) -> Iterable[Parameters]:
@@ -267,9 +259,9 @@ def _crashes(_config: Config, state: State) -> Iterable[Parameters]:
 
 
 ACTIONS: Final[dict[str, Action[Config, State]]] = by_name(
-    Action("Send", send, _each),
-    Action("Secure", secure, _once),
-    Action("Tick", tick, _once),
+    Action("Send", send, each("msgs")),
+    Action("Secure", secure, once),
+    Action("Tick", tick, once),
     Action("Move", move, _places, _records),
     Action("Deliver", deliver, _places, _records),
     Action("Succeed", succeed, _places, _calls),
@@ -350,7 +342,7 @@ def failed_ends(config: Config) -> Obligations[State]:
         )
 
     return leads_to(
-        lambda s, msg: any(record.of == msg for record in s.log[: s.safe]), ended, of=_each(config)
+        lambda s, msg: any(record.of == msg for record in s.log[: s.safe]), ended, of=each("msgs")(config)
     )
 
 

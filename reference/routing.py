@@ -12,7 +12,7 @@ from itertools import product
 from typing import Any, Final, NamedTuple
 
 from mqproof.reference.liveness import FIRST, Obligations, settles, weak
-from mqproof.reference.model import Action, Model, Parameters, by_name, named
+from mqproof.reference.model import Action, Model, Parameters, by_name, named, once
 from mqproof.reference.tlc_terms import configuration, operators
 from mqproof.reference.updates import with_item
 
@@ -554,11 +554,7 @@ def heal_client(_config: Config, state: State, name_server: str, client: str) ->
     return state._replace(client_cut=state.client_cut - {(name_server, client)})
 
 
-# The whole
-
-
-def _once(_config: Config) -> tuple[Parameters, ...]:
-    return ((),)
+# Actions
 
 
 ACTIONS: Final[dict[str, Action[Config, State]]] = by_name(
@@ -567,7 +563,7 @@ ACTIONS: Final[dict[str, Action[Config, State]]] = by_name(
     Action("Scan", scan, lambda c: c.each_server),
     Action("Poll", poll, lambda c: c.each_client),
     Action("PollFails", poll_fails, lambda c: c.each_client_and_server),
-    Action("Tick", tick, _once),
+    Action("Tick", tick, once),
     Action("BrokerDies", broker_dies, lambda c: c.each_broker),
     Action("MachineDies", machine_dies, lambda c: c.each_broker),
     Action("CloseChannel", close_channel, lambda c: c.each_server_and_broker),

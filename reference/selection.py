@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from mqproof.reference.liveness import Obligations, leads_to, strong, weak
-from mqproof.reference.model import Action, Model, Parameters, by_name, named
+from mqproof.reference.model import Action, Model, Parameters, by_name, each, named, once
 from mqproof.reference.tlc_terms import configuration, operators
 
 Expression = frozenset[str]
@@ -147,19 +147,7 @@ def lose(_config: Config, state: State) -> State | None:
     return state._replace(pull=NO_PULL, answer=NO_ANSWER) if state.pull != NO_PULL else None
 
 
-# The whole
-
-
-def _once(_config: Config) -> tuple[Parameters, ...]:
-    return ((),)
-
-
-def _tags(config: Config) -> Iterable[Parameters]:
-    return ((tag,) for tag in config.tags)
-
-
-def _expressions(config: Config) -> Iterable[Parameters]:
-    return ((expression,) for expression in config.expressions)
+# Actions
 
 
 def _places(config: Config) -> Iterable[Parameters]:
@@ -167,11 +155,11 @@ def _places(config: Config) -> Iterable[Parameters]:
 
 
 ACTIONS: Final[dict[str, Action[Config, State]]] = by_name(
-    Action("Store", store, _tags),
-    Action("Subscribe", subscribe, _expressions),
-    Action("Pull", begin_pull, _once),
-    Action("Receive", receive, _once),
-    Action("Lose", lose, _once),
+    Action("Store", store, each("tags")),
+    Action("Subscribe", subscribe, each("expressions")),
+    Action("Pull", begin_pull, once),
+    Action("Receive", receive, once),
+    Action("Lose", lose, once),
     Action("Answer", give_answer, _places),
 )
 

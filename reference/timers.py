@@ -10,7 +10,7 @@ from itertools import product
 from typing import Any, Final, NamedTuple
 
 from mqproof.reference.liveness import FIRST, Obligations, leads_to, strong, weak
-from mqproof.reference.model import Action, Model, Parameters, by_name, named
+from mqproof.reference.model import Action, Model, Parameters, by_name, each, named, once
 from mqproof.reference.tlc_terms import configuration, operators
 from mqproof.reference.updates import with_item
 
@@ -271,15 +271,7 @@ def read_log(_config: Config, state: State) -> State | None:
     return state._replace(ready=True, read=len(state.log), waiting=recovered(state))
 
 
-# The whole
-
-
-def _each(config: Config) -> tuple[Parameters, ...]:
-    return tuple((msg,) for msg in config.msgs)
-
-
-def _once(_config: Config) -> tuple[Parameters, ...]:
-    return ((),)
+# Actions
 
 
 def _sends(config: Config) -> Iterable[Parameters]:
@@ -296,17 +288,17 @@ def _crashes(_config: Config, state: State) -> Iterator[Parameters]:
 
 ACTIONS: Final[dict[str, Action[Config, State]]] = by_name(
     Action("Send", send, _sends),
-    Action("Acknowledge", acknowledge, _each),
-    Action("AcknowledgeRecall", acknowledge_recall, _each),
-    Action("Deliver", deliver, _each),
-    Action("Recall", recall, _each),
-    Action("Roll", roll, _each),
-    Action("Learn", learn, _once),
-    Action("Point", point, _once),
-    Action("Delete", delete, _once),
-    Action("Secure", secure, _once),
-    Action("Tick", tick, _once),
-    Action("Read", read_log, _once),
+    Action("Acknowledge", acknowledge, each("msgs")),
+    Action("AcknowledgeRecall", acknowledge_recall, each("msgs")),
+    Action("Deliver", deliver, each("msgs")),
+    Action("Recall", recall, each("msgs")),
+    Action("Roll", roll, each("msgs")),
+    Action("Learn", learn, once),
+    Action("Point", point, once),
+    Action("Delete", delete, once),
+    Action("Secure", secure, once),
+    Action("Tick", tick, once),
+    Action("Read", read_log, once),
     Action("Crash", crash, _lengths, _crashes),
 )
 
@@ -371,7 +363,7 @@ def timer_delivered(config: Config) -> Obligations[State]:
     return leads_to(
         lambda s, m: _phase(config, s, m) == "acked" and s.now >= s.asked[config.msgs.index(m)],
         lambda s, m: any(r.kind in ("final", "recall") and m in r.of for r in s.log[: s.safe]),
-        of=_each(config),
+        of=each("msgs")(config),
     )
 
 

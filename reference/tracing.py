@@ -10,7 +10,7 @@ from itertools import product
 from typing import Any, Final, NamedTuple
 
 from mqproof.reference.liveness import FIRST, Obligations, leads_to, weak
-from mqproof.reference.model import Action, Model, Parameters, by_name, named
+from mqproof.reference.model import Action, Model, Parameters, by_name, each, named, once
 from mqproof.reference.tlc_terms import configuration, operators
 from mqproof.reference.updates import with_item
 
@@ -155,15 +155,7 @@ def crash(_config: Config, state: State) -> State | None:
     )
 
 
-# The whole
-
-
-def _once(_config: Config) -> tuple[Parameters, ...]:
-    return ((),)
-
-
-def _operations(config: Config) -> tuple[Parameters, ...]:
-    return tuple((operation,) for operation in config.operations)
+# Actions
 
 
 def _endings(config: Config) -> Iterable[Parameters]:
@@ -175,14 +167,14 @@ def _results(_config: Config) -> tuple[Parameters, ...]:
 
 
 ACTIONS: Final[dict[str, Action[Config, State]]] = by_name(
-    Action("Begin", begin, _operations),
+    Action("Begin", begin, each("operations")),
     Action("End", end, _endings),
-    Action("Take", take, _once),
-    Action("Store", store, _once),
+    Action("Take", take, once),
+    Action("Store", store, once),
     Action("Settle", settle, _results),
-    Action("Stop", stop, _once),
-    Action("Stopped", stopped, _once),
-    Action("Crash", crash, _once),
+    Action("Stop", stop, once),
+    Action("Stopped", stopped, once),
+    Action("Crash", crash, once),
 )
 
 
@@ -238,7 +230,7 @@ def never_in_the_way(config: Config) -> Obligations[State]:
     def runs(state: State, operation: str) -> bool:
         return state.outcome[config.operations.index(operation)] == "running"
 
-    return leads_to(runs, lambda s, operation: not runs(s, operation), of=_operations(config))
+    return leads_to(runs, lambda s, operation: not runs(s, operation), of=each("operations")(config))
 
 
 def trace_settles(config: Config) -> Obligations[State]:

@@ -10,7 +10,7 @@ from itertools import product
 from typing import Any, Final, NamedTuple
 
 from mqproof.reference.liveness import FIRST, Obligations, leads_to, recurs, strong, weak
-from mqproof.reference.model import Action, Model, Parameters, by_name, named
+from mqproof.reference.model import Action, Model, Parameters, by_name, each, named, once
 from mqproof.reference.tlc_terms import configuration, operators
 from mqproof.reference.updates import with_item
 
@@ -235,19 +235,11 @@ def read(_config: Config, state: State) -> State | None:
     return None if state.ready else state._replace(ready=True)
 
 
-# The whole
+# Actions
 
 
 def _halves_max(config: Config) -> int:
     return len(config.txs) * (config.checks_max + 1)
-
-
-def _each(config: Config) -> tuple[Parameters, ...]:
-    return tuple((tx,) for tx in config.txs)
-
-
-def _once(_config: Config) -> tuple[Parameters, ...]:
-    return ((),)
 
 
 def _ends(config: Config) -> Iterable[Parameters]:
@@ -273,19 +265,19 @@ def _reports(_config: Config, state: State) -> Iterator[Parameters]:
 
 
 ACTIONS: Final[dict[str, Action[Config, State]]] = by_name(
-    Action("Send", send, _each),
-    Action("Acknowledge", acknowledge, _each),
-    Action("Commit", commit, _each),
-    Action("Abort", abort, _each),
-    Action("Check", check, _each),
-    Action("Discard", discard, _each),
-    Action("Ripen", ripen, _each),
+    Action("Send", send, each("txs")),
+    Action("Acknowledge", acknowledge, each("txs")),
+    Action("Commit", commit, each("txs")),
+    Action("Abort", abort, each("txs")),
+    Action("Check", check, each("txs")),
+    Action("Discard", discard, each("txs")),
+    Action("Ripen", ripen, each("txs")),
     Action("Report", report, _ends, _reports),
     Action("End", end_transaction, _ends, _requests),
-    Action("WriteOperations", write_operations, _once),
-    Action("Advance", advance, _once),
-    Action("Secure", secure, _once),
-    Action("Read", read, _once),
+    Action("WriteOperations", write_operations, once),
+    Action("Advance", advance, once),
+    Action("Secure", secure, once),
+    Action("Read", read, once),
     Action("Crash", crash, _lengths, _crashes),
 )
 
@@ -368,7 +360,7 @@ def transaction_ends(config: Config) -> Obligations[State]:
     return leads_to(
         lambda s, tx: _phase(config, s, tx) in ("running", "commit"),
         lambda s, tx: evidence(s.log[: s.safe], tx),
-        of=_each(config),
+        of=each("txs")(config),
     )
 
 
