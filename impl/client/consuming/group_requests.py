@@ -60,6 +60,10 @@ class GroupRequests:
         self._suggested: dict[MessageQueue, int] = {}
         self._reader = AnswerReader()
 
+    async def require_sole(self, topics: Iterable[str]) -> None:
+        """Refuse a group in which another process has this client id (`Session.require_sole`)."""
+        await self._session.require_sole(self.group, topics)
+
     # Reading.
 
     async def pull(

@@ -31,8 +31,8 @@ from mqproof.impl.client.consuming.process_queue import ProcessQueue
 from mqproof.impl.client.consuming.pull_consumer import topic_queues
 from mqproof.impl.client.consuming.rebalance import Rebalancer
 from mqproof.impl.client.consuming.running_info import running_info
-from mqproof.impl.client.consuming.start_offset import ConsumeFrom, require_start, start_offset
-from mqproof.impl.client.consuming.subscriptions import Subscriptions, require_accepted
+from mqproof.impl.client.consuming.start_offset import ConsumeFrom, require_start, start_offset, start_time_ms
+from mqproof.impl.client.consuming.subscriptions import Subscriptions, add_accepted
 from mqproof.impl.client.message_selector import MessageSelector
 from mqproof.impl.client.model import ClientError, MessageQueue, ReceivedMessage
 from mqproof.impl.remoting.bodies import ConsumerData, RunningInfo
@@ -135,13 +135,11 @@ class LitePullConsumer:
                 client id.
         """
         self._life.require_new()  # before it joins: a member that is stopped must not take the group
-        await self._session.require_sole(self._group, [])
+        await self._calls.require_sole([])
         self._life.require_new()
         self._join()
         self._life.start()
-        since_ms = self._config.consume_from_ms
-        half_an_hour_ago_ms = now_ms(self._session.runtime.clock) - 30 * 60_000
-        self._since_ms = half_an_hour_ago_ms if since_ms is None else since_ms
+        self._since_ms = start_time_ms(self._config.consume_from_ms, now_ms(self._session.runtime.clock))
         await self._announce()
         if self._config.auto_commit:
             saving = repeat(self._offsets.save, self._config.commit_interval_ms / 1000)
@@ -181,15 +179,8 @@ class LitePullConsumer:
         self._life.require_started()
         if self._is_assigned:
             raise ClientError("this consumer has assigned queues: it can either subscribe or assign")
-        known = self._subscriptions.get(topic)
         is_first = not self._subscriptions.topics()
-        self._subscriptions.add(topic, tags)
-        try:
-            await require_accepted(self._calls, self._subscriptions, topic)
-            await self._session.require_sole(self._group, [topic])
-        except ClientError:
-            self._subscriptions.restore(topic, known)
-            raise
+        await add_accepted(self._calls, self._subscriptions, topic, tags)
         await self._announce()
         if is_first:
             self._tasks.append(asyncio.create_task(self._rebalancer.run()))

@@ -35,8 +35,8 @@ from mqproof.impl.client.consuming.process_queue import ProcessQueue
 from mqproof.impl.client.consuming.rebalance import Rebalancer
 from mqproof.impl.client.consuming.redelivery import Redelivery
 from mqproof.impl.client.consuming.running_info import running_info
-from mqproof.impl.client.consuming.start_offset import ConsumeFrom, require_start, start_offset
-from mqproof.impl.client.consuming.subscriptions import Subscriptions, require_accepted
+from mqproof.impl.client.consuming.start_offset import ConsumeFrom, require_start, start_offset, start_time_ms
+from mqproof.impl.client.consuming.subscriptions import Subscriptions, add_accepted, require_accepted
 from mqproof.impl.client.message_selector import MessageSelector
 from mqproof.impl.client.model import (
     ClientError,
@@ -194,17 +194,12 @@ class PushConsumer:
             RefusalError: a broker refuses the SQL92 expression. The subscription is as it was before.
             ClientError: another process is a consumer of the group with the same client id.
         """
-        known = self._subscriptions.get(topic)
-        self._subscriptions.add(topic, tags)
         self._subscribed_ms.setdefault(topic, now_ms(self._session.runtime.clock))
         if self._life.is_started:
-            try:
-                await require_accepted(self._calls, self._subscriptions, topic)
-                await self._session.require_sole(self._group, [topic])
-            except ClientError:
-                self._subscriptions.restore(topic, known)
-                raise
+            await add_accepted(self._calls, self._subscriptions, topic, tags)
             await self._announce()
+        else:
+            self._subscriptions.add(topic, tags)
 
     async def unsubscribe(self, topic: str) -> None:
         """Stop consuming the topic."""
@@ -224,14 +219,13 @@ class PushConsumer:
         self._life.require_new()  # before it joins: a member that is stopped must not take the group
         for topic in self._subscriptions.topics():
             await require_accepted(self._calls, self._subscriptions, topic)
-        await self._session.require_sole(self._group, self._subscriptions.topics())
+        await self._calls.require_sole(self._subscriptions.topics())
         self._life.require_new()
         self._join()
         self._life.start()
         config = self._config
-        since_ms = config.consume_from_ms
         self._started_ms = now_ms(self._session.runtime.clock)
-        self._since_ms = self._started_ms - 30 * 60_000 if since_ms is None else since_ms
+        self._since_ms = start_time_ms(config.consume_from_ms, self._started_ms)
         if self._is_cluster:
             self._subscriptions.add(RETRY_PREFIX + self._group)
         self._consumption = self._new_consumption()

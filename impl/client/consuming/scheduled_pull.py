@@ -17,7 +17,7 @@ from mqproof.impl.client.consuming.group_requests import GroupRequests
 from mqproof.impl.client.consuming.lifecycle import Lifecycle
 from mqproof.impl.client.consuming.pull_consumer import PullConsumer
 from mqproof.impl.client.consuming.rebalance import Rebalancer
-from mqproof.impl.client.consuming.subscriptions import Subscriptions
+from mqproof.impl.client.consuming.subscriptions import Subscriptions, add_accepted
 from mqproof.impl.client.model import ClientError, MessageQueue
 from mqproof.impl.remoting import bodies
 from mqproof.impl.remoting.bodies import ConsumerData, HeldQueue, RunningInfo
@@ -68,9 +68,10 @@ class ScheduledPull:
         self._leave: dict[MessageQueue, asyncio.Event] = {}
         self._running: dict[MessageQueue, asyncio.Task[None]] = {}
         self._background: set[asyncio.Task[None]] = set()
+        self._calls = GroupRequests(session, group)
         self._rebalancer = Rebalancer(
             session,
-            GroupRequests(session, group),
+            self._calls,
             self,
             ConsumerEvents(events, group, session.client_id),
             self._subscriptions.topics,
@@ -118,13 +119,7 @@ class ScheduledPull:
         """
         require_function("task", task)
         self._life.require_started()
-        known = self._subscriptions.get(topic)
-        self._subscriptions.add(topic)
-        try:
-            await self._session.require_sole(self._group, [topic])
-        except ClientError:
-            self._subscriptions.restore(topic, known)
-            raise
+        await add_accepted(self._calls, self._subscriptions, topic)
         self._tasks[topic] = task
         data = ConsumerData(
             self._group, consume_type="CONSUME_ACTIVELY", subscription_data_set=self._subscriptions.all()

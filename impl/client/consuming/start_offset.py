@@ -4,12 +4,15 @@ See docs/reference/protocol/offsets.md, "Initial offset of a group".
 """
 
 from enum import StrEnum
+from typing import Final
 
 from mqproof.impl.client.arguments import require_kind, require_time_ms
 from mqproof.impl.client.consuming.group_requests import GroupRequests
 from mqproof.impl.client.consuming.offset_store import Offsets
 from mqproof.impl.client.model import MessageQueue
 from mqproof.impl.remoting.message import RETRY_PREFIX
+
+_DEFAULT_AGE_MS: Final = 30 * 60_000
 
 
 class ConsumeFrom(StrEnum):
@@ -32,6 +35,11 @@ def require_start(consume_from: object, consume_from_ms: object) -> None:
     require_time_ms("consume_from_ms", consume_from_ms)
     if consume_from is not ConsumeFrom.TIMESTAMP:
         raise ValueError(f"consume_from_ms needs consume_from=ConsumeFrom.TIMESTAMP, not {consume_from!r}")
+
+
+def start_time_ms(consume_from_ms: int | None, now: int) -> int:
+    """Return the time at which TIMESTAMP starts: without a configured one, half an hour ago."""
+    return now - _DEFAULT_AGE_MS if consume_from_ms is None else consume_from_ms
 
 
 async def start_offset(

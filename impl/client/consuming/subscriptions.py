@@ -86,6 +86,26 @@ class Subscriptions:
         return {topic: self.selector_of(topic) for topic in self._by_topic}
 
 
+async def add_accepted(
+    calls: GroupRequests, subscriptions: Subscriptions, topic: str, selector: str | MessageSelector = "*"
+) -> None:
+    """Subscribe to a topic if the brokers accept it. If not, the subscriptions are as they were before.
+
+    Raises:
+        ValueError: the text is no tag expression, or the topic's name is not allowed.
+        RefusalError: a broker refuses the SQL92 expression.
+        ClientError: another process is a consumer of the group with the same client id.
+    """
+    known = subscriptions.get(topic)
+    subscriptions.add(topic, selector)
+    try:
+        await require_accepted(calls, subscriptions, topic)
+        await calls.require_sole([topic])
+    except ClientError:
+        subscriptions.restore(topic, known)
+        raise
+
+
 async def require_accepted(calls: GroupRequests, subscriptions: Subscriptions, topic: str) -> None:
     """Ask a broker whether it accepts the SQL92 expression for the topic, if there is one.
 
