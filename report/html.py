@@ -4,7 +4,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from mqproof.report.matrix import SYMBOLS, counted, label, matrix, tally, titled, unheld
+from mqproof.report.matrix import SYMBOLS, counts_text, label, matrix, tally, titled, unheld
 from mqproof.report.model import Report, Verdict, overall
 from mqproof.report.printable import one_line, printable
 from mqproof.report.svg import inline
@@ -61,7 +61,7 @@ def _template() -> "Template":
     )
     environment.filters |= {
         "label": label,
-        "counted": counted,
+        "counts_text": counts_text,
         "titled": titled,
         "printable": printable,
         "line": one_line,

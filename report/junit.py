@@ -7,7 +7,7 @@ Every case has its verdict as the property `verdict`.
 
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from mqproof.report.matrix import counted
+from mqproof.report.matrix import counts_text
 from mqproof.report.model import Report, Result, Verdict
 from mqproof.report.printable import one_line, printable
 
@@ -68,6 +68,6 @@ def _properties(parent: Element, values: dict[str, str]) -> None:
 def _evidence(result: Result) -> str:
     lines = [str(line) for witness in result.witnesses for line in (witness.text, *witness.timeline)]
     lines += [more] if (more := result.more_than(len(result.witnesses))) else []
-    lines += [f"looked at: {counted(result)}"] if result.counts else []
+    lines += [f"looked at: {counts_text(result)}"] if result.counts else []
     lines += [f"replay: {result.replay}"] if result.replay else []
     return printable("\n".join(lines))

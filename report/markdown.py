@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from mqproof.report.matrix import counted, label, matrix, titled, unheld
+from mqproof.report.matrix import counts_text, label, matrix, titled, unheld
 from mqproof.report.model import Report, Result, Table, overall
 from mqproof.report.printable import one_line, printable
 
@@ -39,7 +39,7 @@ def _lines(report: Report) -> Iterator[str]:
     yield from _table(
         ("invariant", "layer", "verdict", "looked at", "seconds"),
         (
-            (f"{r.id} {r.name}", r.layer, label(r.verdict), counted(r), f"{r.seconds:.1f}")
+            (f"{r.id} {r.name}", r.layer, label(r.verdict), counts_text(r), f"{r.seconds:.1f}")
             for r in report.results
         ),
     )

@@ -86,7 +86,7 @@ def titled(results: Sequence[Result]) -> str:
     return f"{first.id} {several}" if shared else several
 
 
-def counted(result: Result) -> str:
+def counts_text(result: Result) -> str:
     """Return the numbers of examined items, e.g. "1,200 states, 3 crashes"."""
     return ", ".join(f"{count:,} {what}" for what, count in result.counts.items())
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from mqproof.report.matrix import SYMBOLS, counted, label, matrix, tally, titled, unheld
+from mqproof.report.matrix import SYMBOLS, counts_text, label, matrix, tally, titled, unheld
 from mqproof.report.model import Report, Result, Table, Verdict, overall
 from mqproof.report.printable import one_line
 
@@ -135,7 +135,7 @@ def _results_table(results: tuple[Result, ...], width: int) -> RichTable:
             Text(one_line(f"{result.id} {result.name}" if names else result.id)),
             Text(one_line(result.layer)),
             Text(label(result.verdict), style=_STYLES[result.verdict]),
-            Text(one_line(counted(result))),
+            Text(one_line(counts_text(result))),
         ]
         table.add_row(*cells, *([Text(f"{result.seconds:.1f}")] if seconds else []))
     return table

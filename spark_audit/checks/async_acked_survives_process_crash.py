@@ -12,7 +12,7 @@ clocks, so if the broker restarts within the clock skew of its crash, the cause 
 from collections.abc import Mapping
 from typing import Final
 
-from mqproof.spark_audit.checks.check import Check, at_sole_place, counted, findings
+from mqproof.spark_audit.checks.check import Check, at_sole_place, examined_tallies, findings
 from mqproof.spark_audit.checks.truncated_messages import cut_off
 from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.frames import DataFrame, Window
@@ -78,7 +78,7 @@ CHECK: Final = Check(
     INVARIANT,
     (RULE,),
     async_acked_survives_process_crash,
-    counted("acked", "process_crashes"),
+    examined_tallies("acked", "process_crashes"),
     _unknown_reason,
     needs=("process_crashes",),
 )

@@ -11,7 +11,7 @@ due to the group if its subscription or the tags of the message are unknown.
 
 from typing import Final
 
-from mqproof.spark_audit.checks.check import Check, counted, findings
+from mqproof.spark_audit.checks.check import Check, examined_tallies, findings
 from mqproof.spark_audit.checks.no_acked_lost import LOST, lost_to_groups
 from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.frames import DataFrame
@@ -38,7 +38,7 @@ CHECK: Final = Check(
     INVARIANT,
     (RULE,),
     broadcast_to_all,
-    counted("broadcast_groups", "acked_and_delivered"),
+    examined_tallies("broadcast_groups", "acked_and_delivered"),
     lambda _, causes: unsure(causes),
     needs=("broadcast_groups",),
 )

@@ -112,9 +112,14 @@ def event_tallies(*kinds: Kind) -> tuple[str, ...]:
     return tuple(f"{kind}_events" for kind in kinds)
 
 
-def counted(*names: str) -> Callable[[Mapping[str, int]], dict[str, int]]:
+def examined_tallies(*names: str) -> Callable[[Mapping[str, int]], dict[str, int]]:
     """Return an `examined` function that selects these tallies."""
     return lambda tallies: {name: tallies[name] for name in names}
+
+
+def unknown_without(name: str, reason: str) -> Callable[[Mapping[str, int], Mapping[str, int]], str]:
+    """Return an `unknown_reason` function: nothing can be concluded if this tally is 0."""
+    return lambda tallies, _causes: "" if tallies[name] else reason
 
 
 def never_unknown(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
@@ -222,7 +227,7 @@ __all__ = [
     "BEFORE_LOG",
     "Options",
     "at_sole_place",
-    "counted",
+    "examined_tallies",
     "explain",
     "findings",
     "gaps_of",
@@ -233,4 +238,5 @@ __all__ = [
     "never_unknown",
     "event_tallies",
     "sole_place",
+    "unknown_without",
 ]

@@ -10,8 +10,8 @@ from typing import Final
 
 from mqproof.spark_audit.checks.check import (
     Check,
-    counted,
     event_tallies,
+    examined_tallies,
     explain,
     findings,
     never_unknown,
@@ -50,7 +50,7 @@ CHECK: Final = Check(
     INVARIANT,
     (RULE,),
     checked_while_open,
-    counted(*_TALLIES),
+    examined_tallies(*_TALLIES),
     never_unknown,
     of_clients=False,
     needs=_TALLIES,

@@ -11,8 +11,8 @@ from typing import Final
 
 from mqproof.spark_audit.checks.check import (
     Check,
-    counted,
     event_tallies,
+    examined_tallies,
     explain,
     findings,
     never_unknown,
@@ -52,5 +52,11 @@ def committed_once(evidence: Evidence) -> DataFrame:
 
 
 CHECK: Final = Check(
-    INVARIANT, (RULE,), committed_once, counted(*_TALLIES), never_unknown, needs=_TALLIES, certain=(RULE,)
+    INVARIANT,
+    (RULE,),
+    committed_once,
+    examined_tallies(*_TALLIES),
+    never_unknown,
+    needs=_TALLIES,
+    certain=(RULE,),
 )

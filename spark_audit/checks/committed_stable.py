@@ -8,7 +8,7 @@ Cannot conclude: anything about entries written before the logs begin.
 
 from typing import Final
 
-from mqproof.spark_audit.checks.check import Check, counted, event_tallies, findings, never_unknown
+from mqproof.spark_audit.checks.check import Check, event_tallies, examined_tallies, findings, never_unknown
 from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.frames import DataFrame, Window
 from mqproof.spark_audit.evidence import ledgers
@@ -77,7 +77,7 @@ CHECK: Final = Check(
     INVARIANT,
     (CHANGED, CUT, BACK),
     committed_stable,
-    counted(*_TALLIES),
+    examined_tallies(*_TALLIES),
     never_unknown,
     of_clients=False,
     needs=_TALLIES,

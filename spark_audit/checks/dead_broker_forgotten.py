@@ -7,7 +7,7 @@ Cannot conclude: how long a client keeps a route.
 
 from typing import Final
 
-from mqproof.spark_audit.checks.check import Check, counted, event_tallies, findings, never_unknown
+from mqproof.spark_audit.checks.check import Check, event_tallies, examined_tallies, findings, never_unknown
 from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.frames import DataFrame
 from mqproof.spark_audit.evidence import routes
@@ -50,7 +50,7 @@ CHECK: Final = Check(
     INVARIANT,
     (RULE,),
     dead_broker_forgotten,
-    counted(*_TALLIES, *event_tallies(Kind.REGISTER, Kind.HEARTBEAT)),
+    examined_tallies(*_TALLIES, *event_tallies(Kind.REGISTER, Kind.HEARTBEAT)),
     never_unknown,
     of_clients=False,
     needs=_TALLIES,

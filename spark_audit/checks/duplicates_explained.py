@@ -20,10 +20,17 @@ An id belongs to one producer.
 Cannot conclude: which of several causes it was; the first that fits is counted.
 """
 
-from collections.abc import Mapping
 from typing import Final
 
-from mqproof.spark_audit.checks.check import BEFORE_LOG, Check, explain, findings, is_sent_before_log
+from mqproof.spark_audit.checks.check import (
+    BEFORE_LOG,
+    Check,
+    examined_tallies,
+    explain,
+    findings,
+    is_sent_before_log,
+    unknown_without,
+)
 from mqproof.spark_audit.checks.one_owner import with_owners
 from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.frames import Column, DataFrame, Window
@@ -193,20 +200,11 @@ def _once(repeats: DataFrame, place: tuple[str, ...]) -> DataFrame:
     )
 
 
-def _examined(tallies: Mapping[str, int]) -> dict[str, int]:
-    return {name: tallies[name] for name in ("deliveries", "messages_delivered", "groups")}
-
-
-def _unknown_reason(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
-    del causes
-    return "" if tallies["messages_delivered"] else "no delivery is in the log"
-
-
 CHECK: Final = Check(
     INVARIANT,
     (DELIVERY, OFFSET, REUSED),
     duplicates_explained,
-    _examined,
-    _unknown_reason,
+    examined_tallies("deliveries", "messages_delivered", "groups"),
+    unknown_without("messages_delivered", "no delivery is in the log"),
     certain=(REUSED,),
 )

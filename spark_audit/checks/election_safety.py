@@ -5,7 +5,7 @@ Cannot conclude: anything about leaders whose logs are not given or that never r
 
 from typing import Final
 
-from mqproof.spark_audit.checks.check import Check, counted, event_tallies, findings, never_unknown
+from mqproof.spark_audit.checks.check import Check, event_tallies, examined_tallies, findings, never_unknown
 from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.frames import DataFrame
 from mqproof.spark_audit.evidence import ledgers
@@ -39,7 +39,7 @@ CHECK: Final = Check(
     INVARIANT,
     (RULE,),
     election_safety,
-    counted(*_TALLIES),
+    examined_tallies(*_TALLIES),
     never_unknown,
     of_clients=False,
     needs=_TALLIES,

@@ -13,8 +13,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from mqproof.report.printable import counted
-from mqproof.spark_audit.checks.check import Check, findings
-from mqproof.spark_audit.checks.check import counted as counts
+from mqproof.spark_audit.checks.check import Check, examined_tallies, findings
 from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.frames import DataFrame
 from mqproof.spark_audit.evidence.subscriptions import FILTERED, deliveries_to_filters, with_selection
@@ -62,7 +61,7 @@ CHECK: Final = Check(
     INVARIANT,
     (RULE,),
     filter_sound,
-    counts("tag_filters", "filter_deliveries"),
+    examined_tallies("tag_filters", "filter_deliveries"),
     _unknown_reason,
     needs=("tag_filters",),
 )

@@ -10,7 +10,7 @@ Cannot conclude: whether the index lacks keys (a broker may run without it), or 
 from collections.abc import Mapping
 from typing import Final
 
-from mqproof.spark_audit.checks.check import Check, findings
+from mqproof.spark_audit.checks.check import Check, examined_tallies, findings
 from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.frames import DataFrame
 from mqproof.spark_audit.evidence.tables import Evidence
@@ -69,10 +69,6 @@ def _undispatched(store: Stored) -> DataFrame:
     )
 
 
-def _examined(tallies: Mapping[str, int]) -> dict[str, int]:
-    return {name: tallies[name] for name in ("stored_records", "queue_entries", "index_entries")}
-
-
 def _unknown_reason(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
     del causes
     if not tallies["stored_records"]:
@@ -81,5 +77,11 @@ def _unknown_reason(tallies: Mapping[str, int], causes: Mapping[str, int]) -> st
 
 
 CHECK: Final = Check(
-    INVARIANT, (UNDISPATCHED, DANGLING, DAMAGED), index_rebuildable, _examined, _unknown_reason, False, True
+    INVARIANT,
+    (UNDISPATCHED, DANGLING, DAMAGED),
+    index_rebuildable,
+    examined_tallies("stored_records", "queue_entries", "index_entries"),
+    _unknown_reason,
+    of_events=False,
+    of_stores=True,
 )

@@ -6,7 +6,7 @@ report.
 
 from typing import Final
 
-from mqproof.spark_audit.checks.check import Check, counted, event_tallies, findings, never_unknown
+from mqproof.spark_audit.checks.check import Check, event_tallies, examined_tallies, findings, never_unknown
 from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.frames import DataFrame
 from mqproof.spark_audit.evidence import ledgers
@@ -49,7 +49,7 @@ CHECK: Final = Check(
     INVARIANT,
     (RULE,),
     leader_append_only,
-    counted(*_TALLIES, *event_tallies(Kind.TRUNCATE)),
+    examined_tallies(*_TALLIES, *event_tallies(Kind.TRUNCATE)),
     never_unknown,
     of_clients=False,
     needs=_TALLIES,

@@ -8,7 +8,7 @@ Cannot conclude: anything about entries that a leader had before its event log b
 
 from typing import Final
 
-from mqproof.spark_audit.checks.check import Check, counted, event_tallies, findings
+from mqproof.spark_audit.checks.check import Check, event_tallies, examined_tallies, findings
 from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.frames import DataFrame
 from mqproof.spark_audit.evidence import ledgers
@@ -65,7 +65,7 @@ CHECK: Final = Check(
     INVARIANT,
     (RULE,),
     leader_completeness,
-    counted(*_TALLIES, *event_tallies(Kind.RAFT_APPEND, Kind.BECOME_LEADER)),
+    examined_tallies(*_TALLIES, *event_tallies(Kind.RAFT_APPEND, Kind.BECOME_LEADER)),
     lambda tallies, _: "" if tallies["raft_append_events"] else "no entry of a ledger is in the log",
     of_clients=False,
     needs=_TALLIES,

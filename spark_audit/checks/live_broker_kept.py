@@ -9,7 +9,7 @@ Cannot conclude: anything, if a name server does not report the expiry times tha
 
 from typing import Final
 
-from mqproof.spark_audit.checks.check import Check, counted, event_tallies, findings, never_unknown
+from mqproof.spark_audit.checks.check import Check, event_tallies, examined_tallies, findings, never_unknown
 from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.frames import DataFrame
 from mqproof.spark_audit.evidence import routes
@@ -48,7 +48,7 @@ CHECK: Final = Check(
     INVARIANT,
     (RULE,),
     live_broker_kept,
-    counted(*_TALLIES, *event_tallies(Kind.REGISTER, Kind.HEARTBEAT)),
+    examined_tallies(*_TALLIES, *event_tallies(Kind.REGISTER, Kind.HEARTBEAT)),
     never_unknown,
     of_clients=False,
     needs=_TALLIES,

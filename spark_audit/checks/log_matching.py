@@ -13,7 +13,7 @@ stores.
 
 from typing import Final
 
-from mqproof.spark_audit.checks.check import Check, counted, event_tallies, findings, never_unknown
+from mqproof.spark_audit.checks.check import Check, event_tallies, examined_tallies, findings, never_unknown
 from mqproof.spark_audit.checks.log_comparison import compared
 from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.frames import DataFrame, Window
@@ -93,7 +93,7 @@ CHECK: Final = Check(
     INVARIANT,
     (RULE,),
     log_matching,
-    counted(*_TALLIES),
+    examined_tallies(*_TALLIES),
     never_unknown,
     of_stores=True,
     of_clients=False,

@@ -14,10 +14,9 @@ before the second began, they look like one batch. With three members, an overla
 another.
 """
 
-from collections.abc import Mapping
 from typing import Final
 
-from mqproof.spark_audit.checks.check import Check, counted, explain, findings
+from mqproof.spark_audit.checks.check import Check, examined_tallies, explain, findings, unknown_without
 from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.frames import Column, DataFrame, Window
 from mqproof.spark_audit.evidence.groups import orderly_groups
@@ -124,16 +123,11 @@ def _is_delivery() -> Column:
     return f.col("kind") == Kind.DELIVER
 
 
-def _unknown_reason(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
-    del causes
-    return "" if tallies["orderly_ends"] else "groups that consume in order do not report when a call ended"
-
-
 CHECK: Final = Check(
     INVARIANT,
     (RULE,),
     never_overlaps,
-    counted("orderly_groups", "orderly_ends"),
-    _unknown_reason,
+    examined_tallies("orderly_groups", "orderly_ends"),
+    unknown_without("orderly_ends", "groups that consume in order do not report when a call ended"),
     needs=("orderly_groups",),
 )

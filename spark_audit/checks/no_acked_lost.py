@@ -31,7 +31,14 @@ from collections.abc import Mapping
 from typing import Final
 
 from mqproof.spark_audit.checks.acked_in_store import ABSENT, not_in_store
-from mqproof.spark_audit.checks.check import PLACE, Check, at_sole_place, findings, is_in_passed_gap
+from mqproof.spark_audit.checks.check import (
+    PLACE,
+    Check,
+    at_sole_place,
+    examined_tallies,
+    findings,
+    is_in_passed_gap,
+)
 from mqproof.spark_audit.checks.offsets_ahead import AHEAD, ahead_of_appends, ahead_of_store
 from mqproof.spark_audit.checks.topics_known import METADATA, topics_unknown
 from mqproof.spark_audit.checks.truncated_messages import with_outcome
@@ -227,10 +234,6 @@ def _forward_resets(evidence: Evidence) -> DataFrame:
     return chosen.groupBy("group", "broker", "topic", "queue_id").agg(f.collect_list(stretch).alias("resets"))
 
 
-def _examined(tallies: Mapping[str, int]) -> dict[str, int]:
-    return {name: tallies[name] for name in ("acked", "acked_and_delivered", "groups")}
-
-
 def _unknown_reason(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
     if not tallies["acked"]:
         return "no message was acknowledged with SEND_OK"
@@ -246,7 +249,7 @@ CHECK: Final = Check(
     INVARIANT,
     (LOST, TRUNCATED, ABSENT, AHEAD, METADATA),
     no_acked_lost,
-    _examined,
+    examined_tallies("acked", "acked_and_delivered", "groups"),
     _unknown_reason,
     of_stores=True,
     certain=(ABSENT, AHEAD, METADATA),

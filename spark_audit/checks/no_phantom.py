@@ -12,7 +12,7 @@ Cannot conclude: anything, if the logs of producers are missing.
 from collections.abc import Mapping
 from typing import Final
 
-from mqproof.spark_audit.checks.check import BEFORE_LOG, Check, at_sole_place, findings
+from mqproof.spark_audit.checks.check import BEFORE_LOG, Check, at_sole_place, examined_tallies, findings
 from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.frames import DataFrame
 from mqproof.spark_audit.evidence.tables import Evidence
@@ -58,10 +58,6 @@ def _with_creation(delivered: DataFrame, evidence: Evidence) -> DataFrame:
     return delivered.join(f.broadcast(born), "msg_id", "left").withColumn("is_older", ~is_newer)
 
 
-def _examined(tallies: Mapping[str, int]) -> dict[str, int]:
-    return {name: tallies[name] for name in ("messages_delivered", "messages_sent")}
-
-
 def _unknown_reason(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
     del causes
     if not tallies["messages_delivered"]:
@@ -71,4 +67,6 @@ def _unknown_reason(tallies: Mapping[str, int], causes: Mapping[str, int]) -> st
     return ""
 
 
-CHECK: Final = Check(INVARIANT, (RULE,), no_phantom, _examined, _unknown_reason)
+CHECK: Final = Check(
+    INVARIANT, (RULE,), no_phantom, examined_tallies("messages_delivered", "messages_sent"), _unknown_reason
+)

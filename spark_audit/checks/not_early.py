@@ -17,7 +17,7 @@ from typing import Final
 from mqproof.spark_audit.checks.check import (
     BEFORE_LOG,
     Check,
-    counted,
+    examined_tallies,
     explain,
     findings,
     is_sent_before_log,
@@ -109,7 +109,7 @@ CHECK: Final = Check(
     INVARIANT,
     (RULE,),
     not_early,
-    counted("scheduled_appends"),
+    examined_tallies("scheduled_appends"),
     never_unknown,
     needs=("scheduled_appends",),
 )

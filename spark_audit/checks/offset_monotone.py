@@ -8,10 +8,9 @@ queue commit each other's offsets (cause `two_owners`, see OneOwner).
 Cannot conclude: regressions between two clients, if only clients' logs are given.
 """
 
-from collections.abc import Mapping
 from typing import Final
 
-from mqproof.spark_audit.checks.check import Check, explain, findings
+from mqproof.spark_audit.checks.check import Check, examined_tallies, explain, findings, unknown_without
 from mqproof.spark_audit.checks.one_owner import with_owners
 from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.frames import DataFrame
@@ -64,15 +63,11 @@ def _negative(spans: DataFrame) -> DataFrame:
     )
 
 
-def _examined(tallies: Mapping[str, int]) -> dict[str, int]:
-    return {name: tallies[name] for name in ("commit_steps", "committed_queues")}
-
-
-def _unknown_reason(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
-    del causes
-    return "" if tallies["commit_steps"] else "no queue has two committed offsets in the log"
-
-
 CHECK: Final = Check(
-    INVARIANT, (RULE, NEGATIVE), offset_monotone, _examined, _unknown_reason, certain=(NEGATIVE,)
+    INVARIANT,
+    (RULE, NEGATIVE),
+    offset_monotone,
+    examined_tallies("commit_steps", "committed_queues"),
+    unknown_without("commit_steps", "no queue has two committed offsets in the log"),
+    certain=(NEGATIVE,),
 )

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from functools import reduce
 from typing import Final
 
-from mqproof.spark_audit.checks.check import Check, counted, findings
+from mqproof.spark_audit.checks.check import Check, examined_tallies, findings
 from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.frames import Column, DataFrame, Window
 from mqproof.spark_audit.evidence.tables import Evidence
@@ -210,7 +210,7 @@ CHECK: Final = Check(
     INVARIANT,
     (RULE,),
     one_owner,
-    counted("shared_queues", "rebalance_events"),
+    examined_tallies("shared_queues", "rebalance_events"),
     _unknown_reason,
     needs=("shared_queues",),
 )

@@ -5,10 +5,9 @@ if the count is not that of a dense bucket. The log may begin at any offset, bec
 gap over damaged bytes is judged by RecoveredPrefix (cause `damaged_record`).
 """
 
-from collections.abc import Mapping
 from typing import Final
 
-from mqproof.spark_audit.checks.check import Check, findings
+from mqproof.spark_audit.checks.check import Check, examined_tallies, findings, unknown_without
 from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.frames import DataFrame, Window
 from mqproof.spark_audit.evidence.tables import Evidence
@@ -81,15 +80,12 @@ def _holes(jumps: DataFrame, gaps: DataFrame) -> DataFrame:
     )
 
 
-def _examined(tallies: Mapping[str, int]) -> dict[str, int]:
-    return {name: tallies[name] for name in ("stored_records", "stored_queues")}
-
-
-def _unknown_reason(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
-    del causes
-    return "" if tallies["stored_records"] else "no record is in the stores"
-
-
 CHECK: Final = Check(
-    INVARIANT, (COLLISION, HOLE), queue_offsets_dense, _examined, _unknown_reason, False, True
+    INVARIANT,
+    (COLLISION, HOLE),
+    queue_offsets_dense,
+    examined_tallies("stored_records", "stored_queues"),
+    unknown_without("stored_records", "no record is in the stores"),
+    of_events=False,
+    of_stores=True,
 )

@@ -17,7 +17,7 @@ Cannot conclude: whether an orderly consumer overlapped within a queue (deliveri
 from collections.abc import Mapping
 from typing import Final
 
-from mqproof.spark_audit.checks.check import Check, explain, findings
+from mqproof.spark_audit.checks.check import Check, examined_tallies, explain, findings
 from mqproof.spark_audit.checks.one_owner import NOT_REPORTED, TWO_OWNERS, with_owners
 from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.frames import Column, DataFrame
@@ -162,10 +162,6 @@ def _coarse(name: str) -> Column:
     return f.shiftright(name, 10)
 
 
-def _examined(tallies: Mapping[str, int]) -> dict[str, int]:
-    return {name: tallies[name] for name in ("delivery_steps", "consumer_queues")}
-
-
 def _unknown_reason(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
     if causes.get(NOT_REPORTED):
         return "members skipped what others received, in groups that report no rebalance"
@@ -174,4 +170,10 @@ def _unknown_reason(tallies: Mapping[str, int], causes: Mapping[str, int]) -> st
     return unsure(causes)
 
 
-CHECK: Final = Check(INVARIANT, (BACK, SKIP), queue_order, _examined, _unknown_reason)
+CHECK: Final = Check(
+    INVARIANT,
+    (BACK, SKIP),
+    queue_order,
+    examined_tallies("delivery_steps", "consumer_queues"),
+    _unknown_reason,
+)

@@ -8,10 +8,9 @@ Light queues have entries for records of other topics (`light_queue`).
 Cannot conclude: anything about tag codes, which an extension file may replace.
 """
 
-from collections.abc import Mapping
 from typing import Final
 
-from mqproof.spark_audit.checks.check import Check, findings
+from mqproof.spark_audit.checks.check import Check, examined_tallies, findings, unknown_without
 from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.frames import DataFrame
 from mqproof.spark_audit.evidence.tables import Evidence
@@ -64,15 +63,12 @@ def queue_points_into_log(evidence: Evidence) -> DataFrame:
     )
 
 
-def _examined(tallies: Mapping[str, int]) -> dict[str, int]:
-    return {name: tallies[name] for name in ("queue_entries", "stored_records")}
-
-
-def _unknown_reason(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
-    del causes
-    return "" if tallies["queue_entries"] else "no consume-queue entry is in the stores"
-
-
 CHECK: Final = Check(
-    INVARIANT, (DANGLING, WRONG, DAMAGED), queue_points_into_log, _examined, _unknown_reason, False, True
+    INVARIANT,
+    (DANGLING, WRONG, DAMAGED),
+    queue_points_into_log,
+    examined_tallies("queue_entries", "stored_records"),
+    unknown_without("queue_entries", "no consume-queue entry is in the stores"),
+    of_events=False,
+    of_stores=True,
 )

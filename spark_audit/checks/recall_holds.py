@@ -10,8 +10,8 @@ from typing import Final
 
 from mqproof.spark_audit.checks.check import (
     Check,
-    counted,
     event_tallies,
+    examined_tallies,
     explain,
     findings,
     never_unknown,
@@ -59,5 +59,11 @@ def recall_holds(evidence: Evidence) -> DataFrame:
 
 
 CHECK: Final = Check(
-    INVARIANT, (RULE,), recall_holds, counted(*_TALLIES), never_unknown, needs=_TALLIES, certain=(RULE,)
+    INVARIANT,
+    (RULE,),
+    recall_holds,
+    examined_tallies(*_TALLIES),
+    never_unknown,
+    needs=_TALLIES,
+    certain=(RULE,),
 )

@@ -13,10 +13,9 @@ Cannot conclude: anything about headers, topics and properties that were altered
 which have no checksum; whether whole records at the end are missing.
 """
 
-from collections.abc import Mapping
 from typing import Final
 
-from mqproof.spark_audit.checks.check import Check, findings
+from mqproof.spark_audit.checks.check import Check, examined_tallies, findings, unknown_without
 from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.frames import DataFrame, Window
 from mqproof.spark_audit.evidence.tables import Evidence
@@ -95,15 +94,12 @@ def _resurrected(evidence: Evidence) -> DataFrame:
     )
 
 
-def _examined(tallies: Mapping[str, int]) -> dict[str, int]:
-    return {name: tallies[name] for name in ("stored_records", "stored_bytes")}
-
-
-def _unknown_reason(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
-    del causes
-    return "" if tallies["stored_records"] else "no record is in the stores"
-
-
 CHECK: Final = Check(
-    INVARIANT, (RULE, TIME, RESURRECTED), recovered_prefix, _examined, _unknown_reason, False, True
+    INVARIANT,
+    (RULE, TIME, RESURRECTED),
+    recovered_prefix,
+    examined_tallies("stored_records", "stored_bytes"),
+    unknown_without("stored_records", "no record is in the stores"),
+    of_events=False,
+    of_stores=True,
 )

@@ -9,7 +9,7 @@ Cannot conclude: anything about sends to a queue that the caller chose, if a cli
 
 from typing import Final
 
-from mqproof.spark_audit.checks.check import Check, counted, findings, never_unknown
+from mqproof.spark_audit.checks.check import Check, examined_tallies, findings, never_unknown
 from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.frames import DataFrame, Window
 from mqproof.spark_audit.evidence.tables import Evidence
@@ -75,7 +75,7 @@ CHECK: Final = Check(
     INVARIANT,
     (RULE,),
     retry_avoids_last_broker,
-    counted("retries_told"),
+    examined_tallies("retries_told"),
     never_unknown,
     needs=("retries_told",),
 )

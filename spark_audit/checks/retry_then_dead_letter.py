@@ -12,7 +12,14 @@ about clients that do not report failures.
 
 from typing import Final
 
-from mqproof.spark_audit.checks.check import Check, counted, event_tallies, explain, findings, never_unknown
+from mqproof.spark_audit.checks.check import (
+    Check,
+    event_tallies,
+    examined_tallies,
+    explain,
+    findings,
+    never_unknown,
+)
 from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.frames import DataFrame, Window
 from mqproof.spark_audit.evidence.tables import Evidence
@@ -121,7 +128,7 @@ CHECK: Final = Check(
     INVARIANT,
     (DROPPED, DELIVERED),
     retry_then_dead_letter,
-    counted(*_TALLIES, *event_tallies(Kind.RETRY)),
+    examined_tallies(*_TALLIES, *event_tallies(Kind.RETRY)),
     never_unknown,
     needs=_TALLIES,
 )

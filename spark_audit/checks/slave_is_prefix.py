@@ -9,7 +9,7 @@ Cannot conclude: anything about bytes between records, or behind the end of the 
 
 from typing import Final
 
-from mqproof.spark_audit.checks.check import Check, counted, findings, never_unknown
+from mqproof.spark_audit.checks.check import Check, examined_tallies, findings, never_unknown
 from mqproof.spark_audit.checks.log_comparison import compared
 from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.frames import DataFrame
@@ -83,7 +83,7 @@ CHECK: Final = Check(
     INVARIANT,
     (DIVERGES, MISSING_ON_SLAVE, MISSING_ON_MASTER, AHEAD),
     slave_is_prefix,
-    counted("replicas", "stored_records"),
+    examined_tallies("replicas", "stored_records"),
     never_unknown,
     of_events=False,
     of_stores=True,

@@ -12,7 +12,7 @@ the missing step may complete between the decision and the answer; whether the m
 from collections.abc import Mapping
 from typing import Final
 
-from mqproof.spark_audit.checks.check import Check, counted, event_tallies, findings
+from mqproof.spark_audit.checks.check import Check, event_tallies, examined_tallies, findings
 from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.frames import DataFrame, Window
 from mqproof.spark_audit.evidence import ledgers
@@ -128,7 +128,7 @@ CHECK: Final = Check(
     INVARIANT,
     (UNFLUSHED, UNCOMMITTED),
     status_honest,
-    counted("acks_under_sync_flush", *event_tallies(Kind.FLUSH, Kind.RAFT_COMMIT)),
+    examined_tallies("acks_under_sync_flush", *event_tallies(Kind.FLUSH, Kind.RAFT_COMMIT)),
     _unknown_reason,
     of_clients=False,
     needs=("acks_under_sync_flush", "raft_commit_events"),

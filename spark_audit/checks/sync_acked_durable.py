@@ -10,7 +10,7 @@ Cannot conclude: anything about brokers whose appends or flush mode are not in t
 from collections.abc import Mapping
 from typing import Final
 
-from mqproof.spark_audit.checks.check import Check, at_sole_place, findings
+from mqproof.spark_audit.checks.check import Check, at_sole_place, examined_tallies, findings
 from mqproof.spark_audit.checks.truncated_messages import cut_off
 from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.frames import DataFrame
@@ -43,11 +43,6 @@ def sync_acked_durable(evidence: Evidence) -> DataFrame:
     )
 
 
-def _examined(tallies: Mapping[str, int]) -> dict[str, int]:
-    names = ("acked", "acked_sync_at_risk", "broker_crashes")
-    return {name: tallies[name] for name in names}
-
-
 def _unknown_reason(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
     if causes.get("flush_mode_unknown"):
         return "acknowledged messages were cut off, and no broker reports whether it flushed synchronously"
@@ -62,7 +57,7 @@ CHECK: Final = Check(
     INVARIANT,
     (RULE,),
     sync_acked_durable,
-    _examined,
+    examined_tallies("acked", "acked_sync_at_risk", "broker_crashes"),
     _unknown_reason,
     # Most logs have no crash of such a broker.
     needs=("acked_sync_at_risk", "acked_cut"),

@@ -12,7 +12,7 @@ message's last byte.
 from collections.abc import Mapping
 from typing import Final
 
-from mqproof.spark_audit.checks.check import Check, counted, event_tallies, findings
+from mqproof.spark_audit.checks.check import Check, event_tallies, examined_tallies, findings
 from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.frames import DataFrame, Window
 from mqproof.spark_audit.evidence.tables import Evidence
@@ -113,7 +113,7 @@ CHECK: Final = Check(
     INVARIANT,
     (UNACKED_BY_SLAVE, ABSENT),
     sync_acked_on_slave,
-    counted("acks_under_sync_master", *event_tallies(*_OF_SLAVES)),
+    examined_tallies("acks_under_sync_master", *event_tallies(*_OF_SLAVES)),
     _unknown_reason,
     of_stores=True,
     of_clients=False,

@@ -8,7 +8,7 @@ Cannot conclude: anything before the name server's start is in its log, or about
 
 from typing import Final
 
-from mqproof.spark_audit.checks.check import Check, counted, event_tallies, findings, never_unknown
+from mqproof.spark_audit.checks.check import Check, event_tallies, examined_tallies, findings, never_unknown
 from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.frames import DataFrame
 from mqproof.spark_audit.evidence import routes
@@ -69,7 +69,7 @@ CHECK: Final = Check(
     INVARIANT,
     (DROPPED, QUEUE_WITHOUT_BROKER),
     tables_agree,
-    counted(*_TALLIES),
+    examined_tallies(*_TALLIES),
     never_unknown,
     of_clients=False,
     needs=_TALLIES,

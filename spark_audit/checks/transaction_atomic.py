@@ -10,7 +10,7 @@ resolved when the log ends.
 
 from typing import Final
 
-from mqproof.spark_audit.checks.check import Check, counted, event_tallies, findings, never_unknown
+from mqproof.spark_audit.checks.check import Check, event_tallies, examined_tallies, findings, never_unknown
 from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.frames import Column, DataFrame
 from mqproof.spark_audit.evidence.tables import Evidence
@@ -72,7 +72,7 @@ CHECK: Final = Check(
     INVARIANT,
     (ABORTED, EARLY, BOTH),
     transaction_atomic,
-    counted(*_TALLIES),
+    examined_tallies(*_TALLIES),
     never_unknown,
     needs=_TALLIES,
     certain=(ABORTED, EARLY, BOTH),

@@ -7,7 +7,7 @@ Cannot conclude: anything about votes of nodes whose logs are not given.
 
 from typing import Final
 
-from mqproof.spark_audit.checks.check import Check, counted, event_tallies, findings, never_unknown
+from mqproof.spark_audit.checks.check import Check, event_tallies, examined_tallies, findings, never_unknown
 from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.frames import DataFrame, Window
 from mqproof.spark_audit.evidence import ledgers
@@ -61,7 +61,7 @@ CHECK: Final = Check(
     INVARIANT,
     (TWICE, BACK),
     vote_once_per_term,
-    counted(*_TALLIES),
+    examined_tallies(*_TALLIES),
     never_unknown,
     of_clients=False,
     needs=_TALLIES,

@@ -75,7 +75,7 @@ def _pattern(path: str) -> str:
     return glob.escape(path)
 
 
-def counted(path: Path) -> dict[tuple[str, str | None], int]:
+def counts_by_rule(path: Path) -> dict[tuple[str, str | None], int]:
     """Return the number of findings by (rule, cause)."""
     if not path.exists():
         return {}
@@ -83,10 +83,10 @@ def counted(path: Path) -> dict[tuple[str, str | None], int]:
     return {(rule, cause): count for rule, cause, count in rows}
 
 
-def found_by_rule(check: Check, counted: Mapping[tuple[str, str | None], int]) -> dict[str, int]:
+def found_by_rule(check: Check, counts: Mapping[tuple[str, str | None], int]) -> dict[str, int]:
     """Return violations by rule, including zeros, and explained findings by cause."""
-    found = {rule: counted.get((rule, None), 0) for rule in check.rules}
-    for (_, cause), n in sorted(counted.items(), key=str):
+    found = {rule: counts.get((rule, None), 0) for rule in check.rules}
+    for (_, cause), n in sorted(counts.items(), key=str):
         if cause is not None:
             found[cause] = found.get(cause, 0) + n
     return found

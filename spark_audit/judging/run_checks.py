@@ -14,7 +14,13 @@ from mqproof.spark_audit.checks.check import gaps_of, known_findings
 from mqproof.spark_audit.evidence.gaps import gaps_text
 from mqproof.spark_audit.evidence.history import History
 from mqproof.spark_audit.evidence.tables import Evidence
-from mqproof.spark_audit.judging.findings import FINDINGS_FOLDER, counted, found_by_rule, witnesses, written
+from mqproof.spark_audit.judging.findings import (
+    FINDINGS_FOLDER,
+    counts_by_rule,
+    found_by_rule,
+    witnesses,
+    written,
+)
 from mqproof.spark_audit.judging.verdict import CONSEQUENCES, judge
 from mqproof.spec.catalogue import catalogue
 
@@ -64,7 +70,7 @@ def run_checks(checks: Mapping[str, Check], judging: Judging) -> Judged:
         {
             (each.result.id, rule, cause): n
             for each in done
-            for (rule, cause), n in each.counted.items()
+            for (rule, cause), n in each.counts.items()
             if cause is not None
         }
     )
@@ -90,7 +96,7 @@ class _Ran:
     """The result of a check."""
 
     result: Result
-    counted: Mapping[tuple[str, str | None], int] = field(default_factory=dict)
+    counts: Mapping[tuple[str, str | None], int] = field(default_factory=dict)
     """Number of findings by (rule, cause)."""
 
 
@@ -105,7 +111,7 @@ def _run(invariant: str, check: Check, judging: Judging) -> _Ran | None:
     path = judging.scratch / FINDINGS_FOLDER / invariant
     found = known_findings(check, judging.evidence)
     written(judging.history.only_new(found, judging.scratch, invariant), path)
-    counts = counted(path)
+    counts = counts_by_rule(path)
     if not (judging.event_rows or counts) and _needs_events(check, judging.evidence):
         return None
     of_events = (judging.missing_rows, judging.since) if check.of_events else (0, "")

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from mqproof.report.model import Verdict
-from mqproof.report.printable import counted as counted_text
+from mqproof.report.printable import counted
 from mqproof.spark_audit.checks import Check
 from mqproof.spark_audit.checks.check import BEFORE_LOG
 from mqproof.spark_audit.checks.one_owner import INVARIANT as ONE_OWNER
@@ -23,7 +23,7 @@ def complete_since(seen: Overview) -> str:
     if seen.complete_from is None:
         return ""
     (node, number), *others = seen.begun_late
-    more = f", and {counted_text(len(others), 'other node')} late, too" if others else ""
+    more = f", and {counted(len(others), 'other node')} late, too" if others else ""
     begin = time_text(seen.complete_from)
     return f"the log is complete only from {begin} on: {node} begins with seq {number}{more}"
 
@@ -31,7 +31,7 @@ def complete_since(seen: Overview) -> str:
 def judge(
     check: Check,
     tallies: Mapping[str, int],
-    counted: Mapping[tuple[str, str | None], int],
+    counts: Mapping[tuple[str, str | None], int],
     missing_rows: int,
     since: str = "",
     dropped: str = "",
@@ -49,26 +49,26 @@ def judge(
     `dropped` says which rows nodes have dropped. A finding that such a row may explain makes the verdict
     unknown, and without findings the verdict is not `held`.
     """
-    violations = sum(n for (_, cause), n in counted.items() if cause is None)
+    violations = sum(n for (_, cause), n in counts.items() if cause is None)
     causes: Counter[str] = Counter()
-    for (_, cause), n in counted.items():
+    for (_, cause), n in counts.items():
         if cause is not None:
             causes[cause] += n
     holes = f"{missing_rows} rows of the log are missing, unreadable or set aside"
     if violations > missing_rows:
-        rules = ", ".join(sorted(f"{rule} {n}" for (rule, cause), n in counted.items() if cause is None))
+        rules = ", ".join(sorted(f"{rule} {n}" for (rule, cause), n in counts.items() if cause is None))
         return Verdict.VIOLATED, f"{rules}; {holes}" if missing_rows else rules
     if violations:
         return Verdict.UNKNOWN, f"{violations} violations found, but {holes} and may explain them"
     if reason := check.unknown_reason(tallies, causes):
         return Verdict.UNKNOWN, reason
     if before := causes[BEFORE_LOG]:
-        return Verdict.UNKNOWN, f"{counted_text(before, 'finding')} may have an earlier cause; {since}"
+        return Verdict.UNKNOWN, f"{counted(before, 'finding')} may have an earlier cause; {since}"
     if hidden := causes[GAP]:
-        return Verdict.UNKNOWN, f"a dropped event may explain {counted_text(hidden, 'finding')}: {dropped}"
+        return Verdict.UNKNOWN, f"a dropped event may explain {counted(hidden, 'finding')}: {dropped}"
     if follow := sum(causes[cause] for cause in CONSEQUENCES):
         reports = ", ".join(CONSEQUENCES[cause] for cause in CONSEQUENCES if causes[cause])
-        return Verdict.UNKNOWN, f"consequences of what {reports} reports: {counted_text(follow, 'finding')}"
+        return Verdict.UNKNOWN, f"consequences of what {reports} reports: {counted(follow, 'finding')}"
     if missing_rows:
         return Verdict.UNKNOWN, holes
     if dropped:
