@@ -1,7 +1,7 @@
 """Deliberately broken trace readers, with proof that traces with known results detect each of them.
 
 Traces give bounds instead of rows. So these mutants, unlike those in mutants.py, replace a function of
-`traces.py` itself while it reads and judges.
+`sources/trace/traces.py` itself while it reads and judges.
 """
 
 import time
