@@ -5,6 +5,7 @@ import importlib
 import re
 import subprocess
 import sys
+import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -141,6 +142,9 @@ ABSENT = {
 MORE = {"flush": {"step_history": "the steps of a run as the lines of a history, for the rules of histories"}}
 """The modules that only one suite has, with their contents."""
 
+NOT_OURS = {"coverage.py": "the package coverage", "my_broker.py": "a file of the user"}
+"""The names of Python files in docstrings that are not files of the project, with what they are."""
+
 LONGEST_FUNCTION = 60
 """The largest number of lines of a function, from its `def` to its last line, without decorators."""
 
@@ -158,6 +162,47 @@ def test_every_package_describes_its_contents(name: str) -> None:
     for init in (ROOT / name).rglob("__init__.py"):
         module = importlib.import_module(".".join(("mqproof", *init.parent.relative_to(ROOT).parts)))
         assert (module.__doc__ or "").strip(), init
+
+
+def test_every_file_that_a_docstring_names_exists() -> None:
+    missing = [
+        f"{path.relative_to(ROOT).as_posix()}: {name}"
+        for path in modules().values()
+        if path.relative_to(ROOT).parts[0] in PACKAGES
+        for name in _missing_files(path)
+    ]
+    assert missing == []
+
+
+def test_a_file_that_does_not_exist_is_found(tmp_path: Path) -> None:
+    module = tmp_path / "module.py"
+    module.write_text('"""Begin at `module.py`, then `*dule.py`, then `a/gone.py`."""\n', encoding="utf-8")
+    assert list(_missing_files(module)) == ["a/gone.py"]
+
+
+def _missing_files(module: Path) -> Iterator[str]:
+    """Yield the Python files that a module's docstring names and that no folder above the module has."""
+    docstring = re.match(r'"""(.*?)"""', module.read_text(encoding="utf-8"), re.DOTALL)
+    for name in re.findall(r"[\w*][\w./*-]*\.py\b", docstring[1] if docstring else ""):
+        if name not in NOT_OURS and not any(any(folder.glob(name)) for folder in module.parents):
+            yield name
+
+
+@pytest.mark.parametrize("part", ["impl", "fuzz", "conformance", "spark_audit"])
+def test_the_map_of_a_part_has_every_folder_in_the_order_of_the_layers(part: str) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    (contract,) = (
+        each
+        for each in project["tool"]["importlinter"]["contracts"]
+        if each["type"] == "layers" and each["containers"] == [f"mqproof.{part}"]
+    )
+    layers = [set(re.findall(r"\w+", layer)) for layer in reversed(contract["layers"])]
+    docstring = importlib.import_module(f"mqproof.{part}").__doc__ or ""
+    rows = re.findall(r"^- (.*?): ", docstring, re.MULTILINE)
+    named = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
+    assert sorted(named) == sorted(name for layer in layers for name in layer)
+    heights = [next(height for height, layer in enumerate(layers) if name in layer) for name in named]
+    assert heights == sorted(heights)
 
 
 @pytest.mark.parametrize("name", PACKAGES)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from mqproof.conformance.registry.suite_registry import SUITES
 from mqproof.report.markdown import anchor as anchor_of
 from tests.protocol_chapters import headings
 
@@ -95,6 +96,14 @@ def test_contributing_names_paths_that_exist() -> None:
         and not any((ROOT / part / name).exists() for part in ("", "conformance", "spark_audit", "docs"))
     ]
     assert missing == []
+
+
+def test_contributing_names_the_resolution_of_targets_for_every_suite() -> None:
+    table = text("CONTRIBUTING.md").split("| suite | file")[1].split("\n\n")[0]
+    named = [
+        name for row in re.findall(r"^\| ([a-z_, ]+) \|", table, re.MULTILINE) for name in row.split(", ")
+    ]
+    assert sorted(named) == sorted(SUITES)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

@@ -107,9 +107,9 @@ def as_json(lived: Sequence[Lived]) -> str:
             "broker": str(each.worst),
             "runs": each.runs,
             "replayed": str(each.replayed.became) if each.replayed else None,
-            "told": each.replayed.send_result if each.replayed else None,
+            "send_result": each.replayed.send_result if each.replayed else None,
             "failure": each.failure or None,
         }
         for each in lived
     ]
-    return json.dumps({"schema": "mqproof.matrix-live/1", "cells": entries}, indent=1) + "\n"
+    return json.dumps({"schema": "mqproof.matrix-live/2", "cells": entries}, indent=1) + "\n"

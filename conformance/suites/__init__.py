@@ -10,6 +10,6 @@ Each folder has these modules:
 - `machine`: how runs are drawn
 - `suite`: the definition of the suite
 
-`consumers`, `replication` and `workload` lack some of them; the docstring of each says why.
-Start with `flush`. `conformance/registry/suite_registry.py` lists all suites.
+Some suites lack some of them; `ABSENT` in tests/test_layout.py says why. Start with `flush`.
+`conformance/registry/suite_registry.py` lists all suites.
 """

@@ -1,10 +1,10 @@
 """The broker: request processors over a message store.
 
-Begin with `broker.py`, which assembles the parts, and `processors.py`, the table of request codes and their
-processors. A processor is a function of (services, request, channel). The processors for producers and
-consumers are in `send.py`, `pull.py`, `retries.py`, `queries.py` and `groups.py`; those for administrators
-are in `*_admin.py`.
+Begin with `broker.py`, which assembles the parts, and `processors/all_processors.py`, the table of request
+codes and their processors. A processor is a function of (services, request, channel). Producers and consumers
+use `processors/send.py`, `processors/pull.py`, `processors/retries.py`, `processors/queries.py` and
+`processors/groups.py`. Administrators use `processors/*_admin.py`.
 
-The broker's state is in tables that are independent of requests: `topics.py`, `subscription_groups.py`,
-`offsets.py`, `clients.py`, `queue_locks.py`, `long_polling.py`.
+The broker's state is in tables that are independent of requests: `state/topics.py`, `state/offsets.py`,
+`state/clients.py`, `state/queue_locks.py` and others. `long_polling.py` keeps the pulls that wait.
 """

@@ -2,9 +2,9 @@
 
 Owners change if the group rebalances, a member starts or ends, or the broker crashes. Between two such
 changes, except in the rebalance window around each, a queue is delivered to one node only. The check examines
-queues for which the runs of deliveries (sequences.py) of several nodes overlap in such a period. An overlap
-of no more than the clock skew proves nothing. Groups that report no rebalance at all prove nothing either
-(cause `rebalance_not_reported`).
+queues for which the runs of deliveries (passes/sequences.py) of several nodes overlap in such a period. An
+overlap of no more than the clock skew proves nothing. Groups that report no rebalance at all prove nothing
+either (cause `rebalance_not_reported`).
 
 Two owners have consequences, which other checks find: a message is delivered twice (DELIV-3), an owner skips
 what the other received (DELIV-4), an offset goes back (DELIV-5). They have the cause `two_owners` there, and

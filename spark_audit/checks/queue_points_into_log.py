@@ -1,9 +1,9 @@
 """FLUSH-3 QueuePointsIntoLog: a consume-queue entry points at a whole record of its own topic and queue.
 
-Only entries in ambiguous buckets (store_tables.py) are looked up. An entry whose record expired with its
-segment is legal (cause `expired`). So is an entry beyond the end of a log that was not shut down and will be
-recovered (`not_recovered`). An entry into damaged bytes is judged by RecoveredPrefix (`damaged_record`).
-Light queues have entries for records of other topics (`light_queue`).
+Only entries in ambiguous buckets (sources/store/store_tables.py) are looked up. An entry whose record expired
+with its segment is legal (cause `expired`). So is an entry beyond the end of a log that was not shut down and
+will be recovered (`not_recovered`). An entry into damaged bytes is judged by RecoveredPrefix
+(`damaged_record`). Light queues have entries for records of other topics (`light_queue`).
 
 Cannot conclude: anything about tag codes, which an extension file may replace.
 """

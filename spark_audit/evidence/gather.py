@@ -1,7 +1,7 @@
 """Gathers the evidence for the checks: small aggregates of the event log, computed once and used by many.
 
 Nothing here judges. Small jobs, and one for the fingerprints, compute the facts that tasks need. The other
-results are plans, which `audit.py` executes.
+results are plans, which `collect.py` executes.
 
 Field names are those of docs/reference/protocol/event-log.md, "Audit inputs".
 """

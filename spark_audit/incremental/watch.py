@@ -1,8 +1,9 @@
 """The audit of growing logs: each micro-batch of a stream is a short incremental run.
 
 The verdicts are those of one run over all logs, and the open messages are carried. For files, the stream has
-only their names: they are read by the same rules as in any other run (read.py). A batch is in the state only
-once: if Spark repeats a batch because it was killed before it wrote its checkpoint, its number shows that.
+only their names: they are read by the same rules as in any other run (sources/read.py). A batch is in the
+state only once: if Spark repeats a batch because it was killed before it wrote its checkpoint, its number
+shows that.
 """
 
 import json

@@ -456,7 +456,7 @@ def _write_log(log: Path) -> list[dict[str, Any]]:
     truth = write_in_process(LogRequest(_EVENTS, dict.fromkeys(scenario.ANOMALIES, 2), _SEED), log)
     script = cluster_log.events()
     rows = [*script.rows, *store_directory.events()]
-    (log / "planted.ndjson").write_bytes(b"".join(json.encode(row) + b"\n" for row in rows))
+    (log / "injected.ndjson").write_bytes(b"".join(json.encode(row) + b"\n" for row in rows))
     return truth + script.truth
 
 
@@ -524,7 +524,7 @@ def _result(
         layer="audit",
         verdict=Verdict.HELD if good else Verdict.VIOLATED,
         counts={
-            "planted": len(due),
+            "injected": len(due),
             "missed": len(difference.missed),
             "false_alarms": len(difference.false_alarms),
         },

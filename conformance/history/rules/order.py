@@ -44,7 +44,7 @@ def filtered(history: Record) -> Finding:
 
     An SQL92 expression is judged where the setup names the tags that it selects.
     """
-    return history.once(_polled).filtered.finding("handed")
+    return history.once(_polled).filtered.finding("delivered")
 
 
 def _polled(history: Record) -> _Polled:
@@ -186,7 +186,7 @@ def duplicate_delivery(history: Record) -> Finding:
             else:
                 text = f"{receiver} received {message.id} at {message.offset} of {read.queue} twice"
                 tally.found(text, id=message.id, queue=read.queue, offset=message.offset)
-    return tally.finding("handed")
+    return tally.finding("delivered")
 
 
 def _owned(history: Record, read: Read, index: int) -> bool:
@@ -308,7 +308,7 @@ def key_order(history: Record) -> Finding:
                 text = f"{read.client} began with {message.id} at {message.offset} of {read.queue} after"
                 tally.found(f"{text} {id_} at {offset}, of the same key", id=message.id, queue=read.queue)
             last[at] = message.offset, message.id
-    return tally.finding("handed")
+    return tally.finding("delivered")
 
 
 def _passes_over(history: Record, failed: Read, then: Read) -> bool:
@@ -351,4 +351,4 @@ def broadcast_gap(history: Record) -> Finding:
         low, high = min(mine), max(mine)
         for offset in sorted(o for o in seen[queue] - mine if low < o < high):
             tally.found(f"{client} missed offset {offset} of {queue}", queue=queue, offset=offset)
-    return tally.finding("handed")
+    return tally.finding("delivered")

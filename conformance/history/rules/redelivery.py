@@ -131,7 +131,7 @@ def retry_and_dead_letter(history: Record) -> Finding:
                 _come(history, tally, read, message, returns[read.group, message.id])
     _missing(history, tally, returns)
     dead = sum(each.dead < NEVER for each in returns.values())
-    return tally.finding("handed", dead_letters=dead)
+    return tally.finding("delivered", dead_letters=dead)
 
 
 def _come(history: Record, tally: Tally, read: Read, message: Delivered, was: _Returns) -> None:

@@ -1,4 +1,4 @@
-"""A producer, the calls of a listener, and their traces. Whoever drives it answers each request.
+"""A producer, the calls of a listener, and their traces. The caller answers each request.
 
 Used by the behaviours of Tracing and by the fuzz target `client-traces`. Time passes only while a step waits.
 A call of the listener is only its two reports.

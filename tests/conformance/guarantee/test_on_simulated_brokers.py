@@ -207,7 +207,7 @@ def test_cells_are_shown_as_json_and_as_tables() -> None:
     (lived,) = live_through_all(matrix, {}, runs=1)
     assert list(live_through_all(matrix, {"fault": "disk"})) == []
     (cell,) = json.loads(show.as_json([lived]))["cells"]
-    assert (cell["model"], cell["broker"], cell["replayed"], cell["told"]) == (
+    assert (cell["model"], cell["broker"], cell["replayed"], cell["send_result"]) == (
         "gone",
         "gone",
         "gone",

@@ -1,14 +1,19 @@
 """Tests the suites by name, and the results of a suite without a target."""
 
+import re
 from dataclasses import replace
+from pathlib import Path
 from typing import NoReturn
 
 import pytest
 
+from mqproof.conformance.adapters.brokers.factories import EXAMINEES
 from mqproof.conformance.engine.run_options import RunOptions
 from mqproof.conformance.engine.targets import TargetError
 from mqproof.conformance.registry.suite_registry import SUITES, conduct
 from mqproof.report.model import Verdict
+
+ROOT = Path(__file__).parents[3]
 
 
 def silent(*_: int) -> None:
@@ -24,6 +29,17 @@ def test_a_suite_lists_the_selected_results_and_a_line_for_each(name: str) -> No
     shown = [line.split()[0] for line in SUITES[name].lines(options) if not line.startswith("damage/")]
     assert shown == [each.id for each in listed]
     assert len(listed) < len(SUITES[name].listed(RunOptions("impl")))
+
+
+def test_the_page_of_suites_has_those_without_a_page_of_their_own_in_this_order() -> None:
+    page = (ROOT / "docs/explanation/conformance/suites.md").read_text(encoding="utf-8")
+    table = page.split("| suite | steps")[1].split("\n\n")[0]
+    of_their_own = {"flush", "routing", "workload", "wire", "hostile", "damage"}
+    expected = [name for name in SUITES if name not in of_their_own]
+    assert re.findall(r"^\| (\w+) \|", table, re.MULTILINE) == expected
+    of_one_broker = expected[: len(EXAMINEES)]
+    assert set(of_one_broker) == set(EXAMINEES)
+    assert f"`{of_one_broker[0]}` to `{of_one_broker[-1]}` send their own requests to one broker" in page
 
 
 @pytest.mark.parametrize("name", ["producers", "consumers", "replication"])

@@ -15,7 +15,7 @@ from mqproof.impl.runtime.network import Address
 from tests.impl.console.desk import ACCOUNTS, ADMIN, READER, console_of, desk
 
 
-def test_a_broker_without_accounts_is_open_and_confirms_nobody() -> None:
+def test_a_broker_without_accounts_is_open_and_confirms_no_account() -> None:
     async def run() -> None:
         async with desk() as d, d.console.admin_of(None) as admin:
             assert await protection(admin) is Protection.OPEN

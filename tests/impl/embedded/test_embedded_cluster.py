@@ -86,7 +86,7 @@ def test_time_that_passes_does_not_end_a_leadership() -> None:
     asyncio.run(run())
 
 
-def test_a_fault_hits_the_master_whoever_it_is() -> None:
+def test_a_fault_hits_the_current_master() -> None:
     async def run() -> None:
         async with EmbeddedCluster("dledger") as cluster, cluster.client() as session:
             producer = Producer(session, ProducerConfig(retries=0))

@@ -216,7 +216,7 @@ def test_records_that_no_peer_has_do_not_keep_the_others_waiting() -> None:
     assert [each.queue_offset for each in store.lost] == list(range(30))
 
 
-def test_a_sound_store_asks_nobody() -> None:
+def test_a_sound_store_asks_no_peer() -> None:
     repair, peers = _repair(_Store([]), b"right")
     _rounds(repair, 3)
     assert peers.asked == []
