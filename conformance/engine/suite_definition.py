@@ -10,6 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine
 from mqproof.conformance.engine.fault_kinds import FaultKind
 from mqproof.conformance.engine.finding import Finding
 from mqproof.conformance.engine.targets import Examined
+from mqproof.conformance.engine.value_pairs import NO_DIMENSIONS, Dimensions, Row
 from mqproof.spec.catalogue import catalogue
 
 
@@ -49,6 +50,9 @@ TargetFactory = Callable[[], Examined]
 MachineFactory = Callable[[Examined, Judge], RuleBasedStateMachine]
 """Creates the state machine of one example. The target must implement the protocol of the suite."""
 TargetT = TypeVar("TargetT", bound=Examined)
+Scene = Callable[[Session, Row], None]
+"""Performs steps that have the values of the row. The session must be one of the suite."""
+SessionT = TypeVar("SessionT", bound=Session)
 
 
 def machine_of(machine: Callable[[TargetT, Judge], RuleBasedStateMachine]) -> MachineFactory:
@@ -58,6 +62,15 @@ def machine_of(machine: Callable[[TargetT, Judge], RuleBasedStateMachine]) -> Ma
     own protocol, so that the cast is safe.
     """
     return cast("MachineFactory", machine)
+
+
+def scene_of(scene: Callable[[SessionT, Row], None]) -> Scene:
+    """Return a suite's scene as a function that the engine can call, as `machine_of` does for machines."""
+    return cast("Scene", scene)
+
+
+def no_scene(_: Session, __: Row) -> None:
+    """Perform nothing, for a suite without dimensions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +101,10 @@ class Suite:
     needs: Needs
     machine: MachineFactory
     """Creates the state machine of one example; see `machine_of`."""
+    dimensions: Dimensions = NO_DIMENSIONS
+    """The values whose pairs the examples must meet."""
+    scene: Scene = no_scene
+    """Meets the pairs of a row, at the end of an example; see `scene_of`."""
 
 
 def known(suite: Suite) -> tuple[str, ...]:

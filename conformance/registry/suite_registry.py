@@ -121,9 +121,11 @@ class Drawn:
             "operations": examination.operations,
             "traces": sum(one.traces for one in classed.values()),
             "transitions": examination.actions.total(),
+            **(examination.pairs.evidence() if examination.pairs else {}),
         }
+        tables = (*_actions(examination), *(examination.pairs.tables() if examination.pairs else ()))
         return Part(
-            suite.name, found, looked_at, examination.seconds, tuple(_actions(examination)),
+            suite.name, found, looked_at, examination.seconds, tables,
             faults=examination.faults,
         )  # fmt: skip
 

@@ -1,0 +1,118 @@
+"""Ends the first examples of a run with scenes, until they have covered all pairs of the suite's dimensions.
+
+A scene is a short sequence of steps with one value of each dimension. It follows the drawn steps of an
+example, so that the table changes no draw: a seed stands for the same drawn steps with and without it.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Final
+
+from mqproof.conformance.engine.suite_definition import Session, Suite
+from mqproof.conformance.engine.value_pairs import Pair, Row, shown
+from mqproof.report.model import Table, Verdict
+
+TRIES_MAX: Final = 4
+"""The number of scenes that try to meet a pair. A pair that none of them meets stays missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class PairCoverage:
+    """The pairs of values that the examples of a run have met."""
+
+    suite: str
+    feasible: tuple[Pair, ...]
+    """The pairs that examples on this target can have."""
+    covered: frozenset[Pair]
+    excluded: tuple[tuple[str, str], ...]
+    """What no example on this target can have, with the reason."""
+
+    @property
+    def missing(self) -> tuple[Pair, ...]:
+        return tuple(pair for pair in self.feasible if pair not in self.covered)
+
+    def evidence(self) -> dict[str, int]:
+        """Return the numbers for the scoreboard; nothing for a suite without dimensions."""
+        counts = {"pairs covered": len(self.covered), "pairs feasible": len(self.feasible)}
+        return counts if self.feasible else {}
+
+    def tables(self) -> tuple[Table, ...]:
+        """Return the missing pairs, and what was excluded with the reason."""
+        missing = tuple((shown((one, other)),) for one, other in self.missing)
+        title = f"Pairs of values that no example of {self.suite} met"
+        tables = (
+            Table(title, ("pair",), missing),
+            Table(f"Values and pairs that examples of {self.suite} cannot have", ("what", "why"),
+                  self.excluded),
+        )  # fmt: skip
+        return tuple(table for table in tables if table.rows)
+
+
+class DirectedScenes:
+    """Chooses and performs the scenes of one run, and counts the pairs that they met."""
+
+    def __init__(self, suite: Suite, seed: int, wanted: Collection[str] | None) -> None:
+        self._suite = suite
+        self._wanted = wanted
+        self._chance = random.Random(seed)
+        self._capabilities: frozenset[str] | None = None
+        self._feasible: tuple[Pair, ...] = ()
+        self._covered: set[Pair] = set()
+        self._tries: Counter[Pair] = Counter()
+        self._row: Row = {}
+        self._script = ""
+        self._kept: Row | None = None
+
+    @property
+    def coverage(self) -> PairCoverage:
+        excluded = tuple(self._suite.dimensions.excluded(self._capabilities or frozenset()))
+        return PairCoverage(self._suite.name, self._feasible, frozenset(self._covered), excluded)
+
+    def fit(self, capabilities: Collection[str]) -> None:
+        """Find the pairs that examples on targets with these capabilities can have."""
+        if self._capabilities is None:
+            self._capabilities = frozenset(capabilities)
+            self._feasible = self._suite.dimensions.pairs(self._capabilities)
+
+    def perform(self, session: Session) -> None:
+        """Perform the next scene, unless all pairs are covered or the drawn steps have already failed."""
+        self._row, self._script = {}, ""
+        missing = self._missing() if self._kept is None else frozenset()
+        if not (missing or self._kept) or session.dead or self._has_failed(session):
+            return
+        before = session.script()
+        self._row = self._kept or self._next(missing, before[0])
+        if self._row:
+            self._suite.scene(session, self._row)
+            script = session.script()
+            self._script = "\n".join((script[0], *script[len(before) :]))
+
+    def count(self) -> None:
+        """Count the pairs that the last scene met."""
+        self._covered.update(self._suite.dimensions.met(self._row, self._script))
+
+    def keep(self) -> None:
+        """Use the row of the last scene from now on, so that shrinking repeats what has failed."""
+        if self._kept is None:
+            self._kept = self._row
+
+    def _missing(self) -> frozenset[Pair]:
+        """Return the pairs that a scene should still try to meet."""
+        return frozenset(
+            pair for pair in self._feasible
+            if pair not in self._covered and self._tries[pair] < TRIES_MAX
+        )  # fmt: skip
+
+    def _next(self, missing: frozenset[Pair], opening: str) -> Row:
+        table = self._suite.dimensions
+        row = table.row(missing, table.opening(opening), self._capabilities or frozenset(), self._chance)
+        self._tries.update(table.pairs_of(row))
+        return row
+
+    def _has_failed(self, session: Session) -> bool:
+        return any(
+            finding.verdict is Verdict.VIOLATED and (self._wanted is None or invariant in self._wanted)
+            for invariant, finding in session.findings().items()
+        )
