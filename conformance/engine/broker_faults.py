@@ -71,7 +71,7 @@ ANY_FAULT: Final = "^(?:" + "|".join(re.escape(text) for text in _DESCRIPTIONS.v
 
 
 def fault_dimension(faults: Iterable[BrokerFault] = BrokerFault) -> Dimension:
-    """Return the dimension of a scene's fault: none, or one of the faults."""
+    """Return the dimension of a scenario's fault: none, or one of the faults."""
     texts = {fault: f"^{re.escape(_DESCRIPTIONS[fault])}$" for fault in faults}
     none = Value(NO_FAULT, hides="|".join(texts.values()))
     return Dimension(

@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from mqproof.conformance.engine.directed_scenes import PairCoverage
+from mqproof.conformance.engine.directed_scenarios import PairCoverage
 from mqproof.conformance.engine.fault_kinds import FaultKind
 from mqproof.conformance.engine.finding import Finding
 from mqproof.conformance.engine.suite_definition import Session, Suite

@@ -55,7 +55,7 @@ class Machine(RuleBasedStateMachine, Generic[TargetT, SessionT]):
     """
 
     session: SessionT
-    scene: Callable[[SessionT], None] | None = None
+    scenario: Callable[[SessionT], None] | None = None
     """Performed after the last look at an uninterrupted example, if there is one."""
 
     def __init__(self, target: TargetT, judge: Callable[[SessionT], None]) -> None:
@@ -80,8 +80,8 @@ class Machine(RuleBasedStateMachine, Generic[TargetT, SessionT]):
             try:
                 if whole:
                     self.last_look()
-                    if self.scene:
-                        self.scene(self.session)
+                    if self.scenario:
+                        self.scenario(self.session)
             finally:
                 self.target.close()
         except (TargetError, EndlessError, processor_time.OutOfTimeInterrupt) as error:

@@ -50,7 +50,7 @@ TargetFactory = Callable[[], Examined]
 MachineFactory = Callable[[Examined, Judge], RuleBasedStateMachine]
 """Creates the state machine of one example. The target must implement the protocol of the suite."""
 TargetT = TypeVar("TargetT", bound=Examined)
-Scene = Callable[[Session, Row], None]
+Scenario = Callable[[Session, Row], None]
 """Performs steps that have the values of the row. The session must be one of the suite."""
 SessionT = TypeVar("SessionT", bound=Session)
 
@@ -64,12 +64,12 @@ def machine_of(machine: Callable[[TargetT, Judge], RuleBasedStateMachine]) -> Ma
     return cast("MachineFactory", machine)
 
 
-def scene_of(scene: Callable[[SessionT, Row], None]) -> Scene:
-    """Return a suite's scene as a function that the engine can call, as `machine_of` does for machines."""
-    return cast("Scene", scene)
+def scenario_of(scenario: Callable[[SessionT, Row], None]) -> Scenario:
+    """Return a suite's scenario as a function that the engine can call, as `machine_of` does for machines."""
+    return cast("Scenario", scenario)
 
 
-def no_scene(_: Session, __: Row) -> None:
+def no_scenario(_: Session, __: Row) -> None:
     """Perform nothing, for a suite without dimensions."""
 
 
@@ -103,8 +103,8 @@ class Suite:
     """Creates the state machine of one example; see `machine_of`."""
     dimensions: Dimensions = NO_DIMENSIONS
     """The values whose pairs the examples must meet."""
-    scene: Scene = no_scene
-    """Meets the pairs of a row, at the end of an example; see `scene_of`."""
+    scenario: Scenario = no_scenario
+    """Meets the pairs of a row, at the end of an example; see `scenario_of`."""
 
 
 def known(suite: Suite) -> tuple[str, ...]:

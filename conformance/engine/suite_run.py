@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, Phase, Verbosity
 from hypothesis.errors import Flaky
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
-from mqproof.conformance.engine.directed_scenes import DirectedScenes
+from mqproof.conformance.engine.directed_scenarios import DirectedScenes
 from mqproof.conformance.engine.examination import Examination
 from mqproof.conformance.engine.example import EndlessExampleError, Machine, UndrivableError
 from mqproof.conformance.engine.finding import SPEC_1, Finding
@@ -92,15 +92,15 @@ def examine(
         TargetError: the target could not be driven.
     """
     began = time.monotonic()
-    scenes = DirectedScenes(suite, seed, wanted)
-    search = _Search(target_factory, Examination(suite), examples, wanted, on_progress, on_example, scenes)
+    scenarios = DirectedScenes(suite, seed, wanted)
+    search = _Search(target_factory, Examination(suite), examples, wanted, on_progress, on_example, scenarios)
     examination = search.examination
     complete, before = search.run(seed, examples, shrink=shrink), 0
     while not complete and before < examination.examples < examples:
         before = examination.examples
         complete = search.run(f"{seed}, after {before} examples", examples - before, shrink=shrink)
     examination.seconds = time.monotonic() - began
-    examination.pairs = scenes.coverage
+    examination.pairs = scenarios.coverage
     return examination
 
 
@@ -114,7 +114,7 @@ class _Search:
     wanted: frozenset[str] | None
     on_progress: Progress | None
     on_example: OnExample
-    scenes: DirectedScenes
+    scenarios: DirectedScenes
     shrunk: int = 0
     """The number of runs judged since the first violation."""
 
@@ -160,9 +160,9 @@ class _Search:
             machine = self.examination.suite.machine(target, self._judge)
         except TargetError as error:
             raise UndrivableError(error) from None
-        self.scenes.fit(target.capabilities)
+        self.scenarios.fit(target.capabilities)
         if isinstance(machine, Machine):
-            machine.scene = self.scenes.perform
+            machine.scenario = self.scenarios.perform
         return machine
 
     def _judge(self, session: Session) -> None:
@@ -177,7 +177,7 @@ class _Search:
         # An example whose broker does not start again is drawn again, unless it violates a wanted invariant.
         if not examination.failures and (chosen or not session.dead):
             examination.count(session, findings)
-            self.scenes.count()
+            self.scenarios.count()
             self.on_example(examination.examples, session)
             if self.on_progress:
                 self.on_progress(examination.examples, self.examples)
@@ -185,7 +185,7 @@ class _Search:
         if self.shrunk > SHRINK_EXAMPLES_MAX:
             raise _EnoughShrinkingError
         for invariant in chosen:
-            self.scenes.keep()
+            self.scenarios.keep()
             examination.keep_failure(invariant, session, findings[invariant], shrinking=bool(self.shrunk))
         if chosen:
             raise _violation(chosen[0])("\n".join(session.script()))

@@ -1,4 +1,4 @@
-"""The dimensions of the administration suite, and the scene that meets a row of them."""
+"""The dimensions of the administration suite, and the scenario that meets a row of them."""
 
 from typing import Final
 
@@ -21,7 +21,7 @@ _NEW_GROUP: Final = Group(consumes=True, retries_max=16)
 
 
 def _life(what: str) -> Dimension:
-    """Return the dimension of the life of a topic or a group, which the scene creates first."""
+    """Return the dimension of the life of a topic or a group, which the scenario creates first."""
     created, deleted = f"^create {what}:", f"^delete {what}"
     again = f"(?s){created}.*{created}"
     after = f"(?s){deleted}.*{created}"
@@ -65,7 +65,7 @@ DIMENSIONS: Final = Dimensions(
 )
 
 
-def scene(session: AdminSession, row: Row) -> None:
+def scenario(session: AdminSession, row: Row) -> None:
     """Send, commit, change or delete a topic and a group, and inject a fault."""
     session.make_topic(_TOPIC, _NEW_TOPIC)
     session.make_group(_GROUP, _NEW_GROUP)

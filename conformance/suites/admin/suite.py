@@ -3,9 +3,9 @@
 from typing import Final
 
 from mqproof.conformance.engine.finding import SPEC_1
-from mqproof.conformance.engine.suite_definition import Suite, machine_of, scene_of
+from mqproof.conformance.engine.suite_definition import Suite, machine_of, scenario_of
 from mqproof.conformance.suites.admin.checkers import CHECKERS
-from mqproof.conformance.suites.admin.dimensions import DIMENSIONS, scene
+from mqproof.conformance.suites.admin.dimensions import DIMENSIONS, scenario
 from mqproof.conformance.suites.admin.machine import AdminMachine
 
 ADMIN: Final = Suite(
@@ -15,6 +15,6 @@ ADMIN: Final = Suite(
     {},
     machine_of(AdminMachine),
     DIMENSIONS,
-    scene_of(scene),
+    scenario_of(scenario),
 )
 """Administration of a broker: topics, groups, offsets and message queries."""

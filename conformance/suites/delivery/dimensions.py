@@ -1,4 +1,4 @@
-"""The dimensions of the suite of delivery and rebalance, and the scene that meets a row of them."""
+"""The dimensions of the suite of delivery and rebalance, and the scenario that meets a row of them."""
 
 from typing import Final
 
@@ -74,7 +74,7 @@ DIMENSIONS: Final = Dimensions(
 )  # fmt: skip
 
 
-def scene(session: DeliverySession, row: Row) -> None:
+def scenario(session: DeliverySession, row: Row) -> None:
     """Bring the group to a size, let it read and commit, and change it around a fault."""
     present = MEMBERS[: _MEMBERS[row["members"]]]
     for member in MEMBERS:

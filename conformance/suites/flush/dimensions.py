@@ -1,4 +1,4 @@
-"""The dimensions of the durability suite, and the scene that meets a row of them."""
+"""The dimensions of the durability suite, and the scenario that meets a row of them."""
 
 from typing import Final
 
@@ -95,7 +95,7 @@ DIMENSIONS: Final = Dimensions(
 )  # fmt: skip
 
 
-def scene(session: Session, row: Row) -> None:
+def scenario(session: Session, row: Row) -> None:
     """Send a batch, read, disturb the broker, and stop and restart it."""
     size, queue = _SIZES[row["body"]], session.setup.queues - 1
     if session.uncertain:

@@ -3,9 +3,9 @@
 from typing import Final
 
 from mqproof.conformance.engine.finding import SPEC_1
-from mqproof.conformance.engine.suite_definition import Need, Suite, machine_of, scene_of
+from mqproof.conformance.engine.suite_definition import Need, Suite, machine_of, scenario_of
 from mqproof.conformance.suites.flush.checkers import CHECKERS, OF_STEPS
-from mqproof.conformance.suites.flush.dimensions import DIMENSIONS, scene
+from mqproof.conformance.suites.flush.dimensions import DIMENSIONS, scenario
 from mqproof.conformance.suites.flush.machine import FlushMachine
 from mqproof.conformance.suites.flush.target import Capability
 
@@ -27,6 +27,6 @@ FLUSH: Final = Suite(
     _NEEDS,
     machine_of(FlushMachine),
     DIMENSIONS,
-    scene_of(scene),
+    scenario_of(scenario),
 )
 """One broker and its store: sends, pulls, offsets, crashes."""

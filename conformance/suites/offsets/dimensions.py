@@ -1,4 +1,4 @@
-"""The dimensions of the suite of pulls and offsets, and the scene that meets a row of them."""
+"""The dimensions of the suite of pulls and offsets, and the scenario that meets a row of them."""
 
 import re
 from typing import Final
@@ -83,7 +83,7 @@ DIMENSIONS: Final = Dimensions(
 )  # fmt: skip
 
 
-def scene(session: OffsetsSession, row: Row) -> None:
+def scenario(session: OffsetsSession, row: Row) -> None:
     """Send a batch, pull, wait, commit, and inject a fault."""
     for number in range(_BATCHES[row["batch"]]):
         session.send(0, ("A", "Aa", "BB", "")[number % 4])

@@ -3,9 +3,9 @@
 from typing import Final
 
 from mqproof.conformance.engine.finding import SPEC_1
-from mqproof.conformance.engine.suite_definition import Suite, machine_of, scene_of
+from mqproof.conformance.engine.suite_definition import Suite, machine_of, scenario_of
 from mqproof.conformance.suites.offsets.checkers import CHECKERS
-from mqproof.conformance.suites.offsets.dimensions import DIMENSIONS, scene
+from mqproof.conformance.suites.offsets.dimensions import DIMENSIONS, scenario
 from mqproof.conformance.suites.offsets.machine import OffsetsMachine
 
 OFFSETS: Final = Suite(
@@ -15,6 +15,6 @@ OFFSETS: Final = Suite(
     {},
     machine_of(OffsetsMachine),
     DIMENSIONS,
-    scene_of(scene),
+    scenario_of(scenario),
 )
 """One broker: pulls from any offset, tags, waiting pulls, the group's offsets, expiry."""

@@ -1,4 +1,4 @@
-"""The dimensions of the suite of queue locks, and the scene that meets a row of them."""
+"""The dimensions of the suite of queue locks, and the scenario that meets a row of them."""
 
 from typing import Final
 
@@ -52,7 +52,7 @@ DIMENSIONS: Final = Dimensions(
 )  # fmt: skip
 
 
-def scene(session: OrderingSession, row: Row) -> None:
+def scenario(session: OrderingSession, row: Row) -> None:
     """Let one member lock, and another member, another group, time or a fault interfere."""
     group, other = GROUPS
     holder, second = MEMBERS[:2]

@@ -3,8 +3,8 @@
 from typing import Final
 
 from mqproof.conformance.engine.finding import SPEC_1
-from mqproof.conformance.engine.suite_definition import Suite, machine_of, scene_of
-from mqproof.conformance.suites.ordering.dimensions import DIMENSIONS, scene
+from mqproof.conformance.engine.suite_definition import Suite, machine_of, scenario_of
+from mqproof.conformance.suites.ordering.dimensions import DIMENSIONS, scenario
 from mqproof.conformance.suites.ordering.machine import OrderingMachine
 
 ORDERING: Final = Suite(
@@ -14,6 +14,6 @@ ORDERING: Final = Suite(
     {},
     machine_of(OrderingMachine),
     DIMENSIONS,
-    scene_of(scene),
+    scenario_of(scenario),
 )
 """A broker's queue locks: the holder of each queue in each group, and the duration of its lock."""

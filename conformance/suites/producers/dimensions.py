@@ -1,4 +1,4 @@
-"""The dimensions of the producer suite, and the scene that meets a row of them."""
+"""The dimensions of the producer suite, and the scenario that meets a row of them."""
 
 from typing import Final
 
@@ -71,7 +71,7 @@ DIMENSIONS: Final = Dimensions(
 )  # fmt: skip
 
 
-def scene(session: ProducerSession, row: Row) -> None:
+def scenario(session: ProducerSession, row: Row) -> None:
     """Send with one result, let time pass or the route change, and send with another one."""
     session.send(_FATES[row["first send"]])
     if pause_s := _PAUSES_S[row["pause"]]:

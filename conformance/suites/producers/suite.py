@@ -3,8 +3,8 @@
 from typing import Final
 
 from mqproof.conformance.engine.finding import SPEC_1
-from mqproof.conformance.engine.suite_definition import Suite, machine_of, scene_of
-from mqproof.conformance.suites.producers.dimensions import DIMENSIONS, scene
+from mqproof.conformance.engine.suite_definition import Suite, machine_of, scenario_of
+from mqproof.conformance.suites.producers.dimensions import DIMENSIONS, scenario
 from mqproof.conformance.suites.producers.machine import ProducerMachine
 
 PRODUCERS: Final = Suite(
@@ -14,6 +14,6 @@ PRODUCERS: Final = Suite(
     {},
     machine_of(ProducerMachine),
     DIMENSIONS,
-    scene_of(scene),
+    scenario_of(scenario),
 )
 """A producer: its choice of brokers, its retries on other brokers, and the brokers that it rests."""

@@ -1,4 +1,4 @@
-"""The dimensions of the suite of requests and replies, and the scene that meets a row of them."""
+"""The dimensions of the suite of requests and replies, and the scenario that meets a row of them."""
 
 from typing import Final
 
@@ -58,7 +58,7 @@ DIMENSIONS: Final = Dimensions(
 )  # fmt: skip
 
 
-def scene(session: RequestReplySession, row: Row) -> None:
+def scenario(session: RequestReplySession, row: Row) -> None:
     """Request, end a client, inject a fault, and reply."""
     limit_s, known = _LIMITS_S[row["time limit"]], len(session.calls)
     for client in _WAITING[row["requests"]]:

@@ -3,8 +3,8 @@
 from typing import Final
 
 from mqproof.conformance.engine.finding import SPEC_1
-from mqproof.conformance.engine.suite_definition import Suite, machine_of, scene_of
-from mqproof.conformance.suites.request_reply.dimensions import DIMENSIONS, scene
+from mqproof.conformance.engine.suite_definition import Suite, machine_of, scenario_of
+from mqproof.conformance.suites.request_reply.dimensions import DIMENSIONS, scenario
 from mqproof.conformance.suites.request_reply.machine import RequestReplyMachine
 
 REQUEST_REPLY: Final = Suite(
@@ -14,6 +14,6 @@ REQUEST_REPLY: Final = Suite(
     {},
     machine_of(RequestReplyMachine),
     DIMENSIONS,
-    scene_of(scene),
+    scenario_of(scenario),
 )
 """Requests between clients through a broker: their replies, and their errors."""

@@ -1,4 +1,4 @@
-"""The dimensions of the suite of retries and dead letters, and the scene that meets a row of them."""
+"""The dimensions of the suite of retries and dead letters, and the scenario that meets a row of them."""
 
 from typing import Final
 
@@ -70,7 +70,7 @@ DIMENSIONS: Final = Dimensions(
 )  # fmt: skip
 
 
-def scene(session: RetrySession, row: Row) -> None:
+def scenario(session: RetrySession, row: Row) -> None:
     """Send a message, send it back in some way, and again, and inject a fault while a copy waits."""
     session.send(_SENT[row["delay level of the send"]])
     session.settle()

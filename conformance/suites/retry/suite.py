@@ -3,8 +3,8 @@
 from typing import Final
 
 from mqproof.conformance.engine.finding import SPEC_1
-from mqproof.conformance.engine.suite_definition import Suite, machine_of, scene_of
-from mqproof.conformance.suites.retry.dimensions import DIMENSIONS, scene
+from mqproof.conformance.engine.suite_definition import Suite, machine_of, scenario_of
+from mqproof.conformance.suites.retry.dimensions import DIMENSIONS, scenario
 from mqproof.conformance.suites.retry.machine import RetryMachine
 
 RETRY: Final = Suite(
@@ -14,6 +14,6 @@ RETRY: Final = Suite(
     {},
     machine_of(RetryMachine),
     DIMENSIONS,
-    scene_of(scene),
+    scenario_of(scenario),
 )
 """One broker: delay levels, redelivered messages, dead letters."""

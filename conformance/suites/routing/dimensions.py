@@ -1,4 +1,4 @@
-"""The dimensions of the routing suite, and the scene that meets a row of them."""
+"""The dimensions of the routing suite, and the scenario that meets a row of them."""
 
 from typing import Final
 
@@ -67,7 +67,7 @@ DIMENSIONS: Final = Dimensions(
 )  # fmt: skip
 
 
-def scene(session: RoutingSession, row: Row) -> None:
+def scenario(session: RoutingSession, row: Row) -> None:
     """Register brokers, disturb the name server, let a broker end, and register again."""
     who, topics, times = _WHO[row["brokers"]], _TOPICS[row["topics"]], session.target.times
     first = who[0]

@@ -3,9 +3,9 @@
 from typing import Final
 
 from mqproof.conformance.engine.finding import SPEC_1
-from mqproof.conformance.engine.suite_definition import Need, Suite, machine_of, scene_of
+from mqproof.conformance.engine.suite_definition import Need, Suite, machine_of, scenario_of
 from mqproof.conformance.suites.routing.checkers import CHECKERS
-from mqproof.conformance.suites.routing.dimensions import DIMENSIONS, scene
+from mqproof.conformance.suites.routing.dimensions import DIMENSIONS, scenario
 from mqproof.conformance.suites.routing.machine import RoutingMachine
 from mqproof.conformance.suites.routing.target import Capability
 
@@ -19,6 +19,6 @@ ROUTING: Final = Suite(
     },
     machine_of(RoutingMachine),
     DIMENSIONS,
-    scene_of(scene),
+    scenario_of(scenario),
 )
 """One name server: registrations, silence, closed connections, routes."""

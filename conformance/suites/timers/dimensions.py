@@ -1,4 +1,4 @@
-"""The dimensions of the suite of timers, and the scene that meets a row of them."""
+"""The dimensions of the suite of timers, and the scenario that meets a row of them."""
 
 from typing import Final
 
@@ -69,7 +69,7 @@ DIMENSIONS: Final = Dimensions(
 )  # fmt: skip
 
 
-def scene(session: TimersSession, row: Row) -> None:
+def scenario(session: TimersSession, row: Row) -> None:
     """Send for a time, recall, and inject a fault or delete segments while messages wait."""
     delay_s, recall = _DELAYS_S[row["delay"]], row["recall"]
     for _ in range(_COUNTS[row["messages"]]):

@@ -3,8 +3,8 @@
 from typing import Final
 
 from mqproof.conformance.engine.finding import SPEC_1
-from mqproof.conformance.engine.suite_definition import Need, Suite, machine_of, scene_of
-from mqproof.conformance.suites.timers.dimensions import DIMENSIONS, scene
+from mqproof.conformance.engine.suite_definition import Need, Suite, machine_of, scenario_of
+from mqproof.conformance.suites.timers.dimensions import DIMENSIONS, scenario
 from mqproof.conformance.suites.timers.machine import TimersMachine
 from mqproof.conformance.suites.timers.target import Capability
 
@@ -15,6 +15,6 @@ TIMERS: Final = Suite(
     {"TIMER-1": Need(one_of=frozenset({Capability.LONG_WAITS}))},
     machine_of(TimersMachine),
     DIMENSIONS,
-    scene_of(scene),
+    scenario_of(scenario),
 )
 """A broker's timers: messages that wait for a time, and their recalls."""

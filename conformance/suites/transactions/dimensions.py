@@ -1,4 +1,4 @@
-"""The dimensions of the suite of transactions, and the scene that meets a row of them."""
+"""The dimensions of the suite of transactions, and the scenario that meets a row of them."""
 
 from typing import Final
 
@@ -63,7 +63,7 @@ DIMENSIONS: Final = Dimensions(
 )  # fmt: skip
 
 
-def scene(session: TransactionsSession, row: Row) -> None:
+def scenario(session: TransactionsSession, row: Row) -> None:
     """Send half messages, let the broker check them, and report their ends around a fault."""
     first = len(session.halves)
     for _ in range(_HALVES[row["half messages"]]):

@@ -1,4 +1,4 @@
-"""Scenes meet all pairs of each suite's table within 50 examples; what they do not meet is reported."""
+"""Scenarios meet all pairs of each suite's table within 50 examples; what they do not meet is reported."""
 
 from dataclasses import replace
 from functools import partial
@@ -29,7 +29,7 @@ OFFSETS, OFFSETS_TARGET = SUITES["offsets"]
 
 @pytest.fixture(autouse=True)
 def _few_drawn_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The drawn steps come before the scenes and are not the subject of these tests."""
+    """The drawn steps come before the scenarios and are not the subject of these tests."""
     monkeypatch.setattr(suite_run, "STEPS_MAX", 1)
 
 
@@ -56,7 +56,7 @@ def test_a_value_that_is_never_drawn_is_reported() -> None:
 
 
 def test_a_scene_that_does_nothing_covers_nothing() -> None:
-    examination = examine(OFFSETS_TARGET, 5, 0, suite=replace(OFFSETS, scene=lambda *_: None))
+    examination = examine(OFFSETS_TARGET, 5, 0, suite=replace(OFFSETS, scenario=lambda *_: None))
     assert examination.pairs is not None
     met = {cell for pair in examination.pairs.covered for cell in pair}
     assert not met & {("batch", "two"), ("commit", "awaited"), ("fault", "kill")}
@@ -79,7 +79,7 @@ def test_scenes_change_no_drawn_step() -> None:
 
 def test_a_violation_in_a_scene_is_shrunk_with_that_scene() -> None:
     class Forgets(OFFSETS_TARGET):  # type: ignore[misc, valid-type]  # a class of the reference
-        """Reports another offset after a commit beyond the end, which only a scene makes by a thousand."""
+        """Reports another offset after a commit beyond the end, which only a scenario makes by a thousand."""
 
         def query(self, queue_id: int) -> int | None:
             offset: int | None = super().query(queue_id)

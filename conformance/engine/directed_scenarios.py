@@ -1,6 +1,6 @@
-"""Ends the first examples of a run with scenes, until they have covered all pairs of the suite's dimensions.
+"""Ends the first examples of a run with scenarios, until these cover all pairs of the suite's dimensions.
 
-A scene is a short sequence of steps with one value of each dimension. It follows the drawn steps of an
+A scenario is a short sequence of steps with one value of each dimension. It follows the drawn steps of an
 example, so that the table changes no draw: a seed stands for the same drawn steps with and without it.
 """
 
@@ -15,7 +15,7 @@ from mqproof.conformance.engine.value_pairs import Pair, Row, shown
 from mqproof.report.model import Table, Verdict
 
 TRIES_MAX: Final = 4
-"""The number of scenes that try to meet a pair. A pair that none of them meets stays missing."""
+"""The number of scenarios that try to meet a pair. A pair that none of them meets stays missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class PairCoverage:
 
 
 class DirectedScenes:
-    """Chooses and performs the scenes of one run, and counts the pairs that they met."""
+    """Chooses and performs the scenarios of one run, and counts the pairs that they met."""
 
     def __init__(self, suite: Suite, seed: int, wanted: Collection[str] | None) -> None:
         self._suite = suite
@@ -77,7 +77,7 @@ class DirectedScenes:
             self._feasible = self._suite.dimensions.pairs(self._capabilities)
 
     def perform(self, session: Session) -> None:
-        """Perform the next scene, unless all pairs are covered or the drawn steps have already failed."""
+        """Perform the next scenario, unless all pairs are covered or the drawn steps have already failed."""
         self._row, self._script = {}, ""
         missing = self._missing() if self._kept is None else frozenset()
         if not (missing or self._kept) or session.dead or self._has_failed(session):
@@ -85,21 +85,21 @@ class DirectedScenes:
         before = session.script()
         self._row = self._kept or self._next(missing, before[0])
         if self._row:
-            self._suite.scene(session, self._row)
+            self._suite.scenario(session, self._row)
             script = session.script()
             self._script = "\n".join((script[0], *script[len(before) :]))
 
     def count(self) -> None:
-        """Count the pairs that the last scene met."""
+        """Count the pairs that the last scenario met."""
         self._covered.update(self._suite.dimensions.met(self._row, self._script))
 
     def keep(self) -> None:
-        """Use the row of the last scene from now on, so that shrinking repeats what has failed."""
+        """Use the row of the last scenario from now on, so that shrinking repeats what has failed."""
         if self._kept is None:
             self._kept = self._row
 
     def _missing(self) -> frozenset[Pair]:
-        """Return the pairs that a scene should still try to meet."""
+        """Return the pairs that a scenario should still try to meet."""
         return frozenset(
             pair for pair in self._feasible
             if pair not in self._covered and self._tries[pair] < TRIES_MAX
