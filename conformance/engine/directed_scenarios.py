@@ -1,12 +1,13 @@
-"""Ends the first examples of a run with scenarios, until these cover all pairs of the suite's dimensions.
+"""Ends examples with scenarios, until these cover all pairs of the suite's dimensions.
 
 A scenario is a short sequence of steps with one value of each dimension. It follows the drawn steps of an
-example, so that the table changes no draw: a seed stands for the same drawn steps with and without it.
+example, so that the table changes no draw: a seed stands for the same drawn steps with and without it. The
+first examples have no scenario, so that a simple defect is found by a short script.
 """
 
 import random
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,6 +15,8 @@ from mqproof.conformance.engine.suite_definition import Session, Suite
 from mqproof.conformance.engine.value_pairs import Pair, Row, shown
 from mqproof.report.model import Table, Verdict
 
+PLAIN_EXAMPLES: Final = 10
+"""The number of examples before the first scenario."""
 TRIES_MAX: Final = 4
 """The number of scenarios that try to meet a pair. A pair that none of them meets stays missing."""
 
@@ -50,7 +53,7 @@ class PairCoverage:
         return tuple(table for table in tables if table.rows)
 
 
-class DirectedScenes:
+class DirectedScenarios:
     """Chooses and performs the scenarios of one run, and counts the pairs that they met."""
 
     def __init__(self, suite: Suite, seed: int, wanted: Collection[str] | None) -> None:
@@ -63,7 +66,9 @@ class DirectedScenes:
         self._tries: Counter[Pair] = Counter()
         self._row: Row = {}
         self._script = ""
+        self._examples = 0
         self._kept: Row | None = None
+        """The row that all examples use while a violation is shrunk."""
 
     @property
     def coverage(self) -> PairCoverage:
@@ -79,7 +84,8 @@ class DirectedScenes:
     def perform(self, session: Session) -> None:
         """Perform the next scenario, unless all pairs are covered or the drawn steps have already failed."""
         self._row, self._script = {}, ""
-        missing = self._missing() if self._kept is None else frozenset()
+        is_plain = self._kept is not None or self._examples < PLAIN_EXAMPLES
+        missing = frozenset() if is_plain else self._missing()
         if not (missing or self._kept) or session.dead or self._has_failed(session):
             return
         before = session.script()
@@ -90,13 +96,28 @@ class DirectedScenes:
             self._script = "\n".join((script[0], *script[len(before) :]))
 
     def count(self) -> None:
-        """Count the pairs that the last scenario met."""
+        """Count the example, and the pairs that its scenario met."""
+        self._examples += 1
         self._covered.update(self._suite.dimensions.met(self._row, self._script))
 
     def keep(self) -> None:
         """Use the row of the last scenario from now on, so that shrinking repeats what has failed."""
         if self._kept is None:
             self._kept = self._row
+
+    def simplify(self, fails_again: Callable[[], bool]) -> None:
+        """Leave out the kept scenario, or reset its values, if the example fails again without them.
+
+        `fails_again` repeats the drawn steps of the example with the row that is kept.
+        """
+        failing, self._kept = self._kept, {}
+        if not failing or fails_again():
+            return
+        for simpler in self._suite.dimensions.resets(failing, self._capabilities or frozenset()):
+            self._kept = {**failing, **simpler}
+            if self._suite.dimensions.is_feasible(self._kept) and fails_again():
+                failing = self._kept
+        self._kept = failing
 
     def _missing(self) -> frozenset[Pair]:
         """Return the pairs that a scenario should still try to meet."""

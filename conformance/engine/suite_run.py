@@ -4,6 +4,7 @@ The same seed draws the same examples. A failure is shrunk to a minimal script. 
 conformance/suites; `conformance/registry` lists them all.
 """
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,9 +16,10 @@ from hypothesis import HealthCheck, Phase, Verbosity
 from hypothesis.errors import Flaky
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
-from mqproof.conformance.engine.directed_scenarios import DirectedScenes
+from mqproof.conformance.engine.directed_scenarios import DirectedScenarios
 from mqproof.conformance.engine.examination import Examination
 from mqproof.conformance.engine.example import EndlessExampleError, Machine, UndrivableError
+from mqproof.conformance.engine.failing_example import FailingExample
 from mqproof.conformance.engine.finding import SPEC_1, Finding
 from mqproof.conformance.engine.seeded_draws import repeatable
 from mqproof.conformance.engine.suite_definition import Session, Suite, TargetFactory
@@ -30,8 +32,10 @@ STEPS_MAX: Final = 40
 SHRINK_EXAMPLES_MAX: Final = 300
 """The maximum number of runs judged while a violation is shrunk.
 
-It is not a time limit, so that the same seed ends in the same script.
+Simulated targets reach it long before the time limit, so that the same seed ends in the same script.
 """
+SHRINK_SECONDS_MAX: Final = 110.0
+"""The time after which shrinking begins no further run, so that it ends within two minutes."""
 
 Progress = Callable[[int, int], None]
 """Called with (number of finished examples, total number of examples)."""
@@ -92,7 +96,7 @@ def examine(
         TargetError: the target could not be driven.
     """
     began = time.monotonic()
-    scenarios = DirectedScenes(suite, seed, wanted)
+    scenarios = DirectedScenarios(suite, seed, wanted)
     search = _Search(target_factory, Examination(suite), examples, wanted, on_progress, on_example, scenarios)
     examination = search.examination
     complete, before = search.run(seed, examples, shrink=shrink), 0
@@ -114,9 +118,13 @@ class _Search:
     wanted: frozenset[str] | None
     on_progress: Progress | None
     on_example: OnExample
-    scenarios: DirectedScenes
+    scenarios: DirectedScenarios
     shrunk: int = 0
     """The number of runs judged since the first violation."""
+    violated: str = ""
+    """The invariant whose violation ended the last run; empty if it ended otherwise."""
+    deadline_s: float = math.inf
+    """The time at which shrinking ends."""
 
     def run(self, seed: int | str, examples: int, *, shrink: bool) -> bool:
         """Return False if the search stopped because the target answered a repeated example differently.
@@ -124,7 +132,26 @@ class _Search:
         Raises:
             TargetError: the target could not be driven.
         """
-        settings = _settings(examples, shrink=shrink)
+        found = FailingExample()
+        complete = self._run(seed, _settings(examples, found, Phase.generate))
+        if shrink and self.violated:
+            self._shrink(seed, found)
+        return complete
+
+    def _shrink(self, seed: int | str, found: FailingExample) -> None:
+        """Shrink the scenario of the failing example first, and then its drawn steps."""
+        violated, self.deadline_s = self.violated, time.monotonic() + SHRINK_SECONDS_MAX
+
+        def fails_again() -> bool:
+            self.violated = ""
+            self._run(seed, _settings(1, found, Phase.reuse))
+            return self.violated == violated
+
+        self.scenarios.simplify(fails_again)
+        self._run(seed, _settings(1, found, Phase.reuse, Phase.shrink))
+
+    def _run(self, seed: int | str, settings: hypothesis.settings) -> bool:
+        """Run the phases of the settings; return as `run` does."""
         seeded = hypothesis.seed(seed)(partial(self._machine))  # a bound method does not accept attributes
         try:
             with repeatable():
@@ -182,12 +209,13 @@ class _Search:
             if self.on_progress:
                 self.on_progress(examination.examples, self.examples)
         self.shrunk += bool(examination.failures)
-        if self.shrunk > SHRINK_EXAMPLES_MAX:
+        if self.shrunk > SHRINK_EXAMPLES_MAX or time.monotonic() > self.deadline_s:
             raise _EnoughShrinkingError
         for invariant in chosen:
             self.scenarios.keep()
             examination.keep_failure(invariant, session, findings[invariant], shrinking=bool(self.shrunk))
         if chosen:
+            self.violated = chosen[0]
             raise _violation(chosen[0])("\n".join(session.script()))
 
 
@@ -204,12 +232,13 @@ def _died_of(ended: BaseException | None) -> TargetError | None:
     return None
 
 
-def _settings(examples: int, *, shrink: bool) -> hypothesis.settings:
+def _settings(examples: int, found: FailingExample, *phases: Phase) -> hypothesis.settings:
+    """Return the settings of a search. `found` keeps the failing example, which Phase.reuse repeats."""
     return hypothesis.settings(
         max_examples=examples,
         stateful_step_count=STEPS_MAX,
-        phases=(Phase.generate, Phase.shrink) if shrink else (Phase.generate,),
-        database=None,
+        phases=phases,
+        database=found,
         deadline=None,
         derandomize=False,
         print_blob=False,

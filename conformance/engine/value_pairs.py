@@ -48,6 +48,7 @@ class Value:
 class Dimension:
     name: str
     values: tuple[Value, ...]
+    """The first one is the ordinary value, which needs the fewest steps."""
     opens: bool = False
     """Whether the value is drawn when the example opens, so that its first line shows it."""
 
@@ -133,6 +134,16 @@ class Dimensions:
         """Return the pairs of the row, in the order of the table."""
         ordered = [(each.name, row[each.name]) for each in self.dimensions if each.name in row]
         return frozenset(combinations(ordered, 2))
+
+    def resets(self, row: Row, capabilities: Collection[str]) -> Iterator[Row]:
+        """Yield the replacements of single values of the row by the ordinary value."""
+        for dimension in self.dimensions:
+            ordinary = next(iter(_cells(dimension, capabilities)), None)
+            if ordinary and not dimension.opens and row.get(dimension.name, ordinary[1]) != ordinary[1]:
+                yield dict([ordinary])
+
+    def is_feasible(self, row: Row) -> bool:
+        return all(self.allows(one, other) for one, other in combinations(row.items(), 2))
 
     def _begins(self, pair: Pair, opening: Row) -> bool:
         fits = all(opening.get(name, value) == value for name, value in pair)

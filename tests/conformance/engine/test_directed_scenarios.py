@@ -1,4 +1,4 @@
-"""Scenarios meet all pairs of each suite's table within 50 examples; what they do not meet is reported."""
+"""Scenarios meet all pairs of each suite's table within 100 examples; what they do not meet is reported."""
 
 from dataclasses import replace
 from functools import partial
@@ -10,6 +10,7 @@ from mqproof.conformance.adapters.producers.factories import ReferenceProducer
 from mqproof.conformance.adapters.reference import ReferenceTarget
 from mqproof.conformance.adapters.routing.name_servers import ImplNameServer
 from mqproof.conformance.engine import suite_run
+from mqproof.conformance.engine.directed_scenarios import PLAIN_EXAMPLES
 from mqproof.conformance.engine.finding import SPEC_1
 from mqproof.conformance.engine.suite_definition import Session, Suite, TargetFactory
 from mqproof.conformance.engine.suite_run import examine
@@ -30,13 +31,13 @@ OFFSETS, OFFSETS_TARGET = SUITES["offsets"]
 @pytest.fixture(autouse=True)
 def _few_drawn_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """The drawn steps come before the scenarios and are not the subject of these tests."""
-    monkeypatch.setattr(suite_run, "STEPS_MAX", 1)
+    monkeypatch.setattr(suite_run, "STEPS_MAX", 3)
 
 
 @pytest.mark.parametrize("name", SUITES)
-def test_half_of_a_hundred_examples_meet_all_feasible_pairs(name: str) -> None:
+def test_a_hundred_examples_meet_all_feasible_pairs(name: str) -> None:
     suite, target = SUITES[name]
-    examination = examine(target, 50, 3, suite=suite)
+    examination = examine(target, 100, 3, suite=suite)
     assert not examination.failures
     assert examination.pairs is not None
     assert examination.pairs.feasible
@@ -55,8 +56,8 @@ def test_a_value_that_is_never_drawn_is_reported() -> None:
     assert evidence["pairs covered"] < evidence["pairs feasible"]
 
 
-def test_a_scene_that_does_nothing_covers_nothing() -> None:
-    examination = examine(OFFSETS_TARGET, 5, 0, suite=replace(OFFSETS, scenario=lambda *_: None))
+def test_a_scenario_that_does_nothing_covers_nothing() -> None:
+    examination = examine(OFFSETS_TARGET, PLAIN_EXAMPLES + 5, 0, suite=replace(OFFSETS, scenario=lambda *_: None))
     assert examination.pairs is not None
     met = {cell for pair in examination.pairs.covered for cell in pair}
     assert not met & {("batch", "two"), ("commit", "awaited"), ("fault", "kill")}
@@ -66,18 +67,18 @@ def _keep(found: list[list[str]], _: int, session: Session) -> None:
     found.append(session.script())
 
 
-def test_scenes_change_no_drawn_step() -> None:
+def test_scenarios_change_no_drawn_step() -> None:
     scripts: list[list[list[str]]] = []
     for suite in (OFFSETS, replace(OFFSETS, dimensions=Dimensions())):
         found: list[list[str]] = []
-        examine(OFFSETS_TARGET, 6, 0, suite=suite, on_example=partial(_keep, found))
+        examine(OFFSETS_TARGET, PLAIN_EXAMPLES + 3, 0, suite=suite, on_example=partial(_keep, found))
         scripts.append(found)
     directed, drawn = scripts
     assert [each[: len(other)] for each, other in zip(directed, drawn, strict=True)] == drawn
     assert directed != drawn
 
 
-def test_a_violation_in_a_scene_is_shrunk_with_that_scene() -> None:
+def test_a_violation_in_a_scenario_is_shrunk_with_that_scenario() -> None:
     class Forgets(OFFSETS_TARGET):  # type: ignore[misc, valid-type]  # a class of the reference
         """Reports another offset after a commit beyond the end, which only a scenario makes by a thousand."""
 
