@@ -12,7 +12,7 @@ from typing import Final
 
 from mqproof.conformance.engine.targets import EndlessError
 
-EXAMPLE_SECONDS_MAX: Final = 30.0
+EXAMPLE_SECONDS_MAX: Final = 15.0
 """The processor time after which an example is ended."""
 _REPEAT_S: Final = 1.0
 """The interval after which code that survived the interruption is interrupted again."""

@@ -57,7 +57,9 @@ def test_a_value_that_is_never_drawn_is_reported() -> None:
 
 
 def test_a_scenario_that_does_nothing_covers_nothing() -> None:
-    examination = examine(OFFSETS_TARGET, PLAIN_EXAMPLES + 5, 0, suite=replace(OFFSETS, scenario=lambda *_: None))
+    examination = examine(
+        OFFSETS_TARGET, PLAIN_EXAMPLES + 5, 0, suite=replace(OFFSETS, scenario=lambda *_: None)
+    )
     assert examination.pairs is not None
     met = {cell for pair in examination.pairs.covered for cell in pair}
     assert not met & {("batch", "two"), ("commit", "awaited"), ("fault", "kill")}
