@@ -17,6 +17,7 @@ from mqproof.report.model import Table, Verdict
 
 PLAIN_EXAMPLES: Final = 10
 """The number of examples before the first scenario."""
+MISSING_SHOWN: Final = 10
 TRIES_MAX: Final = 4
 """The number of scenarios that try to meet a pair. A pair that none of them meets stays missing."""
 
@@ -42,8 +43,10 @@ class PairCoverage:
         return counts if self.feasible else {}
 
     def tables(self) -> tuple[Table, ...]:
-        """Return the missing pairs, and what was excluded with the reason."""
-        missing = tuple((shown((one, other)),) for one, other in self.missing)
+        """Return the first missing pairs, and what was excluded with the reason."""
+        missing = tuple((shown(pair),) for pair in self.missing[:MISSING_SHOWN])
+        if len(self.missing) > MISSING_SHOWN:
+            missing += ((f"and {len(self.missing) - MISSING_SHOWN} more",),)
         title = f"Pairs of values that no example of {self.suite} met"
         tables = (
             Table(title, ("pair",), missing),

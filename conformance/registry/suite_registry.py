@@ -123,7 +123,9 @@ class Drawn:
             "transitions": examination.actions.total(),
             **(examination.pairs.evidence() if examination.pairs else {}),
         }
-        tables = (*_actions(examination), *(examination.pairs.tables() if examination.pairs else ()))
+        # A run that a violation ended early met few pairs, whatever the suite can do.
+        pairs = examination.pairs if not examination.failures else None
+        tables = (*_actions(examination), *(pairs.tables() if pairs else ()))
         return Part(
             suite.name, found, looked_at, examination.seconds, tables,
             faults=examination.faults,
