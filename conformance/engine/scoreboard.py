@@ -4,12 +4,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from mqproof.conformance.engine.fault_kinds import FaultKind
+from mqproof.conformance.engine.finding import SPEC_1
 from mqproof.conformance.engine.run_options import Part, RunOptions
 from mqproof.conformance.engine.suite_results import SCRIPT
 from mqproof.report.model import Report, Result, Table, Verdict
+from mqproof.spec.catalogue import catalogue
 
 EVIDENCE: Final = "Evidence"
 """The title of the table with the amount of evidence of each suite."""
+BROKEN: Final = "Rules of the protocol that were broken"
+"""The title of the table with the rule and the first difference of each violated invariant."""
 FAULTS: Final = "Faults"
 """The title of the table with the number of faults of each kind in each suite."""
 
@@ -17,18 +21,19 @@ FAULTS: Final = "Faults"
 def scoreboard(parts: Sequence[Part], options: RunOptions) -> Report:
     """Return a report with every result, the minimal script of each violation, and each suite's evidence."""
     results = (result for part in parts for result in part.results)
-    return _report(parts, options, results, (*_minimal_scripts(parts), *_tables(parts)))
+    tables = (*_broken(parts), *_minimal_scripts(parts), *_tables(parts))
+    return _report(parts, options, results, tables)
 
 
 def page(parts: Sequence[Part], options: RunOptions) -> Report:
     """Return the report for a page: summarized rows, and each script only at its violation."""
-    return _report(parts, options, _summed(parts), _tables(parts))
+    return _report(parts, options, _summed(parts), (*_broken(parts), *_tables(parts)))
 
 
 def screen(parts: Sequence[Part], options: RunOptions) -> Report:
     """Return the report for a terminal: without tables of single suites if there are several suites."""
     tables = _tables(parts) if len(parts) == 1 else (*_untried(parts), _evidence(parts), *_faults(parts))
-    return _report(parts, options, _summed(parts), (*_minimal_scripts(parts), *tables))
+    return _report(parts, options, _summed(parts), (*_broken(parts), *_minimal_scripts(parts), *tables))
 
 
 def _report(
@@ -68,6 +73,39 @@ def _untried(parts: Sequence[Part]) -> Iterator[Table]:
     if held:
         rows = tuple((f"{one.id} {one.name}", one.layer, one.detail) for one in held)
         yield Table("Held, but not tested in every way", ("invariant", "suite", "why"), rows)
+
+
+def _broken(parts: Sequence[Part]) -> Iterator[Table]:
+    """Yield the table of violated invariants: what the protocol reference says, and what was observed first.
+
+    Wire cases and attacks are not in it: each of their witnesses names its section of the reference.
+    """
+    rows = tuple(
+        (result.id, invariant.statement, _sections(result, part), _difference(result))
+        for part in parts
+        for result in part.results
+        if result.verdict is Verdict.VIOLATED and (invariant := catalogue().get(result.id))
+    )
+    if rows:
+        yield Table(BROKEN, ("invariant", "expected", "section", "observed first"), rows)
+
+
+def _sections(result: Result, part: Part) -> str:
+    """Return the sections of the protocol reference that have the rule.
+
+    An observation that the model does not explain breaks a rule of one of the suite's sections.
+    """
+    ids = [each.id for each in part.results if each.id != SPEC_1] if result.id == SPEC_1 else [result.id]
+    sources = dict.fromkeys(catalogue()[each].source for each in ids if each in catalogue())
+    return "; ".join(source.removeprefix("docs/reference/protocol/") for source in sources)
+
+
+def _difference(result: Result) -> str:
+    """Return the first witness, with its values."""
+    if not result.witnesses:
+        return result.detail
+    first = result.witnesses[0]
+    return "; ".join((first.text, *(f"{name}: {value}" for name, value in first.values.items())))
 
 
 def _minimal_scripts(parts: Sequence[Part]) -> Iterator[Table]:

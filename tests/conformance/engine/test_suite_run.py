@@ -283,3 +283,19 @@ class _Stuck(MyBroker):
 def test_target_that_never_answers_violates_spec_1() -> None:
     failure = examine(_Stuck, 50, 0, suite=FLUSH).failures[SPEC_1]
     assert "cannot happen" in failure.finding.witnesses[0].text
+
+
+def test_shrinking_ends_in_time_and_keeps_the_drawn_script(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(suite_run, "SHRINK_SECONDS_MAX", -1.0)
+    opened = [0]
+
+    def in_another_process() -> MutantTarget:
+        opened[0] += 1
+        target = MutantTarget(MUTANTS["pull-skips"])
+        target.name = "remoting://slow"
+        return target
+
+    examination = examine(in_another_process, 100, 0, suite=FLUSH)
+    failure = examination.failures["DELIV-4"]
+    assert failure.drawn
+    assert opened[0] <= failure.examples + 2, "only the repetition of the failing run, and one that shrinks"
