@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, Phase, Verbosity
 from hypothesis.errors import Flaky
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
+from mqproof.conformance.engine.coverage_feedback import Feedback
 from mqproof.conformance.engine.directed_scenarios import DirectedScenarios
 from mqproof.conformance.engine.examination import Examination
 from mqproof.conformance.engine.example import EndlessExampleError, Machine, UndrivableError
@@ -87,10 +88,12 @@ def examine(
     wanted: frozenset[str] | None = None,
     shrink: bool = True,
     on_example: OnExample = lambda *_: None,
+    feedback: Feedback | None = None,
 ) -> Examination:
     """Draw and judge examples until one violates an invariant; then shrink it.
 
-    `wanted`: only violations of these ids count; None for all. The drawn examples depend on the seed, and on
+    `wanted`: only violations of these ids count; None for all. `feedback`: the search prefers examples for
+    which it is high. The drawn examples depend on the seed, and on
     the answers of the target if it is not deterministic.
 
     Raises:
@@ -98,7 +101,9 @@ def examine(
     """
     began = time.monotonic()
     scenarios = DirectedScenarios(suite, seed, wanted)
-    search = _Search(target_factory, Examination(suite), examples, wanted, on_progress, on_example, scenarios)
+    search = _Search(
+        target_factory, Examination(suite), examples, wanted, on_progress, on_example, scenarios, feedback
+    )
     examination = search.examination
     complete, before = search.run(seed, examples, shrink=shrink), 0
     while not complete and before < examination.examples < examples:
@@ -120,6 +125,7 @@ class _Search:
     on_progress: Progress | None
     on_example: OnExample
     scenarios: DirectedScenarios
+    feedback: Feedback | None
     shrunk: int = 0
     """The number of runs judged since the first violation."""
     violated: str = ""
@@ -136,7 +142,8 @@ class _Search:
             TargetError: the target could not be driven.
         """
         found = FailingExample()
-        complete = self._run(seed, _settings(examples, found, Phase.generate))
+        phases = (Phase.generate, Phase.target) if self.feedback else (Phase.generate,)
+        complete = self._run(seed, _settings(examples, found, *phases))
         if shrink and self.violated:
             self._shrink(seed, found)
         return complete
@@ -211,6 +218,8 @@ class _Search:
             examination.count(session, findings)
             self.scenarios.count()
             self.on_example(examination.examples, session)
+            if self.feedback:
+                hypothesis.target(self.feedback(session), label="reached")
             if self.on_progress:
                 self.on_progress(examination.examples, self.examples)
         self.shrunk += bool(examination.failures)
