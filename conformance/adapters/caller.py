@@ -10,6 +10,8 @@ from typing import Final
 
 from mqproof.conformance.engine.targets import TargetError
 from mqproof.conformance.faults.controls import Place
+from mqproof.impl.admin.brokers import properties_of
+from mqproof.impl.client.model import ClientError
 from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.bodies import PERM_READ_WRITE, ClusterInfo, SubscriptionGroup
 from mqproof.impl.remoting.channel import RemotingError
@@ -51,6 +53,16 @@ class Caller:
     def place(self) -> Place:
         """The place of the broker that was found."""
         return Place(self.broker_name, str(self.broker), str(self.name_server))
+
+    async def settings(self) -> dict[str, str]:
+        """Return the configuration that the broker reports; empty if it reports none."""
+        answer = await self.request(RequestCode.GET_BROKER_CONFIG, accepts=())
+        if answer.code != ResponseCode.SUCCESS:
+            return {}
+        try:
+            return properties_of(answer.body)
+        except ClientError:
+            return {}
 
     async def until_it_serves(self) -> None:
         """Wait until the broker answers and its name server knows it.

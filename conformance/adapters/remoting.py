@@ -30,9 +30,6 @@ from mqproof.conformance.suites.flush.target import (
     Setup,
     WireOnly,
 )
-from mqproof.impl.admin.brokers import properties_of
-from mqproof.impl.client.model import ClientError
-from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.runtime.network import Address, AsyncioNetwork
 from mqproof.impl.runtime.runtime import production
 from mqproof.reference.flush import ASYNC_FLUSH, SYNC_FLUSH
@@ -66,17 +63,11 @@ async def _flush_mode(name_server: Address) -> str:
     caller = Caller(name_server, production(AsyncioNetwork()))
     try:
         await caller.start()
-        answer = await caller.request(RequestCode.GET_BROKER_CONFIG, accepts=())
+        mode = (await caller.settings()).get("flushDiskType", "")
     except TargetError:
         return ""  # opening the target reports the error
     finally:
         await caller.stop()
-    if answer.code != ResponseCode.SUCCESS:
-        return ""
-    try:
-        mode = properties_of(answer.body).get("flushDiskType", "")
-    except ClientError:
-        return ""
     return mode if mode in (SYNC_FLUSH, ASYNC_FLUSH) else ""
 
 

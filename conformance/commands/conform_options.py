@@ -67,12 +67,20 @@ class ResultFiles:
 
 @dataclass(frozen=True)
 class RunRules:
-    """The event logs to keep, and the expected release."""
+    """The event logs to keep, the coverage to measure, and the expected release."""
 
     events: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Write the broker's event log of each example (impl and mutants)."),
     ] = None
+    coverage: Annotated[
+        bool,
+        typer.Option(
+            "--coverage",
+            help="Prefer examples that reach more: branches of impl/, else transitions and answers. For impl,"
+            " list the lines that no suite executes.",
+        ),
+    ] = False
     since: Annotated[
         str,
         typer.Option(
@@ -167,6 +175,7 @@ def run_options(
         since or since_of(target),
         strict,
         rules.events,
+        coverage=rules.coverage,
         controls=_fault_commands(target, templates),
         store=files.store,
         broker_log=files.broker_log,

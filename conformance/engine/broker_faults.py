@@ -5,10 +5,13 @@ the suite does not wait for, may be in progress at that time. A target lists the
 among its capabilities.
 """
 
-from collections.abc import Hashable
+import re
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, TypeVar
+
+from mqproof.conformance.engine.value_pairs import Dimension, Value
 
 T = TypeVar("T", bound=Hashable)
 
@@ -24,6 +27,9 @@ class BrokerFault(StrEnum):
 ENDS: Final = frozenset({BrokerFault.KILL, BrokerFault.RESTART, BrokerFault.POWER_LOSS})
 """Faults that end the broker process: data that is only in memory and requests in progress are lost."""
 CRASHES: Final = frozenset({BrokerFault.KILL, BrokerFault.POWER_LOSS})
+FAULT: Final = "fault"
+"""The name of the dimension of faults, and NO_FAULT one of its values."""
+NO_FAULT: Final = "none"
 FAULTS_MAX: Final = 2
 """The maximum number of faults in one example, because a broker restart takes time.
 
@@ -58,3 +64,16 @@ def found_after(fault: BrokerFault, now: T, written: frozenset[T]) -> frozenset[
     `written` contains every value that may have been written last.
     """
     return written if fault in CRASHES else frozenset({now})
+
+
+ANY_FAULT: Final = "^(?:" + "|".join(re.escape(text) for text in _DESCRIPTIONS.values()) + ")$"
+"""A regular expression for the line of a fault in a script."""
+
+
+def fault_dimension(faults: Iterable[BrokerFault] = BrokerFault) -> Dimension:
+    """Return the dimension of a scenario's fault: none, or one of the faults."""
+    texts = {fault: f"^{re.escape(_DESCRIPTIONS[fault])}$" for fault in faults}
+    none = Value(NO_FAULT, hides="|".join(texts.values()))
+    return Dimension(
+        FAULT, (none, *(Value(fault, text, needs=frozenset({fault})) for fault, text in texts.items()))
+    )

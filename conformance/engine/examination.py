@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from mqproof.conformance.engine.directed_scenarios import PairCoverage
 from mqproof.conformance.engine.fault_kinds import FaultKind
 from mqproof.conformance.engine.finding import Finding
 from mqproof.conformance.engine.suite_definition import Session, Suite
@@ -44,6 +45,8 @@ class Examination:
     """
     actions: Counter[str] = field(default_factory=Counter)
     """Maps an action of the model to the number of times that it explained an observation."""
+    pairs: PairCoverage | None = None
+    """The pairs of values of the suite's dimensions that the examples met."""
     seconds: float = 0.0
 
     def count(self, session: Session, findings: Mapping[str, Finding]) -> None:

@@ -6,7 +6,7 @@ from typing import Generic, Protocol, TypeVar
 
 from hypothesis.stateful import RuleBasedStateMachine
 
-from mqproof.conformance.engine import processor_time
+from mqproof.conformance.engine import time_bounds
 from mqproof.conformance.engine.targets import EndlessError, TargetError
 
 SessionT = TypeVar("SessionT")
@@ -55,12 +55,14 @@ class Machine(RuleBasedStateMachine, Generic[TargetT, SessionT]):
     """
 
     session: SessionT
+    scenario: Callable[[SessionT], None] | None = None
+    """Performed after the last look at an uninterrupted example, if there is one."""
 
     def __init__(self, target: TargetT, judge: Callable[[SessionT], None]) -> None:
         super().__init__()
         self.target = target
         self._judge = judge
-        processor_time.start(processor_time.EXAMPLE_SECONDS_MAX)
+        time_bounds.start(time_bounds.EXAMPLE_SECONDS_MAX, time_bounds.EXAMPLE_REAL_SECONDS_MAX)
 
     def last_look(self) -> None:
         """Make the final observations of the session, at the end of every uninterrupted example."""
@@ -78,13 +80,15 @@ class Machine(RuleBasedStateMachine, Generic[TargetT, SessionT]):
             try:
                 if whole:
                     self.last_look()
+                    if self.scenario:
+                        self.scenario(self.session)
             finally:
                 self.target.close()
-        except (TargetError, EndlessError, processor_time.OutOfTimeInterrupt) as error:
+        except (TargetError, EndlessError, time_bounds.OutOfTimeInterrupt) as error:
             # The first error shows the cause: closing a target that no longer works may fail too.
             interrupted = interrupted or error
         finally:
-            processor_time.stop()
+            time_bounds.stop()
         self._end_the_search(interrupted)
         if whole:
             self._judge(self.session)
@@ -93,7 +97,7 @@ class Machine(RuleBasedStateMachine, Generic[TargetT, SessionT]):
         """Raise if a target that cannot be driven, or that never ends, interrupted the example."""
         if isinstance(interrupted, TargetError):
             raise UndrivableError(interrupted)
-        if isinstance(interrupted, EndlessError | processor_time.OutOfTimeInterrupt):
+        if isinstance(interrupted, EndlessError | time_bounds.OutOfTimeInterrupt):
             if not hasattr(self, "session"):
                 raise UndrivableError(TargetError(f"the target does not start: {interrupted}"))
             raise EndlessExampleError(self.session, str(interrupted))

@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
+from mqproof.conformance.engine.coverage_feedback import Reached
 from mqproof.conformance.engine.fault_commands import FaultCommands
 from mqproof.conformance.engine.fault_kinds import FaultKind
 from mqproof.conformance.engine.targets import APACHE, REMOTING
@@ -45,6 +46,8 @@ class RunOptions:
     """The store directory of the broker, for suites that alter its files."""
     broker_log: Path | None = None
     """The log file of the broker, for suites that judge what it reports."""
+    coverage: bool = False
+    """If true, the search prefers examples that reach more, and executed lines of `impl/` are recorded."""
     shrink: bool = True
     """If false, a suite ends with the first violation, and does not look for a shorter script."""
 
@@ -69,6 +72,8 @@ class RunOptions:
             command += [f"--{name}", template]
         for option, path in (("--store", self.store), ("--broker-log", self.broker_log)):
             command += [option, str(path)] if path is not None else []
+        if self.coverage:
+            command.append("--coverage")
         if self.since != since_of(self.target):
             command += ["--since", self.since]
         return shlex.join([*command, *words])
@@ -88,5 +93,7 @@ class Part:
     """The results summarized in fewer rows for display; None if they are shown unchanged."""
     refusal: Exception | None = None
     """The reason why the suite judged nothing."""
+    reached: Reached | None = None
+    """The lines of `impl/` that the suite executed; None if they were not recorded."""
     faults: Mapping[FaultKind, int] | None = None
     """How often each kind of fault was injected or observed; None if the suite has no faults."""

@@ -8,10 +8,10 @@ from typing import Generic, Protocol, TypeVar
 
 from mqproof.conformance.engine.fault_kinds import FaultKind
 from mqproof.conformance.engine.finding import Finding
-from mqproof.conformance.engine.processor_time import bounded
 from mqproof.conformance.engine.run_options import Part, RunOptions
 from mqproof.conformance.engine.suite_results import scripted, with_time
 from mqproof.conformance.engine.targets import IMPL, UnknownTargetError
+from mqproof.conformance.engine.time_bounds import bounded
 from mqproof.report.model import Result, Verdict
 from mqproof.spec.catalogue import catalogue
 

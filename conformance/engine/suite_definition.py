@@ -10,6 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine
 from mqproof.conformance.engine.fault_kinds import FaultKind
 from mqproof.conformance.engine.finding import Finding
 from mqproof.conformance.engine.targets import Examined
+from mqproof.conformance.engine.value_pairs import NO_DIMENSIONS, Dimensions, Row
 from mqproof.spec.catalogue import catalogue
 
 
@@ -49,6 +50,9 @@ TargetFactory = Callable[[], Examined]
 MachineFactory = Callable[[Examined, Judge], RuleBasedStateMachine]
 """Creates the state machine of one example. The target must implement the protocol of the suite."""
 TargetT = TypeVar("TargetT", bound=Examined)
+Scenario = Callable[[Session, Row], None]
+"""Performs steps that have the values of the row. The session must be one of the suite."""
+SessionT = TypeVar("SessionT", bound=Session)
 
 
 def machine_of(machine: Callable[[TargetT, Judge], RuleBasedStateMachine]) -> MachineFactory:
@@ -58,6 +62,15 @@ def machine_of(machine: Callable[[TargetT, Judge], RuleBasedStateMachine]) -> Ma
     own protocol, so that the cast is safe.
     """
     return cast("MachineFactory", machine)
+
+
+def scenario_of(scenario: Callable[[SessionT, Row], None]) -> Scenario:
+    """Return a suite's scenario as a function that the engine can call, as `machine_of` does for machines."""
+    return cast("Scenario", scenario)
+
+
+def no_scenario(_: Session, __: Row) -> None:
+    """Perform nothing, for a suite without dimensions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +101,10 @@ class Suite:
     needs: Needs
     machine: MachineFactory
     """Creates the state machine of one example; see `machine_of`."""
+    dimensions: Dimensions = NO_DIMENSIONS
+    """The values whose pairs the examples must meet."""
+    scenario: Scenario = no_scenario
+    """Meets the pairs of a row, at the end of an example; see `scenario_of`."""
 
 
 def known(suite: Suite) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ The same seed draws the same examples. A failure is shrunk to a minimal script. 
 conformance/suites; `conformance/registry` lists them all.
 """
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,21 +16,27 @@ from hypothesis import HealthCheck, Phase, Verbosity
 from hypothesis.errors import Flaky
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
+from mqproof.conformance.engine.coverage_feedback import Feedback
+from mqproof.conformance.engine.directed_scenarios import DirectedScenarios
 from mqproof.conformance.engine.examination import Examination
-from mqproof.conformance.engine.example import EndlessExampleError, UndrivableError
+from mqproof.conformance.engine.example import EndlessExampleError, Machine, UndrivableError
+from mqproof.conformance.engine.failing_example import FailingExample
 from mqproof.conformance.engine.finding import SPEC_1, Finding
 from mqproof.conformance.engine.seeded_draws import repeatable
 from mqproof.conformance.engine.suite_definition import Session, Suite, TargetFactory
 from mqproof.conformance.engine.suite_results import results
-from mqproof.conformance.engine.targets import TargetError
+from mqproof.conformance.engine.targets import IMPL, MUTANT, REFERENCE, TargetError
 from mqproof.report.model import Result, Verdict, Witness
 
 STEPS_MAX: Final = 40
 """The maximum number of steps of one example, without the steps that examine a restarted broker."""
 SHRINK_EXAMPLES_MAX: Final = 300
-"""The maximum number of runs judged while a violation is shrunk.
+"""The maximum number of runs judged while a violation is shrunk."""
+SHRINK_SECONDS_MAX: Final = 110.0
+"""The time after which shrinking begins no further run, so that it ends within two minutes.
 
-It is not a time limit, so that the same seed ends in the same script.
+For targets in this process it is processor time, and far more than they need: the same seed ends in the same
+script, however busy the machine is.
 """
 
 Progress = Callable[[int, int], None]
@@ -81,23 +88,29 @@ def examine(
     wanted: frozenset[str] | None = None,
     shrink: bool = True,
     on_example: OnExample = lambda *_: None,
+    feedback: Feedback | None = None,
 ) -> Examination:
     """Draw and judge examples until one violates an invariant; then shrink it.
 
-    `wanted`: only violations of these ids count; None for all. The drawn examples depend on the seed, and on
+    `wanted`: only violations of these ids count; None for all. `feedback`: the search prefers examples for
+    which it is high. The drawn examples depend on the seed, and on
     the answers of the target if it is not deterministic.
 
     Raises:
         TargetError: the target could not be driven.
     """
     began = time.monotonic()
-    search = _Search(target_factory, Examination(suite), examples, wanted, on_progress, on_example)
+    scenarios = DirectedScenarios(suite, seed, wanted)
+    search = _Search(
+        target_factory, Examination(suite), examples, wanted, on_progress, on_example, scenarios, feedback
+    )
     examination = search.examination
     complete, before = search.run(seed, examples, shrink=shrink), 0
     while not complete and before < examination.examples < examples:
         before = examination.examples
         complete = search.run(f"{seed}, after {before} examples", examples - before, shrink=shrink)
     examination.seconds = time.monotonic() - began
+    examination.pairs = scenarios.coverage
     return examination
 
 
@@ -111,8 +124,16 @@ class _Search:
     wanted: frozenset[str] | None
     on_progress: Progress | None
     on_example: OnExample
+    scenarios: DirectedScenarios
+    feedback: Feedback | None
     shrunk: int = 0
     """The number of runs judged since the first violation."""
+    violated: str = ""
+    """The invariant whose violation ended the last run; empty if it ended otherwise."""
+    clock: Callable[[], float] = time.monotonic
+    """The clock that measures the time for shrinking."""
+    deadline_s: float = math.inf
+    """The time of this clock at which shrinking ends."""
 
     def run(self, seed: int | str, examples: int, *, shrink: bool) -> bool:
         """Return False if the search stopped because the target answered a repeated example differently.
@@ -120,7 +141,27 @@ class _Search:
         Raises:
             TargetError: the target could not be driven.
         """
-        settings = _settings(examples, shrink=shrink)
+        found = FailingExample()
+        phases = (Phase.generate, Phase.target) if self.feedback else (Phase.generate,)
+        complete = self._run(seed, _settings(examples, found, *phases))
+        if shrink and self.violated:
+            self._shrink(seed, found)
+        return complete
+
+    def _shrink(self, seed: int | str, found: FailingExample) -> None:
+        """Shrink the scenario of the failing example first, and then its drawn steps."""
+        violated, self.deadline_s = self.violated, self.clock() + SHRINK_SECONDS_MAX
+
+        def fails_again() -> bool:
+            self.violated = ""
+            self._run(seed, _settings(1, found, Phase.reuse))
+            return self.violated == violated
+
+        self.scenarios.simplify(fails_again)
+        self._run(seed, _settings(1, found, Phase.reuse, Phase.shrink))
+
+    def _run(self, seed: int | str, settings: hypothesis.settings) -> bool:
+        """Run the phases of the settings; return as `run` does."""
         seeded = hypothesis.seed(seed)(partial(self._machine))  # a bound method does not accept attributes
         try:
             with repeatable():
@@ -152,9 +193,16 @@ class _Search:
 
     def _machine(self) -> RuleBasedStateMachine:
         try:
-            return self.examination.suite.machine(self.target_factory(), self._judge)
+            target = self.target_factory()
+            machine = self.examination.suite.machine(target, self._judge)
         except TargetError as error:
             raise UndrivableError(error) from None
+        self.scenarios.fit(target.capabilities)
+        if target.name in (REFERENCE, IMPL) or target.name.startswith(MUTANT):
+            self.clock = time.process_time
+        if isinstance(machine, Machine):
+            machine.scenario = self.scenarios.perform
+        return machine
 
     def _judge(self, session: Session) -> None:
         """Count the run and keep its violations.
@@ -168,15 +216,20 @@ class _Search:
         # An example whose broker does not start again is drawn again, unless it violates a wanted invariant.
         if not examination.failures and (chosen or not session.dead):
             examination.count(session, findings)
+            self.scenarios.count()
             self.on_example(examination.examples, session)
+            if self.feedback:
+                hypothesis.target(self.feedback(session), label="reached")
             if self.on_progress:
                 self.on_progress(examination.examples, self.examples)
         self.shrunk += bool(examination.failures)
-        if self.shrunk > SHRINK_EXAMPLES_MAX:
+        if self.shrunk > SHRINK_EXAMPLES_MAX or self.clock() > self.deadline_s:
             raise _EnoughShrinkingError
         for invariant in chosen:
+            self.scenarios.keep()
             examination.keep_failure(invariant, session, findings[invariant], shrinking=bool(self.shrunk))
         if chosen:
+            self.violated = chosen[0]
             raise _violation(chosen[0])("\n".join(session.script()))
 
 
@@ -193,12 +246,13 @@ def _died_of(ended: BaseException | None) -> TargetError | None:
     return None
 
 
-def _settings(examples: int, *, shrink: bool) -> hypothesis.settings:
+def _settings(examples: int, found: FailingExample, *phases: Phase) -> hypothesis.settings:
+    """Return the settings of a search. `found` keeps the failing example, which Phase.reuse repeats."""
     return hypothesis.settings(
         max_examples=examples,
         stateful_step_count=STEPS_MAX,
-        phases=(Phase.generate, Phase.shrink) if shrink else (Phase.generate,),
-        database=None,
+        phases=phases,
+        database=found,
         deadline=None,
         derandomize=False,
         print_blob=False,

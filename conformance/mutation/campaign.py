@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from mqproof.conformance.engine.coverage_feedback import PARTS
 from mqproof.conformance.mutation import reach
 from mqproof.conformance.mutation.examiner import Outcome, Task, Verdict
 from mqproof.conformance.mutation.operators import Mutant, mutants
@@ -23,12 +24,10 @@ from mqproof.conformance.registry.suite_registry import SUITES
 from mqproof.report.write import write_text
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-PARTS: Final = ("broker", "store", "namesrv", "replication", "dledger", "remoting", "client")
-"""The folders of `impl/` that are mutated. The others are tools for people, or the simulation itself."""
 ALL_SUITES: Final = tuple(SUITES)
 _JUDGES: Final = ("conformance", "reference", "impl/runtime")
 """The folders on which verdicts depend, beside the mutated module."""
-_WALL_FACTOR: Final = 10
+_WALL_FACTOR: Final = 40
 """A process that waits instead of computing is ended after this multiple of its processor time."""
 
 
@@ -190,25 +189,23 @@ class _Kept:
 
 def _reach(campaign: Campaign) -> tuple[dict[str, reach.Lines], dict[str, float]]:
     """Return the executed lines and the seconds of each suite; measured once for the same code."""
-    file, suites = campaign.folder / "reach.json", campaign.suites
     code = _digest([ROOT / "impl", ROOT / "conformance"])
-    digest = f"{code} {campaign.examples} {campaign.seed} {suites}"
-    if not file.exists() or json.loads(file.read_text(encoding="utf-8"))["digest"] != digest:
-        with ThreadPoolExecutor(campaign.workers) as pool:
-            measured = pool.map(lambda name: reach.measure(name, campaign.examples, campaign.seed), suites)
-            by_suite = dict(zip(suites, measured, strict=True))
-        plain = {
-            name: {module: sorted(found) for module, found in lines.items()}
-            for name, (lines, _) in by_suite.items()
-        }
-        seconds = {name: taken for name, (_, taken) in by_suite.items()}
-        write_text(file, json.dumps({"digest": digest, "lines": plain, "seconds": seconds}))
-    kept = json.loads(file.read_text(encoding="utf-8"))
-    lines_of: dict[str, reach.Lines] = {
-        name: {module: frozenset(found) for module, found in lines.items()}
-        for name, lines in kept["lines"].items()
-    }
-    return lines_of, kept["seconds"]
+
+    def kept(suite: str) -> tuple[reach.Lines, float]:
+        digest, file = f"{code} {campaign.examples} {campaign.seed}", campaign.folder / f"reach-{suite}.json"
+        if not file.exists() or json.loads(file.read_text(encoding="utf-8"))["digest"] != digest:
+            lines, seconds = reach.measure(suite, campaign.examples, campaign.seed)
+            plain = {module: sorted(found) for module, found in lines.items()}
+            write_text(file, json.dumps({"digest": digest, "lines": plain, "seconds": seconds}))
+        found = json.loads(file.read_text(encoding="utf-8"))
+        return {module: frozenset(lines) for module, lines in found["lines"].items()}, found["seconds"]
+
+    with ThreadPoolExecutor(campaign.workers) as pool:
+        by_suite = dict(zip(campaign.suites, pool.map(kept, campaign.suites), strict=True))
+    return (
+        {suite: lines for suite, (lines, _) in by_suite.items()},
+        {suite: seconds for suite, (_, seconds) in by_suite.items()},
+    )
 
 
 def _digest(paths: Iterable[Path]) -> str:

@@ -3,6 +3,9 @@
 `python -m mqproof.conformance.mutation.examiner` reads a Task as JSON from standard input. It writes one line
 of JSON for each suite that begins, and one with the Verdict. A mutant may end the process at any time; the
 parent then knows the suite in which it happened.
+
+Each suite runs with a few examples first, because these detect most mutants. Then each one runs with all of
+its examples. What has not run when the processor time is nearly used up does not run.
 """
 
 import json
@@ -11,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import redirect_stdout
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Final
 
@@ -23,12 +26,18 @@ class Outcome(StrEnum):
 
     VIOLATION = "violation"  # a suite reports a violated invariant, or a failed wire case
     BROKEN = "broken"  # a suite cannot drive the target: it does not start, or it fails in every example
-    ENDLESS = "endless"  # the process used up its time, which a suite must turn into a violation
-    SURVIVED = "survived"  # every suite that reaches the line holds
+    ENDLESS = "endless"  # one example used up the time of the process, which must be a violation
+    SURVIVED = "survived"  # every suite that reaches the line holds, as far as it ran in the time
     UNREACHED = "unreached"  # no suite executes the line
 
 
 DETECTED: Final = frozenset({Outcome.VIOLATION, Outcome.BROKEN})
+FIRST_EXAMPLES: Final = 10
+"""The number of examples of each suite in the first round."""
+SPARE_PART: Final = 0.3
+"""The part of the processor time that is left for the example that runs when the rest is used up."""
+_WITHOUT_EXAMPLES: Final = frozenset({"wire", "hostile", "damage"})
+"""The suites with numbered cases, which run once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +67,30 @@ class Verdict:
     cpu_s: float = 0.0
 
 
+class _OutOfBudgetError(BaseException):
+    """Ends a suite between two examples. It is not an Exception: no suite takes it for a failure."""
+
+
 def examine(task: Task, on_suite: Callable[[str], None]) -> Verdict:
-    """Run the suites until one detects the mutant."""
+    """Run the suites until one detects the mutant, or the time is nearly used up."""
     began = time.process_time()
-    for suite in task.suites:
+    for suite, examples in _runs(task):
         on_suite(suite)
-        for outcome, by, witness, examples in _detections(suite, task):
-            return Verdict(outcome, suite, by, witness[:300], examples, time.process_time() - began)
+        try:
+            for outcome, by, witness, needed in _detections(suite, replace(task, examples=examples)):
+                return Verdict(outcome, suite, by, witness[:300], needed, time.process_time() - began)
+        except _OutOfBudgetError:
+            why = f"time used up in {suite}, {examples} examples"
+            return Verdict(Outcome.SURVIVED, by=why, cpu_s=time.process_time() - began)
     return Verdict(Outcome.SURVIVED, cpu_s=time.process_time() - began)
+
+
+def _runs(task: Task) -> Iterator[tuple[str, int]]:
+    """Yield the suites with their numbers of examples, in the order in which they run."""
+    first = min(FIRST_EXAMPLES, task.examples)
+    yield from ((suite, first) for suite in task.suites)
+    if first < task.examples:
+        yield from ((suite, task.examples) for suite in task.suites if suite not in _WITHOUT_EXAMPLES)
 
 
 _Detection = tuple[Outcome, str, str, int]
@@ -83,8 +108,12 @@ def _of_suite(suite: str, task: Task, target: str = "impl") -> Iterator[_Detecti
     from mqproof.conformance.engine.run_options import RunOptions
     from mqproof.conformance.registry.suite_registry import conduct
 
+    def on_progress(*_: int) -> None:
+        if task.cpu_s and time.process_time() > (1 - SPARE_PART) * task.cpu_s:
+            raise _OutOfBudgetError
+
     options = RunOptions(target, seed=task.seed, examples=task.examples, shrink=False)
-    part = conduct(options, suite, lambda *_: None)
+    part = conduct(options, suite, on_progress)
     if part.refusal is not None:
         yield Outcome.BROKEN, type(part.refusal).__name__, str(part.refusal), 0
     examples = part.looked_at.get("examples", 0)

@@ -15,7 +15,7 @@ import coverage
 from mqproof.conformance.mutation.examiner import Outcome, Task, examine
 
 _IMPL: Final = Path(__file__).resolve().parents[2] / "impl"
-_TIMEOUT_S: Final = 900
+_TIMEOUT_S: Final = 3600
 
 Lines = Mapping[str, frozenset[int]]
 """Maps a module to the executed lines."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, Protocol
 
+from mqproof.conformance.engine.coverage_feedback import CodeCoverage, Feedback, answers_seen, recorded
 from mqproof.conformance.engine.examination import Examination
 from mqproof.conformance.engine.finding import SPEC_1
 from mqproof.conformance.engine.run_options import SINCE, Part, RunOptions, RunOptionsError
@@ -96,11 +97,13 @@ class Drawn:
         chosen = options.chosen(known(suite))
         wanted = frozenset(chosen) if options.ids else None
         with ExitStack() as stack:
+            code = stack.enter_context(recorded(options.target, wanted=options.coverage))
             factory = stack.enter_context(self._targets(options))
             target = factory()
             examination = examine(
                 factory, options.examples, options.seed, progress,
                 suite=suite, wanted=wanted, shrink=options.shrink, on_example=_kept(options, suite.name),
+                feedback=_feedback(options, code),
             )  # fmt: skip
         if SPEC_1 in examination.failures and SPEC_1 not in chosen:
             chosen += (SPEC_1,)
@@ -121,11 +124,22 @@ class Drawn:
             "operations": examination.operations,
             "traces": sum(one.traces for one in classed.values()),
             "transitions": examination.actions.total(),
+            **(examination.pairs.evidence() if examination.pairs else {}),
         }
+        # A run that a violation ended early met few pairs, whatever the suite can do.
+        pairs = examination.pairs if not examination.failures else None
+        tables = (*_actions(examination), *(pairs.tables() if pairs else ()))
         return Part(
-            suite.name, found, looked_at, examination.seconds, tuple(_actions(examination)),
-            faults=examination.faults,
+            suite.name, found, looked_at, examination.seconds, tables,
+            faults=examination.faults, reached=code.reached if code else None,
         )  # fmt: skip
+
+
+def _feedback(options: RunOptions, code: CodeCoverage | None) -> Feedback | None:
+    """Return the function that says how much an example reaches, if the search should use one."""
+    if not options.coverage:
+        return None
+    return code.branches if code else answers_seen
 
 
 def _kept(options: RunOptions, suite: str) -> OnExample:
@@ -342,7 +356,9 @@ class Undrawn:
         return rows
 
     def run(self, options: RunOptions, progress: Progress) -> Part:
-        return self.play(options, progress)
+        with recorded(options.target, wanted=options.coverage) as code:
+            part = self.play(options, progress)
+        return replace(part, reached=code.reached) if code else part
 
 
 SUITES: Final[dict[str, Registered]] = {

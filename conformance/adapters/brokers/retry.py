@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from mqproof.conformance.adapters.brokers.environments import (
@@ -29,6 +30,7 @@ from mqproof.impl.remoting.bodies import SubscriptionGroup
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.headers import PULL_HAS_SUBSCRIPTION, PullRequest, PullResponse, SendBackRequest
 from mqproof.impl.remoting.message import ORIGIN_MESSAGE_ID, RETRY_PREFIX, RETRY_TOPIC, StoredMessage
+from mqproof.impl.store.delay import parse_levels
 
 _DEAD_PREFIX: Final = "%DLQ%"
 _SLACK_S: Final = 2.0
@@ -53,7 +55,7 @@ class BrokerRetry(OnEnvironment):
         self._retry_queues = retry_queues
         self._arrive()
         slack_s = _SLACK_S if self.is_simulated else _REAL_SLACK_S
-        return Setup(self._topic, self._environment.delay_levels_s, slack_s, _CLOCK_S)
+        return Setup(self._topic, self._levels_s, slack_s, _CLOCK_S)
 
     def send(self, msg_id: str, level: int) -> tuple[str, Span]:
         return self._environment.run(self._send(msg_id, level))
@@ -87,6 +89,9 @@ class BrokerRetry(OnEnvironment):
             Place.DEAD: (_DEAD_PREFIX + self._group, 1),
         }
         self._next: dict[tuple[str, int], int] = {}
+        self._levels_s = self._environment.delay_levels_s
+        if not self.is_simulated:
+            self._levels_s = _reported_levels_s(await self._caller.settings()) or self._levels_s
         await self._caller.make_topic(self._topic, 1)
         await self._caller.make_group(
             SubscriptionGroup(
@@ -154,6 +159,14 @@ class BrokerRetry(OnEnvironment):
             self._next[topic, queue_id] = headers.read(PullResponse, answer.fields).next_begin_offset
             found += (_copy(stored, topic) for stored in read_records(answer.body))
         return found
+
+
+def _reported_levels_s(settings: Mapping[str, str]) -> tuple[float, ...]:
+    """Return the delay levels in a broker's configuration; empty if it does not report them."""
+    try:
+        return tuple(delay_ms / 1000 for delay_ms in parse_levels(settings.get("messageDelayLevel", "")))
+    except ValueError:
+        return ()
 
 
 def _copy(stored: StoredMessage, topic: str) -> Copy:

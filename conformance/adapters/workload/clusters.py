@@ -21,8 +21,8 @@ from mqproof.conformance.adapters.caller import Caller
 from mqproof.conformance.adapters.simulated_loops import endless_reported
 from mqproof.conformance.adapters.workload.workload_clients import Clients, groups
 from mqproof.conformance.engine.fault_commands import FaultCommands
-from mqproof.conformance.engine.processor_time import bounded
 from mqproof.conformance.engine.targets import APACHE, IMPL, MUTANT, REMOTING, TargetError, mutant_named
+from mqproof.conformance.engine.time_bounds import bounded
 from mqproof.conformance.faults.controls import FaultControl, FaultControls, Place, by_shell
 from mqproof.conformance.faults.expected_warnings import expected_warnings
 from mqproof.conformance.faults.link import FAULTS, LinkedNetwork

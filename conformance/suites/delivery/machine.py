@@ -4,22 +4,15 @@ Faults are injected into the broker. Hypothesis draws and shrinks the examples. 
 session.
 """
 
-from typing import Final
-
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
 from mqproof.conformance.engine.broker_faults import FAULTS_MAX, BrokerFault
 from mqproof.conformance.engine.example import Machine
+from mqproof.conformance.suites.delivery.dimensions import UNKNOWN_MAX
 from mqproof.conformance.suites.delivery.session import DeliverySession
 from mqproof.conformance.suites.delivery.steps import Change
 from mqproof.conformance.suites.delivery.target import MEMBERS, QUEUES, Capability, DeliveryTarget
-
-UNKNOWN_MAX: Final = 3
-"""The maximum number of ambiguous commits in one example.
-
-Each one multiplies the states that the oracle keeps.
-"""
 
 _faults = st.lists(st.sampled_from(BrokerFault), max_size=FAULTS_MAX)
 _members = st.sampled_from(MEMBERS)

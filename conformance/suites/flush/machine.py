@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
 from mqproof.conformance.engine.example import Machine
+from mqproof.conformance.suites.flush.dimensions import ENDS, UNCERTAIN_MAX
 from mqproof.conformance.suites.flush.session import Session
 from mqproof.conformance.suites.flush.steps import SYSTEM_CRASHES, End
 from mqproof.conformance.suites.flush.target import Capability, Fault, Setup, Target
@@ -18,11 +19,6 @@ from mqproof.reference import flush
 
 T = TypeVar("T")
 
-UNCERTAIN_MAX: Final = 2
-"""The maximum number of sends with an open outcome between two starts of the broker.
-
-Each one multiplies the states that the oracle keeps.
-"""
 QUEUES_MAX: Final = 2
 BODY_BYTES_MAX: Final = 600
 
@@ -32,17 +28,10 @@ _sizes = st.integers(1, BODY_BYTES_MAX)
 _counts = st.integers(1, 4)
 _bursts = st.lists(st.tuples(_queues, _sizes), min_size=1, max_size=4)
 
-_ENDS: Final = {
-    Capability.KILL: End.KILL,
-    Capability.POWER_LOSS: End.POWER_LOSS,
-    Capability.OS_CRASH: End.OS_CRASH,
-    Capability.CLEAN_RESTART: End.SHUTDOWN,
-}
-
 
 def _ends(machine: "FlushMachine") -> list[End]:
     """Return the ways in which this broker can stop."""
-    return [end for capability, end in _ENDS.items() if capability in machine.target.capabilities]
+    return [end for end, capability in ENDS.items() if capability in machine.target.capabilities]
 
 
 def _crashes(machine: "FlushMachine") -> list[End]:

@@ -3,8 +3,9 @@
 from typing import Final
 
 from mqproof.conformance.engine.finding import SPEC_1
-from mqproof.conformance.engine.suite_definition import Need, Suite, machine_of
+from mqproof.conformance.engine.suite_definition import Need, Suite, machine_of, scenario_of
 from mqproof.conformance.suites.flush.checkers import CHECKERS, OF_STEPS
+from mqproof.conformance.suites.flush.dimensions import DIMENSIONS, scenario
 from mqproof.conformance.suites.flush.machine import FlushMachine
 from mqproof.conformance.suites.flush.target import Capability
 
@@ -19,5 +20,13 @@ _NEEDS: Final = {
     "DELIV-5": Need(frozenset({Capability.COMMIT_OFFSET})),
 }
 
-FLUSH: Final = Suite("flush", "Flush.tla", (*CHECKERS, *OF_STEPS, SPEC_1), _NEEDS, machine_of(FlushMachine))
+FLUSH: Final = Suite(
+    "flush",
+    "Flush.tla",
+    (*CHECKERS, *OF_STEPS, SPEC_1),
+    _NEEDS,
+    machine_of(FlushMachine),
+    DIMENSIONS,
+    scenario_of(scenario),
+)
 """One broker and its store: sends, pulls, offsets, crashes."""

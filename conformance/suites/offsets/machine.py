@@ -10,14 +10,9 @@ from hypothesis.stateful import initialize, precondition, rule
 
 from mqproof.conformance.engine.broker_faults import FAULTS_MAX, BrokerFault
 from mqproof.conformance.engine.example import Machine
+from mqproof.conformance.suites.offsets.dimensions import UNKNOWN_MAX
 from mqproof.conformance.suites.offsets.session import OffsetsSession
 from mqproof.conformance.suites.offsets.target import QUEUES, Capability, OffsetsTarget
-
-UNKNOWN_MAX: Final = 3
-"""The maximum number of ambiguous commits in one example.
-
-Each one multiplies the states that the oracle keeps.
-"""
 
 _TAGS: Final = ("A", "Aa", "BB", "")
 """The tags that messages may have; Aa and BB have the same hash."""

@@ -11,14 +11,10 @@ from hypothesis.stateful import initialize, precondition, rule
 
 from mqproof.conformance.engine.broker_faults import FAULTS_MAX, BrokerFault
 from mqproof.conformance.engine.example import Machine
+from mqproof.conformance.suites.ordering.dimensions import UNHEARD_MAX
 from mqproof.conformance.suites.ordering.session import OrderingSession
 from mqproof.conformance.suites.ordering.target import GROUPS, MEMBERS, QUEUES, Capability, OrderingTarget
 
-UNHEARD_MAX: Final = 3
-"""The maximum number of requests with a lost answer in one example.
-
-Each one multiplies the states that the oracle keeps.
-"""
 _PARTS: Final = (0.3, 0.45, 0.6, 1.1)
 """Parts of the lease.
 

@@ -11,14 +11,10 @@ from hypothesis.stateful import initialize, precondition, rule
 
 from mqproof.conformance.engine.broker_faults import FAULTS_MAX, BrokerFault
 from mqproof.conformance.engine.example import Machine
+from mqproof.conformance.suites.retry.dimensions import UNKNOWN_MAX
 from mqproof.conformance.suites.retry.session import RetrySession
 from mqproof.conformance.suites.retry.target import RETRIES_MAX, Capability, Copy, RetryTarget
 
-UNKNOWN_MAX: Final = 3
-"""The maximum number of requests with an unknown result in one example.
-
-Each one doubles the states that the oracle keeps.
-"""
 ROUNDS_MAX: Final = 3
 """The maximum number of rounds in one example, in real time."""
 _SHORT_S: Final = 0.6

@@ -51,7 +51,7 @@ def bound_for(setup: Setup, operation: SendBack) -> tuple[Place, float]:
 
 def wait_s(setup: Setup, level: int) -> float:
     """Return how long a message of that level waits; levels above the last one count as the last one."""
-    return setup.levels_s[delay.clamped(level) - 1] if level else 0.0
+    return setup.levels_s[min(level, len(setup.levels_s)) - 1] if level else 0.0
 
 
 def explanation(setup: Setup, retry_queues: int) -> Explanation[State, Operation]:

@@ -40,6 +40,8 @@ class RetrySession(Stepped[State, Operation]):
         """The time when all pending copies should have arrived."""
         self._missing: Counter[tuple[str, int, Place]] = Counter()
         """The number of promised copies that have not arrived, by message id, number of retries and place."""
+        self._possible: Counter[tuple[str, int, Place]] = Counter()
+        """The number of copies that may arrive, too, because the answer was not awaited."""
         self._sent = 0
         self._waited_s = 0.0
         opened = f"a broker with a new topic, and a group with {retry_queues} retry queues"
@@ -51,7 +53,8 @@ class RetrySession(Stepped[State, Operation]):
         self._sent += 1
         msg_id = f"m{self._sent}"
         origin, span = self.target.send(msg_id, level)
-        self._expect((msg_id, 0, Place.TOPIC), span.end_s + wait_s(self.setup, level))
+        self._missing[msg_id, 0, Place.TOPIC] += 1
+        self._due_s = max(self._due_s, span.end_s + wait_s(self.setup, level))
         self.observe(Send(msg_id, level, origin, span))
 
     def send_back(self, copy: Copy, level: int, times_max: int | None, *, oneway: bool = False) -> None:
@@ -63,10 +66,10 @@ class RetrySession(Stepped[State, Operation]):
             answer, span = Answer.UNKNOWN, self.target.send_back_oneway(copy.handle, level, times_max)
         else:
             answer, span = self.target.send_back(copy.handle, level, times_max)
-        if answer is Answer.OK and self._retry_queues:
-            self._expect((copy.msg_id, copy.times + 1, place), span.end_s + waits_s)
-        else:
-            self._due_s = max(self._due_s, span.end_s + waits_s)
+        if self._retry_queues and answer is not Answer.REFUSED:
+            among = self._missing if answer is Answer.OK else self._possible
+            among[copy.msg_id, copy.times + 1, place] += 1
+        self._due_s = max(self._due_s, span.end_s + waits_s)
         self.observe(SendBack(copy, level, times_max, answer, span))
 
     def send_back_nothing(self) -> None:
@@ -91,6 +94,7 @@ class RetrySession(Stepped[State, Operation]):
         self.target.lose_messages()
         self.copies.clear()
         self._missing.clear()
+        self._possible.clear()
         self._due_s = self.target.now_s()
         self.observe(LoseMessages())
 
@@ -98,9 +102,7 @@ class RetrySession(Stepped[State, Operation]):
         """Read all new copies in all places."""
         for place in Place:
             copies, span = self.target.read(place)
-            # Copies that were not promised (answer not awaited, or repeated after a crash) are not counted
-            # here.
-            self._missing -= Counter((copy.msg_id, copy.times, place) for copy in copies)
+            self._arrived(Counter((copy.msg_id, copy.times, place) for copy in copies))
             self.copies.extend(copies)
             self.observe(Read(place, copies, span, settled))
 
@@ -119,6 +121,9 @@ class RetrySession(Stepped[State, Operation]):
                     break
                 self.read()
                 self.target.wait(_POLL_S)
+            else:  # what is still missing will not arrive
+                self._missing.clear()
+                self._possible.clear()
         self.read(settled=True)
 
     def faults_in(self, operation: Operation) -> Iterable[FaultKind]:
@@ -129,9 +134,14 @@ class RetrySession(Stepped[State, Operation]):
     def _affordable(self, waits_s: float) -> bool:
         return self.target.is_simulated or waits_s <= PATIENCE_S
 
-    def _expect(self, copy: tuple[str, int, Place], due_s: float) -> None:
-        self._missing[copy] += 1
-        self._due_s = max(self._due_s, due_s)
+    def _arrived(self, copies: Counter[tuple[str, int, Place]]) -> None:
+        """Count the arrivals. Copies of one message look alike, and those that were not promised count first.
+
+        A promised copy that comes later is then still awaited.
+        """
+        not_promised = copies & self._possible
+        self._possible -= not_promised
+        self._missing -= copies - not_promised
 
     def _wait(self, seconds: float) -> None:
         self.target.wait(seconds)

@@ -3,7 +3,8 @@
 from typing import Final
 
 from mqproof.conformance.engine.finding import SPEC_1
-from mqproof.conformance.engine.suite_definition import Suite, machine_of
+from mqproof.conformance.engine.suite_definition import Suite, machine_of, scenario_of
+from mqproof.conformance.suites.retry.dimensions import DIMENSIONS, scenario
 from mqproof.conformance.suites.retry.machine import RetryMachine
 
 RETRY: Final = Suite(
@@ -12,5 +13,7 @@ RETRY: Final = Suite(
     ("DELIV-2", "DELIV-3", "DELIV-7", "DELIV-8", SPEC_1),
     {},
     machine_of(RetryMachine),
+    DIMENSIONS,
+    scenario_of(scenario),
 )
 """One broker: delay levels, redelivered messages, dead letters."""

@@ -56,7 +56,8 @@ def test_one_scoreboard_shows_all_suites_of_a_target(tmp_path: Path) -> None:
     evidence = next(table for table in report.tables if table.title == "Evidence")
     assert [row[0] for row in evidence.rows] == ["flush", "routing", "workload", "wire"]
     assert evidence.columns == (
-        "suite", "examples", "operations", "traces", "transitions", "cases", "exchanges", "seconds",
+        "suite", "examples", "operations", "traces", "transitions", "pairs covered", "pairs feasible",
+        "cases", "exchanges", "seconds",
     )  # fmt: skip
     assert all(int(evidence.rows[0][at].replace(",", "")) for at in (1, 2, 4))
     faults = next(table for table in report.tables if table.title == "Faults")

@@ -17,7 +17,7 @@ from mqproof.conformance.adapters.mutant_broker import MutantTarget
 from mqproof.conformance.adapters.reference import ReferenceTarget
 from mqproof.conformance.adapters.resolution import resolve
 from mqproof.conformance.adapters.template import MyBroker
-from mqproof.conformance.engine import processor_time, suite_run
+from mqproof.conformance.engine import suite_run, time_bounds
 from mqproof.conformance.engine.fault_kinds import KINDS, FaultKind
 from mqproof.conformance.engine.finding import SPEC_1
 from mqproof.conformance.engine.suite_results import results
@@ -245,11 +245,26 @@ class _Endless(MyBroker):
 
 
 def test_target_that_computes_without_an_end_violates_spec_1(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processor_time, "EXAMPLE_SECONDS_MAX", 0.5)
+    monkeypatch.setattr(time_bounds, "EXAMPLE_SECONDS_MAX", 0.5)
     examination = examine(_Endless, 50, 0, suite=FLUSH)
     failure = examination.failures[SPEC_1]
     assert failure.finding.verdict is Verdict.VIOLATED
     assert "processor time" in failure.finding.witnesses[0].text
+    assert failure.script, "the steps before the endless one are missing"
+
+
+class _Blocked(MyBroker):
+    """A broker whose pull does not return."""
+
+    def pull(self, *_: object) -> Pulled:
+        time.sleep(600)
+        raise AssertionError
+
+
+def test_target_whose_call_does_not_return_violates_spec_1(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time_bounds, "EXAMPLE_REAL_SECONDS_MAX", 0.3)
+    failure = examine(_Blocked, 50, 0, suite=FLUSH).failures[SPEC_1]
+    assert failure.finding.witnesses[0].text == "a call of the target did not return"
     assert failure.script, "the steps before the endless one are missing"
 
 
@@ -268,3 +283,19 @@ class _Stuck(MyBroker):
 def test_target_that_never_answers_violates_spec_1() -> None:
     failure = examine(_Stuck, 50, 0, suite=FLUSH).failures[SPEC_1]
     assert "cannot happen" in failure.finding.witnesses[0].text
+
+
+def test_shrinking_ends_in_time_and_keeps_the_drawn_script(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(suite_run, "SHRINK_SECONDS_MAX", -1.0)
+    opened = [0]
+
+    def in_another_process() -> MutantTarget:
+        opened[0] += 1
+        target = MutantTarget(MUTANTS["pull-skips"])
+        target.name = "remoting://slow"
+        return target
+
+    examination = examine(in_another_process, 100, 0, suite=FLUSH)
+    failure = examination.failures["DELIV-4"]
+    assert failure.drawn
+    assert opened[0] <= failure.examples + 2, "only the repetition of the failing run, and one that shrinks"

@@ -1,6 +1,12 @@
-"""One mutant is judged in a process: detected, broken or endless."""
+"""One mutant is judged in a process: detected, broken, endless, or not detected within the time."""
 
-from mqproof.conformance.mutation import campaign
+import signal
+from collections.abc import Iterator
+from subprocess import CompletedProcess
+
+import pytest
+
+from mqproof.conformance.mutation import campaign, examiner
 from mqproof.conformance.mutation.campaign import modules
 from mqproof.conformance.mutation.examiner import Outcome, Task
 from mqproof.conformance.mutation.operators import mutants
@@ -26,6 +32,32 @@ def test_module_that_cannot_be_imported_is_broken_and_names_the_suite() -> None:
     assert (verdict.outcome, verdict.suite) == (Outcome.BROKEN, _SUITE)
 
 
-def test_process_without_an_end_is_endless() -> None:
-    verdict = campaign._in_a_process(Task("", 0, (_SUITE,), 100_000, 0, 2))
+def test_suites_that_hold_until_the_time_is_used_up_do_not_detect_the_mutant() -> None:
+    verdict = campaign._in_a_process(Task("", 0, (_SUITE,), 100_000, 0, 4))
+    assert (verdict.outcome, verdict.suite) == (Outcome.SURVIVED, "")
+    assert verdict.by == "time used up in producers, 100000 examples"
+    assert verdict.cpu_s < 4
+
+
+def test_process_that_was_killed_by_its_limit_is_endless(monkeypatch: pytest.MonkeyPatch) -> None:
+    def killed(command: list[str], **_: object) -> CompletedProcess[str]:
+        return CompletedProcess(command, -signal.SIGXCPU, stdout='{"suite": "producers"}\n', stderr="")
+
+    monkeypatch.setattr(campaign.subprocess, "run", killed)
+    verdict = campaign._in_a_process(Task("", 0, (_SUITE,), 1, 0, 60))
     assert (verdict.outcome, verdict.suite) == (Outcome.ENDLESS, _SUITE)
+
+
+def test_each_suite_runs_shortly_before_any_suite_runs_with_all_examples(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ran: list[tuple[str, int]] = []
+
+    def holds(suite: str, task: Task) -> Iterator[object]:
+        ran.append((suite, task.examples))
+        return iter(())
+
+    monkeypatch.setattr(examiner, "_detections", holds)
+    verdict = examiner.examine(Task("", 0, ("flush", "wire"), 50, 0, 60), lambda _: None)
+    assert verdict.outcome is Outcome.SURVIVED
+    assert ran == [("flush", 10), ("wire", 10), ("flush", 50)]

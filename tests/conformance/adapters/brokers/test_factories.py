@@ -144,6 +144,17 @@ def test_a_running_broker_is_judged_and_left_unchanged(suite: str, running: str)
     assert asyncio.run(_topics(running)) == before
 
 
+def test_the_delay_levels_of_a_running_broker_are_those_that_it_reports(running: str) -> None:
+    with EXAMINEES["retry"].targets(f"remoting://{running}") as factory:
+        target = factory()
+        try:
+            levels_s = target.open(1).levels_s
+        finally:
+            target.close()
+    assert levels_s == tuple(delay_ms / 1000 for delay_ms in CONFIG.store.delay_levels_ms)
+    assert levels_s != tuple(delay_ms / 1000 for delay_ms in BrokerConfig().store.delay_levels_ms)
+
+
 async def _topics(name_server: str) -> bytes:
     caller = Caller(Address.parse(name_server), production(AsyncioNetwork()))
     try:

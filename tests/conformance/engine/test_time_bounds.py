@@ -1,12 +1,12 @@
-"""Code without an end is interrupted by its processor time, also inside an event loop."""
+"""Code without an end is interrupted by its processor time or its real time, also inside an event loop."""
 
 import asyncio
 import time
 
 import pytest
 
-from mqproof.conformance.engine.processor_time import bounded
 from mqproof.conformance.engine.targets import EndlessError
+from mqproof.conformance.engine.time_bounds import bounded
 
 
 def _spin() -> None:
@@ -34,6 +34,11 @@ def test_callback_of_an_event_loop_is_ended() -> None:
 def test_waiting_costs_no_processor_time() -> None:
     with bounded(0.1):
         time.sleep(0.3)
+
+
+def test_call_that_does_not_return_is_ended() -> None:
+    with pytest.raises(EndlessError, match="did not return"), bounded(10, real_seconds=0.1):
+        time.sleep(600)
 
 
 def test_bound_ends_with_its_block() -> None:
