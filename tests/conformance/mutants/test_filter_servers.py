@@ -2,7 +2,7 @@
 
 import pytest
 
-from mqproof import extras
+from mqproof.conformance.hosts import sandbox
 from mqproof.conformance.hosts.sandbox import MISSING
 from mqproof.conformance.mutants import filter_servers
 from mqproof.conformance.mutants.filter_servers import CASES_OF, MUTANTS, OF_DECISIONS
@@ -36,6 +36,6 @@ def test_a_correct_filter_server_fails_none_of_these_cases() -> None:
 
 
 def test_without_the_sandbox_a_mutant_is_not_tested(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(extras, "find_spec", lambda _: None)
+    monkeypatch.setattr(sandbox, "find_spec", lambda _: None)
     (result,) = mutant_judge.run(["failure-rejects"])
     assert (result.verdict, result.detail) == (Verdict.NOT_TESTED, MISSING)

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from mqproof import extras
+from mqproof.conformance.hosts import sandbox
 from mqproof.conformance.hosts.sandbox import MISSING
 from mqproof.fuzz import mutants, targets
 from mqproof.fuzz.filters.program import Run, random_program
@@ -34,6 +34,6 @@ def test_the_seeds_test_every_invariant() -> None:
 
 
 def test_without_the_sandbox_a_mutant_is_not_tested(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(extras, "find_spec", lambda _: None)
+    monkeypatch.setattr(sandbox, "find_spec", lambda _: None)
     result = mutants.judge(mutants.MUTANTS["FailureRejects"])
     assert (result.verdict, result.detail) == (Verdict.NOT_TESTED, MISSING)
