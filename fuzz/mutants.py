@@ -8,9 +8,10 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from mqproof.conformance.hosts import sandbox
 from mqproof.conformance.mutants.replacement import injected
 from mqproof.fuzz import targets
-from mqproof.fuzz.defects import damage, dledger, ha, remoting, store, tracing
+from mqproof.fuzz.defects import damage, dledger, filter_servers, ha, remoting, store, tracing
 from mqproof.fuzz.defects.defect import Mutant
 from mqproof.fuzz.engine.search import Engine
 from mqproof.fuzz.engine.verdict import catalogue_id
@@ -23,7 +24,7 @@ MUTANTS: Final = {
     mutant.name: mutant
     for mutant in (
         *(*remoting.MUTANTS, *ha.MUTANTS, *store.MUTANTS, *damage.MUTANTS, *dledger.MUTANTS),
-        *tracing.MUTANTS,
+        *(*tracing.MUTANTS, *filter_servers.MUTANTS),
     )
 }
 """The mutants by name."""
@@ -43,7 +44,10 @@ def run(
 
 
 def judge(mutant: Mutant, *, seed: int = 0, executions_max: int = EXECUTIONS_MAX) -> Result:
-    """Fuzz with the defect in place until its invariant reports it."""
+    """Fuzz with the defect in place until its invariant reports it, if the target can run here."""
+    if mutant.target == filter_servers.TARGET and not sandbox.is_installed():
+        id_ = catalogue_id(mutant.breaks, mutant.target)
+        return Result(id_, mutant.name, LAYER, Verdict.NOT_TESTED, detail=sandbox.MISSING)
     begin = time.monotonic()
     with injected(mutant):
         executions, message = _search(mutant, seed, executions_max)

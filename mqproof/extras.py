@@ -117,6 +117,8 @@ def needed(arguments: Sequence[str]) -> tuple[str, ...]:
             return BENCHMARKS.get(next(iter(rest), ""), ())
         case "matrix" if _value(rest, "--on") == "impl":
             return ("conform",)
+        case "fuzz" if "filter-server" in rest:
+            return ("conform", "filter")
         case "explore" if _value(rest, "--master") or _value(rest, "--spark"):
             return ("check", "audit")
         case "audit" if rest[:1] in (["run"], ["cluster"], ["explain"]) and not _is_not_local(rest):

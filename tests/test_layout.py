@@ -87,8 +87,8 @@ ROLES = {
             "one suite: its adapter, its mutants",
         ),
         **dict.fromkeys(
-            ["administration", "clients", "messages", "name_server", "offsets"],
-            "requests of one subject: operations, semantics, logs",
+            ["administration", "clients", "filter_servers", "messages", "name_server", "offsets"],
+            "requests of one subject: operations, semantics, mutants, logs",
         ),
         **dict.fromkeys(
             ["groups", "loss", "order", "places", "redelivery", "service"],

@@ -123,6 +123,7 @@ WHY_TOGETHER: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         "fuzz": ("fuzz/engine/test_execution", "fuzz/test_regressions", "package/test_extras"),
         "fuzz/cluster": ("fuzz/targets/test_cluster",),
         "fuzz/deferred": ("fuzz/targets/test_deferred_messages",),
+        "fuzz/filters": ("fuzz/targets/test_filter_server",),
         "fuzz/groups": ("fuzz/targets/test_consumer_groups",),
         "fuzz/routes": ("fuzz/targets/test_routes_and_replies",),
         "fuzz/hostile": ("fuzz/targets/test_hostile_peers",),

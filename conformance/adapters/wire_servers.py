@@ -9,6 +9,7 @@ from typing import Final
 
 from mqproof.conformance.adapters.apache.single_request import send_request
 from mqproof.conformance.engine.targets import APACHE, IMPL, REMOTING, TargetError, UnknownTargetError
+from mqproof.conformance.hosts import sandbox
 from mqproof.conformance.hosts.processes import ClusterError, cluster
 from mqproof.conformance.wire.server_connection import Address
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
@@ -57,12 +58,16 @@ def _parsed(target: str) -> list[Address]:
 def _ours(folder: Path) -> Iterator[list[Address]]:
     # The broker must not refuse requests because the machine is loaded.
     patient = folder / "broker.properties"
-    patient.write_text("osPageCacheBusyTimeOutMills=60000\n", encoding="utf-8")
+    patient.write_text("osPageCacheBusyTimeOutMills=60000\nfilterServerEnable=true\n", encoding="utf-8")
     with cluster(folder, "ASYNC_FLUSH") as made:
         made.broker_options = ("-c", str(patient))
+        made.keeps_events = False  # a filter server has none
         try:
             made.start_name_server()
             made.start_broker()
+            if sandbox.is_installed():
+                broker = f"127.0.0.1:{made.broker_port}"
+                made.start_server("filter-server", "filter-server", "--broker", broker)
         except ClusterError as error:
             raise TargetError(str(error)) from None
         yield [Address.parse(made.name_server)]

@@ -75,6 +75,7 @@ class Setup:
     store: StoreConfig = STORE
     queue_lock_ms: int = 60_000
     property_filter: bool = False
+    filter_servers: bool = False
     transaction_check_interval_ms: int = 30_000
     transaction_checks_max: int = 15
     register_interval_ms: int = 30_000
@@ -393,6 +394,7 @@ class Cluster:
             default_topic_queues=setup.queues,
             queue_lock_ms=setup.queue_lock_ms,
             property_filter=setup.property_filter,
+            filter_servers=setup.filter_servers,
             transaction_check_interval_ms=setup.transaction_check_interval_ms,
             transaction_checks_max=setup.transaction_checks_max,
             register_interval_ms=setup.register_interval_ms,

@@ -25,7 +25,7 @@ from mqproof.spec.checkout import expect_checkout
 
 FOLDER: Final = Path(__file__).resolve().parents[2] / "docs" / "reference" / "conformance"
 NOT_REQUESTED: Final = "-"
-"""The verdict of a case that was not run, because its rule holds only since a later release."""
+"""The verdict of a case that was not run: its rule holds only since a later release, or it has no server."""
 _DETAIL_MAX: Final = 160
 
 _INTRODUCTION: Final = """# Wire cases: responses of brokers and name servers
@@ -33,8 +33,8 @@ _INTRODUCTION: Final = """# Wire cases: responses of brokers and name servers
 This page is for developers of brokers and clients: it has the results of the suite `wire` for servers of
 Apache and of mqproof.
 
-`mqproof conform --suite wire` sends {cases} numbered requests to a broker and a name server, and judges the
-responses.
+`mqproof conform --suite wire` sends {cases} numbered requests to a broker, its name server and its filter
+server, and judges the responses.
 
 | verdict | meaning |
 |---|---|
@@ -44,7 +44,9 @@ responses.
 | INFORMATIONAL | a MAY: the response is reported, and nothing is required |
 | UNIMPLEMENTED | the server answers that it does not support the request code |
 
-`--dry-run` lists the cases with their sources. 4.9 receives only the cases that apply since 4.9.
+`--dry-run` lists the cases with their sources. 4.9 receives only the cases that apply since 4.9. Cases of a
+[filter server](../protocol/filters.md#filter-servers) need one in the broker's route. Released brokers have
+none. Ours needs the extra `mqproof[filter]`.
 
 The page is generated from the reports of three runs. The last command writes it and `wire.json`:
 

@@ -7,6 +7,7 @@ docs/reference/conformance/mutants.md.
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any, Final
@@ -32,10 +33,12 @@ from mqproof.conformance.history.judge import judge as judge_history
 from mqproof.conformance.history.workload import Workload
 from mqproof.conformance.hostile.attack_run import run as run_attacks
 from mqproof.conformance.hostile.attacks import ATTACKS
+from mqproof.conformance.hosts import sandbox
 from mqproof.conformance.mutants import (
     consumers,
     convergence,
     dledger,
+    filter_servers,
     hostile,
     order_lock,
     replication,
@@ -201,9 +204,23 @@ def _of_a_group(mutant: Mutant, seed: int) -> tuple[Witness, ...]:
 
 def by_case(mutant: Mutant, search: Search) -> Result:
     """Run the wire case named by the mutant on servers with the defect."""
+    return _by_case(mutant, search, mutant.breaks, wire.serving)
+
+
+def by_filter_server(mutant: Mutant, search: Search) -> Result:
+    """Run the wire case of a mutant of filter servers, if a filter server can run here."""
+    if not sandbox.is_installed():
+        return Result(mutant.breaks, mutant.name, LAYER, Verdict.NOT_TESTED, detail=sandbox.MISSING)
+    case = filter_servers.CASES_OF.get(mutant.name, mutant.breaks)
+    return _by_case(mutant, search, case, filter_servers.serving)
+
+
+def _by_case(
+    mutant: Mutant, search: Search, case: str, serving: Callable[[], AbstractContextManager[str]]
+) -> Result:
     began = time.monotonic()
-    with injected(mutant), wire.serving() as address:
-        judged = examine_wire([Address.parse(address)], choose([mutant.breaks]), lambda *_: None)
+    with injected(mutant), serving() as address:
+        judged = examine_wire([Address.parse(address)], choose([case]), lambda *_: None)
     search.report_progress(mutant, len(judged))
     witnesses = tuple(
         Witness(one.detail) for one in judged if isinstance(one, Judged) and one.verdict is CaseVerdict.FAILED
@@ -287,6 +304,7 @@ HUNTS: Final = (
     Hunt("consumers", consumers.MUTANTS, by_seed(_of_a_group)),
     Hunt("workload", workload.MUTANTS, by_seed(_of_a_workload)),
     Hunt("wire", wire.MUTANTS, by_case),
+    Hunt("filter servers", filter_servers.MUTANTS, by_filter_server),
     Hunt("damage", damage_mutants.MUTANTS, by_damage),
     Hunt("damage of peers", damage_mutants.OF_PEERS, by_seed(_of_damaged_peers)),
     Hunt("hostile", hostile.MUTANTS, by_attack),

@@ -15,7 +15,7 @@ from typing import Final
 
 from mqproof.conformance.wire.frames import Frame, MalformedError, encode
 from mqproof.conformance.wire.model import COMMIT_OFFSET, NOT_SUPPORTED, Request, Server
-from mqproof.conformance.wire.operations import administration, messages, name_server, offsets
+from mqproof.conformance.wire.operations import administration, filter_servers, messages, name_server, offsets
 from mqproof.conformance.wire.requests import valid
 from mqproof.conformance.wire.runner import kept
 from mqproof.conformance.wire.server_connection import (
@@ -32,6 +32,7 @@ MESSAGES: Final = 8
 
 The group `$reader` has consumed three.
 """
+_POLL_S: Final = 0.02
 _KEEP_S: Final = 20.0
 """The minimum time between two registrations; servers close a connection that is idle for 120 s."""
 
@@ -131,6 +132,36 @@ class Fixtures:
         self.names["half_offset"] = kept(answer, COMMIT_OFFSET) if there else "0"
         self.names["half_queue_offset"] = answer.fields["queueOffset"] if there else "0"
 
+    def _find_filter_server(self, seconds_max: float) -> None:
+        """Find the broker's filter server in the route of the topic `$filtered`, and send its messages."""
+        if len(self.servers) < 2:
+            return
+        with connected(self.servers[Server.BROKER], seconds_max) as connection:
+            create = valid(
+                administration.CREATE_TOPIC, topic="$filtered", readQueueNums="1", writeQueueNums="1"
+            )
+            _call(connection, create, self.names)
+            found = re.search(
+                rf'"filterServerTable":\{{"{re.escape(str(self.servers[Server.BROKER]))}":\["([^"]+)"',
+                self._route(seconds_max),
+            )
+            if found is None:
+                return
+            self.servers[Server.FILTER_SERVER] = Address.parse(found[1])
+            for body in filter_servers.BODIES:
+                _call(connection, valid(messages.SEND_V2, body, b="$filtered", e="0"), self.names)
+
+    def _route(self, seconds_max: float) -> str:
+        """Return the route of the topic `$filtered`; empty if the broker does not register it in time."""
+        end = time.monotonic() + seconds_max
+        with connected(self.servers[Server.NAME_SERVER], seconds_max) as connection:
+            while time.monotonic() < end:
+                answer = _answer(connection, valid(name_server.ROUTE, topic="$filtered"), self.names)
+                if answer.code == 0:
+                    return answer.body.decode()
+                time.sleep(_POLL_S)
+        return ""
+
 
 @contextmanager
 def fixtures(addresses: list[Address], seconds_max: float) -> Iterator[Fixtures]:
@@ -155,6 +186,8 @@ def fixtures(addresses: list[Address], seconds_max: float) -> Iterator[Fixtures]
         now=str(int(time.time() * 1000)),
         scratch=f"wire_{token}_scratch",
         half_key=f"wire-half-{token}",
+        filtered=f"wire_{token}_filtered",
+        filter_address=f"127.2.{number >> 8}.{number & 255}:1",
         reply_properties="CORRELATION_ID\x01wire\x02REPLY_TO_CLIENT\x01absent\x02TTL\x013000\x02MSG_TYPE\x01reply\x02",
         broker="",
         cluster="",
@@ -171,6 +204,7 @@ def fixtures(addresses: list[Address], seconds_max: float) -> Iterator[Fixtures]
                 prepare[server](seconds_max)
             except (SilentError, ClosedError, MalformedError, FixturesError) as error:
                 raise FixturesError(f"{server} {address}: {error}") from None
+        made._find_filter_server(seconds_max)
         yield made
     finally:
         made.close()

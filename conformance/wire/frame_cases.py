@@ -1,4 +1,4 @@
-"""Cases about frames and headers that belong to no operation, at both kinds of server.
+"""Cases about frames and headers that belong to no operation, at brokers and name servers.
 
 Each requests the route of a topic. A broker does not support that, and a name server has no such route. So
 the answer's code does not matter here, only its existence.
@@ -28,7 +28,7 @@ _FIXED: Final = struct.Struct(">hbhii")
 
 
 def frame_cases() -> Iterator[Case]:
-    for server in Server:
+    for server in _SLUGS:
         for number, (title, source, strength, steps) in enumerate(_cases(server), 1):
             yield Case(f"remoting/{_SLUGS[server]}/{number}", title, server, source, steps, strength=strength)
 

@@ -41,6 +41,7 @@ class Since(StrEnum):
 class Server(StrEnum):
     BROKER = "broker"
     NAME_SERVER = "name server"
+    FILTER_SERVER = "filter server"
 
 
 class Kind(StrEnum):

@@ -23,6 +23,7 @@ NAMES: Final = (
     "routes-and-replies",
     "hostile-peers",
     "client-traces",
+    "filter-server",
 )
 """All targets, in the order of `mqproof fuzz list`. Module names have underscores instead of hyphens."""
 

@@ -7,10 +7,11 @@ bounded. See docs/reference/protocol/filters.md, "Functions".
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import wasmtime
 
+from mqproof.impl.filter_server.decisions import RunError, Text, decided
 from mqproof.impl.filtering.function_names import MAGIC, function_name
 
 _PAGE_BYTES: Final = 64 << 10
@@ -27,10 +28,6 @@ class FunctionError(ValueError):
     """A module is not acceptable. The message says why."""
 
 
-class RunError(Exception):
-    """A function failed at a message: a trap, too many instructions, or an invalid address."""
-
-
 @dataclass(frozen=True, slots=True)
 class Limits:
     """What uploaded functions may use."""
@@ -41,14 +38,6 @@ class Limits:
     """The memory of a function, which also holds the message."""
     fuel_per_message: int = 1_000_000
     """About the number of instructions, and of bytes that an instruction copies or fills."""
-
-
-class Text(NamedTuple):
-    """What a function sees of a message."""
-
-    properties: bytes
-    """Name, U+0001, value, U+0002, and so on, in UTF-8."""
-    body: bytes
 
 
 class Functions:
@@ -123,21 +112,18 @@ class Function:
         _require_interface(self._module)
 
     def select(self, messages: Iterable[Text]) -> list[bool]:
-        """Return for each message whether it is selected.
-
-        The list ends before a message at which the function fails. Raises RunError if that is the first one.
-        """
-        found: list[bool] = []
+        """Return the decisions about a batch of messages, in a fresh instance. Raises as `decided`."""
         instance: _Instance | None = None
-        for message in messages:
+
+        def matches(message: Text) -> bool:
+            nonlocal instance
             try:
                 instance = instance or _Instance(self._engine, self._module, self._limits)
-                found.append(instance.matches(message))
-            except (wasmtime.WasmtimeError, wasmtime.Trap, RunError) as error:
-                if found:
-                    return found
+                return instance.matches(message)
+            except (wasmtime.WasmtimeError, wasmtime.Trap) as error:
                 raise RunError(_line(error)) from None
-        return found
+
+        return decided(messages, matches)
 
 
 class _Instance:

@@ -6,15 +6,13 @@ permissions as without it. See docs/reference/protocol/filters.md, "Filter serve
 
 import asyncio
 import logging
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
 from msgspec import structs
 
-from mqproof.impl.client.connection.records import read_each
-from mqproof.impl.client.messages.compression import inflated
-from mqproof.impl.filter_server.functions import Function, FunctionError, Functions, Limits, RunError, Text
+from mqproof.impl.filter_server.decisions import RunError, selected
+from mqproof.impl.filter_server.functions import Function, FunctionError, Functions, Limits
 from mqproof.impl.filtering.function_names import function_name
 from mqproof.impl.remoting import headers
 from mqproof.impl.remoting.budget import Percentages, server_budgets
@@ -32,7 +30,6 @@ from mqproof.impl.remoting.headers import (
     RegisterFilterServerRequest,
     RegisterFunctionRequest,
 )
-from mqproof.impl.remoting.message import StoredMessage, encode_properties
 from mqproof.impl.remoting.request_handler import RefusedError, handler
 from mqproof.impl.remoting.requests import BODIES_USED, limiting
 from mqproof.impl.remoting.server import RemotingServer
@@ -48,8 +45,6 @@ REGISTER_S: Final = 10.0
 _REGISTER_TIMEOUT_S: Final = 3.0
 _PULL_TIMEOUT_S: Final = 5.0
 _HOLD_MS_MAX: Final = 60_000
-_BODIES_BYTES_MAX: Final = 64 << 20
-"""The most bytes that the bodies of one answer may have together after decompression."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +177,7 @@ class FilterServer:
         response = headers.read(PullResponse, answer.fields)
 
         def run() -> tuple[list[bytes], int | None]:
-            return _selected(answer.body, function)
+            return selected(answer.body, function.select)
 
         try:
             kept, failed_at = await self._runtime.offload(run)
@@ -199,33 +194,6 @@ class FilterServer:
             response = structs.replace(response, next_begin_offset=failed_at)
         code = ResponseCode.SUCCESS if kept else ResponseCode.PULL_RETRY_IMMEDIATELY
         return request.answer(code, headers.write(response), b"".join(kept), answer.remark)
-
-
-def _selected(body: bytes, function: Function) -> tuple[list[bytes], int | None]:
-    """Return the selected records of an answer, and the queue offset of a message that was not examined.
-
-    The function failed at that message, but not at the ones before it.
-    """
-    records = list(_records(body))
-    found = function.select(Text(_properties(stored), stored.message.body) for _, stored in records)
-    kept = [data for (data, _), is_wanted in zip(records, found, strict=False) if is_wanted]
-    rest = records[len(found) :]
-    return kept, rest[0][1].queue_offset if rest else None
-
-
-def _records(body: bytes) -> Iterator[tuple[bytes, StoredMessage]]:
-    """Yield each record with its message, whose body is decompressed."""
-    size = 0
-    for data, stored in read_each(body):
-        message = inflated(stored)
-        size += len(message.message.body)
-        if size > _BODIES_BYTES_MAX:
-            raise ValueError(f"more than {_BODIES_BYTES_MAX} bytes when decompressed")
-        yield data, message
-
-
-def _properties(stored: StoredMessage) -> bytes:
-    return encode_properties(stored.message.properties).encode()
 
 
 def _refusal(answer: Command) -> str:

@@ -31,6 +31,7 @@ def _bare(monkeypatch: pytest.MonkeyPatch) -> None:
         ("check Flush", "check"),
         ("conform --target impl", "conform"),
         ("fuzz list", "conform"),
+        ("fuzz run filter-server", "conform,filter"),
         ("demo", "all"),
         ("mutants", "all"),
         ("mutants --layer audit", "audit"),

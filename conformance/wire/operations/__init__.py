@@ -6,6 +6,7 @@ from mqproof.conformance.wire.model import Operation
 from mqproof.conformance.wire.operations import (
     administration,
     clients,
+    filter_servers,
     inspection,
     messages,
     name_server,
@@ -25,4 +26,5 @@ ALL: Final[tuple[Operation, ...]] = (
     *pop.OPERATIONS,
     *name_server.OPERATIONS,
     *users.OPERATIONS,
+    *filter_servers.OPERATIONS,
 )

@@ -3,7 +3,6 @@
 from typing import Final
 
 EXISTING: Final = {
-    301: "REGISTER_FILTER_SERVER",
     354: "CHECK_ROCKSDB_CQ_WRITE_PROGRESS", 355: "EXPORT_ROCKSDB_CONFIG_TO_JSON",
     513: "UPDATE_AND_CREATE_STATIC_TOPIC", 902: "ADD_BROKER", 903: "REMOVE_BROKER",
     905: "NOTIFY_MIN_BROKER_ID_CHANGE",
@@ -11,7 +10,7 @@ EXISTING: Final = {
     **{code: f"cold data {code}" for code in range(2001, 2005)},
     200_056: "POP_ROLLBACK",
 }  # fmt: skip
-"""Known to some servers (301 to 4.9.5, the others to 5.x).
+"""Known to some servers of 5.x.
 
 They are requested without fields, so that they have no effect.
 """
@@ -22,7 +21,7 @@ WITHOUT_HANDLER: Final = {
     211: "RESET_CONSUMER_OFFSET_IN_CONSUMER", 212: "RESET_CONSUMER_OFFSET_IN_BROKER",
     213: "ADJUST_CONSUMER_THREAD_POOL", 214: "WHO_CONSUME_THE_MESSAGE", 302: "REGISTER_MESSAGE_FILTER_CLASS",
 }  # fmt: skip
-"""Codes with a number and a name, but without a handler in any server."""
+"""Codes with a number and a name, but without a handler in brokers and name servers."""
 
 OF_CLIENTS: Final = {
     39: "CHECK_TRANSACTION_STATE", 40: "NOTIFY_CONSUMER_IDS_CHANGED", 220: "RESET_CONSUMER_CLIENT_OFFSET",

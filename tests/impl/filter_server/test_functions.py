@@ -6,7 +6,8 @@ Source: docs/reference/protocol/filters.md, "Functions".
 import pytest
 from wasmtime import wat2wasm
 
-from mqproof.impl.filter_server.functions import FunctionError, Functions, Limits, RunError, Text
+from mqproof.impl.filter_server.decisions import RunError, Text
+from mqproof.impl.filter_server.functions import FunctionError, Functions, Limits
 
 ALLOCATE = '(memory (export "memory") 1) (func (export "allocate") (param i32) (result i32) (i32.const 0))'
 STARTS_WITH_A = """

@@ -4,24 +4,22 @@ Source: docs/reference/protocol/filters.md, "Filter servers".
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pytest
 
-from mqproof.conformance.mutants.mutant import Mutant
-from mqproof.conformance.mutants.replacement import injected
 from mqproof.impl.client.connection.session import Session
 from mqproof.impl.client.consuming.pull_consumer import PullConsumer, topic_queues
 from mqproof.impl.client.consuming.push_consumer import PushConsumer
 from mqproof.impl.client.message_selector import MessageSelector
 from mqproof.impl.client.messages.compose import new_message
 from mqproof.impl.client.model import ClientError, MessageQueue, ReceivedMessage, RefusalError, Sent
-from mqproof.impl.filter_server.functions import Function, Limits, RunError, Text
-from mqproof.impl.filter_server.server import REGISTER_S, FilterServer, FilterServerConfig, _selected
+from mqproof.impl.filter_server.functions import Limits
+from mqproof.impl.filter_server.server import REGISTER_S, FilterServer, FilterServerConfig
 from mqproof.impl.filtering.function_names import function_name
 from mqproof.impl.remoting import headers
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
@@ -44,7 +42,6 @@ FAILS_AT_B = MessageSelector.function(
         "(block (br_if 0 (i32.ne (i32.load8_u (local.get 2)) (i32.const 98))) (loop (br 0))) (i32.const 1)"
     )
 )
-_select = Function.select
 
 
 def play(scenario: Callable[[World], Awaitable[T]]) -> T:
@@ -148,45 +145,6 @@ def test_a_failure_of_a_function_skips_no_message_and_selects_none(
     second: MessageSelector, expected: list[str]
 ) -> None:
     assert play(partial(_received, second=second)) == expected
-
-
-def _each(function: Function, messages: Iterable[Text]) -> Iterator[bool | None]:
-    """Yield what a function says of each message; None if it fails."""
-    for message in messages:
-        try:
-            yield _select(function, [message])[0]
-        except RunError:
-            yield None
-
-
-def _failure_rejects(function: Function, messages: Iterable[Text]) -> list[bool]:
-    return [bool(each) for each in _each(function, messages)]
-
-
-def _failure_selects(function: Function, messages: Iterable[Text]) -> list[bool]:
-    return [each is not False for each in _each(function, messages)]
-
-
-def _rest_passed_over(body: bytes, function: Function) -> tuple[list[bytes], int | None]:
-    return _selected(body, function)[0], None
-
-
-@pytest.mark.parametrize(
-    ("where", "wrong"),
-    [
-        ("functions:Function.select", _failure_rejects),
-        ("functions:Function.select", _failure_selects),
-        ("server:_selected", _rest_passed_over),
-    ],
-)
-def test_a_filter_server_that_takes_a_failure_for_a_decision_is_noticed(
-    where: str, wrong: Callable[..., Any]
-) -> None:
-    defect = "a failure of a function decides about a message"
-    mutant = Mutant("failure-decides", defect, "DELIV-10", f"mqproof.impl.filter_server.{where}", wrong)
-    with injected(mutant):
-        seen = [play(partial(_received, second=second)) for second, _ in SELECTED]
-    assert seen != [expected for _, expected in SELECTED]
 
 
 def test_a_function_that_fails_stops_the_consumer_exactly_at_its_message() -> None:
