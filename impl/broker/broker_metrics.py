@@ -73,10 +73,15 @@ class BrokerMetrics:
         return BROKER_METRICS
 
     def unready(self) -> str:
-        """Return why the broker is not ready. A broker whose disk is nearly full still serves consumers."""
+        """Return why the broker is not ready.
+
+        A broker whose disk is nearly full still serves consumers, as does a slave without its master. A slave
+        that has stopped following for good is not ready.
+        """
         if not self._broker.is_ready:
             return "starting or stopping"
-        return self._broker.store.failure
+        client = self._broker.replicas.client
+        return self._broker.store.failure or (client.refused if client is not None else "")
 
     async def collect(self) -> list[Family]:
         services = self._broker.services

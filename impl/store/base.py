@@ -345,6 +345,18 @@ class Store(ABC):
             return False
         return is_right
 
+    def damaged_record(self, commit_offset: int, count: int) -> int | None:
+        """Return the commit offset of the first damaged record among some; None if all are sound.
+
+        They are the record that contains the commit offset and those after it, as far as queues have them. A
+        damaged one is reported, and requested from the peers.
+        """
+        for queue, offset in self._queues.entries_from(commit_offset, count):
+            (unit,) = queue.units(offset, 1)
+            if self._repair.unit(queue, offset) is None:
+                return unit.commit_offset
+        return None
+
     def log_path(self, commit_offset: int) -> str:
         """Return the path of the file of the log that has the byte at a commit offset."""
         return self._log.segments.path_of(commit_offset)
@@ -460,8 +472,15 @@ class Store(ABC):
         if not takes_queue_offset(stored.message.sys_flag) or stored.commit_offset >= self.dispatched_end:
             return True
         if queue is None or offset >= queue.end or self._deleted.has(key[0], stored.commit_offset):
-            return self._deleted.has(key[0], stored.commit_offset)
+            return self._deleted.has(key[0], stored.commit_offset) and not self._is_of_a_queue(stored)
         return offset < queue.first or self._repair.has(queue, offset, stored)
+
+    def _is_of_a_queue(self, stored: StoredMessage) -> bool:
+        """Return whether a queue has the record of a deleted topic: then its topic is altered."""
+        return any(
+            queue.units(offset, 1)[0].commit_offset == stored.commit_offset
+            for queue, offset in self._queues.entries_from(stored.commit_offset, 1)
+        )
 
     def _refused(self) -> PutResult | None:
         """Return the answer to a put while puts are refused, otherwise None."""
