@@ -34,6 +34,7 @@ from mqproof.impl.store.queue_flush import CheckpointWriter, IndexFlusher, Queue
 from mqproof.impl.store.reader import find_records, read_messages
 from mqproof.impl.store.recovery import Parts
 from mqproof.impl.store.results import GetResult, GetStatus, PutResult, PutStatus, Recovery
+from mqproof.impl.store.scrub import Scrub
 
 _log = logging.getLogger(__name__)
 
@@ -79,6 +80,7 @@ class Store(ABC):
         self._repair = EntryRepair(
             log, config.delay_levels_ms, self.damage, self._deleted.has, self._may_write, self._fail
         )
+        self.scrub = Scrub(config, self._queues, log, self._repair, self.damage, offload)
         self._queue_flusher = QueueFlusher(self._queues, self._dispatcher, offload, events, self._fail)
         self._index_flusher = IndexFlusher(self._index, log, self.flush_log, offload, self._fail)
         self._checkpoint_writer = CheckpointWriter(
