@@ -37,6 +37,7 @@ _MOMENTS: Final = {
     Moment.RUNNING: CaseMoment.RUNNING,
     Moment.CLOSED: CaseMoment.STOPPED,
     Moment.KILLED: CaseMoment.KILLED,
+    Moment.UNCOUNTED: CaseMoment.KILLED,
 }
 
 ENDED: Final = "the process ended"

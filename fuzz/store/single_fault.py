@@ -2,6 +2,7 @@
 
 A store is written, and part of it later than the rest, so that each block has an earlier content. Then one
 block or file changes without the knowledge of the store: while it runs, after a clean exit, or after a kill.
+A kill may come before a checkpoint counts the last part.
 """
 
 import random
@@ -37,6 +38,7 @@ class Moment(StrEnum):
     RUNNING = "while running"
     CLOSED = "after a clean exit"
     KILLED = "after a kill"
+    UNCOUNTED = "after a kill, before a checkpoint"
 
 
 FAULTS: Final = tuple(Fault)
@@ -76,7 +78,7 @@ class Files(Protocol):
         ...
 
     def paths(self) -> list[str]:
-        """Return the paths of all files. A fault chooses one of them, so one that is listed twice is hit twice as often."""
+        """Return the paths of all files; a fault is as likely in a file as it occurs here."""
         ...
 
     def content(self, path: str) -> bytes: ...
@@ -114,20 +116,20 @@ class Written:
 
 
 @cache
-def _template(is_closed: bool) -> Written:
+def _template(moment: Moment) -> Written:
     simulated = SimulatedStore(FlushMode.SYNC_FLUSH)
     _write(simulated, 14)
     simulated.store.delete_topic("C")
     before = {path: _content(simulated, path) for path in simulated.files()}
-    _write(simulated, 9)
-    if is_closed:
+    _write(simulated, 9, is_counted=moment is not Moment.UNCOUNTED)
+    if moment is Moment.CLOSED:
         simulated.stop()
     return Written(simulated, before)
 
 
 def written(moment: Moment) -> Written:
     """Return a new store with its files as they are before a fault at that moment."""
-    template = _template(moment is Moment.CLOSED)
+    template = _template(moment)
     simulated = template.simulated.copy()
     if moment is Moment.RUNNING:
         simulated.load()
@@ -135,7 +137,7 @@ def written(moment: Moment) -> Written:
     return Written(simulated, template.before)
 
 
-def _write(simulated: SimulatedStore, count: int) -> None:
+def _write(simulated: SimulatedStore, count: int, *, is_counted: bool = True) -> None:
     for number in range(count):
         queue = ("C", 0) if number == 3 else QUEUES[number % len(QUEUES)]
         simulated.append(queue, (10, 60, 200)[number % 3])
@@ -146,7 +148,8 @@ def _write(simulated: SimulatedStore, count: int) -> None:
     simulated.flush_log()
     simulated.store.dispatch()
     simulated.flush_queues()
-    simulated.write_checkpoint()
+    if is_counted:
+        simulated.write_checkpoint()
     simulated.truth = [each for each in simulated.truth if each.queue[0] != "C"]
 
 
