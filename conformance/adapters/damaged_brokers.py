@@ -29,11 +29,12 @@ from mqproof.impl.embedded.loop_thread import LoopThread
 from mqproof.impl.store.errors import StoreError
 
 if TYPE_CHECKING:
+    from mqproof.conformance.adapters.apache.broker_farm import FarmBroker
     from mqproof.conformance.adapters.apache.servers import ApacheServer
 
 EXPECTED: Final = "impl, mutant:NAME, apache:LINE, or remoting://BROKER with --store, --start and --stop"
 _LOG_BYTES_MAX: Final = 1 << 24
-_PROPERTIES: Final = {
+SMALL_FILES: Final = {
     "flushDiskType": "SYNC_FLUSH",
     "mappedFileSizeCommitLog": str(1 << 20),
     "mappedFileSizeConsumeQueue": "6000",
@@ -81,7 +82,7 @@ class EmbeddedStore:
 
     def start(self) -> Address:
         broker, thread = (
-            EmbeddedBroker(store=self.store, sockets=True, properties=_PROPERTIES),
+            EmbeddedBroker(store=self.store, sockets=True, properties=SMALL_FILES),
             LoopThread("damage"),
         )
         try:
@@ -202,11 +203,11 @@ class RemoteBroker:
 
 
 class ApacheStore:
-    """A released broker, started and stopped as a process of its own."""
+    """A released broker, started and stopped as a process of its own or in a farm."""
 
     dispatch_s: Final = _DISPATCH_S
 
-    def __init__(self, server: "ApacheServer") -> None:
+    def __init__(self, server: "ApacheServer | FarmBroker") -> None:
         self.store = server.store
         self._server = server
         self._log = LogFile(server.log)

@@ -71,6 +71,8 @@ class PeersSeen:
     is_reported: bool
     is_logged: bool
     """Whether the repair was logged and counted."""
+    follows: bool = True
+    """Whether the slave follows its master in the end; always true in a group."""
 
 
 def damage_settled(seen: PeersSeen) -> tuple[str, ...]:
@@ -81,6 +83,8 @@ def damage_settled(seen: PeersSeen) -> tuple[str, ...]:
         return (f"{seen.node} does not repair a damaged record that a peer has",)
     if seen.is_repaired and seen.peer_had and not seen.is_logged:
         return (f"{seen.node} repairs a damaged record without a report",)
+    if seen.peer_had and not seen.follows:
+        return (f"the slave does not follow its master after damage of a record of {seen.node}",)
     if not seen.is_repaired and not seen.is_reported:
         return (f"{seen.node} does not report a damaged record",)
     return ()

@@ -42,18 +42,20 @@ class PeerPoint:
     """Whether the record has the bytes that were there before; otherwise one bit of it is flipped."""
     is_copied: bool
     """Whether the other brokers had the record before the damage; in a group they always had."""
+    reconnects: bool
+    """Whether the slave is away during the damage of its master, and then compares its log with it."""
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
         """Return the point of an input of 4 bytes; missing bytes are zero."""
         kind, node, number, byte = data[:4].ljust(4, b"\0")
-        return cls(bool(kind & 1), node, number, byte, bool(kind & 2), bool(kind & 5))
+        return cls(bool(kind & 1), node, number, byte, bool(kind & 2), bool(kind & 5), bool(kind & 8))
 
 
 def point(seed: int) -> PeerPoint:
     """Return the damage of a seed. Consecutive seeds visit all kinds of brokers in turn."""
     chance = random.Random(f"damaged peers {seed}")
-    return PeerPoint.decode(bytes([seed % 8, *chance.randbytes(3)]))
+    return PeerPoint.decode(bytes([seed % 16, *chance.randbytes(3)]))
 
 
 def live(point: PeerPoint) -> PeersSeen:
@@ -83,13 +85,16 @@ def live(point: PeerPoint) -> PeersSeen:
 
 async def _live(cluster: Cluster, session: Session, point: PeerPoint) -> PeersSeen:
     nodes = MEMBERS if point.is_group else _PAIR
-    node = nodes[point.node % len(nodes)] if point.is_copied else MASTER
+    reconnects = point.reconnects and not point.is_group
+    node = nodes[point.node % len(nodes)] if point.is_copied and not reconnects else MASTER
     await _until(lambda: cluster.master is not None)
     producer = Producer(session, ProducerConfig("PG"))
     for _ in range(_MESSAGES):
         await producer.send(Message(_TOPIC, b"a message for all".ljust(60, b"."), queue_id=0))
     await _until(lambda: all(_count(cluster.brokers[each]) == _MESSAGES for each in nodes))
     number = point.record % _MESSAGES
+    if reconnects and point.is_copied:
+        await cluster.stop(SLAVE)
     if not point.is_copied:
         await cluster.stop(SLAVE)
         await producer.send(Message(_TOPIC, b"a message for the master".ljust(60, b"."), queue_id=0))
@@ -101,11 +106,12 @@ async def _live(cluster: Cluster, session: Session, point: PeerPoint) -> PeersSe
     before = broker.store.record_at(unit.commit_offset)
     _damage(cluster, node, unit, point)
     first = broker.store.get(_TOPIC, *where, 1).records
-    if not point.is_copied:
+    if SLAVE in nodes and SLAVE not in cluster.brokers:
         await cluster.start(SLAVE)
     await asyncio.sleep(_SETTLED_S)
     last = broker.store.get(_TOPIC, *where, 1).records
     counts = broker.store.damage.counts
+    client = None if point.is_group else cluster.brokers[SLAVE].replicas.client
     return PeersSeen(
         node=node,
         peer_had=point.is_copied,
@@ -113,6 +119,7 @@ async def _live(cluster: Cluster, session: Session, point: PeerPoint) -> PeersSe
         is_repaired=last == (before,),
         is_reported=counts[DamageKind.RECORD, Outcome.SKIPPED] > 0,
         is_logged=counts[DamageKind.RECORD, Outcome.REPAIRED] > 0,
+        follows=client is None or client.is_following,
     )
 
 

@@ -117,6 +117,13 @@ MUTANTS: Final = (
         _end_of_log,
     ),
     _mutant(
+        "EndNotReported",
+        "recovery takes a damaged record at the end of the log for a write that a crash interrupted",
+        "NeverSilentlyLost",
+        "recovery:report_lost_end",
+        nothing,
+    ),
+    _mutant(
         "MissingSegmentAccepted",
         "a start does not notice that a segment of the durable log is missing",
         "NeverSilentlyLost",
@@ -152,6 +159,14 @@ MUTANTS: Final = (
         "DamageSettled",
         "mqproof.impl.replication.record_repair:RecordRepair.round",
         _leave_damaged,
+    ),
+    Mutant(
+        "DamagedEndCompared",
+        "a master lets a slave compare its log with a damaged record",
+        "record-repair",
+        "DamageSettled",
+        "mqproof.impl.replication.feed:Feed._require_sound",
+        nothing,
     ),
     Mutant(
         "RepairNotReported",

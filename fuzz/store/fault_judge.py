@@ -72,7 +72,8 @@ def judge(point: Point) -> tuple[str, FaultVerdict]:
         simulated.load()
         simulated.store.begin()
         _observe(simulated, seen, tag_codes)
-        offsets_not_reused(simulated)
+        if point.moment is not Moment.UNCOUNTED:  # a start may cut what no checkpoint counts
+            offsets_not_reused(simulated)
     except StoreError as error:
         refused_by_name(str(error))
         seen.refused = str(error)

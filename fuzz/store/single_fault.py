@@ -2,17 +2,18 @@
 
 A store is written, and part of it later than the rest, so that each block has an earlier content. Then one
 block or file changes without the knowledge of the store: while it runs, after a clean exit, or after a kill.
+A kill may come before a checkpoint counts the last part.
 """
 
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
-from typing import Final, Self
+from typing import Final, Protocol, Self
 
 from mqproof.fuzz.store.simulated_store import DIRECTORY, QUEUES, SimulatedStore
 from mqproof.impl.runtime.disk import parent
-from mqproof.impl.runtime.simulated_disk import SimulatedDisk
 from mqproof.impl.store.config import FlushMode
 
 BLOCK_BYTES: Final = 64
@@ -37,6 +38,7 @@ class Moment(StrEnum):
     RUNNING = "while running"
     CLOSED = "after a clean exit"
     KILLED = "after a kill"
+    UNCOUNTED = "after a kill, before a checkpoint"
 
 
 FAULTS: Final = tuple(Fault)
@@ -67,29 +69,67 @@ class Point:
         return bytes(front) + self.detail.to_bytes(4, "big")
 
 
+class Files(Protocol):
+    """The files of a store, which a fault alters without the knowledge of the store."""
+
+    @property
+    def before(self) -> Mapping[str, bytes]:
+        """What the files contained before the last part of the store was written."""
+        ...
+
+    def paths(self) -> list[str]:
+        """Return the paths of all files; a fault is as likely in a file as it occurs here."""
+        ...
+
+    def content(self, path: str) -> bytes: ...
+    def damage(self, path: str, at: int, data: bytes) -> None: ...
+    def truncate(self, path: str, size: int) -> None: ...
+    def replace(self, path: str, content: bytes) -> None: ...
+    def lose(self, path: str) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A store that was written, and what its files contained before the last part was written."""
+    """A store that was written on a simulated disk."""
 
     simulated: SimulatedStore
-    before: dict[str, bytes]
+    before: Mapping[str, bytes]
+
+    def paths(self) -> list[str]:
+        return self.simulated.files()
+
+    def content(self, path: str) -> bytes:
+        return _content(self.simulated, path)
+
+    def damage(self, path: str, at: int, data: bytes) -> None:
+        self.simulated.disk.damage(path, at, data)
+
+    def truncate(self, path: str, size: int) -> None:
+        self.simulated.disk.truncate(path, size)
+
+    def replace(self, path: str, content: bytes) -> None:
+        self.simulated.disk.truncate(path, 0)
+        self.simulated.disk.resize(path, content)
+
+    def lose(self, path: str) -> None:
+        self.simulated.disk.lose(path)
 
 
 @cache
-def _template(is_closed: bool) -> Written:
+def _template(moment: Moment) -> Written:
     simulated = SimulatedStore(FlushMode.SYNC_FLUSH)
     _write(simulated, 14)
     simulated.store.delete_topic("C")
-    before = {path: _content(simulated.disk, path) for path in simulated.files()}
-    _write(simulated, 9)
-    if is_closed:
+    before = {path: _content(simulated, path) for path in simulated.files()}
+    _write(simulated, 9, is_counted=moment is not Moment.UNCOUNTED)
+    if moment is Moment.CLOSED:
         simulated.stop()
     return Written(simulated, before)
 
 
 def written(moment: Moment) -> Written:
     """Return a new store with its files as they are before a fault at that moment."""
-    template = _template(moment is Moment.CLOSED)
+    template = _template(moment)
     simulated = template.simulated.copy()
     if moment is Moment.RUNNING:
         simulated.load()
@@ -97,7 +137,7 @@ def written(moment: Moment) -> Written:
     return Written(simulated, template.before)
 
 
-def _write(simulated: SimulatedStore, count: int) -> None:
+def _write(simulated: SimulatedStore, count: int, *, is_counted: bool = True) -> None:
     for number in range(count):
         queue = ("C", 0) if number == 3 else QUEUES[number % len(QUEUES)]
         simulated.append(queue, (10, 60, 200)[number % 3])
@@ -108,74 +148,67 @@ def _write(simulated: SimulatedStore, count: int) -> None:
     simulated.flush_log()
     simulated.store.dispatch()
     simulated.flush_queues()
-    simulated.write_checkpoint()
+    if is_counted:
+        simulated.write_checkpoint()
     simulated.truth = [each for each in simulated.truth if each.queue[0] != "C"]
 
 
-def path_of(point: Point, files: list[str]) -> str:
-    """Return the file of a point."""
-    return files[point.file % len(files)]
-
-
-def inject(point: Point, store: Written) -> str:
+def inject(point: Point, files: Files) -> str:
     """Do what the point says to the files; return the path of the file."""
-    disk = store.simulated.disk
-    path = path_of(point, store.simulated.files())
-    content = _content(disk, path)
+    paths = files.paths()
+    path = paths[point.file % len(paths)]
+    content = files.content(path)
     at = point.block % max(1, -(-len(content) // BLOCK_BYTES)) * BLOCK_BYTES
     size = min(BLOCK_BYTES, len(content) - at)
     chance = random.Random(point.detail)
     match point.fault:
         case Fault.BIT_FLIP if size > 0:
             byte, bit = at + point.detail // 8 % size, point.detail % 8
-            disk.damage(path, byte, bytes([content[byte] ^ (1 << bit)]))
+            files.damage(path, byte, bytes([content[byte] ^ (1 << bit)]))
         case Fault.ZEROED:
-            disk.damage(path, at, bytes(size))
+            files.damage(path, at, bytes(size))
         case Fault.GARBAGE:
-            disk.damage(path, at, chance.randbytes(size))
+            files.damage(path, at, chance.randbytes(size))
         case Fault.TRUNCATED:
-            disk.truncate(path, at)
+            files.truncate(path, at)
         case Fault.LOST_WRITE:
-            _revert(disk, path, at, size, store.before)
+            _revert(files, path, at, size)
         case Fault.MISDIRECTED_WRITE:
-            _misdirect(disk, path, at, size, chance, store)
+            _misdirect(files, path, at, size, chance)
         case Fault.FILE_MISSING:
-            disk.lose(path)
+            files.lose(path)
         case _:
             pass  # an empty file has no block
     return path
 
 
-def _revert(disk: SimulatedDisk, path: str, at: int, size: int, before: dict[str, bytes]) -> None:
+def _revert(files: Files, path: str, at: int, size: int) -> None:
     """Undo the last write of a block. A file that is replaced as a whole gets its earlier content."""
-    earlier = before.get(path)
+    earlier = files.before.get(path)
     if earlier is None:
-        disk.damage(path, at, bytes(size))
-    elif len(earlier) != len(_content(disk, path)) or path.endswith((".json", ".bak", "checkpoint")):
-        disk.truncate(path, 0)
-        disk.resize(path, earlier)
+        files.damage(path, at, bytes(size))
+    elif len(earlier) != len(files.content(path)) or path.endswith((".json", ".bak", "checkpoint")):
+        files.replace(path, earlier)
     else:
-        disk.damage(path, at, earlier[at : at + size])
+        files.damage(path, at, earlier[at : at + size])
 
 
-def _misdirect(
-    disk: SimulatedDisk, path: str, at: int, size: int, chance: random.Random, store: Written
-) -> None:
+def _misdirect(files: Files, path: str, at: int, size: int, chance: random.Random) -> None:
     """Let the last write of a block of the folder go to this block; its own block has its old content."""
-    near = [each for each in store.simulated.files() if parent(each) == parent(path)]
+    near = [each for each in files.paths() if parent(each) == parent(path)]
     source = chance.choice(near)
-    content = _content(disk, source)
+    content = files.content(source)
     blocks = max(1, -(-len(content) // BLOCK_BYTES))
     source_at = chance.randrange(blocks) * BLOCK_BYTES
     block = content[source_at : source_at + BLOCK_BYTES]
     if (source, source_at) != (path, at):
-        disk.damage(path, at, block[:size])
+        files.damage(path, at, block[:size])
         if not source.endswith((".json", ".bak", "checkpoint")):
-            _revert(disk, source, source_at, len(block), store.before)
+            _revert(files, source, source_at, len(block))
 
 
-def _content(disk: SimulatedDisk, path: str) -> bytes:
-    file = disk.open(path)
+def _content(simulated: SimulatedStore, path: str) -> bytes:
+    file = simulated.disk.open(path)
     return file.read(0, file.size())
 
 

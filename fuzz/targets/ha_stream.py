@@ -82,6 +82,9 @@ class Log:
     def log_read(self, position: int, size: int) -> bytes:
         return bytes(self.data[position : position + size])
 
+    def damaged_record(self, _commit_offset: int, _count: int) -> None:
+        """Return None: these logs have no damage."""
+
     def append_replicated(self, records: Sequence[tuple[bytes, StoredMessage]]) -> None:
         for data, stored in records:
             self._append(stored.commit_offset, data)

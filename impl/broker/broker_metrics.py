@@ -33,6 +33,8 @@ DAMAGE: Final = _counter(
     "Damaged places found in the store, by kind and by what the store did: repaired, skipped or cut.",
     *("kind", "outcome"),
 )
+SCRUBBED: Final = _counter("scrubbed_records_total", "Records that the scrub compared with their entries.")
+SCRUB_PASSES: Final = _counter("scrub_passes_total", "Completed passes of the scrub over the store.")
 FAILED_SENDS: Final = _counter("failed_sends_total", "Messages that the store did not accept.")
 REFUSED_SENDS: Final = _counter(
     "refused_sends_total",
@@ -55,7 +57,7 @@ GROUP_ROLE: Final = _gauge("dledger_role", "1 for the role of this member, 0 for
 BROKER_METRICS: Final[Sequence[Metric]] = (
     *MESSAGE_METRICS,
     *BUDGET_METRICS,
-    *(ROLE, READ_ONLY, DISK_FULL, DISK_USED, DAMAGE, FAILED_SENDS, REFUSED_SENDS, REFUSED_PEERS),
+    *(ROLE, READ_ONLY, DISK_FULL, DISK_USED, DAMAGE, SCRUBBED, SCRUB_PASSES, FAILED_SENDS, REFUSED_SENDS, REFUSED_PEERS),
     *(OPEN_TRANSACTIONS, SLAVES, IN_SYNC, BEHIND, FOLLOWING, TERM, GROUP_ROLE),
 )
 
@@ -73,10 +75,15 @@ class BrokerMetrics:
         return BROKER_METRICS
 
     def unready(self) -> str:
-        """Return why the broker is not ready. A broker whose disk is nearly full still serves consumers."""
+        """Return why the broker is not ready.
+
+        A broker whose disk is nearly full still serves consumers, as does a slave without its master. A slave
+        that has stopped following for good is not ready.
+        """
         if not self._broker.is_ready:
             return "starting or stopping"
-        return self._broker.store.failure
+        client = self._broker.replicas.client
+        return self._broker.store.failure or (client.refused if client is not None else "")
 
     async def collect(self) -> list[Family]:
         services = self._broker.services
@@ -99,6 +106,8 @@ class BrokerMetrics:
             DAMAGE: {
                 (kind, outcome): counts.get((kind, outcome), 0) for kind in DamageKind for outcome in Outcome
             },
+            SCRUBBED: {(): store.scrub.records},
+            SCRUB_PASSES: {(): store.scrub.passes},
             FAILED_SENDS: {(): services.statistics.failed_puts.total},
             REFUSED_SENDS: {("overload",): sends.refused_full, ("slow_disk",): sends.refused_slow},
             OPEN_TRANSACTIONS: {(): services.transactions.open_count},

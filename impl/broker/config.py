@@ -355,6 +355,9 @@ STORE_OPTIONS: Final = {
     "diskSpaceWarningLevelRatio": Option("disk_warning_percent", _percent),
     "cleanFileForciblyEnable": Option("clean_forcibly", boolean),
     "cleanResourceInterval": Option("clean_interval_ms", _MS),
+    "scrubEnable": Option("scrub_enabled", boolean),
+    "scrubBytesPerSecond": Option("scrub_bytes_per_s", number(1, _INT_MAX)),
+    "scrubInterval": Option("scrub_interval_ms", _MS),
     "messageDelayLevel": Option("delay_levels_ms", parse_levels, show_levels),
 }
 """Maps a key in the file to the field of StoreConfig."""

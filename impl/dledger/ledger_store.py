@@ -101,7 +101,13 @@ class LedgerStore(Store):
         """The next offset of each queue that this leader accepted messages for."""
         self._flushed = asyncio.Event()
         self._services = BackgroundTasks(
-            config, None, self.flush_queues, self.write_checkpoint, self._clean, runtime.supervisor
+            config,
+            None,
+            self.flush_queues,
+            self.write_checkpoint,
+            self._clean,
+            self.scrub,
+            runtime.supervisor,
         )
 
     @property

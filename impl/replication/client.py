@@ -125,11 +125,14 @@ class SlaveClient:
         follow = Follow(self._own_log, self._record_bytes_max, check, proves=proves)
         receiver = self._receiver = _Receiver(follow)
         try:
+            follow.require_sound()
             async with asyncio.timeout(_CONNECT_TIMEOUT_S):
                 await self._network.connect(master, receiver.opened)
             await self.prepare()
             receiver.begin()
             await self._stay(receiver, master)
+        except StreamError as error:
+            self._complain(f"cannot follow master {master}: {error}")
         except (OSError, TimeoutError) as error:
             self._complain(f"cannot follow master {master}: {error or 'it does not answer'}")
         finally:

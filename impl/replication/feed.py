@@ -10,6 +10,8 @@ from mqproof.impl.replication.acks import Acks
 from mqproof.impl.replication.config import LogCheck
 from mqproof.impl.replication.stream import (
     BODY_BYTES_MAX,
+    TAIL_BYTES,
+    TAIL_RECORDS,
     StreamError,
     Transfer,
     read_position,
@@ -29,6 +31,7 @@ class MastersLog(Protocol):
     @property
     def log_segment_bytes(self) -> int: ...
     def log_read(self, position: int, size: int) -> bytes: ...
+    def damaged_record(self, commit_offset: int, count: int) -> int | None: ...
 
 
 class Feed:
@@ -97,8 +100,19 @@ class Feed:
         position, checksum = report
         # A position beyond the end of this log is refused by its own rule, whose message is clearer.
         if position <= self._log.log_end and checksum != tail_checksum(self._log, position):
+            self._require_sound(max(position - TAIL_BYTES, 0), TAIL_RECORDS)
             raise StreamError(f"the slave's log differs from this master's before {position}")
         return position
+
+    def _require_sound(self, begin: int, count: int) -> None:
+        """Require that these records of this log are not damaged.
+
+        A slave that compares its log with a damaged record would stop: it cannot see which log is right.
+        """
+        if (damaged := self._log.damaged_record(begin, count)) is not None:
+            raise StreamError(
+                f"this master's record at {damaged} is damaged: the slave can follow when it is repaired"
+            )
 
     def _counts_from_now(self) -> None:
         """Count the slave as one that a send may wait for."""
@@ -120,6 +134,8 @@ class Feed:
             )
         if 0 < position < log.log_begin:
             raise StreamError(f"the slave asks for {position}, this master's log begins at {log.log_begin}")
+        # Its last record, which is compared, and the next one. A record at 0 is compared from 1 on.
+        self._require_sound(position, 2)
         # A slave with an empty log receives the whole log. Released masters begin at their last segment.
         self.sent = position or log.log_begin
         # The slave's last record is after the position. The first acknowledgement proves it.

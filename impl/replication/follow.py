@@ -12,6 +12,8 @@ from mqproof.impl.remoting.message import StoredMessage
 from mqproof.impl.replication import rules
 from mqproof.impl.replication.config import LogCheck
 from mqproof.impl.replication.stream import (
+    TAIL_BYTES,
+    TAIL_RECORDS,
     StreamError,
     Transfer,
     read_transfer,
@@ -40,6 +42,7 @@ class SlavesLog(Protocol):
     @property
     def log_segment_bytes(self) -> int: ...
     def log_read(self, position: int, size: int) -> bytes: ...
+    def damaged_record(self, commit_offset: int, count: int) -> int | None: ...
     def append_replicated(self, records: Sequence[tuple[bytes, StoredMessage]]) -> None: ...
 
 
@@ -62,6 +65,16 @@ class Follow:
         self._position = self.first_position  # commit offset of the next byte to receive
         self._pending = bytearray()  # the record or filler that is not complete yet
         self._filler_left = 0
+
+    def require_sound(self) -> None:
+        """Require that the end of this log, which is compared or proved, is not damaged.
+
+        Raises:
+            StreamError: it is damaged. The logs can be compared when a peer has repaired it.
+        """
+        begin = min(self.first_position, max(self._log.log_end - TAIL_BYTES, 0))
+        if (damaged := self._log.damaged_record(begin, TAIL_RECORDS)) is not None:
+            raise StreamError(f"this slave's record at {damaged} is damaged: it can follow when it is repaired")
 
     def report(self) -> bytes:
         """Return the slave's position report: sent first, periodically, and whenever its log has grown."""

@@ -5,6 +5,8 @@ import zlib
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from mqproof.impl.store.files.record import SIZE_MIN
+
 _POSITION: Final = struct.Struct(">q")
 _PROVED: Final = struct.Struct(">qI")
 _HEADER: Final = struct.Struct(">qi")
@@ -33,6 +35,8 @@ class Transfer:
 
 TAIL_BYTES: Final = 1024
 """The bytes of the log before a position that a slave proves, fewer at the start of a segment."""
+TAIL_RECORDS: Final = TAIL_BYTES // SIZE_MIN + 1
+"""The most records in these bytes."""
 
 
 class ReadableLog(Protocol):

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from mqproof.impl.runtime.supervision import Supervisor
 from mqproof.impl.store.config import FlushMode, StoreConfig
 from mqproof.impl.store.flush import LogFlusher
+from mqproof.impl.store.scrub import FIRST_PASS_MS, Scrub
 
 Step = Callable[[], Awaitable[None]]
 
@@ -20,6 +21,7 @@ class BackgroundTasks:
         flush_queues: Step,
         write_checkpoint: Step,
         clean: Step,
+        scrub: Scrub,
         supervisor: Supervisor,
     ) -> None:
         self._config = config
@@ -27,6 +29,7 @@ class BackgroundTasks:
         self._flush_queues = flush_queues
         self._write_checkpoint = write_checkpoint
         self._clean = clean
+        self._scrub = scrub
         self._supervisor = supervisor
         self._stopping = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
@@ -39,6 +42,8 @@ class BackgroundTasks:
             "checkpoints": self._checkpoints(),
             "deletion of old files": self._every(config.clean_interval_ms, self._clean),
         }
+        if config.scrub_enabled:
+            works["scrub"] = self._scrubs()
         if self._flusher is not None:
             sync = config.flush_mode is FlushMode.SYNC_FLUSH
             flush = self._group_commit if sync else self._timed_flush
@@ -89,6 +94,11 @@ class BackgroundTasks:
         await self._flush_queues()
         await self._write_checkpoint()
         await self._every(self._config.checkpoint_interval_ms, self._write_checkpoint)
+
+    async def _scrubs(self) -> None:
+        pause_ms = min(FIRST_PASS_MS, self._config.scrub_interval_ms)
+        while not await self._stopped_within(pause_ms):
+            pause_ms = await self._scrub.step()
 
     async def _every(self, milliseconds: int, step: Step) -> None:
         while not await self._stopped_within(milliseconds):

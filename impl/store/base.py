@@ -34,6 +34,7 @@ from mqproof.impl.store.queue_flush import CheckpointWriter, IndexFlusher, Queue
 from mqproof.impl.store.reader import find_records, read_messages
 from mqproof.impl.store.recovery import Parts
 from mqproof.impl.store.results import GetResult, GetStatus, PutResult, PutStatus, Recovery
+from mqproof.impl.store.scrub import Scrub
 
 _log = logging.getLogger(__name__)
 
@@ -79,6 +80,7 @@ class Store(ABC):
         self._repair = EntryRepair(
             log, config.delay_levels_ms, self.damage, self._deleted.has, self._may_write, self._fail
         )
+        self.scrub = Scrub(config, self._queues, log, self._repair, self.damage, offload)
         self._queue_flusher = QueueFlusher(self._queues, self._dispatcher, offload, events, self._fail)
         self._index_flusher = IndexFlusher(self._index, log, self.flush_log, offload, self._fail)
         self._checkpoint_writer = CheckpointWriter(
@@ -345,6 +347,18 @@ class Store(ABC):
             return False
         return is_right
 
+    def damaged_record(self, commit_offset: int, count: int) -> int | None:
+        """Return the commit offset of the first damaged record among some; None if all are sound.
+
+        They are the record that contains the commit offset and those after it, as far as queues have them. A
+        damaged one is reported, and requested from the peers.
+        """
+        for queue, offset in self._queues.entries_from(commit_offset, count):
+            (unit,) = queue.units(offset, 1)
+            if self._repair.unit(queue, offset) is None:
+                return unit.commit_offset
+        return None
+
     def log_path(self, commit_offset: int) -> str:
         """Return the path of the file of the log that has the byte at a commit offset."""
         return self._log.segments.path_of(commit_offset)
@@ -460,8 +474,15 @@ class Store(ABC):
         if not takes_queue_offset(stored.message.sys_flag) or stored.commit_offset >= self.dispatched_end:
             return True
         if queue is None or offset >= queue.end or self._deleted.has(key[0], stored.commit_offset):
-            return self._deleted.has(key[0], stored.commit_offset)
+            return self._deleted.has(key[0], stored.commit_offset) and not self._is_of_a_queue(stored)
         return offset < queue.first or self._repair.has(queue, offset, stored)
+
+    def _is_of_a_queue(self, stored: StoredMessage) -> bool:
+        """Return whether a queue has the record of a deleted topic: then its topic is altered."""
+        return any(
+            queue.units(offset, 1)[0].commit_offset == stored.commit_offset
+            for queue, offset in self._queues.entries_from(stored.commit_offset, 1)
+        )
 
     def _refused(self) -> PutResult | None:
         """Return the answer to a put while puts are refused, otherwise None."""

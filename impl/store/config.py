@@ -69,6 +69,12 @@ class StoreConfig:
     """The property cleanFileForciblyEnable: whether segments that have not expired may be deleted."""
     clean_interval_ms: int = 10_000
     """The property cleanResourceInterval: the pause between two searches for segments to delete."""
+    scrub_enabled: bool = True
+    """The property scrubEnable: whether records that no client reads are compared in the background."""
+    scrub_bytes_per_s: int = 1 << 20
+    """The property scrubBytesPerSecond: how much of the log a scrub reads in a second."""
+    scrub_interval_ms: int = 24 * 3_600_000
+    """The property scrubInterval: the pause between two passes of the scrub."""
     delay_levels_ms: tuple[int, ...] = parse_levels(LEVELS)
     """The property messageDelayLevel: the delay of each level, level 1 first."""
 

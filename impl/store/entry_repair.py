@@ -16,7 +16,7 @@ from mqproof.impl.store.dispatch import appended_record, queue_unit
 from mqproof.impl.store.files import record
 from mqproof.impl.store.files.commit_log import CommitLog
 from mqproof.impl.store.files.consume_queue import ConsumeQueue, QueueGapError, QueueKey, Unit
-from mqproof.impl.store.recovery import is_record_of, points_at_its_record
+from mqproof.impl.store.recovery import is_record_of, points_at_its_record, record_place
 from mqproof.impl.store.verified_entries import VerifiedEntries
 
 _NEIGHBOURS_MAX: Final = 1000
@@ -113,7 +113,7 @@ class EntryRepair:
             return False
         if problem:
             self._log.replace_record(unit.commit_offset, data)
-            place = self._place(queue, lost.queue_offset, unit)
+            place = record_place(self._log, queue, lost.queue_offset, unit)
             self._damage.add(Damage(DamageKind.RECORD, place, problem, Outcome.REPAIRED))
         del self._lost[key]
         return True
@@ -214,15 +214,8 @@ class EntryRepair:
     def _report_lost(self, queue: ConsumeQueue, queue_offset: int, unit: Unit, problem: str) -> None:
         if 0 <= unit.commit_offset < self._log.begin:
             return  # it has expired since the queue was examined
-        place = self._place(queue, queue_offset, unit)
+        place = record_place(self._log, queue, queue_offset, unit)
         self._damage.add(Damage(DamageKind.RECORD, place, problem, Outcome.SKIPPED))
-
-    def _place(self, queue: ConsumeQueue, queue_offset: int, unit: Unit) -> str:
-        topic, queue_id = queue.key
-        return (
-            f"{self._log.segments.path_of(max(unit.commit_offset, 0))}, commit offset {unit.commit_offset}"
-            f" (topic {topic}, queue {queue_id}, offset {queue_offset})"
-        )
 
     def _forget_oldest(self) -> None:
         if len(self._lost) >= _LOST_MAX:

@@ -64,6 +64,7 @@ class MessageStore(Store):
             self.flush_queues,
             self.write_checkpoint,
             self._clean,
+            self.scrub,
             runtime.supervisor,
         )
 

@@ -9,10 +9,11 @@ same steps run and find nothing to do.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
 from mqproof.impl.remoting.message import StoredMessage
 from mqproof.impl.runtime.event_log import EventLog
-from mqproof.impl.store.config import StoreConfig
+from mqproof.impl.store.config import FlushMode, StoreConfig
 from mqproof.impl.store.damage import Damage, DamageKind, DamageReport, Outcome
 from mqproof.impl.store.dispatch import Appended, Dispatcher, appended_record, emit_append
 from mqproof.impl.store.errors import StoreError
@@ -24,6 +25,9 @@ from mqproof.impl.store.files.deleted_topics import DeletedTopics
 from mqproof.impl.store.files.index import Index
 from mqproof.impl.store.results import Recovery
 from mqproof.spec.events import Kind
+
+_LISTED_MAX: Final = 1000
+"""How many lost records of a queue are reported one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +59,7 @@ def recover(parts: Parts, abnormal: bool) -> Recovery:
     log.is_listed = partial(_has_entry, queues)
     start = choose_start(log, queues, parts.checkpoint)
     end = find_end(log, start)
-    report_cut(parts, end)
+    is_reported = report_cut(parts, end)
     if parts.events:
         emit_unlogged_appends(parts, parts.events)
     if abnormal and parts.events:
@@ -63,6 +67,7 @@ def recover(parts: Parts, abnormal: bool) -> Recovery:
     truncated_bytes = cut_log(log, end)
     if truncated_bytes and parts.events:
         parts.events.emit(Kind.TRUNCATE, commit_offset=end, attrs={"bytes": str(truncated_bytes)})
+    report_lost_end(parts, end, 0 if is_reported else truncated_bytes)
     sync_recovered_log(log, start if abnormal else end)
     count_as_flushed(log)
     entries_cut, redispatched = recover_queues(parts, start)
@@ -92,8 +97,8 @@ def trust_checkpoint(log: CommitLog, checkpoint: Checkpoint) -> None:
     log.known_end = count.position
 
 
-def report_cut(parts: Parts, end: int) -> None:
-    """Report that recovery cuts whole records, which follow bytes that are not a record.
+def report_cut(parts: Parts, end: int) -> bool:
+    """Report and return whether recovery cuts whole records, which follow bytes that are not a record.
 
     No checkpoint says that they were durable, so a crash can have lost the bytes before them. But it can also
     be damage, and then messages are lost that were acknowledged.
@@ -103,6 +108,38 @@ def report_cut(parts: Parts, end: int) -> None:
         place = f"{log.segments.path_of(end)}, commit offset {end}"
         problem = f"no whole record is there, but one follows at {at}, and no checkpoint covers them"
         parts.damage.add(Damage(DamageKind.LOG, place, problem, Outcome.CUT))
+    return at is not None
+
+
+def report_lost_end(parts: Parts, end: int, truncated_bytes: int) -> None:
+    """Report what a log that is flushed before each answer had after its end, by place.
+
+    A queue has an entry only for a durable record, so a record without its bytes is damaged. Bytes that are
+    no record are damaged too, or a crash interrupted their write.
+    """
+    log = parts.log
+    if parts.config.flush_mode is not FlushMode.SYNC_FLUSH:
+        return
+    path, is_listed = log.segments.path_of(end), False
+    for queue in parts.queues:
+        first = queue.find_end(lambda unit: points_into_log(unit, end))
+        beyond = [unit for unit in queue.units(first, _LISTED_MAX) if unit.size > 0]
+        is_listed |= bool(beyond)
+        for offset, unit in enumerate(beyond, first):
+            place = record_place(log, queue, offset, unit)
+            parts.damage.add(Damage(DamageKind.RECORD, place, "no whole record is there", Outcome.CUT))
+    if truncated_bytes and not is_listed:
+        problem = f"{truncated_bytes} bytes are no whole record: they are damaged, or a crash came first"
+        parts.damage.add(Damage(DamageKind.LOG, f"{path}, commit offset {end}", problem, Outcome.CUT))
+
+
+def record_place(log: CommitLog, queue: ConsumeQueue, queue_offset: int, unit: Unit) -> str:
+    """Return the file, the commit offset and the queue offset of a record, in words."""
+    topic, queue_id = queue.key
+    return (
+        f"{log.segments.path_of(max(unit.commit_offset, 0))}, commit offset {unit.commit_offset}"
+        f" (topic {topic}, queue {queue_id}, offset {queue_offset})"
+    )
 
 
 def recover_queues(parts: Parts, start: int) -> tuple[int, int]:

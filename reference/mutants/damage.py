@@ -46,7 +46,15 @@ def _first_damage(state: State) -> int:
 def _ends_log(config: Config, state: State) -> State | None:
     after = damage.recover(config, state)
     end = _first_damage(state)
-    return after and damage.recovered(state, end, damage.cut_places(state, end), after.topic)
+    return after and damage.recovered(state, end, frozenset(), after.topic)
+
+
+def _end_not_reported(config: Config, state: State) -> State | None:
+    after = damage.recover(config, state)
+    end = damage.end_of_log(state)
+    cut = range(end + 1, len(state.log) + 1)
+    named = frozenset(cut) if any(damage.good(state.log, place) for place in cut) else frozenset()
+    return after and damage.recovered(state, end, named, after.topic)
 
 
 def _offset_used_again(config: Config, state: State) -> State | None:
@@ -105,6 +113,7 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     _mutant("LossNotReported", "NeverSilentlyLost", "Consume", _loss_not_reported, _alone(1, "flip")),
     _mutant("EntryNotRepaired", "NeverSilentlyLost", "Consume", _entry_not_repaired, _alone(1, "lost")),
     _mutant("EndsLog", "NeverSilentlyLost", "Recover", _ends_log, _alone(1, "flip")),
+    _mutant("EndNotReported", "NeverSilentlyLost", "Recover", _end_not_reported, _alone(1, "flip")),
     _mutant("MissingAccepted", "NeverSilentlyLost", "Recover", _missing_accepted, _alone(1, "missing")),
     _mutant("OldTableTaken", "NeverSilentlyLost", "Recover", _old_table_taken, _alone(1, "lost")),
     _mutant("OffsetUsedAgain", "OffsetsNotReused", "Recover", _offset_used_again, _alone(2, "flip")),

@@ -18,6 +18,8 @@
 (*  - Segments: each record is in a file of its own.                       *)
 (*  - The slave: its own disk has no fault, and it copies sound records.   *)
 (*  - Reports: the log of the broker is kept, so a place stays reported.   *)
+(*  - Cuts: a start sees a lost record by its entry in the queue even if a *)
+(*    second fault removed that entry.                                     *)
 (***************************************************************************)
 EXTENDS Naturals, Sequences, FiniteSets
 
@@ -34,6 +36,7 @@ Files == {"log", "queue", "checkpoint", "table"}
 Nothing == 0 \* no message; as a queue entry: bytes that were never written
 
 Prefix(sequence, length) == SubSeq(sequence, 1, length)
+Max(a, b) == IF a > b THEN a ELSE b
 
 -----------------------------------------------------------------------------
 (* State *)
@@ -213,8 +216,8 @@ Ends(end) ==
 
 End == CHOOSE end \in 0..Len(log) : Ends(end)
 
-\* Whole records that follow the end are cut, and the error log names them.
-CutPlaces == IF \E o \in End + 1..Len(log) : Good(o) THEN End + 1..Len(log) ELSE {}
+\* What follows the end is cut, and the error log names it. A start sees its bytes, or its entries in the queue.
+CutPlaces == End + 1..Max(Len(log), Len(queue))
 
 \* The entry of a damaged record cannot be written again.
 Gap == \E o \in Len(queue) + 1..End : ~Good(o)
@@ -309,12 +312,9 @@ OneFault == Len(struck) <= 1
 NeverSilentlyWrong ==
     read.is # "nothing" => read.is = "good" /\ offsets[read.message] = read.offset
 
-\* The message that a read at this offset must give: a checkpoint counted it, or the log did not end before it.
-Owed(o) == o <= Len(log) \/ \E m \in covered : offsets[m] = o
-
 \* ROT-2: a message that was durable is delivered, or its loss is reported by its place, or the start is refused
 NeverSilentlyLost ==
-    OneFault /\ read.offset # 0 /\ read.is = "nothing" /\ Owed(read.offset) => read.offset \in reported
+    OneFault /\ read.offset # 0 /\ read.is = "nothing" => read.offset \in reported
 
 \* ROT-3: after damage, a new message never gets the queue offset of an earlier message that a checkpoint counted
 OffsetsNotReused ==
@@ -380,8 +380,7 @@ StartsWell ==
             /\ topic' <=> \E c \in Copies : table[c] = "new"
             /\ topic' => \A c \in Copies : table'[c] = "new"
             /\ \E c \in Copies : table[c] # "bad"
-            /\ reported' = reported \cup
-                (IF \E o \in Len(log') + 1..Len(log) : Good(o) THEN Len(log') + 1..Len(log) ELSE {})
+            /\ reported' = reported \cup (Len(log') + 1..Max(Len(log), Len(queue)))
             /\ UNCHANGED named
         /\ phase' = "refused" => UNCHANGED <<files, memory, reported, history>>]_vars
 

@@ -40,7 +40,7 @@ On JDK 17 without these flags its clean exit fails and looks like a crash.
 _NAME_SERVER: Final = "org.apache.rocketmq.namesrv.NamesrvStartup"
 _BROKER: Final = "org.apache.rocketmq.broker.BrokerStartup"
 
-_SMALL_BROKER: Final = {
+SMALL_BROKER: Final = {
     "mappedFileSizeCommitLog": str(1 << 24),
     "brokerClusterName": "DefaultCluster",
     "bindAddress": "127.0.0.1",
@@ -180,7 +180,7 @@ def broker(
     # below.
     address = Address("127.0.0.1", free_port(below=2))
     chosen = {
-        **_SMALL_BROKER,
+        **SMALL_BROKER,
         "brokerName": name,
         "listenPort": str(address.port),
         "haListenPort": str(address.port - 1),

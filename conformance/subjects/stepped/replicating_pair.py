@@ -155,6 +155,9 @@ class _RecordByRecord:
     def log_end(self) -> int:
         return self._store.log_end
 
+    def damaged_record(self, commit_offset: int, count: int) -> int | None:
+        return self._store.damaged_record(commit_offset, count)
+
     def log_read(self, position: int, size: int) -> bytes:
         end = next(end for _, end in self._node.records() if end > position)
         return self._store.log_read(position, min(size, end - position))

@@ -231,6 +231,21 @@ class ConsumeQueues:
                     raise StoreError(f"{path}: not a queue, a directory named by its number expected")
                 self.find_or_make(topic, int(name)).segments.load()
 
+    def entries_from(self, commit_offset: int, count: int) -> list[tuple[ConsumeQueue, int]]:
+        """Return queue and offset of `count` records in the order of the log.
+
+        The first one is the record that contains the commit offset, or else the next one that a queue has.
+        """
+        near: list[tuple[int, int, int, ConsumeQueue]] = []
+        for number, queue in enumerate(self):
+            at = queue.find(commit_offset)
+            for offset in range(max(queue.first, at - 1), min(at + count, queue.end)):
+                (unit,) = queue.units(offset, 1)
+                near.append((unit.commit_offset, number, offset, queue))
+        near.sort()
+        before = sum(begin <= commit_offset for begin, *_ in near)
+        return [(queue, offset) for *_, offset, queue in near[max(before - 1, 0) :][:count]]
+
     def take_unsynced(self) -> list[Unsynced]:
         taken = (queue.segments.take_unsynced() for queue in self)
         return [unsynced for unsynced in taken if unsynced.files or unsynced.directory]

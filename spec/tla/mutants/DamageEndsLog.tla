@@ -5,4 +5,6 @@ EXTENDS MCDamage
 MutantEnds(end) ==
     /\ \A o \in 1..end : Good(o)
     /\ end = Len(log) \/ ~Good(end + 1)
+
+MutantCutPlaces == {}
 ==============================================================================

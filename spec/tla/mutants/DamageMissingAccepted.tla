@@ -3,4 +3,6 @@
 EXTENDS MCDamage
 
 MutantProblem == IF \A c \in Copies : table[c] = "bad" THEN "table" ELSE "none"
+
+MutantCutPlaces == {}
 ==============================================================================

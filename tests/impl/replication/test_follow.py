@@ -232,6 +232,8 @@ def test_an_empty_slave_receives_the_data_that_its_master_still_has() -> None:
         def log_read(self, position: int, size: int) -> bytes:
             return bytes(min(size, 5000 - position)) if position >= 4096 else b""
 
+        def damaged_record(self, _commit_offset: int, _count: int) -> None: ...
+
     feed = Feed(Expired(), Acks(), LogCheck.COMPARED)
     feed.received(write_position(0))
     assert feed.next_frame()[:12] == write_transfer(Transfer(4096, bytes(904)))[:12]
@@ -243,6 +245,8 @@ def test_a_slave_stops_following_a_log_whose_next_bytes_expired() -> None:
 
         def log_read(self, _position: int, _size: int) -> bytes:
             return b""
+
+        def damaged_record(self, _commit_offset: int, _count: int) -> None: ...
 
     feed = Feed(Expiring(), Acks(), LogCheck.COMPARED)
     feed.received(write_position(100))

@@ -220,3 +220,35 @@ def test_a_sound_store_asks_no_peer() -> None:
     repair, peers = _repair(_Store([]), b"right")
     _rounds(repair, 3)
     assert peers.asked == []
+
+
+@pytest.mark.parametrize("node", [MASTER, SLAVE])
+@pytest.mark.parametrize("behind", [0, 1], ids=["last record", "record before"])
+def test_a_slave_follows_again_after_the_damaged_end_of_either_log(
+    node: str, behind: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its master's record differs from its own: that must not look like another history."""
+
+    async def scenario(pair: Pair) -> None:
+        await pair.followed()
+        for number in range(4):
+            assert await pair.send(f"m{number}") == "SEND_OK"
+        await pair.followed()
+        at, _ = _place(pair.brokers[node], 3 - behind)
+        _damage(pair, node, LOG, at + 90, b"?")
+        client = pair.slave.replicas.client
+        assert client is not None and client.local is not None
+        pair.cut()
+        await asyncio.sleep(30)
+        pair.heal()
+        await asyncio.sleep(30)
+        assert client.refused == ""
+        assert client.is_following
+        assert _bodies(pair.brokers[node]) == [b"m0", b"m1", b"m2", b"m3"]
+        assert await pair.send("m4") == "SEND_OK"
+
+    with caplog.at_level("WARNING", logger="mqproof.impl"):
+        play(scenario)
+    if behind == 0 or node == SLAVE:
+        outcomes = [line.split(": ")[-1] for line in caplog.messages if "damaged record" in line]
+        assert outcomes == ["skipped", "repaired"]
