@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from mqproof.spark_audit.audit import Audit, audit, violations
 from mqproof.spark_audit.checks import EVENT_CHECKS, Check
-from mqproof.spark_audit.incremental.carried_state import CarriedState, Manifest
+from mqproof.spark_audit.incremental.carried_state import NO_BATCH, Batch, CarriedState, Manifest
 from mqproof.spark_audit.incremental.checkpoint import newest_batch, next_watermark, remembered
 from mqproof.spark_audit.incremental.continuation import Continuation
 from mqproof.spark_audit.incremental.state_folder import (
@@ -352,15 +352,15 @@ FIRST = IncrementalRun(Path("state"), LATE_US)
 @pytest.mark.parametrize(
     ("run", "batch", "newest"),
     [
-        (FIRST, -1, -1),
-        (FIRST, 3, 3),
-        (run_after(batch=7), -1, 7),
-        (run_after(batch=7), 8, 8),
-        (run_after(batch=-1), -1, -1),
+        (FIRST, NO_BATCH, NO_BATCH),
+        (FIRST, Batch(3), Batch(3)),
+        (run_after(batch=7), NO_BATCH, Batch(7)),
+        (run_after(batch=7), Batch(8, ("a",)), Batch(8, ("a",))),
+        (run_after(batch=-1), NO_BATCH, NO_BATCH),
     ],
 )
-def test_a_run_that_is_no_batch_keeps_the_number_of_the_newest_batch(
-    run: IncrementalRun, batch: int, newest: int
+def test_a_run_that_is_no_batch_keeps_the_newest_batch(
+    run: IncrementalRun, batch: Batch, newest: Batch
 ) -> None:
     assert newest_batch(run, batch) == newest
 
