@@ -93,6 +93,12 @@ def newest(folder: Path) -> Path | None:
     return states[-1] if states else None
 
 
+def carried_files(folder: Path) -> tuple[Path, ...]:
+    """Return the files with the events that the next run examines again."""
+    last = folder if (folder / MANIFEST).is_file() else newest(folder)
+    return tuple((last / "rows").glob("*.parquet")) if last else ()
+
+
 def _states(folder: Path) -> list[Path]:
     """Return the complete states, in order."""
     return sorted(path for path in folder.glob("night-*") if (path / MANIFEST).is_file())

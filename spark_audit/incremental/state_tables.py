@@ -1,7 +1,6 @@
 """The tables of a state, as Parquet files: either engine reads what either engine wrote."""
 
 import errno
-import glob
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from mqproof.spark_audit.engine import active
 from mqproof.spark_audit.engine.frames import DataFrame
 from mqproof.spark_audit.engine.sql_text import quoted
+from mqproof.spark_audit.judging.findings import parquet_files
 from mqproof.spark_audit.sources.inputs import InputError, literal
 
 if TYPE_CHECKING:
@@ -59,34 +59,30 @@ def read_table(session: Any, path: Path) -> DataFrame:
     Raises:
         InputError: there is no such table.
     """
-    files = sorted(path.glob("*.parquet"))
+    files = parquet_files(path)
     if not files:
         raise InputError(f"{path}: not a table of a state: it has no Parquet file")
-    if active.is_embedded():
-        return _read_embedded(session, files)
-    return _read_on_spark(session, path, files[0])
+    return _read_embedded(session, path, files) if active.is_embedded() else _read_on_spark(session, path)
 
 
-def _read_embedded(database: "Database", files: list[Path]) -> DataFrame:
+def _read_embedded(database: "Database", path: Path, files: str) -> DataFrame:
     import duckdb
 
-    # DuckDB treats brackets and stars as a pattern, which may match another file.
-    names = quoted(*(glob.escape(str(file)) for file in files))
     try:
-        name = database.create_table(f"SELECT * FROM read_parquet([{names}], hive_partitioning = false)")
+        name = database.create_table(f"SELECT * FROM {files}")
     except duckdb.Error as error:
         reason = str(error).partition("\n")[0]
-        raise InputError(f"{files[0].parent}: not a table of a state: {reason}") from None
+        raise InputError(f"{path}: not a table of a state: {reason}") from None
     return cast(DataFrame, database.table(name))
 
 
-def _read_on_spark(spark: Any, path: Path, first: Path) -> DataFrame:
+def _read_on_spark(spark: Any, path: Path) -> DataFrame:
     import pyarrow.parquet as pq
     from pyspark.sql.pandas.types import from_arrow_schema
 
     try:
         # Spark itself would run a job to look up the schema.
-        schema = from_arrow_schema(pq.read_schema(first))
+        schema = from_arrow_schema(pq.read_schema(min(path.glob("*.parquet"))))
     except (ValueError, OSError) as error:
         raise InputError(f"{path}: not a table of a state: {error}") from None
     table: DataFrame = spark.read.schema(schema).parquet(literal(path))

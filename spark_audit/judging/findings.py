@@ -71,8 +71,8 @@ def _connection() -> "DuckDBPyConnection":
 
 def all_found(*folders: Path) -> str:
     """Return the table of all findings below the folders, for `query`; it is empty if no check ran."""
-    if parts := sorted(str(part) for folder in folders for part in folder.rglob("*.parquet")):
-        return f"read_parquet([{quoted(*map(_pattern, parts))}])"
+    if files := parquet_files(*folders):
+        return files
     columns = ", ".join(
         f"NULL::{_TYPES.get(kind, 'VARCHAR')} AS {identifier(name)}" for name, kind in FINDING_COLUMNS.items()
     )
@@ -82,9 +82,12 @@ def all_found(*folders: Path) -> str:
 _TYPES: Final = {"int": "INTEGER", "bigint": "BIGINT"}
 
 
-def _pattern(path: str) -> str:
+def parquet_files(*folders: Path) -> str:
+    """Return the table, in DuckDB's SQL, of the Parquet files below the folders; empty if there are none."""
+    parts = sorted(str(part) for folder in folders for part in folder.rglob("*.parquet"))
     # DuckDB treats brackets and stars as a pattern, which may match another file.
-    return glob.escape(path)
+    names = quoted(*map(glob.escape, parts))
+    return f"read_parquet([{names}], hive_partitioning = false)" if parts else ""
 
 
 def counted(path: Path) -> dict[tuple[str, str | None], int]:
