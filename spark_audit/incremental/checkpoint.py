@@ -79,6 +79,8 @@ _OF_STEPS: Final = (queue_order.INVARIANT, offset_monotone.INVARIANT, never_over
 OF_ONE_NODE: Final = ("ROUTE-1", "ROUTE-2", "ROUTE-3", "REPL-1", "REPL-2", "REPL-3", "RAFT-2", "RAFT-6")
 """Checks of one node's events in its own order: later events do not change their findings."""
 
+_HOUR_US: Final = 3_600_000_000
+
 _OF_STORES: Final = (acked_in_store.ABSENT, offsets_ahead.AHEAD, topics_known.METADATA)
 
 
@@ -120,7 +122,7 @@ def settle(
         reach = _reach(examined.profile, brokers)
         if run.carried:
             reach = reach.unionByName(run.carried.reach)
-        write_table(_still_read(reach, evidence.spans), into / "reach", is_small=True)
+        write_table(_still_read(by_hour(reach, watermark), evidence.spans), into / "reach", is_small=True)
         current_states = carried_rows(evidence.log, whole.by_kind, watermark)
         write_table(current_states.select(*COLUMNS), into / "standing", is_small=True)
         write_table(_known(run, found, ran, kept, watermark), into / "findings")
@@ -235,6 +237,21 @@ def _reach(profiled: DataFrame, brokers: tuple[str, ...]) -> DataFrame:
         f.min("offset_min").alias("offset_min"),
         f.max("offset_max").alias("offset_max"),
         f.min("first_ts").alias("first_ts"),
+    )
+
+
+def by_hour(reach: DataFrame, watermark: int) -> DataFrame:
+    """Merge the old rows of each queue that are of one hour: a watch has many runs in an hour."""
+    first = f.col("first_ts")
+    period = f.when(first < watermark, first - first % _HOUR_US).otherwise(first)
+    return (
+        reach.groupBy("group", *QUEUE, period.alias("period"))
+        .agg(
+            f.min("offset_min").alias("offset_min"),
+            f.max("offset_max").alias("offset_max"),
+            f.min("first_ts").alias("first_ts"),
+        )
+        .drop("period")
     )
 
 
