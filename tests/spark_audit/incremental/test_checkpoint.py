@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import msgspec
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from mqproof.spark_audit.audit import Audit, audit, violations
 from mqproof.spark_audit.checks import EVENT_CHECKS, Check
@@ -438,9 +438,8 @@ def test_old_extents_of_one_hour_are_merged(tmp_path: Path) -> None:
         " first_ts bigint"
     )
     with active.embedded(), closing(Database(tmp_path)) as database:
-        merged = by_hour(database.createDataFrame(given, columns), 3 * hour).select(
-            "group", "offset_min", "offset_max", "first_ts"
-        )
+        reach = cast(DataFrame, database.createDataFrame(given, columns))
+        merged = by_hour(reach, 3 * hour).select("group", "offset_min", "offset_max", "first_ts")
         found = {tuple(row) for row in merged.collect()}
     assert found == {
         ("g", 0, 9, hour), ("g", 10, 12, 2 * hour), (None, 0, 9, hour + 1),
