@@ -241,11 +241,11 @@ class Outlets:
     def _write(self, done: "Audit", state: Path, seconds: float) -> None:
         if self._metrics is None:
             return
-        from mqproof.spark_audit.engine.sql_text import quoted
         from mqproof.spark_audit.incremental.all_runs import rows_missing
+        from mqproof.spark_audit.judging.findings import parquet_files
         from mqproof.spark_audit.reporting.audit_metrics import measured, write_metrics
 
-        known = f"read_parquet({quoted(str(state / 'findings' / '*.parquet'))})"
+        known = parquet_files(state / "findings")
         write_metrics(self._metrics, measured(done, seconds, known, rows_missing(state)))
 
 

@@ -4,10 +4,12 @@ The batches of any log must find the violations of one run over the whole log. A
 hours and kills the process at random moments.
 """
 
+import contextlib
 import json
 import os
 import random
 import shutil
+import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -33,6 +35,7 @@ from mqproof.spark_audit.incremental.state_folder import newest
 from mqproof.spark_audit.incremental.watch import Source, Watch, judge_batch
 from mqproof.spark_audit.sources.inputs import InputError
 from tests.spark_audit.conftest import STEP_US, embedded_audit, write_ndjson
+from tests.spark_audit.incremental.day_log import LATE_S, DayLog, by_period
 from tests.spark_audit.incremental.test_checkpoint import (
     LATE_US,
     OF_TRAFFIC,
@@ -43,6 +46,11 @@ from tests.spark_audit.incremental.test_checkpoint import (
     long_log,
     split_log,
 )
+from tests.spark_audit.independent import anomalies, ledger_anomalies
+from tests.spark_audit.independent.anomalies import Truth
+from tests.spark_audit.independent.clean_cluster import LENGTH_S, OPTIONS, build_clean_cluster
+from tests.spark_audit.independent.collection import numbered
+from tests.spark_audit.independent.simulation import BEGIN, MS, SECOND, Cluster
 
 NO_CHECKS: dict[str, Check] = {}
 """The checks do not affect which files are read, and when."""
@@ -260,3 +268,63 @@ def test_a_watch_without_events_is_inconclusive_and_needs_no_spark(
     done = CliRunner().invoke(app, arguments)
     assert (done.exit_code, done.stdout) == (Exit.INCONCLUSIVE, "")
     assert f"no event was read; 1 unreadable row is in {state / 'unreadable'}" in done.stderr
+
+
+@pytest.mark.deep  # two minutes of processor time
+def test_a_day_with_restarts_and_kills_gives_the_verdicts_of_one_run(tmp_path: Path) -> None:
+    day, chance = DayLog(7, every_s=3), random.Random(7)
+    assert min(day.faults.values()) > 5
+    rows = day.rows()
+    incoming, state = tmp_path / "in", tmp_path / "state"
+    incoming.mkdir()
+    options = ["--late-s", str(LATE_S), "--batch-mib", "1", "--once"]
+    command = ["-m", "mqproof", "audit", "watch", "--state", str(state), "--events", str(incoming), *options]
+    kills, carried = 0, []
+    for hour, of_hour in enumerate(by_period(rows, 3600)):
+        for number, part in enumerate(by_period(of_hour, 600)):
+            name = f"{hour:02}-{number}.ndjson"
+            (incoming / name).write_bytes(write_ndjson(part))
+        while True:
+            process = subprocess.Popen(
+                [sys.executable, *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            )
+            if kills < 12 and chance.random() < 0.5:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(chance.uniform(0.5, 5))
+                kills += process.poll() is None
+                process.kill()
+            if process.wait(600) in (Exit.HELD, Exit.VIOLATED):
+                break
+        left = newest(state)
+        assert left is not None
+        carried.append(pq.read_table(left / "rows").num_rows)
+    found = [row for row in pq.read_table(left / "findings").to_pylist() if row["cause"] is None]
+    expected = violations(embedded_audit(rows, tmp_path))
+    assert (keys(found), kills) == (keys(expected), 12)
+    assert Counter(row["invariant"] for row in expected).keys() >= {"DELIV-1", "DELIV-3", "DELIV-5"}
+    # What is kept does not grow with the day: the last minutes, and the lost messages.
+    assert max(carried) < len(rows) / 50 + 4 * day.faults["lost"]
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("seed", range(20))
+def test_the_batches_of_a_log_with_all_anomalies_find_the_violations_of_one_run(
+    tmp_path: Path, seed: int
+) -> None:
+    cluster = Cluster(seed, 200 * MS)
+    build_clean_cluster(cluster)
+    truth = Truth()
+    anomalies.inject(cluster, truth)
+    ledger_anomalies.inject(cluster, truth)
+    cluster.run(BEGIN + LENGTH_S * SECOND)
+    log = [row for _, _, row in numbered(cluster.rows)]
+    watched = Watched(tmp_path, EVENT_CHECKS)
+    watched.request = replace(watched.request, options=OPTIONS, late_us=40 * SECOND)
+    chance = random.Random(seed)
+    ends = sorted(BEGIN + chance.randrange(LENGTH_S * SECOND) for _ in range(3))
+    for number, rows in enumerate(cut(log, ends)):
+        watched.put(f"{number}.ndjson", write_ndjson(rows))
+        watched.run()
+    expected = violations(embedded_audit(log, tmp_path, options=OPTIONS))
+    assert keys(watched.found()) == keys(expected)
+    assert len({row["invariant"] for row in expected}) > 20
