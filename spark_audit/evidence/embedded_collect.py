@@ -69,7 +69,7 @@ def embedded_collected(
         refuse_namesakes(once)
         seen, repeated = once, seen.rows - once.rows
     rows = rows.select(*COLUMNS)
-    examined, whole = rows, profiled
+    own, examined, whole = seen, rows, profiled
     if earlier := history.earlier(rows, profiled, seen):
         examined, seen = rows.unionByName(earlier.rows), earlier.overview
         whole = earlier.profile.persist()
@@ -77,7 +77,7 @@ def embedded_collected(
     evidence = evidence_of(named, whole, seen.brokers, options, store, pictures=pictures)
     evidence = replace(evidence, complete_from=seen.complete_from)
     evidence = history.amend(evidence, rows, seen.brokers)
-    yield Collected(evidence, seen, repeated, ExaminedRows(None, profiled, named), aside)
+    yield Collected(evidence, seen, repeated, ExaminedRows(None, profiled, own, named), aside)
 
 
 def evidence_of(

@@ -25,6 +25,8 @@ class ExaminedRows:
     """The run's own log, without the rows of earlier runs, for the plots; None on the embedded engine."""
     profile: DataFrame
     """The profile of the run's own log."""
+    overview: Overview
+    """The overview of the run's own log."""
     log: DataFrame
     """The run's own rows and the carried ones, with `broker`."""
 

@@ -7,6 +7,7 @@ from typing import Any
 from mqproof.report.model import Report, Table
 from mqproof.spark_audit.engine.sql_text import identifier
 from mqproof.spark_audit.incremental.state_folder import UNREADABLE, IncrementalRun, read_manifest, state_path
+from mqproof.spark_audit.incremental.trend import trend_tables
 from mqproof.spark_audit.judging.findings import all_found, parquet_files, query
 from mqproof.spark_audit.judging.outcome import Audit
 from mqproof.spark_audit.schema import FINDING_COLUMNS
@@ -86,4 +87,6 @@ def with_history(report: Report, audit: Audit, run: IncrementalRun, state: Path 
         ("invariant", "rule", "count", "new in this run", "not certain yet"),
         tuple(tuple(map(str, row)) for row in rows),
     )
-    return replace(report, facts=facts | report.facts, tables=((table,) if rows else ()) + report.tables)
+    trend = trend_tables(run.before, state) if state else ()
+    own = ((table,) if rows else ()) + trend
+    return replace(report, facts=facts | report.facts, tables=own + report.tables)

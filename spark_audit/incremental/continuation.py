@@ -20,6 +20,7 @@ from mqproof.spark_audit.incremental.carried_state import (
 )
 from mqproof.spark_audit.incremental.checkpoint import settle
 from mqproof.spark_audit.incremental.state_folder import IncrementalRun
+from mqproof.spark_audit.incremental.trend import record_run
 from mqproof.spark_audit.judging.findings import FINDINGS_FOLDER, written, written_by
 from mqproof.spark_audit.passes.profile import Overview
 
@@ -76,6 +77,7 @@ class Continuation(History):
         refuted = _withdrawn(carried, found, ran) if carried else 0
         if self.next_state:
             settle(self.run, evidence, examined, brokers, found, ran, self.next_state, self.batch)
+            record_run(self.run.before, self.next_state, self.run.number, examined.overview, refuted)
         return refuted
 
 
