@@ -110,8 +110,7 @@ def _collected(
     if active.is_embedded():
         from mqproof.spark_audit.evidence.embedded_collect import embedded_collected
 
-        assert history is NO_HISTORY, "incremental runs are of Spark"
-        return embedded_collected(cast("EmbeddedLog", log), options, store, pictures=pictures)
+        return embedded_collected(cast("EmbeddedLog", log), options, store, history, pictures=pictures)
     from mqproof.spark_audit.evidence.collect import collected
 
     of_spark = cast("DataFrame | EventLog", log)

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from mqproof.spark_audit.engine.frames import DataFrame
+from mqproof.spec.events import COLUMNS
 
 FINDING_COLUMNS: Final = {
     "invariant": "string",  # catalogue id
@@ -23,6 +24,11 @@ FINDING_COLUMNS: Final = {
     "evidence": "string",
 }
 """The result of every check, with Spark's types. A finding without a cause is a violation."""
+
+_TYPES: Final = {"int64": "bigint", "int32": "int"}
+
+EVENT_COLUMNS: Final = {name: _TYPES.get(kind, kind) for name, kind in COLUMNS.items()}
+"""The columns of an event, with Spark's types."""
 
 KEY: Final = ("invariant", "rule", "broker", "topic", "queue_id", "queue_offset", "msg_id", "group")
 """The columns that distinguish two findings, and by which the ground truth is compared."""

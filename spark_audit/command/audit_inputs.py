@@ -45,16 +45,16 @@ class AuditInputs:
     def on_engine(
         self,
         wanted: Engine,
-        needs_spark: Sequence[str],
         spark: SparkOptions,
         work: "Callable[[SparkSession | Database, Path], T]",
+        carried: Sequence[Path] = (),
     ) -> T:
         """Return what `work` returns for a session and a scratch folder of the engine that fits.
 
-        `needs_spark` are the given options that only Spark serves.
+        `carried` are files with events of earlier runs.
         """
-        needs_spark = [*needs_spark, *self._needs_spark(), *spark.given()]
-        if is_local(wanted, needs_spark, self.found.files, self._other_files()):
+        needs_spark = [*self._needs_spark(), *spark.given()]
+        if is_local(wanted, needs_spark, [*self.found.files, *carried], self._other_files()):
             from mqproof.spark_audit.command.opened_database import opened_database
             from mqproof.spark_audit.sources.embedded_read import NotEmbeddedError
 

@@ -92,7 +92,6 @@ def _found_steps(
             inputs = replace(given, found=found)
             return inputs.on_engine(
                 engine.engine,
-                [],
                 spark_options,
                 lambda session, scratch: _steps(inputs, cast("SparkSession", session), scratch, msg_id),
             )

@@ -46,7 +46,7 @@ def write_outputs(
     """Write the requested files. After an OSError, the existing files are unchanged."""
     from mqproof.report import json_file
     from mqproof.report.write import write_report, write_text
-    from mqproof.spark_audit.judging.outcome import write_violations
+    from mqproof.spark_audit.judging.outcome import write_skipped, write_violations
     from mqproof.spark_audit.runtime.staging import staged
 
     if out is not None:
@@ -56,24 +56,11 @@ def write_outputs(
                 write_report(report, folder / name)
             rows = write_violations(done, folder / "violations.parquet")
             if done.unreadable_rows or done.unreadable_traces:
-                _write_skipped(skipped_rows, folder / "unreadable")
+                write_skipped(skipped_rows, folder / "unreadable")
         say(f"wrote {out / _FORMS[0]}, {', '.join(_FORMS[1:])} and violations.parquet with {rows} rows")
     if json is not None:
         write_text(json, json_file.render(report))
         say(f"wrote {json}")
-
-
-def _write_skipped(skipped_rows: "DataFrame", folder: Path) -> None:
-    from mqproof.spark_audit.engine import active
-
-    if not active.is_embedded():
-        skipped_rows.coalesce(1).write.json(str(folder))
-        return
-    import msgspec
-
-    folder.mkdir()
-    lines = [msgspec.json.encode(row.asDict()) + b"\n" for row in skipped_rows.collect()]
-    (folder / "part-0.json").write_bytes(b"".join(lines))
 
 
 _FORMS: Final = ("report.html", "report.json", "report.md", "report.sarif", "junit.xml")

@@ -33,6 +33,7 @@ from mqproof.spark_audit.command.option_groups import (
     examples,
 )
 from mqproof.spark_audit.command.outputs import try_file, try_folder, write_outputs
+from mqproof.spec.events import COLUMNS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -214,10 +215,18 @@ def _run(
         request = replace(request, inputs=replace(request.inputs, found=found))
         return request.inputs.on_engine(
             engine.engine,
-            ["--state"] if request.state else [],
             spark,
             lambda session, scratch: _audit(session, scratch, request, out, json),
+            _carried(request.state),
         )
+
+
+def _carried(state: Path | None) -> tuple[Path, ...]:
+    if state is None:
+        return ()
+    from mqproof.spark_audit.incremental.state_folder import carried_files
+
+    return carried_files(state)
 
 
 def _wanted(ids: list[str], inputs: InputOptions) -> list[str]:
@@ -355,7 +364,7 @@ def _continued(
     from mqproof.spark_audit.incremental.state_folder import next_state, open_run
 
     spans_us = (request.late_us, request.forget_us)
-    continued = open_run(cast("SparkSession", session), request.state, *spans_us)
+    continued = open_run(session, request.state, *spans_us)
     # The old state stays until everything is written: an interrupted run is repeated.
     with next_state(continued) as following:
         yield continued, following
@@ -420,7 +429,9 @@ def _judge(judging: _Judging) -> tuple["Audit", Report, "DataFrame"]:
     )
     stage("timelines of the findings")
     # The first half of a message's events may be in the carried state.
-    events = log.events.unionByName(continued.carried.rows) if continued and continued.carried else log.events
+    events = log.events.select(*COLUMNS)
+    if continued and continued.carried:
+        events = events.unionByName(continued.carried.rows)
     event_log = with_timelines(spark, done.results, events, done.overview.brokers, stored)
     done = replace(done, results=event_log)
     skipped_rows = log.corrupt

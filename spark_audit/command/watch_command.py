@@ -13,6 +13,7 @@ import typer
 from mqproof.report.model import Exit
 from mqproof.report.printable import counted, one_line
 from mqproof.spark_audit.command.conversions import Conversions, Mapped, mapping_errors_shown
+from mqproof.spark_audit.command.engine_choice import Engine, is_local
 from mqproof.spark_audit.command.failures import fail, failures_reported, say
 from mqproof.spark_audit.command.opened_session import opened_session
 from mqproof.spark_audit.command.option_groups import (
@@ -27,7 +28,7 @@ from mqproof.spark_audit.command.option_groups import (
 from mqproof.spark_audit.command.outputs import try_file
 
 if TYPE_CHECKING:
-    from mqproof.spark_audit.incremental.watch import Watch
+    from mqproof.spark_audit.incremental.watch import ReportViolation, Watch
     from mqproof.spark_audit.judging.outcome import Audit
 
 EXAMPLES: Final = examples(
@@ -64,6 +65,27 @@ class SourceOptions:
             fail("--topic: --namesrv is missing, expected HOST:PORT of a name server")
 
 
+@dataclass(frozen=True, slots=True)
+class WatchEngine:
+    """Which engine judges the batches."""
+
+    engine: Annotated[
+        Engine,
+        typer.Option(
+            help="local: DuckDB in this process, without Java; spark; auto: local, unless an option or the"
+            " state needs Spark."
+        ),
+    ] = Engine.AUTO
+
+    def is_local(self, state: Path, source: SourceOptions, spark: SparkOptions) -> bool:
+        from mqproof.spark_audit.incremental.watched_sources import SPARK, engine_of
+
+        needs_spark = [*(["--topic"] if source.topic else []), *spark.given()]
+        if self.engine is Engine.AUTO and engine_of(state) == SPARK:
+            return False
+        return is_local(self.engine, needs_spark, ())
+
+
 def watch_logs(
     *,
     state: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the state carried between batches.")],
@@ -78,40 +100,54 @@ def watch_logs(
         str, typer.Option(metavar="URL", help="Send violations there, in Alertmanager's format (API v2).")
     ] = "",
     cluster: ClusterOptions,
+    engine: WatchEngine,
     spark_options: SparkOptions,
 ) -> None:
     """Judge event logs as they arrive; print violations when they are certain; end on Ctrl-C or SIGTERM.
 
     The verdicts are those of `audit run` over the same logs; `audit run --state` reads the same folder.
 
+    Without an option that needs Spark, DuckDB judges the batches in this process, without Java.
+
     Exit codes: 0 no violation so far; 1 a violation; 2 bad input; 3 no event was read, or missing rows may
-    explain all violations; 4 Spark or Java is missing or failed.
+    explain all violations; 4 the engine is missing or failed.
     """
     source.check(has_mapping=bool(mapping))
     try_file("--metrics", metrics)
     outlets = Outlets(metrics, webhook)
     outlets.check()
     allowed = cluster.allowed(cluster.config())
-    session = spark_options.session()
+    spark_options.settings()  # fails before the inputs are read
 
-    from mqproof.spark_audit.incremental.watch import watch
     from mqproof.spark_audit.sources.inputs import InputError
 
     request = _request(source, state, late_s, forget_days, allowed)
     try:
-        request = with_mappings(request, mapping or [])
-        with (
-            opened_session(session) as (spark, scratch),
-            suppress(KeyboardInterrupt),  # a signal ends the watch; that is not a failure
-            mapping_errors_shown(),
-            failures_reported(scratch),
-        ):
-            watch(spark, outlets.joined(request), scratch, outlets.report, say)
+        is_local = engine.is_local(state, source, spark_options)
+        request = outlets.joined(with_mappings(request, mapping or []))
+        # A signal ends the watch; that is not a failure.
+        with suppress(KeyboardInterrupt), mapping_errors_shown():
+            (_watch_locally if is_local else _watch_on_spark)(request, outlets.report, spark_options)
     except InputError as error:
         fail(str(error))
     except OSError as error:
         fail(f"{error.filename or state}: {error.strerror}")
     raise typer.Exit(_report_totals(state))
+
+
+def _watch_locally(request: "Watch", report: "ReportViolation", spark_options: SparkOptions) -> None:
+    from mqproof.spark_audit.command.opened_database import opened_database
+    from mqproof.spark_audit.incremental.local_watch import watch_locally
+
+    with opened_database(spark_options.memory) as (database, scratch):
+        watch_locally(database, request, scratch, report, say)
+
+
+def _watch_on_spark(request: "Watch", report: "ReportViolation", spark_options: SparkOptions) -> None:
+    from mqproof.spark_audit.incremental.spark_watch import watch_on_spark
+
+    with opened_session(spark_options.session()) as (spark, scratch), failures_reported(scratch):
+        watch_on_spark(spark, request, scratch, report, say)
 
 
 def with_mappings(request: "Watch", files: list[str]) -> "Watch":
@@ -205,11 +241,11 @@ class Outlets:
     def _write(self, done: "Audit", state: Path, seconds: float) -> None:
         if self._metrics is None:
             return
-        from mqproof.spark_audit.engine.sql_text import quoted
         from mqproof.spark_audit.incremental.all_runs import rows_missing
+        from mqproof.spark_audit.judging.findings import parquet_files
         from mqproof.spark_audit.reporting.audit_metrics import measured, write_metrics
 
-        known = f"read_parquet({quoted(str(state / 'findings' / '*.parquet'))})"
+        known = parquet_files(state / "findings")
         write_metrics(self._metrics, measured(done, seconds, known, rows_missing(state)))
 
 

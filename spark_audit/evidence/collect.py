@@ -81,7 +81,7 @@ def collected(
         evidence = replace(_gathered(whole, plan, store, keep), complete_from=whole.overview.complete_from)
         evidence = history.amend(evidence, own.log.rows, brokers)
         evidence = _kept(evidence, keep)
-        examined = ExaminedRows(own.log, own.profile, name_broker(whole.log.rows, brokers))
+        examined = ExaminedRows(own.log, own.profile, own.overview, name_broker(whole.log.rows, brokers))
         yield Collected(evidence, whole.overview, own.repeated_rows, examined, own.set_aside)
 
 

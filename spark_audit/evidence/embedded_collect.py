@@ -15,7 +15,7 @@ from mqproof.spark_audit.evidence.broker_cuts import append_outcomes, on_broker
 from mqproof.spark_audit.evidence.causes import causes_of
 from mqproof.spark_audit.evidence.collected import Collected, refuse_namesakes, without_repeats
 from mqproof.spark_audit.evidence.groups import by_member
-from mqproof.spark_audit.evidence.history import ExaminedRows
+from mqproof.spark_audit.evidence.history import NO_HISTORY, ExaminedRows, History
 from mqproof.spark_audit.evidence.messages import messages_of
 from mqproof.spark_audit.evidence.options import Options
 from mqproof.spark_audit.evidence.places import name_broker, spans_of
@@ -29,7 +29,7 @@ from mqproof.spark_audit.evidence.sql_selection import sql_selection
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spark_audit.passes.embedded_sums import judged_messages
 from mqproof.spark_audit.passes.message_columns import RETRY_TOPIC_PREFIX, message_key
-from mqproof.spark_audit.passes.profile import RARE_KINDS, is_reset, overview, profiled_rows
+from mqproof.spark_audit.passes.profile import overview, profiled_rows, rare_rows
 from mqproof.spark_audit.passes.steps import all_irregular_steps
 from mqproof.spark_audit.passes.times import NOTHING_SET_ASIDE, plausible_times, set_aside
 from mqproof.spark_audit.sources.store.stored import Stored
@@ -44,6 +44,7 @@ def embedded_collected(
     log: "EmbeddedLog",
     options: Options | None = None,
     store: Stored | None = None,
+    history: History = NO_HISTORY,
     *,
     pictures: bool = False,
 ) -> Iterator[Collected]:
@@ -67,11 +68,16 @@ def embedded_collected(
         once = overview(profiled)
         refuse_namesakes(once)
         seen, repeated = once, seen.rows - once.rows
-    named = name_broker(rows, seen.brokers).persist()
-    evidence = evidence_of(named, profiled, seen.brokers, options, store, pictures=pictures)
+    rows = rows.select(*COLUMNS)
+    own, examined, whole = seen, rows, profiled
+    if earlier := history.earlier(rows, profiled, seen):
+        examined, seen = rows.unionByName(earlier.rows), earlier.overview
+        whole = earlier.profile.persist()
+    named = name_broker(examined, seen.brokers).persist()
+    evidence = evidence_of(named, whole, seen.brokers, options, store, pictures=pictures)
     evidence = replace(evidence, complete_from=seen.complete_from)
-    # The log of an ExaminedRows is for the state of incremental runs, which Spark alone has.
-    yield Collected(evidence, seen, repeated, ExaminedRows(None, profiled, evidence.log), aside)
+    evidence = history.amend(evidence, rows, seen.brokers)
+    yield Collected(evidence, seen, repeated, ExaminedRows(None, profiled, own, named), aside)
 
 
 def evidence_of(
@@ -87,7 +93,7 @@ def evidence_of(
     for table in (store.ambiguous, store.bounds) if store else ():
         table.persist()
     log = named.select(*COLUMNS, "broker")
-    rare = log.where(f.col("kind").isin(*RARE_KINDS) | is_reset()).persist()
+    rare = name_broker(rare_rows(profiled), brokers).persist()
     events = traffic_of(named)
     spans = spans_of(profiled, brokers).persist()
     # Acknowledged messages are looked up in the store.

@@ -22,9 +22,11 @@ class ExaminedRows:
     """The rows that a run examined."""
 
     own: "EventLog | None"
-    """The run's own log, without the rows of earlier runs; None on the embedded engine."""
+    """The run's own log, without the rows of earlier runs, for the plots; None on the embedded engine."""
     profile: DataFrame
     """The profile of the run's own log."""
+    overview: Overview
+    """The overview of the run's own log."""
     log: DataFrame
     """The run's own rows and the carried ones, with `broker`."""
 

@@ -1,57 +1,46 @@
 """The findings of all incremental runs so far, from the state that the last one left."""
 
-from collections import Counter
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow.compute as pc
-import pyarrow.dataset as ds
-
 from mqproof.report.model import Report, Table
+from mqproof.spark_audit.engine.sql_text import identifier
 from mqproof.spark_audit.incremental.state_folder import UNREADABLE, IncrementalRun, read_manifest, state_path
+from mqproof.spark_audit.incremental.trend import trend_tables
+from mqproof.spark_audit.judging.findings import all_found, parquet_files, query
 from mqproof.spark_audit.judging.outcome import Audit
+from mqproof.spark_audit.schema import FINDING_COLUMNS
 from mqproof.spec.events import Kind
 
 
 def violations_so_far(state: Path) -> list[tuple[str, str, int, int, int]]:
     """Return (invariant, rule, count, found in the newest run, not certain) of all violations in a state."""
     manifest = read_manifest(state)
-    known = ds.dataset(str(state / "findings"), format="parquet").scanner(
-        {
-            "invariant": pc.field("invariant"),
-            "rule": pc.field("rule"),
-            "is_new": pc.field("night") == manifest.run,
-            "is_certain": pc.coalesce(_is_certain(manifest.watermark), pc.scalar(False)),
-        },
-        filter=pc.field("cause").is_null(),
+    return query(
+        f"SELECT invariant, rule, count(*), count(*) FILTER (night = {manifest.run}),"
+        f" count(*) FILTER (NOT {_is_certain(manifest.watermark)})"
+        f" FROM {_violations(state)} GROUP BY ALL ORDER BY ALL"
     )
-    counts: Counter[tuple[str, str]] = Counter()
-    new: Counter[tuple[str, str]] = Counter()
-    open_: Counter[tuple[str, str]] = Counter()
-    sorts = (
-        known.to_table()
-        .group_by(["invariant", "rule", "is_new", "is_certain"])
-        .aggregate([([], "count_all")])
-    )
-    for row in sorts.to_pylist():
-        key = (row["invariant"], row["rule"])
-        counts[key] += row["count_all"]
-        new[key] += row["count_all"] * row["is_new"]
-        open_[key] += row["count_all"] * (not row["is_certain"])
-    return [(*key, counts[key], new[key], open_[key]) for key in sorted(counts)]
+
+
+def _violations(state: Path) -> str:
+    return f"(SELECT * FROM {all_found(state / 'findings')} WHERE cause IS NULL)"
 
 
 def events_so_far(state: Path) -> int:
     """Return the number of events of all runs that a state remembers."""
-    return sum(ds.dataset(str(state / "profile"), format="parquet").to_table(["rows"])["rows"].to_pylist())
+    return _events(state, "true")
 
 
 def gaps_so_far(state: Path) -> int:
     """Return the number of `gap` events of all runs: times from which nodes dropped rows."""
-    profile = ds.dataset(str(state / "profile"), format="parquet")
-    return sum(profile.to_table(["rows"], filter=pc.field("kind") == Kind.GAP)["rows"].to_pylist())
+    return _events(state, f"kind = '{Kind.GAP}'")
+
+
+def _events(state: Path, condition: str) -> int:
+    rows = query(f"SELECT sum(rows) FROM {parquet_files(state / 'profile')} WHERE {condition}")
+    return int(rows[0][0] or 0)
 
 
 def rows_missing(state: Path) -> int:
@@ -64,12 +53,12 @@ def rows_missing(state: Path) -> int:
     return max(read_manifest(state).missing_rows, unreadable)
 
 
-def _is_certain(watermark: int) -> pc.Expression:
+def _is_certain(watermark: int) -> str:
     """Return the condition that no row allowed by `late` can change the finding.
 
     A lost message may still be delivered later.
     """
-    return pc.field("final") | (pc.field("last_ts") < watermark)
+    return f"coalesce(final OR last_ts < {watermark}, false)"
 
 
 def certain_now(state: Path) -> list[dict[str, Any]]:
@@ -77,13 +66,13 @@ def certain_now(state: Path) -> list[dict[str, Any]]:
     manifest = read_manifest(state)
     earlier = state_path(state.parent, manifest.run - 1)
     before = read_manifest(earlier).watermark if earlier.exists() else 0
-    known = ds.dataset(str(state / "findings"), format="parquet")
-    certain = known.to_table(filter=pc.field("cause").is_null() & _is_certain(manifest.watermark)).to_pylist()
-    return [row for row in certain if row["night"] == manifest.run or not _was_certain(row, before)]
-
-
-def _was_certain(row: Mapping[str, Any], watermark: int) -> bool:
-    return row["last_ts"] is not None and row["last_ts"] < watermark
+    names = (*FINDING_COLUMNS, "night", "final")
+    is_new = f"night = {manifest.run} OR NOT coalesce(last_ts < {before}, false)"
+    rows = query(
+        f"SELECT {', '.join(map(identifier, names))} FROM {_violations(state)}"
+        f" WHERE {_is_certain(manifest.watermark)} AND ({is_new})"
+    )
+    return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 def with_history(report: Report, audit: Audit, run: IncrementalRun, state: Path | None) -> Report:
@@ -98,4 +87,6 @@ def with_history(report: Report, audit: Audit, run: IncrementalRun, state: Path 
         ("invariant", "rule", "count", "new in this run", "not certain yet"),
         tuple(tuple(map(str, row)) for row in rows),
     )
-    return replace(report, facts=facts | report.facts, tables=((table,) if rows else ()) + report.tables)
+    trend = trend_tables(run.before, state) if state else ()
+    own = ((table,) if rows else ()) + trend
+    return replace(report, facts=facts | report.facts, tables=own + report.tables)

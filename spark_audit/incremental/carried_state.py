@@ -6,17 +6,16 @@ from functools import reduce
 from typing import Final
 
 import msgspec
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as f
 
+from mqproof.spark_audit.engine import functions as f
+from mqproof.spark_audit.engine.frames import Column, DataFrame
 from mqproof.spark_audit.evidence.places import name_broker, spans_of
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spark_audit.passes.message_columns import SCHEDULE_TOPIC
 from mqproof.spark_audit.passes.profile import Overview, overview
 from mqproof.spark_audit.passes.steps import SEQUENCE
-from mqproof.spark_audit.schema import KEY
+from mqproof.spark_audit.schema import EVENT_COLUMNS, KEY
 from mqproof.spark_audit.sources.inputs import InputError
-from mqproof.spark_audit.spark_schema import EVENTS
 from mqproof.spec.events import Kind
 
 EARLIER: Final = "(an earlier run)"
@@ -30,6 +29,18 @@ IDENTITY: Final = (*KEY, "cause", "first_ts")
 """Columns that identify a finding across runs; its other columns may change."""
 
 
+class Batch(msgspec.Struct, frozen=True):
+    """A batch of a watch, and the places in its input that follow it."""
+
+    number: int = -1
+    """Counted from 0; -1 if there was no batch."""
+    files: tuple[str, ...] = ()
+    """The files of the watched folders that were read; empty if Spark's checkpoint knows them."""
+
+
+NO_BATCH: Final = Batch()
+
+
 class Manifest(msgspec.Struct, frozen=True):
     schema: int
     run: int = msgspec.field(name="night")
@@ -39,7 +50,13 @@ class Manifest(msgspec.Struct, frozen=True):
     missing_rows: int
     """Gaps in the sequence numbers that no run has filled."""
     batch: int = -1
-    """For a stream: the number of its newest batch (watch.py)."""
+    """For a watch: the number of its newest batch."""
+    files: tuple[str, ...] = ()
+    """For a watch without Spark: as in Batch."""
+
+    @property
+    def newest_batch(self) -> Batch:
+        return Batch(self.batch, self.files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +65,7 @@ class CarriedState:
 
     manifest: Manifest
     rows: DataFrame
-    """Events that are examined again: schema.EVENTS."""
+    """Events that are examined again: schema.EVENT_COLUMNS."""
     profile: DataFrame
     """The profile of all rows of all runs, as profile.py makes it, including the rare rows."""
     steps: DataFrame
@@ -59,9 +76,9 @@ class CarriedState:
     The extent is offset_min, offset_max, first_ts. Rows without a group describe the stored messages.
     """
     node_states: DataFrame
-    """Events needed to judge routing, replication and ledgers: schema.EVENTS."""
+    """Events needed to judge routing, replication and ledgers: schema.EVENT_COLUMNS."""
     findings: DataFrame
-    """schema.FINDINGS with `night` (the run that found it first) and `final`.
+    """schema.FINDING_COLUMNS with `night` (the run that found it first) and `final`.
 
     It has all violations, and other findings that are not final.
     """
@@ -159,7 +176,7 @@ class CarriedState:
         # If producers' logs were never given, missing sends mean nothing.
         kinds = [row["kind"] for row in self.profile.select("kind").distinct().collect()]
         sends = [stored.withColumn("kind", f.lit(str(kind))) for kind in _ORIGIN if kind in kinds]
-        rows = delivered.where("group IS NOT NULL").withColumn("kind", f.lit(str(Kind.DELIVER)))
+        rows = delivered.where(f.col("group").isNotNull()).withColumn("kind", f.lit(str(Kind.DELIVER)))
         for part in sends:
             rows = rows.unionByName(part)
         given = {
@@ -171,10 +188,8 @@ class CarriedState:
         }
         return rows.select(
             *[
-                given.get(field.name, f.col(field.name) if field.name in rows.columns else f.lit(None))
-                .cast(field.dataType)
-                .alias(field.name)
-                for field in EVENTS.fields
+                given.get(name, f.col(name) if name in rows.columns else f.lit(None)).cast(kind).alias(name)
+                for name, kind in EVENT_COLUMNS.items()
             ]
         )
 
@@ -191,4 +206,4 @@ def renamed(rows: DataFrame, names: Iterable[str]) -> DataFrame:
 
 def same(names: Iterable[str]) -> Column:
     equal = [f.col(name).eqNullSafe(f.col(f"{name}_of")) for name in names]
-    return reduce(Column.__and__, equal)
+    return reduce(lambda one, other: one & other, equal)

@@ -20,8 +20,6 @@ or stored again later than that is not recognised as another one. For routing, r
 checkpoint carries their current state (node_states.py).
 """
 
-import errno
-import os
 import time
 from collections.abc import Collection
 from dataclasses import replace
@@ -29,9 +27,6 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # the wheel ships no types
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
 
 from mqproof.report.write import write_bytes
 from mqproof.spark_audit.checks import (
@@ -45,6 +40,8 @@ from mqproof.spark_audit.checks import (
     topics_known,
 )
 from mqproof.spark_audit.checks.one_owner import shared_queues, turns
+from mqproof.spark_audit.engine import functions as f
+from mqproof.spark_audit.engine.frames import DataFrame
 from mqproof.spark_audit.evidence.groups import subscribed
 from mqproof.spark_audit.evidence.history import ExaminedRows
 from mqproof.spark_audit.evidence.places import placed_rows, spans_of
@@ -53,7 +50,9 @@ from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spark_audit.incremental.carried_state import (
     EARLIER,
     IDENTITY,
+    NO_BATCH,
     QUEUE,
+    Batch,
     Manifest,
     last_rows,
     renamed,
@@ -61,10 +60,11 @@ from mqproof.spark_audit.incremental.carried_state import (
 )
 from mqproof.spark_audit.incremental.node_states import carried_rows
 from mqproof.spark_audit.incremental.state_folder import MANIFEST, SCHEMA_VERSION, IncrementalRun
+from mqproof.spark_audit.incremental.state_tables import write_table
 from mqproof.spark_audit.passes.message_columns import message_key
 from mqproof.spark_audit.passes.profile import merged, overview
-from mqproof.spark_audit.spark_schema import EVENTS, FINDINGS
-from mqproof.spec.events import Kind
+from mqproof.spark_audit.schema import FINDING_COLUMNS
+from mqproof.spec.events import COLUMNS, Kind
 
 _STORED: Final = (Kind.SEND_ACK, Kind.APPEND)
 
@@ -79,6 +79,8 @@ _OF_STEPS: Final = (queue_order.INVARIANT, offset_monotone.INVARIANT, never_over
 OF_ONE_NODE: Final = ("ROUTE-1", "ROUTE-2", "ROUTE-3", "REPL-1", "REPL-2", "REPL-3", "RAFT-2", "RAFT-6")
 """Checks of one node's events in its own order: later events do not change their findings."""
 
+_HOUR_US: Final = 3_600_000_000
+
 _OF_STORES: Final = (acked_in_store.ABSENT, offsets_ahead.AHEAD, topics_known.METADATA)
 
 
@@ -90,7 +92,7 @@ def settle(
     found: DataFrame,
     ran: Collection[str],
     into: Path,
-    batch: int = -1,
+    batch: Batch = NO_BATCH,
 ) -> None:
     """Write the state that this run leaves.
 
@@ -114,19 +116,22 @@ def settle(
         rows = marked.join(kept, message_key() == f.col("key"), "left").where(
             is_near | f.col("is_kept").isNotNull()
         )
-        _write(rows.select(*EVENTS.fieldNames()), into / "rows")
-        _write(_pruned(evidence.profile, kept).coalesce(1), into / "profile")
-        _write(evidence.steps.where(f.col("ts") >= watermark).coalesce(1), into / "steps")
+        write_table(rows.select(*COLUMNS), into / "rows")
+        write_table(_pruned(evidence.profile, kept), into / "profile", is_small=True)
+        write_table(evidence.steps.where(f.col("ts") >= watermark), into / "steps", is_small=True)
         reach = _reach(examined.profile, brokers)
         if run.carried:
             reach = reach.unionByName(run.carried.reach)
-        _write(_still_read(reach, evidence.spans).coalesce(1), into / "reach")
+        write_table(_still_read(by_hour(reach, watermark), evidence.spans), into / "reach", is_small=True)
         current_states = carried_rows(evidence.log, whole.by_kind, watermark)
-        _write(current_states.select(*EVENTS.fieldNames()).coalesce(1), into / "standing")
-        _write(_known(run, found, ran, kept, watermark), into / "findings")
+        write_table(current_states.select(*COLUMNS), into / "standing", is_small=True)
+        write_table(_known(run, found, ran, kept, watermark), into / "findings")
     finally:
         kept.unpersist()
-    manifest = Manifest(SCHEMA_VERSION, run.number, watermark, whole.missing_rows, newest_batch(run, batch))
+    newest = newest_batch(run, batch)
+    manifest = Manifest(
+        SCHEMA_VERSION, run.number, watermark, whole.missing_rows, newest.number, newest.files
+    )
     write_bytes(into / MANIFEST, msgspec.json.encode(manifest))
 
 
@@ -139,13 +144,13 @@ def next_watermark(run: IncrementalRun, last_ts: int, now_us: int) -> int:
     return max(before, min(last_ts, now_us) - run.late_us)
 
 
-def newest_batch(run: IncrementalRun, batch: int) -> int:
-    """Return the number of the newest batch in the state that a run leaves; -1 if there is none.
+def newest_batch(run: IncrementalRun, batch: Batch) -> Batch:
+    """Return the newest batch in the state that a run leaves.
 
-    `batch` is the number of the run itself; -1 if it is not of a stream. A stream continues after its newest
-    batch, whatever runs follow that batch.
+    `batch` is the run itself, if it is a batch. A watch continues after its newest batch, whatever runs
+    follow that batch.
     """
-    return run.carried.manifest.batch if run.carried and batch < 0 else batch
+    return run.carried.manifest.newest_batch if run.carried and batch == NO_BATCH else batch
 
 
 def remembered(profiled: DataFrame, since: int) -> DataFrame:
@@ -200,7 +205,7 @@ def _known(
             "night", f.coalesce("first_night", f.lit(run.number))
         )
         unchanged = before.where(f.col("final") | ~f.col("invariant").isin(*ran))
-    judged = numbered.select(*FINDINGS.fieldNames(), "night", "final")
+    judged = numbered.select(*FINDING_COLUMNS, "night", "final")
     if unchanged is not None:
         judged_again = renamed(unchanged.select(*IDENTITY), IDENTITY)
         judged = judged.join(judged_again, same(IDENTITY), "left_anti").unionByName(unchanged)
@@ -235,6 +240,21 @@ def _reach(profiled: DataFrame, brokers: tuple[str, ...]) -> DataFrame:
     )
 
 
+def by_hour(reach: DataFrame, watermark: int) -> DataFrame:
+    """Merge the old rows of each queue that are of one hour: a watch has many runs in an hour."""
+    first = f.col("first_ts")
+    period = f.when(first < watermark, first - first % _HOUR_US).otherwise(first)
+    return (
+        reach.groupBy("group", *QUEUE, period.alias("period"))
+        .agg(
+            f.min("offset_min").alias("offset_min"),
+            f.max("offset_max").alias("offset_max"),
+            f.min("first_ts").alias("first_ts"),
+        )
+        .drop("period")
+    )
+
+
 def _still_read(reach: DataFrame, spans: DataFrame) -> DataFrame:
     """Remove deliveries to groups that are no longer remembered.
 
@@ -242,20 +262,4 @@ def _still_read(reach: DataFrame, spans: DataFrame) -> DataFrame:
     """
     readers = spans.where(f.col("kind") == Kind.DELIVER).select("group", "topic").distinct()
     of_groups = reach.join(f.broadcast(readers), ["group", "topic"], "left_semi")
-    return reach.where("group IS NULL").unionByName(of_groups)
-
-
-def _write(rows: DataFrame, path: Path) -> None:
-    """Write the rows.
-
-    Raises:
-        OSError: the disk of the states is full.
-    """
-    try:
-        rows.write.parquet(str(path))
-    except Py4JError as error:
-        # Spilled data, perhaps on another disk, is not written through Hadoop's file system.
-        full = os.strerror(errno.ENOSPC)
-        if full in str(error) and "RawLocalFileSystem" in str(error):
-            raise OSError(errno.ENOSPC, full, str(path.parents[1])) from None
-        raise
+    return reach.where(f.col("group").isNull()).unionByName(of_groups)

@@ -5,19 +5,24 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
-
+from mqproof.spark_audit.engine import functions as f
+from mqproof.spark_audit.engine.frames import DataFrame
 from mqproof.spark_audit.evidence.history import Earlier, ExaminedRows, History
 from mqproof.spark_audit.evidence.places import name_broker
 from mqproof.spark_audit.evidence.tables import Evidence
-from mqproof.spark_audit.incremental.carried_state import IDENTITY, CarriedState, renamed, same
+from mqproof.spark_audit.incremental.carried_state import (
+    IDENTITY,
+    NO_BATCH,
+    Batch,
+    CarriedState,
+    renamed,
+    same,
+)
 from mqproof.spark_audit.incremental.checkpoint import settle
 from mqproof.spark_audit.incremental.state_folder import IncrementalRun
-from mqproof.spark_audit.judging.findings import FINDINGS_FOLDER, written
+from mqproof.spark_audit.incremental.trend import record_run
+from mqproof.spark_audit.judging.findings import FINDINGS_FOLDER, written, written_by
 from mqproof.spark_audit.passes.profile import Overview
-from mqproof.spark_audit.sources.inputs import literal
-from mqproof.spark_audit.spark_schema import FINDINGS
 
 _FOUND: Final = "found"
 """Folder below a run's scratch folder with all findings of its checks, new or not."""
@@ -30,8 +35,8 @@ class Continuation(History):
     run: IncrementalRun
     next_state: Path | None = None
     """The folder for the state that this run leaves; None if no run follows."""
-    batch: int = -1
-    """The number of the batch in a stream."""
+    batch: Batch = NO_BATCH
+    """The batch of a watch."""
 
     def earlier(self, rows: DataFrame, profile: DataFrame, overview: Overview) -> Earlier | None:
         """Return the contribution of earlier runs.
@@ -72,6 +77,7 @@ class Continuation(History):
         refuted = _withdrawn(carried, found, ran) if carried else 0
         if self.next_state:
             settle(self.run, evidence, examined, brokers, found, ran, self.next_state, self.batch)
+            record_run(self.run.before, self.next_state, self.run.number, examined.overview, refuted)
         return refuted
 
 
@@ -92,7 +98,4 @@ def _withdrawn(carried: CarriedState, found: DataFrame, invariants: Collection[s
 
 def _all_found(evidence: Evidence, folder: Path, invariants: Collection[str]) -> DataFrame:
     """Return the findings of the checks of these invariants; each wrote them into its own folder."""
-    spark = evidence.log.sparkSession
-    if not invariants:
-        return spark.createDataFrame([], FINDINGS)
-    return spark.read.schema(FINDINGS).parquet(*[literal(folder / invariant) for invariant in invariants])
+    return written_by(evidence.log.sparkSession, [folder / invariant for invariant in invariants])

@@ -8,15 +8,12 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
 
 from mqproof.report.printable import counted
+from mqproof.spark_audit.incremental.state_folder import MAPPED
 from mqproof.spark_audit.sources.inputs import InputError
 from mqproof.spark_audit.sources.mapping.mapped_logs import convert
 from mqproof.spark_audit.sources.mapping.mapping_file import MappingFile
-
-FOLDER: Final = "mapped"
-"""The folder of the state with the converted logs."""
 
 
 class MappedArrivals:
@@ -34,7 +31,7 @@ class MappedArrivals:
             if mapping.needs_spark:
                 raise InputError(f"{mapping.file}: a watch reads json, csv and parquet only")
         self._mappings = mappings
-        self.folder = state.absolute() / FOLDER
+        self.folder = state.absolute() / MAPPED
         self.folder.mkdir(parents=True, exist_ok=True)
 
     def take(self, say: Callable[[str], None]) -> int:

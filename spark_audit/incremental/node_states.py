@@ -5,12 +5,10 @@ nodes report repeatedly, and the unsettled rows of ledgers.
 """
 
 from collections.abc import Collection
-from functools import reduce
 from typing import Final
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as f
-
+from mqproof.spark_audit.engine import functions as f
+from mqproof.spark_audit.engine.frames import DataFrame, Window, union_by_name
 from mqproof.spark_audit.evidence import ledgers, routes
 from mqproof.spec.events import Kind
 
@@ -30,7 +28,7 @@ def carried_rows(log: DataFrame, kinds: Collection[str], watermark: int) -> Data
         parts.append(_of_replicas(log))
     if not set(kinds).isdisjoint(ledgers.KINDS):
         parts.append(ledgers.carried_rows(log, watermark))
-    return reduce(DataFrame.unionByName, parts, log.limit(0)).dropDuplicates(["node", "seq"])
+    return union_by_name([log.limit(0), *parts]).dropDuplicates(["node", "seq"])
 
 
 def _of_replicas(log: DataFrame) -> DataFrame:

@@ -5,16 +5,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
-import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
 
 from mqproof.report.staging import folder_beside
 from mqproof.spark_audit.incremental.carried_state import CarriedState, Manifest
-from mqproof.spark_audit.sources.inputs import InputError, literal
+from mqproof.spark_audit.incremental.state_tables import read_table
+from mqproof.spark_audit.sources.inputs import InputError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from mqproof.spark_audit.engine.embedded.database import Database
 
 SCHEMA_VERSION: Final = 2
 
@@ -27,10 +30,11 @@ MANIFEST: Final = "manifest.json"
 UNREADABLE: Final = "unreadable"
 """Rows that are not events (watch.py) are kept beside the states."""
 
+MAPPED: Final = "mapped"
+"""Converted tables (mapped_arrivals.py) are kept there, too."""
+
 _STATES_KEPT: Final = 2
 """The newest state, and the one from which its findings can be replayed."""
-
-_SCHEMA_OF_SPARK: Final = b"org.apache.spark.sql.parquet.row.metadata"
 
 _TABLES: Final = ("rows", "profile", "steps", "reach", "standing", "findings")
 
@@ -61,7 +65,7 @@ class IncrementalRun:
 
 
 def open_run(
-    spark: SparkSession, folder: Path, late_us: int = LATE_US, forget_us: int = FORGET_US
+    session: "SparkSession | Database", folder: Path, late_us: int = LATE_US, forget_us: int = FORGET_US
 ) -> IncrementalRun:
     """Return the run after the newest state in the folder, or after the state that the folder itself is.
 
@@ -69,14 +73,14 @@ def open_run(
         InputError: the folder holds something else, or a state of another version.
     """
     if (folder / MANIFEST).is_file():
-        return IncrementalRun(folder, late_us, _read(spark, folder), forget_us, is_replay=True)
+        return IncrementalRun(folder, late_us, _read(session, folder), forget_us, is_replay=True)
     states = _states(folder)
     has_other_files = folder.exists() and any(
-        not p.name.startswith(".") and p.name != UNREADABLE for p in folder.iterdir()
+        not p.name.startswith(".") and p.name not in (UNREADABLE, MAPPED) for p in folder.iterdir()
     )
     if not states and has_other_files:
         raise InputError(f"{folder}: not a state of an audit, and not empty")
-    return IncrementalRun(folder, late_us, _read(spark, states[-1]) if states else None, forget_us)
+    return IncrementalRun(folder, late_us, _read(session, states[-1]) if states else None, forget_us)
 
 
 def state_path(folder: Path, number: int) -> Path:
@@ -89,37 +93,25 @@ def newest(folder: Path) -> Path | None:
     return states[-1] if states else None
 
 
+def carried_files(folder: Path) -> tuple[Path, ...]:
+    """Return the files with the events that the next run examines again."""
+    last = folder if (folder / MANIFEST).is_file() else newest(folder)
+    return tuple((last / "rows").glob("*.parquet")) if last else ()
+
+
 def _states(folder: Path) -> list[Path]:
     """Return the complete states, in order."""
     return sorted(path for path in folder.glob("night-*") if (path / MANIFEST).is_file())
 
 
-def _read(spark: SparkSession, state: Path) -> CarriedState:
+def _read(session: "SparkSession | Database", state: Path) -> CarriedState:
     manifest = read_manifest(state)
     if manifest.schema != SCHEMA_VERSION:
         raise InputError(
             f"{state}: its schema version is {manifest.schema}, expected {SCHEMA_VERSION}: begin a new folder"
         )
 
-    def table(name: str) -> DataFrame:
-        return spark.read.schema(_schema(state / name)).parquet(literal(state / name))
-
-    return CarriedState(manifest, *[table(name) for name in _TABLES])
-
-
-def _schema(table: Path) -> StructType:
-    """Return the schema that Spark wrote into each file of the table.
-
-    Spark itself would run a job to look it up.
-
-    Raises:
-        InputError: Spark wrote no such table.
-    """
-    try:
-        written = pq.read_schema(min(table.glob("*.parquet"))).metadata[_SCHEMA_OF_SPARK]
-        return StructType.fromJson(msgspec.json.decode(written))
-    except (ValueError, OSError, KeyError, TypeError) as error:
-        raise InputError(f"{table}: not a table of a state: {error}") from None
+    return CarriedState(manifest, *[read_table(session, state / name) for name in _TABLES])
 
 
 def read_manifest(state: Path) -> Manifest:

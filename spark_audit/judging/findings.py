@@ -2,10 +2,10 @@
 
 import glob
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from mqproof.report.model import Witness
 from mqproof.spark_audit.checks import Check
@@ -45,6 +45,18 @@ def _written(found: Any, path: Path) -> DataFrame:
     return rows
 
 
+def written_by(session: Any, folders: Sequence[Path]) -> DataFrame:
+    """Return the findings in these folders, as a table of the session."""
+    if active.is_embedded():
+        found: DataFrame = session.query(f"SELECT * FROM {all_found(*folders)}").persist()
+        return found
+    from mqproof.spark_audit.spark_schema import FINDINGS
+
+    if not folders:
+        return cast(DataFrame, session.createDataFrame([], FINDINGS))
+    return cast(DataFrame, session.read.schema(FINDINGS).parquet(*map(literal, folders)))
+
+
 def query(text: str) -> list[tuple[Any, ...]]:
     """Run a query on findings: SQL of DuckDB, which reads the files of both engines."""
     return _connection().cursor().execute(text).fetchall()
@@ -57,10 +69,10 @@ def _connection() -> "DuckDBPyConnection":
     return duckdb.connect()
 
 
-def all_found(folder: Path) -> str:
-    """Return the table of all findings below the folder, for `query`; it is empty if no check ran."""
-    if parts := sorted(str(part) for part in folder.rglob("*.parquet")):
-        return f"read_parquet([{quoted(*map(_pattern, parts))}])"
+def all_found(*folders: Path) -> str:
+    """Return the table of all findings below the folders, for `query`; it is empty if no check ran."""
+    if files := parquet_files(*folders):
+        return files
     columns = ", ".join(
         f"NULL::{_TYPES.get(kind, 'VARCHAR')} AS {identifier(name)}" for name, kind in FINDING_COLUMNS.items()
     )
@@ -70,9 +82,12 @@ def all_found(folder: Path) -> str:
 _TYPES: Final = {"int": "INTEGER", "bigint": "BIGINT"}
 
 
-def _pattern(path: str) -> str:
+def parquet_files(*folders: Path) -> str:
+    """Return the table, in DuckDB's SQL, of the Parquet files below the folders; empty if there are none."""
+    parts = sorted(str(part) for folder in folders for part in folder.rglob("*.parquet"))
     # DuckDB treats brackets and stars as a pattern, which may match another file.
-    return glob.escape(path)
+    names = quoted(*map(glob.escape, parts))
+    return f"read_parquet([{names}], hive_partitioning = false)" if parts else ""
 
 
 def counts_by_rule(path: Path) -> dict[tuple[str, str | None], int]:

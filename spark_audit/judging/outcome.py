@@ -6,7 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from mqproof.report.model import Result
+from mqproof.spark_audit.engine import active
 from mqproof.spark_audit.engine.sql_text import identifier, quoted
 from mqproof.spark_audit.judging.findings import all_found, query
 from mqproof.spark_audit.passes.profile import Overview
@@ -59,6 +62,17 @@ def write_violations(audit: Audit, path: Path) -> int:
         raise OSError(errno.EIO, str(error).partition("\n")[0], str(path)) from None
     number: int = rows[0][0]
     return number
+
+
+def write_skipped(rows: Any, folder: Path) -> None:
+    """Write the rows that are not events into JSON files below the folder."""
+    if not active.is_embedded():
+        # The folder may exist, if it is empty.
+        rows.coalesce(1).write.mode("append").json(str(folder))
+        return
+    folder.mkdir(exist_ok=True)
+    lines = [msgspec.json.encode(row.asDict()) + b"\n" for row in rows.collect()]
+    (folder / "part-0.json").write_bytes(b"".join(lines))
 
 
 def violations(audit: Audit) -> list[dict[str, Any]]:

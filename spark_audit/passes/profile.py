@@ -12,7 +12,8 @@ from typing import Any, Final
 
 from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.engine.frames import Column, DataFrame
-from mqproof.spec.events import Kind
+from mqproof.spark_audit.schema import EVENT_COLUMNS
+from mqproof.spec.events import COLUMNS, Kind
 
 BROKER_KINDS: Final = (Kind.APPEND, Kind.FLUSH, Kind.DISPATCH, Kind.TRUNCATE, Kind.RECOVER)
 """Kinds that only brokers report; RECOVER is also reported by name servers when they start."""
@@ -77,12 +78,9 @@ _MERGED: Final = {
 
 
 def profiled_rows(log: DataFrame) -> DataFrame:
-    """Return the profile of a log with the columns `stated` and `reset`, as summed_up does, in one query.
-
-    `rare` only distinguishes the rare rows here.
-    """
+    """Return the profile of a log with the columns `stated` and `reset`, as summed_up does, in one query."""
     is_rare = f.col("kind").isin(*RARE_KINDS) | f.col("reset")
-    rare = f.when(is_rare, f.concat_ws("#", "node", "seq")).alias("rare")
+    rare = f.when(is_rare, f.to_json(f.struct(*COLUMNS))).alias("rare")
     extents = [
         column
         for name, (low, high) in EXTENTS.items()
@@ -109,9 +107,8 @@ def merged(profiles: DataFrame) -> DataFrame:
 
 def rare_rows(profiled: DataFrame) -> DataFrame:
     """Return the rare rows in their original form."""
-    from mqproof.spark_audit.spark_schema import EVENTS
-
-    rows = profiled.where("rare IS NOT NULL").select(f.from_json("rare", EVENTS).alias("row"), "rows")
+    types = ", ".join(f"{name} {kind}" for name, kind in EVENT_COLUMNS.items())
+    rows = profiled.where("rare IS NOT NULL").select(f.from_json("rare", types).alias("row"), "rows")
     # Two identical rows are one group with rows = 2.
     each = rows.select("row", f.explode(f.sequence(f.lit(1), f.col("rows").cast("int"))))
     return each.select("row.*")

@@ -110,7 +110,7 @@ def _files_of(path: Path, named: bool) -> set[Path]:
             raise InputError(f"{path}: not an event log by its name, expected {', '.join(SUFFIXES)}")
         return {path}
     try:
-        inside = set(_inside(path))
+        inside = set(logs_inside(path))
     except OSError as error:
         raise InputError(f"{error.filename}: {error.strerror}") from None
     if not inside:
@@ -118,7 +118,7 @@ def _files_of(path: Path, named: bool) -> set[Path]:
     return inside
 
 
-def _inside(folder: Path) -> Iterator[Path]:
+def logs_inside(folder: Path) -> Iterator[Path]:
     """Yield the event logs in a folder. Links are followed, and each folder is visited once.
 
     Raises:

@@ -12,6 +12,7 @@ from mqproof.spark_audit.engine.embedded.columns import (
     col,
     column_of,
     named,
+    sql_type,
     value,
 )
 from mqproof.spark_audit.engine.sql_text import quoted
@@ -118,6 +119,28 @@ def regexp_replace(column: Given, pattern: str, replacement: str) -> EmbeddedCol
     )
 
 
+def regexp_extract(column: Given, pattern: str, group: int) -> EmbeddedColumn:
+    return EmbeddedColumn(f"regexp_extract({named(column).sql}, {quoted(pattern)}, {group})")
+
+
+# --- JSON
+
+
+def to_json(column: Given) -> EmbeddedColumn:
+    return EmbeddedColumn(f"CAST(to_json({named(column).sql}) AS VARCHAR)")
+
+
+def from_json(column: Given, schema: str) -> EmbeddedColumn:
+    """Return a struct; the schema is a text such as `name string, attrs map<string,string>`."""
+    types = dict(re.findall(r"(\w+) (map<[^>]*>|\w+)", schema))
+    fields = ", ".join(f'"{name}": "{sql_type(kind)}"' for name, kind in types.items())
+    return EmbeddedColumn(f"from_json({named(column).sql}, {quoted('{' + fields + '}')})")
+
+
+def get_json_object(column: Given, path: str) -> EmbeddedColumn:
+    return EmbeddedColumn(f"json_extract_string({named(column).sql}, {quoted(path)})")
+
+
 # --- Arrays and structs
 
 
@@ -163,6 +186,10 @@ def array_distinct(column: Given) -> EmbeddedColumn:
 
 def array_contains(column: Given, element: Any) -> EmbeddedColumn:
     return EmbeddedColumn(f"list_contains({named(column).sql}, {value(element)})")
+
+
+def array_append(column: Given, element: Any) -> EmbeddedColumn:
+    return EmbeddedColumn(f"list_append({named(column).sql}, {value(element)})")
 
 
 def array_except(one: Given, other: Given) -> EmbeddedColumn:

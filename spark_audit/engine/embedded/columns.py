@@ -7,7 +7,7 @@ from mqproof.spark_audit.engine.sql_text import identifier, quoted
 
 _TYPES: Final = {
     "bigint": "BIGINT", "long": "BIGINT", "int": "INTEGER", "string": "VARCHAR", "double": "DOUBLE",
-    "boolean": "BOOLEAN",
+    "boolean": "BOOLEAN", "map<string,string>": "MAP(VARCHAR, VARCHAR)",
 }  # fmt: skip
 _WHOLE: Final = ("BIGINT", "INTEGER")
 _UNBOUNDED: Final = 1 << 62

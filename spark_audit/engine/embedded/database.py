@@ -1,6 +1,7 @@
 """The session of the embedded engine: an in-memory database of DuckDB, which spills to a folder."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from threading import RLock, local
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,15 @@ class Database:
         self._tables = 0
         self.lock = RLock()
         """Guards the tables that are created while a query is put together."""
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """Drop the tables that exist at the end. Their queries must not be used any more."""
+        try:
+            yield
+        finally:
+            for (name,) in self.rows("SELECT table_name FROM duckdb_tables()"):
+                self.run(f"DROP TABLE {identifier(name)}")
 
     def cursor(self) -> "DuckDBPyConnection":
         """Return the connection of this thread."""

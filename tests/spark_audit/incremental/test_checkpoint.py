@@ -8,17 +8,20 @@ import random
 import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, cast
 
 import msgspec
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from mqproof.spark_audit.audit import Audit, audit, violations
 from mqproof.spark_audit.checks import EVENT_CHECKS, Check
-from mqproof.spark_audit.incremental.carried_state import CarriedState, Manifest
-from mqproof.spark_audit.incremental.checkpoint import newest_batch, next_watermark, remembered
+from mqproof.spark_audit.engine import active
+from mqproof.spark_audit.engine.embedded.database import Database
+from mqproof.spark_audit.incremental.carried_state import NO_BATCH, Batch, CarriedState, Manifest
+from mqproof.spark_audit.incremental.checkpoint import by_hour, newest_batch, next_watermark, remembered
 from mqproof.spark_audit.incremental.continuation import Continuation
 from mqproof.spark_audit.incremental.state_folder import (
     FORGET_US,
@@ -352,15 +355,15 @@ FIRST = IncrementalRun(Path("state"), LATE_US)
 @pytest.mark.parametrize(
     ("run", "batch", "newest"),
     [
-        (FIRST, -1, -1),
-        (FIRST, 3, 3),
-        (run_after(batch=7), -1, 7),
-        (run_after(batch=7), 8, 8),
-        (run_after(batch=-1), -1, -1),
+        (FIRST, NO_BATCH, NO_BATCH),
+        (FIRST, Batch(3), Batch(3)),
+        (run_after(batch=7), NO_BATCH, Batch(7)),
+        (run_after(batch=7), Batch(8, ("a",)), Batch(8, ("a",))),
+        (run_after(batch=-1), NO_BATCH, NO_BATCH),
     ],
 )
-def test_a_run_that_is_no_batch_keeps_the_number_of_the_newest_batch(
-    run: IncrementalRun, batch: int, newest: int
+def test_a_run_that_is_no_batch_keeps_the_newest_batch(
+    run: IncrementalRun, batch: Batch, newest: Batch
 ) -> None:
     assert newest_batch(run, batch) == newest
 
@@ -420,3 +423,25 @@ def test_a_folder_without_a_valid_state_is_refused(
     (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError, match=message):
         open_run(spark, tmp_path)
+
+
+def test_old_extents_of_one_hour_are_merged(tmp_path: Path) -> None:
+    hour = 3_600_000_000
+    given = [
+        ("g", "b", "t", 0, 0, 4, hour), ("g", "b", "t", 0, 6, 9, hour + 1),
+        ("g", "b", "t", 0, 10, 12, 2 * hour),
+        (None, "b", "t", 0, 0, 9, hour + 1), ("g", "b", "t", 0, 13, 14, 3 * hour),
+        ("g", "b", "t", 0, 15, 15, 3 * hour + 1),
+    ]  # fmt: skip
+    columns = (
+        "group string, broker string, topic string, queue_id int, offset_min bigint, offset_max bigint,"
+        " first_ts bigint"
+    )
+    with active.embedded(), closing(Database(tmp_path)) as database:
+        reach = cast(DataFrame, database.createDataFrame(given, columns))
+        merged = by_hour(reach, 3 * hour).select("group", "offset_min", "offset_max", "first_ts")
+        found = {tuple(row) for row in merged.collect()}
+    assert found == {
+        ("g", 0, 9, hour), ("g", 10, 12, 2 * hour), (None, 0, 9, hour + 1),
+        ("g", 13, 14, 3 * hour), ("g", 15, 15, 3 * hour + 1),
+    }  # fmt: skip

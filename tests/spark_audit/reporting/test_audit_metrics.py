@@ -1,5 +1,6 @@
-"""Metrics of an audit: they parse, agree with the findings, and suffice for the alert rules."""
+"""Metrics of an audit: they parse, agree with the findings, and suffice for alert rules and dashboard."""
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +18,7 @@ from mqproof.spark_audit.reporting.audit_metrics import METRICS, SERIES_MAX, Mea
 from mqproof.spark_audit.reporting.traffic_figures import TrafficFigures
 from tests.spark_audit.conftest import LogBuilder, write_ndjson
 
-RULES: Final = Path(__file__).parents[3] / "docs" / "assets" / "operations" / "audit-alerts.yml"
+FOLDER: Final = Path(__file__).parents[3] / "docs" / "assets" / "operations"
 NOTHING: Final = "(SELECT NULL::VARCHAR AS invariant, NULL::VARCHAR AS rule, NULL::VARCHAR AS cause,"
 EMPTY: Final = (
     f'{NOTHING} NULL::VARCHAR AS topic, NULL::VARCHAR AS "group", NULL::VARCHAR AS msg_id,'
@@ -88,8 +89,13 @@ def test_names_are_escaped_and_a_metric_has_limited_series() -> None:
 
 
 def _rules() -> list[dict[str, Any]]:
-    groups = yaml.safe_load(RULES.read_text(encoding="utf-8"))["groups"]
+    groups = yaml.safe_load((FOLDER / "audit-alerts.yml").read_text(encoding="utf-8"))["groups"]
     return [rule for group in groups for rule in group["rules"]]
+
+
+def _panels() -> list[dict[str, Any]]:
+    board = json.loads((FOLDER / "audit-dashboard.json").read_text(encoding="utf-8"))
+    return list(board["panels"])
 
 
 def _selectors(expression: object) -> Iterator[promql_parser.VectorSelector]:
@@ -104,13 +110,41 @@ def _selectors(expression: object) -> Iterator[promql_parser.VectorSelector]:
 
 @pytest.mark.parametrize("rule", _rules(), ids=lambda rule: str(rule["alert"]))
 def test_a_rule_uses_metrics_and_labels_that_exist(rule: dict[str, Any], scraped: Samples) -> None:
-    found = list(_selectors(promql_parser.parse(rule["expr"])))
+    labels = _labels_used(rule["expr"], scraped)
+    assert set(re.findall(r"\$labels\.(\w+)", str(rule["annotations"]))) <= labels
+
+
+def _labels_used(expression: str, scraped: Samples) -> set[str]:
+    """Return the labels of the metrics in the expression, which all exist, as do its own labels."""
+    found = list(_selectors(promql_parser.parse(expression.replace("$__rate_interval", "5m"))))
     assert found
-    labels = {name: {label for label, _ in pairs} for name, pairs in scraped}
+    labels: dict[str | None, set[str]] = {}
+    for name, pairs in scraped:
+        labels.setdefault(name, set()).update(label for label, _ in pairs)
     for selector in found:
         assert selector.name in METRICS
-        assert {matcher.name for matcher in selector.matchers.matchers} <= labels.get(
-            str(selector.name), set()
-        )
-    used = set(re.findall(r"\$labels\.(\w+)", str(rule["annotations"])))
-    assert used <= set().union(*(labels.get(str(selector.name), set()) for selector in found))
+        assert {matcher.name for matcher in selector.matchers.matchers} <= labels.get(selector.name, set())
+    return set().union(*(labels.get(selector.name, set()) for selector in found))
+
+
+@pytest.mark.parametrize("panel", _panels(), ids=lambda panel: f"{panel['id']}")
+def test_a_panel_uses_metrics_and_labels_that_exist(panel: dict[str, Any], scraped: Samples) -> None:
+    for target in panel["targets"]:
+        labels = _labels_used(target["expr"], scraped)
+        lists = re.findall(r"\bby \(([^)]*)\)", target["expr"])
+        grouped = {label for names in lists for label in names.split(", ")}
+        assert grouped <= labels
+        assert set(re.findall(r"{{(\w+)}}", target["legendFormat"])) <= grouped
+
+
+def test_the_dashboard_shows_every_metric_and_its_panels_do_not_overlap() -> None:
+    shown = " ".join(target["expr"] for panel in _panels() for target in panel["targets"])
+    assert [name for name in METRICS if name not in shown] == []
+    places = [
+        (at["x"] + x, at["y"] + y)
+        for at in (panel["gridPos"] for panel in _panels())
+        for x in range(at["w"])
+        for y in range(at["h"])
+    ]
+    assert len(set(places)) == len(places)
+    assert max(x for x, _ in places) == 23

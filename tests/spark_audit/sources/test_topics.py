@@ -13,7 +13,8 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from mqproof.impl.client.blocking import BlockingClient
 from mqproof.impl.client.model import MessageQueue, PullResult
 from mqproof.impl.remoting.message import Message
-from mqproof.spark_audit.incremental.watch import Source, Watch, watch
+from mqproof.spark_audit.incremental.spark_watch import watch_on_spark
+from mqproof.spark_audit.incremental.watch import Source, Watch
 from mqproof.spark_audit.sources.store.ranges import StoreError
 from mqproof.spark_audit.sources.topics import (
     Ends,
@@ -28,7 +29,7 @@ from mqproof.spark_audit.sources.topics import (
 )
 from tests.impl.command.test_cli import SERVE, server
 from tests.spark_audit.conftest import write_ndjson
-from tests.spark_audit.incremental.test_watch import read_batches
+from tests.spark_audit.incremental.test_spark_watch import read_batches
 
 OPTIONS = read_options({"namesrv": "127.0.0.1:9876", "topics": "T"})
 
@@ -77,7 +78,7 @@ def test_a_watched_topic_is_read_in_bounded_batches(
     batches = read_batches(monkeypatch)
     topics = Source(topics={"namesrv": cluster, "topics": "Watched"})
     request = Watch(topics, tmp_path / "state", 0, once=True, batch_messages=9)
-    watch(spark, request, tmp_path, print, print)
+    watch_on_spark(spark, request, tmp_path, print, print)
     assert len(batches) == 2
     assert all(batch.nodes for batch in batches)
     read = sorted(event for batch in batches for event in batch.nodes)
