@@ -3,6 +3,7 @@
 Each folder has these modules:
 
 - `target`: what an implementation must offer
+- `dimensions`: sizes and situations, of which the examples meet every pair of values
 - `steps`: the operations of a run
 - `session`: one run
 - `oracle`: the states of the reference that explain a run
