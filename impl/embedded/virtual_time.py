@@ -17,8 +17,8 @@ from weakref import WeakKeyDictionary, ref
 
 from mqproof.impl.runtime import upkeep
 
-_STEP_S: Final = 20.0
-"""The longest step in which upkeep runs. It keeps its order with the time-outs of others."""
+_STEP_S: Final = 9.0
+"""The longest step in which upkeep runs: the end of a held pull, and its time-out 10 s later, are in two."""
 _STEP_MIN_S: Final = 1.0
 """The shortest such step, although something may be due earlier: a test may poll very often."""
 _SETTLED_S: Final = 80.0
@@ -85,7 +85,7 @@ class VirtualTime:
         """Let this much time pass at once. What becomes due runs before this returns.
 
         The time passes to each moment at which something is due. While upkeep must run, it passes in steps
-        of at most 20 seconds, or one second while a cluster runs in this loop. After each step, the loop
+        of at most 9 seconds, or one second while a cluster runs in this loop. After each step, the loop
         runs until no callback is ready, so that a chain of timers, such as the attempts of a retry, is
         complete at the end.
 

@@ -194,24 +194,32 @@ def test_a_message_is_given_back_when_its_listener_takes_too_long_within_a_long_
     assert attempts == [0, 1]
 
 
-def test_an_ordered_consumer_keeps_its_locks_over_hours() -> None:
-    consumed: list[bytes] = []
-
-    async def note(messages: Sequence[ReceivedMessage]) -> None:
-        consumed.extend(message.body for message in messages)
+@pytest.mark.parametrize("orderly", [False, True])
+def test_locks_and_pulls_last_over_hours(orderly: bool, caplog: pytest.LogCaptureFixture) -> None:
+    """A message is consumed when it is due: no pull has timed out meanwhile, and no lock has expired."""
+    consumed: dict[bytes, float] = {}
+    caplog.set_level("INFO", logger="mqproof.impl.client")
 
     async def run() -> None:
+        loop = asyncio.get_running_loop()
+        begun_s = loop.time()
+
+        async def note(messages: Sequence[ReceivedMessage]) -> None:
+            consumed.update((message.body, loop.time() - begun_s) for message in messages)
+
         async with EmbeddedBroker() as broker, broker.client() as session:
             producer = Producer(session)
             await producer.send_or_raise(new_message("Orders", b"now"))
             await producer.send_or_raise(new_message("Orders", b"later", delay_level=18))
-            config = PushConsumerConfig(orderly=True)
+            config = PushConsumerConfig(orderly=orderly)
             async with PushConsumer(session, "Bar", note, config) as consumer:
                 await consumer.subscribe("Orders")
-                await broker.clock.advance(hours=2, seconds=1)
-                assert consumed == [b"now", b"later"]
+                await broker.clock.advance(hours=5)
 
     asyncio.run(run())
+    assert consumed.keys() == {b"now", b"later"}
+    assert 7200 <= consumed[b"later"] < 7202
+    assert "no answer" not in caplog.text
 
 
 def test_a_transaction_that_begins_within_a_long_advance_is_checked_in_time() -> None:
@@ -226,7 +234,7 @@ def test_a_transaction_that_begins_within_a_long_advance_is_checked_in_time() ->
 
         async def commit(_: StoredMessage, __: str) -> TransactionState:
             checked.append(loop.time() - begun_s)
-            return TransactionState.COMMIT
+            return TransactionState.COMMIT if len(checked) == 5 else TransactionState.UNKNOWN
 
         async with EmbeddedBroker() as broker, broker.client() as session:
             producer = TransactionProducer(session, commit)
@@ -241,8 +249,9 @@ def test_a_transaction_that_begins_within_a_long_advance_is_checked_in_time() ->
             await producer.stop()
 
     asyncio.run(run())
-    (at_s,) = checked
-    assert 3600 < at_s < 3600 + 120  # the broker looks once a minute, and not in the first seconds
+    assert len(checked) == 5
+    for number, at_s in enumerate(checked, 1):  # once a minute, and not in the first seconds
+        assert 3600 < at_s < 3600 + 60 * (number + 1)
 
 
 async def committed_offset(session: Session) -> int:
@@ -301,6 +310,25 @@ def test_upkeep_runs_in_every_hour() -> None:
 
     asyncio.run(run())
     assert hours >= set(range(29))
+
+
+def test_upkeep_of_a_minute_has_run_at_the_end() -> None:
+    looked: list[float] = []
+
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+
+        async def look() -> None:
+            while True:
+                await upkeep.sleep(60)
+                looked.append(loop.time())
+
+        looking = asyncio.create_task(look())
+        await of_loop(loop).advance(hours=3)
+        assert loop.time() - looked[-1] < 60
+        looking.cancel()
+
+    asyncio.run(run())
 
 
 def test_little_runs_while_nothing_happens() -> None:
