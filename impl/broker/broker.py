@@ -53,6 +53,7 @@ from mqproof.impl.remoting.topic_names import NOT_FOR_CLIENTS
 from mqproof.impl.replication import record_repair
 from mqproof.impl.replication.metadata import MetadataSync
 from mqproof.impl.replication.record_repair import RecordRepair
+from mqproof.impl.runtime import upkeep
 from mqproof.impl.runtime.clock import now_ms as wall_ms
 from mqproof.impl.runtime.config_file import ConfigFile
 from mqproof.impl.runtime.disk import read_whole
@@ -73,6 +74,8 @@ _FIRST_SYNC_S: Final = 3.0
 _SEEK_S: Final = 0.5
 """The pause between two questions of a slave for its master."""
 _CLIENT_SCAN_S: Final = 10.0
+_MISSED_MS: Final = 40_000
+"""A client is missing after this time; clients send heartbeats every 30 s."""
 _DRAIN_MORE_S: Final = 1.0
 _HOLD_CHECK_S: Final = 5.0
 _SHORT_HOLD_CHECK_S: Final = 1.0
@@ -403,6 +406,22 @@ class Broker:
         self._client.abort()
         self.store.kill()
 
+    def awaits_upkeep(self) -> bool:
+        """Return whether a client is missing or a transaction is open: only scans and checks end that."""
+        if self.services is None or self._server is None:
+            return False
+        since_ms = loop_ms() - _MISSED_MS
+        return (
+            self.services.transactions.open_count > 0
+            or bool(self._clients.silent_since(since_ms))
+            or self._server.has_silent(since_ms / 1000)
+        )
+
+    def noticeable(self) -> object:
+        """Return what the upkeep of clients acts on when it changes: topics, groups and subscriptions."""
+        assert self.services is not None
+        return self.services.topics.snapshot().data_version, self._clients.subscribed()
+
     def count_clients_as_heard(self) -> None:
         """Treat all clients as if they had just sent a heartbeat, in tests whose time they do not share."""
         self._clients.count_as_heard(loop_ms())
@@ -505,10 +524,10 @@ class Broker:
         """Do the work periodically. The broker cannot run without it, so an unexpected error stops it."""
 
         async def loop() -> None:
-            await asyncio.sleep(seconds if first_s is None else first_s)
+            await upkeep.sleep(seconds if first_s is None else first_s)
             while True:
                 await work()
-                await asyncio.sleep(seconds)
+                await upkeep.sleep(seconds)
 
         self._in_background(name, loop())
 

@@ -19,6 +19,7 @@ from mqproof.impl.broker.state.durable_table import read_config
 from mqproof.impl.remoting.java_json import write
 from mqproof.impl.remoting.message import UNIQUE_KEY, Message
 from mqproof.impl.remoting.topic_names import NOT_FOR_CLIENTS
+from mqproof.impl.runtime import upkeep
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address
 from mqproof.impl.runtime.runtime import Runtime
@@ -38,7 +39,7 @@ LEVELS_MAX: Final = 18
 
 _BATCH: Final = 32
 """The most messages stored in one step, before other coroutines run."""
-_LOOK_AGAIN_MS: Final = 1000
+_LOOK_AGAIN_S: Final = 1.0
 """The longest sleep while a message waits, because the clock may have been set."""
 _IDLE_S: Final = 60.0
 """The longest wait for an arrival; it limits the delay if an arrival is not notified."""
@@ -149,8 +150,8 @@ class DelayedDelivery:
                 offset = self._advance(level, offset)
                 continue
             if not is_due(unit, self._store.now_ms()):
-                wait_ms = min(unit.tags_code - self._store.now_ms(), _LOOK_AGAIN_MS)
-                await asyncio.sleep(max(wait_ms, 1) / 1000)
+                wait_ms = unit.tags_code - self._store.now_ms()
+                await upkeep.until_due(upkeep.after(_LOOK_AGAIN_S), max(wait_ms, 1) / 1000)
                 return
             if not await self._put(unit, address):
                 await asyncio.sleep(_RETRY_S)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from mqproof.impl.remoting.budget import Budget, Peer, Percentages, shares_of
+from mqproof.impl.runtime import upkeep
 
 QueueKey = tuple[str, int]
 
@@ -43,7 +44,7 @@ class _Hold:
     owner: Peer | None
     woken: asyncio.Future[None]
     ends_at: int
-    """The end of its time, in ticks of the event loop's clock."""
+    """The end of its time, in ticks of the time of upkeep."""
     is_held: bool = field(default=True)
 
 
@@ -93,13 +94,13 @@ class PullHolds:
         timeout_s. Ask the budget first.
         """
         loop = asyncio.get_running_loop()
-        ends_at = math.ceil(round((loop.time() + timeout_s) * _TICKS_PER_S, 3))
+        ends_at = math.ceil(round((upkeep.now_s(loop) + timeout_s) * _TICKS_PER_S, 3))
         hold = _Hold((topic, queue_id), offset, tag_codes, owner, loop.create_future(), ends_at)
         if self._is_closed:
             hold.woken.set_result(None)
             return hold.woken
         if ends_at not in self._by_end:
-            timer = loop.call_at(ends_at / _TICKS_PER_S, self._end, ends_at)
+            timer = upkeep.call_at(ends_at / _TICKS_PER_S, self._end, ends_at)
             self._by_end[ends_at] = {}, timer
         self._by_end[ends_at][0][hold] = None
         self._by_queue.setdefault(hold.queue, {})[hold] = None

@@ -1,6 +1,5 @@
 """The objects that the request processors of one broker share."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
@@ -26,6 +25,7 @@ from mqproof.impl.remoting.bodies import DataVersion, HaStatus
 from mqproof.impl.remoting.channel import Channel, Reply
 from mqproof.impl.remoting.command import Command
 from mqproof.impl.remoting.headers import RegisterBrokerResponse
+from mqproof.impl.runtime import upkeep
 from mqproof.impl.runtime.config_file import ConfigFile
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address
@@ -95,8 +95,8 @@ class Services:
 
 
 def loop_ms() -> int:
-    """Return the event loop's time in milliseconds, to measure durations; it is not the time of day."""
-    return int(asyncio.get_running_loop().time() * 1000)
+    """Return the time of upkeep in milliseconds, to measure durations; it is not the time of day."""
+    return int(upkeep.now_s() * 1000)
 
 
 Processor = Callable[[Services, Command, Channel], Reply | Awaitable[Reply]]

@@ -18,6 +18,7 @@ from mqproof.impl.remoting.message import UNIQUE_KEY, Message, StoredMessage
 from mqproof.impl.remoting.recall_handle import RecallHandle
 from mqproof.impl.remoting.request_handler import RefusedError
 from mqproof.impl.remoting.topic_names import NOT_FOR_CLIENTS
+from mqproof.impl.runtime import upkeep
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address
 from mqproof.impl.store.base import Store
@@ -217,10 +218,13 @@ class Timers:
         if due:
             await asyncio.sleep(0)
             return
-        wait_s, next_ms = _LOOK_AGAIN_S if len(table) else _IDLE_S, table.next_due_ms()
-        if next_ms is not None:
-            wait_s = min((next_ms - now_ms) / 1000, wait_s)
-        await self._holds.hold(TIMER_TOPIC, 0, table.read_end, (), max(wait_s, _BUSY_S))
+        next_ms = table.next_due_ms()
+        wait_s = _LOOK_AGAIN_S if len(table) else _IDLE_S
+        woken = self._holds.hold(TIMER_TOPIC, 0, table.read_end, (), wait_s)
+        if next_ms is None:
+            await woken
+        else:
+            await upkeep.until_due(woken, max((next_ms - now_ms) / 1000, _BUSY_S))
 
     def _put_final(self, table: WaitingTimers, waiting: Waiting) -> None:
         message = self._final(waiting)
@@ -350,7 +354,7 @@ class Timers:
     async def _forever(self, work: Callable[[], object], seconds: float) -> None:
         while True:
             if seconds:
-                await asyncio.sleep(seconds)
+                await upkeep.sleep(seconds)
             try:
                 await work()  # type: ignore[misc]
             except (OSError, ValueError) as error:

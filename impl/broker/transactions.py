@@ -17,6 +17,7 @@ from mqproof.impl.broker.state.open_transactions import End, HalfMessage, OpenTr
 from mqproof.impl.remoting.codes import ResponseCode
 from mqproof.impl.remoting.message import SYS_TRANSACTION_COMMIT, SYS_TRANSACTION_MASK, Message, StoredMessage
 from mqproof.impl.remoting.request_handler import RefusedError
+from mqproof.impl.runtime import upkeep
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address
 from mqproof.impl.store.base import Store
@@ -323,13 +324,14 @@ class Transactions:
         self, interval_ms: Callable[[], int], check: Callable[[], Awaitable[None]]
     ) -> None:
         while True:
-            await asyncio.sleep(interval_ms() / 1000)
+            await upkeep.sleep(interval_ms() / 1000)
             await self._retried(check)
 
     async def _every(self, ms: int, work: Callable[[], Awaitable[None]], early: asyncio.Event) -> None:
         while True:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(ms / 1000):
+                async with asyncio.timeout(None) as limit:
+                    upkeep.end_after(limit, ms / 1000)
                     await early.wait()
             await self._retried(work)
 

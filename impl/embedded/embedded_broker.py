@@ -25,8 +25,6 @@ from mqproof.impl.runtime.simulated_disk import SimulatedDisk
 
 T = TypeVar("T")
 
-_HEARTBEAT_S: Final = 20.0
-"""As often as clients send heartbeats, at least."""
 _OWN_PROPERTIES: Final = frozenset({*ALWAYS_SET, "brokerRole"})
 """Properties that the embedded broker sets itself, or that need a second broker."""
 
@@ -128,11 +126,16 @@ class EmbeddedBroker:
             await self.stop()
             raise
         self._broker = broker
+        for server in (broker, name_server):
+            self._time.add_server(server)
 
     async def stop(self) -> None:
         """Stop both servers. Nothing happens if they do not run."""
         broker, self._broker = self._broker, None
         name_server, self._name_server = self._name_server, None
+        if broker is not None and name_server is not None:
+            self.clock.remove_server(broker)
+            self.clock.remove_server(name_server)
         if broker is not None:
             await broker.stop()
         if name_server is not None:
@@ -159,12 +162,13 @@ class EmbeddedBroker:
         Raises:
             ValueError, TimeError: as VirtualTime.advance.
         """
-        while keep_clients and seconds > _HEARTBEAT_S:
-            await self.clock.advance(seconds=_HEARTBEAT_S)
-            seconds -= _HEARTBEAT_S
-            _running(self._broker).count_clients_as_heard()
-            _running(self._name_server).count_clients_as_heard()
-        await self.clock.advance(seconds=seconds)
+        servers = (_running(self._broker), _running(self._name_server)) if keep_clients else ()
+
+        def count_clients_as_heard() -> None:
+            for server in servers:
+                server.count_clients_as_heard()
+
+        await self.clock.advance_by(seconds, count_clients_as_heard)
 
     async def expect(self, topic: str, count: int = 1, *, within_s: float = 5.0) -> list[ReceivedMessage]:
         """Wait until the topic has `count` messages, and return them.

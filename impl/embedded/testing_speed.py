@@ -93,10 +93,11 @@ async def memory_kib() -> float:
 
 
 async def virtual_times_ms(rounds: int) -> dict[str, list[float]]:
-    """Return the real time that each of four long stories takes."""
+    """Return the real time of four long stories, and of as many round trips as the retries have attempts."""
     stories: dict[str, Callable[[], Awaitable[float]]] = {
         "a delay of two hours is delivered": _delay,
         "16 retries end in the dead letter queue": _retries,
+        "17 messages are sent and consumed, one after the other": _round_trips,
         "a silent consumer expires": _silence,
         "a transaction is checked back": _check_back,
     }
@@ -131,6 +132,27 @@ async def _retries() -> float:
             took = await _advanced(broker, hours=4, minutes=50)
         _require(len(broker.messages("%DLQ%Bar")) == 1, "the message is no dead letter")
     return took
+
+
+async def _round_trips() -> float:
+    """Send a message and wait until it is consumed, as often as `_retries` consumes one."""
+    consumed = asyncio.Event()
+
+    async def note(messages: Sequence[ReceivedMessage]) -> None:  # noqa: ARG001  # a listener's signature
+        consumed.set()
+
+    async with EmbeddedBroker() as broker, broker.client() as session:
+        producer = Producer(session)
+        await producer.send_or_raise(new_message("Orders", b"x"))
+        async with PushConsumer(session, "Bar", note) as consumer:
+            await consumer.subscribe("Orders")
+            await consumed.wait()
+            begun_s = time.perf_counter()
+            for _ in range(17):
+                consumed.clear()
+                await producer.send_or_raise(new_message("Orders", b"x"))
+                await consumed.wait()
+            return (time.perf_counter() - begun_s) * 1000
 
 
 async def _silence() -> float:

@@ -147,6 +147,14 @@ class RouteTable:
         self._forget(live)
         return True
 
+    def silent_since(self, before_ms: int) -> list[BrokerKey]:
+        """Return the brokers whose last heartbeat came before `before_ms`."""
+        return [live.key for live in self._live.values() if live.last_update_ms < before_ms]
+
+    def versions(self) -> dict[BrokerKey, DataVersion]:
+        """Return the version of the topics of each broker."""
+        return {live.key: live.data_version for live in self._live.values()}
+
     def expire(self, now_ms: int) -> list[LiveBroker]:
         """Remove the brokers without a heartbeat for too long, and return them."""
         silent = [live for live in self._live.values() if live.last_update_ms + live.expiry_ms < now_ms]

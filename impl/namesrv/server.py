@@ -19,6 +19,7 @@ from mqproof.impl.remoting.frame import FRAME_BYTES_MAX
 from mqproof.impl.remoting.request_handler import handler
 from mqproof.impl.remoting.requests import BODIES_USED, limiting
 from mqproof.impl.remoting.server import RemotingServer
+from mqproof.impl.runtime import upkeep
 from mqproof.impl.runtime.config_file import ConfigFile
 from mqproof.impl.runtime.disk import parent
 from mqproof.impl.runtime.event_log import EventLog
@@ -32,6 +33,9 @@ PROCESSORS: Final[dict[int, Processor]] = {
     **administration.PROCESSORS,
 }
 """The processor of each request code."""
+
+_MISSED_MS: Final = 40_000
+"""A broker or client is missing after this time; brokers register every 30 s."""
 
 
 class NameServer:
@@ -105,6 +109,15 @@ class NameServer:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._server.stop()
 
+    def awaits_upkeep(self) -> bool:
+        """Return whether a broker or a client is missing, which only scans end."""
+        since_ms = now_ms() - _MISSED_MS
+        return bool(self.table.silent_since(since_ms)) or self._server.has_silent(since_ms / 1000)
+
+    def noticeable(self) -> object:
+        """Return what the upkeep of clients acts on when it changes: the brokers and their topics."""
+        return self.table.versions()
+
     def count_clients_as_heard(self) -> None:
         """Treat all clients as if they had just sent something, in tests whose time they do not share."""
         self._server.count_as_active()
@@ -134,7 +147,7 @@ class NameServer:
 
     async def _expire_silent(self) -> None:
         while True:
-            await asyncio.sleep(self._services.config.scan_interval_ms / 1000)
+            await upkeep.sleep(self._services.config.scan_interval_ms / 1000)
             self._report_lost(self._services.table.expire(now_ms()), "silent")
 
     def _report_lost(self, lost: list[LiveBroker], reason: str) -> None:
@@ -144,7 +157,7 @@ class NameServer:
 
 async def _poll(file: AclFile) -> None:
     while True:
-        await asyncio.sleep(POLL_S)
+        await upkeep.sleep(POLL_S)
         await file.poll()
 
 

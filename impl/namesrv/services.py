@@ -1,6 +1,5 @@
 """The objects that the request processors of one name server share."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
@@ -9,6 +8,7 @@ from mqproof.impl.namesrv.kv_config import KvConfig
 from mqproof.impl.namesrv.route_table import RouteTable
 from mqproof.impl.remoting.channel import Channel, Reply
 from mqproof.impl.remoting.command import Command
+from mqproof.impl.runtime import upkeep
 from mqproof.impl.runtime.config_file import ConfigFile
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.spec.events import Kind
@@ -34,5 +34,5 @@ Processor = Callable[[Services, Command, Channel], Reply | Awaitable[Reply]]
 
 
 def now_ms() -> int:
-    """Return the time of the event loop's clock, which never jumps and is virtual in a simulation."""
-    return int(asyncio.get_running_loop().time() * 1000)
+    """Return the time of upkeep, which never jumps and is virtual in a simulation."""
+    return int(upkeep.now_s() * 1000)

@@ -18,6 +18,7 @@ from mqproof.impl.remoting.budget import ServerBudgets
 from mqproof.impl.remoting.codes import ResponseCode
 from mqproof.impl.remoting.command import Command, decode, encode
 from mqproof.impl.remoting.frame import FRAME_BYTES_MAX, FrameError, read_frame
+from mqproof.impl.runtime import upkeep
 from mqproof.impl.runtime.network import Address, Connection
 
 _log = logging.getLogger(__name__)
@@ -110,8 +111,8 @@ class Channel:
         self._reading = True
         self._draining = False
         self.is_open = True
-        self.active_at_s = self._loop.time()
-        """The loop time of the last bytes read or written."""
+        self.active_at_s = upkeep.now_s(self._loop)
+        """The time of upkeep of the last bytes read or written."""
         self._frame_since_s = self.active_at_s
 
     @property
@@ -128,7 +129,7 @@ class Channel:
         return self._peer_takes
 
     def is_waiting_since(self, before_s: float) -> bool:
-        """Return whether the rest of a frame has been missing since before that loop time."""
+        """Return whether the rest of a frame has been missing since before that time of upkeep."""
         return bool(self._buffer) and self._reading and self._frame_since_s < before_s
 
     async def invoke(self, request: Command, timeout_s: float) -> Command:
@@ -144,7 +145,7 @@ class Channel:
         if len(self._pending) >= self._limits.pending_max:
             raise ConnectError(f"{len(self._pending)} requests to {self.remote} are already unanswered")
         answer: asyncio.Future[Command] = self._loop.create_future()
-        pending = _Pending(answer, timeout_s, self._loop.time() + timeout_s)
+        pending = _Pending(answer, timeout_s, upkeep.now_s(self._loop) + timeout_s)
         self._pending[request.opaque] = pending
         self._wake_by(pending.until_s)
         try:
@@ -196,7 +197,7 @@ class Channel:
     # The methods of a connection's receiver.
 
     def received(self, data: bytes) -> None:
-        self.active_at_s = self._loop.time()
+        self.active_at_s = upkeep.now_s(self._loop)
         if not self._buffer:
             self._frame_since_s = self.active_at_s
         self._buffer += data
@@ -326,7 +327,7 @@ class Channel:
     def _write(self, command: Command) -> None:
         """Write a command. Raises ValueError as `encode` does; then nothing was sent."""
         if self.is_open:
-            self.active_at_s = self._loop.time()
+            self.active_at_s = upkeep.now_s(self._loop)
             self._connection.write(encode(command))
 
     def _is_full(self) -> bool:
@@ -365,12 +366,13 @@ class Channel:
                 return
             self._alarm.cancel()
         self._alarm_s = until_s
-        self._alarm = self._loop.call_at(until_s, self._expire)
+        self._alarm = upkeep.call_at(until_s, self._expire)
 
     def _expire(self) -> None:
         """Fail the requests that have timed out, and set the timer for the others."""
         self._alarm = None
-        now_s = max(self._loop.time(), self._alarm_s)  # the timer may have fired early because of rounding
+        # The timer may have fired early because of rounding.
+        now_s = max(upkeep.now_s(self._loop), self._alarm_s)
         for answer, timeout_s, until_s in self._pending.values():
             if until_s > now_s:
                 self._wake_by(until_s)

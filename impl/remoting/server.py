@@ -8,6 +8,7 @@ from typing import Final
 from mqproof.impl.remoting.budget import ServerBudgets, server_budgets
 from mqproof.impl.remoting.channel import Channel, Handler, Limits
 from mqproof.impl.remoting.command import Command
+from mqproof.impl.runtime import upkeep
 from mqproof.impl.runtime.network import Address, Connection, Listener, Network
 from mqproof.impl.runtime.supervision import Supervisor
 
@@ -82,7 +83,11 @@ class RemotingServer:
     def count_as_active(self) -> None:
         """Treat all connections as if their peers had just sent something."""
         for channel in self._channels:
-            channel.active_at_s = asyncio.get_running_loop().time()
+            channel.active_at_s = upkeep.now_s()
+
+    def has_silent(self, since_s: float) -> bool:
+        """Return whether a peer has sent nothing, and was sent nothing, since that time of upkeep."""
+        return any(channel.active_at_s < since_s for channel in self._channels)
 
     def _accept(self, connection: Connection) -> Channel:
         if self.budgets.connections.refusal(connection) is not None:
@@ -104,8 +109,8 @@ class RemotingServer:
 
     async def _close_idle(self) -> None:
         while True:
-            await asyncio.sleep(_SCAN_S)
-            oldest_s = asyncio.get_running_loop().time() - IDLE_S
+            await upkeep.sleep(_SCAN_S)
+            oldest_s = upkeep.now_s() - IDLE_S
             for channel in list(self._channels):
                 if channel.active_at_s < oldest_s:
                     channel.close()

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from mqproof.impl.runtime import upkeep
 from mqproof.impl.runtime.supervision import Supervisor
 from mqproof.impl.store.config import FlushMode, StoreConfig
 from mqproof.impl.store.flush import LogFlusher
@@ -106,7 +107,8 @@ class BackgroundTasks:
 
     async def _stopped_within(self, milliseconds: int) -> bool:
         try:
-            async with asyncio.timeout(milliseconds / 1000):
+            async with asyncio.timeout(None) as limit:
+                upkeep.end_after(limit, milliseconds / 1000)
                 await self._stopping.wait()
         except TimeoutError:
             return False

@@ -140,6 +140,10 @@ class ClientTable:
         for members in tables:
             members.update({channel: replace(one, last_update_ms=now_ms) for channel, one in members.items()})
 
+    def subscribed(self) -> dict[str, tuple[int, list[str]]]:
+        """Return the number of members and the topics of each consumer group."""
+        return {name: (len(one.members), [*one.subscriptions]) for name, one in self._consumers.items()}
+
     def consumer_group(self, group: str) -> ConsumerGroup | None:
         return self._consumers.get(group)
 

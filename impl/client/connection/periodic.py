@@ -1,8 +1,9 @@
 """Work that is repeated periodically."""
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+
+from mqproof.impl.runtime import upkeep
 
 _log = logging.getLogger(__name__)
 
@@ -12,10 +13,10 @@ async def repeat(work: Callable[[], Awaitable[None]], seconds: float, first_s: f
 
     Exceptions are logged and do not end the repetition.
     """
-    await asyncio.sleep(seconds if first_s is None else first_s)
+    await upkeep.sleep(seconds if first_s is None else first_s)
     while True:
         try:
             await work()
         except Exception as error:  # the next attempt may succeed
             _log.error("a task that runs every %g s failed", seconds, exc_info=error)
-        await asyncio.sleep(seconds)
+        await upkeep.sleep(seconds)

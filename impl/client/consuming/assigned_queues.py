@@ -17,6 +17,7 @@ from mqproof.impl.client.consuming.process_queue import ProcessQueue
 from mqproof.impl.client.message_selector import MessageSelector
 from mqproof.impl.client.model import ClientError, MessageQueue, PullResult, ReceivedMessage, RefusalError
 from mqproof.impl.remoting.codes import ResponseCode
+from mqproof.impl.runtime import upkeep
 from mqproof.impl.runtime.notices import Notices
 
 _log = logging.getLogger(__name__)
@@ -243,4 +244,4 @@ def _check_order(queue: MessageQueue, offset: int, result: PullResult) -> None:
 
 
 def _now_s() -> float:
-    return asyncio.get_running_loop().time()
+    return upkeep.now_s()

@@ -16,6 +16,7 @@ from mqproof.impl.client.consuming.offset_store import Offsets
 from mqproof.impl.client.consuming.process_queue import ProcessQueue
 from mqproof.impl.client.consuming.redelivery import Redelivery
 from mqproof.impl.client.model import ReceivedMessage, RetryLater
+from mqproof.impl.runtime import upkeep
 from mqproof.spec.events import Kind
 
 _log = logging.getLogger(__name__)
@@ -122,7 +123,8 @@ class ConcurrentConsumption:
     async def _consume(self, held: ProcessQueue, messages: Sequence[ReceivedMessage]) -> None:
         self._events.delivered(held.queue, [message.stored for message in messages])
         held.begin(messages, _now_s())
-        answer = await self._listening.consume(messages)
+        with upkeep.awaited():  # messages are given back when the listener takes too long
+            answer = await self._listening.consume(messages)
         if held.is_dropped:
             return  # the queue's new owner consumes these again, whatever the result here
         end = len(messages) if answer is None else answer.done
@@ -164,4 +166,4 @@ class ConcurrentConsumption:
 
 
 def _now_s() -> float:
-    return asyncio.get_running_loop().time()
+    return upkeep.now_s()

@@ -37,6 +37,7 @@ from mqproof.impl.client.message_selector import MessageSelector
 from mqproof.impl.client.model import ClientError, MessageQueue, ReceivedMessage
 from mqproof.impl.remoting.bodies import ConsumerData, RunningInfo
 from mqproof.impl.remoting.message import StoredMessage
+from mqproof.impl.runtime import upkeep
 from mqproof.impl.runtime.clock import now_ms
 from mqproof.impl.runtime.event_log import EventLog
 
@@ -407,7 +408,7 @@ class LitePullConsumer:
         while self._life.is_started:
             for held in self._ready():
                 for message in held.first_unbegun(1):
-                    held.begin([message], asyncio.get_running_loop().time())
+                    held.begin([message], upkeep.now_s())
                     self._last_polled = held.queue
                     self._events.delivered(held.queue, [message.stored])
                     return message

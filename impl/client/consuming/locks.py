@@ -11,6 +11,7 @@ from typing import Final
 
 from mqproof.impl.client.consuming.group_requests import GroupRequests
 from mqproof.impl.client.model import ClientError, MessageQueue
+from mqproof.impl.runtime import upkeep
 
 _log = logging.getLogger(__name__)
 
@@ -33,7 +34,7 @@ class QueueLocks:
         return _now_s() - self._confirmed_s.get(queue, -LIFE_S) < LIFE_S
 
     def confirmed_s(self, queue: MessageQueue) -> float | None:
-        """Return the loop time when the broker last confirmed the lock."""
+        """Return the time of upkeep when the broker last confirmed the lock."""
         return self._confirmed_s.get(queue)
 
     async def lock(self, queue: MessageQueue) -> bool:
@@ -98,4 +99,4 @@ class QueueLocks:
 
 
 def _now_s() -> float:
-    return asyncio.get_running_loop().time()
+    return upkeep.now_s()

@@ -17,6 +17,7 @@ from mqproof.impl.client.consuming.process_queue import ProcessQueue
 from mqproof.impl.client.consuming.redelivery import Redelivery
 from mqproof.impl.client.consuming.slots import Slots
 from mqproof.impl.client.model import ReceivedMessage, RetryLater
+from mqproof.impl.runtime import upkeep
 from mqproof.spec.events import Kind
 
 _log = logging.getLogger(__name__)
@@ -123,7 +124,7 @@ class OrderlyConsumption:
         """Consume the next batch. Returns how long the queue must wait, in milliseconds."""
         messages = held.first(self._batch_max)
         self._events.delivered(held.queue, [message.stored for message in messages])
-        held.begin(messages, asyncio.get_running_loop().time())
+        held.begin(messages, upkeep.now_s())
         lane.in_listener = True
         try:
             answer = await self._listening.consume(messages)

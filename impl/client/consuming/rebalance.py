@@ -15,6 +15,7 @@ from mqproof.impl.client.consuming.consumer_events import ConsumerEvents
 from mqproof.impl.client.consuming.group_requests import GroupRequests
 from mqproof.impl.client.model import ClientError, MessageQueue
 from mqproof.impl.remoting.channel import RemotingError
+from mqproof.impl.runtime import upkeep
 
 _log = logging.getLogger(__name__)
 
@@ -91,7 +92,8 @@ class Rebalancer:
                 balanced = False
             pause_s, retry_s = (_INTERVAL_S, _UNBALANCED_S) if balanced else (retry_s, 2 * retry_s)
             try:
-                async with asyncio.timeout(pause_s if balanced else min(pause_s, _UNBALANCED_MAX_S)):
+                async with asyncio.timeout(None) as limit:
+                    upkeep.end_after(limit, pause_s if balanced else min(pause_s, _UNBALANCED_MAX_S))
                     await self._wake.wait()
                 retry_s = _UNBALANCED_S
             except TimeoutError:

@@ -3,7 +3,6 @@
 See docs/reference/protocol/clients.md, "Requests to clients".
 """
 
-import asyncio
 from collections.abc import Iterable, Mapping
 
 from mqproof.impl.client.consuming.consume_rates import ConsumeRates
@@ -13,6 +12,7 @@ from mqproof.impl.client.consuming.process_queue import ProcessQueue
 from mqproof.impl.client.consuming.subscriptions import Subscriptions
 from mqproof.impl.remoting.bodies import HeldQueue, MessageQueue, RunningInfo
 from mqproof.impl.remoting.java_json import ObjectKey
+from mqproof.impl.runtime import upkeep
 from mqproof.impl.runtime.clock import Clock, now_ms
 
 
@@ -26,7 +26,7 @@ def running_info(
     properties: Mapping[str, str],
 ) -> RunningInfo:
     """Return the queues that are read, the messages held of each, and how fast they are consumed."""
-    now_s = asyncio.get_running_loop().time()
+    now_s = upkeep.now_s()
     wall_ms = now_ms(clock)
 
     def wall(at_s: float | None) -> int:

@@ -4,13 +4,21 @@ import asyncio
 import gc
 import weakref
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
 from mqproof import Producer, PushConsumer, ReceivedMessage, new_message
+from mqproof.client import PushConsumerConfig, TransactionProducer, TransactionState
+from mqproof.impl.client.connection.session import Session
 from mqproof.impl.embedded.embedded_broker import EmbeddedBroker
 from mqproof.impl.embedded.testing_speed import announce, members
 from mqproof.impl.embedded.virtual_time import TimeError, of_loop
+from mqproof.impl.remoting import bodies, java_json
+from mqproof.impl.remoting.codes import RequestCode
+from mqproof.impl.remoting.command import new_request
+from mqproof.impl.remoting.message import Message, StoredMessage
+from mqproof.impl.runtime import upkeep
 
 
 def test_timers_run_when_their_time_has_been_added() -> None:
@@ -95,6 +103,252 @@ def test_a_client_that_is_silent_expires_and_one_that_is_not_stays() -> None:
             assert (await Producer(session).send_or_raise(new_message("Orders", b"y"))).attempts == 1
 
     asyncio.run(run())
+
+
+def test_a_message_is_stored_at_the_moment_it_is_due() -> None:
+    async def run() -> None:
+        async with EmbeddedBroker() as broker, broker.client() as session:
+            before_ms = broker.clock.now_us() // 1000
+            await Producer(session).send_or_raise(new_message("Later", b"x", delay_level=18))
+            await broker.clock.advance(hours=9)
+            (delivered,) = broker.messages("Later")
+            assert 0 <= delivered.stored.store_timestamp_ms - before_ms - 2 * 3_600_000 < 1_000
+
+    asyncio.run(run())
+
+
+def test_upkeep_between_two_timers_notices_what_the_first_has_changed() -> None:
+    """A consumer of a topic that does not exist yet finds it by its upkeep, an hour into the advance."""
+    consumed: list[tuple[str, float]] = []
+
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        begun_s = loop.time()
+
+        async def note(messages: Sequence[ReceivedMessage]) -> None:
+            consumed.extend((message.body.decode(), loop.time() - begun_s) for message in messages)
+
+        async with EmbeddedBroker() as broker, broker.client() as session, broker.client() as other:
+            producer = Producer(other)
+
+            async def send_later() -> None:
+                await asyncio.sleep(3600)
+                await producer.send_or_raise(new_message("New", b"first"))
+                await asyncio.sleep(600)
+                await producer.send_or_raise(new_message("New", b"second"))
+
+            async with PushConsumer(session, "Bar", note) as consumer:
+                await consumer.subscribe("New")
+                sending = asyncio.create_task(send_later())
+                await broker.clock.advance(hours=3)
+                await sending
+
+    asyncio.run(run())
+    (first, first_s), (second, second_s) = consumed
+    assert (first, second) == ("first", "second")
+    assert 3600 <= first_s < 3660
+    assert 4200 <= second_s < 4205
+
+
+def test_a_silent_client_expires_in_time_within_a_long_advance() -> None:
+    found: list[list[str]] = []
+
+    async def run() -> None:
+        async with EmbeddedBroker() as broker, broker.client() as silent, broker.client() as session:
+            await Producer(session).send_or_raise(new_message("Orders", b"x"))
+
+            async def look() -> None:
+                await asyncio.sleep(3600)
+                await announce(silent, session, "Orders", "Bar")
+                for seconds in (100, 60):
+                    await asyncio.sleep(seconds)
+                    found.append(await members(session, "Orders", "Bar"))
+
+            looking = asyncio.create_task(look())
+            await broker.clock.advance(hours=3)
+            await looking
+
+    asyncio.run(run())
+    assert found == [["silent"], []]
+
+
+def test_a_message_is_given_back_when_its_listener_takes_too_long_within_a_long_advance() -> None:
+    attempts: list[int] = []
+
+    async def run() -> None:
+        over = asyncio.Event()
+
+        async def hang(messages: Sequence[ReceivedMessage]) -> None:
+            attempts.append(messages[0].reconsume_times)
+            if len(attempts) == 1:
+                await over.wait()
+
+        async with EmbeddedBroker() as broker, broker.client() as session:
+            await Producer(session).send_or_raise(new_message("Orders", b"x"))
+            async with PushConsumer(session, "Bar", hang) as consumer:
+                await consumer.subscribe("Orders")
+                await broker.clock.advance(minutes=35)  # the limit is 15 minutes, and checked as often
+                over.set()
+
+    asyncio.run(run())
+    assert attempts == [0, 1]
+
+
+@pytest.mark.parametrize("orderly", [False, True])
+def test_locks_and_pulls_last_over_hours(orderly: bool, caplog: pytest.LogCaptureFixture) -> None:
+    """A message is consumed when it is due: no pull has timed out meanwhile, and no lock has expired."""
+    consumed: dict[bytes, float] = {}
+    caplog.set_level("INFO", logger="mqproof.impl.client")
+
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        begun_s = loop.time()
+
+        async def note(messages: Sequence[ReceivedMessage]) -> None:
+            consumed.update((message.body, loop.time() - begun_s) for message in messages)
+
+        async with EmbeddedBroker() as broker, broker.client() as session:
+            producer = Producer(session)
+            await producer.send_or_raise(new_message("Orders", b"now"))
+            await producer.send_or_raise(new_message("Orders", b"later", delay_level=18))
+            config = PushConsumerConfig(orderly=orderly)
+            async with PushConsumer(session, "Bar", note, config) as consumer:
+                await consumer.subscribe("Orders")
+                await broker.clock.advance(hours=5)
+
+    asyncio.run(run())
+    assert consumed.keys() == {b"now", b"later"}
+    assert 7200 <= consumed[b"later"] < 7202
+    assert "no answer" not in caplog.text
+
+
+def test_a_transaction_that_begins_within_a_long_advance_is_checked_in_time() -> None:
+    checked: list[float] = []
+
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        begun_s = loop.time()
+
+        async def unknown(_: Message, __: str) -> TransactionState:
+            return TransactionState.UNKNOWN
+
+        async def commit(_: StoredMessage, __: str) -> TransactionState:
+            checked.append(loop.time() - begun_s)
+            return TransactionState.COMMIT if len(checked) == 5 else TransactionState.UNKNOWN
+
+        async with EmbeddedBroker() as broker, broker.client() as session:
+            producer = TransactionProducer(session, commit)
+
+            async def begin() -> None:
+                await asyncio.sleep(3600)
+                await producer.send(new_message("Orders", b"x"), unknown)
+
+            beginning = asyncio.create_task(begin())
+            await broker.clock.advance(hours=3)
+            await beginning
+            await producer.stop()
+
+    asyncio.run(run())
+    assert len(checked) == 5
+    for number, at_s in enumerate(checked, 1):  # once a minute, and not in the first seconds
+        assert 3600 < at_s < 3600 + 60 * (number + 1)
+
+
+async def committed_offset(session: Session) -> int:
+    """Return the sum of the offsets that the group Bar has committed in Orders."""
+    address = session.routes.address("Orders", "broker-a")
+    assert address is not None
+    request = new_request(RequestCode.GET_CONSUME_STATS, {"consumerGroup": "Bar", "topic": "Orders"})
+    answer = await session.remoting.invoke(address, request, 5.0)
+    table = java_json.read(bodies.ConsumeStats, answer.body).offset_table
+    return sum(each.consumer_offset for each in table.values())
+
+
+def test_offsets_are_committed_between_two_events() -> None:
+    committed: list[int] = []
+
+    async def ignore(messages: Sequence[ReceivedMessage]) -> None:
+        pass
+
+    async def run() -> None:
+        async with EmbeddedBroker() as broker, broker.client() as session:
+            producer = Producer(session)
+
+            async def send_and_look() -> None:
+                await asyncio.sleep(3600)
+                await producer.send_or_raise(new_message("Orders", b"y"))
+                await asyncio.sleep(3600)
+                committed.append(await committed_offset(session))
+
+            await producer.send_or_raise(new_message("Orders", b"x"))
+            async with PushConsumer(session, "Bar", ignore) as consumer:
+                await consumer.subscribe("Orders")
+                looking = asyncio.create_task(send_and_look())
+                await broker.clock.advance(hours=4)
+                await looking
+
+    asyncio.run(run())
+    assert committed == [2]
+
+
+def test_upkeep_runs_in_every_hour() -> None:
+    """Old files are deleted at an hour of the day, which an advance of days must not miss."""
+    hours: set[int] = set()
+
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        begun_s = loop.time()
+
+        async def look() -> None:
+            while True:
+                await upkeep.sleep(5)
+                hours.add(int((loop.time() - begun_s) // 3600))
+
+        looking = asyncio.create_task(look())
+        await of_loop(loop).advance(hours=30)
+        looking.cancel()
+
+    asyncio.run(run())
+    assert hours >= set(range(29))
+
+
+def test_upkeep_of_a_minute_has_run_at_the_end() -> None:
+    looked: list[float] = []
+
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+
+        async def look() -> None:
+            while True:
+                await upkeep.sleep(60)
+                looked.append(loop.time())
+
+        looking = asyncio.create_task(look())
+        await of_loop(loop).advance(hours=3)
+        assert loop.time() - looked[-1] < 60
+        looking.cancel()
+
+    asyncio.run(run())
+
+
+def test_little_runs_while_nothing_happens() -> None:
+    """Two hours are as many heartbeats as four minutes: upkeep runs at the beginning and at the end."""
+    beats: list[float] = []
+
+    async def run() -> None:
+        async with EmbeddedBroker() as broker, broker.client() as session:
+            await Producer(session).send_or_raise(new_message("Orders", b"x"))
+            beat = session.remoting.invoke
+
+            async def counted(*args: Any) -> Any:
+                beats.append(asyncio.get_running_loop().time())
+                return await beat(*args)
+
+            session.remoting.invoke = counted  # type: ignore[assignment, method-assign]
+            await broker.clock.advance(hours=2)
+
+    asyncio.run(run())
+    assert 4 <= len(beats) <= 20
 
 
 @pytest.mark.parametrize("seconds", [-1.0, float("inf"), float("nan")])
