@@ -232,8 +232,7 @@ class ConsumeQueues:
                 self.find_or_make(topic, int(name)).segments.load()
 
     def take_unsynced(self) -> list[Unsynced]:
-        taken = (queue.segments.take_unsynced() for queue in self)
-        return [unsynced for unsynced in taken if unsynced.files or unsynced.directory]
+        return [queue.segments.take_unsynced() for queue in self if queue.segments.has_unsynced]
 
     def close(self) -> None:
         for queue in self:
