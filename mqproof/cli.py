@@ -6,7 +6,6 @@ Mounts the `cli` module of each part. The imports are late: a broker never loads
 import importlib
 import sys
 import traceback
-from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final
 
@@ -142,6 +141,8 @@ class _Commands(LazyGroup):
 
 def _print_version(wanted: bool) -> None:
     if wanted:
+        from importlib.metadata import version  # takes as long to import as this module
+
         print(f"mqproof {version('mqproof')}")
         raise typer.Exit
 

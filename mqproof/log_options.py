@@ -1,7 +1,6 @@
 """The options about logging, the same for servers and for long commands: -v, -q, --log-level, --log-file."""
 
 import logging
-import logging.handlers
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -106,7 +105,9 @@ def _replace_handler(root: logging.Logger, file: Path | None) -> None:
 
 
 def _rotating(file: Path) -> logging.Handler:
-    handler = logging.handlers.RotatingFileHandler(
+    from logging.handlers import RotatingFileHandler  # imports sockets; without --log-file it is not needed
+
+    handler = RotatingFileHandler(
         file, maxBytes=FILE_BYTES_MAX, backupCount=FILES_KEPT, encoding="utf-8"
     )
     handler.rotator = rotate

@@ -1,5 +1,6 @@
 """`mqproof conform` and `mqproof trace-check`."""
 
+import gc
 import shlex
 import sys
 import time
@@ -250,6 +251,7 @@ def _conducted(options: "RunOptions", names: list[str], *, named: bool) -> "list
     from mqproof.conformance.engine.targets import MUTANT, UnknownTargetError
     from mqproof.conformance.registry.suite_registry import conduct
 
+    _collect_less()
     parts: list[Part] = []
     with terminable(), stages(f"conform {options.target}") as on_stage:
         for name in names:
@@ -263,6 +265,12 @@ def _conducted(options: "RunOptions", names: list[str], *, named: bool) -> "list
     if options.target.startswith(MUTANT) and not named:  # a mutant of one suite is unknown to the others
         return with_target
     return parts
+
+
+def _collect_less() -> None:
+    """Exclude the imported modules from the garbage collector, which takes a tenth of the time otherwise."""
+    gc.freeze()
+    gc.set_threshold(10_000, 50, 1000)
 
 
 def _no_target(parts: "list[Part]", target: str) -> str:

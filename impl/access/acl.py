@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
-import yaml
 
 from mqproof.impl.access.permissions import (
     ANY,
@@ -120,11 +119,9 @@ def parse(text: str, where: str) -> tuple[AclEntries, Rules]:
         ConfigError: the text is not YAML or has another structure; the message is one line.
     """
     try:
-        # Read every scalar as text: a key of digits is not a number.
-        loaded: Any = yaml.load(text, Loader=yaml.BaseLoader) or {}
-        entries = msgspec.convert(loaded, AclEntries, strict=False)
+        entries = msgspec.convert(account_file.read_yaml(text) or {}, AclEntries, strict=False)
         return entries, rules(entries)
-    except (yaml.YAMLError, ValueError) as error:
+    except ValueError as error:
         raise ConfigError(f"{where}: {account_file.problem_of(error)}") from None
 
 

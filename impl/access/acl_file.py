@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Final
 
 import msgspec
-import yaml
 
 from mqproof.impl.access.acl import AclEntries, Rules, parse, rules
 from mqproof.impl.remoting.bodies import DataVersion
@@ -69,6 +68,8 @@ class AclFile:
             ValueError: the change is not possible. OSError: the file cannot be written. Nothing is changed
                 then.
         """
+        import yaml  # only a server that uses accounts loads it
+
         async with self._changing:
             entries = change(self._entries)
             new_rules = rules(entries)

@@ -24,6 +24,8 @@ HOLDS_MAX: Final = 100_000
 
 _WOKEN_PER_TURN: Final = 16
 """The most pulls that are woken in one turn; each then reads the store and sends an answer."""
+_FEW: Final = 16
+"""The most pulls of one queue that a check compares at once, without a pass over them."""
 _SEEN_PER_TURN: Final = 2000
 """The most held pulls, or queues, that are looked at in one turn."""
 _CODES_MAX: Final = 1000
@@ -162,7 +164,9 @@ class PullHolds:
         self, queues: list[QueueKey], offset_next: Callable[[str, int], int]
     ) -> Iterator[_Hold | None]:
         for queue in queues:
-            self._arrive(queue, offset_next(*queue), _ANY)
+            end, holds = offset_next(*queue), self._by_queue.get(queue, {})
+            if len(holds) > _FEW or any(hold.offset < end for hold in holds):
+                self._arrive(queue, end, _ANY)
             yield None
 
     def _do(self, work: Iterator[_Hold | None]) -> None:

@@ -354,6 +354,8 @@ class Timers:
     async def _forever(self, work: Callable[[], object], seconds: float) -> None:
         while True:
             if seconds:
+                while not self._store.max_offset(TIMER_TOPIC, 0):  # most brokers have no timers
+                    await self._holds.hold(TIMER_TOPIC, 0, 0, (), _IDLE_S)
                 await upkeep.sleep(seconds)
             try:
                 await work()  # type: ignore[misc]

@@ -6,7 +6,6 @@ See docs/reference/protocol/access-control.md, "Accounts".
 from typing import Any
 
 import msgspec
-import yaml
 
 from mqproof.impl.remoting.signing import Credentials
 from mqproof.impl.runtime.properties import ConfigError
@@ -18,13 +17,25 @@ class _File(msgspec.Struct, rename="camel"):
     security_token: str | None = None
 
 
-def problem_of(error: Exception) -> str:
-    """Return what is wrong with a file of accounts, in one line.
+def read_yaml(text: str) -> Any:
+    """Return the lists and tables of a YAML text; every scalar is text, so a key of digits is not a number.
 
-    The text of a YAML error quotes the file, and that line may have a secret.
+    Raises ValueError. Its message has no part of the text, which may have a secret.
     """
-    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
-        return f"line {error.problem_mark.line + 1}, column {error.problem_mark.column + 1}: not valid YAML"
+    import yaml  # only servers and clients that use accounts load it
+
+    try:
+        return yaml.load(text, Loader=yaml.BaseLoader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark is not None else ""
+        raise ValueError(f"{place}not valid YAML") from None
+    except yaml.YAMLError as error:
+        raise ValueError(f"{error}") from None
+
+
+def problem_of(error: ValueError) -> str:
+    """Return what is wrong with a file of accounts, in one line."""
     return " ".join(str(error).split())
 
 
@@ -34,8 +45,7 @@ def parse(text: str, where: str) -> Credentials:
     `where` is the file's name for messages.
     """
     try:
-        loaded: Any = yaml.load(text, Loader=yaml.BaseLoader)  # creates only text, lists and tables
-        file = msgspec.convert(loaded, _File)
-    except (yaml.YAMLError, ValueError) as error:
+        file = msgspec.convert(read_yaml(text), _File)
+    except ValueError as error:
         raise ConfigError(f"{where}: {problem_of(error)}") from None
     return Credentials(file.access_key, file.secret_key, file.security_token)

@@ -37,6 +37,58 @@ class LivelockError(RuntimeError):
     """Callbacks cause each other without end, and no time passes."""
 
 
+class _Call:
+    """A callback to call, with asyncio's own names. Its handles also keep what is needed for debugging.
+
+    A simulation makes millions of these, so this class does as little as possible.
+    """
+
+    __slots__ = ("_args", "_callback", "_cancelled", "_context")
+
+    def __init__(self, callback: Callable[..., object], args: tuple[Any, ...], context: Context) -> None:
+        self._callback = callback
+        self._args = args
+        self._context = context
+        self._cancelled = False
+
+    def cancel(self) -> None:
+        self._cancelled = True
+        self._callback, self._args = _nothing, ()  # they may be large, and the loop may keep the handle
+
+    def cancelled(self) -> bool:
+        return self._cancelled
+
+
+class _Timer(_Call):
+    """A callback to call at a time."""
+
+    __slots__ = ("_loop", "_when")
+
+    def __init__(
+        self,
+        when: float,
+        callback: Callable[..., object],
+        args: tuple[Any, ...],
+        context: Context,
+        loop: "SimulatedLoop",
+    ) -> None:
+        self._callback = callback
+        self._args = args
+        self._context = context
+        self._cancelled = False
+        self._when = when
+        self._loop: SimulatedLoop | None = loop
+        """The loop whose heap has the timer; None after its time has come."""
+
+    def when(self) -> float:
+        return self._when
+
+    def cancel(self) -> None:
+        if self._loop is not None and not self._cancelled:
+            self._loop.timer_cancelled()
+        super().cancel()
+
+
 class SimulatedLoop(asyncio.SelectorEventLoop):
     """Runs callbacks in asyncio's order, and skips the time between them.
 
@@ -45,7 +97,7 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
     """
 
     # Attributes of asyncio's loop; `_ready` has the callbacks to call now, in order.
-    _ready: deque[asyncio.Handle]
+    _ready: deque[Any]
     _closed: bool
     _stopping: bool
 
@@ -56,12 +108,12 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         """
         self._turns_max = turns_max or TURNS_MAX
         self._now_s = 0.0
-        self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
+        self._timers: list[tuple[float, int, _Timer]] = []
         """A heap of timers: when each is due, and its number, which orders timers that are due together."""
         self._timers_set = 0
         self._timers_cancelled = 0
         """The number of cancelled timers in the heap."""
-        self._stopped: dict[str, list[asyncio.Handle]] = {}
+        self._stopped: dict[str, list[_Call]] = {}
         """The callbacks that wait for each stopped process, in order."""
         super().__init__(_NoFiles())
 
@@ -76,33 +128,33 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
 
     def call_soon(
         self, callback: Callable[[*_Ts], object], *args: *_Ts, context: Context | None = None
-    ) -> asyncio.Handle:
+    ) -> Any:
         if self._closed:
             raise RuntimeError("Event loop is closed")
-        handle = asyncio.Handle(callback, args, self, context)
-        self._ready.append(handle)
-        return handle
+        call = _Call(callback, args, copy_context() if context is None else context)
+        self._ready.append(call)
+        return call
 
     def call_later(
         self, delay: float, callback: Callable[[*_Ts], object], *args: *_Ts, context: Context | None = None
-    ) -> asyncio.TimerHandle:
+    ) -> Any:
         return self.call_at(self._now_s + delay, callback, *args, context=context)
 
     def call_at(
         self, when: float, callback: Callable[[*_Ts], object], *args: *_Ts, context: Context | None = None
-    ) -> asyncio.TimerHandle:
+    ) -> Any:
         if self._closed:
             raise RuntimeError("Event loop is closed")
-        timer = asyncio.TimerHandle(when, callback, args, self, context)
-        timer._scheduled = True  # type: ignore[attr-defined]
+        timer = _Timer(when, callback, args, copy_context() if context is None else context, self)
         self._timers_set += 1
         heapq.heappush(self._timers, (when, self._timers_set, timer))
         return timer
 
-    def _timer_handle_cancelled(self, _: asyncio.TimerHandle) -> None:
+    def timer_cancelled(self) -> None:
+        """Count a cancelled timer in the heap; remove them all when there are many."""
         self._timers_cancelled += 1
         if self._timers_cancelled > max(_CANCELLED_MAX, len(self._timers) // 2):
-            self._timers = [each for each in self._timers if not each[2].cancelled()]
+            self._timers = [each for each in self._timers if not each[2]._cancelled]
             heapq.heapify(self._timers)
             self._timers_cancelled = 0
 
@@ -114,7 +166,7 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         Raises:
             StuckError, LivelockError: the simulation cannot go on.
         """
-        ready = self._ready
+        ready, stopped = self._ready, self._stopped
         if not ready and not self._stopping:
             self._pass_time()
         turns = 0
@@ -124,32 +176,39 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
                 raise LivelockError(
                     f"{self._turns_max:,} callbacks ran at the same simulated time, and more are ready"
                 )
-            handle = ready.popleft()
-            if handle.cancelled():
+            call = ready.popleft()
+            if call._cancelled:
                 continue
-            if self._stopped and (later := self._stopped.get(_process_of(handle))) is not None:
-                later.append(handle)
-            else:
-                handle._run()
+            if stopped and (later := stopped.get(_process_of(call))) is not None:
+                later.append(call)
+                continue
+            try:
+                call._context.run(call._callback, *call._args)
+            except (SystemExit, KeyboardInterrupt):
+                raise
+            except BaseException as error:
+                self.call_exception_handler(
+                    {"message": f"Exception in callback {call._callback}", "exception": error}
+                )
 
     def _pass_time(self) -> None:
         """Advance the time to the next timer, and make all timers that are due then ready."""
-        while self._timers and self._timers[0][2].cancelled():
-            self._next_timer()
+        timers, ready = self._timers, self._ready
+        while timers and timers[0][2]._cancelled:
+            heapq.heappop(timers)
             self._timers_cancelled -= 1
-        if not self._timers:
+        if not timers:
             raise StuckError(
                 "nothing is ready and no timer is set: the simulation waits for an event that cannot happen"
             )
-        self._now_s = max(self._now_s, self._timers[0][0])
-        while self._timers and self._timers[0][0] <= self._now_s:
-            self._ready.append(self._next_timer())
-
-    def _next_timer(self) -> asyncio.TimerHandle:
-        """Remove the next timer from the heap and return it."""
-        _, _, timer = heapq.heappop(self._timers)
-        timer._scheduled = False  # type: ignore[attr-defined]
-        return timer
+        now_s = self._now_s = max(self._now_s, timers[0][0])
+        while timers and timers[0][0] <= now_s:
+            _, _, timer = heapq.heappop(timers)
+            if timer._cancelled:
+                self._timers_cancelled -= 1
+            else:
+                timer._loop = None
+                ready.append(timer)
 
     # -- processes
 
@@ -175,9 +234,12 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         return process in self._stopped
 
 
-def _process_of(handle: asyncio.Handle) -> str:
-    context: Context = handle._context  # type: ignore[attr-defined]
-    return context.get(_PROCESS, "")
+def _nothing(*_: object) -> None:
+    """Take the place of a callback that was cancelled."""
+
+
+def _process_of(call: _Call) -> str:
+    return call._context.get(_PROCESS, "")
 
 
 class SimulatedClock:

@@ -247,8 +247,7 @@ class ConsumeQueues:
         return [(queue, offset) for *_, offset, queue in near[max(before - 1, 0) :][:count]]
 
     def take_unsynced(self) -> list[Unsynced]:
-        taken = (queue.segments.take_unsynced() for queue in self)
-        return [unsynced for unsynced in taken if unsynced.files or unsynced.directory]
+        return [queue.segments.take_unsynced() for queue in self if queue.segments.has_unsynced]
 
     def close(self) -> None:
         for queue in self:

@@ -178,6 +178,11 @@ class SegmentedFile:
             self.write(begin, self.read(begin, size))
             begin += size
 
+    @property
+    def has_unsynced(self) -> bool:
+        """Whether a change of a file, or of the files' names, was not synced."""
+        return self._names_changed or bool(self._unsynced)
+
     def take_unsynced(self) -> Unsynced:
         """Return the unsynced changes, and stop tracking them.
 

@@ -161,6 +161,46 @@ def test_an_unterminated_string_is_one_token(part: str) -> None:
         read(Heartbeat, b'{"clientID":' + text.encode())
 
 
+_with_integer_keys = st.recursive(
+    st.none() | st.integers() | st.text('a1:,{}[]"\\', max_size=6),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.integers() | st.text("1:,{", max_size=3), inner, max_size=3)
+    ),
+    max_leaves=12,
+)
+
+
+@given(_with_integer_keys)
+@example({1: {-2: "{3:4,5:6"}, "a\\": {7: [8]}})
+def test_integer_keys_are_quoted_as_all_unquoted_keys_are(value: Any) -> None:
+    def raw(part: Any) -> str:
+        if isinstance(part, dict):
+            members = (
+                f"{key if isinstance(key, int) else json.dumps(key)}:{raw(one)}" for key, one in part.items()
+            )
+            return "{" + ",".join(members) + "}"
+        return "[" + ",".join(map(raw, part)) + "]" if isinstance(part, list) else json.dumps(part)
+
+    text = raw(value)
+    assert java_json._integer_keys_quoted(text) == quote_keys(text)
+
+
+def test_a_body_with_integer_keys_is_not_read_token_by_token() -> None:
+    with patch.object(java_json, "quote_keys", side_effect=AssertionError):
+        assert read(TopicRoute, JAVA_ROUTE) == ROUTE
+
+
+def test_many_integer_keys_take_no_more_than_some_times_the_memory_of_the_text() -> None:
+    text = "{" + ",".join(f"{number}:1" for number in range(50_000)) + "}"
+    tracemalloc.start()
+    quoted = java_json._integer_keys_quoted(text)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(json.loads(quoted)) == 50_000
+    assert most < 15 * len(text)
+
+
 def test_a_long_text_takes_little_more_memory_than_its_size() -> None:
     members = ",".join(f'{number}:1,"k{number}":{{{{"q":{number}}}:2}}' for number in range(20_000))
     text = "{" + members + "}"
