@@ -1,6 +1,14 @@
 """The steps that several suites share."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Span(NamedTuple):
+    """The earliest and the latest time of an event, in seconds of a clock with any starting point."""
+
+    begin_s: float
+    end_s: float
 
 
 @dataclass(frozen=True, slots=True)

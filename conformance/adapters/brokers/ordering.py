@@ -7,8 +7,9 @@ from typing import Final
 
 from mqproof.conformance.adapters.brokers.environments import Environment, OnEnvironment, loop_time_s
 from mqproof.conformance.engine.broker_faults import ENDS, BrokerFault
+from mqproof.conformance.engine.shared_steps import Span
 from mqproof.conformance.engine.targets import REFERENCE
-from mqproof.conformance.suites.ordering.target import GROUPS, QUEUES, Capability, Span
+from mqproof.conformance.suites.ordering.target import GROUPS, QUEUES, Capability
 from mqproof.impl.remoting import java_json
 from mqproof.impl.remoting.bodies import LockedQueues, MessageQueue, QueueLocks, SubscriptionGroup
 from mqproof.impl.remoting.codes import RequestCode

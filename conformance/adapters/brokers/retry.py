@@ -12,6 +12,7 @@ from mqproof.conformance.adapters.brokers.environments import (
     loop_time_s,
 )
 from mqproof.conformance.engine.broker_faults import CRASHES, BrokerFault
+from mqproof.conformance.engine.shared_steps import Span
 from mqproof.conformance.engine.targets import REFERENCE
 from mqproof.conformance.suites.retry.oracle import bound_for, wait_s
 from mqproof.conformance.suites.retry.steps import SendBack
@@ -22,7 +23,6 @@ from mqproof.conformance.suites.retry.target import (
     Copy,
     Place,
     Setup,
-    Span,
 )
 from mqproof.impl.client.connection.records import read_records
 from mqproof.impl.remoting import headers

@@ -11,9 +11,10 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from mqproof.conformance.engine.broker_faults import ENDS, InjectFault
+from mqproof.conformance.engine.shared_steps import Span
 from mqproof.conformance.engine.stepped_run import Explanation
 from mqproof.conformance.suites.ordering.steps import Lock, Operation, Unlock
-from mqproof.conformance.suites.ordering.target import GROUPS, MEMBERS, QUEUES, Span
+from mqproof.conformance.suites.ordering.target import GROUPS, MEMBERS, QUEUES
 from mqproof.reference import order_lock
 from mqproof.reference.order_lock import NO_MEMBER
 from mqproof.reference.updates import with_item

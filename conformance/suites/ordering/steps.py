@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 
 from mqproof.conformance.engine.broker_faults import InjectFault
-from mqproof.conformance.engine.shared_steps import Wait
-from mqproof.conformance.suites.ordering.target import Span
+from mqproof.conformance.engine.shared_steps import Span, Wait
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,10 @@ The suite has its own topic and groups. The broker may serve other clients at th
 
 from collections.abc import Set
 from enum import StrEnum
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
 from mqproof.conformance.engine.broker_faults import BrokerFault
+from mqproof.conformance.engine.shared_steps import Span
 
 QUEUES: Final = 2
 GROUPS: Final = ("g", "h")
@@ -19,13 +20,6 @@ class Capability(StrEnum):
     """The optional operations of a target, beyond locking and unlocking."""
 
     LEASE_ENDS = "lease_ends"  # the suite can wait for the end of a lease: it is short, or time is simulated
-
-
-class Span(NamedTuple):
-    """The earliest and the latest time of an event, in seconds of a clock with any starting point."""
-
-    begin_s: float
-    end_s: float
 
 
 class OrderingTarget(Protocol):

@@ -11,9 +11,10 @@ from functools import partial
 from typing import NamedTuple
 
 from mqproof.conformance.engine.broker_faults import CRASHES, BrokerFault, InjectFault
+from mqproof.conformance.engine.shared_steps import Span
 from mqproof.conformance.engine.stepped_run import Explanation
 from mqproof.conformance.suites.retry.steps import LoseMessages, Operation, Read, Send, SendBack
-from mqproof.conformance.suites.retry.target import RETRIES_MAX, Answer, Place, Setup, Span
+from mqproof.conformance.suites.retry.target import RETRIES_MAX, Answer, Place, Setup
 from mqproof.reference.rules import delay
 
 

@@ -6,12 +6,12 @@ from typing import Final
 
 from mqproof.conformance.engine.broker_faults import BrokerFault, InjectFault
 from mqproof.conformance.engine.fault_kinds import FaultKind
-from mqproof.conformance.engine.shared_steps import Wait
+from mqproof.conformance.engine.shared_steps import Span, Wait
 from mqproof.conformance.engine.stepped_run import Stepped
 from mqproof.conformance.suites.retry.checkers import checkers
 from mqproof.conformance.suites.retry.oracle import State, bound_for, explanation, wait_s
 from mqproof.conformance.suites.retry.steps import LoseMessages, Operation, Read, Send, SendBack
-from mqproof.conformance.suites.retry.target import Answer, Copy, Place, RetryTarget, Span
+from mqproof.conformance.suites.retry.target import Answer, Copy, Place, RetryTarget
 
 PATIENCE_S: Final = 10.0
 """The maximum wait with a real clock in an example; steps that would take longer are skipped."""

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from mqproof.conformance.engine.broker_faults import InjectFault
-from mqproof.conformance.engine.shared_steps import Wait
-from mqproof.conformance.suites.retry.target import Answer, Copy, Place, Span
+from mqproof.conformance.engine.shared_steps import Span, Wait
+from mqproof.conformance.suites.retry.target import Answer, Copy, Place
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple, Protocol
 
 from mqproof.conformance.engine.broker_faults import BrokerFault
+from mqproof.conformance.engine.shared_steps import Span
 
 RETRIES_MAX: Final = 2
 """The maximum number of retries of the group."""
@@ -50,13 +51,6 @@ class Copy(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.msg_id} (retry {self.times})" if self.times else self.msg_id
-
-
-class Span(NamedTuple):
-    """The earliest and the latest time of an event, in seconds of a clock with any starting point."""
-
-    begin_s: float
-    end_s: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from mqproof.conformance.engine.broker_faults import BrokerFault, InjectFault
-from mqproof.conformance.engine.shared_steps import Query
+from mqproof.conformance.engine.shared_steps import Query, Span
 from mqproof.conformance.engine.stepped_run import Explanation, Stepped
 from mqproof.conformance.suites.admin import checkers as admin_checkers
 from mqproof.conformance.suites.admin import oracle as admin_oracle
@@ -22,12 +22,10 @@ from mqproof.conformance.suites.offsets.target import Message
 from mqproof.conformance.suites.ordering import checkers as ordering_checkers
 from mqproof.conformance.suites.ordering import oracle as ordering_oracle
 from mqproof.conformance.suites.ordering import steps as ordering
-from mqproof.conformance.suites.ordering.target import Span
 from mqproof.conformance.suites.retry import checkers as retry_checkers
 from mqproof.conformance.suites.retry import oracle as retry_oracle
 from mqproof.conformance.suites.retry import steps as retry
 from mqproof.conformance.suites.retry.target import Answer, Copy, Place, Setup
-from mqproof.conformance.suites.retry.target import Span as When
 from mqproof.reference.rules.administration import READ, WRITE, Topic
 from mqproof.report.model import Verdict
 
@@ -79,14 +77,14 @@ def test_offsets_after_a_fault(operations: tuple[Any, ...], broken: set[str]) ->
 SETUP = Setup("topic", (1.0, 5.0, 10.0, 30.0), slack_s=2.0, clock_s=0.0)
 FIRST, AGAIN = Copy("m1", 0, "topic", "", 7), Copy("m1", 1, "topic", "id", 8)
 SENT_BACK = (
-    retry.Send("m1", 0, "id", When(0, 0)),
-    retry.Read(Place.TOPIC, (FIRST,), When(0, 0), settled=False),
-    retry.SendBack(FIRST, 0, None, Answer.OK, When(0, 0)),
+    retry.Send("m1", 0, "id", Span(0, 0)),
+    retry.Read(Place.TOPIC, (FIRST,), Span(0, 0), settled=False),
+    retry.SendBack(FIRST, 0, None, Answer.OK, Span(0, 0)),
 )
 
 
 def read(at_s: float, *copies: Copy, settled: bool = False) -> retry.Read:
-    return retry.Read(Place.RETRY, copies, When(at_s, at_s), settled)
+    return retry.Read(Place.RETRY, copies, Span(at_s, at_s), settled)
 
 
 def over(fault: BrokerFault, at_s: float) -> InjectFault:
@@ -104,12 +102,12 @@ def over(fault: BrokerFault, at_s: float) -> InjectFault:
         ((read(11, AGAIN), over(BrokerFault.RESTART, 14), read(16, AGAIN)), {"DELIV-3"}),
         ((read(11, AGAIN), over(BrokerFault.FREEZE, 14), read(16, AGAIN)), {"DELIV-3"}),
         # A message that was never delayed does not arrive again, and no copy arrives early.
-        ((over(BrokerFault.KILL, 1), retry.Read(Place.TOPIC, (FIRST,), When(2, 2), settled=False)),
+        ((over(BrokerFault.KILL, 1), retry.Read(Place.TOPIC, (FIRST,), Span(2, 2), settled=False)),
          {"DELIV-3"}),
         ((over(BrokerFault.FREEZE, 1), read(2, AGAIN)), {"DELIV-8"}),
         # After a crash, a repeated copy cannot be distinguished from a later one that is still pending.
         ((read(11, AGAIN), over(BrokerFault.KILL, 14),
-          retry.SendBack(FIRST, 0, None, Answer.OK, When(15, 15)), read(16, AGAIN), read(25, AGAIN)), set()),
+          retry.SendBack(FIRST, 0, None, Answer.OK, Span(15, 15)), read(16, AGAIN), read(25, AGAIN)), set()),
     ],
 )  # fmt: skip
 def test_retries_after_a_fault(operations: tuple[Any, ...], broken: set[str]) -> None:

@@ -2,11 +2,11 @@
 
 import pytest
 
+from mqproof.conformance.engine.shared_steps import Span
 from mqproof.conformance.engine.stepped_run import Stepped
 from mqproof.conformance.suites.ordering.checkers import checkers
 from mqproof.conformance.suites.ordering.oracle import explanation
 from mqproof.conformance.suites.ordering.steps import Begin, End, Lock, Operation, Unlock
-from mqproof.conformance.suites.ordering.target import Span
 from mqproof.report.model import Verdict
 
 LEASE_S = 60.0

@@ -3,8 +3,9 @@
 from dataclasses import replace
 
 from mqproof.conformance.adapters.brokers.retry import ReferenceRetry
+from mqproof.conformance.engine.shared_steps import Span
 from mqproof.conformance.suites.retry.session import RetrySession
-from mqproof.conformance.suites.retry.target import Copy, Place, Setup, Span
+from mqproof.conformance.suites.retry.target import Copy, Place, Setup
 from mqproof.report.model import Verdict
 
 LATE_S = 3.0

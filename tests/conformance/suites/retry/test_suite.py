@@ -5,12 +5,13 @@ from typing import cast
 import pytest
 
 from mqproof.conformance.engine.broker_faults import BrokerFault, InjectFault
+from mqproof.conformance.engine.shared_steps import Span
 from mqproof.conformance.engine.stepped_run import Stepped
 from mqproof.conformance.suites.retry.checkers import checkers
 from mqproof.conformance.suites.retry.oracle import explanation
 from mqproof.conformance.suites.retry.session import RetrySession
 from mqproof.conformance.suites.retry.steps import LoseMessages, Operation, Read, Send, SendBack
-from mqproof.conformance.suites.retry.target import Answer, Copy, Place, RetryTarget, Setup, Span
+from mqproof.conformance.suites.retry.target import Answer, Copy, Place, RetryTarget, Setup
 from mqproof.report.model import Verdict
 
 SETUP = Setup("topic", (1.0, 5.0, 10.0, 30.0), slack_s=2.0, clock_s=0.0)
