@@ -59,12 +59,17 @@ def uses_spark(file: Path) -> bool:
 
 
 def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
-    """Refuse tests that get a session of Spark without naming its fixture: another worker would start a JVM.
+    """Refuse deep tests without a reason, and tests that get a session of Spark without naming its fixture.
+
+    For a fixture of Spark that is not named, another worker would start a JVM.
 
     Raises:
         pytest.UsageError: such a test.
     """
     for item in items:
+        for mark in item.iter_markers("deep"):
+            if not (len(mark.args) == 1 and isinstance(mark.args[0], str) and mark.args[0].strip()):
+                raise pytest.UsageError(f'{item.nodeid}: expected a reason, as pytest.mark.deep("...")')
         if not _SPARK_FIXTURES.isdisjoint(getattr(item, "fixturenames", ())) and not uses_spark(item.path):
             expected = " or ".join(sorted(_SPARK_FIXTURES))
             raise pytest.UsageError(f"{item.nodeid} uses Spark, expected a parameter {expected} in its file")

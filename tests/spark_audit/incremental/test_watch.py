@@ -104,7 +104,7 @@ def test_a_state_with_the_file_of_any_version_that_records_the_report_is_not_rep
     assert list(tmp_path.iterdir()) == [tmp_path / name]
 
 
-@pytest.mark.deep
+@pytest.mark.deep("20 logs, each watched in batches on Spark")
 @pytest.mark.parametrize("seed", range(20))
 def test_the_batches_of_any_log_find_the_violations_of_one_run(
     spark: SparkSession, tmp_path: Path, seed: int
