@@ -94,4 +94,4 @@ def test_executors_need_no_installed_package_and_settings_reach_spark(tmp_path: 
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == ["mine", "./mqproof.zip/spark_audit/__init__.py"]
+    assert done.stdout.split() == ["mine", "./mqproof.zip/mqproof/spark_audit/__init__.py"]
