@@ -77,7 +77,7 @@ COMMANDS: Final = {
     ),
     "chaos": (
         "mqproof.conformance.commands.chaos_proxy",
-        "Run a proxy that injects faults which the specification permits.",
+        "Run a proxy that injects faults the specification permits.",
     ),
     "fuzz": ("mqproof.fuzz.cli", "Run, replay and list fuzz targets."),
     "audit": ("mqproof.spark_audit.cli", "Find lost, duplicated, reordered and phantom messages."),
