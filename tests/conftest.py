@@ -66,10 +66,10 @@ def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
     Raises:
         pytest.UsageError: such a test.
     """
+    deep = [(item, mark.args) for item in items for mark in item.iter_markers("deep")]
+    if bare := [item.nodeid for item, given in deep if not "".join(given).strip()]:
+        raise pytest.UsageError(f'expected pytest.mark.deep("reason"), in {", ".join(bare)}')
     for item in items:
-        for mark in item.iter_markers("deep"):
-            if not (len(mark.args) == 1 and isinstance(mark.args[0], str) and mark.args[0].strip()):
-                raise pytest.UsageError(f'{item.nodeid}: expected a reason, as pytest.mark.deep("...")')
         if not _SPARK_FIXTURES.isdisjoint(getattr(item, "fixturenames", ())) and not uses_spark(item.path):
             expected = " or ".join(sorted(_SPARK_FIXTURES))
             raise pytest.UsageError(f"{item.nodeid} uses Spark, expected a parameter {expected} in its file")
