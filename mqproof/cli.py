@@ -76,7 +76,7 @@ COMMANDS: Final = {
     ),
     "chaos": (
         "mqproof.conformance.commands.chaos_proxy",
-        "Do to an application what the specification allows.",
+        "Run a proxy that injects faults the specification permits.",
     ),
     "fuzz": ("mqproof.fuzz.cli", "Run, replay and list fuzz targets."),
     "audit": ("mqproof.spark_audit.cli", "Find lost, duplicated, reordered and phantom messages."),

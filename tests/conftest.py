@@ -60,11 +60,16 @@ def uses_spark(file: Path) -> bool:
 
 
 def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
-    """Refuse tests that get a session of Spark without naming its fixture: another worker would start a JVM.
+    """Refuse deep tests without a reason, and tests that get a session of Spark without naming its fixture.
+
+    For a fixture of Spark that is not named, another worker would start a JVM.
 
     Raises:
         pytest.UsageError: such a test.
     """
+    deep = [(item, mark.args) for item in items for mark in item.iter_markers("deep")]
+    if bare := [item.nodeid for item, given in deep if not "".join(given).strip()]:
+        raise pytest.UsageError(f'expected pytest.mark.deep("reason"), in {", ".join(bare)}')
     for item in items:
         if not _SPARK_FIXTURES.isdisjoint(getattr(item, "fixturenames", ())) and not uses_spark(item.path):
             expected = " or ".join(sorted(_SPARK_FIXTURES))

@@ -1,4 +1,4 @@
-"""Files that use Spark run in one worker, whether their tests name its session or get it from a fixture."""
+"""Files that use Spark run in one worker, and a deep test has a reason."""
 
 from collections import OrderedDict
 from pathlib import Path
@@ -31,6 +31,26 @@ def test_a_test_that_gets_spark_from_a_fixture_of_another_file_is_refused(
         pytest_collection_modifyitems([request.node])
         return
     with pytest.raises(pytest.UsageError, match="uses Spark, expected a parameter compiling_spark or spark"):
+        pytest_collection_modifyitems([request.node])
+
+
+@pytest.mark.parametrize(
+    ("mark", "is_refused"),
+    [
+        (pytest.mark.deep("60 CPU seconds"), False),
+        (pytest.mark.deep, True),
+        (pytest.mark.deep(" "), True),
+    ],
+    ids=["reason", "none", "blank"],
+)
+def test_a_deep_test_without_a_reason_is_refused(
+    request: pytest.FixtureRequest, mark: pytest.MarkDecorator, is_refused: bool
+) -> None:
+    request.node.add_marker(mark)
+    if not is_refused:
+        pytest_collection_modifyitems([request.node])
+        return
+    with pytest.raises(pytest.UsageError, match="reason"):
         pytest_collection_modifyitems([request.node])
 
 

@@ -1,4 +1,4 @@
-"""`mqproof chaos`: a proxy that does to an application what the specification allows."""
+"""`mqproof chaos`: a proxy that injects faults which the specification permits."""
 
 import textwrap
 from pathlib import Path

@@ -21,7 +21,7 @@ def _root() -> None:
 def check_history(
     files: Annotated[
         list[Path],
-        typer.Argument(metavar="FILE...", help="Histories, JSON Lines (docs/explanation/histories.md)."),
+        typer.Argument(metavar="FILE...", help="Histories, JSON Lines (docs/reference/history-format.md)."),
     ],
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON to this file.")

@@ -8,7 +8,7 @@ from mqproof.demo.real_run import KILLS, real_run
 from mqproof.spec.events import Kind, read_log
 
 
-@pytest.mark.deep
+@pytest.mark.deep("clusters of processes whose brokers are killed; `make demo` has the same run")
 def test_all_messages_are_acknowledged_and_delivered_while_brokers_are_killed(tmp_path: Path) -> None:
     shown: list[str] = []
     run = real_run(tmp_path, 600, shown.append)

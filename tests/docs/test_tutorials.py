@@ -27,7 +27,7 @@ def test_the_commands_of_the_tutorial_have_the_shown_results(page: Path, tmp_pat
 SLOW = [page for page in TUTORIALS if "<!-- deep: " in page.read_text(encoding="utf-8")]
 
 
-@pytest.mark.deep  # these commands take a minute or more; the page states the reason
+@pytest.mark.deep("these commands take a minute or more; the page states the reason")
 @pytest.mark.parametrize("page", SLOW, ids=lambda page: page.stem)
 def test_the_slow_commands_of_the_tutorial_have_the_shown_results(page: Path, tmp_path: Path) -> None:
     run_page(page, tmp_path, deep=True)

@@ -41,8 +41,7 @@ def table(printed: str) -> list[list[str]]:
     return [[cell.strip() for cell in row] for row in rows[1:]]
 
 
-# Two JVMs' worth of Spark; tests/spark_audit/sources tests both data sources in every run.
-@pytest.mark.deep
+@pytest.mark.deep("two JVMs' worth of Spark; spark_audit/sources tests both sources in every run")
 def test_a_topic_and_the_store_of_its_broker_can_be_read_as_tables(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -17,7 +17,10 @@ SEEDS_DEEP_OF_CLIENTS: Final = 1000
 """Of targets with many clients, whose programs take longer."""
 _PART: Final = 25
 _PART_DEEP: Final = 200
-_TIMEOUT_DEEP_S: Final = 3600.0
+_DEEP: Final = (
+    pytest.mark.deep("many seeds; the first ones are played in every run"),
+    pytest.mark.timeout(3600),
+)
 
 
 UNBEGUN: Final = pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
@@ -31,9 +34,8 @@ def parts() -> list[Any]:
 
 def deep_parts(begin: int, end: int = SEEDS_DEEP) -> list[Any]:
     """Return the ranges that only the deep profile plays."""
-    deep = [pytest.mark.deep, pytest.mark.timeout(_TIMEOUT_DEEP_S)]
     return [
-        pytest.param(range(first, first + _PART_DEEP), marks=deep) for first in range(begin, end, _PART_DEEP)
+        pytest.param(range(first, first + _PART_DEEP), marks=_DEEP) for first in range(begin, end, _PART_DEEP)
     ]
 
 

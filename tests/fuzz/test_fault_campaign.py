@@ -34,7 +34,7 @@ def test_a_sample_of_all_faults_breaks_no_invariant_and_shows_every_verdict() ->
     assert sum(int(cell.replace(",", "")) for row in table.rows for cell in row[2:]) == POINTS
 
 
-@pytest.mark.deep
+@pytest.mark.deep("50,000 points; fewer are judged in every run")
 @pytest.mark.timeout(3600)
 def test_fifty_thousand_points_break_no_invariant() -> None:
     tally = fault_campaign.run(1, 50_000, 2, lambda _: None)

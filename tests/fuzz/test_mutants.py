@@ -13,14 +13,12 @@ from mqproof.impl.store.files import record
 from mqproof.report.model import Verdict
 
 AT_A_SEED = {name for name in MUTANTS if MUTANTS[name] is simulation.MUTANTS.get(name)}
-"""Mutants that test_simulation.py kills at their recorded seeds in every run.
-
-A campaign needs up to 14 CPU seconds to find such a seed again, so it is in the deep profile.
-"""
+"""Mutants that test_simulation.py kills at their recorded seeds in every run."""
+DEEP = pytest.mark.deep("a campaign needs up to 14 CPU seconds to find such a seed again")
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.deep if name in AT_A_SEED else ()) for name in MUTANTS]
+    "name", [pytest.param(name, marks=DEEP if name in AT_A_SEED else ()) for name in MUTANTS]
 )
 def test_the_mutant_is_caught(name: str) -> None:
     result = mutants.judge(MUTANTS[name])

@@ -11,11 +11,12 @@ from mqproof.report.model import Verdict
 
 SEEDS = recorded()
 _DEEP = ("consumer-groups", "routes-and-replies", "hostile-peers")
-"""Targets with many clients or attacks. By default, only the suites of conformance judge most of these."""
+"""Targets with many clients or attacks."""
 
 
 def _marked(name: str) -> Any:
-    return pytest.param(name, marks=pytest.mark.deep) if MUTANTS[name].target in _DEEP else name
+    deep = pytest.mark.deep("many clients or attacks; suites of conformance judge most of these in every run")
+    return pytest.param(name, marks=deep) if MUTANTS[name].target in _DEEP else name
 
 
 @pytest.mark.parametrize("name", [_marked(name) for name in SEEDS])

@@ -39,7 +39,7 @@ def test_the_oldest_tested_version_is_the_required_one() -> None:
     assert required == f">={VERSIONS[0]}"
 
 
-@pytest.mark.deep  # pip downloads the libraries for that version
+@pytest.mark.deep("pip downloads the libraries for that version")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_bare_package_works_on_every_version(version: str, wheel: Path, tmp_path: Path) -> None:
     python = interpreter(version)

@@ -129,7 +129,7 @@ def test_conform_works_with_its_extra(wheel: Path, tmp_path: Path) -> None:
     assert made.files() == before
 
 
-@pytest.mark.deep  # copies Z3 and a Java, and runs TLC
+@pytest.mark.deep("copies Z3 and a Java, and runs TLC")
 def test_check_and_prove_work_with_their_extra(wheel: Path, tmp_path: Path) -> None:
     made = environment(tmp_path / "environment", wheel, "check")
     before = made.files()
@@ -139,7 +139,7 @@ def test_check_and_prove_work_with_their_extra(wheel: Path, tmp_path: Path) -> N
     assert made.files() == before
 
 
-@pytest.mark.deep  # copies Matplotlib and DuckDB
+@pytest.mark.deep("copies Matplotlib and DuckDB")
 def test_a_small_event_log_is_audited_without_spark(wheel: Path, tmp_path: Path) -> None:
     made = environment(tmp_path / "environment", wheel, "audit-local")
     before = made.files()
@@ -160,7 +160,7 @@ def test_a_small_event_log_is_audited_without_spark(wheel: Path, tmp_path: Path)
     assert made.files() == before
 
 
-@pytest.mark.deep  # copies Spark, and starts it
+@pytest.mark.deep("copies Spark, and starts it")
 def test_audit_works_with_its_extra(wheel: Path, tmp_path: Path) -> None:
     made = environment(tmp_path / "environment", wheel, "audit")
     before = made.files()

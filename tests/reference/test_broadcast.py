@@ -65,7 +65,7 @@ def test_a_larger_model_has_as_many_states_as_in_tlc_and_no_violation() -> None:
     assert (len(exploration.parents), exploration.depth) == (5161, 26)
 
 
-@pytest.mark.deep
+@pytest.mark.deep("a run of TLC; the number of states of another model is compared in every run")
 def test_the_broadcast_model_has_the_same_state_graph_as_tlc() -> None:
     text = (TLA / "MCBroadcast_liveness_smoke.cfg").read_text(encoding="utf-8")
     assert broadcast.MODEL.from_constants(constants(text)) == Config(queues=("q0", "q1"))

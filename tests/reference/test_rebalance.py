@@ -75,7 +75,7 @@ def test_another_model_has_as_many_states_as_in_tlc_and_no_violation() -> None:
     assert (len(exploration.parents), exploration.depth) == (4000, 13)
 
 
-@pytest.mark.deep
+@pytest.mark.deep("a run of TLC; the number of states of another model is compared in every run")
 def test_the_rebalance_model_has_the_same_state_graph_as_tlc() -> None:
     text = (TLA / "MCRebalance_brokers.cfg").read_text(encoding="utf-8")
     assert rebalance.MODEL.from_constants(constants(text)) == Config(brokers=("a", "b"), counts=(3,))

@@ -79,7 +79,7 @@ def test_another_model_has_as_many_states_as_in_tlc_and_no_violation() -> None:
     assert (len(exploration.parents), exploration.depth) == (1004, 17)
 
 
-@pytest.mark.deep
+@pytest.mark.deep("a run of TLC; the number of states of another model is compared in every run")
 def test_the_retry_model_has_the_same_state_graph_as_tlc() -> None:
     text = (TLA / "MCRetry_smoke.cfg").read_text(encoding="utf-8")
     assert retry.MODEL.from_constants(constants(text)) == CONFIG

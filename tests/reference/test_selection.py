@@ -71,7 +71,7 @@ def test_larger_models_have_as_many_states_as_in_tlc_and_no_violation() -> None:
         assert (len(exploration.parents), exploration.depth) == size
 
 
-@pytest.mark.deep
+@pytest.mark.deep("a run of TLC; the number of states of other models is compared in every run")
 def test_the_selection_model_has_the_same_state_graph_as_tlc() -> None:
     text = (TLA / "MCSelection_liveness_smoke.cfg").read_text(encoding="utf-8")
     assert selection.MODEL.from_constants(constants(text)) == CONFIG

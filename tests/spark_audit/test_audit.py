@@ -72,9 +72,7 @@ def test_the_checks_find_exactly_the_injected_anomalies(tmp_path: Path) -> None:
     assert table.column_names == FINDINGS.fieldNames()
 
 
-# Spark compiles each of its queries, which takes longer than running them. In a default run, Spark interprets
-# the same queries: engine/test_same_results.py.
-@pytest.mark.deep
+@pytest.mark.deep("Spark compiles each query; it interprets them in engine/test_same_results.py")
 def test_spark_finds_exactly_the_injected_anomalies_with_the_settings_of_users(
     compiling_spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -94,7 +92,7 @@ def test_violations_that_cannot_be_written_are_an_error_of_the_file(tmp_path: Pa
         write_violations(empty, tmp_path / "no" / "violations.parquet")
 
 
-@pytest.mark.deep
+@pytest.mark.deep("up to 100 million events")
 @pytest.mark.timeout(4 * 3600)
 @pytest.mark.parametrize("events", [1_000_000, 10_000_000, 100_000_000])
 def test_millions_of_events_are_judged_exactly(events: int) -> None:
@@ -108,7 +106,7 @@ def test_millions_of_events_are_judged_exactly(events: int) -> None:
     assert measured.duckdb.exact
 
 
-@pytest.mark.deep
+@pytest.mark.deep("100 audits on Spark")
 @pytest.mark.timeout(4 * 3600)
 def test_no_seed_causes_a_false_alarm(spark: SparkSession, tmp_path: Path) -> None:
     for seed in range(100, 200):

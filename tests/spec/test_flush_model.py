@@ -21,12 +21,12 @@ def test_every_run_of_the_smoke_profile_holds() -> None:
     check_that_all_runs_hold("smoke")
 
 
-@pytest.mark.deep
+@pytest.mark.deep("TLC explores every model in the profile ci")
 def test_every_run_of_the_ci_profile_holds() -> None:
     check_that_all_runs_hold("ci")
 
 
-@pytest.mark.deep
+@pytest.mark.deep("a run of TLC for each mutant of every model")
 def test_every_tla_mutant_is_detected() -> None:
     caught = list(mutants.run(models=MODELS))
     kinds = [question.kind for questions in MODELS.questions.values() for question in questions]

@@ -62,7 +62,7 @@ def test_the_python_program_on_the_page_runs(example: Path) -> None:
     assert "holder" in done.stdout
 
 
-@pytest.mark.deep  # 11 CPU seconds of TLC; the page's `mutate --kind guard` takes the same way in every run
+@pytest.mark.deep("11 CPU seconds of TLC; `mutate --kind guard` of the page runs in every run")
 def test_each_surviving_mutant_of_the_example_is_explained(example: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "mqproof", "mutate", "--models", "models.toml"],

@@ -1,6 +1,6 @@
 """The anomalies that clients can observe: one function for each, from a record to a finding.
 
-`RULES` lists them by the ids of the anomaly catalogue in docs/explanation/histories.md;
+`RULES` lists them by the ids of the anomaly catalogue in docs/explanation/conformance/histories.md;
 the audit uses the same names.
 `ELSEWHERE` explains for every other row of that catalogue where it is covered, or why it is not.
 """

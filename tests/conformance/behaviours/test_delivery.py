@@ -23,7 +23,7 @@ def test_our_broker_keeps_promised_messages(sample: list[Script]) -> None:
     assert {"CommitOffset", "CorrectOffset", "Deliver", "Reset"} <= (+seen.refused).keys()
 
 
-@pytest.mark.deep
+@pytest.mark.deep("replays every behaviour of the model; a sample is replayed in every run")
 def test_our_broker_takes_most_steps_of_the_model() -> None:
     """Counts the reached states and steps.
 

@@ -25,7 +25,7 @@ def test_our_members_follow_the_model() -> None:
     assert {"HandleVote", "HandlePush", "HandleHeartBeat", "AdvanceCommit"} <= (+seen.refused).keys()
 
 
-@pytest.mark.deep
+@pytest.mark.deep("replays every behaviour of the model; a sample is replayed in every run")
 def test_our_members_take_every_step_of_the_model() -> None:
     seen = on_ours("Election", scripts("Election"))
     assert (len(seen.failures), len(seen.impossible)) == (0, 0)

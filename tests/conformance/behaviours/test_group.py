@@ -25,7 +25,7 @@ def test_our_broker_and_consumers_follow_the_model(sample: list[Script]) -> None
     assert {"Start", "Deliver", "CommitOffset"} <= (+seen.refused).keys()
 
 
-@pytest.mark.deep
+@pytest.mark.deep("replays every behaviour of the model; a sample is replayed in every run")
 @pytest.mark.timeout(900)
 def test_our_broker_and_consumers_take_most_steps_of_the_model() -> None:
     """Most remaining steps start with an acknowledgement by a broker without the request."""

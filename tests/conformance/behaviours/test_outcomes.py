@@ -72,7 +72,7 @@ def test_outcomes_of_small_configurations_match_the_model(model: str) -> None:
     assert made.items() <= kept(model).items(), "mqproof behaviours --outcomes --out ..."
 
 
-@pytest.mark.deep
+@pytest.mark.deep("makes the outcomes of all configurations; the small ones are made in every run")
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("model", MODELS)
 def test_all_outcomes_match_the_model(model: str) -> None:

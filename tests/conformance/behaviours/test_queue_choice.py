@@ -28,7 +28,7 @@ def test_our_producer_follows_the_model(sample: list[Script]) -> None:
     assert not seen.impossible
 
 
-@pytest.mark.deep
+@pytest.mark.deep("replays every behaviour of the model; a sample is replayed in every run")
 @pytest.mark.timeout(600)
 def test_our_producer_takes_every_step_of_the_model() -> None:
     seen = on_ours("QueueChoice", scripts("QueueChoice"))

@@ -62,7 +62,7 @@ def test_our_store_follows_the_model(flush: list[Script]) -> None:
     assert set(seen.impossible) <= {"FlushQueues"}
 
 
-@pytest.mark.deep
+@pytest.mark.deep("replays every behaviour of the model; a sample is replayed in every run")
 @pytest.mark.timeout(600)
 def test_our_store_takes_nearly_every_step_of_the_model() -> None:
     seen = _on_store(_scripts("Flush", 1))
@@ -148,7 +148,7 @@ def test_a_disk_image_detects_a_recovery_that_forgets_queue_entries(
     assert found.failures
 
 
-@pytest.mark.deep
+@pytest.mark.deep("more than 10,000 disk images; a sample is recovered in every run")
 @pytest.mark.timeout(900)
 def test_recovery_from_every_image_of_many_crashes_matches_the_model(
     flush: list[Script], states: States

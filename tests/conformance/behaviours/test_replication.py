@@ -26,7 +26,7 @@ def test_our_master_and_slave_follow_the_model(sample: list[Script]) -> None:
     assert {"FlushLog", "Deliver", "CorrectOffset", "SlaveTimeout"} <= (+seen.refused).keys()
 
 
-@pytest.mark.deep
+@pytest.mark.deep("replays every behaviour of the model; a sample is replayed in every run")
 @pytest.mark.timeout(600)
 def test_our_code_takes_nearly_every_step_of_the_model() -> None:
     """Counts the reached states and steps.
@@ -60,7 +60,7 @@ def test_a_disk_image_detects_a_start_that_forgets_queue_entries(
     assert found.failures
 
 
-@pytest.mark.deep
+@pytest.mark.deep("more than 50,000 disk images; a sample is recovered in every run")
 @pytest.mark.timeout(900)
 def test_every_image_of_every_crash_is_recovered() -> None:
     found = Recovered()

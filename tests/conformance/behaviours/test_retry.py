@@ -11,6 +11,7 @@ from tests.conformance.behaviours.sampled import drawn, on_ours, sample, scripts
 
 STATES, STEPS = 837, 1762
 LARGER = ["MCRetry_two_faults", "MCRetry_two", "MCRetry_ladder", "MCRetry_copies", "MCRetry_together"]
+DEEP = pytest.mark.deep("400 behaviours; 15 are drawn in every run")
 NOT_IN_REACH = {
     "nothing-sent-back": "a member sends back only what it has received",
     "delayed-beyond-the-queue": "the progress is written after the log was flushed, so it is in the log",
@@ -43,7 +44,7 @@ def test_our_broker_and_consumer_follow_the_model(some: list[Script]) -> None:
     ("configuration", "count"),
     [
         ("MCRetry_two_faults", 15),
-        *(pytest.param(name, 400, marks=pytest.mark.deep) for name in LARGER),
+        *(pytest.param(name, 400, marks=DEEP) for name in LARGER),
     ],
 )
 def test_our_broker_and_consumer_follow_drawn_behaviours_of_larger_configurations(
@@ -54,7 +55,7 @@ def test_our_broker_and_consumer_follow_drawn_behaviours_of_larger_configuration
     assert len(seen.steps) > count
 
 
-@pytest.mark.deep
+@pytest.mark.deep("replays every behaviour of the model; a sample is replayed in every run")
 def test_our_broker_and_consumer_take_every_step_of_the_model() -> None:
     seen = on_ours("Retry", scripts("Retry"))
     assert not seen.failures

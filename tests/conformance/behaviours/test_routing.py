@@ -26,7 +26,7 @@ def test_our_name_servers_and_client_follow_the_model(sample: list[Script]) -> N
     assert set(seen.impossible) <= {"Poll"}
 
 
-@pytest.mark.deep
+@pytest.mark.deep("replays every behaviour of the model; a sample is replayed in every run")
 def test_our_code_takes_nearly_every_step_of_the_model() -> None:
     """The remaining steps start with a poll over a connection that a name server's restart closed."""
     seen = on_ours("Routing", scripts("Routing"))

@@ -51,7 +51,7 @@ def test_our_broker_and_consumer_follow_the_model(sample: list[Script]) -> None:
     assert set(seen.impossible) <= {"Answer"}
 
 
-@pytest.mark.deep
+@pytest.mark.deep("replays every behaviour of the model; a sample is replayed in every run")
 def test_our_code_takes_nearly_every_step_of_the_model() -> None:
     """Count the reached states and steps.
 

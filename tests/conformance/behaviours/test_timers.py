@@ -14,6 +14,7 @@ from tests.conformance.behaviours.sampled import drawn, on_ours, sample, scripts
 
 STATES, STEPS = 9671, 42_173
 LARGER = ["MCTimers_two", "MCTimers_two_points", "MCTimers_points"]
+DEEP = pytest.mark.deep("400 behaviours; 15 are drawn in every run")
 
 DEFECTS = [*timers.MUTANTS.values(), *timers.STEPPED.values()]
 
@@ -36,7 +37,7 @@ def test_our_broker_follows_the_model(some: list[Script]) -> None:
     ("configuration", "count"),
     [
         ("MCTimers_two", 15),
-        *(pytest.param(name, 400, marks=pytest.mark.deep) for name in LARGER),
+        *(pytest.param(name, 400, marks=DEEP) for name in LARGER),
     ],
 )
 def test_our_broker_follows_drawn_behaviours(configuration: str, count: int) -> None:
@@ -45,7 +46,7 @@ def test_our_broker_follows_drawn_behaviours(configuration: str, count: int) -> 
     assert len(seen.steps) > count
 
 
-@pytest.mark.deep
+@pytest.mark.deep("replays every behaviour of the model; a sample is replayed in every run")
 @pytest.mark.timeout(600)
 def test_our_broker_takes_most_steps_of_the_model() -> None:
     """Count the reached states and steps.

@@ -29,7 +29,7 @@ def test_the_table_shows_each_side_in_relation_to_the_direct_one() -> None:
     assert records[-8:] == proxy[1:]
 
 
-@pytest.mark.deep  # five processes
+@pytest.mark.deep("five processes")
 def test_every_side_is_measured(tmp_path: Path) -> None:
     stages: list[str] = []
     result = measure(200, 0.5, 64, 1, tmp_path, stages.append)

@@ -8,14 +8,19 @@ from mqproof.conformance.bench import kill_cycles, load
 from mqproof.conformance.bench.broker import ours
 from mqproof.conformance.bench.load import Messages, Sent
 
+DEEP = (
+    pytest.mark.deep("500 kills of a process; three are made in every run"),
+    pytest.mark.timeout(3600),
+)
+
 
 @pytest.mark.parametrize(
     ("flush", "cycles"),
     [
         ("ASYNC_FLUSH", 3),
         ("SYNC_FLUSH", 3),
-        pytest.param("ASYNC_FLUSH", 500, marks=[pytest.mark.deep, pytest.mark.timeout(3600)]),
-        pytest.param("SYNC_FLUSH", 500, marks=[pytest.mark.deep, pytest.mark.timeout(3600)]),
+        pytest.param("ASYNC_FLUSH", 500, marks=DEEP),
+        pytest.param("SYNC_FLUSH", 500, marks=DEEP),
     ],
 )
 def test_acknowledged_messages_survive_every_kill(tmp_path: Path, flush: str, cycles: int) -> None:

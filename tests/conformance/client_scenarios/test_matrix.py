@@ -60,7 +60,7 @@ def test_the_exit_code_and_the_file_have_the_results(
     assert capsys.readouterr().out.count("\n") == 2
 
 
-@pytest.mark.deep  # three processes and two kills for each scenario: two minutes
+@pytest.mark.deep("three processes and two kills for each scenario: two minutes")
 @pytest.mark.timeout(1200)
 def test_our_client_at_our_broker_has_exact_counts(tmp_path: Path) -> None:
     # `traces` asks Apache's mqadmin.

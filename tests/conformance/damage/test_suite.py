@@ -188,18 +188,20 @@ def test_our_broker_withstands_some_damages() -> None:
     assert [row[2] for row in table.rows] == ["reported", "repaired", "refused by name", "repaired"]
 
 
-@pytest.mark.deep
+@pytest.mark.deep("all cases; a few are judged in every run")
 def test_our_broker_withstands_every_damage() -> None:
     part = _conduct("*")
     assert {result.verdict for result in part.results} == {Verdict.HELD}
     assert part.looked_at["cases"] == sum(len(case.moments) for case in CASES)
 
 
+DEEP = pytest.mark.deep("needs more cases: up to 8 CPU seconds for all such mutants")
+
+
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[] if name in QUICK else [pytest.mark.deep]) for name in MUTANTS]
+    "name", [pytest.param(name, marks=[] if name in QUICK else [DEEP]) for name in MUTANTS]
 )
 def test_the_named_invariant_finds_the_mutant(name: str) -> None:
-    """The other mutants need more cases, up to 8 CPU seconds together."""
     (result,) = mutant_judge.run([name])
     assert (result.verdict, result.id) == (Verdict.HELD, MUTANTS[name].breaks)
 

@@ -79,7 +79,10 @@ async def _send(b: EmbeddedBroker, producer: Producer, acked: set[bytes], number
             await b.clock.advance(seconds=6)
 
 
-@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.deep) for seed in range(2, 20))])
+DEEP = pytest.mark.deep("18 seeds more than the one of every run")
+
+
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=DEEP) for seed in range(2, 20))])
 def test_a_lawful_run_is_judged_lawful_and_loses_nothing(seed: int) -> None:
     faults = [*OFTEN, *(f"{name}=0.005" for name in sorted(RARE))]
     report, acked, got = asyncio.run(consume_all(faults, seed, lawful=True))

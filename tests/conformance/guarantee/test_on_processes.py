@@ -39,7 +39,7 @@ def test_every_setup_is_run_with_each_fault_of_processes() -> None:
     assert entries(VERDICTS, {"fault": "power"}) == []
 
 
-@pytest.mark.deep
+@pytest.mark.deep("starts and kills processes for each cell")
 @pytest.mark.parametrize("entry", on_processes.entries(VERDICTS, {"producer": "sync"}), ids=str)
 def test_no_cell_ends_worse_than_in_the_model(entry: Cell, tmp_path: Path) -> None:
     assert live_through(entry, VERDICTS[entry], 1, tmp_path / "cell").failure == ""

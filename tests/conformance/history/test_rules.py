@@ -22,7 +22,8 @@ from mqproof.conformance.history.rules import ELSEWHERE, NOT_SEEN, RULES
 from mqproof.report.model import Verdict
 from mqproof.spec.catalogue import catalogue
 
-PAGE = (Path(__file__).parents[3] / "docs" / "explanation" / "histories.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[3]
+PAGE = (ROOT / "docs" / "explanation" / "conformance" / "histories.md").read_text(encoding="utf-8")
 ID = re.compile(r"\b[ABCL][0-9]{2}(?:\.[0-9])?\b")
 BY_ID = {rule.id: rule for rule in RULES}
 ROWS = {f"{letter}{n:02}" for letter, last in (("A", 17), ("B", 6), ("C", 22)) for n in range(1, last + 1)}

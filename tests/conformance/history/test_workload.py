@@ -77,12 +77,12 @@ def test_a_defect_of_broker_or_client_is_detected(mutant: str, rule: str, first:
 
 
 SLOW = {"empty-retry-share-kept", "finished-without-a-copy", "failed-batch-to-the-end"}
-"""Mutants that take 1 to 15 CPU seconds; the rules that detect them have tests in test_rules.py."""
+DEEP = pytest.mark.deep("1 to 15 CPU seconds; test_rules.py tests the rules that detect it")
 
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=[pytest.mark.deep] if name in SLOW else []) for name in workload.MUTANTS],
+    [pytest.param(name, marks=[DEEP] if name in SLOW else []) for name in workload.MUTANTS],
 )
 def test_the_named_invariant_detects_a_defect_visible_to_clients(name: str) -> None:
     (result,) = mutant_judge.run([name], examples_max=20)

@@ -12,11 +12,11 @@ QUICK = (
     *("header-of-any-size", "nearest-value-used", "topics-without-shares"),
     *("viewed-without-permission", "handshake-skipped", "rest-of-answer-skipped"),
 )
-"""The others run in the deep profile: a missing limit often shows only as seconds of silence."""
+DEEP = pytest.mark.deep("a missing limit often shows only as seconds of silence")
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[] if name in QUICK else [pytest.mark.deep]) for name in MUTANTS]
+    "name", [pytest.param(name, marks=[] if name in QUICK else [DEEP]) for name in MUTANTS]
 )
 def test_an_attack_of_the_named_invariant_succeeds_against_the_mutant(name: str) -> None:
     (result,) = mutant_judge.run([name])

@@ -103,7 +103,7 @@ def test_our_servers_withstand_every_attack_that_costs_little(setup: Setup) -> N
     assert len(judged) == len(attacks)
 
 
-@pytest.mark.deep
+@pytest.mark.deep("heavy attacks on processes with default limits; the others run in every run")
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("setup", list(Setup), ids=lambda setup: setup.name.lower())
 def test_our_servers_withstand_every_attack(setup: Setup) -> None:

@@ -188,7 +188,7 @@ def test_held_pulls_do_not_keep_the_bodies_that_came_with_them(broker: Cluster) 
         assert memory_mib(broker) - before < 60, "128 MiB were sent"
 
 
-@pytest.mark.deep
+@pytest.mark.deep("100,000 pulls wait, and one message wakes them")
 @pytest.mark.usefixtures("many_files")
 def test_a_send_waits_little_while_one_message_wakes_a_hundred_thousand_pulls(tmp_path: Path) -> None:
     """Measures unrelated sends from another process.

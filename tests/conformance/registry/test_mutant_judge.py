@@ -17,15 +17,16 @@ from mqproof.spec.catalogue import catalogue
 
 MUTANTS_MIN = 40
 SLOW = {"ack-of-the-next-flush", "torn-text-accepted", "no-room-for-a-filler", "store-time-goes-back"}
-"""Rarely detected, so they run in the deep profile: the second after 124 examples, 19 CPU seconds.
+"""Rarely detected mutants: the second after 124 examples, 19 CPU seconds.
 
 tests/impl/store/test_rules.py judges the rule that the second replaces in every run, and test_named_bugs.py
 has scripts that detect the others.
 """
+DEEP = pytest.mark.deep("rarely detected: up to 19 CPU seconds; other tests detect it in every run")
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.deep] if name in SLOW else []) for name in MUTANTS]
+    "name", [pytest.param(name, marks=[DEEP] if name in SLOW else []) for name in MUTANTS]
 )
 def test_the_named_invariant_detects_the_mutant(name: str) -> None:
     (result,) = mutant_judge.run([name])
@@ -69,7 +70,7 @@ def test_the_page_marks_a_surviving_mutant() -> None:
     assert "| ack-before-flush | too early | **survives** | 600 | 0.0 |" in page([survivor])
 
 
-@pytest.mark.deep
+@pytest.mark.deep("judges every mutant of all suites")
 @pytest.mark.timeout(1800)
 def test_every_mutant_of_every_suite_is_detected() -> None:
     assert [result.name for result in mutant_judge.run() if result.verdict is not Verdict.HELD] == []

@@ -18,7 +18,7 @@ from tests.conformance.traces.group_runs import run
 pytestmark = pytest.mark.xdist_group("group-traces")
 
 
-@pytest.fixture(scope="module", params=[60, pytest.param(200, marks=pytest.mark.deep)])
+@pytest.fixture(scope="module", params=[60, pytest.param(200, marks=pytest.mark.deep("TLC checks 200 logs"))])
 def logs(request: pytest.FixtureRequest) -> list[list[Event]]:
     return [run(seed) for seed in range(request.param)]
 

@@ -80,7 +80,7 @@ def test_the_reference_takes_no_wrong_step() -> None:
     assert answer.left is not None
 
 
-@pytest.mark.deep
+@pytest.mark.deep("TLC makes a counterexample for each broken model; one is replayed in every run")
 @pytest.mark.timeout(900)
 def test_our_store_deviates_from_every_counterexample_that_can_be_replayed() -> None:
     make = resolve("impl", "Flush")

@@ -106,7 +106,7 @@ async def _on_sockets(folder: Path) -> list[Event]:
     return site.events
 
 
-@pytest.fixture(scope="module", params=[12, pytest.param(36, marks=pytest.mark.deep)])
+@pytest.fixture(scope="module", params=[12, pytest.param(36, marks=pytest.mark.deep("TLC checks 36 logs"))])
 def pairs(request: pytest.FixtureRequest) -> int:
     """Return the number of runs of a master with a slave; a third as many are of routing."""
     return int(request.param)

@@ -54,7 +54,7 @@ def test_our_servers_are_no_worse_than_recorded(ours: list[Address]) -> None:
     assert worse(examine(ours, cases, lambda *_: None, PATIENT_S), OURS) == []
 
 
-@pytest.mark.deep
+@pytest.mark.deep("a frame for each position; some positions are tested in every run")
 def test_our_servers_accept_frames_split_at_any_position(ours: list[Address]) -> None:
     judged = examine(ours, choose([f"*{CUTS}"]), lambda *_: None, PATIENT_S)
     assert worse(judged, OURS) == []

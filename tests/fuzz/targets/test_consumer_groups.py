@@ -38,7 +38,7 @@ def test_the_seeds_test_every_invariant() -> None:
     )
 
 
-@pytest.mark.deep
+@pytest.mark.deep("simulates a cluster twice; test_cluster.py replays a seed in every run")
 def test_a_seed_replays() -> None:
     first, again = (b"".join(map(encode, _lines(2))) for _ in range(2))
     assert first == again

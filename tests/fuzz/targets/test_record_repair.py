@@ -14,7 +14,7 @@ def test_the_first_seeds_break_no_invariant_and_test_every_one() -> None:
     assert set(+target.checked) == set(target.invariants)
 
 
-@pytest.mark.deep
+@pytest.mark.deep("60 CPU seconds; eight seeds are judged in every run")
 def test_no_damage_of_a_byte_breaks_an_invariant() -> None:
     """All bytes of a record that a checksum covers, in a master, a slave and a member: 60 CPU seconds."""
     target = targets.load("record-repair")

@@ -38,7 +38,7 @@ def test_the_seeds_test_every_invariant() -> None:
     )
 
 
-@pytest.mark.deep
+@pytest.mark.deep("simulates a cluster twice; test_cluster.py replays a seed in every run")
 def test_a_seed_replays_with_the_events_of_name_servers() -> None:
     first, again = _events(3), _events(3)
     assert first == again

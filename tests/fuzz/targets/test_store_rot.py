@@ -19,7 +19,7 @@ def test_the_first_seeds_break_no_invariant_and_test_every_one() -> None:
     assert set(+target.checked) == set(target.invariants)
 
 
-@pytest.mark.deep
+@pytest.mark.deep("all seeds; the first 150 are judged in every run")
 def test_no_seed_breaks_an_invariant() -> None:
     target = targets.load("store-rot")
     for seed in target.seeds():

@@ -92,9 +92,10 @@ async def _found(group: Group) -> dict[Place, str]:
     return found
 
 
-@pytest.mark.parametrize(
-    "seed", [*range(2), *(pytest.param(seed, marks=pytest.mark.deep) for seed in range(2, 100))]
-)
+DEEP = pytest.mark.deep("98 seeds more than the two of every run")
+
+
+@pytest.mark.parametrize("seed", [*range(2), *(pytest.param(seed, marks=DEEP) for seed in range(2, 100))])
 def test_no_acknowledged_message_is_lost_or_moved_whatever_faults_members_have(seed: int) -> None:
     chance = Random(seed)
 

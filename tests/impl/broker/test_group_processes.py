@@ -206,7 +206,7 @@ def test_no_acknowledged_message_is_lost_when_masters_are_killed_paused_and_disc
     _play(tmp_path, FAULTS)
 
 
-@pytest.mark.deep
+@pytest.mark.deep("three groups of processes, with eight faults each; a shorter run is made in every run")
 @pytest.mark.parametrize("seed", range(3))
 def test_no_acknowledged_message_is_lost_through_many_changes_of_masters(tmp_path: Path, seed: int) -> None:
     chance = Random(seed)

@@ -30,7 +30,7 @@ CHROMIUM: Final = next(
 )
 
 pytestmark = [
-    pytest.mark.deep,  # a browser costs more processor time than all other tests of the console together
+    pytest.mark.deep("a browser costs more than all other tests of the console together"),
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the PATH: apt-get install chromium"),
 ]
 

@@ -13,7 +13,7 @@ from mqproof.impl.embedded.testing_speed import isolated_tests_s
 from mqproof.report.measurements import read
 
 
-@pytest.mark.deep  # starts a process and pytest: 3 s of processor time
+@pytest.mark.deep("starts a process and pytest: 3 CPU seconds")
 def test_the_command_prints_and_writes_all_figures(tmp_path: Path) -> None:
     file = tmp_path / "figures.json"
     ran = CliRunner().invoke(app, ["bench", "testing", "--tests", "2", "--rounds", "1", "--json", str(file)])

@@ -13,7 +13,7 @@ def test_no_seed_breaks_an_invariant(mode: FlushMode, batch: int) -> None:
         assert simulate(seed, mode) == [], f"seed {seed}"
 
 
-@pytest.mark.deep
+@pytest.mark.deep("6,000 simulations; 160 are made in every run")
 @pytest.mark.parametrize("mode", list(FlushMode))
 def test_no_seed_of_many_breaks_an_invariant(mode: FlushMode) -> None:
     for seed in range(1000, 4000):

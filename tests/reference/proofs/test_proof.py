@@ -34,12 +34,12 @@ def test_append_dispatch_crash_and_redispatch_preserve_the_invariant_of_flush() 
     assert len(answers) == len(actions) * (len(proof.clauses) + len(proof.step_safety))
 
 
+DEEP = pytest.mark.deep("Z3 proves every obligation; those of Replication are proved in every run")
+
+
 @pytest.mark.parametrize(
     "proof",
-    [
-        proof if proof.name == "Replication" else pytest.param(proof, marks=pytest.mark.deep)
-        for proof in PROOFS
-    ],
+    [proof if proof.name == "Replication" else pytest.param(proof, marks=DEEP) for proof in PROOFS],
     ids=lambda proof: proof.name,
 )
 def test_each_proof_obligation_is_proved(proof: Proof) -> None:
@@ -65,7 +65,7 @@ def test_the_proof_agrees_with_the_reference_model_on_reachable_states(pair: Cor
     assert list(mismatches(pair, pair.sample(40))) == []
 
 
-@pytest.mark.deep
+@pytest.mark.deep("2,000 states; 40 are compared in every run")
 def test_the_replication_proof_agrees_with_the_reference_model_on_many_states() -> None:
     for pair in CORRESPONDENCES:
         if pair.proof.name == "Replication":
@@ -119,7 +119,7 @@ def test_an_invalid_claim_about_the_initial_state_is_refuted_by_it() -> None:
     assert shown["log_length"] == "0"
 
 
-@pytest.mark.deep  # 13 CPU seconds; the mutants above are refuted by readable steps in every run
+@pytest.mark.deep("13 CPU seconds; the mutants above are refuted by readable steps in every run")
 def test_an_invalid_claim_is_refuted_by_a_readable_state() -> None:
     proof = replace(selection.PROOFS["Flush"], safety={"NothingIsTorn": _nothing_is_torn})
     answer = prove(proof, Obligation(INVARIANT, "NothingIsTorn"))

@@ -27,7 +27,7 @@ def audit(*arguments: str | Path) -> Result:
     return CliRunner().invoke(app, ["audit", "cluster", *map(str, arguments)], env={"NAMESRV_ADDR": ""})
 
 
-@pytest.mark.deep  # an audit more than the test that follows
+@pytest.mark.deep("an audit more than the test that follows")
 def test_a_healthy_cluster_is_inconclusive_and_the_report_says_why(broker: ThreadedBroker) -> None:
     done = audit("--namesrv", broker.name_server, "--id", "DELIV-1")
     assert done.exit_code == Exit.INCONCLUSIVE, done.output

@@ -26,7 +26,7 @@ def test_the_example_finds_the_lost_and_the_repeated_message() -> None:
     assert f"audit: {KAFKA}: 61 rows, 61 events\n" in done.stderr
 
 
-@pytest.mark.deep  # Spark; tests/spark_audit/engine compares both engines on event logs
+@pytest.mark.deep("an audit on Spark; tests/spark_audit/engine compares both engines")
 def test_the_example_gives_the_same_on_spark(spark: SparkSession) -> None:
     done = run("--mapping", KAFKA, "--id", "DELIV-1,DELIV-3", "--engine", "spark")
     assert done.exit_code == Exit.VIOLATED, done.output

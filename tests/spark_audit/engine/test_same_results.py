@@ -60,7 +60,7 @@ def _assert_same(
     return None
 
 
-@pytest.mark.deep  # Spark; evidence/test_subscriptions.py has these cases on DuckDB
+@pytest.mark.deep("an audit on Spark; evidence/test_subscriptions.py has these cases on DuckDB")
 def test_sql_subscriptions_select_the_same_on_both_engines(spark: SparkSession, tmp_path: Path) -> None:
     rows = received(priced("7", "3", "8", None, "9", "x"), 0, 4, 5).rows
     (tmp_path / "log.ndjson").write_bytes(write_ndjson(rows))
@@ -70,11 +70,14 @@ def test_sql_subscriptions_select_the_same_on_both_engines(spark: SparkSession, 
     assert outcome.verdicts["DELIV-1"][0] == "violated", causes
 
 
+DEEP = pytest.mark.deep("every check on Spark; some are compared in every run")
+
+
 @pytest.mark.parametrize(
     "ids",
     [
         pytest.param(SOME, id="some"),
-        pytest.param(tuple(CHECKS), id="all", marks=pytest.mark.deep),
+        pytest.param(tuple(CHECKS), id="all", marks=DEEP),
     ],
 )
 def test_checks_find_the_same_rows_on_both_engines(
@@ -100,7 +103,7 @@ def test_checks_find_the_same_rows_on_both_engines(
     assert found >= set(ids) - {"DELIV-2"}, "otherwise the comparison shows nothing about a check"
 
 
-@pytest.mark.deep
+@pytest.mark.deep("300 logs, each audited on both engines; one is compared in every run")
 @pytest.mark.parametrize("seed", range(300))
 def test_a_random_log_gives_the_same_results_on_both_engines(
     spark: SparkSession, tmp_path: Path, seed: int

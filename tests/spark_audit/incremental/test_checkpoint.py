@@ -163,7 +163,7 @@ def summed(
     return reported, carried
 
 
-@pytest.mark.deep
+@pytest.mark.deep("four audits on Spark")
 def test_a_violation_split_between_runs_is_reported_once_by_the_run_that_shows_it(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -178,7 +178,7 @@ def test_a_violation_split_between_runs_is_reported_once_by_the_run_that_shows_i
     assert sorted(state.iterdir()) == before, "an interrupted run leaves no state"
 
 
-@pytest.mark.deep
+@pytest.mark.deep("four audits on Spark for each seed")
 @pytest.mark.parametrize("seed", range(3))
 def test_incremental_runs_together_find_the_violations_of_one_run(
     spark: SparkSession, tmp_path: Path, seed: int
@@ -237,7 +237,7 @@ def consumers(begins: Sequence[int]) -> list[Rows]:
     return at_runs(log, begins, ends)
 
 
-@pytest.mark.deep
+@pytest.mark.deep("four audits on Spark")
 def test_a_violation_of_consumers_over_several_runs_is_reported_once(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -249,7 +249,7 @@ def test_a_violation_of_consumers_over_several_runs_is_reported_once(
     }  # fmt: skip
 
 
-@pytest.mark.deep
+@pytest.mark.deep("three audits on Spark")
 def test_a_master_is_judged_by_the_mode_that_it_reported_in_an_earlier_run(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -269,7 +269,7 @@ def test_a_master_is_judged_by_the_mode_that_it_reported_in_an_earlier_run(
     ]  # fmt: skip
 
 
-@pytest.mark.deep
+@pytest.mark.deep("three audits on Spark")
 def test_an_early_delivery_of_a_message_delayed_in_an_earlier_run_is_found(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -307,7 +307,7 @@ def inactive_client(begins: Sequence[int]) -> list[Rows]:
     return at_runs(log, begins, ends)
 
 
-@pytest.mark.deep
+@pytest.mark.deep("three audits on Spark")
 def test_an_inactive_client_is_forgotten_and_starts_again_when_it_returns(
     spark: SparkSession, tmp_path: Path
 ) -> None:

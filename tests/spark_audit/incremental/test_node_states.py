@@ -100,9 +100,10 @@ def judge_runs(spark: SparkSession, runs: list[list[Row]]) -> tuple[list[Row], i
     return [row for row, _ in known.values()], reported
 
 
-@pytest.mark.parametrize(
-    ("copies", "seeds"), [(4, range(1)), pytest.param(12, range(1, 6), marks=pytest.mark.deep)]
-)
+DEEP = pytest.mark.deep("five seeds of a larger log on Spark; one is judged in every run")
+
+
+@pytest.mark.parametrize(("copies", "seeds"), [(4, range(1)), pytest.param(12, range(1, 6), marks=DEEP)])
 def test_a_violation_split_between_two_runs_is_found_once(
     spark: SparkSession, copies: int, seeds: range
 ) -> None:

@@ -21,8 +21,11 @@ OF_STORES = {
 """Rules of event checks whose violations only store data can show."""
 
 
+DEEP = pytest.mark.deep("many seeds; the first ones are judged in every run")
+
+
 def _seeds(few: int) -> list[Any]:
-    return [seed if seed < few else pytest.param(seed, marks=pytest.mark.deep) for seed in range(100)]
+    return [seed if seed < few else pytest.param(seed, marks=DEEP) for seed in range(100)]
 
 
 @pytest.mark.parametrize("seed", _seeds(1))

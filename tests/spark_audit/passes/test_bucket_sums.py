@@ -129,10 +129,12 @@ def test_kept_rows_and_rows_read_again_cover_all_ambiguous_buckets(
     assert sum(pq.read_metadata(row["file"]).num_rows for row in kept) < len(rows())
 
 
+DEEP = pytest.mark.deep("reads more again than after a wrong guess, which is tested in every run")
+
+
 @pytest.mark.parametrize(
-    # If nothing was guessed, more is read again than after a wrong guess.
     "guessed",
-    [wrong_guess, pytest.param(empty_guess, marks=pytest.mark.deep)],
+    [wrong_guess, pytest.param(empty_guess, marks=DEEP)],
 )
 def test_a_wrong_guess_does_not_change_the_evidence(
     in_files: EventLog,

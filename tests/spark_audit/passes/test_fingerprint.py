@@ -147,8 +147,7 @@ def faulty_log(seed: int) -> list[dict[str, Any]]:
     return rows
 
 
-# A default run compares fingerprints on Spark with exact checks on DuckDB: engine/test_same_results.py.
-@pytest.mark.deep
+@pytest.mark.deep("two audits on Spark; engine/test_same_results.py compares the two ways")
 def test_checks_find_the_same_with_and_without_fingerprints(spark: SparkSession) -> None:
     # Many small logs form one log: each has its own nodes, topics, groups and ids.
     # The number is at the end of the ids, so that a log has many buckets.
@@ -191,13 +190,15 @@ def examined(evidence: Evidence, names: Sequence[str] = EXAMINED) -> dict[str, s
     return found
 
 
-# A default run also extracts rows by bucket and then by message: test_bucket_sums.py and test_audit.py.
+DEEP = pytest.mark.deep("test_bucket_sums.py and test_audit.py extract rows this way in every run")
+
+
 @pytest.mark.parametrize(
     ("exact", "named_max"),
     [
         pytest.param(True, 100, id="at once by message"),
-        pytest.param(False, 100, id="by bucket, then by message", marks=pytest.mark.deep),
-        pytest.param(False, 0, id="by bucket", marks=pytest.mark.deep),
+        pytest.param(False, 100, id="by bucket, then by message", marks=DEEP),
+        pytest.param(False, 0, id="by bucket", marks=DEEP),
     ],
 )
 def test_the_ambiguous_rows_are_sufficient_for_all_findings(

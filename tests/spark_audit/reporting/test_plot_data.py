@@ -37,8 +37,7 @@ SEEN = Overview(9, {"send": 3, "deliver": 6}, ("a", "b"), ("b",), 0, 100 * STEP_
 SHOWN = LogBuilder(subscribed=()).stored("m_0", 0).stored("m_1", 1).deliver("m_0", 0).deliver("m_1", 1).rows
 
 
-# The same queries as below, of which Spark's planning takes 10 s.
-@pytest.mark.deep
+@pytest.mark.deep("10 s of Spark's planning; the same queries run on DuckDB in every run")
 def test_the_plots_show_the_numbers_of_the_log_on_spark(spark: SparkSession) -> None:
     log = EventLog.of(frame(spark, SHOWN))
     with collected(log, pictures=True) as seen:

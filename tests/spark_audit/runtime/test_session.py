@@ -71,7 +71,7 @@ spark = open_session(SessionOptions(master="local-cluster[2,1,1024]", memory="1g
 def where(batches):
     import pyarrow as pa
     import mqproof.impl.remoting.message, mqproof.spark_audit as spark_audit, mqproof.spec.events
-    from mqproof.spark_audit import loops
+    from mqproof.spark_audit.scan import loops
     for batch in batches:
         pass
     assert loops.number("m") == loops.number("m") > 0  # compiled where the source is in an archive
@@ -83,7 +83,7 @@ spark.stop()
 """
 
 
-@pytest.mark.deep
+@pytest.mark.deep("starts a Spark cluster with executors of its own")
 def test_executors_need_no_installed_package_and_settings_reach_spark(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", _ON_EXECUTORS],
@@ -94,4 +94,4 @@ def test_executors_need_no_installed_package_and_settings_reach_spark(tmp_path: 
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == ["mine", "./mqproof.zip/spark_audit/__init__.py"]
+    assert done.stdout.split() == ["mine", "./mqproof.zip/mqproof/spark_audit/__init__.py"]

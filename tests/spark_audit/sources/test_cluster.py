@@ -121,7 +121,7 @@ def test_a_broker_that_goes_away_is_named_and_its_queues_decide_nothing(tmp_path
     assert [event for event in commits if event.topic == "Orders"] == []
 
 
-@pytest.mark.deep  # as the test before it, with another answer
+@pytest.mark.deep("as the test before it, with another answer")
 def test_a_refused_request_is_named(tmp_path: Path) -> None:
     def refuse(broker: EmbeddedBroker, text: str) -> None:
         if text.startswith("reading 50 messages"):
@@ -133,7 +133,7 @@ def test_a_refused_request_is_named(tmp_path: Path) -> None:
     assert "not allowed" in missing
 
 
-@pytest.mark.deep  # command/test_cluster_command.py judges such an offset
+@pytest.mark.deep("command/test_cluster_command.py judges such an offset in every run")
 def test_an_offset_beyond_its_queue_is_in_the_events(tmp_path: Path) -> None:
     async def commit(broker: EmbeddedBroker, admin: Admin) -> None:
         await GroupRequests(admin.session, "billing").commit(MessageQueue("Orders", "broker-a", 0), 99)

@@ -95,7 +95,7 @@ def test_messages_are_not_overwritten() -> None:
         read_target({"namesrv": "127.0.0.1:1", "topic": "T"}, columns("body"), overwrite=True)
 
 
-@pytest.mark.deep  # starts Spark's Python workers, 10 s
+@pytest.mark.deep("starts Spark's Python workers, 10 s")
 def test_spark_writes_a_table_and_a_stream(
     spark: SparkSession, rocketmq: ThreadedBroker, tmp_path: Path
 ) -> None:

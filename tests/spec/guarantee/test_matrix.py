@@ -50,7 +50,7 @@ def test_tlc_decides_one_row_of_the_matrix_as_recorded() -> None:
     assert [cell.faults for cell in _row().verdicts] == list(columns())
 
 
-@pytest.mark.deep
+@pytest.mark.deep("TLC decides the cells of these columns; it decides one row in every run")
 def test_tlc_decides_the_columns_of_a_damaged_disk_as_recorded() -> None:
     chosen = {"flush": "SYNC_FLUSH", "producer": "sync"}
     matrix = decide_damage(chosen)
@@ -63,7 +63,7 @@ def test_tlc_decides_the_columns_of_a_damaged_disk_as_recorded() -> None:
     assert "its record is damaged, and no other node has it" in svg
 
 
-@pytest.mark.deep
+@pytest.mark.deep("TLC decides every cell of the matrix; it decides one row in every run")
 def test_tlc_decides_the_whole_matrix_as_recorded() -> None:
     matrix = decide()
     assert joined(matrix, decide_damage()).verdicts == recorded.load()

@@ -31,7 +31,7 @@ SAMPLE = {
 }
 """The first mutant of each invariant, for each suite."""
 SLOW = {"transactions-final-of-copy-lost"}
-"""A mutant that only the 134th example detects, after 6 CPU seconds, so it runs in the deep profile."""
+DEEP = pytest.mark.deep("only the 134th example detects it, after 6 CPU seconds")
 
 EXAMPLES = dict.fromkeys(EXAMINEES, 15) | {"transactions": 30, "admin": 30, "delivery": 30}
 """Enough examples of each suite to meet every fault."""
@@ -75,7 +75,7 @@ def test_the_same_seed_gives_the_same_run(suite: str) -> None:
 @pytest.mark.parametrize(
     ("suite", "name"),
     [
-        pytest.param(suite, name, marks=[pytest.mark.deep] if f"{suite}-{name}" in SLOW else [])
+        pytest.param(suite, name, marks=[DEEP] if f"{suite}-{name}" in SLOW else [])
         for suite, names in SAMPLE.items()
         for name in names.values()
     ],

@@ -20,10 +20,11 @@ def conform(*arguments: str) -> tuple[int, str]:
     return done.exit_code, done.stderr
 
 
-OTHERS = ("offsets", "delivery", "retry", "timers")  # each costs seconds, and differs in its values only
+OTHERS = ("offsets", "delivery", "retry", "timers")
+DEEP = pytest.mark.deep("each costs seconds, and differs in its values only")
 
 
-@pytest.mark.parametrize("suite", ["flush", *(pytest.param(each, marks=pytest.mark.deep) for each in OTHERS)])
+@pytest.mark.parametrize("suite", ["flush", *(pytest.param(each, marks=DEEP) for each in OTHERS)])
 def test_a_suite_holds_on_a_served_reference(suite: str, tmp_path: Path) -> None:
     file = tmp_path / "r.json"
     code, error = conform("--target", TARGET, "--suite", suite, "--examples", "3", "--json", str(file))
@@ -33,7 +34,7 @@ def test_a_suite_holds_on_a_served_reference(suite: str, tmp_path: Path) -> None
     assert Verdict.VIOLATED not in verdicts
 
 
-@pytest.mark.deep  # one process for each of nine suites
+@pytest.mark.deep("one process for each of nine suites")
 def test_the_checklist_holds_for_all_suites_of_a_served_reference() -> None:
     code, error = conform("check-adapter", TARGET)
     assert code == Exit.HELD, error
@@ -60,7 +61,7 @@ def test_a_broken_adapter_is_a_failure_of_a_tool(arguments: str, exit_code: int,
     assert message in error
 
 
-@pytest.mark.deep  # two suites, each with a process of its own
+@pytest.mark.deep("two suites, each with a process of its own")
 def test_a_failed_adapter_ends_the_command_with_4_even_if_other_suites_were_judged(tmp_path: Path) -> None:
     file = tmp_path / "r.json"
     suites = ("--suite", "flush", "--suite", "offsets", "--examples", "1", "--json", str(file))

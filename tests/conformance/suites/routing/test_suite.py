@@ -31,7 +31,7 @@ from mqproof.impl.runtime.runtime import production
 from mqproof.report.model import Exit, Verdict
 
 SLOW = {"one-of-two-brokers-removed"}
-"""Takes 2 CPU seconds; tests/conformance/registry/test_named_bugs.py has a script that detects it."""
+DEEP = pytest.mark.deep("2 CPU seconds; registry/test_named_bugs.py has a script that detects it")
 
 
 def test_our_name_server_holds_every_invariant() -> None:
@@ -49,7 +49,7 @@ def test_the_same_seed_gives_the_same_run() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.deep] if name in SLOW else []) for name in MUTANTS]
+    "name", [pytest.param(name, marks=[DEEP] if name in SLOW else []) for name in MUTANTS]
 )
 def test_the_named_invariant_detects_the_mutant(name: str) -> None:
     (result,) = mutant_judge.run([name])

@@ -11,7 +11,7 @@ from mqproof.spark_audit.sources.mapping.mapping_file import MappingError, read_
 from tests.spark_audit.sources.mapping.test_mapped_logs import MAPPING, ROWS
 
 
-@pytest.mark.deep  # 10 s of Spark; the same cases run on DuckDB by default
+@pytest.mark.deep("10 s of Spark; the same cases run on DuckDB in every run")
 def test_an_orc_table_becomes_events_and_each_wrong_column_is_one_error(
     spark: SparkSession, tmp_path: Path
 ) -> None:
