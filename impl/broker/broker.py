@@ -32,7 +32,7 @@ from mqproof.impl.broker.state.rolling_counts import ROLL_S
 from mqproof.impl.broker.state.statistics import Statistics
 from mqproof.impl.broker.state.subscription_groups import SubscriptionGroupTable
 from mqproof.impl.broker.state.topics import TopicTable, built_in
-from mqproof.impl.broker.timers import Timers
+from mqproof.impl.broker.timers import LOG_READER, Timers
 from mqproof.impl.broker.transactions import Transactions
 from mqproof.impl.dledger.ledger_store import LedgerStore
 from mqproof.impl.remoting import account_file
@@ -180,7 +180,7 @@ class Broker:
         tables = self._load_tables()
         if self._group_store is None and not self._config.replication.is_slave:
             # The store begins to delete old segments before the timers know what they need.
-            self.store.keep_log_from(lambda: self.store.log_begin)
+            self.store.keep_log_from(LOG_READER, lambda: self.store.log_begin)
         await self.store.start()
         if not self._config.replication.is_slave and self._group_store is None:
             tables.delays.cut()  # others do so when they become masters and have their whole log
@@ -194,6 +194,7 @@ class Broker:
         self.services = services = self._new_services(address, tables)
         if self._group_store is not None or self._config.replication.is_slave:
             services.timers.follow()
+            services.delays.follow()
         bound = {code: _bound(work, services) for code, work in PROCESSORS.items()}
         processors = {code: recording(code, work, services) for code, work in bound.items()}
         handle = limiting(handler(processors))

@@ -8,6 +8,7 @@ records. See docs/reference/protocol/retries-and-delays.md, "Delayed messages".
 
 import asyncio
 import logging
+from bisect import bisect_right
 from collections.abc import Mapping
 from typing import Final
 
@@ -37,6 +38,7 @@ _log = logging.getLogger(__name__)
 LEVELS_MAX: Final = 18
 """The number of queues of the schedule topic, whatever levels are configured."""
 
+_READER: Final = "delayed messages"
 _BATCH: Final = 32
 """The most messages stored in one step, before other coroutines run."""
 _LOOK_AGAIN_S: Final = 1.0
@@ -66,6 +68,10 @@ class DelayedDelivery:
         self._events = events
         self._next: dict[int, int] = {}
         self._is_dirty = False
+        self._counted: dict[int, int] = {}
+        """The offsets that the file has."""
+        self._delivers = True
+        store.keep_log_from(_READER, self._needed_from)
 
     def load(self, damage: DamageReport | None = None, *, required: bool = False) -> None:
         """Read delayOffset.json, if it exists. If it does not, `persist` writes it.
@@ -77,6 +83,7 @@ class DelayedDelivery:
         stored = read_config(self._runtime.disk, self._path, DelayOffsets, damage, required=required)
         self._is_dirty = stored is None
         self._next = dict(stored.offset_table) if stored else {}
+        self._counted = dict(self._next)
 
     def offsets(self) -> DelayOffsets:
         """Return the next offset of each level that has delivered."""
@@ -87,6 +94,10 @@ class DelayedDelivery:
         if offsets and dict(offsets) != self._next:
             self._next = dict(offsets)
             self._is_dirty = True
+
+    def follow(self) -> None:
+        """Let another broker deliver; `run` ends this."""
+        self._delivers = False
 
     def cut(self) -> None:
         """Lower the offsets to the ends of their queues, which may have lost messages; `persist` writes them.
@@ -100,7 +111,14 @@ class DelayedDelivery:
                 self._is_dirty = True
 
     async def run(self, address: Address) -> None:
-        """Deliver the messages of all levels; `address` becomes their store host."""
+        """Deliver the messages of all levels until cancelled; `address` becomes their store host."""
+        self._delivers = True
+        try:
+            await self._run(address)
+        finally:
+            self.follow()
+
+    async def _run(self, address: Address) -> None:
         self.cut()
         try:
             await self.persist()
@@ -112,7 +130,8 @@ class DelayedDelivery:
         """Write the file if anything was delivered since the last write. Raises OSError when that fails."""
         if not self._is_dirty:
             return
-        data = write(self.offsets())
+        offsets = self.offsets()
+        data = write(offsets)
         self._is_dirty = False
         try:
             if self._next:
@@ -123,6 +142,31 @@ class DelayedDelivery:
         except OSError:
             self._is_dirty = True
             raise
+        self._counted = offsets.offset_table
+
+    def _needed_from(self) -> int | None:
+        """Return the commit offset of the first message that is needed, of all levels; None if none is."""
+        found = (
+            self._store.commit_offset_at(SCHEDULE_TOPIC, level - 1, self._first_needed(level))
+            for level in range(1, LEVELS_MAX + 1)
+        )
+        return min((at for at in found if at is not None), default=None)
+
+    def _first_needed(self, level: int) -> int:
+        """Return the offset of the first message of the level that this broker may have to deliver.
+
+        Those before it count as delivered in the file. While another broker delivers, they are due.
+        """
+        queue_id = level - 1
+        first = self._store.min_offset(SCHEDULE_TOPIC, queue_id)
+        if self._delivers:
+            return max(first, self._counted.get(level, 0))
+        waiting = range(first, self._store.max_offset(SCHEDULE_TOPIC, queue_id))
+        return first + bisect_right(waiting, self._store.now_ms(), key=lambda at: self._due_ms(queue_id, at))
+
+    def _due_ms(self, queue_id: int, offset: int) -> int:
+        unit = self._store.unit(SCHEDULE_TOPIC, queue_id, offset)
+        return unit.tags_code if unit is not None else 0
 
     async def _deliver(self, level: int, address: Address) -> None:
         while True:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from mqproof.impl.broker.processors import recalls, transaction_ends
 from mqproof.impl.broker.services import Services
+from mqproof.impl.broker.timers import LOG_READER
 from mqproof.impl.dledger.ledger_store import LedgerStore
 from mqproof.impl.remoting.bodies import TopicConfig
 from mqproof.impl.remoting.request_handler import RefusedError
@@ -84,7 +85,8 @@ class ElectedRole:
     def _role_changed(self) -> None:
         """Stop being a master at once; `run` does the work of becoming one."""
         if self._store.leads:
-            self._store.keep_log_from(lambda: self._store.log_begin)  # until the timers know what they need
+            # Until the timers know what they need.
+            self._store.keep_log_from(LOG_READER, lambda: self._store.log_begin)
         else:
             self._services.config = self._services.config.with_role(leads=False)
             self._services.offsets.follow()

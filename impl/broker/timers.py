@@ -37,6 +37,8 @@ _LOOK_AGAIN_S: Final = 1.0
 _IDLE_S: Final = 60.0
 _RETRY_S: Final = 1.0
 _BUSY_S: Final = 0.001
+LOG_READER: Final = "timers"
+"""The name under which a store keeps the records that timers need."""
 _POINT_S: Final = 3.0
 """The pause between two points, if anything changed."""
 _ROLL_S: Final = 1.0
@@ -75,7 +77,7 @@ class Timers:
         `before` returns the progress of a released broker; it is used while the log has no point.
         """
         self._address = address
-        self._store.keep_log_from(self._needed_from)
+        self._store.keep_log_from(LOG_READER, self._needed_from)
         try:
             while True:
                 try:
@@ -96,7 +98,7 @@ class Timers:
 
     def follow(self) -> None:
         """Keep the records that the delivering broker needs, as its points say; `run` ends this."""
-        self._store.keep_log_from(self._needed_by_point)
+        self._store.keep_log_from(LOG_READER, self._needed_by_point)
 
     # -- reading
 

@@ -48,6 +48,9 @@ class Functions:
         config = wasmtime.Config()
         config.consume_fuel = True
         config.max_wasm_stack = _STACK_BYTES_MAX
+        config.memory_reservation = limits.memory_bytes_max
+        config.memory_reservation_for_growth = 0
+        config.memory_guard_size = _PAGE_BYTES
         config.parallel_compilation = False
         config.wasm_threads = False
         config.wasm_memory64 = False

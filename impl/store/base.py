@@ -225,9 +225,9 @@ class Store(ABC):
         """The commit offset before which the log would be deleted if no record were needed; 0 for none."""
         return self._cleaner.wanted_before
 
-    def keep_log_from(self, needed_from: Callable[[], int | None]) -> None:
-        """Set the function that returns the first commit offset to keep; None if no record is needed."""
-        self._cleaner.needed_from = needed_from
+    def keep_log_from(self, reader: str, needed_from: Callable[[], int | None]) -> None:
+        """Set the function that returns the first commit offset that a reader needs, or None."""
+        self._cleaner.readers[reader] = needed_from
 
     def now_ms(self) -> int:
         """Return the time for the next record: the clock's time, but never before the last record's."""

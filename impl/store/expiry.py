@@ -67,8 +67,8 @@ class Cleaner:
         may_remove: Callable[[int], bool],
     ) -> None:
         self.is_disk_full = False
-        self.needed_from: Callable[[], int | None] = lambda: None
-        """Returns the commit offset of the first record that must not be deleted; None if there is none."""
+        self.readers: dict[str, Callable[[], int | None]] = {}
+        """Reader of the log to a function, which returns the first commit offset that it needs, or None."""
         self.wanted_before = 0
         """The commit offset before which the log would be deleted if no record were needed."""
         self._log = log
@@ -84,6 +84,10 @@ class Cleaner:
         self._followed = 0
         """Commit offset up to which the queues and the index have removed what the log no longer has."""
         self._one_round = asyncio.Lock()
+
+    def needed_from(self) -> int | None:
+        """Return the commit offset of the first record that must not be deleted; None if there is none."""
+        return min((at for needed in self.readers.values() if (at := needed()) is not None), default=None)
 
     async def clean(self, directory: str, config: StoreConfig, now_ms: int, *, manually: bool) -> int:
         """Delete what may be deleted; return the number of deleted log segments. Raises OSError."""

@@ -34,7 +34,7 @@ from mqproof.impl.broker.long_polling import PullHolds
 from mqproof.impl.broker.processors import recalls
 from mqproof.impl.broker.state.statistics import Statistics
 from mqproof.impl.broker.timed_messages import TIMER_TOPIC, Point
-from mqproof.impl.broker.timers import Timers
+from mqproof.impl.broker.timers import LOG_READER, Timers
 from mqproof.impl.remoting import headers
 from mqproof.impl.remoting.bodies import TopicConfig
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
@@ -208,13 +208,13 @@ class SteppedTimers:
         """Let the store delete its first segment, but no other one."""
         store, own = self._log.store, self._timers._needed_from
         limit = (store.log_begin // _SEGMENT_BYTES + 1) * _SEGMENT_BYTES
-        store.keep_log_from(lambda: min(limit, limit if (needed := own()) is None else needed))
+        store.keep_log_from(LOG_READER, lambda: min(limit, limit if (needed := own()) is None else needed))
         self._log.clock.advance_ms(1)
         try:
             return await self._log.delete_first()
         finally:
             self._log.clock.advance_ms(-1)
-            store.keep_log_from(own)
+            store.keep_log_from(LOG_READER, own)
 
     def _secure(self) -> None:
         self._run(self._log.secure())
@@ -230,7 +230,7 @@ class SteppedTimers:
         store = self._log.store
         self._timers = Timers(store, PullHolds())
         self._services.store, self._services.timers = store, self._timers
-        store.keep_log_from(self._timers._needed_from)
+        store.keep_log_from(LOG_READER, self._timers._needed_from)
         self._run(self._timers._read(lambda: None))
         self._timers._is_ready = True
         self._let_read(len(self._log.records()))

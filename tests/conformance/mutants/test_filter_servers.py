@@ -16,9 +16,13 @@ from mqproof.conformance.wire.suite import examine
 from mqproof.report.model import Verdict
 
 PATIENT_S = 60.0
+ALSO_FUZZED = ("failure-rejects", "failure-selects", "function-ignored")
+"""Mutants that tests/fuzz/test_mutants.py kills in every run, too, without sockets."""
 
 
-@pytest.mark.parametrize("name", MUTANTS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.deep if name in ALSO_FUZZED else ()) for name in MUTANTS]
+)
 def test_a_wrong_filter_server_fails_its_case(name: str) -> None:
     (result,) = mutant_judge.run([name])
     assert result.verdict is Verdict.HELD, f"{result.detail}: not noticed by {CASES_OF.get(name, result.id)}"

@@ -12,7 +12,7 @@ from mqproof.fuzz.targets.filter_server import TESTING_ALL
 from mqproof.report.model import Verdict
 from tests.fuzz.seeds import SEEDS_DEEP_OF_CLIENTS, UNBEGUN, deep_parts, hold
 
-SEEDS = range(6)
+SEEDS = range(1, 4)
 
 
 def _play(seed: int) -> Counter[str]:

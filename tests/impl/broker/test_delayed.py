@@ -335,3 +335,52 @@ def test_a_message_that_cannot_be_delivered_is_skipped(properties: dict[str, str
         assert world.disk.names("/store/consumequeue") == [SCHEDULE_TOPIC, "T"]
 
     play(scenario)
+
+
+async def _log_begins(world: World) -> list[int]:
+    """Store more than one segment, then delete what may be deleted; return where the log began each time."""
+    assert world.broker is not None
+    store = world.broker.store
+    for _ in range(15):
+        await store.put(Message("Other", b"x" * 90_000))
+    begins = []
+    for _ in range(3):
+        await asyncio.sleep(40)  # longer than a segment is kept
+        await store.put(Message("Other", b"x"))
+        await store.clean(manually=True)
+        begins.append(store.log_begin)
+    return begins
+
+
+def test_a_message_waits_longer_than_segments_are_kept() -> None:
+    async def scenario(world: World) -> None:
+        await send(world, "a", 1)
+        await send(world, "b", 2)
+        assert await _log_begins(world) == [0, 0, 0]
+        await world.stop_broker()
+        await world.start_broker()
+        await asyncio.sleep(200)
+        assert delivered(world) == ["a", "b"]
+        assert (await _log_begins(world))[-1] > 0, "a delivered message is not kept"
+
+    store = replace(SMALL_STORE, file_reserved_ms=30_000, delay_levels_ms=(1000, 150_000))
+    play(scenario, config=replace(CONFIG, store=store))
+
+
+def test_a_broker_that_does_not_deliver_keeps_what_is_not_due() -> None:
+    async def scenario(world: World) -> None:
+        assert world.broker is not None
+        assert world.broker.services is not None
+        delays, store = world.broker.services.delays, world.broker.store
+        for level in (1, 2, 2):
+            await send(world, "a", level)
+        delays.follow()
+        first_of = [store.commit_offset_at(SCHEDULE_TOPIC, level, 0) for level in range(2)]
+        assert delays._needed_from() == first_of[0]
+        await asyncio.sleep(2)
+        assert delays._needed_from() == first_of[1]
+        await asyncio.sleep(150)
+        assert delays._needed_from() is None
+
+    store = replace(SMALL_STORE, delay_levels_ms=(1000, 150_000))
+    play(scenario, config=replace(CONFIG, store=store))

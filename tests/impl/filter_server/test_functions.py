@@ -3,6 +3,10 @@
 Source: docs/reference/protocol/filters.md, "Functions".
 """
 
+import resource
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 from wasmtime import wat2wasm
 
@@ -113,6 +117,22 @@ def test_fuel_is_per_message_and_a_later_failure_keeps_what_was_found() -> None:
         " (i32.eq ("
     ))  # fmt: skip
     assert select(code, b"a", b"c", b"b", b"a") == [True, False]
+
+
+def test_an_instance_reserves_little_more_than_the_memory_of_a_function() -> None:
+    """By default wasmtime reserves 4 GiB of addresses, which a process with a limit does not have."""
+    sizes: list[int] = []
+
+    def messages() -> Iterator[Text]:
+        for _ in range(3):
+            sizes.append(int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize())
+            yield Text(b"", b"a")
+
+    functions = Functions(Limits())
+    function = functions.get(functions.add(module(STARTS_WITH_A), 0.0), 0.0)
+    assert function is not None
+    function.select(messages())
+    assert sizes[-1] - sizes[0] < 2 * Limits().memory_bytes_max
 
 
 def test_no_state_survives_from_one_batch_to_the_next() -> None:
