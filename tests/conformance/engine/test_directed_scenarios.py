@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 from functools import partial
+from typing import cast
 
 import pytest
 
@@ -18,6 +19,7 @@ from mqproof.conformance.engine.suite_run import examine
 from mqproof.conformance.engine.value_pairs import Dimension, Dimensions, Value, shown
 from mqproof.conformance.suites.flush.suite import FLUSH
 from mqproof.conformance.suites.offsets.session import OffsetsSession
+from mqproof.conformance.suites.offsets.target import OffsetsTarget
 from mqproof.conformance.suites.producers.suite import PRODUCERS
 from mqproof.conformance.suites.routing.suite import ROUTING
 
@@ -120,4 +122,4 @@ def test_a_scenario_without_which_the_example_fails_is_left_out() -> None:
 
 
 def _opened() -> Session:
-    return OffsetsSession(OFFSETS_TARGET())
+    return OffsetsSession(cast("OffsetsTarget", OFFSETS_TARGET()))
