@@ -95,7 +95,8 @@ def mutate_impl(
 
 def _campaign(chosen: SampleOptions, judge: JudgeOptions) -> "Campaign":
     """Return the options of the campaign. Ends the command on an unknown part or suite."""
-    from mqproof.conformance.mutation.campaign import ALL_SUITES, PARTS, Campaign
+    from mqproof.conformance.engine.coverage_feedback import PARTS
+    from mqproof.conformance.mutation.campaign import ALL_SUITES, Campaign
 
     if unknown := [part for part in chosen.parts or () if part not in PARTS]:
         stop(f"no part {unknown[0]!r}; there are {', '.join(PARTS)}", Exit.USAGE)

@@ -93,8 +93,8 @@ def examine(
     """Draw and judge examples until one violates an invariant; then shrink it.
 
     `wanted`: only violations of these ids count; None for all. `feedback`: the search prefers examples for
-    which it is high. The drawn examples depend on the seed, and on
-    the answers of the target if it is not deterministic.
+    which it is high; None for no preference. The drawn examples depend on the seed, and on the answers of the
+    target if it is not deterministic.
 
     Raises:
         TargetError: the target could not be driven.

@@ -1,6 +1,7 @@
 """One mutant is judged in a process: detected, broken, endless, or not detected within the time."""
 
 import signal
+import subprocess
 from collections.abc import Iterator
 from subprocess import CompletedProcess
 
@@ -43,7 +44,7 @@ def test_process_that_was_killed_by_its_limit_is_endless(monkeypatch: pytest.Mon
     def killed(command: list[str], **_: object) -> CompletedProcess[str]:
         return CompletedProcess(command, -signal.SIGXCPU, stdout='{"suite": "producers"}\n', stderr="")
 
-    monkeypatch.setattr(campaign.subprocess, "run", killed)
+    monkeypatch.setattr(subprocess, "run", killed)
     verdict = campaign._in_a_process(Task("", 0, (_SUITE,), 1, 0, 60))
     assert (verdict.outcome, verdict.suite) == (Outcome.ENDLESS, _SUITE)
 

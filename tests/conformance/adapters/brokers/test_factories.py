@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -16,6 +17,7 @@ from mqproof.conformance.engine.fault_kinds import KINDS, FaultKind
 from mqproof.conformance.engine.suite_results import results
 from mqproof.conformance.engine.suite_run import examine, run_suite
 from mqproof.conformance.engine.targets import UnknownTargetError
+from mqproof.conformance.suites.retry.target import RetryTarget
 from mqproof.impl.broker.broker import Broker
 from mqproof.impl.broker.config import BrokerConfig
 from mqproof.impl.namesrv.config import NameServerConfig
@@ -146,7 +148,7 @@ def test_a_running_broker_is_judged_and_left_unchanged(suite: str, running: str)
 
 def test_the_delay_levels_of_a_running_broker_are_those_that_it_reports(running: str) -> None:
     with EXAMINEES["retry"].targets(f"remoting://{running}") as factory:
-        target = factory()
+        target = cast("RetryTarget", factory())
         try:
             levels_s = target.open(1).levels_s
         finally:
