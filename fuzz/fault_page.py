@@ -30,13 +30,13 @@ BROKERS: Final = ("ours", "4.9.5", "5.5.0")
 _HEAD: Final = """\
 # Single faults of a disk
 
-This page is for operators, and for implementers of brokers: it shows what one damaged block or file of a store
-does to mqproof's broker and to Apache's releases. [Fuzzing](../../explanation/fuzzing.md#single-faults) explains
-the method, the faults and the verdicts.
+This page is for operators, and for implementers of brokers: it shows what one damaged block or file of a
+store does to mqproof's broker and to Apache's releases.
+[Fuzzing](../../explanation/fuzzing.md#single-faults) explains the method, the faults and the verdicts.
 
-Our broker's store is on a simulated disk. The releases run in one Java process, each broker on a store directory
-of its own. There, a block is 64 bytes of the part of a file that was written. A message that consumers do not
-receive is "reported" if a line of the broker's log names its place.
+Our broker's store is on a simulated disk. The releases run in one Java process, each broker on a store
+directory of its own. There, a block is 64 bytes of the part of a file that was written. A message that
+consumers do not receive is "reported" if a line of the broker's log names its place.
 
 ```
 mqproof fuzz faults --points 50000 --seed 1 --workers 2 --json ours.json
@@ -45,8 +45,8 @@ mqproof fuzz faults --target apache:5 --points 1000 --seed 1 --workers 10 --json
 python -m mqproof.fuzz.fault_page ours=ours.json 4.9.5=4.json 5.5.0=5.json
 ```
 
-The last command writes this page. `--first N` begins at the N-th point, and a broker may be given several reports,
-so that a table can be continued. `--point HEX` judges one point again.
+The last command writes this page. `--first N` begins at the N-th point, and a broker may be given several
+reports, so that a table can be continued. `--point HEX` judges one point again.
 
 ## Summary
 
