@@ -24,7 +24,7 @@ test-deep: lint
 # tested.
 test-apache: $(STAMP)
 	$(BIN)/pytest -n 2 --dist loadfile -m apache tests/interop tests/conformance/adapters/apache tests/conformance/suites/routing \
-	  tests/conformance/wire tests/conformance/hostile
+	  tests/conformance/wire tests/conformance/hostile tests/fuzz/test_released_faults.py
 
 lint: lint-rest lint-types
 

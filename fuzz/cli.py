@@ -1,10 +1,8 @@
 """`mqproof fuzz`: run, replay and list fuzz targets."""
 
-import logging
 import secrets
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TextIO
 
@@ -119,10 +117,17 @@ def _search(campaign: "Campaign", json: Path | None) -> "Report":
 @fuzz.command()
 def faults(
     points: Annotated[int, typer.Option(min=1, help="How many fault points to judge.")] = 2000,
+    first: Annotated[int, typer.Option(min=0, help="Number of the first point.")] = 0,
     seed: Annotated[
         int | None, typer.Option(help="Seed; by default it is drawn at random and printed.")
     ] = None,
-    workers: Annotated[int, typer.Option(min=1, max=256, help="Number of processes.")] = 1,
+    workers: Annotated[
+        int, typer.Option(min=1, max=256, help="Number of processes; of brokers with apache:.")
+    ] = 1,
+    target: Annotated[
+        str, typer.Option(help="impl: our store on a simulated disk; apache:LINE: a released broker.")
+    ] = "impl",
+    seconds: Annotated[float, typer.Option(min=0, help="Begin no point after this many seconds.")] = inf,
     point: Annotated[
         str | None, typer.Option(metavar="HEX", help="Judge this one point of an earlier report.")
     ] = None,
@@ -133,56 +138,30 @@ def faults(
 
     The faults: bit flip, zeroed, garbage, truncated, lost write, misdirected write, file missing.
 
-    Exit codes: 0 no violation; 1 a message was lost silently or delivered wrong; 2 wrong use.
+    Exit codes: 0 no violation; 1 a message was lost silently or delivered wrong; 2 wrong use; 4 Java or a
+    release is missing.
 
     Example: mqproof fuzz faults --points 50000 --workers 2 --json build/faults.json
     """
-    from mqproof.fuzz import fault_campaign
+    from mqproof.fuzz.fault_command import FaultRun, judge_points
     from mqproof.report import json_file, markdown, terminal
     from mqproof.report.files import not_writable
     from mqproof.report.model import exit_code
     from mqproof.report.write import write_text
 
-    if point is not None:
-        _judge_point(point)
     for option, file in (("--json", json), ("--page", page)):
         if file is not None and (reason := not_writable(file)):
             stop(f"{option} {file}: {reason}", Exit.USAGE)
     chosen = secrets.randbelow(1 << 32) if seed is None else seed
-    print(f"fuzz faults seed={chosen} points={points} workers={workers}", flush=True)
-    progress = _FaultProgress(sys.stderr, points)
-    with _quiet_store():
-        tally, seconds = fault_campaign.timed(
-            chosen, points, workers, lambda so_far: progress.show(so_far.points)
-        )
-    progress.end()
-    report = fault_campaign.report(chosen, points, tally, seconds)
+    run = FaultRun(target, chosen, range(first, first + points), workers, seconds, point)
+    print(f"fuzz faults target={target} seed={chosen} points={points} workers={workers}", flush=True)
+    report = judge_points(run)
     terminal.show(report)
     if json is not None:
         write_text(json, json_file.render(report))
     if page is not None:
         write_text(page, markdown.render(report))
     raise typer.Exit(exit_code(report.results))
-
-
-def _judge_point(point: str) -> None:
-    """Judge one point, print its verdict, and end the command."""
-    from mqproof.fuzz.engine.execution import judge
-    from mqproof.fuzz.store.single_fault import Point
-    from mqproof.fuzz.targets.store_rot import StoreRot
-
-    try:
-        data = bytes.fromhex(point)
-    except ValueError:
-        stop(f"--point {point}: hexadecimal digits expected", Exit.USAGE)
-    target = StoreRot()
-    failure = judge(target, data)
-    print(f"{Point.decode(data)}")
-    if failure is not None:
-        print(f"{failure.invariant}: {failure.message}")
-        raise typer.Exit(Exit.VIOLATED)
-    print(f"{target.last[0]}: {target.last[1]}")
-    raise typer.Exit(Exit.HELD)
 
 
 @fuzz.command()
@@ -247,40 +226,6 @@ def _engine(name: str) -> str:
     if name == "auto":
         return "atheris" if atheris_search.available() else "python"
     return name
-
-
-@contextmanager
-def _quiet_store() -> Iterator[None]:
-    """Suppress the reports of damage that the faults cause on purpose."""
-    logger = logging.getLogger("mqproof.impl.store")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
-
-
-class _FaultProgress:
-    """Prints the number of judged points: one line, rewritten on a terminal, repeated in a pipe."""
-
-    def __init__(self, stream: TextIO, points: int) -> None:
-        self._stream = stream
-        self._points = points
-        self._erase = "\r\x1b[2K" if stream.isatty() else ""
-        self._next = 0
-
-    def show(self, judged: int) -> None:
-        if is_quiet() or judged < self._next:
-            return
-        self._next = judged + (1 if self._erase else 10_000)
-        text = f"{judged:,} of {self._points:,} fault points"
-        self._stream.write(f"{self._erase}{text}" if self._erase else f"{text}\n")
-        self._stream.flush()
-
-    def end(self) -> None:
-        self._stream.write(self._erase)
-        self._stream.flush()
 
 
 class _Progress:

@@ -6,8 +6,9 @@ The points follow from the seed and their number, so the number of workers chang
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
@@ -23,6 +24,8 @@ _CHUNK: Final = 250
 _WITNESSES_MAX: Final = 20
 
 VIOLATED: Final = "violated"
+ENDED: Final = "the process ended"
+"""The verdict of a point that ends the process of a released broker."""
 
 
 @dataclass
@@ -53,9 +56,13 @@ def point(seed: int, number: int) -> Point:
 
 def run_points(seed: int, numbers: range) -> Tally:
     """Judge the points of these numbers."""
+    return judge_all(point(seed, number) for number in numbers)
+
+
+def judge_all(points: Iterable[Point]) -> Tally:
+    """Judge each point on our store, in this process."""
     tally, target = Tally(), StoreRot()
-    for number in numbers:
-        where = point(seed, number)
+    for where in points:
         failure = judge(target, where.encode())
         if failure is None:
             kind, verdict = target.last
@@ -67,32 +74,37 @@ def run_points(seed: int, numbers: range) -> Tally:
     return tally
 
 
-def run(seed: int, points: int, workers: int, on_change: Callable[[Tally], None]) -> Tally:
-    """Judge the first `points` points of a seed in some processes."""
-    total = Tally()
-    chunks = [range(begin, min(begin + _CHUNK, points)) for begin in range(0, points, _CHUNK)]
+def run(
+    seed: int, numbers: range, workers: int, seconds_max: float, on_change: Callable[[Tally], None]
+) -> Tally:
+    """Judge the points with these numbers in some processes. When time is over, no more begin."""
+    total, deadline = Tally(), time.monotonic() + seconds_max
+    chunks = [numbers[at : at + _CHUNK] for at in range(0, len(numbers), _CHUNK)]
     work = partial(run_points, seed)
-    if workers == 1:
-        for each in map(work, chunks):
+    with ExitStack() as stack:
+        pool = stack.enter_context(ProcessPoolExecutor(workers)) if workers > 1 else None
+        for each in pool.map(work, chunks) if pool else map(work, chunks):
             total.add(each)
             on_change(total)
-        return total
-    with ProcessPoolExecutor(workers) as pool:
-        for each in pool.map(work, chunks):
-            total.add(each)
-            on_change(total)
+            if time.monotonic() >= deadline:
+                if pool:
+                    pool.shutdown(cancel_futures=True)
+                break
     return total
 
 
-def report(seed: int, points: int, tally: Tally, seconds: float) -> Report:
-    """Return the report: one result for each invariant, and the table of verdicts."""
-    facts = {"seed": str(seed), "points": str(points), "seconds": f"{seconds:.1f}"}
-    return Report(f"mqproof fuzz faults --seed {seed}", tuple(_results(tally)), facts, tables=(table(tally),))
+def report(command: str, facts: Mapping[str, str], tally: Tally) -> Report:
+    """Return the report: one result for each invariant, and the table of verdicts.
+
+    `command` is the command without its number of points; with `--point` it replays a finding.
+    """
+    return Report(command, tuple(_results(command, tally)), dict(facts), tables=(table(tally),))
 
 
 def table(tally: Tally) -> Table:
     """Return the number of points by type of file and fault, for each verdict."""
-    verdicts = (*FaultVerdict, VIOLATED)
+    ended = (ENDED,) if any(key[2] == ENDED for key in tally.counts) else ()
+    verdicts = (*FaultVerdict, *ended, VIOLATED)
     rows = sorted({key[:2] for key in tally.counts})
     return Table(
         "Single faults",
@@ -101,7 +113,7 @@ def table(tally: Tally) -> Table:
     )
 
 
-def _results(tally: Tally) -> Iterator[Result]:
+def _results(command: str, tally: Tally) -> Iterator[Result]:
     others = {name for name, *_ in tally.findings} - set(StoreRot.invariants)
     for name in (*StoreRot.invariants, *sorted(others)):
         found = [each for each in tally.findings if each[0] == name]
@@ -114,13 +126,6 @@ def _results(tally: Tally) -> Iterator[Result]:
             counts={"fault points": tally.checked[name] + len(found)},
             witnesses=tuple(Witness(f"{text} (point {data})") for _, text, data in found[:_WITNESSES_MAX]),
             detail=StoreRot.invariants.get(name, "an error that the store does not document"),
-            replay=f"mqproof fuzz faults --point {found[0][2]}" if found else "",
+            replay=f"{command} --point {found[0][2]}" if found else "",
             found=len(found),
         )
-
-
-def timed(seed: int, points: int, workers: int, on_change: Callable[[Tally], None]) -> tuple[Tally, float]:
-    """Run a campaign; return what it found, and its duration in seconds."""
-    begin = time.monotonic()
-    tally = run(seed, points, workers, on_change)
-    return tally, time.monotonic() - begin

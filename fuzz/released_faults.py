@@ -4,25 +4,25 @@ Each point costs two starts and a stop, most of which is waiting. So many broker
 """
 
 import logging
-import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
-from mqproof.conformance.adapters.apache.artifacts import release_of
 from mqproof.conformance.adapters.apache.broker_farm import BrokerFarm, FarmBroker, farm
 from mqproof.conformance.adapters.apache.servers import ApacheServerError
 from mqproof.conformance.adapters.damaged_brokers import SMALL_FILES, ApacheStore
 from mqproof.conformance.damage import damage_run
-from mqproof.conformance.damage.cases import Case, Store
+from mqproof.conformance.damage.cases import NEW_TOPIC, Case, Store
 from mqproof.conformance.damage.cases import Moment as CaseMoment
+from mqproof.conformance.damage.checkers import CHECKERS
 from mqproof.conformance.damage.damage_run import Observed, Prepared
-from mqproof.fuzz.fault_campaign import VIOLATED, Tally, point
+from mqproof.fuzz.fault_campaign import ENDED, Tally
 from mqproof.fuzz.store.single_fault import Moment, Point, inject, kind_of
 from mqproof.fuzz.store.store_directory import StoreDirectory
 from mqproof.spec.catalogue import catalogue
@@ -39,8 +39,6 @@ _MOMENTS: Final = {
     Moment.KILLED: CaseMoment.KILLED,
     Moment.UNCOUNTED: CaseMoment.KILLED,
 }
-
-ENDED: Final = "the process ended"
 
 
 @dataclass
@@ -71,59 +69,67 @@ class _OnePoint(ApacheStore):
 
 
 @dataclass
-class Campaign:
+class ReleasedCampaign:
     """The points of one release, judged some at a time."""
 
     release: str
-    seed: int
     brokers: int
+    """How many points are judged at once."""
     seconds_max: float
     on_change: Callable[[Tally], None]
     tally: Tally = field(default_factory=Tally)
     unjudged: int = 0
-    """Points without a verdict, because the broker did not stop."""
+    """Points without a verdict: the broker did not stop, or another program took its port."""
 
-    def run(self, points: int) -> Tally:
-        """Judge points until all are judged or the time is over; points that have begun are completed."""
+    def run(self, points: Sequence[Point]) -> Tally:
+        """Judge the points. When the time is over, no further point begins.
+
+        Raises:
+            ApacheMissingError, DriverError: the release cannot be run. TargetError: it serves no messages.
+        """
         deadline = time.monotonic() + self.seconds_max
-        for begin in range(0, points, _CHUNK):
-            numbers = list(range(begin, min(begin + _CHUNK, points)))
+        for begin in range(0, len(points), _CHUNK):
+            left = points[begin : begin + _CHUNK]
             for _ in range(_TRIES_MAX):
-                numbers = self._judge(numbers, deadline)
-            for number in numbers if time.monotonic() < deadline else ():
-                self._count(point(self.seed, number), "any", ENDED)
+                left = self._judge(left, deadline) if left else left
             if time.monotonic() >= deadline:
                 break
+            for where in left:
+                self._count(where, "any", ENDED)
         return self.tally
 
-    def _judge(self, numbers: Sequence[int], deadline: float) -> list[int]:
-        """Judge points in one process; return those that have no verdict because the process ended."""
-        if not numbers or time.monotonic() >= deadline:
-            return list(numbers)
-        left: list[int] = []
-        with tempfile.TemporaryDirectory(prefix="mqproof-farm-", ignore_cleanup_errors=True) as folder:
-            with farm(self.release, Path(folder)) as one:
-                first = ApacheStore(one.broker("first", _PROPERTIES))
-                with damage_run.prepared(first) as prepared, ThreadPoolExecutor(self.brokers) as pool:
-                    judge = partial(self._observe, one, prepared, deadline)
-                    for number, observed in zip(numbers, pool.map(judge, numbers), strict=True):
-                        if observed is None:
-                            left.append(number)
-                        else:
-                            self._add(point(self.seed, number), *observed)
+    def _judge(self, points: Sequence[Point], deadline: float) -> list[Point]:
+        """Judge points in one process; return those that have no verdict because it ended."""
+        left: list[Point] = []
+        with (
+            TemporaryDirectory(prefix="mqproof-farm-", ignore_cleanup_errors=True) as folder,
+            farm(self.release, Path(folder)) as one,
+            damage_run.prepared(ApacheStore(one.broker("first", _PROPERTIES))) as prepared,
+            ThreadPoolExecutor(self.brokers) as pool,
+        ):
+            judge = partial(self._observe, one, prepared, deadline)
+            for where, observed in zip(points, pool.map(judge, enumerate(points)), strict=True):
+                if observed is None:
+                    left.append(where)
+                else:
+                    self._add(where, *observed)
         return left
 
     def _observe(
-        self, one: BrokerFarm, prepared: Prepared, deadline: float, number: int
+        self, one: BrokerFarm, prepared: Prepared, deadline: float, numbered: tuple[int, Point]
     ) -> tuple[str, Observed | None] | None:
         """Return the file and what was seen; None if the time is over or the process ended."""
         if not one.is_alive or time.monotonic() >= deadline:
             return None
-        fault = _Fault(point(self.seed, number))
-        case = Case(fault.point.encode().hex(), str(fault.point.fault), fault.damage)
-        moment = _MOMENTS[fault.point.moment]
+        number, where = numbered
+        fault = _Fault(where)
+        case = Case(where.encode().hex(), str(where.fault), fault.damage)
+        moment = _MOMENTS[where.moment]
+        broker = _OnePoint(one.broker(f"point-{number}", _PROPERTIES))
         try:
-            seen = damage_run.observe(_OnePoint(one.broker(f"point-{number}", _PROPERTIES)), prepared, case, moment)
+            seen = damage_run.observe(broker, prepared, case, moment)
+            if moment is CaseMoment.KILLED:  # a start may cut what no checkpoint counts
+                seen.sent = [each for each in seen.sent if each.topic != NEW_TOPIC]
         except (ApacheServerError, OSError) as error:
             _log.warning("point %s: no verdict: %s", case.name, error)
             return (fault.path, None) if one.is_alive else None
@@ -131,29 +137,18 @@ class Campaign:
 
     def _add(self, where: Point, path: str, observed: Observed | None) -> None:
         if observed is None or "BindException" in (observed.seen.refusal or ""):
-            self.unjudged += 1  # it did not stop, or another program took its port
+            self.unjudged += 1
             return
         self._count(where, kind_of(path), observed.verdict)
-        names = {each: catalogue()[each].name for each in damage_run.CHECKERS}
+        names = {each: catalogue()[each].name for each in CHECKERS}
         judged = ["ROT-4"] if observed.seen.refusal is not None else ["ROT-1", "ROT-2", "ROT-3"]
         for each in judged:
-            lines = observed.violations.get(each, ())
-            if lines:
-                self.tally.findings.append((names[each], f"{path}: {lines[0]}", where.encode().hex()))
+            if lines := observed.violations.get(each, ()):
+                finding = names[each], f"{path}: {lines[0]}", where.encode().hex()
+                self.tally.findings.append(finding)
             else:
                 self.tally.checked[names[each]] += 1
 
     def _count(self, where: Point, kind: str, verdict: str) -> None:
         self.tally.add(Tally(Counter({(kind, where.fault, verdict): 1})))
         self.on_change(self.tally)
-
-
-def verdicts(tally: Tally) -> Iterator[str]:
-    """Yield the verdicts of a tally in the order of the table."""
-    order = ("refused by name", "reported", "repaired", "not covered by a checksum", "harmless", VIOLATED, ENDED)
-    yield from (each for each in order if any(key[2] == each for key in tally.counts))
-
-
-def released(line: str) -> str:
-    """Return the release of `apache:LINE`. Raises UnknownTargetError."""
-    return release_of(line)

@@ -6,6 +6,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import FrameType
 from typing import Final
@@ -83,13 +84,18 @@ def _time_limit(cpu_seconds: float) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield  # signals reach only the main thread; the campaign also watches its workers from outside
         return
-    before = signal.signal(signal.SIGVTALRM, _on_alarm)
+    _install_alarm()
     signal.setitimer(signal.ITIMER_VIRTUAL, cpu_seconds)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        signal.signal(signal.SIGVTALRM, before)
+
+
+@cache
+def _install_alarm() -> None:
+    """Install the handler of the limit once for the process: doing it for each input takes too long."""
+    signal.signal(signal.SIGVTALRM, _on_alarm)
 
 
 def _on_alarm(_number: int, _frame: FrameType | None) -> None:

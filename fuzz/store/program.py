@@ -11,7 +11,7 @@ from typing import Final
 
 from mqproof.fuzz.store.judge import Recovered, judge
 from mqproof.fuzz.store.simulated_store import DIRECTORY, QUEUES, SimulatedStore
-from mqproof.fuzz.target import Finding
+from mqproof.fuzz.target import Finding, unobserved
 from mqproof.impl.runtime.simulated_disk import Image
 from mqproof.impl.store.config import QUEUE_UNIT_BYTES, FlushMode
 from mqproof.impl.store.errors import StoreError
@@ -108,7 +108,8 @@ class Run:
         if self.damaged:
             self._checked["DamageRefusedByName"] += 1
             self._recover_again()
-            self._serve()
+            with unobserved():
+                self._serve()
             self.over = True
         else:
             self._judge(recovery, process_only)
@@ -124,7 +125,8 @@ class Run:
             process_only=process_only,
             garbage=self.garbage,
         )
-        judge(after, self._checked)
+        with unobserved():
+            judge(after, self._checked)
         simulated.settle(recovery)
         self._lives += 1
         self.over = self.garbage or self._lives == _LIVES_MAX
@@ -149,7 +151,8 @@ class Run:
         simulated = self.simulated
         first = simulated.store.log_end
         simulated.crash_process()
-        again = simulated.load()
+        with unobserved():
+            again = simulated.load()
         assert again is not None, "no fault stops this recovery"
         self._checked["RecoveryIdempotent"] += 1
         if (again.recovered_end, again.truncated_bytes, again.redispatched) != (first, 0, 0):

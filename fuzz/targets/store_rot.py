@@ -35,6 +35,7 @@ class StoreRot:
         # A flipped bit of a queue offset in a record, and of a tag code in an entry: few points are such.
         yield bytes.fromhex("01046a00a4f9983c")
         yield bytes.fromhex("00bdf300d5a46db7")
+        yield bytes.fromhex("03b44501d9156e0e")  # zero bytes in place of the last record
         chance = random.Random("store-rot")
         for number in range(_SEEDS):
             moment, fault = MOMENTS[number % len(MOMENTS)], FAULTS[number % len(FAULTS)]

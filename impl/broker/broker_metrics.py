@@ -57,7 +57,18 @@ GROUP_ROLE: Final = _gauge("dledger_role", "1 for the role of this member, 0 for
 BROKER_METRICS: Final[Sequence[Metric]] = (
     *MESSAGE_METRICS,
     *BUDGET_METRICS,
-    *(ROLE, READ_ONLY, DISK_FULL, DISK_USED, DAMAGE, SCRUBBED, SCRUB_PASSES, FAILED_SENDS, REFUSED_SENDS, REFUSED_PEERS),
+    *(
+        ROLE,
+        READ_ONLY,
+        DISK_FULL,
+        DISK_USED,
+        DAMAGE,
+        SCRUBBED,
+        SCRUB_PASSES,
+        FAILED_SENDS,
+        REFUSED_SENDS,
+        REFUSED_PEERS,
+    ),
     *(OPEN_TRANSACTIONS, SLAVES, IN_SYNC, BEHIND, FOLLOWING, TERM, GROUP_ROLE),
 )
 

@@ -74,7 +74,9 @@ class Follow:
         """
         begin = min(self.first_position, max(self._log.log_end - TAIL_BYTES, 0))
         if (damaged := self._log.damaged_record(begin, TAIL_RECORDS)) is not None:
-            raise StreamError(f"this slave's record at {damaged} is damaged: it can follow when it is repaired")
+            raise StreamError(
+                f"this slave's record at {damaged} is damaged: it can follow when it is repaired"
+            )
 
     def report(self) -> bytes:
         """Return the slave's position report: sent first, periodically, and whenever its log has grown."""

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -13,12 +14,19 @@ from mqproof.fuzz.store.fault_judge import FaultVerdict
 from mqproof.fuzz.targets.store_rot import StoreRot
 from mqproof.report.model import Verdict
 
+COMMAND = "mqproof fuzz faults --target impl"
 POINTS = 210
+
+
+def test_no_point_begins_when_the_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fault_campaign, "_CHUNK", 5)
+    tally = fault_campaign.run(3, range(10_000), 1, 0, lambda _: None)
+    assert tally.points == 5
 
 
 def test_a_sample_of_all_faults_breaks_no_invariant_and_shows_every_verdict() -> None:
     seen: list[int] = []
-    tally = fault_campaign.run(3, POINTS, 1, lambda so_far: seen.append(so_far.points))
+    tally = fault_campaign.run(3, range(POINTS), 1, inf, lambda so_far: seen.append(so_far.points))
     assert tally.findings == []
     assert tally.points == seen[-1] == POINTS
     verdicts = {verdict for *_, verdict in tally.counts}
@@ -28,7 +36,7 @@ def test_a_sample_of_all_faults_breaks_no_invariant_and_shows_every_verdict() ->
         FaultVerdict.REFUSED,
         FaultVerdict.REPORTED,
     }
-    report = fault_campaign.report(3, POINTS, tally, 1.0)
+    report = fault_campaign.report(COMMAND, {}, tally)
     assert [result.verdict for result in report.results] == [Verdict.HELD] * 4
     (table,) = report.tables
     assert sum(int(cell.replace(",", "")) for row in table.rows for cell in row[2:]) == POINTS
@@ -37,7 +45,7 @@ def test_a_sample_of_all_faults_breaks_no_invariant_and_shows_every_verdict() ->
 @pytest.mark.deep("50,000 points; fewer are judged in every run")
 @pytest.mark.timeout(3600)
 def test_fifty_thousand_points_break_no_invariant() -> None:
-    tally = fault_campaign.run(1, 50_000, 2, lambda _: None)
+    tally = fault_campaign.run(1, range(50_000), 2, inf, lambda _: None)
     assert tally.findings == []
     assert tally.points == 50_000
 
@@ -53,9 +61,9 @@ def test_the_points_do_not_depend_on_the_chunks() -> None:
 def test_a_finding_is_a_violation_with_the_command_that_replays_it() -> None:
     tally = Tally(Counter({("any", "zeroed", fault_campaign.VIOLATED): 1}))
     tally.findings.append(("NeverSilentlyLost", "lost without a report: m1", "0102"))
-    report = fault_campaign.report(1, 1, tally, 1.0)
+    report = fault_campaign.report(COMMAND, {}, tally)
     (lost,) = [result for result in report.results if result.verdict is Verdict.VIOLATED]
-    assert (lost.name, lost.replay) == ("NeverSilentlyLost", "mqproof fuzz faults --point 0102")
+    assert (lost.name, lost.replay) == ("NeverSilentlyLost", f"{COMMAND} --point 0102")
 
 
 def test_the_command_writes_its_report_and_judges_one_point(

@@ -1,4 +1,4 @@
-"""Several released brokers in one process, driven by `BrokerFarm.java`: a start takes less than a second there.
+"""Several released brokers in one process, driven by `BrokerFarm.java`: a start there takes little time.
 
 A campaign that starts thousands of brokers needs this. Each broker has a folder, a port and a log of its own.
 """

@@ -17,7 +17,8 @@ from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 from mqproof.impl.store.damage import DamageKind, Outcome
 from mqproof.impl.store.message_store import MessageStore
 from mqproof.impl.store.scrub import FIRST_PASS_MS, STEP_MS, Scrub
-from tests.impl.replication.site import CONFIG, filled, store as made
+from tests.impl.replication.site import CONFIG, filled
+from tests.impl.replication.site import store as made
 
 LOG = "/store/commitlog/00000000000000000000"
 SKIPPED = DamageKind.RECORD, Outcome.SKIPPED

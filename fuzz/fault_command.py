@@ -1,0 +1,110 @@
+"""Runs `mqproof fuzz faults` on our store or on a released broker, and shows its progress."""
+
+import sys
+import time
+from dataclasses import dataclass, replace
+from typing import Final, TextIO
+
+from mqproof.conformance.adapters.apache.artifacts import ApacheMissingError, release_of
+from mqproof.conformance.adapters.apache.servers import ApacheServerError
+from mqproof.conformance.adapters.clients.driver_client import DriverError
+from mqproof.conformance.engine.targets import APACHE, IMPL, TargetError, UnknownTargetError
+from mqproof.conformance.faults.expected_warnings import expected_warnings
+from mqproof.fuzz import fault_campaign
+from mqproof.fuzz.fault_campaign import Tally
+from mqproof.fuzz.store.single_fault import Point
+from mqproof.report.console import is_quiet, stop
+from mqproof.report.model import Exit, Report, Verdict
+
+_PIPE_STEP: Final = 10_000
+_PIPE_STEP_RELEASED: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class FaultRun:
+    """The options of one run."""
+
+    target: str
+    seed: int
+    numbers: range
+    workers: int
+    seconds_max: float
+    point: str | None
+    """One point to judge instead of the numbers, in hexadecimal digits."""
+
+
+def judge_points(run: FaultRun) -> Report:
+    """Judge the points, and return the report. Ends the command if the run is not possible."""
+    began = time.monotonic()
+    chosen = None if run.point is None else _decoded(run.point)
+    progress = _Progress(sys.stderr, run.target, 1 if chosen else len(run.numbers))
+    facts = {"target": run.target, "seed": str(run.seed)}
+    if run.target == IMPL:
+        tally = _on_our_store(run, chosen, progress)
+    else:
+        tally, release, unjudged = _on_a_release(run, chosen, progress)
+        facts |= {"release": release, "without a verdict": str(unjudged)}
+    progress.end()
+    facts |= {"points": str(tally.points), "seconds": f"{time.monotonic() - began:.1f}"}
+    command = f"mqproof fuzz faults --target {run.target}"
+    report = fault_campaign.report(command, facts, tally)
+    if chosen is None:
+        return report
+    # One point does not test every invariant.
+    judged = tuple(each for each in report.results if each.verdict is not Verdict.UNKNOWN)
+    return replace(report, facts={**facts, "point": str(chosen)}, results=judged)
+
+
+def _on_our_store(run: FaultRun, chosen: Point | None, progress: "_Progress") -> Tally:
+    with expected_warnings("mqproof.impl.store"):  # the faults cause them on purpose
+        if chosen is not None:
+            return fault_campaign.judge_all([chosen])
+        return fault_campaign.run(run.seed, run.numbers, run.workers, run.seconds_max, progress.show)
+
+
+def _on_a_release(run: FaultRun, chosen: Point | None, progress: "_Progress") -> tuple[Tally, str, int]:
+    """Return the verdicts, the release, and the number of points without a verdict."""
+    from mqproof.fuzz.released_faults import ReleasedCampaign
+
+    points = [chosen] if chosen else [fault_campaign.point(run.seed, number) for number in run.numbers]
+    try:
+        if not run.target.startswith(APACHE):
+            raise UnknownTargetError(f"{run.target!r}: impl or apache:LINE expected")
+        release = release_of(run.target.removeprefix(APACHE))
+        campaign = ReleasedCampaign(release, run.workers, run.seconds_max, progress.show)
+        return campaign.run(points), release, campaign.unjudged
+    except UnknownTargetError as error:
+        stop(f"--target {error}", Exit.USAGE)
+    except (ApacheMissingError, ApacheServerError, DriverError, TargetError) as error:
+        stop(str(error), Exit.TOOL)
+
+
+def _decoded(point: str) -> Point:
+    try:
+        return Point.decode(bytes.fromhex(point))
+    except ValueError:
+        stop(f"--point {point}: hexadecimal digits expected", Exit.USAGE)
+
+
+class _Progress:
+    """Prints the number of judged points: one line, rewritten on a terminal, repeated in a pipe."""
+
+    def __init__(self, stream: TextIO, target: str, points: int) -> None:
+        self._stream = stream
+        self._points = points
+        self._step = _PIPE_STEP if target == IMPL else _PIPE_STEP_RELEASED
+        self._erase = "\r\x1b[2K" if stream.isatty() else ""
+        self._next = 0
+
+    def show(self, tally: Tally) -> None:
+        judged = tally.points
+        if is_quiet() or judged < self._next:
+            return
+        self._next = judged + (1 if self._erase else self._step)
+        text = f"{judged:,} of {self._points:,} fault points"
+        self._stream.write(f"{self._erase}{text}" if self._erase else f"{text}\n")
+        self._stream.flush()
+
+    def end(self) -> None:
+        self._stream.write(self._erase)
+        self._stream.flush()
