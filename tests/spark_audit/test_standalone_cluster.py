@@ -92,7 +92,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 @pytest.fixture(scope="module")
 def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("log")
-    anomalies = {"lost": 3, "duplicate": 2, "phantom": 1, "gap": 1}
+    anomalies = {"lost": 3, "duplicate": 2, "phantom": 1, "offset_regression": 1}
     write_in_process(LogRequest(60_000, anomalies), folder / "events")
     return folder / "events"
 
