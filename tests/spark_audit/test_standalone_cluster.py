@@ -23,10 +23,10 @@ import pytest
 from mqproof.report.model import Exit
 from mqproof.spark_audit.generator.generate import LogRequest, write_in_process
 
-pytestmark = [pytest.mark.deep, pytest.mark.timeout(1800)]  # minutes of Spark, on three JVMs
+pytestmark = [pytest.mark.deep, pytest.mark.timeout(3600)]  # minutes of Spark, on three JVMs
 
-WAIT_S: Final = 120.0
-RUN_S: Final = 900.0
+WAIT_S: Final = 600.0
+RUN_S: Final = 1800.0
 EXECUTOR: Final = "CoarseGrainedExecutorBackend"
 
 

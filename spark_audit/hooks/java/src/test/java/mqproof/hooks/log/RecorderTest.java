@@ -7,8 +7,8 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
-import java.util.Map;
 import java.util.Properties;
 import java.util.concurrent.CountDownLatch;
 
@@ -101,7 +101,7 @@ class RecorderTest {
     void onlyMessagesOfTheSampleAreRecordedAndAllRowsWithoutAMessage() throws IOException {
         SlowOutput output = new SlowOutput();
         output.mayWrite.countDown();
-        Settings settings = Settings.of(Map.of("AUDIT_HOOKS_SAMPLING", "0.01"), new Properties(), "");
+        Settings settings = Settings.of(Collections.singletonMap("AUDIT_HOOKS_SAMPLING", "0.01"), new Properties(), "");
         Recorder recorder = new Recorder(output, 64, settings.sampling());
         recorder.record(new Row("rebalance"));
         recorder.record(row("message-0"));
@@ -112,7 +112,7 @@ class RecorderTest {
         assertTrue(new Sample(1).contains("message-0"));
         for (String wrong : new String[] {"0", "1.5", "much", "NaN"}) {
             assertThrows(IllegalArgumentException.class,
-                () -> Settings.of(Map.of("AUDIT_HOOKS_SAMPLING", wrong), new Properties(), ""));
+                () -> Settings.of(Collections.singletonMap("AUDIT_HOOKS_SAMPLING", wrong), new Properties(), ""));
         }
     }
 
