@@ -75,7 +75,10 @@ class InputOptions:
     spans: Spanned = None
     sampling: Annotated[
         float | None,
-        typer.Option(metavar="RATE", help="With --spans: the share of sampled traces; 1 if all are there."),
+        typer.Option(
+            metavar="RATE",
+            help="The share of messages that all nodes record, or of sampled traces; 1 if all are there.",
+        ),
     ] = None
 
     def given(self) -> dict[str, Any]:
@@ -87,6 +90,11 @@ class InputOptions:
             "--trace": self.trace,
             "--mapping": self.mapping,
         }
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether the events are of a sample of the messages."""
+        return self.has_events and self.sampling is not None and self.sampling < 1
 
     @property
     def has_events(self) -> bool:
@@ -194,6 +202,8 @@ def judge(options: RunOptions) -> int:
     from mqproof.spark_audit.sources.inputs import InputError
 
     wanted = _wanted(options.ids, options.inputs)
+    if options.inputs.is_sampled and options.incremental.state:
+        fail("--sampling: expected a single run, without --state")
     try_folder("--out", options.out)
     try_folder("--state", options.incremental.state)
     try_file("--json", options.json)
@@ -233,11 +243,17 @@ def _wanted(ids: list[str], inputs: InputOptions) -> list[str]:
     """Return the invariants to judge: those that match, or all that these inputs allow."""
     from mqproof.spark_audit.checks import CHECKS, EVENT_CHECKS, STORE_CHECKS
 
-    if inputs.sampling is not None and not (inputs.spans and 0 < inputs.sampling <= 1):
-        fail(f"--sampling {inputs.sampling:g}: expected --spans, and a rate above 0 and up to 1")
+    if inputs.sampling is not None and not 0 < inputs.sampling <= 1:
+        fail(f"--sampling {inputs.sampling:g}: expected a rate above 0 and up to 1")
+    if inputs.is_sampled and (inputs.store or inputs.trace):
+        fail("--sampling: expected event logs or --spans, without --store and --trace")
     if not (inputs.has_events or inputs.store or inputs.trace or inputs.spans):
         fail("--events: name at least one event log, folder or pattern, or a --store")
     possible = {*(EVENT_CHECKS if inputs.has_events else ()), *(STORE_CHECKS if inputs.store else ())}
+    if inputs.is_sampled:
+        from mqproof.spark_audit.judging.sample import SAMPLED
+
+        possible = set(SAMPLED)
     if inputs.trace:
         from mqproof.spark_audit.sources.trace.traces import TRACED
 
@@ -253,6 +269,8 @@ def _wanted(ids: list[str], inputs: InputOptions) -> list[str]:
         if not (matching := [name for name in CHECKS if fnmatchcase(name, glob)]):
             fail(f"--id: no check for {glob}, expected one of {', '.join(CHECKS)}")
         if possible.isdisjoint(matching):
+            if inputs.is_sampled:
+                fail(f"--id {glob}: a sample of the messages does not suffice for it")
             judged = "--events" if CHECKS[matching[0]].of_events else "a --store"
             fail(f"--id {glob}: it judges {judged}, but none is given")
         wanted += [name for name in matching if name in possible and name not in wanted]
@@ -273,6 +291,11 @@ class _Request:
     late_us: int
     forget_us: int
     metrics: Path | None = None
+
+    @property
+    def event_sampling(self) -> float | None:
+        """The rate at which nodes record messages; None if they record all."""
+        return self.sampling if self.inputs.has_events and (self.sampling or 1) < 1 else None
 
     def of_spans(self) -> SpanRequest:
         return SpanRequest(self.sampling, self.wanted, self.allowed, self.replay)
@@ -412,6 +435,10 @@ def _judge(judging: _Judging) -> tuple["Audit", Report, "DataFrame"]:
         say(line)
     stage(f"reading {counted(len(inputs.found.files), 'file')} and {counted(len(inputs.stores), 'store')}")
     log = inputs.read_log(judging.session, judging.scratch, stage)
+    if request.event_sampling:
+        from mqproof.spark_audit.judging.sample import require_sample
+
+        require_sample(log.events, request.event_sampling)
     stored = inputs.read_stores(judging.session, judging.scratch)
     before = f" --state {shlex.quote(str(continued.before))}" if continued and continued.before else ""
     done = audit(
@@ -433,6 +460,10 @@ def _judge(judging: _Judging) -> tuple["Audit", Report, "DataFrame"]:
     if continued and continued.carried:
         events = events.unionByName(continued.carried.rows)
     event_log = with_timelines(spark, done.results, events, done.overview.brokers, stored)
+    if request.event_sampling:
+        from mqproof.spark_audit.judging.sample import of_sample
+
+        event_log = of_sample(event_log, done.tallies, done.findings, request.event_sampling)
     done = replace(done, results=event_log)
     skipped_rows = log.corrupt
     if any(inputs.traces):

@@ -78,8 +78,8 @@ def certain_now(state: Path) -> list[dict[str, Any]]:
 def with_history(report: Report, audit: Audit, run: IncrementalRun, state: Path | None) -> Report:
     """Return the report with the findings of all runs so far. `state` is the state that this run leaves."""
     facts = {
-        "night": f"{run.number}: only violations that no earlier run reported",
-        "taken back": f"{audit.withdrawn} violations of earlier runs are withdrawn: this run explains them",
+        "run": f"{run.number}: only violations that no earlier run reported",
+        "withdrawn": f"{audit.withdrawn} violations of earlier runs: this run explains them",
     }
     rows = violations_so_far(state) if state else []
     table = Table(

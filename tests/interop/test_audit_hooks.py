@@ -23,6 +23,7 @@ from mqproof.conformance.adapters.apache.java_clients import java_client
 from mqproof.conformance.adapters.clients.driver_client import DriverClient
 from mqproof.conformance.client_scenarios.sites import OURS, Site, site
 from mqproof.impl.client.blocking import BlockingClient
+from mqproof.impl.remoting.message import Message
 from mqproof.report.model import Verdict
 from tests.interop.audit_hooks import agent, go_application, hooks_jar, judged, recovered
 
@@ -197,3 +198,50 @@ def test_recovery_finishes_what_a_killed_process_left(at: Site, tmp_path: Path) 
     assert recovered(tmp_path / "events") == "killed: finished, with a gap\n"
     assert Counter(row["kind"] for row in _rows(tmp_path / "events")) == {"send": 5, "send_ack": 5, "gap": 1}
     assert recovered(tmp_path / "events") == ""
+
+
+def test_events_in_a_topic_are_those_of_the_application(at: Site, tmp_path: Path) -> None:
+    classes = client_class_path(CLIENT_RELEASES[-1])
+    logs, topic = "AUDIT_EVENTS", f"{TOPIC}-in-topic"
+    with BlockingClient(at.name_server) as client:
+        client.send(Message(logs, b"\n"))  # creates the topic
+    to_topic = agent(tmp_path / "unused", "app", topic=logs, namesrv=at.name_server)
+    with java_client(
+        CLIENT_RELEASES[-1], tmp_path, at.name_server, jvm=(to_topic,), classes=classes, name="app"
+    ) as client:
+        client.subscribe("a", topic, f"{GROUP}-in-topic")
+        sent = {str(event["msgId"]) for event in client.send(topic, 20)}
+        _listen(client, lambda: _received(client) >= sent)
+    rows = _in_topic(at, logs, lambda rows: len({*_ids(rows, "deliver")}) >= len(sent))
+    assert Counter(row["node"].rpartition("-")[0] for row in rows).keys() == {"app"}
+    assert [row["seq"] for row in sorted(rows, key=lambda row: row["seq"])] == list(range(len(rows)))
+    assert set(_ids(rows, "send_ack")) == set(_ids(rows, "deliver")) == sent
+    assert not (tmp_path / "unused").exists()
+    (tmp_path / "events").mkdir()
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    (tmp_path / "events" / "topic.ndjson").write_text(lines, encoding="utf-8")
+    verdicts, found = judged(tmp_path / "events", tmp_path / "judged")
+    assert (found, verdicts["DELIV-1"][0]) == ([], Verdict.HELD), verdicts["DELIV-1"]
+
+
+def _ids(rows: list[dict[str, Any]], kind: str) -> list[str]:
+    return [row["msg_id"] for row in rows if row["kind"] == kind]
+
+
+def _in_topic(at: Site, topic: str, is_done: Callable[[list[dict[str, Any]]], bool]) -> list[dict[str, Any]]:
+    """Return the events in the messages of the topic, once all are there."""
+    deadline = time.monotonic() + WAIT_S
+    while True:
+        rows: list[dict[str, Any]] = []
+        with BlockingClient(at.name_server, consumer_group="reads-events") as client:
+            for queue in client.queues(topic):
+                place = client.min_offset(queue)
+                while place < client.max_offset(queue):
+                    pulled = client.pull(queue, place, max_count=32)
+                    bodies = [stored.message.body for stored in pulled.messages]
+                    rows += [json.loads(line) for body in bodies for line in body.split(b"\n") if line]
+                    place = pulled.next_offset
+        if is_done(rows):
+            return rows
+        assert time.monotonic() < deadline, rows
+        time.sleep(0.5)

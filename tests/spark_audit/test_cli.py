@@ -128,7 +128,7 @@ def test_a_damaged_gzip_file_is_bad_input(tmp_path: Path) -> None:
     assert f"{tmp_path}/log.ndjson.gz: damaged" in done.stderr
 
 
-def test_traces_without_an_event_log_are_judged_with_bounds(spark: SparkSession, tmp_path: Path) -> None:
+def test_traces_without_an_event_log_are_judged_with_bounds(tmp_path: Path) -> None:
     record = "\x01".join(["SubBefore", "1790000000000", "null", "g", "r", "m_0", "0", "k"])
     (tmp_path / "traces.txt").write_text(f"{record}\x02Pub\x01x\x02")
     done = mqproof("run", "--trace", tmp_path / "traces.txt", "--out", tmp_path)
@@ -149,7 +149,7 @@ HOSTILE = "\x1b[31mred\u202e\nnext"
 ESCAPED = r"\x1b[31mred\u202e\nnext"
 
 
-def test_explain_escapes_names_from_the_log(spark: SparkSession, tmp_path: Path) -> None:
+def test_explain_escapes_names_from_the_log(tmp_path: Path) -> None:
     builder = LogBuilder().add("send", HOSTILE, msg_id="m", topic="t", attempt=1)
     pq.write_table(table(builder.rows), tmp_path / "log.parquet")
     done = mqproof("explain", "m", "--events", tmp_path)

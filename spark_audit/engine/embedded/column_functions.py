@@ -119,6 +119,14 @@ def regexp_replace(column: Given, pattern: str, replacement: str) -> EmbeddedCol
     )
 
 
+def md5(column: Given) -> EmbeddedColumn:
+    return _call("md5", column)
+
+
+def substring(column: Given, start: int, length: int) -> EmbeddedColumn:
+    return EmbeddedColumn(f"substring({named(column).sql}, {start}, {length})")
+
+
 def regexp_extract(column: Given, pattern: str, group: int) -> EmbeddedColumn:
     return EmbeddedColumn(f"regexp_extract({named(column).sql}, {quoted(pattern)}, {group})")
 

@@ -48,7 +48,7 @@ func Open(settings Settings) (*Hooks, error) {
 		return nil, err
 	}
 	return &Hooks{
-		recorder: newRecorder(to, settings.QueueRows), clients: map[string]string{}, queues: map[string]string{},
+		recorder: newRecorder(to, settings.QueueRows, settings.Sampling), clients: map[string]string{}, queues: map[string]string{},
 	}, nil
 }
 

@@ -62,7 +62,7 @@ func dropsOf(t *testing.T, lines []string) (gaps, dropped int64) {
 
 func TestAFullQueueDropsRowsAndTheLogHasTheirNumber(t *testing.T) {
 	to := &slowOutput{mayWrite: make(chan struct{}), isFull: make(chan bool)}
-	r := newRecorder(to, 16)
+	r := newRecorder(to, 16, 1)
 	for i := 0; i < 5_000; i++ {
 		r.record(&row{Kind: "send", MsgID: strconv.Itoa(i)}) // the output waits all the time: this loop must end
 	}
@@ -80,11 +80,26 @@ func TestAFullQueueDropsRowsAndTheLogHasTheirNumber(t *testing.T) {
 	}
 }
 
+func TestOnlyMessagesOfTheSampleAreRecordedAndAllRowsWithoutAMessage(t *testing.T) {
+	to := &slowOutput{mayWrite: make(chan struct{}), isFull: make(chan bool)}
+	close(to.mayWrite)
+	r := newRecorder(to, 16, 0.01)
+	r.record(&row{Kind: "rebalance"})
+	r.record(&row{Kind: "send", MsgID: "message-0"})
+	r.record(&row{Kind: "send", MsgID: "message-99"}) // the only one of the first 100
+	if err := r.close(); err != nil {
+		t.Fatal(err)
+	}
+	if len(to.lines) != 2 || !strings.Contains(to.lines[1], "message-99") {
+		t.Fatalf("recorded %s", to.lines)
+	}
+}
+
 func TestADiskWithoutSpaceDropsRowsThatAreReportedLater(t *testing.T) {
 	to := &slowOutput{mayWrite: make(chan struct{}), isFull: make(chan bool, 1)}
 	close(to.mayWrite)
 	to.isFull <- true
-	r := newRecorder(to, 16)
+	r := newRecorder(to, 16, 1)
 	r.record(&row{Kind: "send", MsgID: "lost"})
 	for r.droppedInAll.Load() == 0 {
 		time.Sleep(time.Millisecond)
@@ -189,6 +204,17 @@ func TestAWrongSettingIsRefused(t *testing.T) {
 	}
 	if _, err := Open(Settings{Topic: "T"}); err == nil {
 		t.Fatal("a topic without name servers")
+	}
+	if _, err := Open(Settings{Sampling: 1.5}); err == nil {
+		t.Fatal("a share above 1")
+	}
+	t.Setenv("AUDIT_HOOKS_SAMPLING", "0")
+	if _, err := FromEnvironment(); err == nil {
+		t.Fatal("a sample of nothing")
+	}
+	t.Setenv("AUDIT_HOOKS_SAMPLING", "0.01")
+	if settings, err := FromEnvironment(); err != nil || settings.Sampling != 0.01 {
+		t.Fatal(settings, err)
 	}
 	t.Setenv("AUDIT_HOOKS_FILE_MIB", "much")
 	if _, err := FromEnvironment(); err == nil {

@@ -1,8 +1,11 @@
 package audithooks
 
 import (
+	"crypto/md5"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"strconv"
 	"sync"
@@ -55,6 +58,7 @@ type output interface {
 
 // recorder takes rows from any goroutine and writes them in its own.
 type recorder struct {
+	sampleLimit  uint64
 	rows         chan *row
 	output       output
 	stop         chan struct{}
@@ -71,9 +75,10 @@ type recorder struct {
 	loggedAt time.Time
 }
 
-func newRecorder(to output, queueRows int) *recorder {
+func newRecorder(to output, queueRows int, sampling float64) *recorder {
 	r := &recorder{
-		rows: make(chan *row, max(queueRows, 1)), output: to, stop: make(chan struct{}), stopped: make(chan struct{}),
+		sampleLimit: uint64(math.Round(sampling * (1 << 32))),
+		rows:        make(chan *row, max(queueRows, 1)), output: to, stop: make(chan struct{}), stopped: make(chan struct{}),
 	}
 	if since := to.missingSince(); since >= 0 {
 		r.rows <- &row{
@@ -86,6 +91,9 @@ func newRecorder(to output, queueRows int) *recorder {
 
 // record takes a row, or drops it. It waits for no input or output.
 func (r *recorder) record(taken *row) {
+	if taken.MsgID != "" && !r.isInSample(taken.MsgID) {
+		return
+	}
 	if taken.ts == 0 {
 		taken.ts = nowMicros()
 	}
@@ -100,6 +108,15 @@ func (r *recorder) record(taken *row) {
 	default:
 		r.drop(1, taken.ts, "queue_full")
 	}
+}
+
+// isInSample returns whether the first 32 bits of the MD5 of the id are below the limit: all nodes choose the same ids.
+func (r *recorder) isInSample(id string) bool {
+	if r.sampleLimit >= 1<<32 {
+		return true
+	}
+	hash := md5.Sum([]byte(id))
+	return uint64(binary.BigEndian.Uint32(hash[:4])) < r.sampleLimit
 }
 
 func (r *recorder) drop(rows, since int64, reason string) {

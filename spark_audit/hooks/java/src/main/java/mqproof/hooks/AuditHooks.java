@@ -113,7 +113,7 @@ public final class AuditHooks {
             try {
                 shared = new Recorder(
                     settings.topic() == null ? FileOutput.open(settings) : new TopicOutput(settings),
-                    settings.queueRows());
+                    settings.queueRows(), settings.sampling());
             } catch (IOException error) {
                 throw new IllegalStateException("audit-hooks: " + error, error);
             }

@@ -19,6 +19,7 @@ public final class Recorder implements AutoCloseable {
 
     private final ArrayBlockingQueue<Row> queue;
     private final Output output;
+    private final Sample sample;
     private final Thread writer;
     private final Object outputLock = new Object();
     private final Object dropLock = new Object();
@@ -46,7 +47,12 @@ public final class Recorder implements AutoCloseable {
     }
 
     public Recorder(Output output, int queueRows) {
+        this(output, queueRows, new Sample(1));
+    }
+
+    public Recorder(Output output, int queueRows, Sample sample) {
         this.output = output;
+        this.sample = sample;
         this.queue = new ArrayBlockingQueue<>(queueRows);
         this.writer = new Thread(this::run, "audit-hooks-writer");
         writer.setDaemon(true);
@@ -60,6 +66,9 @@ public final class Recorder implements AutoCloseable {
 
     /** Takes a row, or drops it. It waits for no input or output until complete() was called. */
     public void record(Row row) {
+        if (row.messageId != null && !sample.contains(row.messageId)) {
+            return;
+        }
         if (direct) {
             synchronized (outputLock) {
                 writeQueued();

@@ -14,7 +14,7 @@ import java.util.Properties;
 public final class Settings {
     private static final String PREFIX = "audit.hooks.";
     private static final List<String> NAMES = Arrays.asList(
-        "directory", "node", "queue-rows", "file-mib", "file-seconds", "total-mib", "topic", "namesrv");
+        "directory", "node", "queue-rows", "file-mib", "file-seconds", "total-mib", "topic", "namesrv", "sampling");
 
     private final Map<String, String> values;
 
@@ -69,6 +69,7 @@ public final class Settings {
         fileBytes();
         fileMillis();
         totalBytes();
+        sampling();
         if (topic() != null && nameServers() == null) {
             throw new IllegalArgumentException("audit-hooks: topic: namesrv is missing, expected HOST:PORT");
         }
@@ -125,6 +126,20 @@ public final class Settings {
 
     public String nameServers() {
         return values.get("namesrv");
+    }
+
+    /** Returns the messages to record. */
+    public Sample sampling() {
+        String text = values.getOrDefault("sampling", "1");
+        try {
+            double rate = Double.parseDouble(text);
+            if (rate > 0 && rate <= 1) {
+                return new Sample(rate);
+            }
+        } catch (NumberFormatException error) {
+            // The message below covers it.
+        }
+        throw new IllegalArgumentException("audit-hooks: sampling=" + text + ": expected a rate above 0 and up to 1");
     }
 
     private long number(String name, long byDefault, long min, long max) {

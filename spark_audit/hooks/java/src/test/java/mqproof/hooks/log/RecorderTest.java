@@ -1,12 +1,15 @@
 package mqproof.hooks.log;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
+import java.util.Properties;
 import java.util.concurrent.CountDownLatch;
 
 import org.junit.jupiter.api.Test;
@@ -91,6 +94,25 @@ class RecorderTest {
         assertEquals(1_000 - dropped + gaps, output.lines.size());
         for (int i = 0; i < output.lines.size(); i++) {
             assertTrue(output.lines.get(i).contains("\"seq\":" + i + ","), output.lines.get(i));
+        }
+    }
+
+    @Test
+    void onlyMessagesOfTheSampleAreRecordedAndAllRowsWithoutAMessage() throws IOException {
+        SlowOutput output = new SlowOutput();
+        output.mayWrite.countDown();
+        Settings settings = Settings.of(Collections.singletonMap("AUDIT_HOOKS_SAMPLING", "0.01"), new Properties(), "");
+        Recorder recorder = new Recorder(output, 64, settings.sampling());
+        recorder.record(new Row("rebalance"));
+        recorder.record(row("message-0"));
+        recorder.record(row("message-99")); // the only one of the first 100
+        recorder.close();
+        assertEquals(2, output.lines.size());
+        assertTrue(output.lines.get(1).contains("\"msg_id\":\"message-99\""), output.lines.get(1));
+        assertTrue(new Sample(1).contains("message-0"));
+        for (String wrong : new String[] {"0", "1.5", "much", "NaN"}) {
+            assertThrows(IllegalArgumentException.class,
+                () -> Settings.of(Collections.singletonMap("AUDIT_HOOKS_SAMPLING", wrong), new Properties(), ""));
         }
     }
 
