@@ -10,10 +10,12 @@ are in files here, because the backend `rpc://` needs queues of its own.
 """
 
 import os
+import signal
 import tempfile
 from pathlib import Path
 
 from celery import Celery
+from celery.signals import worker_process_init
 
 from mqproof.integrations import register_kombu
 
@@ -28,6 +30,16 @@ app.conf.update(
     task_default_queue="example_celery",
     broker_transport_options={"visibility_timeout": 900},
 )
+
+
+@worker_process_init.connect
+def leave_sigterm_to_the_parent(**_: object) -> None:
+    """Let the parent alone handle a SIGTERM to the whole process group.
+
+    A child that SIGTERM kills while it waits for a task keeps a lock of Celery's pool, and the parent then
+    waits for that lock for ever.
+    """
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
 @app.task

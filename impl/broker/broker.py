@@ -47,7 +47,7 @@ from mqproof.impl.remoting.frame import FRAME_BYTES_MAX
 from mqproof.impl.remoting.message import REAL_TOPIC
 from mqproof.impl.remoting.request_handler import handler
 from mqproof.impl.remoting.requests import BODIES_USED, limiting
-from mqproof.impl.remoting.server import RemotingServer
+from mqproof.impl.remoting.server import RemotingServer, Traffic
 from mqproof.impl.remoting.signing import Credentials
 from mqproof.impl.remoting.topic_names import NOT_FOR_CLIENTS
 from mqproof.impl.replication import record_repair
@@ -417,6 +417,11 @@ class Broker:
             or bool(self._clients.silent_since(since_ms))
             or self._server.has_silent(since_ms / 1000)
         )
+
+    def traffic(self) -> Traffic:
+        """Return what goes on in the connections of clients."""
+        assert self._server is not None
+        return self._server.traffic()
 
     def noticeable(self) -> object:
         """Return what the upkeep of clients acts on when it changes: topics, groups and subscriptions."""

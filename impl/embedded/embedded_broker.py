@@ -13,6 +13,7 @@ from mqproof.impl.client.connection.group_claims import GroupClaims
 from mqproof.impl.client.connection.session import Session
 from mqproof.impl.client.model import ReceivedMessage
 from mqproof.impl.embedded.broker_properties import ALWAYS_SET, broker_config
+from mqproof.impl.embedded.outside_clients import OutsideClients
 from mqproof.impl.embedded.request_faults import OPERATIONS, RequestFaults, fault
 from mqproof.impl.embedded.stored_messages import expect_messages, stored_messages
 from mqproof.impl.embedded.virtual_time import VirtualTime, of_loop
@@ -157,18 +158,15 @@ class EmbeddedBroker:
     async def advance(self, seconds: float, *, keep_clients: bool = True) -> None:
         """Let this much time pass for clients in other threads and processes, whose time does not pass.
 
-        With `keep_clients`, they stay connected; otherwise they expire when they are missed for two minutes.
+        When something became due, they get the machine's time to act on it: until they pull again and are
+        quiet. With `keep_clients`, they stay connected; otherwise they expire when they are missed for two
+        minutes.
 
         Raises:
             ValueError, TimeError: as VirtualTime.advance.
         """
-        servers = (_running(self._broker), _running(self._name_server)) if keep_clients else ()
-
-        def count_clients_as_heard() -> None:
-            for server in servers:
-                server.count_clients_as_heard()
-
-        await self.clock.advance_by(seconds, count_clients_as_heard)
+        clients = OutsideClients(_running(self._broker), _running(self._name_server), keep=keep_clients)
+        await self.clock.advance_by(seconds, clients.after_step)
 
     async def expect(self, topic: str, count: int = 1, *, within_s: float = 5.0) -> list[ReceivedMessage]:
         """Wait until the topic has `count` messages, and return them.

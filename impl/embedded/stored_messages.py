@@ -35,8 +35,8 @@ async def expect_messages(
     while len(found := messages(topic)) < count and loop.time() < until:
         await asyncio.sleep(_POLL_S)
     if len(found) != count:
-        bodies = ", ".join(repr(message.body[:40]) for message in found[:10])
-        raise ExpectationError(f"topic {topic}: expected {count} messages, found {len(found)}: {bodies}")
+        bodies = "".join(f"\n  {message.body[:40]!r}" for message in found[:10])
+        raise ExpectationError(f"topic {topic}: messages expected: {count}, found: {len(found)}{bodies}")
     return found
 
 

@@ -11,7 +11,7 @@ the moment at which something is due.
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Final, Protocol
 from weakref import WeakKeyDictionary, ref
 
@@ -48,6 +48,10 @@ class Server(Protocol):
     def noticeable(self) -> object:
         """Return what upkeep acts on when it changes."""
         ...
+
+
+AfterStep = Callable[[bool], Awaitable[None]]
+"""Called after a step. The argument says whether something was due in it."""
 
 
 class VirtualTime:
@@ -95,7 +99,7 @@ class VirtualTime:
         """
         await self.advance_by(hours * 3600 + minutes * 60 + seconds)
 
-    async def advance_by(self, seconds: float, after_step: Callable[[], None] = lambda: None) -> None:
+    async def advance_by(self, seconds: float, after_step: AfterStep | None = None) -> None:
         """Let this much time pass, as `advance`, and call `after_step` after each step."""
         if not 0 <= seconds < float("inf"):
             raise ValueError(f"advance by {seconds} s: expected a duration of 0 or more")
@@ -115,7 +119,8 @@ class VirtualTime:
             left_s -= step_s
             self._ahead_us += round(step_s * 1e6)
             await _settle(ready)
-            after_step()
+            if after_step is not None:
+                await after_step(due_s <= step_s)
             before, noticeable = noticeable, self._noticeable()
             if noticeable != before:
                 needed_s = _SETTLED_S

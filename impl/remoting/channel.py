@@ -124,6 +124,11 @@ class Channel:
         return self._connection.remote
 
     @property
+    def unanswered(self) -> int:
+        """The number of requests of the peer that are in progress."""
+        return self._unanswered
+
+    @property
     def takes(self) -> bool:
         """Whether the peer reads what is sent to it. If not, skip messages that are not essential."""
         return self._peer_takes

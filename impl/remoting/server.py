@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Container
 from contextlib import suppress
-from typing import Final
+from typing import Final, NamedTuple
 
 from mqproof.impl.remoting.budget import ServerBudgets, server_budgets
 from mqproof.impl.remoting.channel import Channel, Handler, Limits
@@ -18,6 +18,13 @@ IDLE_S: Final = 120.0
 _CLOSE_S: Final = 1.0
 
 _SCAN_S: Final = 10.0
+
+
+class Traffic(NamedTuple):
+    """The requests in progress, and a number that changes whenever bytes are read or written."""
+
+    unanswered: int
+    activity: float
 
 
 class RemotingServer:
@@ -84,6 +91,13 @@ class RemotingServer:
         """Treat all connections as if their peers had just sent something."""
         for channel in self._channels:
             channel.active_at_s = upkeep.now_s()
+
+    def traffic(self) -> Traffic:
+        """Return what goes on in all connections. While it stays equal, nothing is sent or received."""
+        return Traffic(
+            sum(channel.unanswered for channel in self._channels),
+            sum(channel.active_at_s for channel in self._channels),
+        )
 
     def has_silent(self, since_s: float) -> bool:
         """Return whether a peer has sent nothing, and was sent nothing, since that time of upkeep."""

@@ -1,7 +1,14 @@
 """The examples for other libraries run with a broker inside the test."""
 
 import asyncio
+import contextlib
 import importlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pytest
 from celery.contrib.testing.worker import start_worker
@@ -84,6 +91,38 @@ def test_the_application_of_faststream_bills_an_order_and_answers_a_request() ->
 
     with ThreadedBroker() as rocketmq:
         asyncio.run(run(rocketmq.name_server))
+
+
+@pytest.mark.deep  # Celery starts three processes, and the pause between its looks at them is long
+def test_a_celery_worker_ends_when_its_whole_group_is_asked_to(tmp_path: Path) -> None:
+    log = tmp_path / "worker.log"
+    command = [
+        sys.executable,
+        "-m",
+        "celery",
+        "-A",
+        "celery_tasks",
+        "worker",
+        "--concurrency",
+        "2",
+        "-l",
+        "INFO",
+    ]
+    with ThreadedBroker() as rocketmq, log.open("w") as output:
+        environment = os.environ | {"NAMESRV_ADDR": rocketmq.name_server}
+        worker = subprocess.Popen(
+            command, cwd=EXAMPLES, env=environment, stderr=output, stdout=output, start_new_session=True
+        )
+        try:
+            until = time.monotonic() + SECONDS_MAX
+            while "ready." not in log.read_text() and time.monotonic() < until:
+                time.sleep(0.1)
+            os.killpg(worker.pid, signal.SIGTERM)
+            assert worker.wait(SECONDS_MAX) == 0, log.read_text()
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(worker.pid, signal.SIGKILL)
+            worker.wait()
 
 
 def test_the_task_of_celery_returns_its_result(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,13 +27,14 @@ async def account_list(visit: Visit) -> Page:
     permissions: list[tuple[Cell | str, ...]] = []
     problems: list[Part] = []
     async with visit.admin() as admin:
-        for broker in await _brokers(admin):
+        brokers = await _brokers(admin)
+        for broker in brokers:
             try:
                 users += [_user_row(broker, user) for user in await accounts.users(admin, broker)]
                 for each in await accounts.policies(admin, broker):
                     permissions += _permission_rows(broker, each)
             except ClientError as error:
-                problems.append(Note("warn", f"The accounts of {broker} are not known: {error}"))
+                problems.append(Note("warn", f"Accounts are not known: {error}"))
     parts: list[Part] = [
         *problems,
         Table(
@@ -53,7 +54,7 @@ async def account_list(visit: Visit) -> Page:
             else "No user has a permission. A user of type Super needs none.",
         ),
     ]
-    if visit.allows_changes:
+    if visit.allows_changes and len(problems) < len(brokers):
         parts += _forms()
     return Page("Accounts", PATH, parts, "Passwords are never shown.")
 

@@ -40,9 +40,9 @@ def test_too_few_and_too_many_messages_are_reported_with_their_bodies() -> None:
         async with EmbeddedBroker() as broker, broker.client() as session:
             for _ in range(2):
                 await Producer(session).send_or_raise(new_message("T", b"tea"))
-            with pytest.raises(ExpectationError, match="expected 1 messages, found 2: b'tea', b'tea'"):
+            with pytest.raises(ExpectationError, match="messages expected: 1, found: 2\n  b'tea'\n  b'tea'"):
                 await broker.expect("T")
-            with pytest.raises(ExpectationError, match="expected 3 messages, found 2"):
+            with pytest.raises(ExpectationError, match="messages expected: 3, found: 2"):
                 await broker.expect("T", 3, within_s=0.01)
 
     asyncio.run(run())
