@@ -107,8 +107,6 @@ def _replace_handler(root: logging.Logger, file: Path | None) -> None:
 def _rotating(file: Path) -> logging.Handler:
     from logging.handlers import RotatingFileHandler  # imports sockets; without --log-file it is not needed
 
-    handler = RotatingFileHandler(
-        file, maxBytes=FILE_BYTES_MAX, backupCount=FILES_KEPT, encoding="utf-8"
-    )
+    handler = RotatingFileHandler(file, maxBytes=FILE_BYTES_MAX, backupCount=FILES_KEPT, encoding="utf-8")
     handler.rotator = rotate
     return handler

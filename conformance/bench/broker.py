@@ -21,7 +21,7 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from mqproof.conformance.adapters.apache import servers
 from mqproof.conformance.bench import load
@@ -40,6 +40,7 @@ _MIB: Final = 1 << 20
 _LARGE: Final = 4096
 _WARM_SENDS: Final = 500
 """Number of sends in each step of the warm-up."""
+_CONNECTIONS: Final = (2, 8, 64)
 _MANY_TOPICS: Final = tuple(f"bench{number}" for number in range(100))
 
 
@@ -196,25 +197,39 @@ def measure(
     """
     found: Rounds = defaultdict(lambda: defaultdict(list))
     part_of: dict[str, str] = {}
+    generator: dict[str, float] = defaultdict(float)
     for number in range(1, rounds + 1):
         for part_name, part in (PARTS | (ONCE if number == 1 else {})).items():
             for name, side in sides.items():
                 progress(f"{part_name}, {name}, round {number}/{rounds}")
                 with tempfile.TemporaryDirectory(dir=directory) as folder:
-                    for row, value in part(side, Path(folder), amount, found):
+                    for row, value, used in part(side, Path(folder), amount, found):
                         found[row][name].append(value)
                         part_of[row] = part_name
+                        generator[row] = max(generator[row], used)
     baseline = next((side for side in sides if side.startswith("Apache")), None)
     measured = described("bench broker", ((row, by_side) for row, by_side in found.items()), baseline)
     return {
         **measured,
         "rounds": rounds,
         "amount": {name: getattr(amount, name) for name in Amount.__slots__},
-        "rows": [{**row, "part": part_of[row["row"]]} for row in measured["rows"]],
+        "rows": [
+            {**row, "part": part_of[row["row"]], "generator": round(generator[row["row"]], 3)}
+            for row in measured["rows"]
+        ],
     }
 
 
-Measured = Iterator[tuple[str, float]]
+class Sample(NamedTuple):
+    """What one measurement of a row found."""
+
+    row: str
+    value: float
+    generator: float = 0.0
+    """The part of one core that the generator used meanwhile. Near 1, the generator limits the row."""
+
+
+Measured = Iterator[Sample]
 
 
 def _sends(side: Side, folder: Path, amount: Amount, _found: Rounds) -> Measured:
@@ -230,19 +245,25 @@ def _throughput(side: Side, folder: Path, amount: Amount, flush: str) -> Measure
     with side(folder, flush) as broker:
         messages = Messages()
         _run(load.create_topics(broker.address, messages))
-        _warm_up(broker, messages, amount)
+        stored = _warm_up(broker, messages, amount)
         for outstanding in (1, 64, 512):
             total = amount.sends // 10 if outstanding == 1 else amount.sends
-            rate = _run(load.send_rate(broker.address, messages, total, outstanding))
-            yield f"{flush}, {outstanding} outstanding: sends/s", rate
+            sends = load.send_rate(broker.address, messages, total, outstanding)
+            yield _rate(f"{flush}, {outstanding} outstanding: sends/s", sends)
+            stored += total
+        for connections in _CONNECTIONS:
+            sends = load.send_rate(broker.address, messages, amount.sends, 64, connections)
+            yield _rate(f"{flush}, 64 outstanding, {connections} connections: sends/s", sends)
+            stored += amount.sends
         if flush == ASYNC:
-            stored = 3 * amount.sends + amount.sends // 10
-            yield "pulled messages/s", _run(load.pull_rate(broker.address, messages, stored))
+            # Not more than was stored: the row would wait for messages that do not exist.
+            pulled = min(stored, 3 * amount.sends)
+            yield _rate("pulled messages/s", load.pull_rate(broker.address, messages, pulled))
         for size in (128, _LARGE):
             sized = Messages((f"bench-{size}",), size=size)
             _run(load.create_topics(broker.address, sized))
-            rate = _run(load.send_rate(broker.address, sized, amount.sends, 64))
-            yield f"{flush}, {size} bytes, 64 outstanding: sends/s", rate
+            sends = load.send_rate(broker.address, sized, amount.sends, 64)
+            yield _rate(f"{flush}, {size} bytes, 64 outstanding: sends/s", sends)
 
 
 def _latencies(side: Side, folder: Path, amount: Amount, found: Rounds) -> Measured:
@@ -255,9 +276,9 @@ def _latencies(side: Side, folder: Path, amount: Amount, found: Rounds) -> Measu
             _run(load.create_topics(broker.address, messages))
             measured = _run(load.latencies(broker.address, messages, rate, seconds_))
     for what, seconds in (("answered", measured.answered), ("delivered", measured.delivered)):
-        yield f"half load, {what}, median: ms", load.percentile(seconds, 0.5) * 1000
-        yield f"half load, {what}, p99: ms", load.percentile(seconds, 0.99) * 1000
-    yield "half load, refused: messages", len(measured.refused)
+        yield Sample(f"half load, {what}, median: ms", load.percentile(seconds, 0.5) * 1000)
+        yield Sample(f"half load, {what}, p99: ms", load.percentile(seconds, 0.99) * 1000)
+    yield Sample("half load, refused: messages", len(measured.refused))
 
 
 def _topics(side: Side, folder: Path, amount: Amount, _found: Rounds) -> Measured:
@@ -265,28 +286,28 @@ def _topics(side: Side, folder: Path, amount: Amount, _found: Rounds) -> Measure
     with side(folder, ASYNC) as broker:
         _run(load.create_topics(broker.address, messages))
         _warm_up(broker, messages, amount)
-        rate = _run(load.send_rate(broker.address, messages, amount.sends, 64))
-    yield "100 topics of 8 queues, 64 outstanding: sends/s", rate
+        sends = load.send_rate(broker.address, messages, amount.sends, 64)
+        yield _rate("100 topics of 8 queues, 64 outstanding: sends/s", sends)
 
 
 def _memory(side: Side, folder: Path, amount: Amount, _found: Rounds) -> Measured:
     with side(folder, ASYNC) as broker:
-        yield "memory at rest: MiB", _resident_mib(broker.pid)
+        yield Sample("memory at rest: MiB", _resident_mib(broker.pid))
         _run(load.create_topics(broker.address, Messages()))
         _run(load.send_rate(broker.address, Messages(), amount.memory_sends, 64))
-        yield f"memory after {amount.memory_sends:,} messages: MiB", _resident_mib(broker.pid)
+        yield Sample(f"memory after {amount.memory_sends:,} messages: MiB", _resident_mib(broker.pid))
 
 
 def _recovery(side: Side, folder: Path, amount: Amount, _found: Rounds) -> Measured:
     messages = Messages(size=_LARGE)
     with side(folder, ASYNC) as broker:
         broker.kill()
-        yield "start with a small store: s", broker.start()
+        yield Sample("start with a small store: s", broker.start())
         _run(load.create_topics(broker.address, messages))
         total = amount.recovery_mib * _MIB // _LARGE
         _run(load.send_rate(broker.address, messages, total, 64))
         broker.kill()
-        yield f"start after SIGKILL with {amount.recovery_mib} MiB: s", broker.start()
+        yield Sample(f"start after SIGKILL with {amount.recovery_mib} MiB: s", broker.start())
 
 
 Part = Callable[[Side, Path, Amount, Rounds], Measured]
@@ -303,10 +324,19 @@ ONCE: Final[dict[str, Part]] = {"memory": _memory, "recovery": _recovery}
 """Parts measured only in the first round."""
 
 
-def _warm_up(broker: Broker, messages: Messages, amount: Amount) -> None:
-    end = time.perf_counter() + amount.warm_seconds
+def _warm_up(broker: Broker, messages: Messages, amount: Amount) -> int:
+    """Send for the time of the warm-up; return the number of messages."""
+    end, sent = time.perf_counter() + amount.warm_seconds, 0
     while time.perf_counter() < end:
         _run(load.send_rate(broker.address, messages, _WARM_SENDS, 64))
+        sent += _WARM_SENDS
+    return sent
+
+
+def _rate(row: str, work: Coroutine[Any, Any, float]) -> Sample:
+    cpu_s, began_s = time.process_time(), time.perf_counter()
+    rate = _run(work)
+    return Sample(row, rate, (time.process_time() - cpu_s) / (time.perf_counter() - began_s))
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:
@@ -337,6 +367,8 @@ def table(result: dict[str, Any]) -> str:
         for side in others:
             line += f"{row['sides'][side]['median']:>14,.1f}{_ratio(row, first, side):>8.2f}"
         lines.append(line)
+    busiest = max(result["rows"], key=lambda row: float(row["generator"]))
+    lines += ["", f"The generator used at most {busiest['generator']:.0%} of a core: {busiest['row']}"]
     if others:
         lines += ["", f"A ratio above 1 means that {first} is better. Rows in which it is not:"]
         named = [f"  {row['row']} ({', '.join(sides)})" for row, sides in behind(result)]

@@ -10,8 +10,9 @@ import json
 import struct
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from typing import Any, Final, cast
 
@@ -33,6 +34,8 @@ _MAY_BE_HELD: Final = 2
 _HAS_SUBSCRIPTION: Final = 4
 _HELD_MS: Final = 5_000
 _BATCH: Final = 32
+STALL_S: Final = 60.0
+"""How long a measurement waits without progress. A busy Java broker may pause for seconds."""
 
 
 class LoadError(RuntimeError):
@@ -173,12 +176,22 @@ async def _connected(address: Address, on_answer: OnAnswer) -> AsyncIterator[_Wi
         await asyncio.sleep(0)  # the socket is closed in the loop's next iteration
 
 
-async def _until(done: "asyncio.Future[None]", *wires: _Wire) -> None:
-    """Wait until `done`. Raises LoadError if a connection is lost before."""
-    await asyncio.wait([done, *(wire.lost for wire in wires)], return_when=asyncio.FIRST_COMPLETED)
-    for wire in wires:
-        if wire.lost.done():
-            wire.lost.result()
+async def _until(
+    done: "asyncio.Future[None]", *wires: _Wire, progress: Callable[[], str] = lambda: "no answer"
+) -> None:
+    """Wait until `done`. `progress` says how far the work is.
+
+    Raises LoadError if a connection is lost before, or if the progress has not changed for STALL_S.
+    """
+    ends, reached = [done, *(wire.lost for wire in wires)], ""
+    while not done.done():
+        if reached == (now := progress()):
+            raise LoadError(f"{now}, and nothing more for {STALL_S:g} s")
+        reached = now
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED, timeout=STALL_S)
+        for wire in wires:
+            if wire.lost.done():
+                wire.lost.result()
 
 
 async def send_request(address: Address, code: int, fields: dict[str, Any]) -> None:
@@ -211,19 +224,24 @@ def _expect(answer: _Answer) -> None:
         raise LoadError(f"code {answer.code}: {answer.remark}")
 
 
-async def send_rate(address: Address, messages: Messages, total: int, outstanding: int) -> float:
+async def send_rate(
+    address: Address, messages: Messages, total: int, outstanding: int, connections: int = 1
+) -> float:
     """Return the messages stored per second, with a constant number of unanswered sends.
 
-    If a busy broker refuses a message, another is sent, up to `total` times.
+    The unanswered sends are divided among the connections. If a busy broker refuses a message, another is
+    sent, up to `total` times.
 
     Raises:
-        LoadError: the broker refused for another reason, or too often, or closed the connection.
+        LoadError: the broker refused for another reason, or too often, or closed a connection, or stopped
+            answering.
     """
     done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     frames = _sends(messages)
     answered, refused, sent = 0, 0, min(outstanding, total)
+    wires: list[_Wire] = []
 
-    def on_answer(answer: _Answer, _body: memoryview) -> None:
+    def on_answer(place: int, answer: _Answer, _body: memoryview) -> None:
         nonlocal answered, refused, sent
         if answer.code == _BUSY and refused < total:
             refused += 1
@@ -234,16 +252,19 @@ async def send_rate(address: Address, messages: Messages, total: int, outstandin
         if sent < total:
             sent += 1
             _, head, body = next(frames)
-            wire.send(head + body)
+            wires[place].send(head + body)
         elif answered == total:
             done.set_result(None)
 
-    async with _connected(address, on_answer) as wire:
+    async with AsyncExitStack() as stack:
+        receivers = [partial(on_answer, place) for place in range(connections)]
+        wires += [await stack.enter_async_context(_connected(address, each)) for each in receivers]
         began = time.perf_counter()
-        for _, (_, head, body) in zip(range(sent), frames, strict=False):
-            wire.send(head + body)
-        wire.flush()
-        await _until(done, wire)
+        for number, (_, head, body) in zip(range(sent), frames, strict=False):
+            wires[number % connections].send(head + body)
+        for wire in wires:
+            wire.flush()
+        await _until(done, *wires, progress=lambda: f"{answered} of {total} sends were answered")
         return total / (time.perf_counter() - began)
 
 
@@ -311,7 +332,7 @@ async def read_queue(address: Address, messages: Messages, queue: int) -> list[t
     async with _connected(address, on_answer) as wire:
         wire.send(_pull(opaque, topic, queue, 0, 0))
         wire.flush()
-        await _until(done, wire)
+        await _until(done, wire, progress=lambda: f"{len(found)} messages were read")
     return found
 
 
@@ -330,7 +351,7 @@ async def latencies(address: Address, messages: Messages, rate: float, seconds: 
 
     Raises:
         LoadError: the broker refused for another reason than being busy, or refused all, or closed the
-            connection.
+            connection, or did not deliver all messages.
     """
     done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     total = int(rate * seconds)
@@ -366,7 +387,12 @@ async def latencies(address: Address, messages: Messages, rate: float, seconds: 
             due[opaque] = at
             producer.send(head + _STAMP.pack(int(at * 1e9)) + body[_STAMP.size :])
         producer.flush()
-        await _until(done, producer, pulls)
+        await _until(
+            done,
+            producer,
+            pulls,
+            progress=lambda: f"{len(found.delivered)} of {total} messages were delivered",
+        )
     return found
 
 
@@ -379,7 +405,10 @@ def _records(body: memoryview) -> Iterator[memoryview]:
 
 
 async def pull_rate(address: Address, messages: Messages, total: int) -> float:
-    """Return the messages per second that one consumer reads, with one pull per queue at a time."""
+    """Return the messages per second that one consumer reads, with one pull per queue at a time.
+
+    Raises LoadError: the broker has fewer than `total` messages, or refused, or closed the connection.
+    """
     done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     read = 0
 
@@ -391,7 +420,7 @@ async def pull_rate(address: Address, messages: Messages, total: int) -> float:
 
     began = time.perf_counter()
     async with _pulling(address, messages, on_body) as pulls:
-        await _until(done, pulls)
+        await _until(done, pulls, progress=lambda: f"{read} of {total} messages were read")
         return read / (time.perf_counter() - began)
 
 

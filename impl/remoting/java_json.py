@@ -18,7 +18,7 @@ _T = TypeVar("_T")
 # An unterminated string is a token too. Otherwise each quote in it would start a search for its end.
 _TOKEN: Final = re.compile(r"""\s+|"(?:[^"\\]|\\.)*+"?|[{}\[\],:]|[^\s{}\[\],:"]+""", re.DOTALL)
 
-# The text before an integer that is a key without quotes, and the integer. Strings are passed over as a whole.
+# The text before an integer key without quotes, and the integer. Strings are passed over as a whole.
 _TO_INTEGER_KEY: Final = re.compile(
     r"""((?:[^"{,]++|"(?:[^"\\]|\\.)*+"|[{,](?!-?\d++:))*+[{,])(-?\d++)(?=:)""", re.DOTALL
 )

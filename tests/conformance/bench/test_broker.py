@@ -20,12 +20,15 @@ def test_every_row_is_measured_on_our_broker(tmp_path: Path) -> None:
     stages: list[str] = []
     result = measure({"mqproof": ours}, SMALL, 1, tmp_path, stages.append)
     rows = {row["row"]: row["sides"]["mqproof"]["median"] for row in result["rows"]}
-    assert len(rows) == 21
+    assert len(rows) == 27
     assert all(value > 0 for row, value in rows.items() if "refused" not in row)
     assert len(stages) == 6
     assert not list(tmp_path.iterdir())
     shown = table(result)
     assert all(row in shown for row in rows)
+    used = {row["row"]: row["generator"] for row in result["rows"]}
+    assert all((used[row] > 0) is row.endswith("/s") for row in rows)
+    assert "The generator used at most " in shown
 
 
 def test_rows_with_a_slower_first_side_are_named() -> None:
@@ -33,6 +36,7 @@ def test_rows_with_a_slower_first_side_are_named() -> None:
         return {
             "row": name,
             "part": "sends",
+            "generator": 0.5,
             "sides": {"mqproof": {"median": mine}, "Apache": {"median": theirs}},
         }
 
@@ -116,6 +120,50 @@ def test_a_busy_broker_receives_further_sends_up_to_a_limit(busy_of_three: int) 
     else:
         assert asyncio.run(rate()) > 0
         assert answered.count(0) == 30
+
+
+def test_missing_messages_are_reported_and_not_awaited_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(load, "STALL_S", 0.5)
+
+    async def pulls(address: Address) -> None:
+        messages = Messages(queues=1, size=8)
+        await load.create_topics(address, messages)
+        await load.send_rate(address, messages, 7, 2)
+        await load.pull_rate(address, messages, 8)
+
+    with (
+        ours(tmp_path, "ASYNC_FLUSH") as broker,
+        pytest.raises(LoadError, match=r"7 of 8 .* nothing more for 0.5 s"),
+    ):
+        asyncio.run(pulls(broker.address))
+
+
+def test_a_broker_that_stops_answering_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(load, "STALL_S", 0.05)
+
+    async def rate() -> None:
+        gone = [asyncio.Event() for _ in range(2)]
+        left = list(gone)
+
+        async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            with suppress(ConnectionError):
+                await reader.read(-1)
+            writer.close()
+            left.pop().set()
+
+        server = await asyncio.start_server(silent, "127.0.0.1", 0)
+        async with server:
+            host, port = server.sockets[0].getsockname()
+            try:
+                await load.send_rate(Address(host, port), Messages(size=8), 10, 2, connections=2)
+            finally:
+                for one in gone:
+                    await one.wait()
+
+    with pytest.raises(LoadError, match=r"0 of 10 sends were answered, and nothing more for 0.05 s"):
+        asyncio.run(rate())
 
 
 def test_a_server_that_does_not_start_is_reported(tmp_path: Path) -> None:

@@ -1,15 +1,28 @@
 """Tests clusters under attack: the invariants hold for any attacks, and seeds can be replayed."""
 
+import ast
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from mqproof.fuzz import targets
-from mqproof.fuzz.hostile import crafted_requests, judge
+from mqproof.fuzz.hostile import attackers, crafted_requests, judge
 from mqproof.fuzz.hostile.attacked_cluster import Shape
-from mqproof.fuzz.hostile.program import ATTACKS_MAX, Run, random_program, shape_of
+from mqproof.fuzz.hostile.program import (
+    ATTACK_BYTES,
+    ATTACKS_MAX,
+    HEAD_BYTES,
+    Run,
+    random_program,
+    shape_of,
+)
 from mqproof.fuzz.target import Finding
+from mqproof.impl import admin
+from mqproof.impl.broker.processors.all_processors import PROCESSORS
+from mqproof.impl.namesrv.server import PROCESSORS as NAME_SERVER_PROCESSORS
+from mqproof.impl.remoting.codes import RequestCode
 from mqproof.impl.remoting.command import Command, encode
 from tests.fuzz.seeds import SEEDS_DEEP_OF_CLIENTS, UNBEGUN, deep_parts, hold
 
@@ -65,6 +78,40 @@ def test_every_request_of_a_broker_has_a_valid_form_and_one_beyond_a_limit() -> 
     assert all(isinstance(crafted_requests.valid(code, {}), Command) for code in crafted_requests.CODES)
     assert sum(one is not None for one in beyond.values()) > len(beyond) * 2 // 3
     assert all(encode(one.request) for one in beyond.values() if one)
+
+
+_OF_ANY_CODE = (attackers.Attackers.valid, attackers.Attackers.beyond_limit, attackers.Attackers.damaged)
+
+
+def _drawn_codes(program: bytes) -> set[int]:
+    """Return the codes of the requests that strangers send in the program, valid ones and others."""
+    attacks, codes = attackers._ATTACKS[shape_of(program)], crafted_requests.CODES
+    starts = range(HEAD_BYTES, len(program), ATTACK_BYTES)
+    return {
+        codes[program[at + 1] % len(codes)]
+        for at in starts
+        if attacks[program[at] % len(attacks)] in _OF_ANY_CODE
+    }
+
+
+def test_every_operation_of_a_broker_and_of_the_admin_tool_is_drawn() -> None:
+    """A new operation is drawn as soon as its request has a form.
+
+    Operations of name servers are left to other tests: some, such as the removal of a broker's route, rightly
+    end the service that this target demands.
+    """
+    drawn = {code for seed in range(SEEDS_DEEP_OF_CLIENTS) for code in _drawn_codes(random_program(seed))}
+    assert drawn == set(PROCESSORS)
+    of_admin = {
+        RequestCode[node.attr]
+        for file in Path(admin.__file__).parent.rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "RequestCode"
+    }
+    assert len(of_admin) > 30
+    assert of_admin <= drawn | set(NAME_SERVER_PROCESSORS)
 
 
 def test_a_failure_of_a_server_is_a_finding() -> None:
