@@ -93,7 +93,7 @@ def test_the_application_of_faststream_bills_an_order_and_answers_a_request() ->
         asyncio.run(run(rocketmq.name_server))
 
 
-@pytest.mark.deep  # Celery starts three processes, and the pause between its looks at them is long
+@pytest.mark.deep("Celery starts three processes, and the pause between its looks at them is long")
 def test_a_celery_worker_ends_when_its_whole_group_is_asked_to(tmp_path: Path) -> None:
     log = tmp_path / "worker.log"
     command = [

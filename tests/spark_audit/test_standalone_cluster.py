@@ -23,7 +23,7 @@ import pytest
 from mqproof.report.model import Exit
 from mqproof.spark_audit.generator.generate import LogRequest, write_in_process
 
-pytestmark = [pytest.mark.deep, pytest.mark.timeout(3600)]  # minutes of Spark, on three JVMs
+pytestmark = [pytest.mark.deep("minutes of Spark, on three JVMs"), pytest.mark.timeout(3600)]
 
 WAIT_S: Final = 600.0
 RUN_S: Final = 1800.0

@@ -30,7 +30,8 @@ SUITES: dict[str, tuple[Suite, TargetFactory]] = {
     **{name: (each.suite, each.reference) for name, each in EXAMINEES.items()},
 }
 SLOW = {"admin", "routing", "timers", "transactions"}
-"""The suites for which a hundred examples cost more than half a second; they run in the deep profile."""
+"""The suites for which a hundred examples cost more than half a second."""
+_DEEP = pytest.mark.deep("a hundred examples of this suite cost more than half a second")
 OFFSETS, OFFSETS_TARGET = SUITES["offsets"]
 
 
@@ -41,7 +42,7 @@ def _few_drawn_steps(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.deep] if name in SLOW else []) for name in SUITES]
+    "name", [pytest.param(name, marks=[_DEEP] if name in SLOW else []) for name in SUITES]
 )
 def test_a_hundred_examples_meet_all_feasible_pairs(name: str) -> None:
     suite, target = SUITES[name]

@@ -18,10 +18,11 @@ from mqproof.report.model import Verdict
 PATIENT_S = 60.0
 ALSO_FUZZED = ("failure-rejects", "failure-selects", "function-ignored")
 """Mutants that tests/fuzz/test_mutants.py kills in every run, too, without sockets."""
+_DEEP = pytest.mark.deep("tests/fuzz/test_mutants.py kills it without sockets")
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.deep if name in ALSO_FUZZED else ()) for name in MUTANTS]
+    "name", [pytest.param(name, marks=_DEEP if name in ALSO_FUZZED else ()) for name in MUTANTS]
 )
 def test_a_wrong_filter_server_fails_its_case(name: str) -> None:
     (result,) = mutant_judge.run([name])

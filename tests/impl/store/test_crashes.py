@@ -70,7 +70,9 @@ def test_every_crash_image_of_two_unsynced_records_and_their_entries_is_recovere
     assert lengths == {1, 2}
 
 
-@pytest.mark.parametrize("stride", [13, pytest.param(1, marks=pytest.mark.deep)])  # all take 15 CPU seconds
+@pytest.mark.parametrize(
+    "stride", [13, pytest.param(1, marks=pytest.mark.deep("all images take 15 CPU seconds"))]
+)
 def test_crash_images_of_an_unsynced_index_are_recovered(stride: int) -> None:
     """Use two keys of durable records, the second one in a new file."""
     site = _site()

@@ -146,7 +146,9 @@ def test_a_watch_killed_before_or_after_its_batch_is_in_the_state_judges_and_rep
     assert watched.lines[1:] == ["batch 1: 1 violation, possibly reported before"]
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.deep) for n in range(1, 50))])
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(n, marks=pytest.mark.deep("49 more logs")) for n in range(1, 50))]
+)
 def test_the_batches_of_any_log_find_the_violations_of_one_run(tmp_path: Path, seed: int) -> None:
     chance, log = random.Random(seed), long_log(3)
     last = max(row["ts"] for row in log)
@@ -270,7 +272,7 @@ def test_a_watch_without_events_is_inconclusive_and_needs_no_spark(
     assert f"no event was read; 1 unreadable row is in {state / 'unreadable'}" in done.stderr
 
 
-@pytest.mark.deep  # two minutes of processor time
+@pytest.mark.deep("two minutes of processor time")
 def test_a_day_with_restarts_and_kills_gives_the_verdicts_of_one_run(tmp_path: Path) -> None:
     day, chance = DayLog(7, every_s=3), random.Random(7)
     assert min(day.faults.values()) > 5

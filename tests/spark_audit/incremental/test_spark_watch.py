@@ -48,7 +48,7 @@ NO_EVENTS = b"no event\n" + write_ndjson(
 )
 
 
-@pytest.mark.deep  # Spark; test_local_watch.py has these batches on DuckDB
+@pytest.mark.deep("on Spark; test_local_watch.py has these batches on DuckDB")
 def test_batches_find_the_violations_of_one_run_and_a_repeated_batch_counts_once(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -34,8 +34,10 @@ def log_of(ids: list[str], lost: set[str], limit: str) -> list[dict[str, Any]]:
     ("messages", "rate", "truth"),
     [
         (500, 0.1, 0.03),
-        # 20 million hashes
-        *(pytest.param(20_000, 0.01, truth, marks=pytest.mark.deep) for truth in (0.001, 0.01, 0.2)),
+        *(
+            pytest.param(20_000, 0.01, truth, marks=pytest.mark.deep("20 million hashes"))
+            for truth in (0.001, 0.01, 0.2)
+        ),
     ],
 )
 def test_the_interval_contains_the_true_rate_of_99_in_100_logs(
