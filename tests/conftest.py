@@ -68,8 +68,8 @@ def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
         pytest.UsageError: such a test.
     """
     deep = [(item, mark.args) for item in items for mark in item.iter_markers("deep")]
-    if bare := [item.nodeid for item, given in deep if not "".join(given).strip()]:
-        raise pytest.UsageError(f'expected pytest.mark.deep("reason"), in {", ".join(bare)}')
+    if bare := {item.nodeid.partition("[")[0] for item, given in deep if not "".join(given).strip()}:
+        raise pytest.UsageError(f'expected pytest.mark.deep("reason"), in {", ".join(sorted(bare))}')
     for item in items:
         if not _SPARK_FIXTURES.isdisjoint(getattr(item, "fixturenames", ())) and not uses_spark(item.path):
             expected = " or ".join(sorted(_SPARK_FIXTURES))

@@ -308,7 +308,7 @@ def test_a_day_with_restarts_and_kills_gives_the_verdicts_of_one_run(tmp_path: P
     assert max(carried) < len(rows) / 50 + 4 * day.faults["lost"]
 
 
-@pytest.mark.deep
+@pytest.mark.deep("20 logs, each watched in batches")
 @pytest.mark.parametrize("seed", range(20))
 def test_the_batches_of_a_log_with_all_anomalies_find_the_violations_of_one_run(
     tmp_path: Path, seed: int

@@ -96,7 +96,7 @@ def test_batches_find_the_violations_of_one_run_and_a_repeated_batch_counts_once
     assert f"{4 - earlier} violations, possibly reported before" in lines[3]
 
 
-@pytest.mark.deep
+@pytest.mark.deep("20 logs, each watched in batches on Spark")
 @pytest.mark.parametrize("seed", range(20))
 def test_the_batches_of_any_log_find_the_violations_of_one_run(
     spark: SparkSession, tmp_path: Path, seed: int
