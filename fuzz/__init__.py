@@ -9,8 +9,9 @@ The modules and folders, from the bottom to the top; each imports only from thos
 - `target`: the interface of a fuzz target
 - `simulation_target`: a target whose inputs are programs for a simulation
 - `store`, `raft`: the simulations of a store on a failing disk, and of a DLedger group
-- `cluster`: the simulation of whole clusters, which the next four extend
-- `deferred`, `groups`, `hostile`, `routes`: deferred messages, consumer groups, attackers, name servers
+- `cluster`: the simulation of whole clusters, which the next five extend
+- `deferred`, `filters`, `groups`, `hostile`, `routes`: deferred messages, filter servers, consumer groups,
+  attackers, name servers
 - `targets`: the fuzz targets, one module each
 - `engine`: campaigns, workers, search, corpus, coverage, minimisation
 - `defects`: injected defects that targets must find

@@ -1,7 +1,8 @@
 """A watch on Spark: the batches of a stream, whose checkpoint records what was read.
 
-For files, the stream has only their names: they are read by the same rules as in any other run (read.py). If
-Spark repeats a batch because it was killed before it wrote its checkpoint, its number shows that.
+For files, the stream has only their names: they are read by the same rules as in any other run
+(sources/read.py). If Spark repeats a batch because it was killed before it wrote its checkpoint, its number
+shows that.
 """
 
 import logging

@@ -11,7 +11,7 @@ ROOT = Path(impl.__file__).parent
 FORBIDDEN = {"os", "pathlib", "shutil", "tempfile", "io", "fcntl", "time", "datetime", "secrets", "uuid"}
 FORBIDDEN |= {"socket", "selectors", "ssl", "threading", "multiprocessing", "subprocess", "concurrent"}
 CALLS = {"open", "run_in_executor", "to_thread", "create_server", "create_connection", "open_connection"}
-VALUES = {"datetime.datetime", "datetime.timedelta", "uuid.UUID"}
+VALUES = {"datetime.datetime", "datetime.timedelta", "io.StringIO", "uuid.UUID"}
 """Types of values. Their methods that read the clock are forbidden."""
 CLOCKS = {"datetime.now", "datetime.utcnow", "datetime.today"}
 SHELLS = {"client/blocking.py"}  # runs its own event loop
