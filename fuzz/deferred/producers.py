@@ -120,7 +120,7 @@ class Producers:
             answer = await own.remoting.invoke(address, request, _SEND_MS / 1000)
         except RemotingError:
             return "unknown"
-        if answer.code == ResponseCode.SLAVE_NOT_AVAILABLE:  # the route named a broker that is no master any more
+        if answer.code == ResponseCode.SLAVE_NOT_AVAILABLE:  # its route is old
             return "unknown"
         if answer.code != ResponseCode.SUCCESS:
             return f"{answer.code} {answer.remark}"
