@@ -39,6 +39,10 @@ def _at_once(services: Any, message: Message) -> Message:
     return message
 
 
+def _nothing_needed(_: object) -> None:
+    """Need no record of the log."""
+
+
 async def _never(*_: object) -> None:
     await asyncio.Event().wait()
 
@@ -76,6 +80,14 @@ MUTANTS: Final = (
         "AckedDelivered",
         "mqproof.impl.broker.delayed:DelayedDelivery._deliver",
         _never,
+    ),
+    Mutant(
+        "LevelDeleted",
+        "the log segment of a message of a delay level is deleted while it waits",
+        _TARGET,
+        "AckedDelivered",
+        "mqproof.impl.broker.delayed:DelayedDelivery._needed_from",
+        _nothing_needed,
     ),
     Mutant(
         "SendsNeverSettled",

@@ -120,6 +120,8 @@ class Producers:
             answer = await own.remoting.invoke(address, request, _SEND_MS / 1000)
         except RemotingError:
             return "unknown"
+        if answer.code == ResponseCode.SLAVE_NOT_AVAILABLE:  # its route is old
+            return "unknown"
         if answer.code != ResponseCode.SUCCESS:
             return f"{answer.code} {answer.remark}"
         after = self._witness.leadership(address)

@@ -142,7 +142,6 @@ class Run:
         if witness.clocks_agree:
             judge.timer_kept(timed, seen, _LOST_S, self._checked)
             judge.timer_delivered(timed, seen, served_ms, self._checked)
-        if witness.clocks_agree and self._has_transactions:  # otherwise delayed messages may be deleted
             left = {one.name for one in timed if one.is_promised and one.has_level and one.name not in seen}
             cluster_judge.acked_delivered(left, _LOST_S, self._checked)
 
