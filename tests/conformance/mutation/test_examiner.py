@@ -62,3 +62,17 @@ def test_each_suite_runs_shortly_before_any_suite_runs_with_all_examples(
     verdict = examiner.examine(Task("", 0, ("flush", "wire"), 50, 0, 60), lambda _: None)
     assert verdict.outcome is Outcome.SURVIVED
     assert ran == [("flush", 10), ("wire", 10), ("flush", 50)]
+
+
+@pytest.mark.deep  # it costs 10 CPU seconds
+def test_a_group_whose_offsets_stay_after_a_deletion_with_the_flag_of_5_is_detected() -> None:
+    module = "mqproof.impl.broker.processors.group_admin"
+    source = modules(("broker",))[module].read_text(encoding="utf-8")
+    (number,) = (
+        mutant.number
+        for mutant in mutants(module, source)
+        if mutant.before == "header.remove_offset or header.clean_offset"
+        and mutant.after == "header.remove_offset"
+    )
+    verdict = campaign._in_a_process(Task(module, number, ("admin",), 20, 0, 60))
+    assert (verdict.outcome, verdict.suite) == (Outcome.VIOLATION, "admin")
