@@ -15,6 +15,7 @@ from mqproof.impl.embedded.embedded_broker import EmbeddedBroker
 from mqproof.impl.embedded.testing_speed import announce, members
 from mqproof.impl.embedded.virtual_time import TimeError, of_loop
 from mqproof.impl.remoting import bodies, java_json
+from mqproof.impl.remoting.channel import RequestTimeoutError
 from mqproof.impl.remoting.codes import RequestCode
 from mqproof.impl.remoting.command import new_request
 from mqproof.impl.remoting.message import Message, StoredMessage
@@ -220,6 +221,30 @@ def test_locks_and_pulls_last_over_hours(orderly: bool, caplog: pytest.LogCaptur
     assert consumed.keys() == {b"now", b"later"}
     assert 7200 <= consumed[b"later"] < 7202
     assert "no answer" not in caplog.text
+
+
+class Silent:
+    """A server that reads and never answers."""
+
+    def received(self, data: bytes) -> None: ...
+    def write_paused(self) -> None: ...
+    def write_resumed(self) -> None: ...
+    def closed(self) -> None: ...
+
+
+def test_a_request_without_an_answer_times_out_in_its_time_after_hours() -> None:
+    async def run() -> None:
+        async with EmbeddedBroker() as broker, broker.client() as session:
+            await broker.clock.advance(hours=2)
+            listener = await broker.runtime.network.listen("127.0.0.1", 0, lambda _: Silent())
+            request = new_request(RequestCode.HEART_BEAT)
+            asking = asyncio.create_task(session.remoting.invoke(listener.address, request, 5.0))
+            await broker.clock.advance(seconds=3)
+            assert not asking.done()
+            await broker.clock.advance(seconds=3)
+            assert isinstance(asking.exception(), RequestTimeoutError)
+
+    asyncio.run(run())
 
 
 def test_a_transaction_that_begins_within_a_long_advance_is_checked_in_time() -> None:
