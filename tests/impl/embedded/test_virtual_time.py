@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mqproof import Producer, PushConsumer, ReceivedMessage, new_message
-from mqproof.client import PushConsumerConfig, TransactionProducer, TransactionState
+from mqproof.client import LitePullConsumer, PushConsumerConfig, TransactionProducer, TransactionState
 from mqproof.impl.client.connection.session import Session
 from mqproof.impl.embedded.embedded_broker import EmbeddedBroker
 from mqproof.impl.embedded.testing_speed import announce, members
@@ -352,6 +352,26 @@ def test_upkeep_of_a_minute_has_run_at_the_end() -> None:
         await of_loop(loop).advance(hours=3)
         assert loop.time() - looked[-1] < 60
         looking.cancel()
+
+    asyncio.run(run())
+
+
+def test_idle_servers_and_clients_have_no_timer_that_is_not_upkeep() -> None:
+    """Such a timer would end each skip: periodic work must use `upkeep`."""
+
+    async def ignore(messages: Sequence[ReceivedMessage]) -> None:
+        pass
+
+    async def run() -> None:
+        async with EmbeddedBroker() as broker, broker.client() as session:
+            await Producer(session).send_or_raise(new_message("Orders", b"x"))
+            one = PushConsumer(session, "One", ignore)
+            two = PushConsumer(session, "Two", ignore, PushConsumerConfig(orderly=True))
+            async with one, two, LitePullConsumer(session, "Three") as three:
+                for consumer in (one, two, three):
+                    await consumer.subscribe("Orders")
+                await broker.clock.advance(minutes=5)
+                assert upkeep.next_due_s(asyncio.get_running_loop()) == float("inf")
 
     asyncio.run(run())
 
