@@ -47,7 +47,7 @@ class OutsideClients:
         while (now_s := time.monotonic()) < until_s:
             await asyncio.sleep(_LOOK_S)
             before, traffic = traffic, self._broker.traffic()
-            if traffic != before:
+            if traffic.activity != before.activity:
                 quiet_since_s = now_s
             elif now_s - quiet_since_s >= _QUIET_S and traffic.unanswered >= waiting:
                 return

@@ -27,20 +27,27 @@ _AWAITED: Final = "upkeep_awaited"
 def now_s(loop: asyncio.AbstractEventLoop | None = None) -> float:
     """Return the time of upkeep in the loop, which is the running one by default."""
     loop = loop or asyncio.get_running_loop()
-    return loop.time() - float(getattr(loop, _SKIPPED, 0.0))
+    skipped_s: float = getattr(loop, _SKIPPED, 0.0)
+    return loop.time() - skipped_s
 
 
 def call_at(when_s: float, callback: Callable[[*_Ts], object], *args: *_Ts) -> asyncio.TimerHandle:
     """Call the function when the time of upkeep is `when_s`."""
     loop = asyncio.get_running_loop()
+    skipped_s: float = getattr(loop, _SKIPPED, 0.0)
     with _marked():
-        return loop.call_at(when_s + float(getattr(loop, _SKIPPED, 0.0)), callback, *args)
+        return loop.call_at(when_s + skipped_s, callback, *args)
 
 
 async def sleep(seconds: float) -> None:
     """Sleep until this much time of upkeep has passed."""
-    with _marked():
-        await asyncio.sleep(seconds)
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[None] = loop.create_future()
+    timer = call_at(now_s(loop) + seconds, _set, done)
+    try:
+        await done
+    finally:
+        timer.cancel()
 
 
 def end_after(limit: asyncio.Timeout, seconds: float) -> None:

@@ -38,6 +38,7 @@ from mqproof.impl.remoting.headers import (
 )
 from mqproof.impl.remoting.message import tags_code
 from mqproof.impl.remoting.request_handler import RefusedError
+from mqproof.impl.runtime import upkeep
 from mqproof.impl.store.results import GetResult, GetStatus
 
 _HOLD_MS_MAX: Final = 60_000
@@ -176,7 +177,7 @@ def _answer(
             header.queue_id,
             result.next_offset,
             len(result.records),
-            asyncio.get_running_loop().time(),
+            upkeep.now_s(),
         )
     response = PullResponse(broker_id, result.next_offset, result.min_offset, result.max_offset)
     return request.answer(code, headers.write(response), body, remark=result.status.value)

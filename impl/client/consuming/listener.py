@@ -9,6 +9,7 @@ from typing import cast
 from mqproof.impl.client.consuming.consume_rates import ConsumeRates
 from mqproof.impl.client.model import Listener, ReceivedMessage, RetryLater
 from mqproof.impl.client.tracing.traced_calls import TracedCalls
+from mqproof.impl.runtime import upkeep
 from mqproof.impl.runtime.runtime import Offload
 
 _log = logging.getLogger(__name__)
@@ -44,7 +45,7 @@ class SafeListener:
         ok = len(messages) if answer is None else min(answer.done, len(messages))
         if self._traced is not None:
             self._traced.ended(call, messages, ended_s - begun_s, ok, raised=raised)
-        self._rates.consumed(messages[0].topic, ok, len(messages) - ok, ended_s - begun_s, ended_s)
+        self._rates.consumed(messages[0].topic, ok, len(messages) - ok, ended_s - begun_s, upkeep.now_s())
         return answer
 
     async def attempt(self, messages: Sequence[ReceivedMessage]) -> RetryLater | None:

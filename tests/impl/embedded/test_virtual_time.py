@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from mqproof import Producer, PushConsumer, ReceivedMessage, new_message
-from mqproof.client import PushConsumerConfig, TransactionProducer, TransactionState
+from mqproof.client import LitePullConsumer, PushConsumerConfig, TransactionProducer, TransactionState
 from mqproof.impl.client.connection.session import Session
 from mqproof.impl.embedded.embedded_broker import EmbeddedBroker
 from mqproof.impl.embedded.testing_speed import announce, members
 from mqproof.impl.embedded.virtual_time import TimeError, of_loop
 from mqproof.impl.remoting import bodies, java_json
+from mqproof.impl.remoting.channel import RequestTimeoutError
 from mqproof.impl.remoting.codes import RequestCode
 from mqproof.impl.remoting.command import new_request
 from mqproof.impl.remoting.message import Message, StoredMessage
@@ -222,6 +223,30 @@ def test_locks_and_pulls_last_over_hours(orderly: bool, caplog: pytest.LogCaptur
     assert "no answer" not in caplog.text
 
 
+class Silent:
+    """A server that reads and never answers."""
+
+    def received(self, data: bytes) -> None: ...
+    def write_paused(self) -> None: ...
+    def write_resumed(self) -> None: ...
+    def closed(self) -> None: ...
+
+
+def test_a_request_without_an_answer_times_out_in_its_time_after_hours() -> None:
+    async def run() -> None:
+        async with EmbeddedBroker() as broker, broker.client() as session:
+            await broker.clock.advance(hours=2)
+            listener = await broker.runtime.network.listen("127.0.0.1", 0, lambda _: Silent())
+            request = new_request(RequestCode.HEART_BEAT)
+            asking = asyncio.create_task(session.remoting.invoke(listener.address, request, 5.0))
+            await broker.clock.advance(seconds=3)
+            assert not asking.done()
+            await broker.clock.advance(seconds=3)
+            assert isinstance(asking.exception(), RequestTimeoutError)
+
+    asyncio.run(run())
+
+
 def test_a_transaction_that_begins_within_a_long_advance_is_checked_in_time() -> None:
     checked: list[float] = []
 
@@ -327,6 +352,26 @@ def test_upkeep_of_a_minute_has_run_at_the_end() -> None:
         await of_loop(loop).advance(hours=3)
         assert loop.time() - looked[-1] < 60
         looking.cancel()
+
+    asyncio.run(run())
+
+
+def test_idle_servers_and_clients_have_no_timer_that_is_not_upkeep() -> None:
+    """Such a timer would end each skip: periodic work must use `upkeep`."""
+
+    async def ignore(messages: Sequence[ReceivedMessage]) -> None:
+        pass
+
+    async def run() -> None:
+        async with EmbeddedBroker() as broker, broker.client() as session:
+            await Producer(session).send_or_raise(new_message("Orders", b"x"))
+            one = PushConsumer(session, "One", ignore)
+            two = PushConsumer(session, "Two", ignore, PushConsumerConfig(orderly=True))
+            async with one, two, LitePullConsumer(session, "Three") as three:
+                for consumer in (one, two, three):
+                    await consumer.subscribe("Orders")
+                await broker.clock.advance(minutes=5)
+                assert upkeep.next_due_s(asyncio.get_running_loop()) == float("inf")
 
     asyncio.run(run())
 
