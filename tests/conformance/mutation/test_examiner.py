@@ -64,7 +64,7 @@ def test_each_suite_runs_shortly_before_any_suite_runs_with_all_examples(
     assert ran == [("flush", 10), ("wire", 10), ("flush", 50)]
 
 
-@pytest.mark.deep  # it costs 10 CPU seconds
+@pytest.mark.deep("10 CPU seconds")
 def test_a_group_whose_offsets_stay_after_a_deletion_with_the_flag_of_5_is_detected() -> None:
     module = "mqproof.impl.broker.processors.group_admin"
     source = modules(("broker",))[module].read_text(encoding="utf-8")
