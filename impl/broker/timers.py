@@ -377,7 +377,7 @@ class Timers:
         await self._forever(once)
 
     def _notice_due_work(self) -> None:
-        """Set the events of the other work. Delivery calls this once a second, so the others need no timer."""
+        """Set the events of the other work. Delivery calls this once a second: the others need no timer."""
         if self._is_point_due():
             self._point_due.set()
         if self._store.log_wanted_before:
