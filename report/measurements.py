@@ -174,6 +174,8 @@ def _change(old: Measurements, new: Measurements, before: Row, after: Row, side:
         verdict, detail = Verdict.NOT_TESTED, "the machines or their Python differ"
     elif min(len(was), len(now)) < ROUNDS_MIN:
         verdict, detail = Verdict.NOT_TESTED, f"fewer than {ROUNDS_MIN} rounds: the noise is not known"
+    elif noise >= 1:
+        verdict, detail = Verdict.NOT_TESTED, "the rounds differ so much that no change would count"
     elif later < middle * (1 - noise):
         verdict, detail = Verdict.VIOLATED, "worse than the noise explains"
     return Change(

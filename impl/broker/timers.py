@@ -6,7 +6,7 @@ becomes a master. See docs/reference/protocol/timers.md; spec/tla/Timers.tla has
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Final
 
 from mqproof.impl.broker import timed_messages
@@ -65,6 +65,8 @@ class Timers:
         self._covered = (-1, -1)
         """The number of changes and the read end of the table when the last point was written."""
         self._address = Address("127.0.0.1", 0)
+        self._point_due = asyncio.Event()
+        self._roll_due = asyncio.Event()
 
     @property
     def waiting_count(self) -> int:
@@ -88,9 +90,9 @@ class Timers:
                     await asyncio.sleep(_RETRY_S)
             self._is_ready = True
             await asyncio.gather(
-                self._forever(self._deliver, 0),
-                self._forever(self._write_point, _POINT_S),
-                self._forever(self._roll, _ROLL_S),
+                self._forever(self._deliver),
+                self._whenever(self._point_due, self._write_point, _POINT_S),
+                self._whenever(self._roll_due, self._roll, _ROLL_S),
             )
         finally:
             self._is_ready = False
@@ -205,6 +207,7 @@ class Timers:
     async def _deliver(self) -> None:
         """Store the finals of messages that are due, or wait for the next one."""
         self._catch_up()
+        self._notice_due_work()
         store, table = self._store, self._table
         if self._has_failed or not store.writable:
             self._has_failed = False
@@ -221,7 +224,7 @@ class Timers:
             await asyncio.sleep(0)
             return
         next_ms = table.next_due_ms()
-        wait_s = _LOOK_AGAIN_S if len(table) else _IDLE_S
+        wait_s = _LOOK_AGAIN_S if table.read_end else _IDLE_S
         woken = self._holds.hold(TIMER_TOPIC, 0, table.read_end, (), wait_s)
         if next_ms is None:
             await woken
@@ -299,15 +302,20 @@ class Timers:
     async def _write_point(self) -> None:
         table, store = self._table, self._store
         self._catch_up()
-        covered = (table.changes, table.read_end)
-        is_wanted = self._point_at < store.log_wanted_before and table.read_end > 0
-        if not store.writable or (covered == self._covered and not is_wanted) or not table.read_end:
+        if not store.writable or not self._is_point_due():
             return
+        covered = (table.changes, table.read_end)
         point = table.point(store.now_ms(), store.next_commit_offset)
         result = await store.put(timed_messages.point(point, store.now_ms(), self._address), wait=False)
         if result.status not in STORED:
             raise OSError(f"no point could be stored: {result.status} {result.reason}")
         self._covered, self._point_at = covered, result.commit_offset
+
+    def _is_point_due(self) -> bool:
+        """Return whether a point would cover more than the last one, or let records be deleted."""
+        table = self._table
+        is_changed = (table.changes, table.read_end) != self._covered
+        return table.read_end > 0 and (is_changed or self._point_at < self._store.log_wanted_before)
 
     async def _roll(self) -> None:
         """Append copies of the messages in segments that are to be deleted."""
@@ -353,17 +361,33 @@ class Timers:
 
     # -- running
 
-    async def _forever(self, work: Callable[[], object], seconds: float) -> None:
+    async def _forever(self, work: Callable[[], Awaitable[None]]) -> None:
         while True:
-            if seconds:
-                while not self._store.max_offset(TIMER_TOPIC, 0):  # most brokers have no timers
-                    await self._holds.hold(TIMER_TOPIC, 0, 0, (), _IDLE_S)
-                await upkeep.sleep(seconds)
             try:
-                await work()  # type: ignore[misc]
+                await work()
             except (OSError, ValueError) as error:
                 _log.error("the work on timers failed, and is tried again: %s", error)
                 await asyncio.sleep(_RETRY_S)
+
+    async def _whenever(
+        self, due: asyncio.Event, work: Callable[[], Awaitable[None]], seconds: float
+    ) -> None:
+        """Do the work some time after it became due."""
+
+        async def once() -> None:
+            await due.wait()
+            await upkeep.sleep(seconds)
+            due.clear()
+            await work()
+
+        await self._forever(once)
+
+    def _notice_due_work(self) -> None:
+        """Set the events of the other work. Delivery calls this once a second: the others need no timer."""
+        if self._is_point_due():
+            self._point_due.set()
+        if self._store.log_wanted_before:
+            self._roll_due.set()
 
     def _emit(self, kind: Kind, message: Message, status: PutStatus) -> None:
         if self._events is not None:

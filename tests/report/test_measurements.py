@@ -67,6 +67,7 @@ def test_with_a_baseline_the_ratios_are_compared_even_on_another_machine(tmp_pat
     [
         ({RATE: {"mqproof": [10.0, 10.0]}}, {"machine": "another"}, "the machines or their Python differ"),
         ({RATE: {"mqproof": [10.0]}}, {}, "fewer than 2 rounds"),
+        ({RATE: {"mqproof": [10.0, 110.0]}}, {}, "the rounds differ so much"),
     ],
 )
 def test_what_cannot_be_judged_is_not_tested(
