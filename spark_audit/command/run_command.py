@@ -77,7 +77,7 @@ class InputOptions:
         float | None,
         typer.Option(
             metavar="RATE",
-            help="The share of messages that all nodes record, or of sampled traces; 1 if all are there.",
+            help="The share of messages that all nodes record; with --spans, of sampled traces. 1: all.",
         ),
     ] = None
 
@@ -93,8 +93,8 @@ class InputOptions:
 
     @property
     def is_sampled(self) -> bool:
-        """Whether the events are of a sample of the messages."""
-        return self.has_events and self.sampling is not None and self.sampling < 1
+        """Whether the events are of a sample of the messages; with spans, the rate is theirs."""
+        return self.has_events and not self.spans and self.sampling is not None and self.sampling < 1
 
     @property
     def has_events(self) -> bool:
@@ -245,8 +245,10 @@ def _wanted(ids: list[str], inputs: InputOptions) -> list[str]:
 
     if inputs.sampling is not None and not 0 < inputs.sampling <= 1:
         fail(f"--sampling {inputs.sampling:g}: expected a rate above 0 and up to 1")
+    if inputs.sampling is not None and not (inputs.spans or inputs.has_events):
+        fail("--sampling: expected event logs or --spans")
     if inputs.is_sampled and (inputs.store or inputs.trace):
-        fail("--sampling: expected event logs or --spans, without --store and --trace")
+        fail("--sampling: a sample of events cannot be judged with --store or --trace")
     if not (inputs.has_events or inputs.store or inputs.trace or inputs.spans):
         fail("--events: name at least one event log, folder or pattern, or a --store")
     possible = {*(EVENT_CHECKS if inputs.has_events else ()), *(STORE_CHECKS if inputs.store else ())}
@@ -295,7 +297,8 @@ class _Request:
     @property
     def event_sampling(self) -> float | None:
         """The rate at which nodes record messages; None if they record all."""
-        return self.sampling if self.inputs.has_events and (self.sampling or 1) < 1 else None
+        of_events = self.inputs.has_events and not self.inputs.spans
+        return self.sampling if of_events and (self.sampling or 1) < 1 else None
 
     def of_spans(self) -> SpanRequest:
         return SpanRequest(self.sampling, self.wanted, self.allowed, self.replay)

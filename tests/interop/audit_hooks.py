@@ -82,9 +82,9 @@ def go_application() -> Path:
     return built
 
 
-def agent(events: Path, node: str, **settings: object) -> str:
-    """Return the option of `java` that records the clients of a program."""
-    values = {"directory": events, "node": node, **settings}
+def agent(events: Path | None, node: str, **settings: object) -> str:
+    """Return the option of `java` that records the clients of a program; None for no folder, but a topic."""
+    values = {**({"directory": events} if events else {}), "node": node, **settings}
     arguments = ",".join(f"{name.replace('_', '-')}={value}" for name, value in values.items())
     return f"-javaagent:{hooks_jar()}={arguments}"
 

@@ -27,8 +27,9 @@ def test_a_loss_in_spans_without_sampling_is_a_violation(tmp_path: Path) -> None
 def test_a_rate_that_is_none_is_refused(rate: str, tmp_path: Path) -> None:
     done = run("--spans", write(tmp_path / "spans.jsonl", exchange(1)), "--sampling", rate)
     assert done.exit_code == Exit.USAGE
-    assert "expected --spans, and a rate above 0 and up to 1" in done.stderr
+    assert "expected a rate above 0 and up to 1" in done.stderr
 
 
-def test_a_rate_without_spans_is_refused(tmp_path: Path) -> None:
-    assert run("--events", tmp_path, "--sampling", "0.5").exit_code == Exit.USAGE
+def test_a_rate_without_spans_and_events_is_refused(tmp_path: Path) -> None:
+    done = run("--store", tmp_path, "--sampling", "0.5")
+    assert (done.exit_code, "expected event logs or --spans" in done.stderr) == (Exit.USAGE, True)

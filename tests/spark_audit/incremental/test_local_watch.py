@@ -300,6 +300,7 @@ def test_a_day_with_restarts_and_kills_gives_the_verdicts_of_one_run(tmp_path: P
         left = newest(state)
         assert left is not None
         carried.append(pq.read_table(left / "rows").num_rows)
+    assert left is not None
     found = [row for row in pq.read_table(left / "findings").to_pylist() if row["cause"] is None]
     expected = violations(embedded_audit(rows, tmp_path))
     assert (keys(found), kills) == (keys(expected), 12)

@@ -81,7 +81,7 @@ def test_a_sample_without_losses_does_not_show_that_there_are_none(tmp_path: Pat
         (["--sampling", "0.1"], "which is not in that sample"),
         (["--sampling", "0.25", "--id", "DELIV-4"], "a sample of the messages does not suffice"),
         (["--sampling", "0.25", "--state", str(tmp_path / "s")], "without --state"),
-        (["--sampling", "0"], "expected a rate above 0 and up to 1"),
+        (["--sampling", "0.25", "--store", str(tmp_path)], "cannot be judged with --store"),
     ):
         refused = CliRunner().invoke(app, [*arguments[:3], *given])
         assert (refused.exit_code, message in refused.stderr) == (Exit.USAGE, True), refused.stderr
