@@ -102,7 +102,7 @@ def recorded() -> dict[str, Numbers]:
 
 def page(known: dict[str, Numbers]) -> str:
     """Return the page as Markdown."""
-    shown = {broker: known[broker] for broker in BROKERS if broker in known}
+    shown: dict[str, Numbers] = {broker: known[broker] for broker in BROKERS if broker in known}
     return "".join([_HEAD, *_summary(shown), *_invariants(shown), *_tables(shown)])
 
 
