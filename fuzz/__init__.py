@@ -17,5 +17,7 @@ The modules and folders, from the bottom to the top; each imports only from thos
 - `defects`: injected defects that targets must find
 - `mutants`, `simulation`: judge the targets and the simulations by these defects
 - `fault_campaign`: single faults over all files of a store
+- `fault_page`, `released_faults`: the page of such campaigns, and campaigns on released brokers
+- `fault_command`: the command `mqproof fuzz faults`
 - `cli`: the command `mqproof fuzz`
 """

@@ -1,9 +1,11 @@
 """Mutants of a store that lack one check of durable bytes each, or the repair from a peer."""
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any, Final
 
 from mqproof.conformance.mutants.damage import anything, nothing, skip, without
+from mqproof.conformance.mutants.replacement import injected
 from mqproof.fuzz.defects.defect import Mutant
 from mqproof.fuzz.defects.store import refuse_without_place
 from mqproof.impl.store import recovery
@@ -13,6 +15,7 @@ from mqproof.impl.store.files import record
 from mqproof.impl.store.files.checkpoint import Checkpoint
 from mqproof.impl.store.files.commit_log import CommitLog
 from mqproof.impl.store.files.consume_queue import ConsumeQueue
+from mqproof.impl.store.results import Recovery
 
 _trust_checkpoint = recovery.trust_checkpoint
 
@@ -34,8 +37,17 @@ def _known_end_only(log: CommitLog, checkpoint: Checkpoint) -> None:
             log.known_end = checkpoint.queue_count.position
 
 
-def _end_of_log(_log: CommitLog, _position: int) -> None:
-    return None
+def _recover_to_damage(parts: recovery.Parts, abnormal: bool) -> Recovery:
+    """End the log at a damaged record without a report, as if a crash had torn it."""
+    unreported = (
+        _mutant("", "", "", "files.commit_log:CommitLog._after_damage", nothing),
+        _mutant("", "", "", "recovery:report_cut", nothing),
+        _mutant("", "", "", "recovery:report_lost_end", nothing),
+    )
+    with ExitStack() as stack:
+        for each in unreported:
+            stack.enter_context(injected(each))
+        return recovery.recover(parts, abnormal)
 
 
 async def _leave_damaged(_repair: object) -> None:
@@ -111,10 +123,10 @@ MUTANTS: Final = (
     ),
     _mutant(
         "DamageEndsLog",
-        "recovery ends the log at a damaged record, although later ones were durable",
+        "recovery ends the log at a damaged record without a report, although later ones were durable",
         "NeverSilentlyLost",
-        "files.commit_log:CommitLog._after_damage",
-        _end_of_log,
+        "message_store:recover",
+        _recover_to_damage,
     ),
     _mutant(
         "EndNotReported",

@@ -44,6 +44,7 @@ from mqproof.impl.runtime.supervision import TaskFailedError
 from mqproof.impl.store.flush import LogFlusher
 from mqproof.impl.store.message_store import MessageStore
 from mqproof.impl.store.queue_flush import IndexFlusher, QueueFlusher
+from mqproof.impl.store.scrub import Scrub
 from tests.impl.world import SMALL_STORE
 
 HA = Address("10.0.0.1", 10912)
@@ -67,6 +68,7 @@ BROKEN: dict[tuple[str, str], tuple[type, str]] = {
     ("master", "flush of the queues"): (QueueFlusher, "flush"),
     ("master", "checkpoints"): (IndexFlusher, "flush"),
     ("master", "deletion of old files"): (MessageStore, "clean"),
+    ("master", "scrub"): (Scrub, "step"),
     ("master", "write of messages"): (MessageStore, "_write"),
     ("master", "answers to sends"): (MessageStore, "_confirmed"),
     ("master", "write of offsets"): (OffsetTable, "persist"),
