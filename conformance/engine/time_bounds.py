@@ -9,7 +9,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
 from mqproof.conformance.engine.targets import EndlessError
 
@@ -25,6 +25,8 @@ _TIMERS: Final = {
     signal.ITIMER_VIRTUAL: (signal.SIGVTALRM, "an example used up its processor time without an end"),
     signal.ITIMER_REAL: (signal.SIGALRM, "a call of the target did not return"),
 }
+_replaced: Final[dict[signal.Signals, Any]] = {}
+"""The handlers that `start` replaced."""
 
 
 class OutOfTimeInterrupt(KeyboardInterrupt):
@@ -38,15 +40,20 @@ def start(seconds: float, real_seconds: float) -> None:
     """Raise OutOfTimeInterrupt in the main thread after one of these times; elsewhere, do nothing."""
     if threading.current_thread() is threading.main_thread():
         for timer, bound_s in ((signal.ITIMER_VIRTUAL, seconds), (signal.ITIMER_REAL, real_seconds)):
-            signal.signal(_TIMERS[timer][0], _interrupt)
+            number, _ = _TIMERS[timer]
+            if (before := signal.signal(number, _interrupt)) is not _interrupt:
+                _replaced[number] = before
             signal.setitimer(timer, bound_s, _REPEAT_S)
 
 
 def stop() -> None:
-    """Do not interrupt any more."""
+    """Do not interrupt any more, and put back the handlers that `start` replaced."""
     if threading.current_thread() is threading.main_thread():
         for timer in _TIMERS:
             signal.setitimer(timer, 0)
+        for number, handler in _replaced.items():
+            signal.signal(number, handler)
+        _replaced.clear()
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """Code without an end is interrupted by its processor time or its real time, also inside an event loop."""
 
 import asyncio
+import signal
 import time
 
 import pytest
@@ -47,3 +48,10 @@ def test_bound_ends_with_its_block() -> None:
     until = time.process_time() + 0.3
     while time.process_time() < until:
         pass
+
+
+def test_the_handlers_of_before_are_put_back() -> None:
+    before = signal.getsignal(signal.SIGVTALRM), signal.getsignal(signal.SIGALRM)
+    with bounded(10):
+        assert signal.getsignal(signal.SIGVTALRM) != before[0]
+    assert (signal.getsignal(signal.SIGVTALRM), signal.getsignal(signal.SIGALRM)) == before
