@@ -7,9 +7,10 @@ at most; the bound on its real time ends the run if a call of the target never r
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from types import FrameType
+from typing import Final
 
 from mqproof.conformance.engine.targets import EndlessError
 
@@ -25,7 +26,7 @@ _TIMERS: Final = {
     signal.ITIMER_VIRTUAL: (signal.SIGVTALRM, "an example used up its processor time without an end"),
     signal.ITIMER_REAL: (signal.SIGALRM, "a call of the target did not return"),
 }
-_replaced: Final[dict[signal.Signals, Any]] = {}
+_replaced: Final[dict[signal.Signals, Callable[[int, FrameType | None], object] | int | None]] = {}
 """The handlers that `start` replaced."""
 
 
