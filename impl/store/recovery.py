@@ -15,7 +15,13 @@ from mqproof.impl.remoting.message import StoredMessage
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.store.config import FlushMode, StoreConfig
 from mqproof.impl.store.damage import Damage, DamageKind, DamageReport, Outcome
-from mqproof.impl.store.dispatch import Appended, Dispatcher, appended_record, emit_append
+from mqproof.impl.store.dispatch import (
+    Appended,
+    Dispatcher,
+    appended_record,
+    emit_append,
+    takes_queue_offset,
+)
 from mqproof.impl.store.errors import StoreError
 from mqproof.impl.store.files import record
 from mqproof.impl.store.files.checkpoint import DISTRUST, Checkpoint, QueueCount
@@ -304,6 +310,14 @@ def _has_entry(queues: ConsumeQueues, stored: StoredMessage) -> bool:
     return bool(units) and units[0].commit_offset == stored.commit_offset
 
 
+def _points_to(queue: ConsumeQueue, stored: StoredMessage) -> bool:
+    """Return whether the queue, whatever the record names, has a written entry for it at its offset."""
+    if not queue.begin <= stored.queue_offset < queue.end:
+        return False
+    (unit,) = queue.units(stored.queue_offset, 1)
+    return (unit.commit_offset, unit.size) == (stored.commit_offset, stored.size)
+
+
 def points_into_log(unit: Unit, log_end: int) -> bool:
     """Return whether the entry was written, for a record before the log's end."""
     return unit.size > 0 and 0 <= unit.commit_offset < log_end
@@ -396,10 +410,13 @@ def _dispatch_from(parts: Parts, start: int) -> int:
     parts.dispatcher.position = reached = start
     ends: dict[QueueKey, int] = {}
     births = _births(parts, start)
+    newest = max((unit.commit_offset for queue in parts.queues if (unit := queue.last)), default=-1)
     written = 0
     for end, stored in log.scan(start):
         reached = end
-        if stored is not None and not _is_deleted(stored, parts.deleted, births):
+        if stored is not None and stored.commit_offset <= newest and _contradicts_entry(parts, stored):
+            log.mark_damaged(stored.commit_offset, stored.commit_offset + stored.size)
+        elif stored is not None and not _is_deleted(stored, parts.deleted, births):
             appended = appended_record(stored, parts.config.delay_levels_ms)
             if appended.queued and (appended.topic, appended.queue_id) not in ends:
                 _make_room(parts, appended, is_oldest=start == log.begin > 0)
@@ -419,6 +436,19 @@ def _dispatch_from(parts: Parts, start: int) -> int:
         if queue.end > kept:  # entries that point into the log, but not at a record of this queue
             queue.cut(kept)
     return written
+
+
+def _contradicts_entry(parts: Parts, stored: StoredMessage) -> bool:
+    """Return whether an entry shows that the topic, queue or kind of a record is altered.
+
+    No checksum covers them. A log that is flushed before each answer gives a queue an entry only for a
+    durable record, so another queue cannot have the entry, and a record that takes no offset has none.
+    """
+    if parts.config.flush_mode is not FlushMode.SYNC_FLUSH:
+        return False
+    if _has_entry(parts.queues, stored):
+        return not takes_queue_offset(stored.message.sys_flag)
+    return any(_points_to(queue, stored) for queue in parts.queues)
 
 
 def _births(parts: Parts, start: int) -> dict[QueueKey, int]:
