@@ -16,9 +16,9 @@ from typing import Final
 
 import msgspec
 
+from mqproof.conformance.wire.case_results import operation_of, verdict_of
 from mqproof.conformance.wire.catalogue import CASES
 from mqproof.conformance.wire.model import Verdict
-from mqproof.conformance.wire.suite import operation_of, verdict_of
 from mqproof.report.json_file import from_json
 from mqproof.report.write import write_text
 from mqproof.spec.checkout import expect_checkout

@@ -64,11 +64,11 @@ from mqproof.conformance.suites.flush.suite import FLUSH
 from mqproof.conformance.suites.producers.suite import PRODUCERS
 from mqproof.conformance.suites.replication import checkers
 from mqproof.conformance.suites.routing.suite import ROUTING
+from mqproof.conformance.wire.case_results import examine as examine_wire
 from mqproof.conformance.wire.catalogue import choose
 from mqproof.conformance.wire.model import Verdict as CaseVerdict
 from mqproof.conformance.wire.runner import Judged
 from mqproof.conformance.wire.server_connection import Address
-from mqproof.conformance.wire.suite import examine as examine_wire
 from mqproof.report.model import Result, Verdict, Witness
 
 LAYER: Final = "impl"

@@ -309,7 +309,7 @@ def _run_workload(options: RunOptions, progress: Progress) -> Part:
 
 def _run_wire(options: RunOptions, progress: Progress) -> Part:
     from mqproof.conformance.adapters.wire_servers import servers
-    from mqproof.conformance.wire.command import run
+    from mqproof.conformance.wire.suite import run
 
     return run(options, progress, servers)
 
@@ -413,7 +413,7 @@ SUITES: Final[dict[str, Registered]] = {
     ),
     "wire": Undrawn(
         "numbered questions, request code by request code",
-        "mqproof.conformance.wire.command",
+        "mqproof.conformance.wire.suite",
         _run_wire,
         is_long=True,
     ),

@@ -7,12 +7,12 @@ from mqproof.conformance.hosts.sandbox import MISSING
 from mqproof.conformance.mutants import filter_servers
 from mqproof.conformance.mutants.filter_servers import CASES_OF, MUTANTS, OF_DECISIONS
 from mqproof.conformance.registry import mutant_judge
+from mqproof.conformance.wire.case_results import examine
 from mqproof.conformance.wire.catalogue import choose
 from mqproof.conformance.wire.model import Server
 from mqproof.conformance.wire.model import Verdict as CaseVerdict
 from mqproof.conformance.wire.runner import Judged
 from mqproof.conformance.wire.server_connection import Address
-from mqproof.conformance.wire.suite import examine
 from mqproof.report.model import Verdict
 
 PATIENT_S = 60.0

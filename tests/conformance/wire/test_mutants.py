@@ -5,11 +5,11 @@ import pytest
 from mqproof.conformance.mutants import wire
 from mqproof.conformance.mutants.wire import MUTANTS
 from mqproof.conformance.registry import mutant_judge
+from mqproof.conformance.wire.case_results import examine
 from mqproof.conformance.wire.catalogue import choose
 from mqproof.conformance.wire.model import Verdict as CaseVerdict
 from mqproof.conformance.wire.runner import Judged
 from mqproof.conformance.wire.server_connection import Address
-from mqproof.conformance.wire.suite import examine
 from mqproof.report.model import Verdict
 
 PATIENT_S = 60.0

@@ -11,11 +11,11 @@ from mqproof.conformance.commands.conform import app
 from mqproof.conformance.engine.targets import IMPL
 from mqproof.conformance.pages import request_page, wire_answers
 from mqproof.conformance.wire import chapters
+from mqproof.conformance.wire.case_results import examine
 from mqproof.conformance.wire.catalogue import CASES, choose
 from mqproof.conformance.wire.model import Case, Since, Verdict
 from mqproof.conformance.wire.runner import Judged
 from mqproof.conformance.wire.server_connection import Address
-from mqproof.conformance.wire.suite import examine
 from mqproof.report import json_file
 from mqproof.report.model import Exit
 
