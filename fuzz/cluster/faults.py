@@ -7,7 +7,8 @@ import asyncio
 import errno
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import Any, Final
+from random import Random
+from typing import Any, Final, NamedTuple
 
 from mqproof.conformance.hosts.simulated import NAME_SERVERS, SLAVE, Cluster
 from mqproof.conformance.suites.flush.steps import End
@@ -22,6 +23,7 @@ from mqproof.impl.runtime.simulated_disk import SimulatedCrashError, Step
 from mqproof.impl.runtime.simulated_internet import Link
 from mqproof.impl.store.errors import StoreError
 
+HEAD_BYTES: Final = 6
 FAULT_BYTES: Final = 4
 QUARTER_S: Final = 0.25
 SESSION: Final = SessionConfig(route_refresh_ms=5000, heartbeat_ms=10_000)
@@ -323,13 +325,38 @@ def seconds_of(length: int) -> float:
     return (1 + length % 80) * QUARTER_S
 
 
-def faults_of(data: bytes, head_bytes: int, faults_max: int) -> list[tuple[int, ...]]:
+class Head(NamedTuple):
+    """What the first bytes of a program choose."""
+
+    seed: int
+    shape: int
+    """The shape of the cluster."""
+    sky: int
+    """The losses and delays of the network, and the pace of the clients."""
+
+
+def head_of(data: bytes) -> Head:
+    """Return the head of a program. Missing bytes are read as zeros."""
+    head = data[:HEAD_BYTES].ljust(HEAD_BYTES, b"\0")
+    return Head(int.from_bytes(head[:4], "little"), head[4], head[5])
+
+
+def faults_of(data: bytes, faults_max: int) -> list[tuple[int, ...]]:
     """Return the faults of a program, which follow its head. Missing bytes are read as zeros."""
-    end = min(len(data), head_bytes + faults_max * FAULT_BYTES)
+    end = min(len(data), HEAD_BYTES + faults_max * FAULT_BYTES)
     return [
         tuple(data[at : at + FAULT_BYTES].ljust(FAULT_BYTES, b"\0"))
-        for at in range(head_bytes, end, FAULT_BYTES)
+        for at in range(HEAD_BYTES, end, FAULT_BYTES)
     ]
+
+
+def with_random_faults(seed: int, chance: Random, faults_max: int) -> bytes:
+    """Return a program of any shape with one to `faults_max` faults of a cluster."""
+    faults = chance.randint(1, faults_max)
+    drawn = bytearray(seed.to_bytes(8, "little")[:4] + chance.randbytes(2 + FAULT_BYTES * faults))
+    for at in range(HEAD_BYTES, len(drawn), FAULT_BYTES):
+        drawn[at] %= len(FAULTS)
+    return bytes(drawn)
 
 
 def fault(name: str, selector: int, at: int, length: int) -> bytes:

@@ -23,11 +23,13 @@ from mqproof.fuzz.cluster.background import Background
 from mqproof.fuzz.cluster.faults import (
     FAULT_BYTES,
     FAULTS,
+    HEAD_BYTES,
     QUARTER_S,
     SESSION,
     FaultInjector,
     expire,
     faults_of,
+    head_of,
     seconds_of,
 )
 from mqproof.fuzz.cluster.group_witness import GroupWitness
@@ -42,7 +44,6 @@ from mqproof.impl.remoting.message import UNIQUE_KEY, Message
 from mqproof.impl.replication.config import ReplicationConfig, Role
 from mqproof.impl.store.config import FlushMode
 
-HEAD_BYTES: Final = 6
 FAULTS_MAX: Final = 14
 _RANDOM_FAULTS_MAX: Final = 12
 CALM_S: Final = 120.0
@@ -104,10 +105,9 @@ class Run:
     """One run of a program."""
 
     def __init__(self, data: bytes, checked: Counter[str]) -> None:
-        head = data[:HEAD_BYTES].ljust(HEAD_BYTES, b"\0")
-        shape, sky = head[4], head[5]
+        seed, shape, sky = head_of(data)
         elected = is_elected(data)
-        self._faults = faults_of(data, HEAD_BYTES, FAULTS_MAX)
+        self._faults = faults_of(data, FAULTS_MAX)
         setup = Setup(
             FlushMode.SYNC_FLUSH if shape // 4 % 2 else FlushMode.ASYNC_FLUSH,
             None if elected else _SHAPES[shape % 4],
@@ -130,7 +130,7 @@ class Run:
         self._failures = self._background.failures
         self._sends = 0
         self._sending = True
-        self.cluster = Cluster(self._loop, int.from_bytes(head[:4], "little"), setup)
+        self.cluster = Cluster(self._loop, seed, setup)
         self.witness = Witness(self.cluster, self._topics, self._members, checked, self._failures.append)
         self.faults = FaultInjector(self.cluster, self.witness.dies, self.witness.clock_was_set)
         self._group = GroupWitness(self.cluster, checked, self._failures.append) if elected else None

@@ -17,13 +17,13 @@ from mqproof.conformance.suites.transactions.target import End
 from mqproof.fuzz.cluster import judge as cluster_judge
 from mqproof.fuzz.cluster.background import Background
 from mqproof.fuzz.cluster.faults import (
-    FAULT_BYTES,
-    FAULTS,
     QUARTER_S,
     FaultInjector,
     expire,
     faults_of,
+    head_of,
     seconds_of,
+    with_random_faults,
 )
 from mqproof.fuzz.deferred import judge
 from mqproof.fuzz.deferred.observations import Timed, Transaction
@@ -31,7 +31,6 @@ from mqproof.fuzz.deferred.producers import Producers
 from mqproof.fuzz.deferred.witness import Witness
 from mqproof.impl.store.config import FlushMode
 
-HEAD_BYTES: Final = 6
 FAULTS_MAX: Final = 10
 _RANDOM_FAULTS_MAX: Final = 8
 CALM_S: Final = 120.0
@@ -57,23 +56,18 @@ _CHECKS_MAX: Final = 4
 def random_program(seed: int) -> bytes:
     """Return the program of a seed: any cluster and faults. Every third one deletes old segments."""
     chance = Random(f"deferred {seed}")
-    faults = chance.randint(1, _RANDOM_FAULTS_MAX)
-    drawn = bytearray(seed.to_bytes(8, "little")[:4] + chance.randbytes(2 + FAULT_BYTES * faults))
-    for at in range(HEAD_BYTES, len(drawn), FAULT_BYTES):
-        drawn[at] %= len(FAULTS)
+    drawn = with_random_faults(seed, chance, _RANDOM_FAULTS_MAX)
     if chance.randrange(3) == 0:
         drawn += bytes((_EXPIRE, *chance.randbytes(2), 79))
-    return bytes(drawn)
+    return drawn
 
 
 class Run:
     """One run of a program."""
 
     def __init__(self, data: bytes, checked: Counter[str]) -> None:
-        head = data[:HEAD_BYTES].ljust(HEAD_BYTES, b"\0")
-        shape, self._sky = head[4], head[5]
-        seed = int.from_bytes(head[:4], "little")
-        self._faults = faults_of(data, HEAD_BYTES, FAULTS_MAX)
+        seed, shape, self._sky = head_of(data)
+        self._faults = faults_of(data, FAULTS_MAX)
         self._has_transactions = all(kind != _EXPIRE for kind, *_ in self._faults)
         setup = Setup(
             FlushMode.SYNC_FLUSH if shape >= _SYNC else FlushMode.ASYNC_FLUSH,

@@ -21,6 +21,7 @@ from mqproof.fuzz.cluster.faults import (
     SESSION,
     FaultInjector,
     faults_of,
+    head_of,
     seconds_of,
 )
 from mqproof.fuzz.filters import judge
@@ -44,7 +45,6 @@ from mqproof.impl.store.config import FlushMode
 if TYPE_CHECKING:
     from mqproof.impl.filter_server.server import FilterServer
 
-HEAD_BYTES: Final = 6
 FAULTS_MAX: Final = 8
 RESTART: Final = 255
 """The number of the fault that stops the filter server, and starts it again."""
@@ -82,10 +82,8 @@ class Run:
     """One run of a program."""
 
     def __init__(self, data: bytes, checked: Counter[str]) -> None:
-        head = data[:HEAD_BYTES].ljust(HEAD_BYTES, b"\0")
-        shape, self._sky = head[4], head[5]
-        seed = int.from_bytes(head[:4], "little")
-        self._faults = faults_of(data, HEAD_BYTES, FAULTS_MAX)
+        seed, shape, self._sky = head_of(data)
+        self._faults = faults_of(data, FAULTS_MAX)
         self._messages = 16 + shape % 32
         self._chance = Random(f"{seed} clients")
         self._checked = checked

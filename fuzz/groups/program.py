@@ -19,11 +19,17 @@ from mqproof.conformance.history.workload import Workload
 from mqproof.conformance.hosts.simulated import MASTER, Cluster, Setup
 from mqproof.conformance.suites.flush.steps import End
 from mqproof.fuzz.cluster.background import Background
-from mqproof.fuzz.cluster.faults import FAULT_BYTES, FAULTS, STEP_CLOCK, FaultInjector, faults_of
+from mqproof.fuzz.cluster.faults import (
+    FAULTS,
+    STEP_CLOCK,
+    FaultInjector,
+    faults_of,
+    head_of,
+    with_random_faults,
+)
 from mqproof.fuzz.groups import judge
 from mqproof.impl.store.config import FlushMode
 
-HEAD_BYTES: Final = 6
 FAULTS_MAX: Final = 6
 _RANDOM_FAULTS_MAX: Final = 4
 _AT_S: Final = 0.05
@@ -48,23 +54,17 @@ _KINDS: Final = {
 def random_program(seed: int) -> bytes:
     """Return the program of a seed: any number of messages, and any faults but clock steps."""
     chance = Random(f"groups {seed}")
-    faults = chance.randint(1, _RANDOM_FAULTS_MAX)
-    drawn = bytearray(seed.to_bytes(8, "little")[:4] + chance.randbytes(2 + FAULT_BYTES * faults))
-    for at in range(HEAD_BYTES, len(drawn), FAULT_BYTES):
-        drawn[at] %= len(FAULTS)
-    return bytes(drawn)
+    return with_random_faults(seed, chance, _RANDOM_FAULTS_MAX)
 
 
 class Run:
     """One run of a program."""
 
     def __init__(self, data: bytes, checked: Counter[str]) -> None:
-        head = data[:HEAD_BYTES].ljust(HEAD_BYTES, b"\0")
-        shape, self._sky = head[4], head[5]
-        self._seed = int.from_bytes(head[:4], "little")
+        self._seed, shape, self._sky = head_of(data)
         # The delays of messages are judged by one clock.
         self._faults = [
-            fault for fault in faults_of(data, HEAD_BYTES, FAULTS_MAX) if fault[0] % len(FAULTS) != STEP_CLOCK
+            fault for fault in faults_of(data, FAULTS_MAX) if fault[0] % len(FAULTS) != STEP_CLOCK
         ]
         ends = (at * _AT_S + _seconds(length) for _, _, at, length in self._faults)
         self._disturbed_s = max(ends, default=0.0)

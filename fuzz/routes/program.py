@@ -15,13 +15,13 @@ from typing import Final
 from mqproof.conformance.hosts.simulated import BROKER_NAMES, MASTER, OTHER, Cluster, Setup
 from mqproof.fuzz.cluster.background import Background
 from mqproof.fuzz.cluster.faults import (
-    FAULT_BYTES,
-    FAULTS,
     QUARTER_S,
     SESSION,
     FaultInjector,
     faults_of,
+    head_of,
     seconds_of,
+    with_random_faults,
 )
 from mqproof.fuzz.routes import judge
 from mqproof.fuzz.routes.witness import Witness
@@ -40,7 +40,6 @@ from mqproof.impl.replication.config import ReplicationConfig, Role
 from mqproof.impl.runtime.network import Address
 from mqproof.impl.store.config import FlushMode
 
-HEAD_BYTES: Final = 6
 FAULTS_MAX: Final = 10
 _RANDOM_FAULTS_MAX: Final = 6
 _READ_ONLY: Final = 255
@@ -68,24 +67,19 @@ _OPERATOR_S: Final = 3.0
 def random_program(seed: int) -> bytes:
     """Return the program of a seed: any cluster and faults. Many make a broker read-only."""
     chance = Random(f"routes {seed}")
-    faults = chance.randint(1, _RANDOM_FAULTS_MAX)
-    drawn = bytearray(seed.to_bytes(8, "little")[:4] + chance.randbytes(2 + FAULT_BYTES * faults))
-    for at in range(HEAD_BYTES, len(drawn), FAULT_BYTES):
-        drawn[at] %= len(FAULTS)
+    drawn = with_random_faults(seed, chance, _RANDOM_FAULTS_MAX)
     for kind in (_READ_ONLY, _UNREACHABLE):
         if chance.randrange(2):
             drawn += bytes((kind, *chance.randbytes(2), 40))
-    return bytes(drawn)
+    return drawn
 
 
 class Run:
     """One run of a program."""
 
     def __init__(self, data: bytes, checked: Counter[str]) -> None:
-        head = data[:HEAD_BYTES].ljust(HEAD_BYTES, b"\0")
-        shape, self._sky = head[4], head[5]
-        seed = int.from_bytes(head[:4], "little")
-        self._faults = faults_of(data, HEAD_BYTES, FAULTS_MAX)
+        seed, shape, self._sky = head_of(data)
+        self._faults = faults_of(data, FAULTS_MAX)
         setup = Setup(
             FlushMode.ASYNC_FLUSH,
             ReplicationConfig(Role.ASYNC_MASTER) if shape % 2 else None,

@@ -12,8 +12,8 @@ by conformance's checkers; the actions of group members are judged by fuzz/raft/
 from functools import partial
 from typing import Final
 
-from mqproof.fuzz.cluster.faults import FAULT_BYTES
-from mqproof.fuzz.cluster.program import FAULTS_MAX, HEAD_BYTES, Run, random_program
+from mqproof.fuzz.cluster.faults import FAULT_BYTES, HEAD_BYTES
+from mqproof.fuzz.cluster.program import FAULTS_MAX, Run, random_program
 from mqproof.fuzz.simulation_target import Simulated
 from mqproof.spec import catalogue
 

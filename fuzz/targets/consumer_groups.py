@@ -8,8 +8,8 @@ clients are a history, which the rules of histories judge (fuzz/groups/judge.py)
 from functools import partial
 from typing import Final
 
-from mqproof.fuzz.cluster.faults import FAULT_BYTES
-from mqproof.fuzz.groups.program import FAULTS_MAX, HEAD_BYTES, Run, random_program
+from mqproof.fuzz.cluster.faults import FAULT_BYTES, HEAD_BYTES
+from mqproof.fuzz.groups.program import FAULTS_MAX, Run, random_program
 from mqproof.fuzz.simulation_target import Simulated
 from mqproof.spec import catalogue
 

@@ -9,8 +9,8 @@ fuzz/deferred/program.py. The records of the log are judged by fuzz/deferred/jud
 from functools import partial
 from typing import Final
 
-from mqproof.fuzz.cluster.faults import FAULT_BYTES
-from mqproof.fuzz.deferred.program import FAULTS_MAX, HEAD_BYTES, Run, random_program
+from mqproof.fuzz.cluster.faults import FAULT_BYTES, HEAD_BYTES
+from mqproof.fuzz.deferred.program import FAULTS_MAX, Run, random_program
 from mqproof.fuzz.simulation_target import Simulated
 from mqproof.spec import catalogue
 

@@ -8,8 +8,8 @@ fuzz/filters/program.py. Running it needs the extra `mqproof[filter]`.
 from functools import partial
 from typing import Final
 
-from mqproof.fuzz.cluster.faults import FAULT_BYTES
-from mqproof.fuzz.filters.program import FAULTS_MAX, HEAD_BYTES, Run, random_program
+from mqproof.fuzz.cluster.faults import FAULT_BYTES, HEAD_BYTES
+from mqproof.fuzz.filters.program import FAULTS_MAX, Run, random_program
 from mqproof.fuzz.simulation_target import Simulated
 from mqproof.spec import catalogue
 

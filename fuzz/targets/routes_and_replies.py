@@ -8,8 +8,8 @@ too late. An input is a program of fuzz/routes/program.py, judged by fuzz/routes
 from functools import partial
 from typing import Final
 
-from mqproof.fuzz.cluster.faults import FAULT_BYTES
-from mqproof.fuzz.routes.program import FAULTS_MAX, HEAD_BYTES, Run, random_program
+from mqproof.fuzz.cluster.faults import FAULT_BYTES, HEAD_BYTES
+from mqproof.fuzz.routes.program import FAULTS_MAX, Run, random_program
 from mqproof.fuzz.simulation_target import Simulated
 from mqproof.spec import catalogue
 

@@ -13,8 +13,8 @@ import pytest
 from mqproof.conformance.hosts.simulated import MEMBERS
 from mqproof.conformance.mutants.replacement import injected
 from mqproof.fuzz import simulation, targets
-from mqproof.fuzz.cluster.faults import fault
-from mqproof.fuzz.cluster.program import HEAD_BYTES, Run, random_program, upkeep
+from mqproof.fuzz.cluster.faults import HEAD_BYTES, fault
+from mqproof.fuzz.cluster.program import Run, random_program, upkeep
 from mqproof.fuzz.engine.execution import judge
 from mqproof.fuzz.engine.minimise import minimise
 from mqproof.fuzz.targets.cluster import TESTING_ALL
