@@ -410,7 +410,7 @@ def _dispatch_from(parts: Parts, start: int) -> int:
     parts.dispatcher.position = reached = start
     ends: dict[QueueKey, int] = {}
     births = _births(parts, start)
-    newest = max((unit.commit_offset for queue in parts.queues if (unit := queue.last)), default=-1)
+    newest = _newest_entry(parts)
     written = 0
     for end, stored in log.scan(start):
         reached = end
@@ -438,14 +438,21 @@ def _dispatch_from(parts: Parts, start: int) -> int:
     return written
 
 
+def _newest_entry(parts: Parts) -> int:
+    """Return the commit offset of the newest record that has an entry for certain; -1 without one.
+
+    Only a log that is flushed before each answer gives queues no entry for a record that a crash can undo.
+    """
+    if parts.config.flush_mode is not FlushMode.SYNC_FLUSH:
+        return -1
+    return max((unit.commit_offset for queue in parts.queues if (unit := queue.last)), default=-1)
+
+
 def _contradicts_entry(parts: Parts, stored: StoredMessage) -> bool:
     """Return whether an entry shows that the topic, queue or kind of a record is altered.
 
-    No checksum covers them. A log that is flushed before each answer gives a queue an entry only for a
-    durable record, so another queue cannot have the entry, and a record that takes no offset has none.
+    No checksum covers them. Another queue cannot have the entry, and a record that takes no offset has none.
     """
-    if parts.config.flush_mode is not FlushMode.SYNC_FLUSH:
-        return False
     if _has_entry(parts.queues, stored):
         return not takes_queue_offset(stored.message.sys_flag)
     return any(_points_to(queue, stored) for queue in parts.queues)
