@@ -4,8 +4,9 @@ Timers run at the time of their loop. `advance` adds to that time, so that every
 earlier: those of the brokers and clients, and those of the test itself.
 
 Most timers belong to upkeep, such as heartbeats and scans (`mqproof.impl.runtime.upkeep`). After something
-has happened, upkeep runs for a while, until it has nothing more to notice. Then the time passes at once, to
-the moment at which something is due.
+has changed, upkeep runs for a while, until it has nothing more to notice. Then the time passes at once, to
+the moment at which something is due. Upkeep that stores progress, such as the commit of offsets, runs before
+the next moment at which the test itself could look at it.
 """
 
 import asyncio
@@ -24,11 +25,11 @@ _STEP_MIN_S: Final = 1.0
 _SETTLED_S: Final = 80.0
 """How long upkeep runs after a change of topics or groups. It may take two of its periods to notice that."""
 _STORED_S: Final = 6.0
-"""How long it runs after anything else, so that offsets are committed and progress is stored."""
+"""How long it runs before a timer of the test, so that offsets are committed and progress is stored."""
 _SKIP_MAX_S: Final = 3600.0
 """The longest time without upkeep. Some of it depends on the hour of the day."""
-_LAST_S: Final = 60.0
-"""How long upkeep runs at the end of an advance, so that most of it has run."""
+_LAST_S: Final = 30.0
+"""How long upkeep runs at the end of an advance, so that clients have refreshed all they know."""
 
 _TURNS_MAX: Final = 10_000
 """How many turns of the loop one step may cause. More are taken for callbacks that cause each other."""
@@ -105,17 +106,19 @@ class VirtualTime:
             raise ValueError(f"advance by {seconds} s: expected a duration of 0 or more")
         loop, ready = self._take_over()
         await _settle(ready)
-        left_s, needed_s, noticeable = seconds, _SETTLED_S, self._noticeable()
+        left_s, needed_s, unstored_s, noticeable = seconds, _SETTLED_S, 0.0, self._noticeable()
         while left_s > 0:
-            due_s = upkeep.next_due_s(loop)
-            step_s = self._skippable_s(loop, due_s, left_s) if needed_s <= 0 else 0.0
+            due_s, watched_s = upkeep.next_due_s(loop)
+            idle_s = min(due_s, watched_s - unstored_s)
+            step_s = self._skippable_s(loop, idle_s, left_s) if needed_s <= 0 else 0.0
             if step_s > 0:
                 upkeep.skip(loop, step_s)
-                needed_s = _STORED_S
+                needed_s = _STORED_S if step_s == _SKIP_MAX_S else 0.0
             else:
                 longest_s = min(_STEP_S, needed_s if needed_s > 0 else _STEP_S, *self._step_limits)
                 step_s = min(left_s, longest_s, max(due_s, _STEP_MIN_S))
                 needed_s -= step_s
+                unstored_s -= step_s
             left_s -= step_s
             self._ahead_us += round(step_s * 1e6)
             await _settle(ready)
@@ -124,12 +127,12 @@ class VirtualTime:
             before, noticeable = noticeable, self._noticeable()
             if noticeable != before:
                 needed_s = _SETTLED_S
-            elif due_s <= step_s:
-                needed_s = max(needed_s, _STORED_S)
+            if due_s <= step_s:
+                unstored_s = _STORED_S
 
-    def _skippable_s(self, loop: asyncio.AbstractEventLoop, due_s: float, left_s: float) -> float:
+    def _skippable_s(self, loop: asyncio.AbstractEventLoop, idle_s: float, left_s: float) -> float:
         """Return for how long no upkeep is needed."""
-        step_s = min(due_s, left_s - _LAST_S, _SKIP_MAX_S)
+        step_s = min(idle_s, left_s - _LAST_S, _SKIP_MAX_S)
         awaited = self._step_limits or upkeep.is_awaited(loop)
         if step_s <= _STEP_S or awaited or any(server.awaits_upkeep() for server in self._servers):
             return 0.0

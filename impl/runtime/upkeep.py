@@ -16,8 +16,11 @@ from typing import Any, Final, TypeVarTuple
 
 _Ts = TypeVarTuple("_Ts")
 
-_IS_UPKEEP: Final = ContextVar("is_upkeep", default=False)
-"""Marks the timers of upkeep: a timer has the context in which it was created."""
+_KIND: Final = ContextVar("timer_kind", default="")
+"""Marks the timers of a kind: a timer has the context in which it was created."""
+_UPKEEP: Final = "upkeep"
+_DELIVERY: Final = "delivery"
+"""What a server delivers at a moment. All other timers are unmarked, such as those of a test."""
 _SKIPPED: Final = "upkeep_skipped_s"
 """The attribute of a loop with the seconds that were skipped. It is absent in most loops."""
 _AWAITED: Final = "upkeep_awaited"
@@ -35,7 +38,7 @@ def call_at(when_s: float, callback: Callable[[*_Ts], object], *args: *_Ts) -> a
     """Call the function when the time of upkeep is `when_s`."""
     loop = asyncio.get_running_loop()
     skipped_s: float = getattr(loop, _SKIPPED, 0.0)
-    with _marked():
+    with _marked(_UPKEEP):
         return loop.call_at(when_s + skipped_s, callback, *args)
 
 
@@ -52,13 +55,14 @@ async def sleep(seconds: float) -> None:
 
 def end_after(limit: asyncio.Timeout, seconds: float) -> None:
     """Let the limit end when this much time of upkeep has passed."""
-    with _marked():
+    with _marked(_UPKEEP):
         limit.reschedule(asyncio.get_running_loop().time() + seconds)
 
 
 async def until_due(woken: asyncio.Future[None], due_s: float) -> None:
     """Wait for the future, at most until something is due in `due_s` seconds, which are never skipped."""
-    timer = asyncio.get_running_loop().call_later(due_s, _set, woken)
+    with _marked(_DELIVERY):
+        timer = asyncio.get_running_loop().call_later(due_s, _set, woken)
     try:
         await woken
     finally:
@@ -90,33 +94,42 @@ def is_awaited(loop: asyncio.AbstractEventLoop) -> bool:
     return bool(getattr(loop, _AWAITED, 0))
 
 
-def next_due_s(loop: Any) -> float:
-    """Return the seconds until the first timer that is not of upkeep; infinite if there is none."""
-    others = (each.when() for each in loop._scheduled if not (each.cancelled() or _is_upkeep(each)))
-    return float(min(others, default=float("inf")) - loop.time())
+def next_due_s(loop: Any) -> tuple[float, float]:
+    """Return the seconds until the first timer that is not of upkeep, and until the first unmarked one.
+
+    Each is infinite if there is none.
+    """
+    due, unmarked = float("inf"), float("inf")
+    for timer in loop._scheduled:
+        kind = _kind(timer)
+        if kind != _UPKEEP and not timer.cancelled():
+            due = min(due, timer.when())
+            unmarked = unmarked if kind else min(unmarked, timer.when())
+    now = loop.time()
+    return due - now, unmarked - now
 
 
 def skip(loop: Any, seconds: float) -> None:
     """Let no upkeep happen in the next seconds, which the caller adds to the time of the loop."""
     setattr(loop, _SKIPPED, getattr(loop, _SKIPPED, 0.0) + seconds)
     for timer in loop._scheduled:
-        if _is_upkeep(timer):
+        if _kind(timer) == _UPKEEP:
             timer._when += seconds
     heapq.heapify(loop._scheduled)
 
 
-def _is_upkeep(timer: asyncio.TimerHandle) -> bool:
+def _kind(timer: asyncio.TimerHandle) -> str:
     context: Any = timer._context  # type: ignore[attr-defined]
-    return bool(context.get(_IS_UPKEEP, False))
+    return str(context.get(_KIND, ""))
 
 
 @contextmanager
-def _marked() -> Iterator[None]:
-    token = _IS_UPKEEP.set(True)
+def _marked(kind: str) -> Iterator[None]:
+    token = _KIND.set(kind)
     try:
         yield
     finally:
-        _IS_UPKEEP.reset(token)
+        _KIND.reset(token)
 
 
 def _set(future: asyncio.Future[None]) -> None:

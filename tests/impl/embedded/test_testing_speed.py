@@ -26,7 +26,7 @@ def test_the_command_prints_and_writes_all_figures(tmp_path: Path) -> None:
     ):
         assert part in ran.output
     rows = {row.row: row.sides["mqproof"].median for row in read(file).rows}
-    assert len(rows) == 10
+    assert len(rows) == 11
     assert all(value > 0 for value in rows.values())
 
 

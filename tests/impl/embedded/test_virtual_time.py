@@ -337,7 +337,7 @@ def test_upkeep_runs_in_every_hour() -> None:
     assert hours >= set(range(29))
 
 
-def test_upkeep_of_a_minute_has_run_at_the_end() -> None:
+def test_upkeep_of_half_a_minute_has_run_at_the_end() -> None:
     looked: list[float] = []
 
     async def run() -> None:
@@ -345,12 +345,12 @@ def test_upkeep_of_a_minute_has_run_at_the_end() -> None:
 
         async def look() -> None:
             while True:
-                await upkeep.sleep(60)
+                await upkeep.sleep(30)
                 looked.append(loop.time())
 
         looking = asyncio.create_task(look())
         await of_loop(loop).advance(hours=3)
-        assert loop.time() - looked[-1] < 60
+        assert loop.time() - looked[-1] < 30
         looking.cancel()
 
     asyncio.run(run())
@@ -371,7 +371,7 @@ def test_idle_servers_and_clients_have_no_timer_that_is_not_upkeep() -> None:
                 for consumer in (one, two, three):
                     await consumer.subscribe("Orders")
                 await broker.clock.advance(minutes=5)
-                assert upkeep.next_due_s(asyncio.get_running_loop()) == float("inf")
+                assert upkeep.next_due_s(asyncio.get_running_loop())[0] == float("inf")
 
     asyncio.run(run())
 

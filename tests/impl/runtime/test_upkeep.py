@@ -48,9 +48,9 @@ def test_skipped_time_does_not_count_for_upkeep_and_counts_for_what_is_due() -> 
         assert upkeep.now_s() == pytest.approx(now_s, abs=5)
         assert held.when() - loop.time() == pytest.approx(60, abs=5)
         assert due.when() - loop.time() == pytest.approx(100, abs=5)
-        assert upkeep.next_due_s(loop) == pytest.approx(100, abs=5)
+        assert upkeep.next_due_s(loop)[0] == pytest.approx(100, abs=5)
         due.cancel()
-        assert upkeep.next_due_s(loop) == float("inf")
+        assert upkeep.next_due_s(loop)[0] == float("inf")
         later = upkeep.call_at(upkeep.now_s() + 60, lambda: None)
         assert later.when() - loop.time() == pytest.approx(60, abs=5)
         late.cancel()
@@ -68,6 +68,20 @@ def test_what_is_due_ends_a_wait_and_so_does_what_arrives() -> None:
         assert loop.time() - begun_s == pytest.approx(6)
 
     run_simulated(main(), SimulatedLoop())
+
+
+def test_a_delivery_is_due_and_is_no_timer_of_a_test() -> None:
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        delivery = asyncio.create_task(upkeep.until_due(upkeep.after(100), 50))
+        timer = loop.call_later(70, lambda: None)
+        await asyncio.sleep(0)
+        assert upkeep.next_due_s(loop) == pytest.approx((50, 70), abs=5)
+        timer.cancel()
+        assert upkeep.next_due_s(loop)[1] == float("inf")
+        delivery.cancel()
+
+    run(main)
 
 
 def test_upkeep_is_awaited_while_one_block_runs() -> None:
