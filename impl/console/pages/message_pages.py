@@ -278,7 +278,8 @@ async def _track(admin: Admin, stored: StoredMessage) -> tuple[Table, str]:
         tone, meaning = _WHY.get(state, ("warn", state))
         rows.append((Cell(group, href=link("/consumer", group=group)), Cell(state, tone=tone), meaning))
     titles = columns("Group", "State", "Why")
-    return Table("Was it consumed?", titles, rows, "No group consumes its topic."), problem
+    note = "By the offsets of the groups: a message that failed or was skipped counts as consumed."
+    return Table("Was it consumed?", titles, rows, "No group consumes its topic.", note=note), problem
 
 
 async def _traces(admin: Admin, stored: StoredMessage) -> Table:
