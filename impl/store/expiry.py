@@ -118,7 +118,8 @@ class Cleaner:
         used_percent = self.look(directory, config)
         before = expired_before(self._log, config, now_ms, used_percent, manually=manually)
         removal = self._log.segments.detach_before(self._without_needed(before))
-        self._removals.append(removal)
+        if removal.files:
+            self._removals.append(removal)
         if self._log.begin > self._followed:
             for queue in self._queues:
                 queue.first = queue.find(self._log.begin)
@@ -127,7 +128,7 @@ class Cleaner:
 
     def _without_needed(self, before: int) -> int:
         """Return the start of the segment with the first needed record, if that is before an offset."""
-        needed = self.needed_from()
+        needed = self.needed_from() if before > self._log.begin else None
         self.wanted_before = before if needed is not None and needed < before else 0
         if not self.wanted_before or needed is None:
             return before
