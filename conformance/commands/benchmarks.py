@@ -103,35 +103,50 @@ def broker(
             "--cpu-profile/--no-cpu-profile", help="Profile our broker on the rows in which it is slower."
         ),
     ] = True,
+    part: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Measure only the rows of this part; may be repeated. `latencies` needs `sends`.",
+        ),
+    ] = None,
     directory: _StoreFolder = Path("build/bench"),
     json_file: _JsonFile = None,
 ) -> None:
-    """Compare our broker with Apache's: throughput, latency, pulls, memory, start-up, recovery.
+    """Compare our broker with Apache's: throughput, latency, features, copies, memory, start-up, recovery.
 
+    The parts are sends, sends-synced, latencies, topics, features, tls, slave, group, memory and recovery.
     Maven downloads Apache's release once. On an idle machine with 2 cores, a run with the defaults takes
-    about a quarter of an hour.
+    about 25 minutes.
 
     Example: mqproof bench broker --rounds 1 --memory-sends 100000 --recovery-mib 512
     """
     from mqproof.conformance.adapters.apache.artifacts import ApacheMissingError, jars
     from mqproof.conformance.adapters.apache.servers import ApacheServerError
     from mqproof.conformance.bench.broker_profile import profiles
+    from mqproof.conformance.bench.copied_brokers import apache_copies, our_copies
+    from mqproof.conformance.bench.feature_rows import FEATURES
     from mqproof.conformance.bench.load import LoadError
+    from mqproof.conformance.hosts.processes import ClusterError
     from mqproof.report.console import stages
 
-    sides: dict[str, broker_bench.Side] = {"mqproof": broker_bench.ours}
+    parts = broker_bench.PARTS | FEATURES
+    if unknown := sorted(set(part or ()) - set(parts)):
+        stop(f"--part {unknown[0]}: unknown part, expected one of {', '.join(parts)}", Exit.USAGE)
+    chosen = {name: each for name, each in parts.items() if not part or name in part}
+    sides = {"mqproof": broker_bench.Side(broker_bench.ours, our_copies)}
     amount = broker_bench.Amount(sends, seconds, warm_seconds, memory_sends, recovery_mib)
     profiled = ""
     try:
         if apache != "-":
             jars(apache)
-            sides[f"Apache {apache}"] = broker_bench.apache(apache)
+            sides[f"Apache {apache}"] = broker_bench.Side(broker_bench.apache(apache), apache_copies(apache))
         directory.mkdir(parents=True, exist_ok=True)
         with stages("bench broker") as on_stage:
-            result = broker_bench.measure(sides, amount, rounds, directory.resolve(), on_stage)
+            result = broker_bench.measure(sides, chosen, amount, rounds, directory.resolve(), on_stage)
             if profile:
                 profiled = profiles(result, amount, directory.resolve(), on_stage)
-    except (BenchError, ApacheMissingError, ApacheServerError, LoadError, OSError) as error:
+    except (BenchError, ClusterError, ApacheMissingError, ApacheServerError, LoadError, OSError) as error:
         stop(f"{error}", Exit.TOOL)
     print(broker_bench.table(result))
     if profiled:

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from mqproof.conformance.bench import broker, load
-from mqproof.conformance.bench.broker import Amount, measure, ours, table
+from mqproof.conformance.bench.broker import PARTS, Amount, Side, measure, ours, table
 from mqproof.conformance.bench.broker_profile import profiles
+from mqproof.conformance.bench.copied_brokers import our_copies
 from mqproof.conformance.bench.load import Address, LoadError, Messages, percentile
 
 SMALL = Amount(sends=200, seconds=0.2, warm_seconds=0.1, memory_sends=200, recovery_mib=1)
@@ -18,7 +19,7 @@ SMALL = Amount(sends=200, seconds=0.2, warm_seconds=0.1, memory_sends=200, recov
 
 def test_every_row_is_measured_on_our_broker(tmp_path: Path) -> None:
     stages: list[str] = []
-    result = measure({"mqproof": ours}, SMALL, 1, tmp_path, stages.append)
+    result = measure({"mqproof": Side(ours, our_copies)}, PARTS, SMALL, 1, tmp_path, stages.append)
     rows = {row["row"]: row["sides"]["mqproof"]["median"] for row in result["rows"]}
     assert len(rows) == 27
     assert all(value > 0 for row, value in rows.items() if "refused" not in row)
