@@ -27,9 +27,10 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from mqproof.conformance.adapters.apache import servers
+from mqproof.conformance.adapters.apache.servers import ApacheServerError
 from mqproof.conformance.bench import load
-from mqproof.conformance.bench.load import Address, Messages
-from mqproof.conformance.hosts.processes import free_port
+from mqproof.conformance.bench.load import Address, LoadError, Messages
+from mqproof.conformance.hosts.processes import ClusterError, free_port
 from mqproof.report.measurements import described
 
 ASYNC: Final = "ASYNC_FLUSH"
@@ -120,6 +121,9 @@ Rounds = dict[str, dict[str, list[float]]]
 """Maps a row to a side to the results of its rounds."""
 
 Progress = Callable[[str], None]
+
+FAILURES: Final = (BenchError, ApacheServerError, ClusterError, LoadError, OSError)
+"""What a part raises if a server did not start, or a broker refused a request or stopped answering."""
 
 
 class OurBroker:
@@ -247,29 +251,35 @@ def measure(
 ) -> dict[str, Any]:
     """Measure every round of every row. The parts of `ONCE` are measured in the first round only.
 
-    Raises:
-        BenchError, ApacheServerError: a server did not start.
-        LoadError: a broker refused a request.
+    If a part fails on a side, for example because a server did not start, its further rows are missing. The
+    result names them under `missing`, and the other parts are measured.
     """
     found: Rounds = defaultdict(lambda: defaultdict(list))
     part_of: dict[str, str] = {}
     generator: dict[str, float] = defaultdict(float)
+    missing: list[str] = []
     for number in range(1, rounds + 1):
         for part_name, part in parts.items():
             if number > 1 and part_name in ONCE:
                 continue
             for name, side in sides.items():
                 progress(f"{part_name}, {name}, round {number}/{rounds}")
-                with tempfile.TemporaryDirectory(dir=directory) as folder:
-                    for row, value, used in part(side, Path(folder), amount, found):
-                        found[row][name].append(value)
-                        part_of[row] = part_name
-                        generator[row] = max(generator[row], used)
+                try:
+                    with tempfile.TemporaryDirectory(dir=directory) as folder:
+                        for row, value, used in part(side, Path(folder), amount, found):
+                            found[row][name].append(value)
+                            part_of[row] = part_name
+                            generator[row] = max(generator[row], used)
+                except FAILURES as error:
+                    missing.append(f"{part_name}, {name}, round {number}: {error}")
+    if not found:
+        raise BenchError("; ".join(missing))
     baseline = next((side for side in sides if side.startswith("Apache")), None)
     measured = described("bench broker", ((row, by_side) for row, by_side in found.items()), baseline)
     return {
         **measured,
         "rounds": rounds,
+        "missing": missing,
         "amount": {name: getattr(amount, name) for name in Amount.__slots__},
         "rows": [
             {**row, "part": part_of[row["row"]], "generator": round(generator[row["row"]], 3)}
@@ -419,15 +429,15 @@ def _resident_mib(pid: int) -> float:
 def table(result: dict[str, Any]) -> str:
     """Return the result for people: medians, and the ratio by which the first side is better."""
     amount = ", ".join(f"{name} {value}" for name, value in result["amount"].items())
-    first, *others = result["rows"][0]["sides"]
+    first, *others = _side_names(result)
     width = max(len(row["row"]) for row in result["rows"])
     head = f"{'':{width}}{first:>12}" + "".join(f"{side:>14}{'ratio':>8}" for side in others)
     lines = [f"{result['machine']}; rounds: {result['rounds']}; {amount}", "", head]
     for row in result["rows"]:
-        mine = row["sides"][first]["median"]
-        line = f"{row['row']:{width}}{mine:>12,.1f}"
+        line = f"{row['row']:{width}}{_median(row, first):>12}"
         for side in others:
-            line += f"{row['sides'][side]['median']:>14,.1f}{_ratio(row, first, side):>8.2f}"
+            ratio = f"{_ratio(row, first, side):.2f}" if {first, side} <= row["sides"].keys() else "-"
+            line += f"{_median(row, side):>14}{ratio:>8}"
         lines.append(line)
     busiest = max(result["rows"], key=lambda row: float(row["generator"]))
     lines += ["", f"The generator used at most {busiest['generator']:.0%} of a core: {busiest['row']}"]
@@ -435,13 +445,27 @@ def table(result: dict[str, Any]) -> str:
         lines += ["", f"A ratio above 1 means that {first} is better. Rows in which it is not:"]
         named = [f"  {row['row']} ({', '.join(sides)})" for row, sides in behind(result)]
         lines += named or ["  nowhere"]
+    lines += [f"Missing: {each}" for each in result["missing"]]
     return "\n".join(lines)
+
+
+def _side_names(result: dict[str, Any]) -> list[str]:
+    """Return the sides in the order of their measurement; a row may lack a side that failed."""
+    return list(dict.fromkeys(side for row in result["rows"] for side in row["sides"]))
+
+
+def _median(row: dict[str, Any], side: str) -> str:
+    return f"{row['sides'][side]['median']:,.1f}" if side in row["sides"] else "-"
 
 
 def behind(result: dict[str, Any]) -> list[tuple[dict[str, Any], list[str]]]:
     """Return the rows in which another side is better than the first one, with these sides."""
-    first, *others = result["rows"][0]["sides"]
-    found = [(row, [side for side in others if _ratio(row, first, side) < 1]) for row in result["rows"]]
+    first, *others = _side_names(result)
+    both = [row for row in result["rows"] if first in row["sides"]]
+    found = [
+        (row, [side for side in others if side in row["sides"] and _ratio(row, first, side) < 1])
+        for row in both
+    ]
     return [(row, sides) for row, sides in found if sides]
 
 

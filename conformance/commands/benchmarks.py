@@ -104,55 +104,62 @@ def broker(
         ),
     ] = True,
     part: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="Measure only the rows of this part; may be repeated. `latencies` needs `sends`.",
-        ),
+        list[str] | None, typer.Option(metavar="NAME", help="Measure only this part; may be repeated.")
     ] = None,
     directory: _StoreFolder = Path("build/bench"),
     json_file: _JsonFile = None,
 ) -> None:
     """Compare our broker with Apache's: throughput, latency, features, copies, memory, start-up, recovery.
 
-    The parts are sends, sends-synced, latencies, topics, features, tls, slave, group, memory and recovery.
+    The parts are sends, sends-synced, latencies (which needs sends), topics, features, tls, slave, group,
+    memory and recovery.
     Maven downloads Apache's release once. On an idle machine with 2 cores, a run with the defaults takes
     about 25 minutes.
 
     Example: mqproof bench broker --rounds 1 --memory-sends 100000 --recovery-mib 512
     """
-    from mqproof.conformance.adapters.apache.artifacts import ApacheMissingError, jars
-    from mqproof.conformance.adapters.apache.servers import ApacheServerError
+    from mqproof.conformance.adapters.apache.artifacts import ApacheMissingError
     from mqproof.conformance.bench.broker_profile import profiles
-    from mqproof.conformance.bench.copied_brokers import apache_copies, our_copies
     from mqproof.conformance.bench.feature_rows import FEATURES
-    from mqproof.conformance.bench.load import LoadError
-    from mqproof.conformance.hosts.processes import ClusterError
     from mqproof.report.console import stages
 
-    parts = broker_bench.PARTS | FEATURES
-    if unknown := sorted(set(part or ()) - set(parts)):
-        stop(f"--part {unknown[0]}: unknown part, expected one of {', '.join(parts)}", Exit.USAGE)
-    chosen = {name: each for name, each in parts.items() if not part or name in part}
-    sides = {"mqproof": broker_bench.Side(broker_bench.ours, our_copies)}
+    parts = _chosen(broker_bench.PARTS | FEATURES, part or [])
     amount = broker_bench.Amount(sends, seconds, warm_seconds, memory_sends, recovery_mib)
     profiled = ""
     try:
-        if apache != "-":
-            jars(apache)
-            sides[f"Apache {apache}"] = broker_bench.Side(broker_bench.apache(apache), apache_copies(apache))
+        sides = _sides(apache)
         directory.mkdir(parents=True, exist_ok=True)
         with stages("bench broker") as on_stage:
-            result = broker_bench.measure(sides, chosen, amount, rounds, directory.resolve(), on_stage)
+            result = broker_bench.measure(sides, parts, amount, rounds, directory.resolve(), on_stage)
             if profile:
                 profiled = profiles(result, amount, directory.resolve(), on_stage)
-    except (BenchError, ClusterError, ApacheMissingError, ApacheServerError, LoadError, OSError) as error:
+    except (*broker_bench.FAILURES, ApacheMissingError) as error:
         stop(f"{error}", Exit.TOOL)
     print(broker_bench.table(result))
     if profiled:
         print(f"\n{profiled}")
     if json_file is not None:
         measurements.write(json_file, result)
+    if result["missing"]:
+        raise typer.Exit(Exit.TOOL)
+
+
+def _sides(apache: str) -> dict[str, broker_bench.Side]:
+    """Return our side and that of an Apache release, unless it is `-`. Raises ApacheMissingError."""
+    from mqproof.conformance.adapters.apache.artifacts import jars
+    from mqproof.conformance.bench.copied_brokers import apache_copies, our_copies
+
+    sides = {"mqproof": broker_bench.Side(broker_bench.ours, our_copies)}
+    if apache != "-":
+        jars(apache)
+        sides[f"Apache {apache}"] = broker_bench.Side(broker_bench.apache(apache), apache_copies(apache))
+    return sides
+
+
+def _chosen(parts: dict[str, broker_bench.Part], names: list[str]) -> dict[str, broker_bench.Part]:
+    if unknown := sorted(set(names) - set(parts)):
+        stop(f"--part {unknown[0]}: unknown part, expected one of {', '.join(parts)}", Exit.USAGE)
+    return {name: part for name, part in parts.items() if not names or name in names}
 
 
 @bench.command()

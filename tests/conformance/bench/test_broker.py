@@ -5,6 +5,7 @@ import json
 import struct
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,7 +34,7 @@ def test_every_row_is_measured_on_our_broker(tmp_path: Path) -> None:
 
 
 def test_rows_with_a_slower_first_side_are_named() -> None:
-    def row(name: str, mine: float, theirs: float) -> dict[str, object]:
+    def row(name: str, mine: float, theirs: float) -> dict[str, Any]:
         return {
             "row": name,
             "part": "sends",
@@ -47,9 +48,12 @@ def test_rows_with_a_slower_first_side_are_named() -> None:
         row("late: ms", 2, 1),
         row("early: ms", 1, 2),
     ]
-    shown = table({"machine": "a machine", "rounds": 1, "amount": {}, "rows": rows})
+    del rows[0]["sides"]["Apache"]
+    missing = ["sends, Apache, round 1: it did not start"]
+    shown = table({"machine": "a machine", "rounds": 1, "amount": {}, "rows": rows, "missing": missing})
     behind = shown.split("Rows in which it is not:\n")[1].split("\n")
-    assert behind == ["  slow: sends/s (Apache)", "  late: ms (Apache)"]
+    assert behind == ["  slow: sends/s (Apache)", "  late: ms (Apache)", f"Missing: {missing[0]}"]
+    assert shown.splitlines()[3].split() == ["fast:", "sends/s", "20.0", "-", "-"]
 
 
 def test_slower_rows_are_profiled(tmp_path: Path) -> None:

@@ -2,11 +2,12 @@
 
 import asyncio
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from mqproof.conformance.bench import feature_load, load
-from mqproof.conformance.bench.broker import Amount, BenchError, Setup, Side, measure, ours
+from mqproof.conformance.bench.broker import PLAIN, Amount, BenchError, Setup, Side, measure, ours
 from mqproof.conformance.bench.copied_brokers import our_copies
 from mqproof.conformance.bench.feature_rows import FEATURES
 from mqproof.conformance.bench.load import LoadError, Messages
@@ -61,6 +62,17 @@ def test_the_loads_use_the_features(tmp_path: Path, monkeypatch: pytest.MonkeyPa
                 await feature_load.live_rate(at, delayed, 3, 1)
 
         asyncio.run(use())
+
+
+def test_a_part_that_fails_on_a_side_is_named_and_the_others_are_measured(tmp_path: Path) -> None:
+    def not_started(folder: Path, flush: str, setup: Setup = PLAIN) -> NoReturn:
+        raise BenchError(f"no {flush} in {folder.name and setup}")
+
+    sides = {"mqproof": Side(ours, our_copies), "other": Side(not_started, our_copies)}
+    result = measure(sides, {"tls": FEATURES["tls"]}, SMALL, 1, tmp_path, lambda _: None)
+    assert [list(row["sides"]) for row in result["rows"]] == [["mqproof"], ["mqproof"]]
+    assert len(result["missing"]) == 1
+    assert result["missing"][0].startswith("tls, other, round 1: no ASYNC_FLUSH")
 
 
 def test_without_openssl_the_reason_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
