@@ -126,6 +126,12 @@ class BlockingClient:
         work = self._producer.send(message, queue, select=select)
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
+    def send_many(
+        self, messages: Iterable[Message], *, outstanding: int = 64, timeout_ms: int | None = None
+    ) -> list[Outcome]:
+        """Send messages concurrently, as Producer.send_many does."""
+        return self._run(self._producer.send_many(messages, outstanding=outstanding, timeout_ms=timeout_ms))
+
     def send_batch(self, messages: Iterable[Message], queue: MessageQueue | None = None) -> list[Outcome]:
         """Send messages in batches, as Producer.send_batch does."""
         return self._run(self._producer.send_batch(messages, queue))
