@@ -163,6 +163,43 @@ def _chosen(parts: dict[str, broker_bench.Part], names: list[str]) -> dict[str, 
 
 
 @bench.command()
+def client(
+    apache: Annotated[
+        str, typer.Option(metavar="RELEASE", help="Apache client to compare with; - for none.")
+    ] = "5.5.0",
+    sends: Annotated[int, typer.Option(min=100, help="Concurrent sends per row.")] = 50_000,
+    consumed: Annotated[int, typer.Option(min=100, help="Messages that a push consumer reads.")] = 1_000_000,
+    seconds: Annotated[float, typer.Option(min=0.1, help="Duration of a latency row.")] = 10.0,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds per side.")] = 3,
+    directory: _StoreFolder = Path("build/bench"),
+    json_file: _JsonFile = None,
+) -> None:
+    """Compare our client with Apache's Java client: sends, push consumption, latency.
+
+    Example: mqproof bench client --rounds 1 --consumed 100000
+    """
+    from mqproof.conformance.adapters.apache.artifacts import ApacheMissingError
+    from mqproof.conformance.adapters.clients.driver_client import DriverError
+    from mqproof.conformance.bench import compared_clients as clients
+    from mqproof.conformance.bench.load import LoadError
+    from mqproof.report.console import stages
+
+    amount = clients.Amount(sends, max(1, sends // 5), consumed, seconds)
+    sides = {"mqproof": clients.ours()}
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        if apache != "-":
+            sides[f"Apache {apache}"] = clients.apache(apache, directory.resolve())
+        with stages("bench client") as on_stage:
+            result = clients.measure(sides, amount, rounds, directory.resolve(), on_stage)
+    except (BenchError, ApacheMissingError, DriverError, LoadError, OSError) as error:
+        stop(f"{error}", Exit.TOOL)
+    print(clients.table(result))
+    if json_file is not None:
+        measurements.write(json_file, result)
+
+
+@bench.command()
 def replication(
     sends: Annotated[int, typer.Option(min=100, help="Sends per throughput row.")] = 10_000,
     seconds: Annotated[float, typer.Option(min=0.1, help="Duration of a latency row.")] = 5.0,
