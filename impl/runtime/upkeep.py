@@ -11,7 +11,7 @@ import asyncio
 import heapq
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from typing import Any, Final, TypeVarTuple
 
 _Ts = TypeVarTuple("_Ts")
@@ -35,8 +35,9 @@ def call_at(when_s: float, callback: Callable[[*_Ts], object], *args: *_Ts) -> a
     """Call the function when the time of upkeep is `when_s`."""
     loop = asyncio.get_running_loop()
     skipped_s: float = getattr(loop, _SKIPPED, 0.0)
-    with _marked():
-        return loop.call_at(when_s + skipped_s, callback, *args)
+    context = copy_context()
+    context.run(_IS_UPKEEP.set, True)
+    return loop.call_at(when_s + skipped_s, callback, *args, context=context)
 
 
 async def sleep(seconds: float) -> None:
@@ -52,8 +53,11 @@ async def sleep(seconds: float) -> None:
 
 def end_after(limit: asyncio.Timeout, seconds: float) -> None:
     """Let the limit end when this much time of upkeep has passed."""
-    with _marked():
+    token = _IS_UPKEEP.set(True)  # `reschedule` has no parameter for the context of its timer
+    try:
         limit.reschedule(asyncio.get_running_loop().time() + seconds)
+    finally:
+        _IS_UPKEEP.reset(token)
 
 
 async def until_due(woken: asyncio.Future[None], due_s: float) -> None:
@@ -108,15 +112,6 @@ def skip(loop: Any, seconds: float) -> None:
 def _is_upkeep(timer: asyncio.TimerHandle) -> bool:
     context: Any = timer._context  # type: ignore[attr-defined]
     return bool(context.get(_IS_UPKEEP, False))
-
-
-@contextmanager
-def _marked() -> Iterator[None]:
-    token = _IS_UPKEEP.set(True)
-    try:
-        yield
-    finally:
-        _IS_UPKEEP.reset(token)
 
 
 def _set(future: asyncio.Future[None]) -> None:
