@@ -27,6 +27,7 @@ from mqproof.impl.client.producing.transaction_producer import (
 )
 from mqproof.impl.remoting.message import Message
 from mqproof.impl.remoting.signing import Credentials
+from mqproof.impl.runtime.serving import loop_factory
 
 T = TypeVar("T")
 
@@ -71,7 +72,7 @@ class BlockingClient:
         require_whole("listener_threads", listener_threads, 1)
         self._listener_threads = listener_threads
         self._consumer: PullConsumer | None = None
-        self._loop = asyncio.new_event_loop()
+        self._loop = loop_factory()()
         self._thread = threading.Thread(target=self._loop.run_forever, name="mqproof-client", daemon=True)
 
     def __enter__(self) -> Self:
