@@ -8,7 +8,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from mqproof.conformance.bench.broker import PARTS, Amount, OurBroker, Progress, Rounds, Side, behind
+from mqproof.conformance.bench.broker import (
+    ONCE,
+    PARTS,
+    PLAIN,
+    Amount,
+    OurBroker,
+    Progress,
+    Rounds,
+    Run,
+    Setup,
+    Side,
+    behind,
+)
+from mqproof.conformance.bench.copied_brokers import our_copies
 
 _FUNCTIONS: Final = 25
 _OF_INTEREST: Final = r"/impl/|posix|_struct|msgspec|zlib"
@@ -19,7 +32,7 @@ def profiles(result: dict[str, Any], amount: Amount, directory: Path, progress: 
     """Return the profile of each part with a row in which our broker is behind, as text.
 
     It lists the functions with the highest own time. Profiling slows the process down, so no rates are shown.
-    Memory and starts have no profile.
+    Memory, starts, features and copies have no profile.
     """
     parts: dict[str, list[str]] = {}
     for row, _ in behind(result):
@@ -30,7 +43,7 @@ def profiles(result: dict[str, Any], amount: Amount, directory: Path, progress: 
     }
     texts = []
     for part, rows in parts.items():
-        if part in PARTS:
+        if part in PARTS and part not in ONCE:
             progress(f"profile of {part}")
             texts.append(
                 "\n".join(
@@ -43,7 +56,7 @@ def profiles(result: dict[str, Any], amount: Amount, directory: Path, progress: 
 def _profile(part: str, amount: Amount, directory: Path, rounds: Rounds) -> str:
     with tempfile.TemporaryDirectory(dir=directory) as folder:
         written = Path(folder) / "profile"
-        for _ in PARTS[part](_profiled(written), Path(folder), amount, rounds):
+        for _ in PARTS[part](Side(_profiled(written), our_copies), Path(folder), amount, rounds):
             pass  # run only for its profile
         text = io.StringIO()
         stats = pstats.Stats(str(written), stream=text).sort_stats("tottime")
@@ -53,10 +66,10 @@ def _profile(part: str, amount: Amount, directory: Path, rounds: Rounds) -> str:
     return "\n".join(line for line in lines[table:] if line.strip())
 
 
-def _profiled(written: Path) -> Side:
+def _profiled(written: Path) -> Run:
     @contextmanager
-    def side(folder: Path, flush: str) -> Iterator[OurBroker]:
-        broker = OurBroker(folder, flush, written)
+    def run(folder: Path, flush: str, setup: Setup = PLAIN) -> Iterator[OurBroker]:
+        broker = OurBroker(folder, flush, written, setup)
         try:
             broker.start()
             yield broker
@@ -64,4 +77,4 @@ def _profiled(written: Path) -> Side:
         finally:
             broker.kill()
 
-    return side
+    return run

@@ -7,6 +7,7 @@ docs/reference/protocol/storing.md, "Commit log record". Times are in seconds, c
 
 import asyncio
 import json
+import ssl
 import struct
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -19,15 +20,17 @@ from typing import Any, Final, cast
 import msgspec
 
 _SEND: Final = 310
+_SEND_BATCH: Final = 320
 _PULL: Final = 11
 _CREATE_TOPIC: Final = 17
 _SUCCESS: Final = 0
 _BUSY: Final = 2  # a broker under flow control: the request may be repeated
 _FOUND: Final = 0
 _RETRYABLE: Final = (19, 20, 21)  # nothing found, now or yet; or the offset is corrected
-_FIRST_OPAQUE: Final = 1_000_000_000  # ten digits, like all that follow
+FIRST_OPAQUE: Final = 1_000_000_000  # ten digits, like all that follow
 _HOLE: Final = "1000000000"
 _STAMP: Final = struct.Struct(">q")
+_BATCH_HEAD: Final = struct.Struct(">IIIiI")  # size, magic, CRC, flag, length of the body
 _OFFSET_AT: Final = 20  # in a record: its offset in its queue
 _BODY_AT: Final = 88  # in a record with IPv4 hosts; the four bytes before have its length
 _MAY_BE_HELD: Final = 2
@@ -46,7 +49,7 @@ class BrokenConnectionError(LoadError):
     """The broker closed the connection."""
 
 
-class _Answer(msgspec.Struct):
+class Answer(msgspec.Struct):
     code: int
     opaque: int
     remark: str | None = None
@@ -57,6 +60,8 @@ class _Answer(msgspec.Struct):
 class Address:
     host: str
     port: int
+    tls: bool = False
+    """Whether to encrypt connections. The server's certificate is not checked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +72,18 @@ class Messages:
     queues: int = 8
     size: int = 1024
     """Bytes of a body."""
+    batch: int = 1
+    """Messages in each send."""
+    properties: tuple[str, ...] = ("",)
+    """The additional properties, encoded. Successive messages have them in turn."""
+    sys_flag: int = 0
 
 
-OnAnswer = Callable[[_Answer, memoryview], None]
+OnAnswer = Callable[[Answer, memoryview], None]
 
 
 @dataclass
-class _Wire(asyncio.Protocol):
+class Wire(asyncio.Protocol):
     """Sends frames and receives answers; frames of one turn are sent in one write."""
 
     on_answer: OnAnswer
@@ -106,7 +116,7 @@ class _Wire(asyncio.Protocol):
                 if end > have:
                     break
                 body = at + 8 + int.from_bytes(view[at + 5 : at + 8], "big")
-                answer = msgspec.json.decode(view[at + 8 : body], type=_Answer)
+                answer = msgspec.json.decode(view[at + 8 : body], type=Answer)
                 with view[body:end] as content:
                     self._dispatch(answer, content)
                 at = end
@@ -114,7 +124,7 @@ class _Wire(asyncio.Protocol):
         if self._out:
             self.flush()
 
-    def _dispatch(self, answer: _Answer, body: memoryview) -> None:
+    def _dispatch(self, answer: Answer, body: memoryview) -> None:
         try:
             self.on_answer(answer, body)
         except LoadError as error:
@@ -122,52 +132,77 @@ class _Wire(asyncio.Protocol):
                 self.lost.set_exception(error)
 
 
-def _header(code: int, fields: dict[str, Any]) -> str:
+def header_of(code: int, fields: dict[str, Any], opaque: int = FIRST_OPAQUE) -> str:
     ext = {name: str(value) for name, value in fields.items()}
     command = {
         "code": code,
         "extFields": ext,
         "flag": 0,
         "language": "JAVA",
-        "opaque": _FIRST_OPAQUE,
+        "opaque": opaque,
         "serializeTypeCurrentRPC": "JSON",
         "version": 401,
     }
     return json.dumps(command, separators=(",", ":"))
 
 
-def _frame(header: bytes, body: bytes = b"") -> bytes:
+def frame_of(header: bytes, body: bytes = b"") -> bytes:
     return struct.pack(">ii", 4 + len(header) + len(body), len(header)) + header + body
 
 
-def _sends(messages: Messages, first: int = 0) -> Iterator[tuple[int, bytes, bytes]]:
+def sends(messages: Messages, first: int = 0) -> Iterator[tuple[int, bytes, bytes]]:
     """Yield (opaque, frame bytes before the body, body) endlessly, from message number `first` on."""
-    templates = [_template(messages, topic, q) for q in range(messages.queues) for topic in messages.topics]
-    body = bytes(messages.size)
+    templates = [
+        _template(messages, topic, queue, properties)
+        for queue in range(messages.queues)
+        for topic in messages.topics
+        for properties in messages.properties
+    ]
+    body = _body(messages).split(_HOLE.encode())
     for number in count(first):
-        opaque = _FIRST_OPAQUE + number
-        yield opaque, str(opaque).encode().join(templates[number % len(templates)]), body
+        opaque = FIRST_OPAQUE + number
+        text = str(opaque).encode()
+        yield opaque, text.join(templates[number % len(templates)]), text.join(body)
 
 
-def _template(messages: Messages, topic: str, queue: int) -> list[bytes]:
+def _body(messages: Messages) -> bytes:
+    """Return the body of a send. In a batch, each message has a unique key with a place for the number."""
+    body = bytes(messages.size)
+    if messages.batch == 1:
+        return body
+    parts = []
+    for number in range(messages.batch):
+        properties = f"UNIQ_KEY\x010A0B0C0D0E0F0A0B0C{number:04X}{_HOLE}".encode()
+        head = _BATCH_HEAD.pack(_BATCH_HEAD.size + len(body) + 2 + len(properties), 0, 0, 0, len(body))
+        parts += [head, body, len(properties).to_bytes(2, "big"), properties]
+    return b"".join(parts)
+
+
+def _template(messages: Messages, topic: str, queue: int, more_properties: str) -> list[bytes]:
     """Return the bytes of a send before its body, split where its number is inserted.
 
     The number is part of the unique key and the opaque.
     """
     properties = f"UNIQ_KEY\x010A0B0C0D0E0F0A0B0C0D0E{_HOLE}\x02WAIT\x01true"
+    if more_properties:
+        properties += f"\x02{more_properties}"
+    is_batch = messages.batch > 1
     fields = {
-        "a": "bench", "b": topic, "c": "TBW102", "d": messages.queues, "e": queue, "f": 0,
-        "g": int(time.time() * 1000), "h": 0, "i": properties, "j": 0, "k": "false", "m": "false",
+        "a": "bench", "b": topic, "c": "TBW102", "d": messages.queues, "e": queue,
+        "f": messages.sys_flag, "g": int(time.time() * 1000), "h": 0, "i": properties, "j": 0, "k": "false",
+        "m": "true" if is_batch else "false",
     }  # fmt: skip
-    header = _header(_SEND, fields).encode()
-    whole = _frame(header, bytes(messages.size))
+    header = header_of(_SEND_BATCH if is_batch else _SEND, fields).encode()
+    whole = frame_of(header, _body(messages))
     return whole[: 8 + len(header)].split(_HOLE.encode())
 
 
 @asynccontextmanager
-async def _connected(address: Address, on_answer: OnAnswer) -> AsyncIterator[_Wire]:
+async def connected(address: Address, on_answer: OnAnswer) -> AsyncIterator[Wire]:
     loop = asyncio.get_running_loop()
-    transport, wire = await loop.create_connection(lambda: _Wire(on_answer), address.host, address.port)
+    transport, wire = await loop.create_connection(
+        lambda: Wire(on_answer), address.host, address.port, ssl=_unchecked_tls() if address.tls else None
+    )
     try:
         yield wire
     finally:
@@ -176,8 +211,15 @@ async def _connected(address: Address, on_answer: OnAnswer) -> AsyncIterator[_Wi
         await asyncio.sleep(0)  # the socket is closed in the loop's next iteration
 
 
-async def _until(
-    done: "asyncio.Future[None]", *wires: _Wire, progress: Callable[[], str] = lambda: "no answer"
+def _unchecked_tls() -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+async def until_done(
+    done: "asyncio.Future[None]", *wires: Wire, progress: Callable[[], str] = lambda: "no answer"
 ) -> None:
     """Wait until `done`. `progress` says how far the work is.
 
@@ -198,14 +240,14 @@ async def send_request(address: Address, code: int, fields: dict[str, Any]) -> N
     """Send one request. Raises LoadError if the answer is not SUCCESS, OSError if there is no server."""
     done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    def on_answer(answer: _Answer, _body: memoryview) -> None:
-        _expect(answer)
+    def on_answer(answer: Answer, _body: memoryview) -> None:
+        expect(answer)
         done.set_result(None)
 
-    async with _connected(address, on_answer) as wire:
-        wire.send(_frame(_header(code, fields).encode()))
+    async with connected(address, on_answer) as wire:
+        wire.send(frame_of(header_of(code, fields).encode()))
         wire.flush()
-        await _until(done, wire)
+        await until_done(done, wire)
 
 
 async def create_topics(address: Address, messages: Messages) -> None:
@@ -219,7 +261,7 @@ async def create_topics(address: Address, messages: Messages) -> None:
         await send_request(address, _CREATE_TOPIC, fields)
 
 
-def _expect(answer: _Answer) -> None:
+def expect(answer: Answer) -> None:
     if answer.code != _SUCCESS:
         raise LoadError(f"code {answer.code}: {answer.remark}")
 
@@ -227,27 +269,27 @@ def _expect(answer: _Answer) -> None:
 async def send_rate(
     address: Address, messages: Messages, total: int, outstanding: int, connections: int = 1
 ) -> float:
-    """Return the messages stored per second, with a constant number of unanswered sends.
+    """Return the messages stored per second by `total` sends, with a constant number of unanswered sends.
 
-    The unanswered sends are divided among the connections. If a busy broker refuses a message, another is
-    sent, up to `total` times.
+    The unanswered sends are divided among the connections. If a busy broker refuses a send, another is
+    made, up to `total` times.
 
     Raises:
         LoadError: the broker refused for another reason, or too often, or closed a connection, or stopped
             answering.
     """
     done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    frames = _sends(messages)
+    frames = sends(messages)
     answered, refused, sent = 0, 0, min(outstanding, total)
-    wires: list[_Wire] = []
+    wires: list[Wire] = []
 
-    def on_answer(place: int, answer: _Answer, _body: memoryview) -> None:
+    def on_answer(place: int, answer: Answer, _body: memoryview) -> None:
         nonlocal answered, refused, sent
         if answer.code == _BUSY and refused < total:
             refused += 1
             sent -= 1
         else:
-            _expect(answer)
+            expect(answer)
             answered += 1
         if sent < total:
             sent += 1
@@ -258,14 +300,14 @@ async def send_rate(
 
     async with AsyncExitStack() as stack:
         receivers = [partial(on_answer, place) for place in range(connections)]
-        wires += [await stack.enter_async_context(_connected(address, each)) for each in receivers]
+        wires += [await stack.enter_async_context(connected(address, each)) for each in receivers]
         began = time.perf_counter()
         for number, (_, head, body) in zip(range(sent), frames, strict=False):
             wires[number % connections].send(head + body)
         for wire in wires:
             wire.flush()
-        await _until(done, *wires, progress=lambda: f"{answered} of {total} sends were answered")
-        return total / (time.perf_counter() - began)
+        await until_done(done, *wires, progress=lambda: f"{answered} of {total} sends were answered")
+        return total * messages.batch / (time.perf_counter() - began)
 
 
 @dataclass(slots=True)
@@ -287,18 +329,18 @@ async def send_until_lost(address: Address, messages: Messages, outstanding: int
         OSError: there is no server.
     """
 
-    def on_answer(answer: _Answer, _body: memoryview) -> None:
-        _expect(answer)
-        sent.acked.add(answer.opaque - _FIRST_OPAQUE)
+    def on_answer(answer: Answer, _body: memoryview) -> None:
+        expect(answer)
+        sent.acked.add(answer.opaque - FIRST_OPAQUE)
         send_next()
 
     def send_next() -> None:
         opaque, head, _ = next(frames)
-        wire.send(head + body_of(opaque - _FIRST_OPAQUE, messages.size))
+        wire.send(head + body_of(opaque - FIRST_OPAQUE, messages.size))
         sent.count += 1
 
-    frames = _sends(messages, sent.count)
-    async with _connected(address, on_answer) as wire:
+    frames = sends(messages, sent.count)
+    async with connected(address, on_answer) as wire:
         for _ in range(outstanding):
             send_next()
         wire.flush()
@@ -316,23 +358,23 @@ async def read_queue(address: Address, messages: Messages, queue: int) -> list[t
     done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     found: list[tuple[int, bytes]] = []
 
-    def on_answer(answer: _Answer, body: memoryview) -> None:
+    def on_answer(answer: Answer, body: memoryview) -> None:
         if answer.code not in (_FOUND, *_RETRYABLE):
-            _expect(answer)
+            expect(answer)
         if answer.code != _FOUND:
             done.set_result(None)
             return
-        for record in _records(body):
+        for record in records_of(body):
             size = int.from_bytes(record[_BODY_AT - 4 : _BODY_AT], "big")
             offset = int.from_bytes(record[_OFFSET_AT : _OFFSET_AT + 8], "big")
             found.append((offset, bytes(record[_BODY_AT : _BODY_AT + size])))
         wire.send(_pull(opaque, topic, queue, int((answer.extFields or {})["nextBeginOffset"]), 0))
 
-    (topic,), opaque = messages.topics, _FIRST_OPAQUE
-    async with _connected(address, on_answer) as wire:
+    (topic,), opaque = messages.topics, FIRST_OPAQUE
+    async with connected(address, on_answer) as wire:
         wire.send(_pull(opaque, topic, queue, 0, 0))
         wire.flush()
-        await _until(done, wire, progress=lambda: f"{len(found)} messages were read")
+        await until_done(done, wire, progress=lambda: f"{len(found)} messages were read")
     return found
 
 
@@ -358,17 +400,17 @@ async def latencies(address: Address, messages: Messages, rate: float, seconds: 
     due: dict[int, float] = {}
     found = Latencies([], [], [])
 
-    def on_send_answer(answer: _Answer, _body: memoryview) -> None:
+    def on_send_answer(answer: Answer, _body: memoryview) -> None:
         if answer.code == _BUSY and len(found.refused) < total - 1:
-            found.refused.append(answer.opaque - _FIRST_OPAQUE)
+            found.refused.append(answer.opaque - FIRST_OPAQUE)
             end_when_all_came()
             return
-        _expect(answer)
+        expect(answer)
         found.answered.append(time.perf_counter() - due.pop(answer.opaque))
 
     def on_body(body: memoryview) -> None:
         now = time.perf_counter_ns()
-        for record in _records(body):
+        for record in records_of(body):
             stamp = _STAMP.unpack_from(record, _BODY_AT)[0]
             found.delivered.append((now - stamp) / 1e9)
         end_when_all_came()
@@ -377,9 +419,9 @@ async def latencies(address: Address, messages: Messages, rate: float, seconds: 
         if len(found.delivered) + len(found.refused) >= total and not done.done():
             done.set_result(None)
 
-    async with _connected(address, on_send_answer) as producer, _pulling(address, messages, on_body) as pulls:
+    async with connected(address, on_send_answer) as producer, pulling(address, messages, on_body) as pulls:
         began = time.perf_counter()
-        for number, (opaque, head, body) in zip(range(total), _sends(messages), strict=False):
+        for number, (opaque, head, body) in zip(range(total), sends(messages), strict=False):
             at = began + number / rate
             if at > time.perf_counter():
                 producer.flush()
@@ -387,7 +429,7 @@ async def latencies(address: Address, messages: Messages, rate: float, seconds: 
             due[opaque] = at
             producer.send(head + _STAMP.pack(int(at * 1e9)) + body[_STAMP.size :])
         producer.flush()
-        await _until(
+        await until_done(
             done,
             producer,
             pulls,
@@ -396,7 +438,7 @@ async def latencies(address: Address, messages: Messages, rate: float, seconds: 
     return found
 
 
-def _records(body: memoryview) -> Iterator[memoryview]:
+def records_of(body: memoryview) -> Iterator[memoryview]:
     at = 0
     while at < len(body):
         size = int.from_bytes(body[at : at + 4], "big")
@@ -404,8 +446,10 @@ def _records(body: memoryview) -> Iterator[memoryview]:
         at += size
 
 
-async def pull_rate(address: Address, messages: Messages, total: int) -> float:
+async def pull_rate(address: Address, messages: Messages, total: int, sql: str = "") -> float:
     """Return the messages per second that one consumer reads, with one pull per queue at a time.
+
+    With an SQL92 expression in `sql`, it reads the selected messages only.
 
     Raises LoadError: the broker has fewer than `total` messages, or refused, or closed the connection.
     """
@@ -414,28 +458,28 @@ async def pull_rate(address: Address, messages: Messages, total: int) -> float:
 
     def on_body(body: memoryview) -> None:
         nonlocal read
-        read += sum(1 for _ in _records(body))
+        read += sum(1 for _ in records_of(body))
         if read >= total and not done.done():
             done.set_result(None)
 
     began = time.perf_counter()
-    async with _pulling(address, messages, on_body) as pulls:
-        await _until(done, pulls, progress=lambda: f"{read} of {total} messages were read")
+    async with pulling(address, messages, on_body, sql) as pulls:
+        await until_done(done, pulls, progress=lambda: f"{read} of {total} messages were read")
         return read / (time.perf_counter() - began)
 
 
 @asynccontextmanager
-async def _pulling(
-    address: Address, messages: Messages, on_body: Callable[[memoryview], None]
-) -> AsyncIterator[_Wire]:
+async def pulling(
+    address: Address, messages: Messages, on_body: Callable[[memoryview], None], sql: str = ""
+) -> AsyncIterator[Wire]:
     """Read all queues from their beginning; the next pull of a queue follows the answer to the last one."""
     open_pulls: dict[int, tuple[str, int, int]] = {}
-    opaques = count(_FIRST_OPAQUE)
+    opaques = count(FIRST_OPAQUE)
 
-    def on_answer(answer: _Answer, body: memoryview) -> None:
+    def on_answer(answer: Answer, body: memoryview) -> None:
         topic, queue, offset = open_pulls.pop(answer.opaque)
         if answer.code not in (_FOUND, *_RETRYABLE):
-            _expect(answer)
+            expect(answer)
         if answer.code == _FOUND:
             on_body(body)
         pull(topic, queue, int((answer.extFields or {}).get("nextBeginOffset", offset)))
@@ -443,9 +487,9 @@ async def _pulling(
     def pull(topic: str, queue: int, offset: int) -> None:
         opaque = next(opaques)
         open_pulls[opaque] = topic, queue, offset
-        wire.send(_pull(opaque, topic, queue, offset, _HELD_MS))
+        wire.send(_pull(opaque, topic, queue, offset, _HELD_MS, sql))
 
-    async with _connected(address, on_answer) as wire:
+    async with connected(address, on_answer) as wire:
         for topic in messages.topics:
             for queue in range(messages.queues):
                 pull(topic, queue, 0)
@@ -453,14 +497,14 @@ async def _pulling(
         yield wire
 
 
-def _pull(opaque: int, topic: str, queue: int, offset: int, held_ms: int) -> bytes:
+def _pull(opaque: int, topic: str, queue: int, offset: int, held_ms: int, sql: str = "") -> bytes:
     fields = {
         "consumerGroup": "bench", "topic": topic, "queueId": queue, "queueOffset": offset,
         "maxMsgNums": _BATCH, "sysFlag": _HAS_SUBSCRIPTION | (_MAY_BE_HELD if held_ms else 0),
         "commitOffset": 0, "suspendTimeoutMillis": held_ms,
-        "subscription": "*", "subVersion": 0, "expressionType": "TAG",
+        "subscription": sql or "*", "subVersion": 0, "expressionType": "SQL92" if sql else "TAG",
     }  # fmt: skip
-    return _frame(_header(_PULL, fields).replace(_HOLE, str(opaque)).encode())
+    return frame_of(header_of(_PULL, fields, opaque).encode())
 
 
 def percentile(values: list[float], fraction: float) -> float:

@@ -103,39 +103,98 @@ def broker(
             "--cpu-profile/--no-cpu-profile", help="Profile our broker on the rows in which it is slower."
         ),
     ] = True,
+    part: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Measure only this part; may be repeated.")
+    ] = None,
     directory: _StoreFolder = Path("build/bench"),
     json_file: _JsonFile = None,
 ) -> None:
-    """Compare our broker with Apache's: throughput, latency, pulls, memory, start-up, recovery.
+    """Compare our broker with Apache's: throughput, latency, features, copies, memory, start-up, recovery.
 
+    The parts are sends, sends-synced, latencies (which needs sends), topics, features, tls, slave, group,
+    memory and recovery.
     Maven downloads Apache's release once. On an idle machine with 2 cores, a run with the defaults takes
-    about a quarter of an hour.
+    about 25 minutes.
 
     Example: mqproof bench broker --rounds 1 --memory-sends 100000 --recovery-mib 512
     """
-    from mqproof.conformance.adapters.apache.artifacts import ApacheMissingError, jars
-    from mqproof.conformance.adapters.apache.servers import ApacheServerError
+    from mqproof.conformance.adapters.apache.artifacts import ApacheMissingError
     from mqproof.conformance.bench.broker_profile import profiles
-    from mqproof.conformance.bench.load import LoadError
+    from mqproof.conformance.bench.feature_rows import FEATURES
     from mqproof.report.console import stages
 
-    sides: dict[str, broker_bench.Side] = {"mqproof": broker_bench.ours}
+    parts = _chosen(broker_bench.PARTS | FEATURES, part or [])
     amount = broker_bench.Amount(sends, seconds, warm_seconds, memory_sends, recovery_mib)
     profiled = ""
     try:
-        if apache != "-":
-            jars(apache)
-            sides[f"Apache {apache}"] = broker_bench.apache(apache)
+        sides = _sides(apache)
         directory.mkdir(parents=True, exist_ok=True)
         with stages("bench broker") as on_stage:
-            result = broker_bench.measure(sides, amount, rounds, directory.resolve(), on_stage)
+            result = broker_bench.measure(sides, parts, amount, rounds, directory.resolve(), on_stage)
             if profile:
                 profiled = profiles(result, amount, directory.resolve(), on_stage)
-    except (BenchError, ApacheMissingError, ApacheServerError, LoadError, OSError) as error:
+    except (*broker_bench.FAILURES, ApacheMissingError) as error:
         stop(f"{error}", Exit.TOOL)
     print(broker_bench.table(result))
     if profiled:
         print(f"\n{profiled}")
+    if json_file is not None:
+        measurements.write(json_file, result)
+    if result["missing"]:
+        raise typer.Exit(Exit.TOOL)
+
+
+def _sides(apache: str) -> dict[str, broker_bench.Side]:
+    """Return our side and that of an Apache release, unless it is `-`. Raises ApacheMissingError."""
+    from mqproof.conformance.adapters.apache.artifacts import jars
+    from mqproof.conformance.bench.copied_brokers import apache_copies, our_copies
+
+    sides = {"mqproof": broker_bench.Side(broker_bench.ours, our_copies)}
+    if apache != "-":
+        jars(apache)
+        sides[f"Apache {apache}"] = broker_bench.Side(broker_bench.apache(apache), apache_copies(apache))
+    return sides
+
+
+def _chosen(parts: dict[str, broker_bench.Part], names: list[str]) -> dict[str, broker_bench.Part]:
+    if unknown := sorted(set(names) - set(parts)):
+        stop(f"--part {unknown[0]}: unknown part, expected one of {', '.join(parts)}", Exit.USAGE)
+    return {name: part for name, part in parts.items() if not names or name in names}
+
+
+@bench.command()
+def client(
+    apache: Annotated[
+        str, typer.Option(metavar="RELEASE", help="Apache client to compare with; - for none.")
+    ] = "5.5.0",
+    sends: Annotated[int, typer.Option(min=100, help="Concurrent sends per row.")] = 50_000,
+    consumed: Annotated[int, typer.Option(min=100, help="Messages that a push consumer reads.")] = 1_000_000,
+    seconds: Annotated[float, typer.Option(min=0.1, help="Duration of a latency row.")] = 10.0,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds per side.")] = 3,
+    directory: _StoreFolder = Path("build/bench"),
+    json_file: _JsonFile = None,
+) -> None:
+    """Compare our client with Apache's Java client: sends, push consumption, latency.
+
+    Example: mqproof bench client --rounds 1 --consumed 100000
+    """
+    from mqproof.conformance.adapters.apache.artifacts import ApacheMissingError
+    from mqproof.conformance.adapters.clients.driver_client import DriverError
+    from mqproof.conformance.bench import compared_clients as clients
+    from mqproof.conformance.bench.load import LoadError
+    from mqproof.report.console import stages
+
+    amount = clients.Amount(sends, max(1, sends // 5), consumed, seconds)
+    sides = {"mqproof": clients.ours()}
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        if apache != "-":
+            sides[f"Apache {apache}"] = clients.apache(apache, directory.resolve())
+        with stages("bench client") as on_stage:
+            result = clients.measure(sides, amount, rounds, directory.resolve(), on_stage)
+    except (BenchError, ApacheMissingError, DriverError, LoadError, OSError) as error:
+        stop(f"{error}", Exit.TOOL)
+    print(clients.table(result))
     if json_file is not None:
         measurements.write(json_file, result)
 

@@ -27,6 +27,7 @@ from mqproof.impl.client.producing.transaction_producer import (
 )
 from mqproof.impl.remoting.message import Message
 from mqproof.impl.remoting.signing import Credentials
+from mqproof.impl.runtime.serving import loop_factory
 
 T = TypeVar("T")
 
@@ -71,7 +72,7 @@ class BlockingClient:
         require_whole("listener_threads", listener_threads, 1)
         self._listener_threads = listener_threads
         self._consumer: PullConsumer | None = None
-        self._loop = asyncio.new_event_loop()
+        self._loop = loop_factory()()
         self._thread = threading.Thread(target=self._loop.run_forever, name="mqproof-client", daemon=True)
 
     def __enter__(self) -> Self:
@@ -125,6 +126,12 @@ class BlockingClient:
         """Send a message as Producer.send does, without waiting: the future returned receives the outcome."""
         work = self._producer.send(message, queue, select=select)
         return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def send_many(
+        self, messages: Iterable[Message], *, outstanding: int = 64, timeout_ms: int | None = None
+    ) -> list[Outcome]:
+        """Send messages concurrently, as Producer.send_many does."""
+        return self._run(self._producer.send_many(messages, outstanding=outstanding, timeout_ms=timeout_ms))
 
     def send_batch(self, messages: Iterable[Message], queue: MessageQueue | None = None) -> list[Outcome]:
         """Send messages in batches, as Producer.send_batch does."""

@@ -124,7 +124,8 @@ def read_send_v2(fields: dict[str, str]) -> SendRequest:
 
 def write_send_v2(header: SendRequest) -> dict[str, str]:
     """Return the header of SEND_MESSAGE_V2 as flat strings."""
-    return {_LETTERS[name]: value for name, value in write(header).items()}
+    members: dict[str, Any] = msgspec.to_builtins(header)
+    return {_LETTERS[name]: _text(value) for name, value in members.items() if value is not None}
 
 
 class SendResponse(Header):

@@ -27,7 +27,7 @@ class Server(Protocol):
 
 def run(main: Coroutine[Any, Any, T]) -> T:
     """Run the coroutine on uvloop if it is installed, otherwise on asyncio's own loop."""
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
         return runner.run(main)
 
 
@@ -120,7 +120,8 @@ def _collect_less() -> None:
     gc.set_threshold(20_000, 2, 200)
 
 
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+    """Return what makes a loop: uvloop if it is installed, otherwise asyncio."""
     try:
         import uvloop  # not on every platform
     except ImportError:

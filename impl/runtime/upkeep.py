@@ -11,7 +11,7 @@ import asyncio
 import heapq
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from typing import Any, Final, TypeVarTuple
 
 _Ts = TypeVarTuple("_Ts")
@@ -38,8 +38,9 @@ def call_at(when_s: float, callback: Callable[[*_Ts], object], *args: *_Ts) -> a
     """Call the function when the time of upkeep is `when_s`."""
     loop = asyncio.get_running_loop()
     skipped_s: float = getattr(loop, _SKIPPED, 0.0)
-    with _marked(_UPKEEP):
-        return loop.call_at(when_s + skipped_s, callback, *args)
+    context = copy_context()
+    context.run(_KIND.set, _UPKEEP)
+    return loop.call_at(when_s + skipped_s, callback, *args, context=context)
 
 
 async def sleep(seconds: float) -> None:
@@ -55,7 +56,7 @@ async def sleep(seconds: float) -> None:
 
 def end_after(limit: asyncio.Timeout, seconds: float) -> None:
     """Let the limit end when this much time of upkeep has passed."""
-    with _marked(_UPKEEP):
+    with _marked(_UPKEEP):  # `reschedule` has no parameter for the context of its timer
         limit.reschedule(asyncio.get_running_loop().time() + seconds)
 
 

@@ -62,8 +62,10 @@ def index_keys(message: Message) -> tuple[str, ...]:
     """Return the unique key and the words of KEYS; a rolled-back transaction has no keys."""
     if message.sys_flag & SYS_TRANSACTION_MASK == SYS_TRANSACTION_ROLLBACK:
         return ()
-    words = message.properties.get(KEYS, "").split(" ")
-    return tuple(key for key in (message.properties.get(UNIQUE_KEY), *words) if key)
+    unique, words = message.properties.get(UNIQUE_KEY), message.properties.get(KEYS)
+    if not words:  # as most messages
+        return (unique,) if unique else ()
+    return tuple(key for key in (unique, *words.split(" ")) if key)
 
 
 def appended_record(stored: StoredMessage, delay_levels_ms: Sequence[int]) -> Appended:

@@ -6,6 +6,7 @@ answered: half messages and commits. A rollback is lost if its operation is.
 """
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from mqproof.conformance.engine.broker_faults import ENDS, BrokerFault, InjectFault
@@ -75,6 +76,7 @@ def _finals(one: _One) -> int:
     return sum(record.kind == "final" for record in one.log)
 
 
+@lru_cache(maxsize=1 << 12)  # the examples of a run meet the same few hundred states
 def _drifted(possible: Possible) -> Possible:
     """Return the states that time alone may lead to: checks, a discard, operations, flushes."""
     found, new = set(possible), list(possible)

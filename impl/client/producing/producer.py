@@ -167,6 +167,29 @@ class Producer:
             raise SendError(outcome)
         return outcome
 
+    async def send_many(
+        self, messages: Iterable[Message], *, outstanding: int = 64, timeout_ms: int | None = None
+    ) -> list[Outcome]:
+        """Send messages concurrently, and return an outcome for each, in their order.
+
+        Each message is sent as `send` does, with its own queue and attempts; `timeout_ms` limits each one.
+        At most `outstanding` messages have no outcome at a time, so a later one may be stored earlier.
+
+        Raises:
+            MessageError: as `send`, for any of the messages; nothing was sent.
+        """
+        require_whole("outstanding", outstanding, 1)
+        payloads = [self._payloads.single(message) for message in messages]
+        waiting = iter(enumerate(payloads))
+        outcomes: dict[int, Outcome] = {}
+
+        async def send_waiting() -> None:
+            for number, payload in waiting:
+                (outcomes[number],) = await self._send(payload, None, None, timeout_ms)
+
+        await asyncio.gather(*(send_waiting() for _ in range(min(outstanding, len(payloads)))))
+        return [outcomes[number] for number in range(len(payloads))]
+
     async def send_batch(
         self,
         messages: Iterable[Message],

@@ -5,12 +5,14 @@ import json
 import struct
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mqproof.conformance.bench import broker, load
-from mqproof.conformance.bench.broker import Amount, measure, ours, table
+from mqproof.conformance.bench.broker import PARTS, Amount, Side, measure, ours, table
 from mqproof.conformance.bench.broker_profile import profiles
+from mqproof.conformance.bench.copied_brokers import our_copies
 from mqproof.conformance.bench.load import Address, LoadError, Messages, percentile
 
 SMALL = Amount(sends=200, seconds=0.2, warm_seconds=0.1, memory_sends=200, recovery_mib=1)
@@ -18,7 +20,7 @@ SMALL = Amount(sends=200, seconds=0.2, warm_seconds=0.1, memory_sends=200, recov
 
 def test_every_row_is_measured_on_our_broker(tmp_path: Path) -> None:
     stages: list[str] = []
-    result = measure({"mqproof": ours}, SMALL, 1, tmp_path, stages.append)
+    result = measure({"mqproof": Side(ours, our_copies)}, PARTS, SMALL, 1, tmp_path, stages.append)
     rows = {row["row"]: row["sides"]["mqproof"]["median"] for row in result["rows"]}
     assert len(rows) == 27
     assert all(value > 0 for row, value in rows.items() if "refused" not in row)
@@ -32,7 +34,7 @@ def test_every_row_is_measured_on_our_broker(tmp_path: Path) -> None:
 
 
 def test_rows_with_a_slower_first_side_are_named() -> None:
-    def row(name: str, mine: float, theirs: float) -> dict[str, object]:
+    def row(name: str, mine: float, theirs: float) -> dict[str, Any]:
         return {
             "row": name,
             "part": "sends",
@@ -46,9 +48,12 @@ def test_rows_with_a_slower_first_side_are_named() -> None:
         row("late: ms", 2, 1),
         row("early: ms", 1, 2),
     ]
-    shown = table({"machine": "a machine", "rounds": 1, "amount": {}, "rows": rows})
+    del rows[0]["sides"]["Apache"]
+    missing = ["sends, Apache, round 1: it did not start"]
+    shown = table({"machine": "a machine", "rounds": 1, "amount": {}, "rows": rows, "missing": missing})
     behind = shown.split("Rows in which it is not:\n")[1].split("\n")
-    assert behind == ["  slow: sends/s (Apache)", "  late: ms (Apache)"]
+    assert behind == ["  slow: sends/s (Apache)", "  late: ms (Apache)", f"Missing: {missing[0]}"]
+    assert shown.splitlines()[3].split() == ["fast:", "sends/s", "20.0", "-", "-"]
 
 
 def test_slower_rows_are_profiled(tmp_path: Path) -> None:

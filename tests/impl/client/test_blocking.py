@@ -53,6 +53,8 @@ def test_every_kind_of_send_uses_the_chosen_queue(tmp_path: Path) -> None:
             *client.send_batch([message], client.queues("T")[-1]),
         ]
         last = client.queues("T")[-1]
+        many = client.send_many([new_message("T", b"x") for _ in range(100)], outstanding=8)
+        assert len({outcome.message_id for outcome in many if isinstance(outcome, Sent)}) == 100
     assert {outcome.queue for outcome in outcomes if isinstance(outcome, Sent)} == {last}
     assert all(isinstance(outcome, Sent) for outcome in outcomes)
 

@@ -494,6 +494,37 @@ def test_a_batch_that_is_too_long_is_an_error_of_the_caller() -> None:
     scripted(scenario)
 
 
+def test_many_messages_are_sent_concurrently_up_to_a_number_with_outcomes_in_their_order() -> None:
+    async def scenario(script: Script) -> None:
+        script.delay_s = 0.5
+        messages = [Message("T", str(number).encode()) for number in range(5)]
+        sending = asyncio.ensure_future(Producer(script.session).send_many(messages, outstanding=2))
+        await asyncio.sleep(0.25)
+        assert [request.body for request in script.requests] == [b"0", b"1"]
+        outcomes = await sending
+        assert [type(outcome) for outcome in outcomes] == [Sent, Refused, Sent, Sent, Sent]
+        properties = {
+            request.body: headers.read_send_v2(request.fields).properties or "" for request in script.requests
+        }
+        for message, outcome in zip(messages, outcomes, strict=True):
+            assert outcome.message_id in properties[message.body]
+
+    scripted(scenario, 0, ResponseCode.MESSAGE_ILLEGAL, 0, 0, 0)
+
+
+def test_an_invalid_message_among_many_is_reported_before_any_is_sent() -> None:
+    async def scenario(script: Script) -> None:
+        producer = Producer(script.session)
+        with pytest.raises(MessageError):
+            await producer.send_many([Message("T", b"x"), Message("T", b"")])
+        with pytest.raises(ValueError, match="outstanding is 0, at least 1 expected"):
+            await producer.send_many([Message("T", b"x")], outstanding=0)
+        assert not script.requests
+        assert await producer.send_many([]) == []
+
+    scripted(scenario)
+
+
 def test_long_bodies_are_sent_compressed() -> None:
     async def scenario(script: Script) -> list[Command]:
         producer = Producer(script.session)
