@@ -314,7 +314,7 @@ class LyingBroker(socketserver.BaseRequestHandler):
                 self.request.sendall(encode(Frame(0, frame.opaque, RESPONSE, fields, body)))
 
     def _answer(self, frame: Frame) -> tuple[dict[str, str], bytes]:
-        host, port = self.server.server_address[:2]
+        host, port = self.request.getsockname()
         if frame.code == 105:
             queues = {
                 "brokerName": "broker-a",
