@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -154,6 +155,74 @@ def test_two_connections_do_not_hold_all_pulls(made: Cluster) -> None:
         answer = other.answer(OPAQUE)
         figure("code of another consumer's held pull", answer.code)
     assert (answer.code, b"second" in answer.body) == (0, True)
+
+
+HOLDERS: Final = """
+import selectors, socket, sys
+host, port, pulls = sys.argv[1], int(sys.argv[2]), sys.stdin.buffer.read()
+connections = [socket.create_connection((host, port)) for _ in range(2)]
+for one in connections:
+    one.sendall(pulls * 50_000)
+waiting = selectors.DefaultSelector()
+for one in connections:
+    waiting.register(one, selectors.EVENT_READ)
+while ready := waiting.select():
+    for key, _ in ready:
+        if not key.fileobj.recv(1 << 20):
+            sys.exit()
+"""
+
+
+def held_pulls(port: int) -> int:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=SECONDS_MAX) as page:
+        lines = page.read().decode().splitlines()
+    (line,) = [one for one in lines if one.startswith("mqproof_budget_used{") and '"held_pulls"' in one]
+    return int(float(line.split()[-1]))
+
+
+def longest_ms(connection: Connection, seconds: float) -> float:
+    """Send messages to another topic, one after the other; return the longest time of one."""
+    frame = request(10, send_fields(Names("Unrelated", "another_group")), b"x")
+    longest_s, end_s = 0.0, time.monotonic() + seconds
+    while (began := time.monotonic()) < end_s:
+        connection.write(frame)
+        assert connection.answer(OPAQUE).code == 0
+        longest_s = max(longest_s, time.monotonic() - began)
+    return round(longest_s * 1000, 1)
+
+
+def test_other_sends_are_answered_while_100_000_pulls_are_woken(made: Cluster) -> None:
+    """Before: 17 s. The target is 50 ms on an idle machine; a busy one only prints its figure."""
+    port = free_port()
+    exporter = {"metricsExporterType": "PROM", "metricsPromExporterPort": port}
+    address = start(made, addressSharePercent=100, connectionSharePercent=100, **exporter)
+    with ExitStack() as stack, BlockingClient(made.name_server) as client:
+        assert send(client, b"first") == "SEND_OK"
+        holders = stack.enter_context(
+            subprocess.Popen(
+                [sys.executable, "-c", HOLDERS, address.host, str(address.port)], stdin=subprocess.PIPE
+            )
+        )
+        stack.callback(holders.kill)
+        assert holders.stdin is not None
+        # The share of every one is 100 %, so that these may hold all but the last of 100,000.
+        pull = held_pull(queueId=0, queueOffset=1, suspendTimeoutMillis=60_000)(NAMES)
+        holders.stdin.write(pull)
+        holders.stdin.close()
+        until(lambda: held_pulls(port) >= 99_999, "the pulls are not held")
+        other = stack.enter_context(connected(address, SECONDS_MAX, OTHER_SOURCE))
+        longest_ms(other, 0.5)  # creates the topic
+        figure("longest unrelated send in ms, 100,000 pulls held", longest_ms(other, 2.0))
+        waker = stack.enter_context(connected(address, SECONDS_MAX, OTHER_SOURCE))
+        waker.write(request(10, send_fields(NAMES), b"wakes them"))
+        longest, began = 0.0, time.monotonic()
+        while held_pulls(port) > 0:
+            longest = max(longest, longest_ms(other, 0.5))
+            assert time.monotonic() < began + SECONDS_MAX
+        figure("and while they are woken", longest)
+        figure("seconds until all are woken", f"{time.monotonic() - began:.1f}")
+        assert waker.answer(OPAQUE).code == 0
+    assert longest < 5000
 
 
 # The port of slaves.
