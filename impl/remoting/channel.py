@@ -62,6 +62,10 @@ _SMALL_BYTES = 64 * 1024
 _RESERVED_BYTES: Final = 4 * 1024
 """Bytes of unanswered requests are taken from the common budget in multiples of this."""
 
+_FRAMES_AT_ONCE: Final = 64
+_FRAME_BYTES_AT_ONCE: Final = 256 * 1024
+"""After so many frames of a peer, or so many bytes of them, other connections get a turn of the event loop."""
+
 _SMALL_ANSWER_BYTES: Final = 64 * 1024
 """An answer with a body up to this size is sent whatever the peer has not read."""
 
@@ -98,6 +102,9 @@ class Channel:
         self._budgeted = 0
         self._reserved = 0
         self._unread = 0
+        self._frames = 0
+        """The frames taken since other connections got a turn, and their bytes."""
+        self._frame_bytes = 0
         self._closing: asyncio.TimerHandle | None = None
         self._handle = handle
         self._limits = limits
@@ -251,11 +258,20 @@ class Channel:
                     break
                 self._frame_since_s = self.active_at_s
                 self._take(decode(frame), len(frame))
+                self._count_frame(len(frame))
         except FrameError as error:
             _log.warning("closing the connection to %s: %s", self.remote, error)
             self._reading = False
             self._connection.abort()
         self._account()
+
+    def _count_frame(self, size: int) -> None:
+        self._frames += 1
+        self._frame_bytes += size
+        if self._frames >= _FRAMES_AT_ONCE or self._frame_bytes >= _FRAME_BYTES_AT_ONCE:
+            self._frames = self._frame_bytes = 0
+            self._pause_reading()
+            self._loop.call_soon(self._resume_reading)
 
     def _account(self) -> None:
         size = len(self._buffer)

@@ -591,6 +591,23 @@ def test_each_of_many_requests_waiting_for_one_event_checks_whether_the_peer_rea
     assert run_simulated(main()) == [1000, 0, 0, 0, 0]
 
 
+def test_other_connections_get_a_turn_between_many_frames_of_one() -> None:
+    async def main() -> list[str]:
+        async with World() as world:
+            many, other = await world.raw(), await world.raw()
+            order: list[str] = []
+            for name, peer in (("many", many), ("other", other)):
+                peer.received = lambda data, name=name: order.extend([name] * data.count(b'"opaque"'))
+            many.connection.write(encode(new_request(ECHO)) * 200)
+            other.connection.write(encode(new_request(ECHO)))
+            await asyncio.sleep(1)
+            return order
+
+    order = run_simulated(main())
+    assert order.count("many") == 200
+    assert order.index("other") <= 64
+
+
 def test_large_answers_are_refused_beyond_the_share_of_what_peers_do_not_read() -> None:
     async def main() -> None:
         budgets = server_budgets(10, 1 << 20)
