@@ -64,7 +64,7 @@ _RESERVED_BYTES: Final = 4 * 1024
 
 _FRAMES_AT_ONCE: Final = 64
 _FRAME_BYTES_AT_ONCE: Final = 256 * 1024
-"""After so many frames of a peer, or so many bytes of them, other connections get a turn of the event loop."""
+"""After so many frames of a peer, or bytes of them, other connections get a turn of the event loop."""
 
 _SMALL_ANSWER_BYTES: Final = 64 * 1024
 """An answer with a body up to this size is sent whatever the peer has not read."""

@@ -425,7 +425,6 @@ def test_a_lying_broker_does_not_fill_a_consumer(made: Cluster, kind: str) -> No
         record = connection.answer(OPAQUE).body
     liar = type("Liar", (LyingBroker,), {"record": record[: int.from_bytes(record[:4], "big")]})
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), liar) as server:
-        server.daemon_threads = True
         threading.Thread(target=server.serve_forever, daemon=True).start()
         try:
             taken, busy_ms = consumed(f"127.0.0.1:{server.server_address[1]}", 8)

@@ -592,20 +592,27 @@ def test_each_of_many_requests_waiting_for_one_event_checks_whether_the_peer_rea
 
 
 def test_other_connections_get_a_turn_between_many_frames_of_one() -> None:
-    async def main() -> list[str]:
-        async with World() as world:
-            many, other = await world.raw(), await world.raw()
-            order: list[str] = []
-            for name, peer in (("many", many), ("other", other)):
-                peer.received = lambda data, name=name: order.extend([name] * data.count(b'"opaque"'))
-            many.connection.write(encode(new_request(ECHO)) * 200)
-            other.connection.write(encode(new_request(ECHO)))
-            await asyncio.sleep(1)
-            return order
+    async def main() -> list[int]:
+        network, order = SimulatedNetwork(), list[int]()
+
+        def note(request: Command, _channel: Channel) -> Reply:
+            order.append(request.code)
+            return request.answer(0)
+
+        server = RemotingServer(network, note)
+        address = await server.start("127.0.0.1", 0)
+        many, other = RawPeer(), RawPeer()
+        for peer in (many, other):
+            await network.connect(address, peer.accept)
+        many.connection.write(encode(new_request(1)) * 200)
+        other.connection.write(encode(new_request(2)))
+        await asyncio.sleep(1)
+        await server.stop()
+        return order
 
     order = run_simulated(main())
-    assert order.count("many") == 200
-    assert order.index("other") <= 64
+    assert order.count(1) == 200
+    assert order.index(2) <= 64
 
 
 def test_large_answers_are_refused_beyond_the_share_of_what_peers_do_not_read() -> None:
