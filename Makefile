@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-deep test-apache lint lint-types lint-rest compile-tests format docs setup lock clean
+.PHONY: demo test test-deep test-optimized test-apache lint lint-types lint-rest compile-tests format docs setup lock clean
 
 demo: $(STAMP)
 	$(BIN)/mqproof demo
@@ -17,7 +17,12 @@ test: $(STAMP)
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint-types lint-rest compile-tests
 	$(BIN)/pytest -n 3 --dist loadfile -m "not deep and not apache"
 
-test-deep: lint
+# The tests of the servers and the client without `assert` statements, as with `python -O`: they check no input.
+test-optimized: $(STAMP)
+	PYTHONOPTIMIZE=1 $(BIN)/pytest -n 2 --dist loadfile -m "not deep and not apache" \
+	  -W "ignore:assertions not in test modules" tests/impl
+
+test-deep: lint test-optimized
 	HYPOTHESIS_PROFILE=deep $(BIN)/pytest -n 2 --dist loadfile -m "not apache"
 
 # Needs Maven, a JDK 17, Go, and their package registries at its first run; without them it says what was not

@@ -36,8 +36,8 @@ def _same_log_levels() -> Iterator[None]:
         logger.setLevel(level)
 
 
-# Their assertions are checks too, also under `python -O`, which removes those of ordinary modules.
-pytest.register_assert_rewrite("tests.impl.store.site", "tests.impl.world")
+# Assertions of their helpers are checks too, also under `python -O`, which removes those of ordinary modules.
+pytest.register_assert_rewrite("tests.impl", "tests.conformance", "tests.fuzz")
 
 
 _SPARK: Final = "spark"

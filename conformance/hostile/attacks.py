@@ -235,6 +235,26 @@ def _beats(names: Names, number: int) -> bytes:
     return request(34, {}, json.dumps(beat).encode())
 
 
+def _stored(names: Names, key: str, size: int) -> bytes:
+    return request(10, send_fields(names, properties=f"KEYS\x01{key}\x02"), bytes(size))
+
+
+def _query(names: Names, key: str, count: int) -> bytes:
+    """Return a query for the newest messages with the key."""
+    return request(12, {"topic": names.topic, "key": key, "maxNum": count,
+                        "beginTimestamp": 0, "endTimestamp": 2**62})  # fmt: skip
+
+
+def _queries(names: Names) -> bytes:
+    """Store two messages, and query the large ones, then a small one, which needs less of a share.
+
+    The long request between lets the broker store the messages before the queries arrive.
+    """
+    stored = _stored(names, "large", 4_000_000) + _stored(names, "small", 300_000)
+    between = pull(bytes(4 * MIB))(names)
+    return stored + between + (_query(names, "large", 32) + _query(names, "small", 1)) * 40
+
+
 _SHARES: Final = (
     _share("half-frames", "fifty connections each leave half a frame of 16 MB", 10,
            lambda names: request(10, send_fields(names), bytes(15 * MIB))[:200_000], _ANYTHING,
@@ -269,6 +289,8 @@ _SHARES: Final = (
            fixed(b""), Expected.ONE_CLOSED, connections=0, is_heavy=True),
     _share("answers-not-read", "a connection pulls ten thousand times and reads no answer", 11,
            lambda names: pull()(names) * 10_000, _ANYTHING, connections=2, is_heavy=True),
+    _share("share-of-unread-answers", "fifty connections query messages of 4 MB, and one reads the answers",
+           12, _queries, _BUSY, connections=50, is_heavy=True),
 )  # fmt: skip
 
 # Permissions.

@@ -191,6 +191,8 @@ _LIST: Final[tuple[tuple[str, str, str, str, Callable[..., Any], str], ...]] = (
      _REFUSAL, _unlimited("bytes of unanswered requests"), "share-of-unanswered-bytes"),
     ("incomplete-without-shares", "bytes of incomplete frames have no limits", "TRUST-12",
      _REFUSAL, _unlimited("bytes of incomplete frames"), "share-of-incomplete-frames"),
+    ("unread-without-shares", "bytes of unread answers have no limits", "TRUST-12",
+     _REFUSAL, _unlimited("bytes of unread answers"), "share-of-unread-answers"),
     ("connections-without-shares", "connections have no limits", "TRUST-12",
      _REFUSAL, _unlimited("connections"), "share-of-connections"),
     ("memberships-without-shares", "memberships in groups have no limits", "TRUST-12",

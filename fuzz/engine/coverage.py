@@ -7,6 +7,7 @@ modules are traced line by line, so the code around them runs at full speed.
 import importlib
 import importlib.util
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import CodeType, FrameType, ModuleType
@@ -14,6 +15,10 @@ from typing import Any, Final
 
 _LINES_MAX: Final = 1 << 16
 """The number of place numbers reserved for each code object, one per line number."""
+_PLACE_BITS: Final = 40
+
+
+Tracer = Callable[[FrameType, str, Any], Any]
 
 
 class Coverage:
@@ -24,13 +29,14 @@ class Coverage:
 
     def __init__(self, watched: Iterable[str]) -> None:
         self._folders = tuple(_location(name) for name in watched)
-        self._bases: dict[CodeType, int] = {}
-        self._counts: dict[int, int] = {}
+        self._tracers: dict[CodeType, Tracer | None] = {}
+        self._counts: defaultdict[int, int] = defaultdict(int)
         self._previous = 0
+        """The number of the last place, shifted so that the next one can be added."""
 
     def measure(self, function: Callable[[bytes], None], data: bytes) -> None:
         """Call the function and let its exceptions pass. `features` then returns what was covered."""
-        self._counts = {}
+        self._counts.clear()
         self._previous = 0
         before = sys.gettrace()
         sys.settrace(self._on_call)
@@ -46,24 +52,26 @@ class Coverage:
         """
         return {edge << 5 | _magnitude(count) for edge, count in self._counts.items()}
 
-    def _on_call(self, frame: FrameType, _event: str, _arg: Any) -> Callable[..., Any] | None:
-        base = self._bases.get(frame.f_code)
-        if base is None:
-            base = self._bases[frame.f_code] = self._base(frame.f_code)
-        return self._on_line if base else None
+    def _on_call(self, frame: FrameType, _event: str, _arg: Any) -> Tracer | None:
+        code = frame.f_code
+        if code not in self._tracers:
+            self._tracers[code] = self._tracer(code)
+        return self._tracers[code]
 
-    def _on_line(self, frame: FrameType, event: str, _arg: Any) -> Callable[..., Any]:
-        if event == "line":
-            here = self._bases[frame.f_code] + frame.f_lineno
-            edge = self._previous << 40 | here
-            self._counts[edge] = self._counts.get(edge, 0) + 1
-            self._previous = here
-        return self._on_line
+    def _tracer(self, code: CodeType) -> Tracer | None:
+        """Return what is called for each line of the code object, or None if it is not watched."""
+        if not code.co_filename.startswith(self._folders):
+            return None
+        base, counts = (len(self._tracers) + 1) * _LINES_MAX, self._counts
 
-    def _base(self, code: CodeType) -> int:
-        """Return a number for the code object, or 0 if it is not watched."""
-        watched = code.co_filename.startswith(self._folders)
-        return (len(self._bases) + 1) * _LINES_MAX if watched else 0
+        def on_line(frame: FrameType, event: str, _arg: Any) -> Tracer:
+            if event == "line":
+                here = base + frame.f_lineno
+                counts[self._previous | here] += 1
+                self._previous = here << _PLACE_BITS
+            return on_line
+
+        return on_line
 
 
 def dictionary(watched: Iterable[str]) -> list[bytes]:

@@ -144,10 +144,8 @@ class Broker:
     @property
     def budgets(self) -> tuple[Budget, ...]:
         """The budgets that limit what clients may use."""
-        server = self._budgets
-        budgets = (server.connections, server.unanswered, server.incomplete, self._holds.budget)
         tables = () if self.services is None else (self.services.topics.budget, self.services.groups.budget)
-        return (*budgets, self._clients.budget, *tables)
+        return (*self._budgets, self._holds.budget, self._clients.budget, *tables)
 
     @property
     def group_store(self) -> LedgerStore | None:

@@ -79,8 +79,7 @@ class NameServer:
     @property
     def budgets(self) -> tuple[Budget, ...]:
         """The budgets that limit what clients may use."""
-        budgets = self._server.budgets
-        return budgets.connections, budgets.unanswered, budgets.incomplete
+        return tuple(self._server.budgets)
 
     async def start(self) -> Address:
         """Start to accept connections. Returns the address.

@@ -4,7 +4,7 @@ Without the shares, one peer could use all of a resource, and the server would s
 """
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import ip_address
@@ -26,6 +26,8 @@ UNANSWERED_BYTES_MAX: Final = 256 << 20
 """The most bytes of unanswered requests, over all connections of a server."""
 INCOMPLETE_BYTES_MAX: Final = 256 << 20
 """The most bytes of incomplete frames, over all connections of a server."""
+UNREAD_BYTES_MAX: Final = 256 << 20
+"""The most bytes of answers that peers have not read, over all connections of a server."""
 
 
 class Peer(Protocol):
@@ -145,6 +147,10 @@ class ServerBudgets:
     connections: Budget
     unanswered: Budget
     incomplete: Budget
+    unread: Budget
+
+    def __iter__(self) -> Iterator[Budget]:
+        return iter((self.connections, self.unanswered, self.incomplete, self.unread))
 
 
 def server_budgets(
@@ -157,6 +163,7 @@ def server_budgets(
         Budget("connections", Shares(connections.total, connections.address, 1)),
         Budget("bytes of unanswered requests", shares_of(UNANSWERED_BYTES_MAX, percent, frame_bytes_max)),
         Budget("bytes of incomplete frames", shares_of(INCOMPLETE_BYTES_MAX, percent, frame_bytes_max)),
+        Budget("bytes of unread answers", shares_of(UNREAD_BYTES_MAX, percent, frame_bytes_max)),
     )
 
 

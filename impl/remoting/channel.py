@@ -1,8 +1,9 @@
 """A channel: one connection on which both sides send requests. Responses are matched by opaque number.
 
-The memory that a peer can use is bounded: the size of a frame, the number of unanswered requests, and their
-bytes. At a bound the channel stops reading from that peer until it has caught up. Other connections are not
-affected. All channels of a server share its budgets; beyond those a request is refused as SYSTEM_BUSY.
+The memory that a peer can use is bounded: the size of a frame, the number of unanswered requests, their
+bytes, and the bytes of answers that it does not read. At a bound the channel stops reading from that peer
+until it has caught up. Other connections are not affected. All channels of a server share its budgets; beyond
+those a request is refused as SYSTEM_BUSY.
 """
 
 import asyncio
@@ -61,6 +62,13 @@ _SMALL_BYTES = 64 * 1024
 _RESERVED_BYTES: Final = 4 * 1024
 """Bytes of unanswered requests are taken from the common budget in multiples of this."""
 
+_FRAMES_AT_ONCE: Final = 64
+_FRAME_BYTES_AT_ONCE: Final = 256 * 1024
+"""After so many frames of a peer, or bytes of them, other connections get a turn of the event loop."""
+
+_SMALL_ANSWER_BYTES: Final = 64 * 1024
+"""An answer with a body up to this size is sent whatever the peer has not read."""
+
 
 class _Pending(NamedTuple):
     """A request of ours that the peer has not answered."""
@@ -93,6 +101,10 @@ class Channel:
         self._bodies_used = bodies_used
         self._budgeted = 0
         self._reserved = 0
+        self._unread = 0
+        self._frames = 0
+        """The frames taken since other connections got a turn, and their bytes."""
+        self._frame_bytes = 0
         self._closing: asyncio.TimerHandle | None = None
         self._handle = handle
         self._limits = limits
@@ -210,10 +222,12 @@ class Channel:
 
     def write_paused(self) -> None:
         self._peer_takes = False
+        self._count_unread()
         self._pause_reading()
 
     def write_resumed(self) -> None:
         self._peer_takes = True
+        self._count_unread()
         self._let_senders_go_on()
         self._resume_reading()
 
@@ -224,6 +238,7 @@ class Channel:
         self._buffer.clear()
         self._account()
         self._reserve()
+        self._count_unread()
         if self._closing is not None:
             self._closing.cancel()
         if self._alarm is not None:
@@ -243,11 +258,20 @@ class Channel:
                     break
                 self._frame_since_s = self.active_at_s
                 self._take(decode(frame), len(frame))
+                self._count_frame(len(frame))
         except FrameError as error:
             _log.warning("closing the connection to %s: %s", self.remote, error)
             self._reading = False
             self._connection.abort()
         self._account()
+
+    def _count_frame(self, size: int) -> None:
+        self._frames += 1
+        self._frame_bytes += size
+        if self._frames >= _FRAMES_AT_ONCE or self._frame_bytes >= _FRAME_BYTES_AT_ONCE:
+            self._frames = self._frame_bytes = 0
+            self._pause_reading()
+            self._loop.call_soon(self._resume_reading)
 
     def _account(self) -> None:
         size = len(self._buffer)
@@ -321,6 +345,8 @@ class Channel:
     def _answer(self, request: Command, reply: Reply) -> None:
         if reply is None or request.is_oneway:
             return
+        if (reason := self._too_much_unread(len(reply.body))) is not None:
+            reply = request.answer(ResponseCode.SYSTEM_BUSY, remark=reason)
         try:
             self._write(reply)
         except ValueError as error:
@@ -334,6 +360,21 @@ class Channel:
         if self.is_open:
             self.active_at_s = upkeep.now_s(self._loop)
             self._connection.write(encode(command))
+            if not self._peer_takes:
+                self._count_unread()
+
+    def _too_much_unread(self, body_bytes: int) -> str | None:
+        """Return why an answer with such a body is not sent: too many bytes are unread; or None."""
+        if self._budgets is None or body_bytes <= _SMALL_ANSWER_BYTES:
+            return None
+        return self._budgets.unread.refusal(self, min(body_bytes, self._limits.frame_bytes_max))
+
+    def _count_unread(self) -> None:
+        """Take from the common budget what waits for a peer that does not read, or give it back."""
+        size = self._connection.unsent_bytes if self.is_open and not self._peer_takes else 0
+        if self._budgets is not None and size != self._unread:
+            self._budgets.unread.take(self, size - self._unread)
+            self._unread = size
 
     def _is_full(self) -> bool:
         return (

@@ -49,6 +49,11 @@ class Connection(Protocol):
     def local(self) -> Address: ...
     @property
     def remote(self) -> Address: ...
+    @property
+    def unsent_bytes(self) -> int:
+        """The bytes in the memory of this process that the peer has not taken yet."""
+        ...
+
     def write(self, data: bytes) -> None:
         """Queue `data` to be sent. Ignored once the connection is closing."""
         ...
@@ -206,6 +211,12 @@ class _StreamConnection:
         self.local = local
         self.remote = remote
 
+    @property
+    def unsent_bytes(self) -> int:
+        # A transport that is closing may have no buffer any more.
+        buffered = 0 if self._transport.is_closing() else self._transport.get_write_buffer_size()
+        return self._unsent_bytes + buffered
+
     def write(self, data: bytes) -> None:
         # Everything written in one turn of the loop is sent together: a flush answers many sends at once, and
         # a system call for each would cost more than the rest of the answer.
@@ -345,6 +356,8 @@ class _SimulatedConnection:
         self._open = True
         self._reading = True
         self._unread: list[bytes] = []
+
+    unsent_bytes = 0  # the send buffer never fills
 
     def write(self, data: bytes) -> None:
         if self._open and not self._network.is_lost(self):

@@ -206,6 +206,8 @@ class _End:
 
     # -- the connection, as its owner uses it
 
+    unsent_bytes = 0  # what was written is in transit
+
     def write(self, data: bytes) -> None:
         if self._open:
             self._send(self.peer.deliver, data)

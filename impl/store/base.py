@@ -17,7 +17,7 @@ from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.runtime import Runtime
 from mqproof.impl.store.config import StoreConfig
 from mqproof.impl.store.damage import Damage, DamageKind, DamageReport, Outcome
-from mqproof.impl.store.dispatch import Appended, Dispatcher, takes_queue_offset
+from mqproof.impl.store.dispatch import Appended, Dispatcher, index_keys, takes_queue_offset
 from mqproof.impl.store.entry_repair import EntryRepair, LostRecord
 from mqproof.impl.store.errors import StoreError
 from mqproof.impl.store.expiry import Cleaner
@@ -402,15 +402,21 @@ class Store(ABC):
         if self._index is None:
             return []
         offsets = self._index.find(topic, key, begin_ms, end_ms)
+
+        def is_wanted(stored: StoredMessage) -> bool:
+            return (
+                stored.message.topic == topic
+                and begin_ms <= stored.store_timestamp_ms <= end_ms
+                and key in index_keys(stored.message)
+                and self._is_dispatched_as(stored)
+            )
+
         found: list[bytes] = []
-        for stored, data in find_records(self._log, offsets, topic, key, self.damage):
-            if not self._is_dispatched_as(stored):
-                continue
+        for data in find_records(self._log, offsets, is_wanted, self.damage):
             if len(found) >= count or (found and len(data) > max_bytes):
                 break
-            if begin_ms <= stored.store_timestamp_ms <= end_ms:
-                found.append(data)
-                max_bytes -= len(data)
+            found.append(data)
+            max_bytes -= len(data)
         return found[::-1]
 
     def topics(self) -> dict[str, int]:

@@ -9,7 +9,6 @@ from typing import Final
 from mqproof.impl.remoting.message import StoredMessage
 from mqproof.impl.store.damage import Damage, DamageKind, DamageReport, Outcome
 from mqproof.impl.store.delay import SCHEDULE_TOPIC
-from mqproof.impl.store.dispatch import index_keys
 from mqproof.impl.store.entry_repair import EntryRepair
 from mqproof.impl.store.files import record
 from mqproof.impl.store.files.commit_log import CommitLog
@@ -17,6 +16,10 @@ from mqproof.impl.store.files.consume_queue import ConsumeQueue, Unit
 from mqproof.impl.store.results import GetResult, GetStatus
 from mqproof.impl.store.verified_entries import BLOCK_ENTRIES
 
+_OTHERS_MAX: Final = 1000
+"""The most records without the wanted key that a search by key reads."""
+_OTHERS_BYTES_MAX: Final = 32 << 20
+"""The most bytes of such records."""
 _UNITS_LOOKED_AT: Final = 800
 """How many entries one read visits when few of them match; more if more messages are requested."""
 
@@ -131,13 +134,17 @@ def _read_filtered(
 
 
 def find_records(
-    log: CommitLog, offsets: Iterable[int], topic: str, key: str, damage: DamageReport
-) -> Iterator[tuple[StoredMessage, bytes]]:
-    """Yield those suggested records that have the key; others may only have the same hash.
+    log: CommitLog, offsets: Iterable[int], is_wanted: Callable[[StoredMessage], bool], damage: DamageReport
+) -> Iterator[bytes]:
+    """Yield the wanted ones of suggested records; others may only have a key with the same hash.
 
-    A suggestion without a whole record is reported: the record or the index is damaged.
+    It ends after too many others: a sender can choose keys with the same hash. A suggestion without a whole
+    record is reported: the record or the index is damaged.
     """
+    others = other_bytes = 0
     for offset in offsets:
+        if others == _OTHERS_MAX or other_bytes >= _OTHERS_BYTES_MAX:
+            return
         if not log.begin <= offset < log.end:
             continue
         size, _ = record.peek(log.read(offset, 8))
@@ -146,8 +153,11 @@ def find_records(
             place = f"{log.segments.path_of(offset)}, commit offset {offset}"
             problem = "the key index suggests it, and no whole record is there"
             damage.add(Damage(DamageKind.INDEX_ENTRY, place, problem, Outcome.SKIPPED))
-        elif stored.message.topic == topic and key in index_keys(stored.message):
-            yield stored, log.read(offset, size)
+        elif is_wanted(stored):
+            yield log.read(offset, size)
+        else:
+            others += 1
+            other_bytes += size
 
 
 def _refusal(offset: int, begin: int, end: int) -> tuple[GetStatus, int] | None:

@@ -35,6 +35,29 @@ def panels() -> list[dict[str, Any]]:
     return list(board["panels"])
 
 
+NOT_SHOWN: Final = {
+    "counts that change rarely": {
+        "mqproof_ha_slaves_connected",
+        "mqproof_metrics_left_out",
+        "mqproof_namesrv_brokers",
+        "mqproof_namesrv_topics",
+        "rocketmq_consumer_group_number",
+        "rocketmq_topic_number",
+    },
+    "the progress of the scrub; the damage that it finds is shown": {
+        "mqproof_scrub_passes_total",
+        "mqproof_scrubbed_records_total",
+    },
+    "settings, and values that follow from those of a panel": {
+        "process_start_time_seconds",
+        "rocketmq_broker_permission",
+        "rocketmq_consumer_queueing_latency_milliseconds",
+        "rocketmq_processor_watermark",
+        "rocketmq_storage_message_reserve_time_milliseconds",
+    },
+}
+"""The metrics that neither the dashboard nor an alert uses, by the reason."""
+
 RULES: Final = rules()
 TARGETS: Final = [target for panel in panels() for target in panel["targets"]]
 
@@ -48,6 +71,13 @@ def known() -> dict[str, frozenset[str]]:
     }
 
 
+def parsed(expression: str) -> object:
+    """Parse an expression. Raises ValueError for a syntax error."""
+    for variable, text in VARIABLES.items():
+        expression = expression.replace(variable, text)
+    return promql_parser.parse(expression)
+
+
 def selectors(expression: object) -> Iterator[promql_parser.VectorSelector]:
     """Yield the selectors of a parsed expression."""
     if isinstance(expression, promql_parser.VectorSelector):
@@ -59,6 +89,15 @@ def selectors(expression: object) -> Iterator[promql_parser.VectorSelector]:
         yield from selectors(argument)
 
 
+def used(expression: str) -> set[str]:
+    """Return the names of the metrics in an expression, without the suffix of a histogram."""
+    return {family(one.name or "") for one in selectors(parsed(expression))}
+
+
+def family(sample: str) -> str:
+    return re.sub("_(bucket|count|sum)$", "", sample)
+
+
 def grouped(expression: str) -> set[str]:
     """Return the labels after `by` and `on`."""
     lists = re.findall(r"\b(?:by|on)\s*\(([^)]*)\)", expression)
@@ -67,9 +106,7 @@ def grouped(expression: str) -> set[str]:
 
 def problems(expression: str) -> list[str]:
     """Return what in an expression does not exist in any scrape. Raises ValueError for a syntax error."""
-    for variable, text in VARIABLES.items():
-        expression = expression.replace(variable, text)
-    found = list(selectors(promql_parser.parse(expression)))
+    found = list(selectors(parsed(expression)))
     unknown = [f"metric {one.name}" for one in found if one.name not in known()]
     for one in found:
         labels = {matcher.name for matcher in one.matchers.matchers} | (
@@ -94,6 +131,13 @@ def test_an_alert_uses_only_what_a_scrape_has(rule: dict[str, Any]) -> None:
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: target["expr"][:60])
 def test_a_query_of_the_dashboard_uses_only_what_a_scrape_has(target: dict[str, Any]) -> None:
     assert problems(target["expr"]) == []
+
+
+def test_each_metric_is_shown_or_has_a_reason_why_not() -> None:
+    shown = set().union(*(used(one["expr"]) for one in (*TARGETS, *RULES)))
+    left_out = set().union(*NOT_SHOWN.values())
+    assert {family(sample) for sample in known()} == shown | left_out
+    assert not shown & left_out
 
 
 @pytest.mark.parametrize(

@@ -216,6 +216,10 @@ class _End:
     def remote(self) -> Address:
         return self._inner.remote
 
+    @property
+    def unsent_bytes(self) -> int:
+        return self._inner.unsent_bytes
+
     def write(self, data: bytes) -> None:
         if self._pipe is None:
             self._inner.write(data)

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import pytest
 
-from mqproof.impl.remoting.budget import Shares
+from mqproof.impl.remoting.budget import Shares, server_budgets
 from mqproof.impl.remoting.channel import (
     CLOSE_S,
     Channel,
@@ -20,6 +20,7 @@ from mqproof.impl.remoting.channel import (
     RequestTimeoutError,
 )
 from mqproof.impl.remoting.client import RemotingClient
+from mqproof.impl.remoting.codes import ResponseCode
 from mqproof.impl.remoting.command import HEADER_BYTES_MAX, Command, decode, encode, new_request
 from mqproof.impl.remoting.frame import read_frame
 from mqproof.impl.remoting.request_handler import handler
@@ -543,6 +544,7 @@ class Stubborn:
     """A connection whose peer reads nothing: it does not close until it is aborted."""
 
     local = remote = Address("127.0.0.1", 1)
+    unsent_bytes = 0
 
     def __init__(self) -> None:
         self.aborted_at_s: float | None = None
@@ -587,6 +589,64 @@ def test_each_of_many_requests_waiting_for_one_event_checks_whether_the_peer_rea
         return [len(decode(data[4:]).body) for data in connection.written]
 
     assert run_simulated(main()) == [1000, 0, 0, 0, 0]
+
+
+def test_other_connections_get_a_turn_between_many_frames_of_one() -> None:
+    async def main() -> list[int]:
+        network, order = SimulatedNetwork(), list[int]()
+
+        def note(request: Command, _channel: Channel) -> Reply:
+            order.append(request.code)
+            return request.answer(0)
+
+        server = RemotingServer(network, note)
+        address = await server.start("127.0.0.1", 0)
+        many, other = RawPeer(), RawPeer()
+        for peer in (many, other):
+            await network.connect(address, peer.accept)
+        many.connection.write(encode(new_request(1)) * 200)
+        other.connection.write(encode(new_request(2)))
+        await asyncio.sleep(1)
+        await server.stop()
+        return order
+
+    order = run_simulated(main())
+    assert order.count(1) == 200
+    assert order.index(2) <= 64
+
+
+def test_large_answers_are_refused_beyond_the_share_of_what_peers_do_not_read() -> None:
+    async def main() -> None:
+        budgets = server_budgets(10, 1 << 20)
+        budgets.unread.limits = Shares(500_000, 500_000, 500_000)
+        body = bytes(200_000)
+
+        def answer(request: Command, _channel: Channel) -> Reply:
+            return request.answer(0, body=body)
+
+        def answers(peer: Narrow) -> list[tuple[int, int]]:
+            return [(one.code, len(one.body)) for one in (decode(data[4:]) for data in peer.written)]
+
+        peers = [Narrow() for _ in range(4)]
+        channels = [Channel(peer, handler({7: answer}), Limits(), budgets=budgets) for peer in peers]
+        for peer, channel in zip(peers, channels, strict=True):
+            peer.unsent_bytes = len(body)
+            peer.on_write = channel.write_paused
+            channel.received(encode(new_request(7)))
+        busy = (ResponseCode.SYSTEM_BUSY, 0)
+        assert [answers(peer) for peer in peers] == [[(0, len(body))]] * 2 + [[busy]] * 2
+        channels[0].closed()
+        peers[1].unsent_bytes = 0
+        channels[1].write_resumed()
+        body = bytes(10)  # a small answer is always sent
+        channels[2].write_resumed()
+        channels[2].received(encode(new_request(7)))
+        assert answers(peers[2]) == [busy, (0, 10)]
+        channels[2].closed()
+        channels[3].closed()
+        assert budgets.unread.used == 0
+
+    run_simulated(main())
 
 
 def test_closing_does_not_wait_for_a_peer_that_does_not_read() -> None:

@@ -20,6 +20,7 @@ from mqproof.impl.runtime.network import SimulatedNetwork
 from mqproof.impl.runtime.runtime import production, simulated
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk, Step
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
+from mqproof.impl.store import reader
 from mqproof.impl.store.config import FlushMode, StoreConfig
 from mqproof.impl.store.errors import StoreError
 from mqproof.impl.store.files import record
@@ -354,6 +355,21 @@ def test_records_of_either_version_are_read_found_and_recovered(length: int) -> 
         assert site.store.find(topic, "a", 1, 0, 1 << 62) == [data]
         site.reopen_after_process_crash()
     assert site.recovery.truncated_bytes == 0
+
+
+@pytest.mark.parametrize("limit", ["_OTHERS_MAX", "_OTHERS_BYTES_MAX"])
+def test_a_search_by_key_ends_after_too_many_records_with_another_key(
+    limit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = Site()
+    site.open()
+    site.append("BB", *["Aa"] * 3)  # the two keys have the same hash
+    assert len(site.store.find("T", "BB", 1, 0, 1 << 62)) == 1
+    site.append("Aa")
+    size = len(site.store.find("T", "Aa", 1, 0, 1 << 62)[0])
+    monkeypatch.setattr(reader, limit, 4 if limit == "_OTHERS_MAX" else 4 * size)
+    assert site.store.find("T", "BB", 1, 0, 1 << 62) == []
+    assert len(site.store.find("T", "Aa", 4, 0, 1 << 62)) == 4
 
 
 def test_a_record_is_found_by_its_commit_offset() -> None:
