@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 import typer
 
 from mqproof.report.console import is_quiet, stop
-from mqproof.report.model import Exit
+from mqproof.report.model import Exit, Report
 
 if TYPE_CHECKING:
     from mqproof.fuzz.engine.campaign import Campaign, Outcome
@@ -155,10 +155,14 @@ def faults(
     chosen = secrets.randbelow(1 << 32) if seed is None else seed
     run = FaultRun(target, chosen, range(first, first + points), workers, seconds, point)
     print(f"fuzz faults target={target} seed={chosen} points={points} workers={workers}", flush=True)
-    report = judge_points(run)
+
+    def keep(so_far: Report) -> None:
+        if json is not None:
+            write_text(json, json_file.render(so_far))
+
+    report = judge_points(run, keep)
     terminal.show(report)
-    if json is not None:
-        write_text(json, json_file.render(report))
+    keep(report)
     if page is not None:
         write_text(page, markdown.render(report))
     raise typer.Exit(exit_code(report.results))

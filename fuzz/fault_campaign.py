@@ -4,6 +4,7 @@ The points follow from the seed and their number, so the number of workers chang
 """
 
 import random
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -22,6 +23,8 @@ from mqproof.report.model import Report, Result, Table, Verdict, Witness
 
 _CHUNK: Final = 250
 _WITNESSES_MAX: Final = 20
+_MESSAGE_CHARS_MAX: Final = 100
+_NUMBER: Final = re.compile(r"\d+")
 
 VIOLATED: Final = "violated"
 ENDED: Final = "the process ended"
@@ -36,11 +39,19 @@ class Tally:
     checked: Counter[str] = field(default_factory=Counter)
     findings: list[tuple[str, str, str]] = field(default_factory=list)
     """The invariant, the message, and the point as a hexadecimal input."""
+    violations: Counter[tuple[str, str, str, str]] = field(default_factory=Counter)
+    """Counts by type of file, fault, invariant, and message without its numbers."""
 
     def add(self, other: "Tally") -> None:
         self.counts += other.counts
         self.checked += other.checked
         self.findings += other.findings
+        self.violations += other.violations
+
+    def add_finding(self, kind: str, where: Point, invariant: str, message: str) -> None:
+        """Add a violation of an invariant by a fault of a type of file."""
+        self.findings.append((invariant, message, where.encode().hex()))
+        self.violations[kind, where.fault, invariant, _NUMBER.sub("N", message)[:_MESSAGE_CHARS_MAX]] += 1
 
     @property
     def points(self) -> int:
@@ -69,7 +80,7 @@ def judge_all(points: Iterable[Point]) -> Tally:
             tally.counts[kind, where.fault, verdict] += 1
         else:
             tally.counts["any", where.fault, VIOLATED] += 1
-            tally.findings.append((failure.invariant, failure.message, where.encode().hex()))
+            tally.add_finding("any", where, failure.invariant, failure.message)
     tally.checked = target.checked
     return tally
 
@@ -98,7 +109,14 @@ def report(command: str, facts: Mapping[str, str], tally: Tally) -> Report:
 
     `command` is the command without its number of points; with `--point` it replays a finding.
     """
-    return Report(command, tuple(_results(command, tally)), dict(facts), tables=(table(tally),))
+    return Report(command, tuple(_results(command, tally)), dict(facts), tables=_tables(tally))
+
+
+def _tables(tally: Tally) -> tuple[Table, ...]:
+    if not tally.violations:
+        return (table(tally),)
+    rows = tuple((*key, f"{count:,}") for key, count in sorted(tally.violations.items()))
+    return (table(tally), Table("Violations", ("file", "fault", "invariant", "message", "points"), rows))
 
 
 def table(tally: Tally) -> Table:

@@ -29,7 +29,7 @@ from mqproof.spec.catalogue import catalogue
 
 _log = logging.getLogger(__name__)
 
-_CHUNK: Final = 240
+_CHUNK: Final = 300
 """After so many points, the process is replaced: a broker that did not start leaves threads behind."""
 _TRIES_MAX: Final = 2
 _PROPERTIES: Final = {**SMALL_FILES, "timerWheelEnable": "false"}
@@ -139,13 +139,13 @@ class ReleasedCampaign:
         if observed is None or "BindException" in (observed.seen.refusal or ""):
             self.unjudged += 1
             return
-        self._count(where, kind_of(path), observed.verdict)
+        kind = kind_of(path)
+        self._count(where, kind, observed.verdict)
         names = {each: catalogue()[each].name for each in CHECKERS}
         judged = ["ROT-4"] if observed.seen.refusal is not None else ["ROT-1", "ROT-2", "ROT-3"]
         for each in judged:
             if lines := observed.violations.get(each, ()):
-                finding = names[each], f"{path}: {lines[0]}", where.encode().hex()
-                self.tally.findings.append(finding)
+                self.tally.add_finding(kind, where, names[each], lines[0])
             else:
                 self.tally.checked[names[each]] += 1
 

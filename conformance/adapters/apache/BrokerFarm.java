@@ -5,6 +5,7 @@ import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.OutputStream;
 import java.io.PrintStream;
+import java.net.URLConnection;
 import java.nio.charset.StandardCharsets;
 import java.util.Map;
 import java.util.Properties;
@@ -30,6 +31,8 @@ public class BrokerFarm {
     private static final Map<String, OutputStream> LOGS = new ConcurrentHashMap<>();
 
     public static void main(String[] args) throws Exception {
+        // Otherwise all brokers read resources through one JarFile, which 5.5.0 closes after its own read.
+        URLConnection.setDefaultUseCaches("jar", false);
         PrintStream routed = new PrintStream(new ByGroup(), true, "UTF-8");
         System.setOut(routed);
         System.setErr(routed);
