@@ -26,6 +26,8 @@ class FaultRun:
     """The options of one run."""
 
     target: str
+    brokers: str
+    """The kind of our brokers: single, pair or group."""
     seed: int
     numbers: range
     workers: int
@@ -41,12 +43,15 @@ def judge_points(run: FaultRun, keep: Callable[[Report], None]) -> Report:
     """
     began = time.monotonic()
     chosen = None if run.point is None else _decoded(run.point)
+    if run.target != IMPL and run.brokers != fault_campaign.SINGLE:
+        stop(f"--brokers {run.brokers}: a released broker is {fault_campaign.SINGLE}", Exit.USAGE)
     progress = _Progress(sys.stderr, run.target, 1 if chosen else len(run.numbers))
-    facts = {"target": run.target, "seed": str(run.seed)}
+    facts = {"target": run.target, "brokers": run.brokers, "seed": str(run.seed)}
+    command = f"mqproof fuzz faults --target {run.target} --brokers {run.brokers}"
 
     def reported(tally: Tally) -> Report:
         so_far = {**facts, "points": str(tally.points), "seconds": f"{time.monotonic() - began:.1f}"}
-        return fault_campaign.report(f"mqproof fuzz faults --target {run.target}", so_far, tally)
+        return fault_campaign.report(command, so_far, tally, run.brokers)
 
     def on_change(tally: Tally) -> None:
         progress.show(tally)
@@ -63,23 +68,23 @@ def judge_points(run: FaultRun, keep: Callable[[Report], None]) -> Report:
         return report
     # One point does not test every invariant.
     judged = tuple(each for each in report.results if each.verdict is not Verdict.UNKNOWN)
-    return replace(report, facts={**report.facts, "point": str(chosen)}, results=judged)
+    return replace(report, facts={**report.facts, "point": fault_campaign.in_words(run.brokers, chosen)}, results=judged)
 
 
-def _on_our_store(run: FaultRun, chosen: Point | None, on_change: Callable[[Tally], None]) -> Tally:
+def _on_our_store(run: FaultRun, chosen: bytes | None, on_change: Callable[[Tally], None]) -> Tally:
     with expected_warnings("mqproof.impl.store"):  # the faults cause them on purpose
         if chosen is not None:
-            return fault_campaign.judge_all([chosen])
-        return fault_campaign.run(run.seed, run.numbers, run.workers, run.seconds_max, on_change)
+            return fault_campaign.judge_all(run.brokers, [chosen])
+        return fault_campaign.run(run.brokers, run.seed, run.numbers, run.workers, run.seconds_max, on_change)
 
 
 def _on_a_release(
-    run: FaultRun, chosen: Point | None, on_change: Callable[[Tally], None]
+    run: FaultRun, chosen: bytes | None, on_change: Callable[[Tally], None]
 ) -> tuple[Tally, str, int]:
     """Return the verdicts, the release, and the number of points without a verdict."""
     from mqproof.fuzz.released_faults import ReleasedCampaign
 
-    points = [chosen] if chosen else [fault_campaign.point(run.seed, number) for number in run.numbers]
+    points = [Point.decode(chosen)] if chosen else [fault_campaign.point(run.seed, number) for number in run.numbers]
     try:
         if not run.target.startswith(APACHE):
             raise UnknownTargetError(f"{run.target!r}: impl or apache:LINE expected")
@@ -92,9 +97,9 @@ def _on_a_release(
         stop(str(error), Exit.TOOL)
 
 
-def _decoded(point: str) -> Point:
+def _decoded(point: str) -> bytes:
     try:
-        return Point.decode(bytes.fromhex(point))
+        return bytes.fromhex(point)
     except ValueError:
         stop(f"--point {point}: hexadecimal digits expected", Exit.USAGE)
 

@@ -23,8 +23,8 @@ from mqproof.conformance.damage.cases import Moment as CaseMoment
 from mqproof.conformance.damage.checkers import CHECKERS
 from mqproof.conformance.damage.damage_run import Observed, Prepared
 from mqproof.fuzz.fault_campaign import ENDED, Tally
-from mqproof.fuzz.store.single_fault import Moment, Point, inject, kind_of
-from mqproof.fuzz.store.store_directory import StoreDirectory
+from mqproof.fuzz.store.single_fault import Moment, Point, inject
+from mqproof.fuzz.store.damaged_files import StoreDirectory, kind_of
 from mqproof.spec.catalogue import catalogue
 
 _log = logging.getLogger(__name__)
@@ -145,7 +145,7 @@ class ReleasedCampaign:
         judged = ["ROT-4"] if observed.seen.refusal is not None else ["ROT-1", "ROT-2", "ROT-3"]
         for each in judged:
             if lines := observed.violations.get(each, ()):
-                self.tally.add_finding(kind, where, names[each], lines[0])
+                self.tally.add_finding(kind, where.fault, where.encode(), names[each], lines[0])
             else:
                 self.tally.checked[names[each]] += 1
 

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -28,6 +28,8 @@ _PROPERTIES: Final = {
     **SMALL_BROKER,
     "transactionMetricFlushInterval": "100",  # 5.5.0 polls the clock without a pause for the first interval
 }
+_TIMER_SLACK_NS: Final = 50_000_000
+"""How late timers of the process may be. Each broker polls its log every millisecond, even when it is idle."""
 _ANSWER_SECONDS_MAX: Final = 120.0
 
 
@@ -168,6 +170,8 @@ def farm(release: str, folder: Path) -> Iterator[BrokerFarm]:
         text=True,
         start_new_session=True,
     )
+    with suppress(OSError):  # Linux only
+        Path(f"/proc/{process.pid}/timerslack_ns").write_text(str(_TIMER_SLACK_NS), encoding="ascii")
     try:
         yield BrokerFarm(folder, process)
     finally:
