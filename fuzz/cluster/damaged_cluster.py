@@ -13,15 +13,12 @@ from typing import Final, Self
 
 from mqproof.conformance.faults.expected_warnings import expected_warnings
 from mqproof.conformance.hosts.simulated import MASTER, NAME_SERVERS, SLAVE, STORE, Cluster, Setup
-from mqproof.fuzz.cluster.faults import SESSION
 from mqproof.fuzz.store import fault_judge
 from mqproof.fuzz.store.damaged_files import DiskFiles
 from mqproof.fuzz.store.fault_judge import FaultVerdict, Seen
 from mqproof.fuzz.store.simulated_store import QUEUES, Appended
 from mqproof.fuzz.store.single_fault import Moment, Point, inject
 from mqproof.fuzz.target import Finding
-from mqproof.impl.client.model import Sent
-from mqproof.impl.client.producing.producer import Producer, ProducerConfig
 from mqproof.impl.remoting.message import Message
 from mqproof.impl.replication.config import ReplicationConfig, Role
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk
@@ -30,6 +27,7 @@ from mqproof.impl.store.base import Store
 from mqproof.impl.store.config import FlushMode
 from mqproof.impl.store.errors import StoreError
 from mqproof.impl.store.files import record
+from mqproof.impl.store.results import PutStatus
 
 PAIR: Final = "pair"
 GROUP: Final = "group"
@@ -172,6 +170,7 @@ class _Life:
             if self._may_be_cut:
                 fault_judge.never_silently_lost(lost, self.seen)
             else:
+                self._offsets_continue(node)
                 damage_settled(lost, node)
             self._tables_are_kept(node)
 
@@ -185,6 +184,13 @@ class _Life:
         offset = services.offsets.query(_CONSUMERS, *QUEUES[0])
         if offset not in (1, 2):
             raise Finding("NeverSilentlyLost", f"{node} has the offset {offset} for a group that committed 2")
+
+    def _offsets_continue(self, node: str) -> None:
+        """Check that no queue continues before its last message."""
+        for queue in QUEUES:
+            count = sum(each.queue == queue for each in self.written.truth)
+            if node == self.cluster.master and (following := self._store(node).next_queue_offset(*queue)) < count:
+                raise Finding("OffsetsNotReused", f"{queue} had {count} messages and continues at {following}")
 
     async def _offsets_not_reused(self) -> None:
         """Check that new messages follow all earlier ones, and are delivered."""
@@ -228,11 +234,8 @@ def _written(kind: str, moment: Moment) -> _Written:
 
 async def _write(cluster: Cluster, moment: Moment) -> _Written:
     await cluster.start_all()
-    session = cluster.session("client", SESSION)
-    await session.start()
-    producer = Producer(session, ProducerConfig())
-    await cluster.until(lambda: cluster.master is not None)
-    await _send(cluster, producer, 8)
+    await cluster.until(lambda: cluster.master is not None and (cluster.setup.elected or cluster.follows()))
+    await _put(cluster, range(8))
     await _commit(cluster, 1)
     await asyncio.sleep(_QUIET_S)
     older = _disks(cluster)
@@ -240,13 +243,12 @@ async def _write(cluster: Cluster, moment: Moment) -> _Written:
     if moment is Moment.UNCOUNTED and cluster.setup.elected:
         # A member is behind, so the disks of the other two are the only ones with the last messages.
         cluster.kill(next(node for node in reversed(cluster.nodes) if node != cluster.master))
-    await _send(cluster, producer, 6)
+    await _put(cluster, range(8, 14))
     if moment is not Moment.UNCOUNTED:
         await cluster.until(lambda: all(_has(broker.store, 14) for broker in cluster.brokers.values()))
     truth = _truth(cluster.brokers[cluster.master or MASTER].store)
     if moment is not Moment.UNCOUNTED:
         await asyncio.sleep(_QUIET_S)
-    await session.stop()
     for node in reversed(cluster.nodes):
         if moment in (Moment.KILLED, Moment.UNCOUNTED):
             cluster.kill(node)
@@ -255,12 +257,15 @@ async def _write(cluster: Cluster, moment: Moment) -> _Written:
     return _Written(_disks(cluster), older, truth)
 
 
-async def _send(cluster: Cluster, producer: Producer, count: int) -> None:
-    for number in range(count):
+async def _put(cluster: Cluster, numbers: range) -> None:
+    broker = cluster.brokers[cluster.master or MASTER]
+    assert broker.services is not None, "it was started"
+    for number in numbers:
         topic, queue_id = QUEUES[number % len(QUEUES)]
-        body = b"m".ljust((10, 60, 200)[number % 3], b".")
-        sent = await producer.send(Message(topic, body, queue_id=queue_id))
-        assert isinstance(sent, Sent), sent
+        await broker.services.topics.ensure(topic, 2)
+        body = f"m{number}".encode().ljust((10, 60, 200)[number % 3], b".")
+        (put,) = await broker.store.put_batch([Message(topic, body, {"UNIQ_KEY": f"k{number}"}, queue_id)])
+        assert put.status is PutStatus.PUT_OK, put
 
 
 async def _commit(cluster: Cluster, offset: int) -> None:

@@ -18,6 +18,7 @@ from mqproof.impl.store.files.commit_log import CommitLog
 from mqproof.impl.store.files.consume_queue import ConsumeQueue
 from mqproof.impl.store.results import Recovery
 
+_next_queue_offset = LedgerStore.next_queue_offset
 _trust_checkpoint = recovery.trust_checkpoint
 
 
@@ -66,6 +67,11 @@ def _open_any_ledger(store: LedgerStore) -> None:
     count = read_checkpoint(store._runtime.disk, store._layout.checkpoint).queue_count
     store.node.ledger.durable_pos = count.position if count is not None and count != DISTRUST else 0
     store.node.recover()
+
+
+def _last_queue_offset(store: LedgerStore, topic: str, queue_id: int) -> int:
+    """Return the right offset, and the one before it if the store has damage."""
+    return max(0, _next_queue_offset(store, topic, queue_id) - bool(store.damage))
 
 
 def _of_cluster(name: str, defect: str, breaks: str, where: str, wrong: Callable[..., Any]) -> Mutant:
@@ -216,10 +222,10 @@ MUTANTS: Final = (
     ),
     _of_cluster(
         "SharedOffsetUsedAgain",
-        "a master cuts the queue entry of a damaged record at its start",
+        "a leader whose store has damage gives the next message the last one's offset",
         "OffsetsNotReused",
-        "store.recovery:points_into_damage",
-        _never,
+        "dledger.ledger_store:LedgerStore.next_queue_offset",
+        _last_queue_offset,
     ),
     _of_cluster(
         "SharedDamageWithoutPlace",

@@ -17,6 +17,15 @@ from mqproof.fuzz.targets.record_repair import RecordRepairTarget
 from mqproof.fuzz.targets.store_rot import StoreRot
 
 _SEEDS: Final = 168
+_CHOSEN: Final = (
+    "01010105000600003039",  # the first segment of a member's ledger is missing
+    "0100031e000100003039",  # the end of the leader's ledger is zero, and another member is behind
+    "000000020300000000a0",  # a bit of a body in a running master
+    "00010103000300003039",  # a queue file of a slave is cut
+    "01010006010100003039",  # a record of a running member is zero
+    "01000213000000003039",  # a bit of a table of the leader
+)
+"""Points of which a random choice has few."""
 
 
 class ClusterRot:
@@ -31,9 +40,7 @@ class ClusterRot:
         """The type of file and the verdict of the last point that broke no invariant."""
 
     def seeds(self) -> Iterable[bytes]:
-        # The first segment of a ledger is missing; the end of a ledger is damaged, and a member is behind.
-        yield bytes.fromhex("01d8013dad06f43be436")
-        yield bytes.fromhex("010003260904000030c1")
+        yield from map(bytes.fromhex, _CHOSEN)
         chance = random.Random("cluster-rot")
         for number in range(_SEEDS):
             moment, fault = MOMENTS[number // 2 % len(MOMENTS)], FAULTS[number % len(FAULTS)]
