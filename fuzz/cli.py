@@ -158,7 +158,10 @@ def faults(
             stop(f"{option} {file}: {reason}", Exit.USAGE)
     chosen = secrets.randbelow(1 << 32) if seed is None else seed
     run = FaultRun(target, brokers, chosen, range(first, first + points), workers, seconds, point)
-    print(f"fuzz faults target={target} brokers={brokers} seed={chosen} points={points} workers={workers}", flush=True)
+    print(
+        f"fuzz faults target={target} brokers={brokers} seed={chosen} points={points} workers={workers}",
+        flush=True,
+    )
 
     def keep(so_far: Report) -> None:
         if json is not None:

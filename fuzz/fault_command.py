@@ -68,7 +68,9 @@ def judge_points(run: FaultRun, keep: Callable[[Report], None]) -> Report:
         return report
     # One point does not test every invariant.
     judged = tuple(each for each in report.results if each.verdict is not Verdict.UNKNOWN)
-    return replace(report, facts={**report.facts, "point": fault_campaign.in_words(run.brokers, chosen)}, results=judged)
+    return replace(
+        report, facts={**report.facts, "point": fault_campaign.in_words(run.brokers, chosen)}, results=judged
+    )
 
 
 def _on_our_store(run: FaultRun, chosen: bytes | None, on_change: Callable[[Tally], None]) -> Tally:
@@ -84,7 +86,11 @@ def _on_a_release(
     """Return the verdicts, the release, and the number of points without a verdict."""
     from mqproof.fuzz.released_faults import ReleasedCampaign
 
-    points = [Point.decode(chosen)] if chosen else [fault_campaign.point(run.seed, number) for number in run.numbers]
+    points = (
+        [Point.decode(chosen)]
+        if chosen
+        else [fault_campaign.point(run.seed, number) for number in run.numbers]
+    )
     try:
         if not run.target.startswith(APACHE):
             raise UnknownTargetError(f"{run.target!r}: impl or apache:LINE expected")

@@ -1,6 +1,6 @@
 """Writes the page of single faults: what each fault of each type of file did, at each broker.
 
-python -m mqproof.fuzz.fault_page single=single.json pair=pair.json group=group.json 4.9.5=4.json 5.5.0=5.json
+python -m mqproof.fuzz.fault_page single=single.json pair=pair.json 4.9.5=4.json 5.5.0=5.json
 
 Reads reports of `mqproof fuzz faults --json`, keeps their numbers in faults.json, and writes the page. A
 broker that is named several times has the sum of its reports. Without arguments the page is written again.
@@ -41,12 +41,12 @@ This page is for operators, and for implementers of brokers: it shows what one d
 store does to mqproof's broker and to Apache's releases.
 [Fuzzing](../../explanation/fuzzing.md#single-faults) explains the method, the faults and the verdicts.
 
-Our brokers are simulated: one broker without peers, a master with its slave, and a DLedger group of three. With
-peers, one machine has the fault. A message that it lost must be there again after at most 30 seconds, because its
-peers have it.
+Our brokers are simulated: one broker without peers, a master with its slave, and a DLedger group of three.
+With peers, one machine has the fault. A message that it lost must be there again after at most 30 seconds,
+because its peers have it.
 
-The releases run in one Java process, each broker on a store directory of its own. There, a block is 64 bytes of
-the part of a file that was written. A message that consumers do not receive is "reported" if a line of the
+The releases run in one Java process, each broker on a store directory of its own. There, a block is 64 bytes
+of the part of a file that was written. A message that consumers do not receive is "reported" if a line of the
 broker's log names its place.
 
 ```
@@ -55,7 +55,8 @@ mqproof fuzz faults --brokers pair --points 2000 --seed 1 --workers 2 --json pai
 mqproof fuzz faults --brokers group --points 2000 --seed 1 --workers 2 --json group.json
 mqproof fuzz faults --target apache:4 --points 1000 --seed 1 --workers 8 --json 4.json
 mqproof fuzz faults --target apache:5 --points 1000 --seed 1 --workers 8 --json 5.json
-python -m mqproof.fuzz.fault_page single=single.json pair=pair.json group=group.json 4.9.5=4.json 5.5.0=5.json
+python -m mqproof.fuzz.fault_page single=single.json pair=pair.json group=group.json \\
+  4.9.5=4.json 5.5.0=5.json
 ```
 
 The last command writes this page. `--first N` begins at the N-th point, and a broker may be given several
@@ -175,9 +176,8 @@ def _violations(known: dict[str, Numbers]) -> Iterator[str]:
         yield _VIOLATIONS
     for (broker, file, invariant, message), faults in sorted(found.items()):
         text = message.replace("|", "/").replace("`", "'")
-        yield (
-            f"| {broker} | {file} | {', '.join(sorted(faults))} | {invariant} | `{text}` | {faults.total():,} |\n"
-        )
+        cells = broker, file, ", ".join(sorted(faults)), invariant, f"`{text}`", f"{faults.total():,}"
+        yield f"| {' | '.join(cells)} |\n"
 
 
 def _tables(known: dict[str, Numbers]) -> Iterator[str]:

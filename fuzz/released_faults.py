@@ -23,8 +23,8 @@ from mqproof.conformance.damage.cases import Moment as CaseMoment
 from mqproof.conformance.damage.checkers import CHECKERS
 from mqproof.conformance.damage.damage_run import Observed, Prepared
 from mqproof.fuzz.fault_campaign import ENDED, Tally
-from mqproof.fuzz.store.single_fault import Moment, Point, inject
 from mqproof.fuzz.store.damaged_files import StoreDirectory, kind_of
+from mqproof.fuzz.store.single_fault import Moment, Point, inject
 from mqproof.spec.catalogue import catalogue
 
 _log = logging.getLogger(__name__)

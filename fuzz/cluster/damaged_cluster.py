@@ -1,8 +1,8 @@
 """Single faults in brokers that share a log: a master and its slave, or a group that elects its master.
 
-The machines of a cluster are written once, as those of a single store (fuzz/store/single_fault.py). Then a block
-or a file of one machine changes, at a start of all or while they run. Afterwards the broker is read, has time to
-repair what its peers have, is killed and started once more, and new messages are sent.
+The machines of a cluster are written once, as those of a single store (fuzz/store/single_fault.py). Then a
+block or a file of one machine changes, at a start of all or while they run. Afterwards the broker is read, has
+time to repair what its peers have, is killed and started once more, and new messages are sent.
 """
 
 import asyncio
@@ -189,8 +189,10 @@ class _Life:
         """Check that no queue continues before its last message."""
         for queue in QUEUES:
             count = sum(each.queue == queue for each in self.written.truth)
-            if node == self.cluster.master and (following := self._store(node).next_queue_offset(*queue)) < count:
-                raise Finding("OffsetsNotReused", f"{queue} had {count} messages and continues at {following}")
+            following = self._store(node).next_queue_offset(*queue)
+            if node == self.cluster.master and following < count:
+                text = f"{queue} had {count} messages and continues at {following}"
+                raise Finding("OffsetsNotReused", text)
 
     async def _offsets_not_reused(self) -> None:
         """Check that new messages follow all earlier ones, and are delivered."""
@@ -200,9 +202,10 @@ class _Life:
         store = self._store(master)
         for queue in QUEUES:
             count = sum(each.queue == queue for each in self.written.truth)
-            (put,) = await store.put_batch([Message(queue[0], b"after the fault", {"UNIQ_KEY": "n"}, queue[1])])
-            got = store.get(*queue, count).records
-            if put.queue_offset != count or not got or record.decode(got[0]).message.body != b"after the fault":
+            message = Message(queue[0], b"after the fault", {"UNIQ_KEY": "n"}, queue[1])
+            (put,) = await store.put_batch([message])
+            got = [record.decode(each).message.body for each in store.get(*queue, count).records]
+            if put.queue_offset != count or got != [message.body]:
                 text = f"{queue} had {count} messages, the new one has offset {put.queue_offset}"
                 raise Finding("OffsetsNotReused", f"{text}, and {len(got)} are delivered at {count}")
 

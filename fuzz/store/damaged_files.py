@@ -1,4 +1,4 @@
-"""The files of a store whose bytes change without the knowledge of the store: on a simulated or a real disk."""
+"""The files of a store whose bytes change without its knowledge: on a simulated or a real disk."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -45,9 +45,9 @@ def kind_of(path: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DiskFiles:
-    """The files below one directory of a simulated disk, and what they contained on an older copy of the disk.
+    """The files below one directory of a simulated disk, and what they contained on an older copy of it.
 
-    `is_sparse`: only the written part of a file has blocks, and each type of file is as frequent as any other.
+    `is_sparse`: only the written part of a file has blocks, and all types of files are equally frequent.
     """
 
     disk: SimulatedDisk

@@ -17,6 +17,7 @@ from mqproof.impl.runtime.disk import parent
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk
 from mqproof.impl.store.config import FlushMode
 
+
 class Fault(StrEnum):
     """What happens to a block or to its file."""
 

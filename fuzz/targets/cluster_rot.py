@@ -1,5 +1,5 @@
-"""NeverSilentlyWrong, NeverSilentlyLost, OffsetsNotReused, RefusedByName, DamageSettled: they hold after any single
-fault of a block or a file of a broker that shares its log with others.
+"""NeverSilentlyWrong, NeverSilentlyLost, OffsetsNotReused, RefusedByName, DamageSettled: they hold after any
+single fault of a block or a file of a broker that shares its log with others.
 
 An input is one fault of one machine (fuzz/cluster/damaged_cluster.py).
 """
@@ -44,7 +44,9 @@ class ClusterRot:
         chance = random.Random("cluster-rot")
         for number in range(_SEEDS):
             moment, fault = MOMENTS[number // 2 % len(MOMENTS)], FAULTS[number % len(FAULTS)]
-            point = Point(moment, chance.randrange(256), chance.randrange(256), fault, chance.randrange(1 << 32))
+            point = Point(
+                moment, chance.randrange(256), chance.randrange(256), fault, chance.randrange(1 << 32)
+            )
             yield ClusterPoint(KINDS[number % 2], number, point).encode()
 
     def run(self, data: bytes) -> None:

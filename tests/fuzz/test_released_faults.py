@@ -11,9 +11,9 @@ from mqproof.conformance.damage.observation import Record, Seen, Stored
 from mqproof.fuzz.cli import app
 from mqproof.fuzz.fault_campaign import point
 from mqproof.fuzz.released_faults import ReleasedCampaign
+from mqproof.fuzz.store.damaged_files import StoreDirectory
 from mqproof.fuzz.store.single_fault import Fault, Point, inject
 from mqproof.fuzz.store.single_fault import Moment as PointMoment
-from mqproof.fuzz.store.damaged_files import StoreDirectory
 
 LOG = "commitlog/00000000000000000000"
 TRUTH = Stored("T", Record(b"record", 0, 3, 700, b"body", "T"))

@@ -22,11 +22,11 @@ from mqproof.impl.runtime.network import Address
 _SOURCE: Final = Path(__file__).with_name("BrokerFarm.java")
 _JVM: Final = (
     *("-Xms256m", "-Xmx1g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xss256k"),
-    "-Dtls.server.mode=disabled",  # otherwise each start makes an RSA key, which is most of its processor time
+    "-Dtls.server.mode=disabled",  # otherwise a start makes an RSA key, most of its processor time
 )
 _PROPERTIES: Final = {
     **SMALL_BROKER,
-    "transactionMetricFlushInterval": "100",  # 5.5.0 polls the clock without a pause for the first interval
+    "transactionMetricFlushInterval": "100",  # 5.5.0 polls without a pause for the first interval
 }
 _TIMER_SLACK_NS: Final = 50_000_000
 """How late timers of the process may be. Each broker polls its log every millisecond, even when it is idle."""

@@ -5,8 +5,8 @@ import pytest
 from mqproof.fuzz import targets
 from mqproof.fuzz.engine.execution import judge
 from mqproof.fuzz.store import fault_judge
-from mqproof.fuzz.store.fault_judge import FaultVerdict
 from mqproof.fuzz.store.damaged_files import kind_of
+from mqproof.fuzz.store.fault_judge import FaultVerdict
 from mqproof.fuzz.store.single_fault import FAULTS, MOMENTS, Fault, Moment, Point, inject, written
 from mqproof.fuzz.targets.store_rot import StoreRot
 from mqproof.spec.catalogue import catalogue
