@@ -1,8 +1,8 @@
 """Single faults in brokers that share a log: a master and its slave, or a group that elects its master.
 
 The machines of a cluster are written once, as those of a single store (fuzz/store/single_fault.py). Then a
-block or a file of one machine changes, at a start of all or while they run. Afterwards the broker is read, has
-time to repair what its peers have, is killed and started once more, and new messages are sent.
+block or a file of one machine changes, at a start of all or while they run. Afterwards the broker is read,
+has time to repair what its peers have, is killed and started once more, and new messages are sent.
 """
 
 import asyncio
@@ -158,7 +158,7 @@ class _Life:
             self.seen.refused = str(error)
 
     def _observe(self, node: str) -> list[Appended]:
-        """Return the messages that a broker does not deliver. Raises Finding if it delivers something wrong."""
+        """Return the messages that a broker does not deliver. Raises Finding if one is wrong."""
         return fault_judge.observe(self._store(node), self.written.truth, self.seen)
 
     def _judge_all(self) -> None:
@@ -175,7 +175,7 @@ class _Life:
             self._tables_are_kept(node)
 
     def _tables_are_kept(self, node: str) -> None:
-        """Check that consumers can use the topics, and never continue after messages that they did not read."""
+        """Check that the topics exist, and that no group continues after messages that it did not read."""
         services = self.cluster.brokers[node].services
         assert services is not None, "it was started"
         for topic in {queue[0] for queue in QUEUES}:

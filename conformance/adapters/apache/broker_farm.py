@@ -29,7 +29,7 @@ _PROPERTIES: Final = {
     "transactionMetricFlushInterval": "100",  # 5.5.0 polls without a pause for the first interval
 }
 _TIMER_SLACK_NS: Final = 50_000_000
-"""How late timers of the process may be. Each broker polls its log every millisecond, even when it is idle."""
+"""How late timers of the process may be. Each idle broker polls its log every millisecond."""
 _ANSWER_SECONDS_MAX: Final = 120.0
 
 
