@@ -15,7 +15,7 @@ from mqproof.conformance.wire.server_connection import Address, Connection, conn
 SECONDS_MAX: Final = 20.0
 _SEND, _PULL, _STATUS, _VIEW = 10, 11, 28, 33
 _STATUS_OPAQUE: Final = 900
-_FOUND, _NOT_FOUND, _RETRY, _MOVED, _NO_TOPIC = 0, 19, 20, 21, 17
+_FOUND, _BUSY, _NOT_FOUND, _RETRY, _MOVED, _NO_TOPIC = 0, 2, 19, 20, 21, 17
 _READS_MAX: Final = 60
 _POLL_S: Final = 0.05
 _FRONT: Final = Struct(">iiiiiqq")
@@ -108,6 +108,9 @@ def consume(connection: Connection, topic: str, *, tag: str = "*") -> dict[int, 
             for data in split(answer.body):
                 found = parse(data)
                 got[found.queue_offset if isinstance(found, Record) else -opaque] = found
+        elif answer.code == _BUSY:
+            time.sleep(_POLL_S)
+            continue
         elif answer.code not in (_RETRY, _MOVED):
             return got
         after = int(answer.fields.get("nextBeginOffset", offset))

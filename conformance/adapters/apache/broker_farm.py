@@ -26,6 +26,7 @@ _JVM: Final = (
 )
 _PROPERTIES: Final = {
     **SMALL_BROKER,
+    "brokerFastFailureEnable": "false",  # a loaded machine must not cause refusals
     "transactionMetricFlushInterval": "100",  # 5.5.0 polls without a pause for the first interval
 }
 _TIMER_SLACK_NS: Final = 50_000_000
@@ -65,12 +66,12 @@ class FarmBroker:
         return self.folder / "broker.log"
 
     def start(self) -> None:
-        """Start the broker, and return when it serves. Raises ApacheServerError."""
+        """Start the broker, and return when it serves. Raises as `BrokerFarm.ask`."""
         self._farm.ask(self._name, f"start {self._name} {self._properties} {self.log}")
         self.is_running = True
 
     def stop(self) -> None:
-        """Stop the broker cleanly. Nothing happens if it does not run. Raises ApacheServerError."""
+        """Stop the broker cleanly. Nothing happens if it does not run. Raises as `BrokerFarm.ask`."""
         if self.is_running:
             self.is_running = False
             self._farm.ask(self._name, f"stop {self._name}")
@@ -115,12 +116,17 @@ class BrokerFarm:
         return FarmBroker(self, name, properties)
 
     def ask(self, name: str, command: str) -> None:
-        """Send a command for a broker, and wait until it is done. Raises ApacheServerError."""
+        """Send a command for a broker, and wait until it is done.
+
+        Raises:
+            ApacheServerError: the broker refused. TimeoutError: it did not answer.
+            OSError: the process has ended.
+        """
+        self.tell(command)
         try:
-            self.tell(command)
             answer = self._answers[name].get(timeout=_ANSWER_SECONDS_MAX)
-        except (OSError, queue.Empty):
-            raise ApacheServerError(f"{name}: no answer to {command.split(' ')[0]!r}") from None
+        except queue.Empty:
+            raise TimeoutError(f"{name}: no answer to {command.split(' ')[0]!r}") from None
         if answer.startswith("refused"):
             raise ApacheServerError(f"{name}: {answer}")
 
