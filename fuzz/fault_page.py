@@ -70,18 +70,18 @@ reports, so that a table can be continued. `--point HEX` judges one point again.
 _VIOLATIONS: Final = """
 ## What was violated
 
-All messages were answered with SEND_OK under SYNC_FLUSH before the fault. What the messages in the table mean:
+All messages were answered with SEND_OK under SYNC_FLUSH before the fault. The messages in the table:
 
 - `a new one gets offset N`: a start ends the log at the damaged record. The records after it are cut, and new
   messages get their queue offsets, so consumers that were further pass over them.
-- `is lost without a report`: no line of the log names a message that consumers do not receive. The queue stops at
-  a damaged entry, or passes over the message.
-- `are delivered that were never stored there`, `an altered record is delivered`: a read believes the queue entry,
-  or does not compare the body with its CRC.
+- `is lost without a report`: no line of the log names a message that consumers do not receive. The queue stops
+  at a damaged entry, or passes over the message.
+- `are delivered that were never stored there`, `an altered record is delivered`: a read believes the queue
+  entry, or does not compare the body with its CRC.
 - `does not deliver the new message`: the queue stops before it, or the table of topics lacks its topic.
 
-Numbers in the messages are replaced by N. A row counts the points of all faults that are named in it. A violation
-counts only if it is seen twice, because a machine that is too busy can look like a loss.
+Numbers in the messages are replaced by N. A row counts the points of all faults that are named in it. A
+violation counts only if it is seen twice, because a machine that is too busy can look like a loss.
 
 | broker | file | faults | invariant | message | points |
 |---|---|---|---|---|---|
