@@ -74,8 +74,8 @@ All messages were answered with SEND_OK under SYNC_FLUSH before the fault. The m
 
 - `a new one gets offset N`: a start ends the log at the damaged record. The records after it are cut, and new
   messages get their queue offsets, so consumers that were further pass over them.
-- `is lost without a report`: no line of the log names a message that consumers do not receive. The queue stops
-  at a damaged entry, or passes over the message.
+- `is lost without a report`: no line of the log names a message that consumers do not receive. The queue
+  stops at a damaged entry, or passes over the message.
 - `are delivered that were never stored there`, `an altered record is delivered`: a read believes the queue
   entry, or does not compare the body with its CRC.
 - `does not deliver the new message`: the queue stops before it, or the table of topics lacks its topic.
