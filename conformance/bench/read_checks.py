@@ -11,7 +11,6 @@ import asyncio
 import statistics
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,11 +18,10 @@ from typing import Final
 
 from mqproof.conformance.bench import load
 from mqproof.conformance.bench.load import Address, Messages
+from mqproof.conformance.hosts.threaded_broker import threaded_broker
 from mqproof.conformance.mutants.damage import anything
 from mqproof.conformance.mutants.mutant import Mutant
 from mqproof.conformance.mutants.replacement import injected
-from mqproof.impl.embedded.embedded_broker import EmbeddedBroker
-from mqproof.impl.embedded.loop_thread import LoopThread
 
 _UNCHECKED: Final = Mutant(
     "unchecked", "no record is checked", "ROT-1", "mqproof.impl.store.files.record:entry_problem", anything
@@ -47,34 +45,27 @@ class Cost:
 
 def measure(messages: Messages, total: int, pairs: int) -> Cost:
     """Store messages, and pull them all once with and once without the checks for each pair."""
-    with tempfile.TemporaryDirectory(prefix="mqproof-bench-") as folder:
-        broker, thread = EmbeddedBroker(store=Path(folder) / "store", sockets=True), LoopThread("broker")
-        thread.start_with(broker.start())
-        try:
-            address = Address(*_parts(broker.address))
-            asyncio.run(load.create_topics(address, messages))
-            asyncio.run(load.send_rate(address, messages, total, 64))
-            for _ in range(_WARM_PULLS):
-                _pulled_us(thread, address, messages, total)
-            checked, unchecked = [], []
-            for _ in range(pairs):
-                checked.append(_pulled_us(thread, address, messages, total))
-                with injected(_UNCHECKED):
-                    unchecked.append(_pulled_us(thread, address, messages, total))
-            return Cost(checked, unchecked)
-        finally:
-            thread.end_after(broker.stop())
+    with (
+        tempfile.TemporaryDirectory(prefix="mqproof-bench-") as folder,
+        threaded_broker(Path(folder) / "store") as broker,
+    ):
+        address = Address(*broker.address)
 
+        def pulled_us() -> float:
+            began_s = broker.cpu_s()
+            asyncio.run(load.pull_rate(address, messages, total))
+            return (broker.cpu_s() - began_s) / total * 1e6
 
-def _pulled_us(thread: LoopThread, address: Address, messages: Messages, total: int) -> float:
-    began_s = thread.call(time.thread_time)
-    asyncio.run(load.pull_rate(address, messages, total))
-    return (thread.call(time.thread_time) - began_s) / total * 1e6
-
-
-def _parts(address: str) -> tuple[str, int]:
-    host, _, port = address.rpartition(":")
-    return host, int(port)
+        asyncio.run(load.create_topics(address, messages))
+        asyncio.run(load.send_rate(address, messages, total, 64))
+        for _ in range(_WARM_PULLS):
+            pulled_us()
+        checked, unchecked = [], []
+        for _ in range(pairs):
+            checked.append(pulled_us())
+            with injected(_UNCHECKED):
+                unchecked.append(pulled_us())
+        return Cost(checked, unchecked)
 
 
 def main(arguments: Sequence[str]) -> None:
