@@ -139,10 +139,11 @@ class BrokerFarm:
 
     def _read(self) -> None:
         assert self._process.stdout is not None, "made with a pipe"
-        for line in self._process.stdout:
-            name, _, answer = line.strip().partition(" ")
-            if (answers := self._answers.get(name)) is not None:
-                answers.put(answer)
+        with self._process.stdout as lines:
+            for line in lines:
+                name, _, answer = line.strip().partition(" ")
+                if (answers := self._answers.get(name)) is not None:
+                    answers.put(answer)
         for answers in self._answers.values():
             answers.put("refused the process has ended")
 
@@ -166,16 +167,17 @@ def farm(release: str, folder: Path) -> Iterator[BrokerFarm]:
         f"{compiled(release, _SOURCE)}:{class_path(release)}",
         "BrokerFarm",
     ]
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=(folder / "farm.log").open("ab"),
-        cwd=folder,
-        env={**os.environ, "ROCKETMQ_HOME": str(installation)},
-        text=True,
-        start_new_session=True,
-    )
+    with (folder / "farm.log").open("ab") as log:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            cwd=folder,
+            env={**os.environ, "ROCKETMQ_HOME": str(installation)},
+            text=True,
+            start_new_session=True,
+        )
     with suppress(OSError):  # Linux only
         Path(f"/proc/{process.pid}/timerslack_ns").write_text(str(_TIMER_SLACK_NS), encoding="ascii")
     try:
@@ -183,3 +185,6 @@ def farm(release: str, folder: Path) -> Iterator[BrokerFarm]:
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+        assert process.stdin is not None, "made with a pipe"
+        with suppress(OSError):  # a command may be left in it
+            process.stdin.close()
