@@ -79,6 +79,15 @@ def test_the_command_writes_its_report_and_judges_one_point(
     assert "while running" in capsys.readouterr().out
 
 
+def test_the_command_damages_brokers_with_peers(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["fuzz", "faults", "--brokers", "pair", "--seed", "4"]
+    assert _run(*arguments, "--points", "2") == 3, "no start was refused, so one invariant was not tested"
+    data = fault_campaign.point_of("pair", 4, 0).hex()
+    assert _run(*arguments, "--point", data) == 0
+    assert "kind='pair'" in capsys.readouterr().out.replace("\n", "")
+    assert _run(*arguments, "--target", "apache:4") == 2
+
+
 def _run(*arguments: str) -> int:
     with pytest.raises(SystemExit) as ended:
         app(list(arguments))
