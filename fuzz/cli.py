@@ -4,12 +4,12 @@ import secrets
 import sys
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TextIO
+from typing import TYPE_CHECKING, Annotated, Literal, TextIO
 
 import typer
 
 from mqproof.report.console import is_quiet, stop
-from mqproof.report.model import Exit
+from mqproof.report.model import Exit, Report
 
 if TYPE_CHECKING:
     from mqproof.fuzz.engine.campaign import Campaign, Outcome
@@ -127,6 +127,10 @@ def faults(
     target: Annotated[
         str, typer.Option(help="impl: our store on a simulated disk; apache:LINE: a released broker.")
     ] = "impl",
+    brokers: Annotated[
+        Literal["single", "pair", "group"],
+        typer.Option(help="With impl: one broker, a master with its slave, or a DLedger group of three."),
+    ] = "single",
     seconds: Annotated[float, typer.Option(min=0, help="Begin no point after this many seconds.")] = inf,
     point: Annotated[
         str | None, typer.Option(metavar="HEX", help="Judge this one point of an earlier report.")
@@ -153,12 +157,19 @@ def faults(
         if file is not None and (reason := not_writable(file)):
             stop(f"{option} {file}: {reason}", Exit.USAGE)
     chosen = secrets.randbelow(1 << 32) if seed is None else seed
-    run = FaultRun(target, chosen, range(first, first + points), workers, seconds, point)
-    print(f"fuzz faults target={target} seed={chosen} points={points} workers={workers}", flush=True)
-    report = judge_points(run)
+    run = FaultRun(target, brokers, chosen, range(first, first + points), workers, seconds, point)
+    print(
+        f"fuzz faults target={target} brokers={brokers} seed={chosen} points={points} workers={workers}",
+        flush=True,
+    )
+
+    def keep(so_far: Report) -> None:
+        if json is not None:
+            write_text(json, json_file.render(so_far))
+
+    report = judge_points(run, keep)
     terminal.show(report)
-    if json is not None:
-        write_text(json, json_file.render(report))
+    keep(report)
     if page is not None:
         write_text(page, markdown.render(report))
     raise typer.Exit(exit_code(report.results))

@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final, TextIO
 
@@ -25,6 +26,8 @@ class FaultRun:
     """The options of one run."""
 
     target: str
+    brokers: str
+    """The kind of our brokers: single, pair or group."""
     seed: int
     numbers: range
     workers: int
@@ -33,45 +36,66 @@ class FaultRun:
     """One point to judge instead of the numbers, in hexadecimal digits."""
 
 
-def judge_points(run: FaultRun) -> Report:
-    """Judge the points, and return the report. Ends the command if the run is not possible."""
+def judge_points(run: FaultRun, keep: Callable[[Report], None]) -> Report:
+    """Judge the points, and return the report. Ends the command if the run is not possible.
+
+    `keep` is called with the report of the points so far, so that an interrupted run loses none of them.
+    """
     began = time.monotonic()
     chosen = None if run.point is None else _decoded(run.point)
+    if run.target != IMPL and run.brokers != fault_campaign.SINGLE:
+        stop(f"--brokers {run.brokers}: a released broker is {fault_campaign.SINGLE}", Exit.USAGE)
     progress = _Progress(sys.stderr, run.target, 1 if chosen else len(run.numbers))
-    facts = {"target": run.target, "seed": str(run.seed)}
+    facts = {"target": run.target, "brokers": run.brokers, "seed": str(run.seed)}
+    command = f"mqproof fuzz faults --target {run.target} --brokers {run.brokers}"
+
+    def reported(tally: Tally) -> Report:
+        so_far = {**facts, "points": str(tally.points), "seconds": f"{time.monotonic() - began:.1f}"}
+        return fault_campaign.report(command, so_far, tally, run.brokers)
+
+    def on_change(tally: Tally) -> None:
+        progress.show(tally)
+        keep(reported(tally))
+
     if run.target == IMPL:
-        tally = _on_our_store(run, chosen, progress)
+        tally = _on_our_store(run, chosen, on_change)
     else:
-        tally, release, unjudged = _on_a_release(run, chosen, progress)
+        tally, release, unjudged = _on_a_release(run, chosen, on_change)
         facts |= {"release": release, "without a verdict": str(unjudged)}
     progress.end()
-    facts |= {"points": str(tally.points), "seconds": f"{time.monotonic() - began:.1f}"}
-    command = f"mqproof fuzz faults --target {run.target}"
-    report = fault_campaign.report(command, facts, tally)
+    report = reported(tally)
     if chosen is None:
         return report
     # One point does not test every invariant.
     judged = tuple(each for each in report.results if each.verdict is not Verdict.UNKNOWN)
-    return replace(report, facts={**facts, "point": str(chosen)}, results=judged)
+    return replace(
+        report, facts={**report.facts, "point": fault_campaign.in_words(run.brokers, chosen)}, results=judged
+    )
 
 
-def _on_our_store(run: FaultRun, chosen: Point | None, progress: "_Progress") -> Tally:
+def _on_our_store(run: FaultRun, chosen: bytes | None, on_change: Callable[[Tally], None]) -> Tally:
     with expected_warnings("mqproof.impl.store"):  # the faults cause them on purpose
         if chosen is not None:
-            return fault_campaign.judge_all([chosen])
-        return fault_campaign.run(run.seed, run.numbers, run.workers, run.seconds_max, progress.show)
+            return fault_campaign.judge_all(run.brokers, [chosen])
+        return fault_campaign.run(run.brokers, run.seed, run.numbers, run.workers, run.seconds_max, on_change)
 
 
-def _on_a_release(run: FaultRun, chosen: Point | None, progress: "_Progress") -> tuple[Tally, str, int]:
+def _on_a_release(
+    run: FaultRun, chosen: bytes | None, on_change: Callable[[Tally], None]
+) -> tuple[Tally, str, int]:
     """Return the verdicts, the release, and the number of points without a verdict."""
     from mqproof.fuzz.released_faults import ReleasedCampaign
 
-    points = [chosen] if chosen else [fault_campaign.point(run.seed, number) for number in run.numbers]
+    points = (
+        [Point.decode(chosen)]
+        if chosen
+        else [fault_campaign.point(run.seed, number) for number in run.numbers]
+    )
     try:
         if not run.target.startswith(APACHE):
             raise UnknownTargetError(f"{run.target!r}: impl or apache:LINE expected")
         release = release_of(run.target.removeprefix(APACHE))
-        campaign = ReleasedCampaign(release, run.workers, run.seconds_max, progress.show)
+        campaign = ReleasedCampaign(release, run.workers, run.seconds_max, on_change)
         return campaign.run(points), release, campaign.unjudged
     except UnknownTargetError as error:
         stop(f"--target {error}", Exit.USAGE)
@@ -79,9 +103,9 @@ def _on_a_release(run: FaultRun, chosen: Point | None, progress: "_Progress") ->
         stop(str(error), Exit.TOOL)
 
 
-def _decoded(point: str) -> Point:
+def _decoded(point: str) -> bytes:
     try:
-        return Point.decode(bytes.fromhex(point))
+        return bytes.fromhex(point)
     except ValueError:
         stop(f"--point {point}: hexadecimal digits expected", Exit.USAGE)
 

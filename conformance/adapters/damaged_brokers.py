@@ -43,7 +43,7 @@ SMALL_FILES: Final = {
 }
 _TRIES: Final = 20
 _DISPATCH_S: Final = 3.0
-"""Released brokers dispatch in the background, within milliseconds on a machine that is not loaded."""
+"""Released brokers dispatch in the background. A loaded machine may delay each message by milliseconds."""
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from mqproof.conformance.damage.observation import (
     Sent,
     Stored,
     consume,
+    is_dispatched,
     parse,
     send,
     view,
@@ -54,7 +55,10 @@ class Broker(Protocol):
 
     @property
     def dispatch_s(self) -> float:
-        """How long a message may be unreadable after the start, or after it was stored."""
+        """How long the dispatch of messages may make no progress after the start, or after they were stored.
+
+        0: each message can be read when it is stored.
+        """
 
     def start(self) -> Address:
         """Start the broker on its store, and return its address when it serves.
@@ -176,8 +180,8 @@ def observe(broker: Broker, made: Prepared, case: Case, moment: Moment) -> Seen:
             address = broker.start()
         _observe(address, seen, broker.dispatch_s)
         _send_new(address, seen)
-        if seen.sent and broker.dispatch_s:
-            time.sleep(broker.dispatch_s)  # a stop must not come before the dispatch
+        if seen.sent and broker.dispatch_s:  # a stop must not come before the dispatch
+            _wait_for_dispatch(address, broker.dispatch_s)
         broker.stop()
         logs.append(broker.report())
         _observe(broker.start(), seen, broker.dispatch_s)
@@ -223,10 +227,18 @@ def _consume(
         time.sleep(_POLL_S)
 
 
+def _wait_for_dispatch(address: Address, dispatch_s: float) -> None:
+    with connected(address, SECONDS_MAX) as connection:
+        if not is_dispatched(connection, dispatch_s):
+            time.sleep(dispatch_s)
+
+
 def _observe(address: Address, seen: Seen, dispatch_s: float) -> None:
     """Read all messages in three ways, as soon as the broker has dispatched what it has."""
     new = {(each.topic, each.offset) for each in seen.sent}
     with connected(address, SECONDS_MAX) as connection:
+        if dispatch_s and is_dispatched(connection, dispatch_s):
+            dispatch_s = 0.0
         for topic in (OLD_TOPIC, NEW_TOPIC):
             known = {each.offset: each for each in seen.truth if each.topic == topic}
             for tag in (TAG, "*"):

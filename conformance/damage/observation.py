@@ -1,5 +1,6 @@
 """What clients see of the messages of a broker: by queue offset, with a tag, and by commit offset."""
 
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,8 +13,9 @@ from mqproof.conformance.wire.frames import Frame, encode
 from mqproof.conformance.wire.server_connection import Address, Connection, connected
 
 SECONDS_MAX: Final = 20.0
-_SEND, _PULL, _VIEW = 10, 11, 33
-_FOUND, _NOT_FOUND, _RETRY, _MOVED, _NO_TOPIC = 0, 19, 20, 21, 17
+_SEND, _PULL, _STATUS, _VIEW = 10, 11, 28, 33
+_STATUS_OPAQUE: Final = 900
+_FOUND, _BUSY, _NOT_FOUND, _RETRY, _MOVED, _NO_TOPIC = 0, 2, 19, 20, 21, 17
 _READS_MAX: Final = 60
 _POLL_S: Final = 0.05
 _FRONT: Final = Struct(">iiiiiqq")
@@ -106,6 +108,9 @@ def consume(connection: Connection, topic: str, *, tag: str = "*") -> dict[int, 
             for data in split(answer.body):
                 found = parse(data)
                 got[found.queue_offset if isinstance(found, Record) else -opaque] = found
+        elif answer.code == _BUSY:
+            time.sleep(_POLL_S)
+            continue
         elif answer.code not in (_RETRY, _MOVED):
             return got
         after = int(answer.fields.get("nextBeginOffset", offset))
@@ -140,6 +145,27 @@ def wait_for(address: Address, wanted: Mapping[str, int]) -> dict[str, dict[int,
             raise TimeoutError(
                 f"consumers received { ({t: len(r) for t, r in found.items()}) }, sent: {wanted}"
             )
+        time.sleep(_POLL_S)
+
+
+def is_dispatched(connection: Connection, stalled_s: float) -> bool:
+    """Wait until the broker has dispatched its log; return whether it has.
+
+    False if it dispatches nothing for `stalled_s`, or does not say how far it is.
+    """
+    behind, deadline = None, time.monotonic() + stalled_s
+    while True:
+        connection.write(encode(Frame(_STATUS, _STATUS_OPAQUE)))
+        answer = connection.answer(_STATUS_OPAQUE)
+        found = re.search(rb'"dispatchBehindBytes"\s*:\s*"(-?\d+)"', answer.body)
+        if found is None:
+            return False
+        if (now := int(found[1])) <= 0:
+            return True
+        if now != behind:
+            behind, deadline = now, time.monotonic() + stalled_s
+        elif time.monotonic() >= deadline:
+            return False
         time.sleep(_POLL_S)
 
 

@@ -8,15 +8,17 @@ from mqproof.conformance.mutants.damage import anything, nothing, skip, without
 from mqproof.conformance.mutants.replacement import injected
 from mqproof.fuzz.defects.defect import Mutant
 from mqproof.fuzz.defects.store import refuse_without_place
+from mqproof.impl.dledger.ledger_store import LedgerStore
 from mqproof.impl.store import recovery
 from mqproof.impl.store.entry_repair import EntryRepair, LostRecord
 from mqproof.impl.store.errors import StoreError
 from mqproof.impl.store.files import record
-from mqproof.impl.store.files.checkpoint import Checkpoint
+from mqproof.impl.store.files.checkpoint import DISTRUST, Checkpoint, read_checkpoint
 from mqproof.impl.store.files.commit_log import CommitLog
 from mqproof.impl.store.files.consume_queue import ConsumeQueue
 from mqproof.impl.store.results import Recovery
 
+_next_queue_offset = LedgerStore.next_queue_offset
 _trust_checkpoint = recovery.trust_checkpoint
 
 
@@ -58,6 +60,22 @@ def _restore_quietly(repair: EntryRepair, queue: ConsumeQueue | None, lost: Lost
     """Write the bytes of a peer without a check, a report or a metric."""
     repair._log.replace_record(lost.commit_offset, data)
     return True
+
+
+def _open_any_ledger(store: LedgerStore) -> None:
+    """Load the ledger without what the checkpoint knows of its begin."""
+    count = read_checkpoint(store._runtime.disk, store._layout.checkpoint).queue_count
+    store.node.ledger.durable_pos = count.position if count is not None and count != DISTRUST else 0
+    store.node.recover()
+
+
+def _last_queue_offset(store: LedgerStore, topic: str, queue_id: int) -> int:
+    """Return the right offset, and the one before it if the store has damage."""
+    return max(0, _next_queue_offset(store, topic, queue_id) - bool(store.damage))
+
+
+def _of_cluster(name: str, defect: str, breaks: str, where: str, wrong: Callable[..., Any]) -> Mutant:
+    return Mutant(name, defect, "cluster-rot", breaks, f"mqproof.impl.{where}", wrong)
 
 
 def _mutant(name: str, defect: str, breaks: str, where: str, wrong: Callable[..., Any]) -> Mutant:
@@ -187,5 +205,47 @@ MUTANTS: Final = (
         "DamageSettled",
         "mqproof.impl.store.entry_repair:EntryRepair.restore",
         _restore_quietly,
+    ),
+    _of_cluster(
+        "ClusterBodyNotChecked",
+        "no broker of a cluster compares the body of a record with its CRC",
+        "NeverSilentlyWrong",
+        "store.files.record:entry_problem",
+        without(record.OTHER_BODY),
+    ),
+    _of_cluster(
+        "LedgerEndNotReported",
+        "a member cuts the end of its ledger without a report",
+        "NeverSilentlyLost",
+        "dledger.ledger_store:report_lost_end",
+        nothing,
+    ),
+    _of_cluster(
+        "SharedOffsetUsedAgain",
+        "a leader whose store has damage gives the next message the last one's offset",
+        "OffsetsNotReused",
+        "dledger.ledger_store:LedgerStore.next_queue_offset",
+        _last_queue_offset,
+    ),
+    _of_cluster(
+        "SharedDamageWithoutPlace",
+        "the error for a segment of another size does not name it",
+        "RefusedByName",
+        "store.files.segments:SegmentedFile.load",
+        refuse_without_place,
+    ),
+    _of_cluster(
+        "RecordsLeftDamaged",
+        "no broker asks its peers for a damaged record",
+        "DamageSettled",
+        "replication.record_repair:RecordRepair.round",
+        _leave_damaged,
+    ),
+    _of_cluster(
+        "LedgerBeginNotChecked",
+        "a member does not notice that the first segment of its ledger is missing",
+        "DamageSettled",
+        "dledger.ledger_store:LedgerStore._open_log",
+        _open_any_ledger,
     ),
 )

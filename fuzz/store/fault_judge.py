@@ -3,7 +3,7 @@
 There is one function per invariant, named as in the catalogue.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
@@ -11,6 +11,7 @@ from typing import Final
 from mqproof.fuzz.store.simulated_store import DIRECTORY, QUEUES, Appended, SimulatedStore
 from mqproof.fuzz.store.single_fault import Moment, Point, inject, written
 from mqproof.fuzz.target import Finding
+from mqproof.impl.store.base import Store
 from mqproof.impl.store.damage import Outcome
 from mqproof.impl.store.errors import StoreError
 from mqproof.impl.store.files import record
@@ -60,7 +61,7 @@ def judge(point: Point) -> tuple[str, FaultVerdict]:
     store = written(point.moment)
     simulated, seen = store.simulated, Seen()
     tag_codes = {0} if point.detail % 2 else None  # all messages have this code, so both give the same
-    path = inject(point, store)
+    path = inject(point, store.files)
     try:
         if point.moment is not Moment.RUNNING:
             simulated.load()
@@ -102,9 +103,9 @@ def never_silently_lost(lost: list[Appended], seen: Seen) -> None:
         raise Finding("NeverSilentlyLost", f"lost without a report: {', '.join(map(_words, lost))}")
 
 
-def refused_by_name(error: str) -> None:
+def refused_by_name(error: str, directory: str = DIRECTORY) -> None:
     """Check that a refused start names a file of the store."""
-    if f"{DIRECTORY}/" not in error:
+    if f"{directory}/" not in error:
         raise Finding("RefusedByName", f"the error names no file: {error}")
 
 
@@ -127,31 +128,41 @@ def offsets_not_reused(simulated: SimulatedStore) -> None:
 
 def _observe(simulated: SimulatedStore, seen: Seen, tag_codes: Collection[int] | None) -> None:
     """Read all queues as consumers do, and compare."""
-    lost = []
-    for queue in QUEUES:
-        truth = {each.queue_offset: each for each in simulated.truth if each.queue == queue}
-        got = _consume(simulated, queue, tag_codes)
-        for offset, data in got.items():
-            if offset not in truth:
-                raise Finding("NeverSilentlyWrong", f"{queue} delivers offset {offset}, which does not exist")
-            never_silently_wrong(truth[offset], data, seen)
-        lost += [each for offset, each in truth.items() if offset not in got]
-    for each in simulated.truth:
-        if (viewed := simulated.store.record_at(each.commit_offset)) is not None:
-            never_silently_wrong(each, viewed, seen)
-        found = simulated.store.find(each.queue[0], each.key, 2, 0, 1 << 62)
-        seen.not_found |= not found
-        for data in found:
-            never_silently_wrong(_found_by_key(simulated, each, data), data, seen)
-    counts = simulated.store.damage.counts
-    seen.reported |= any(outcome is not Outcome.REPAIRED for _, outcome in counts)
-    seen.repaired |= any(outcome is Outcome.REPAIRED for _, outcome in counts)
+    lost = observe(simulated.store, simulated.truth, seen, tag_codes)
     seen.repaired |= simulated.recovery is not None and simulated.recovery.redispatched > 0
     seen.lost += lost
     never_silently_lost(lost, seen)
 
 
-def _found_by_key(simulated: SimulatedStore, each: Appended, data: bytes) -> Appended:
+def observe(
+    store: Store, truth: Sequence[Appended], seen: Seen, tag_codes: Collection[int] | None = None
+) -> list[Appended]:
+    """Read all queues of a store as consumers do, and look up all messages; return those not delivered.
+
+    Raises Finding if something wrong is delivered.
+    """
+    lost = []
+    for queue in sorted({each.queue for each in truth}):
+        stored = {each.queue_offset: each for each in truth if each.queue == queue}
+        got = _consume(store, queue, tag_codes)
+        for offset, data in got.items():
+            if offset not in stored:
+                raise Finding("NeverSilentlyWrong", f"{queue} delivers offset {offset}, which does not exist")
+            never_silently_wrong(stored[offset], data, seen)
+        lost += [each for offset, each in stored.items() if offset not in got]
+    for each in truth:
+        if (viewed := store.record_at(each.commit_offset)) is not None:
+            never_silently_wrong(each, viewed, seen)
+        found = store.find(each.queue[0], each.key, 2, 0, 1 << 62)
+        seen.not_found |= not found
+        for data in found:
+            never_silently_wrong(_found_by_key(truth, each, data), data, seen)
+    seen.reported |= any(outcome is not Outcome.REPAIRED for _, outcome in store.damage.counts)
+    seen.repaired |= any(outcome is Outcome.REPAIRED for _, outcome in store.damage.counts)
+    return lost
+
+
+def _found_by_key(truth: Sequence[Appended], each: Appended, data: bytes) -> Appended:
     """Return the message that was found by the key of `each`: another one if its own key is altered.
 
     No checksum covers the keys.
@@ -160,17 +171,15 @@ def _found_by_key(simulated: SimulatedStore, each: Appended, data: bytes) -> App
         at = record.decode(data).commit_offset
     except RecordError:
         return each
-    return next((one for one in simulated.truth if one.commit_offset == at and one.data != data), each)
+    return next((one for one in truth if one.commit_offset == at and one.data != data), each)
 
 
-def _consume(
-    simulated: SimulatedStore, queue: tuple[str, int], tag_codes: Collection[int] | None
-) -> dict[int, bytes]:
+def _consume(store: Store, queue: tuple[str, int], tag_codes: Collection[int] | None) -> dict[int, bytes]:
     """Return what a consumer receives from offset 0 on, by queue offset."""
     got: dict[int, bytes] = {}
     offset = 0
     for _ in range(_READS_MAX):
-        result = simulated.store.get(*queue, offset, tag_codes=tag_codes)
+        result = store.get(*queue, offset, tag_codes=tag_codes)
         for data in result.records:
             try:
                 number = record.decode(data).queue_offset

@@ -166,14 +166,7 @@ class SimulatedStore:
 
     def files(self) -> list[str]:
         """Return the paths of all files, sorted."""
-        found: list[str] = []
-        folders = [DIRECTORY]
-        while folders:
-            folder = folders.pop()
-            for name in self.disk.names(folder):
-                path = f"{folder}/{name}"
-                (folders if self.disk.is_directory(path) else found).append(path)
-        return sorted(found)
+        return self.disk.files(DIRECTORY)
 
     def read(self, name: str) -> bytes | None:
         """Return the content of a file in the directory, or None if it does not exist."""

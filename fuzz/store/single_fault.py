@@ -6,18 +6,16 @@ A kill may come before a checkpoint counts the last part.
 """
 
 import random
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
-from typing import Final, Protocol, Self
+from typing import Final, Self
 
+from mqproof.fuzz.store.damaged_files import BLOCK_BYTES, DiskFiles, Files
 from mqproof.fuzz.store.simulated_store import DIRECTORY, QUEUES, SimulatedStore
 from mqproof.impl.runtime.disk import parent
+from mqproof.impl.runtime.simulated_disk import SimulatedDisk
 from mqproof.impl.store.config import FlushMode
-
-BLOCK_BYTES: Final = 64
-"""The size of a block. A real one has 4096 bytes; the files of this store are as much smaller."""
 
 
 class Fault(StrEnum):
@@ -41,6 +39,7 @@ class Moment(StrEnum):
     UNCOUNTED = "after a kill, before a checkpoint"
 
 
+POINT_BYTES: Final = 8
 FAULTS: Final = tuple(Fault)
 MOMENTS: Final = tuple(Moment)
 
@@ -69,50 +68,16 @@ class Point:
         return bytes(front) + self.detail.to_bytes(4, "big")
 
 
-class Files(Protocol):
-    """The files of a store, which a fault alters without the knowledge of the store."""
-
-    @property
-    def before(self) -> Mapping[str, bytes]:
-        """What the files contained before the last part of the store was written."""
-        ...
-
-    def paths(self) -> list[str]:
-        """Return the paths of all files; a fault is as likely in a file as it occurs here."""
-        ...
-
-    def content(self, path: str) -> bytes: ...
-    def damage(self, path: str, at: int, data: bytes) -> None: ...
-    def truncate(self, path: str, size: int) -> None: ...
-    def replace(self, path: str, content: bytes) -> None: ...
-    def lose(self, path: str) -> None: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Written:
     """A store that was written on a simulated disk."""
 
     simulated: SimulatedStore
-    before: Mapping[str, bytes]
+    older: SimulatedDisk
 
-    def paths(self) -> list[str]:
-        return self.simulated.files()
-
-    def content(self, path: str) -> bytes:
-        return _content(self.simulated, path)
-
-    def damage(self, path: str, at: int, data: bytes) -> None:
-        self.simulated.disk.damage(path, at, data)
-
-    def truncate(self, path: str, size: int) -> None:
-        self.simulated.disk.truncate(path, size)
-
-    def replace(self, path: str, content: bytes) -> None:
-        self.simulated.disk.truncate(path, 0)
-        self.simulated.disk.resize(path, content)
-
-    def lose(self, path: str) -> None:
-        self.simulated.disk.lose(path)
+    @property
+    def files(self) -> DiskFiles:
+        return DiskFiles(self.simulated.disk, self.older, DIRECTORY)
 
 
 @cache
@@ -120,11 +85,11 @@ def _template(moment: Moment) -> Written:
     simulated = SimulatedStore(FlushMode.SYNC_FLUSH)
     _write(simulated, 14)
     simulated.store.delete_topic("C")
-    before = {path: _content(simulated, path) for path in simulated.files()}
+    older = simulated.disk.copy()
     _write(simulated, 9, is_counted=moment is not Moment.UNCOUNTED)
     if moment is Moment.CLOSED:
         simulated.stop()
-    return Written(simulated, before)
+    return Written(simulated, older)
 
 
 def written(moment: Moment) -> Written:
@@ -134,7 +99,7 @@ def written(moment: Moment) -> Written:
     if moment is Moment.RUNNING:
         simulated.load()
         simulated.store.begin()
-    return Written(simulated, template.before)
+    return Written(simulated, template.older)
 
 
 def _write(simulated: SimulatedStore, count: int, *, is_counted: bool = True) -> None:
@@ -205,16 +170,3 @@ def _misdirect(files: Files, path: str, at: int, size: int, chance: random.Rando
         files.damage(path, at, block[:size])
         if not source.endswith((".json", ".bak", "checkpoint")):
             _revert(files, source, source_at, len(block))
-
-
-def _content(simulated: SimulatedStore, path: str) -> bytes:
-    file = simulated.disk.open(path)
-    return file.read(0, file.size())
-
-
-def kind_of(path: str) -> str:
-    """Return the type of a file of the store."""
-    folder = path.removeprefix(f"{DIRECTORY}/").partition("/")[0]
-    return {"commitlog": "commit log", "consumequeue": "consume queue", "index": "key index"}.get(
-        folder, folder
-    )

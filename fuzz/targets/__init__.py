@@ -16,6 +16,7 @@ NAMES: Final = (
     "store-recovery",
     "store-rot",
     "record-repair",
+    "cluster-rot",
     "dledger-group",
     "cluster",
     "deferred-messages",

@@ -9,8 +9,9 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import ClassVar, Final
 
+from mqproof.fuzz.store.damaged_files import kind_of
 from mqproof.fuzz.store.fault_judge import FaultVerdict, judge
-from mqproof.fuzz.store.single_fault import FAULTS, MOMENTS, Point, kind_of
+from mqproof.fuzz.store.single_fault import FAULTS, MOMENTS, Point
 
 _SEEDS: Final = 400
 

@@ -24,6 +24,7 @@ _IN_DOUBT_BYTES: Final = 64 << 20
 The sync of an earlier process may have failed. A later sync that succeeds proves nothing about data that was
 written before that failure.
 """
+_REPLACE: Final = "replace this member, or restore the file from a backup"
 _UNITS_BYTES_MAX: Final = 64 << 10
 _RECENT_BYTES_MAX: Final = 16 << 20
 """The maximum size of the entries cached in memory. The newest ones are pushed to followers."""
@@ -72,6 +73,10 @@ class Ledger:
         self._recent_bytes = 0
         self.durable_pos = 0
         """The position before which entries are known to be durable, when they are loaded."""
+        self.known_begin: int | None = None
+        """The position where the ledger is known to have begun, when it is loaded; None: it is not known."""
+        self.bytes_cut = 0
+        """The number of bytes after the last whole entry that the load cut."""
         self._begin = 0, 0
         """The position and index of the first entry, when they were last determined."""
 
@@ -109,6 +114,11 @@ class Ledger:
         """
         self._data.load()
         self._index.load()
+        if self.known_begin is not None and self._data.begin > self.known_begin:
+            raise StoreError(
+                f"{self._data.path_of(self.known_begin)}: missing, the ledger began at position"
+                f" {self.known_begin}: {_REPLACE}"
+            )
         start, terms = self._trusted()
         end = start
         for entry in self._walk(start, terms):
@@ -119,10 +129,10 @@ class Ledger:
         if end < self.durable_pos:
             raise StoreError(
                 f"{self._data.path_of(end)}: no whole entry at position {end}, and the ledger was durable"
-                f" up to {self.durable_pos}: replace this member, or restore the file from a backup"
+                f" up to {self.durable_pos}: {_REPLACE}"
             )
         self._end_pos, self._end_index = end, terms.end
-        self._data.cut(end)
+        self.bytes_cut = self._data.cut(end)
         self._index.cut((terms.end + 1) * UNIT_BYTES)
         self._write_again(max(self._data.begin, end - _IN_DOUBT_BYTES), end)
         self._data.sync()

@@ -35,7 +35,7 @@ from mqproof.impl.store.files import record
 from mqproof.impl.store.files.checkpoint import DISTRUST, read_checkpoint
 from mqproof.impl.store.files.consume_queue import QueueGapError, QueueKey
 from mqproof.impl.store.group_commit import Done
-from mqproof.impl.store.recovery import Parts, choose_start, cut_queue, recover_queues
+from mqproof.impl.store.recovery import Parts, choose_start, cut_queue, recover_queues, report_lost_end
 from mqproof.impl.store.results import PutResult, PutStatus, Recovery
 from mqproof.spec.events import Kind
 
@@ -156,7 +156,8 @@ class LedgerStore(Store):
     def _open_log(self) -> None:
         ledger = self.node.ledger
         count = read_checkpoint(self._runtime.disk, self._layout.checkpoint).queue_count
-        ledger.durable_pos = count.position if count is not None and count != DISTRUST else 0
+        if count is not None and count != DISTRUST:
+            ledger.known_begin, ledger.durable_pos = count.begin, count.position
         self.node.recover()
 
     def _recover(self, parts: Parts, abnormal: bool) -> Recovery:
@@ -168,6 +169,7 @@ class LedgerStore(Store):
         """
         log, ledger = self._ledger_log, self.node.ledger
         log.end = ledger.end_pos
+        report_lost_end(parts, log.end, ledger.bytes_cut)
         entries_cut = sum(cut_queue(queue, log) for queue in self._queues)
         counted = parts.checkpoint.queue_count
         known = [self._reaches(queue.key, queue.end) for queue in self._queues]

@@ -148,6 +148,14 @@ class SimulatedDisk:
         """Lose power: only what was synced remains."""
         self._keep(Image())
 
+    def files(self, directory: str) -> list[str]:
+        """Return the paths of all files below a directory, sorted."""
+        return sorted(name for name in self._names if name.startswith(f"{directory}/"))
+
+    def written(self, path: str) -> bytes:
+        """Return the content of a file up to the last byte that was written."""
+        return bytes(self._inode(path).cache.data)
+
     def damage(self, path: str, offset: int, data: bytes) -> None:
         """Change bytes of a file that were durable, without the knowledge of the process that has it open.
 

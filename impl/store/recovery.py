@@ -73,7 +73,8 @@ def recover(parts: Parts, abnormal: bool) -> Recovery:
     truncated_bytes = cut_log(log, end)
     if truncated_bytes and parts.events:
         parts.events.emit(Kind.TRUNCATE, commit_offset=end, attrs={"bytes": str(truncated_bytes)})
-    report_lost_end(parts, end, 0 if is_reported else truncated_bytes)
+    if parts.config.flush_mode is FlushMode.SYNC_FLUSH:
+        report_lost_end(parts, end, 0 if is_reported else truncated_bytes)
     sync_recovered_log(log, start if abnormal else end)
     count_as_flushed(log)
     entries_cut, redispatched = recover_queues(parts, start)
@@ -124,8 +125,6 @@ def report_lost_end(parts: Parts, end: int, truncated_bytes: int) -> None:
     no record are damaged too, or a crash interrupted their write.
     """
     log = parts.log
-    if parts.config.flush_mode is not FlushMode.SYNC_FLUSH:
-        return
     path, is_listed = log.segments.path_of(end), False
     for queue in parts.queues:
         first = queue.find_end(lambda unit: points_into_log(unit, end))

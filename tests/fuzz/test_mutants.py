@@ -15,11 +15,16 @@ from mqproof.report.model import Verdict
 AT_A_SEED = {name for name in MUTANTS if MUTANTS[name] is simulation.MUTANTS.get(name)}
 """Mutants that test_simulation.py kills at their recorded seeds in every run."""
 DEEP = pytest.mark.deep("a campaign needs up to 14 CPU seconds to find such a seed again")
+DEEP_CLUSTER = pytest.mark.deep("1 CPU second; test_cluster_rot.py judges the same points in every run")
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=DEEP if name in AT_A_SEED else ()) for name in MUTANTS]
-)
+def _marks(name: str) -> pytest.MarkDecorator | tuple[()]:
+    if MUTANTS[name].target == "cluster-rot" and name != "LedgerEndNotReported":
+        return DEEP_CLUSTER
+    return DEEP if name in AT_A_SEED else ()
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=_marks(name)) for name in MUTANTS])
 def test_the_mutant_is_caught(name: str) -> None:
     result = mutants.judge(MUTANTS[name])
     assert result.verdict is Verdict.HELD, f"{name} survived {result.counts}"

@@ -1,6 +1,8 @@
 """Tests the campaign of single faults on released brokers; by default without Java, on given observations."""
 
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,9 +13,9 @@ from mqproof.conformance.damage.observation import Record, Seen, Stored
 from mqproof.fuzz.cli import app
 from mqproof.fuzz.fault_campaign import point
 from mqproof.fuzz.released_faults import ReleasedCampaign
+from mqproof.fuzz.store.damaged_files import StoreDirectory
 from mqproof.fuzz.store.single_fault import Fault, Point, inject
 from mqproof.fuzz.store.single_fault import Moment as PointMoment
-from mqproof.fuzz.store.store_directory import StoreDirectory
 
 LOG = "commitlog/00000000000000000000"
 TRUTH = Stored("T", Record(b"record", 0, 3, 700, b"body", "T"))
@@ -80,6 +82,20 @@ def test_points_are_counted_by_their_verdict_and_invariant() -> None:
     assert [name for name, *_ in campaign.tally.findings] == ["NeverSilentlyLost"]
     assert campaign.tally.checked["NeverSilentlyLost"] == 1
     assert campaign.tally.checked["RefusedByName"] == 1
+
+
+@pytest.mark.parametrize(("again", "is_judged"), [("the same", True), ("sound", False), ("nothing", False)])
+def test_a_violation_counts_only_if_it_is_seen_twice(
+    monkeypatch: pytest.MonkeyPatch, again: str, is_judged: bool
+) -> None:
+    lost = _observed(passed={("T", 3)}, report="")
+    second = {"the same": (LOG, lost), "sound": (LOG, _observed(report="")), "nothing": (LOG, None)}[again]
+    answers = iter([(LOG, lost), second])
+    monkeypatch.setattr(ReleasedCampaign, "_observe_once", lambda *_: next(answers))
+    campaign = ReleasedCampaign("4.9.5", 1, 1.0, lambda _: None)
+    running = SimpleNamespace(is_alive=True)
+    seen = campaign._observe(running, None, time.monotonic() + 60, (0, point(1, 0)))  # type: ignore[arg-type]
+    assert seen == (LOG, lost if is_judged else None)
 
 
 def test_an_unknown_target_is_refused() -> None:

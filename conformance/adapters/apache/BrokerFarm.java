@@ -5,6 +5,7 @@ import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.OutputStream;
 import java.io.PrintStream;
+import java.net.URLConnection;
 import java.nio.charset.StandardCharsets;
 import java.util.Map;
 import java.util.Properties;
@@ -27,9 +28,12 @@ import org.apache.rocketmq.store.config.MessageStoreConfig;
 public class BrokerFarm {
     private static final PrintStream ANSWERS = System.out;
     private static final Map<String, BrokerController> BROKERS = new ConcurrentHashMap<>();
+    private static final Map<String, ThreadGroup> GROUPS = new ConcurrentHashMap<>();
     private static final Map<String, OutputStream> LOGS = new ConcurrentHashMap<>();
 
     public static void main(String[] args) throws Exception {
+        // Otherwise all brokers read resources through one JarFile, which 5.5.0 closes after its own read.
+        URLConnection.setDefaultUseCaches("jar", false);
         PrintStream routed = new PrintStream(new ByGroup(), true, "UTF-8");
         System.setOut(routed);
         System.setErr(routed);
@@ -37,7 +41,7 @@ public class BrokerFarm {
         for (String line = in.readLine(); line != null; line = in.readLine()) {
             String[] words = line.split(" ");
             // Each thread that a broker creates belongs to the group of the thread that creates it.
-            ThreadGroup group = new ThreadGroup(words[1]);
+            ThreadGroup group = GROUPS.computeIfAbsent(words[1], ThreadGroup::new);
             new Thread(group, () -> answer(words)).start();
         }
         System.exit(0);
@@ -89,6 +93,8 @@ public class BrokerFarm {
     /** Shut a broker down, as far as it can be: one that was refused is not complete. */
     private static void end(String name) throws Exception {
         BrokerController controller = BROKERS.remove(name);
+        Thread hurry = new Thread(BrokerFarm::hurry);
+        hurry.start();
         try {
             if (controller != null) {
                 controller.shutdown();
@@ -96,9 +102,28 @@ public class BrokerFarm {
         } catch (RuntimeException error) {
             error.printStackTrace();
         }
+        hurry.interrupt();
         OutputStream log = LOGS.remove(name);
         if (log != null) {
             log.close();
+        }
+    }
+
+    /** Wake the threads of the broker that wait up to 3 s for a network event, so that its shutdown need not. */
+    private static void hurry() {
+        Thread[] threads = new Thread[1000];
+        try {
+            while (true) {
+                Thread.sleep(100);
+                int count = Thread.currentThread().getThreadGroup().enumerate(threads);
+                for (int at = 0; at < count; at++) {
+                    if (threads[at].getName().startsWith("NettyEventExecutor")) {
+                        threads[at].interrupt();
+                    }
+                }
+            }
+        } catch (InterruptedException end) {
+            // The broker is shut down.
         }
     }
 

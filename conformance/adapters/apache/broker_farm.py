@@ -9,7 +9,7 @@ import signal
 import subprocess
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -20,7 +20,17 @@ from mqproof.conformance.hosts.processes import free_port
 from mqproof.impl.runtime.network import Address
 
 _SOURCE: Final = Path(__file__).with_name("BrokerFarm.java")
-_JVM: Final = ("-Xms256m", "-Xmx1g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xss256k")
+_JVM: Final = (
+    *("-Xms256m", "-Xmx1g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xss256k"),
+    "-Dtls.server.mode=disabled",  # otherwise a start makes an RSA key, most of its processor time
+)
+_PROPERTIES: Final = {
+    **SMALL_BROKER,
+    "brokerFastFailureEnable": "false",  # a loaded machine must not cause refusals
+    "transactionMetricFlushInterval": "100",  # 5.5.0 polls without a pause for the first interval
+}
+_TIMER_SLACK_NS: Final = 50_000_000
+"""How late timers of the process may be. Each idle broker polls its log every millisecond."""
 _ANSWER_SECONDS_MAX: Final = 120.0
 
 
@@ -36,7 +46,7 @@ class FarmBroker:
         self._name = name
         self._properties = self.folder / "broker.properties"
         chosen = {
-            **SMALL_BROKER,
+            **_PROPERTIES,
             "brokerName": name,
             "listenPort": str(self.address.port),
             "haListenPort": str(self.address.port - 1),
@@ -56,12 +66,12 @@ class FarmBroker:
         return self.folder / "broker.log"
 
     def start(self) -> None:
-        """Start the broker, and return when it serves. Raises ApacheServerError."""
+        """Start the broker, and return when it serves. Raises as `BrokerFarm.ask`."""
         self._farm.ask(self._name, f"start {self._name} {self._properties} {self.log}")
         self.is_running = True
 
     def stop(self) -> None:
-        """Stop the broker cleanly. Nothing happens if it does not run. Raises ApacheServerError."""
+        """Stop the broker cleanly. Nothing happens if it does not run. Raises as `BrokerFarm.ask`."""
         if self.is_running:
             self.is_running = False
             self._farm.ask(self._name, f"stop {self._name}")
@@ -106,12 +116,17 @@ class BrokerFarm:
         return FarmBroker(self, name, properties)
 
     def ask(self, name: str, command: str) -> None:
-        """Send a command for a broker, and wait until it is done. Raises ApacheServerError."""
+        """Send a command for a broker, and wait until it is done.
+
+        Raises:
+            ApacheServerError: the broker refused. TimeoutError: it did not answer.
+            OSError: the process has ended.
+        """
+        self.tell(command)
         try:
-            self.tell(command)
             answer = self._answers[name].get(timeout=_ANSWER_SECONDS_MAX)
-        except (OSError, queue.Empty):
-            raise ApacheServerError(f"{name}: no answer to {command.split(' ')[0]!r}") from None
+        except queue.Empty:
+            raise TimeoutError(f"{name}: no answer to {command.split(' ')[0]!r}") from None
         if answer.startswith("refused"):
             raise ApacheServerError(f"{name}: {answer}")
 
@@ -124,10 +139,11 @@ class BrokerFarm:
 
     def _read(self) -> None:
         assert self._process.stdout is not None, "made with a pipe"
-        for line in self._process.stdout:
-            name, _, answer = line.strip().partition(" ")
-            if (answers := self._answers.get(name)) is not None:
-                answers.put(answer)
+        with self._process.stdout as lines:
+            for line in lines:
+                name, _, answer = line.strip().partition(" ")
+                if (answers := self._answers.get(name)) is not None:
+                    answers.put(answer)
         for answers in self._answers.values():
             answers.put("refused the process has ended")
 
@@ -151,18 +167,24 @@ def farm(release: str, folder: Path) -> Iterator[BrokerFarm]:
         f"{compiled(release, _SOURCE)}:{class_path(release)}",
         "BrokerFarm",
     ]
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=(folder / "farm.log").open("ab"),
-        cwd=folder,
-        env={**os.environ, "ROCKETMQ_HOME": str(installation)},
-        text=True,
-        start_new_session=True,
-    )
+    with (folder / "farm.log").open("ab") as log:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            cwd=folder,
+            env={**os.environ, "ROCKETMQ_HOME": str(installation)},
+            text=True,
+            start_new_session=True,
+        )
+    with suppress(OSError):  # Linux only
+        Path(f"/proc/{process.pid}/timerslack_ns").write_text(str(_TIMER_SLACK_NS), encoding="ascii")
     try:
         yield BrokerFarm(folder, process)
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+        assert process.stdin is not None, "made with a pipe"
+        with suppress(OSError):  # a command may be left in it
+            process.stdin.close()

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from mqproof.conformance.adapters.damaged_brokers import LogFile, RemoteBroker, brokers, embedded
-from mqproof.conformance.damage import checkers, damage_run, store_files
+from mqproof.conformance.damage import checkers, damage_run, observation, store_files
 from mqproof.conformance.damage.cases import CASES, Moment
 from mqproof.conformance.damage.checkers import PeersSeen
 from mqproof.conformance.damage.damage_run import Broker, RefusedStartError
@@ -25,6 +25,7 @@ from mqproof.conformance.engine.targets import TargetError, UnknownTargetError
 from mqproof.conformance.mutants.damage import MUTANTS
 from mqproof.conformance.registry import mutant_judge
 from mqproof.conformance.subjects import damaged_peers
+from mqproof.conformance.wire.frames import Frame
 from mqproof.conformance.wire.server_connection import Address
 from mqproof.report.model import Verdict
 
@@ -102,6 +103,38 @@ def test_a_refused_start_names_a_file() -> None:
     assert checkers.refused_by_name(replace(SEEN, refusal="/store/checkpoint: damaged")) == ()
     assert checkers.refused_by_name(replace(SEEN, refusal="the files are damaged")) != ()
     assert checkers.refused_by_name(SEEN) == ()
+
+
+class _Answers:
+    """A connection that returns these answers, one for each request."""
+
+    def __init__(self, *answers: Frame) -> None:
+        self._answers = list(answers)
+
+    def write(self, _: bytes) -> None:
+        pass
+
+    def answer(self, _: int) -> Frame:
+        return self._answers.pop(0)
+
+
+def _behind(count: int) -> Frame:
+    return Frame(0, 1, body=b'{"table":{"dispatchBehindBytes":"%d"}}' % count)
+
+
+@pytest.mark.parametrize(
+    ("answers", "is_dispatched"),
+    [((_behind(9), _behind(0)), True), ((_behind(9), _behind(9)), False), ((Frame(0, 1),), False)],
+    ids=["done", "stalled", "unknown"],
+)
+def test_the_dispatch_of_a_log_is_awaited(answers: tuple[Frame, ...], is_dispatched: bool) -> None:
+    assert observation.is_dispatched(_Answers(*answers), 0.0) == is_dispatched  # type: ignore[arg-type]
+
+
+def test_a_consumer_asks_a_busy_broker_again() -> None:
+    answers = _Answers(Frame(2, 1), Frame(19, 1))
+    assert observation.consume(answers, "T") == {}  # type: ignore[arg-type]
+    assert not answers._answers
 
 
 def test_a_copy_of_a_store_has_the_same_bytes_and_keeps_the_holes(tmp_path: Path) -> None:

@@ -5,8 +5,9 @@ import pytest
 from mqproof.fuzz import targets
 from mqproof.fuzz.engine.execution import judge
 from mqproof.fuzz.store import fault_judge
+from mqproof.fuzz.store.damaged_files import kind_of
 from mqproof.fuzz.store.fault_judge import FaultVerdict
-from mqproof.fuzz.store.single_fault import FAULTS, MOMENTS, Fault, Moment, Point, inject, kind_of, written
+from mqproof.fuzz.store.single_fault import FAULTS, MOMENTS, Fault, Moment, Point, inject, written
 from mqproof.fuzz.targets.store_rot import StoreRot
 from mqproof.spec.catalogue import catalogue
 
@@ -42,7 +43,7 @@ def test_each_fault_changes_only_files_of_one_folder(fault: Fault) -> None:
     changed: set[str] = set()
     for file in range(len(before)):
         fresh = written(Moment.CLOSED)
-        path = inject(Point(Moment.CLOSED, file, 1, fault, 5), fresh)
+        path = inject(Point(Moment.CLOSED, file, 1, fault, 5), fresh.files)
         after = {each: fresh.simulated.read(each.removeprefix("store/")) for each in before}
         differing = {each for each in before if after[each] != before[each]}
         assert {each.rpartition("/")[0] for each in differing} <= {path.rpartition("/")[0]}

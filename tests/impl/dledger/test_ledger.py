@@ -63,6 +63,25 @@ def test_a_filler_moves_entries_to_the_next_segment_and_they_are_read_by_index()
     assert _all(_ledger(disk)) == written
 
 
+def test_a_ledger_without_its_first_segment_is_refused_by_name() -> None:
+    disk = SimulatedDisk()
+    _fill(_ledger(disk), 40)
+    disk.lose(f"/d/data/{0:020}")
+    assert _ledger(disk).begin_index > 0, "without that knowledge, the segment may have expired"
+    ledger = Ledger(disk, "/d", SMALL)
+    ledger.known_begin = 0
+    with pytest.raises(StoreError, match=f"/d/data/{0:020}: missing, the ledger began at position 0"):
+        ledger.load()
+
+
+def test_a_load_counts_the_bytes_that_it_cuts() -> None:
+    disk = SimulatedDisk()
+    last = _fill(_ledger(disk), 3)[-1]
+    disk.damage(f"/d/data/{0:020}", last.pos + 50, b"\x07")
+    ledger = _ledger(disk)
+    assert (ledger.end_index, ledger.bytes_cut) == (last.index - 1, last.size)
+
+
 def test_synced_entries_survive_a_power_loss_and_none_is_invented() -> None:
     for seed in range(30):
         disk, chance = SimulatedDisk(), Random(seed)
