@@ -19,7 +19,7 @@ from mqproof.conformance.mutation.examiner import CASE_SUITES, examined
 from mqproof.conformance.mutation.loading import import_all
 from mqproof.report.model import Verdict
 
-EXAMPLES_MAX: Final = 40
+EXAMPLES_MAX: Final = 16
 """The number of examples while lines are recorded; a line that only a later example executes is unreached."""
 STEPS_KEPT: Final = 40
 """For each line, this many of the examples or cases that execute it are kept, spread over all of them."""
