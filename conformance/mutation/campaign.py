@@ -41,6 +41,7 @@ ALL_SUITES: Final = tuple(SUITES)
 _JUDGES: Final = ("conformance", "reference", "impl/runtime")
 """The folders on which verdicts depend, beside the mutated module."""
 
+
 @dataclass(frozen=True, slots=True)
 class Campaign:
     """The options of a campaign."""
@@ -168,20 +169,19 @@ def _judge(
 
 def _judges(change: _Change, reached: Mapping[str, Reach]) -> tuple[Judge, ...]:
     """Return the suites that execute a changed line, that with the cheapest execution first."""
-    found: list[tuple[float, Judge]] = []
-    for suite, reach in reached.items():
-        hits = [
-            hit for module, lines in change.lines.items() for line in lines if (hit := reach.hits(module, line))
-        ]
+    judges: list[tuple[float, Judge]] = []
+    for suite, executed in reached.items():
+        places = ((module, line) for module, lines in change.lines.items() for line in lines)
+        hits = [found for place in places if (found := executed.hits(*place))]
         if hits:
             busiest = max(hits, key=lambda each: each.count)
-            found.append((reach.cpu_s / busiest.count, _judge_of(suite, reach, busiest)))
-    return tuple(judge for _, judge in sorted(found, key=lambda each: each[0]))
+            judges.append((executed.cpu_s / busiest.count, _judge_of(suite, executed, busiest)))
+    return tuple(judge for _, judge in sorted(judges, key=lambda each: each[0]))
 
 
-def _judge_of(suite: str, reach: Reach, hits: Hits) -> Judge:
+def _judge_of(suite: str, executed: Reach, hits: Hits) -> Judge:
     if suite in CASE_SUITES:
-        cases = tuple(reach.cases[step] for step in hits.steps if step < len(reach.cases))
+        cases = tuple(executed.cases[step] for step in hits.steps if step < len(executed.cases))
         return Judge(suite, cases=cases, is_whole=hits.count <= len(hits.steps))
     return Judge(suite, hits.steps[0] + FIRST_EXAMPLES, is_whole=suite in ONCE)
 
@@ -189,8 +189,8 @@ def _judge_of(suite: str, reach: Reach, hits: Hits) -> Judge:
 def _is_imported(change: _Change, reached: Mapping[str, Reach]) -> bool:
     """Return whether the import of a module executes a changed line."""
     return any(
-        lines & reach.at_import.get(module, frozenset())
-        for reach in reached.values()
+        lines & executed.at_import.get(module, frozenset())
+        for executed in reached.values()
         for module, lines in change.lines.items()
     )
 

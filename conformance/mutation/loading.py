@@ -1,7 +1,7 @@
 """Puts changed code in the place of the original; no file is written.
 
-A change inside a function replaces the code of the function that is already imported. Any other change must be
-installed before its module is imported for the first time, so it needs a new process.
+A change inside a function replaces the code of the function that is already imported. Any other change must
+be installed before its module is imported for the first time, so it needs a new process.
 """
 
 import gc

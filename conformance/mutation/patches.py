@@ -52,7 +52,9 @@ def _patch(file: Path) -> Patch:
         found = unknown[0] if changed else "nothing"
         raise PatchError(f"{file}: changes {found}; expected modules of impl/ in {', '.join(PARTS)}")
     originals = {known[each]: (root / each).read_text(encoding="utf-8") for each in changed}
-    sources = dict(zip(originals, _applied(file, dict(zip(changed, originals.values(), strict=True))), strict=True))
+    sources = dict(
+        zip(originals, _applied(file, dict(zip(changed, originals.values(), strict=True))), strict=True)
+    )
     lines = {name: _lines(originals[name], sources[name]) for name in originals}
     first = next(iter(originals))
     added = next(_added(originals[first], sources[first]), "")

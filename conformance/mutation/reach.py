@@ -126,7 +126,11 @@ def _main(suite: str, examples: int, seed: int) -> None:
     import_all()
     recorder.switch_context("0")
     began = time.process_time()
-    part = examined(suite, examples, seed, lambda done, _: recorder.switch_context(str(done)))
+
+    def on_progress(done: int, _: int) -> None:
+        recorder.switch_context(str(done))
+
+    part = examined(suite, examples, seed, on_progress)
     recorder.stop()
     violated = [result for result in part.results if result.verdict is Verdict.VIOLATED]
     if part.refusal is not None or violated:

@@ -48,7 +48,9 @@ def live(seed: int) -> Life:
         session = cluster.session(_CLIENT)
         await session.start()
         try:
-            return await _Run(cluster, session, random.Random(f"{seed} steps")).watch(row_of(DIMENSIONS, seed))
+            return await _Run(cluster, session, random.Random(f"{seed} steps")).watch(
+                row_of(DIMENSIONS, seed)
+            )
         finally:
             await session.stop()
             for node in (*cluster.brokers, *cluster.name_servers):

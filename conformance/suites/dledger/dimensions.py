@@ -31,7 +31,8 @@ DIMENSIONS: Final = Dimensions(
         ),
         Dimension(ENTRIES, tuple(Value(name, f"^entries before the fault: {name}") for name in COUNTS)),
         Dimension(
-            UNCONFIRMED, (Value("none", "^no entry lacks a quorum"), Value("some", "^an entry lacks a quorum"))
+            UNCONFIRMED,
+            (Value("none", "^no entry lacks a quorum"), Value("some", "^an entry lacks a quorum")),
         ),
         Dimension(LASTS, tuple(Value(name, f"^the fault lasts {name}") for name in LASTS_S)),
         Dimension(

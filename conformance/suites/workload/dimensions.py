@@ -16,10 +16,16 @@ SIMULATED: Final = (
 )  # fmt: skip
 """The faults of our simulated cluster."""
 WINDOW_S: Final = 15
-"""A request that begins within this time after a fault counts with it, because it meets what the fault left."""
+"""A request that begins within this time after a fault counts with it: it meets what the fault has left."""
 _NANOSECONDS: Final = 1_000_000_000
 _TOPICS: Final = {"plain": "send", "orders": "send by key", "later": "delayed send"}
-_NAMES: Final = {Poll: "poll", Consume: "listener", Commit: "commit or query of an offset", Query: "commit or query of an offset"}
+_BATCH: Final = "batch"
+_NAMES: Final = {
+    Poll: "poll",
+    Consume: "listener",
+    Commit: "commit or query of an offset",
+    Query: "commit or query of an offset",
+}
 
 DIMENSIONS: Final = Dimensions(
     (
@@ -27,7 +33,8 @@ DIMENSIONS: Final = Dimensions(
         Dimension(
             "request",
             tuple(
-                Value(name, f"^request: {name}$") for name in (*_TOPICS.values(), "batch", *dict.fromkeys(_NAMES.values()))
+                Value(name, f"^request: {name}$")
+                for name in (*_TOPICS.values(), _BATCH, *dict.fromkeys(_NAMES.values()))
             ),
         ),
     )
@@ -51,5 +58,5 @@ def _request(line: Line) -> str:
     """Return the name of the request; empty for other lines."""
     if isinstance(line, Send):
         is_batch = len(line.value.messages) > 1
-        return "batch" if is_batch else _TOPICS.get(line.value.topic.rpartition("-")[2], "")
+        return _BATCH if is_batch else _TOPICS.get(line.value.topic.rpartition("-")[2], "")
     return _NAMES.get(type(line), "")

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from mqproof.conformance.mutation.campaign import Judged, modules
+from mqproof.conformance.mutation.campaign import Judged
 from mqproof.conformance.mutation.examiner import Outcome, Verdict
+from mqproof.conformance.mutation.loading import modules
 from mqproof.conformance.mutation.operators import Mutant, mutants
 from mqproof.conformance.mutation.score import EquivalentsError, counted, equivalents, key, percent, report
 from mqproof.report import model

@@ -56,3 +56,11 @@ def test_a_suite_whose_target_fails_is_unknown(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(SUITES, "consumers", replace(SUITES["consumers"], play=fail))  # type: ignore[type-var]
     part = conduct(RunOptions("impl", examples=1), "consumers", silent)
     assert {(each.verdict, each.detail) for each in part.results} == {(Verdict.UNKNOWN, "no connection")}
+
+
+@pytest.mark.deep("40 CPU seconds")
+@pytest.mark.parametrize("name", ["consumers", "replication", "dledger", "convergence"])
+def test_a_hundred_examples_of_a_suite_of_seeds_have_all_pairs(name: str) -> None:
+    part = SUITES[name].run(RunOptions("impl"), silent)
+    assert part.looked_at["pairs covered"] == part.looked_at["pairs feasible"] > 0
+    assert {each.verdict for each in part.results} == {Verdict.HELD}
