@@ -1,10 +1,10 @@
 """Judges each mutant in a process of its own, without importing everything for each one.
 
 `python -m mqproof.conformance.mutation.fork_server` imports the suites and `impl/` once. It reads Tasks as
-lines of JSON, and forks for each one; the child replaces the changed function and judges. A change that only a
-new import shows, such as that of a constant, is judged by a new process. A line of JSON is written for each
-suite that begins, and one for the Verdict. A mutant may end its process at any time; the last line says how it
-ended.
+lines of JSON, and forks for each one; the child replaces the changed function and judges. A change that only
+a new import shows, such as that of a constant, is judged by a new process. A line of JSON is written for each
+suite that begins, and one for the Verdict. A mutant may end its process at any time; the last line says how
+it ended.
 """
 
 import importlib

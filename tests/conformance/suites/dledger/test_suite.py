@@ -44,6 +44,11 @@ def test_our_group_holds_every_invariant() -> None:
     assert {each.id: each.verdict for each in part.results} == dict.fromkeys(CHECKERS, Verdict.HELD)
 
 
+def test_a_leader_that_was_cut_off_after_its_election_answers_no_client() -> None:
+    part = RUN(RunOptions("impl", seed=20261131, examples=1, ids=("SPEC-1",)), silent)
+    assert [each.verdict for each in part.results] == [Verdict.HELD]
+
+
 def test_a_run_has_the_pairs_of_its_row() -> None:
     script = "\n".join(map(str, live(1).operations))
     assert DIMENSIONS.pairs_of(row_of(DIMENSIONS, 1)) <= DIMENSIONS.shown_in(script)
