@@ -87,8 +87,8 @@ class Election:
     def leads(self, now: float) -> bool:
         """Return whether the member leads and a quorum confirmed that recently.
 
-        A leader that cannot reach a majority must not answer clients. Votes confirm nothing: until a voter has
-        answered a heartbeat, it does not wait for this leader, and can elect another one at once.
+        A leader that cannot reach a majority must not answer clients. Votes confirm nothing: until a voter
+        has answered a heartbeat, it does not wait for this leader, and can elect another one at once.
         """
         is_confirmed = now < self._quorum_heard_at() + self._config.give_up_ms
         return self._state.role is Role.LEADER and is_confirmed
