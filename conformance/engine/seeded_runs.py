@@ -12,7 +12,7 @@ from mqproof.conformance.engine.finding import Finding
 from mqproof.conformance.engine.run_options import Part, RunOptions
 from mqproof.conformance.engine.suite_results import scripted, with_time
 from mqproof.conformance.engine.targets import IMPL, UnknownTargetError
-from mqproof.conformance.engine.time_bounds import bounded
+from mqproof.conformance.engine.time_bounds import BudgetInterrupt, bounded, check, end_budget
 from mqproof.conformance.engine.value_pairs import NO_DIMENSIONS, Dimensions, Pair
 from mqproof.report.model import Result, Verdict
 from mqproof.spec.catalogue import catalogue
@@ -124,11 +124,17 @@ class SeededSuite:
         began = time.perf_counter()
         found: dict[str, list[Finding]] = {each.id: [] for each in self.listed(options)}
         scripts: dict[str, tuple[int, list[str]]] = {}
-        operations, faults, met = 0, Counter[FaultKind](), set[Pair]()
+        examples, operations, faults, met = 0, 0, Counter[FaultKind](), set[Pair]()
         for number in range(-(-options.examples // self.examples_per_run)):
             seed = options.seed + number
-            with bounded():
-                run = play(seed)
+            try:
+                with bounded():
+                    run = play(seed)
+                check()
+            except BudgetInterrupt:
+                end_budget()
+                break
+            examples += self.examples_per_run
             operations += run.operations
             faults.update(run.faults())
             if self.dimensions is not NO_DIMENSIONS:
@@ -144,7 +150,11 @@ class SeededSuite:
         pairs = PairCoverage(
             self.name, self.dimensions.pairs(()), frozenset(met), tuple(self.dimensions.excluded(()))
         )
-        looked_at = {"examples": options.examples, "operations": operations, **pairs.evidence()}
+        looked_at = {
+            "examples": min(examples, options.examples),
+            "operations": operations,
+            **pairs.evidence(),
+        }
         tables = () if scripts else pairs.tables()
         return Part(self.name, with_time(results, seconds), looked_at, seconds, tables, faults=faults)
 
