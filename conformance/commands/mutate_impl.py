@@ -98,7 +98,7 @@ def mutate_impl(
     expect_writable(json=json_file, report=report_file)
     try:
         judged = _judged(options)
-        found = score.report(judged, _facts(options, len(judged)), goal)
+        found = score.report(judged, _facts(options, len(judged)), goal, options.patches)
     except PatchError as error:
         stop(str(error), Exit.USAGE)
     except (ReachError, ServerError, score.EquivalentsError) as error:

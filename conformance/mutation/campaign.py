@@ -168,10 +168,24 @@ def _judge(
 
 
 def _judges(change: _Change, reached: Mapping[str, Reach]) -> tuple[Judge, ...]:
-    """Return the suites that execute a changed line, that with the cheapest execution first."""
+    """Return the suites that execute a changed line, that with the cheapest execution first.
+
+    A patch whose lines no suite executes is judged by the suites that execute its modules.
+    """
+    lines = change.lines
+    if change.sources and not any(
+        executed.hits(module, line)
+        for executed in reached.values()
+        for module, changed in lines.items()
+        for line in changed
+    ):
+        lines = {
+            module: frozenset(line for each in reached.values() for line in each.by_line.get(module, ()))
+            for module in lines
+        }
     judges: list[tuple[float, Judge]] = []
     for suite, executed in reached.items():
-        places = ((module, line) for module, lines in change.lines.items() for line in lines)
+        places = ((module, line) for module, changed in lines.items() for line in changed)
         hits = [found for place in places if (found := executed.hits(*place))]
         if hits:
             busiest = max(hits, key=lambda each: each.count)

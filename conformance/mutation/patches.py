@@ -41,10 +41,10 @@ def read(folder: Path) -> tuple[Patch, ...]:
     files = sorted(folder.glob("*.patch"))
     if not files:
         raise PatchError(f"{folder}: no file ends in .patch")
-    return tuple(map(_patch, files))
+    return tuple(_patch(number, file) for number, file in enumerate(files))
 
 
-def _patch(file: Path) -> Patch:
+def _patch(number: int, file: Path) -> Patch:
     root = IMPL_FOLDER.parent
     known = {path.relative_to(root).as_posix(): name for name, path in modules(PARTS).items()}
     changed = dict.fromkeys(_CHANGED.findall(file.read_text(encoding="utf-8")))
@@ -58,7 +58,7 @@ def _patch(file: Path) -> Patch:
     lines = {name: _lines(originals[name], sources[name]) for name in originals}
     first = next(iter(originals))
     added = next(_added(originals[first], sources[first]), "")
-    mutant = Mutant(first, 0, OPERATOR, min(lines[first], default=1), file.stem, added)
+    mutant = Mutant(first, number, OPERATOR, min(lines[first], default=1), file.stem, added)
     return Patch(mutant, lines, sources)
 
 

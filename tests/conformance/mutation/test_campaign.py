@@ -78,3 +78,7 @@ def test_the_suite_that_executes_a_line_with_the_least_time_judges_first() -> No
     constant = replace(change, lines={"m": frozenset({1})})
     assert [judge.suite for judge in campaign._judges(constant, reached)] == ["admin", "wire", "flush"]
     assert campaign._is_imported(constant, reached)
+    unreached = replace(change, lines={"m": frozenset({6})})
+    assert campaign._judges(unreached, reached) == ()
+    patch = replace(unreached, sources={"m": ""})
+    assert [judge.suite for judge in campaign._judges(patch, reached)] == ["admin", "wire", "flush"]

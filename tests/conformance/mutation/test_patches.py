@@ -25,6 +25,7 @@ def test_a_patch_is_a_mutant_with_its_changed_lines(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("no patch")
     first, second = read(tmp_path)
     assert (first.mutant.before, second.mutant.before) == ("a", "b")
+    assert first.mutant.number != second.mutant.number
     assert (second.mutant.module, second.mutant.operator, second.mutant.after) == (
         _MODULE, "patch", "import gc",
     )  # fmt: skip

@@ -42,6 +42,14 @@ def test_part_below_the_goal_is_violated() -> None:
     assert "50%" in found["The suites detect mutants of impl/store"].detail
 
 
+def test_a_folder_of_patches_has_a_row_for_each_and_its_own_replay() -> None:
+    one = _judged(1, Outcome.VIOLATION)
+    found = report([one], {}, 90, Path("my bugs"))
+    (table,) = (table for table in found.tables if table.title == "Patches")
+    assert table.rows == (("1", "impl.store.m:3", "violation", "flush", ""),)
+    assert found.results[0].replay == "mqproof mutate-impl --patches 'my bugs'"
+
+
 def test_suite_that_ran_after_the_detection_judged_nothing() -> None:
     tables = {
         table.title: table.rows for table in report([_judged(1, Outcome.VIOLATION, "wire")], {}, 0).tables
