@@ -14,6 +14,7 @@ import pkgutil
 import resource
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import redirect_stdout, suppress
@@ -30,6 +31,8 @@ _ONE: Final = "--one"
 """The argument of a process that judges the task of its standard input and ends."""
 _WALL_FACTOR: Final = 40
 """A process that waits instead of computing is ended after this multiple of its processor time."""
+_MEMORY_BYTES_MAX: Final = 16 << 30
+"""The address space of a mutant: far more than any suite needs, and less than the machine should lose."""
 _WAIT_S: Final = 0.002
 _ENDED: Final = "ended"
 """The key of the last line of a task: the exit status of its process; below 0 if a limit killed it."""
@@ -46,8 +49,9 @@ class ForkServer:
     """The server as a process; one task at a time."""
 
     def __enter__(self) -> "ForkServer":
+        self._scratch = tempfile.TemporaryDirectory(prefix="mqproof-mutants-", ignore_cleanup_errors=True)
         self._process = subprocess.Popen(
-            [sys.executable, "-m", _MODULE],
+            [sys.executable, "-m", _MODULE], env={**os.environ, "TMPDIR": self._scratch.name},
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
         )  # fmt: skip
         return self
@@ -57,6 +61,7 @@ class ForkServer:
     ) -> None:
         self._process.kill()
         self._process.communicate()
+        self._scratch.cleanup()  # a mutant that is killed leaves its files
 
     def judge(self, task: Task) -> Verdict:
         """Return the verdict on a mutant.
@@ -179,6 +184,7 @@ def _wait(process: int, seconds: float) -> int:
 def _judge(task: Task) -> None:
     """Judge in this process, where the change is."""
     resource.setrlimit(resource.RLIMIT_CPU, (task.cpu_s, task.cpu_s + 1))
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES_MAX, _MEMORY_BYTES_MAX))
     lines = sys.stdout
     with redirect_stdout(sys.stderr):
         try:
