@@ -112,31 +112,26 @@ SUITE_MODULES = {"checkers", "dimensions", "machine", "oracle", "session", "step
 ABSENT = {
     "consumers": {
         "checkers": "those of the delivery suite judge the group",
-        "dimensions": "the seed draws the runs, which have no scenarios",
         "machine": "the consumers run on their own; the seed draws which of them join and leave",
         "oracle": "that of the delivery suite explains the group",
         "steps": "those of the delivery suite",
     },
     "convergence": {
         "session": "a run is a ScriptedRun of engine/seeded_runs.py",
-        "dimensions": "the seed draws the runs, which have no scenarios",
         "machine": "conformance/subjects/convergence_run.py draws the run, because it needs our brokers",
         "oracle": "the checkers need no model; behaviours replay the steps of the model",
     },
     "dledger": {
         "session": "a run is a ScriptedRun of engine/seeded_runs.py",
-        "dimensions": "the seed draws the runs, which have no scenarios",
         "machine": "conformance/subjects/group_run.py draws the run, because it needs our members",
         "oracle": "the checkers need no model; behaviours replay the steps of the model",
     },
     "replication": {
-        "dimensions": "the seed draws the runs, which have no scenarios",
         "machine": "conformance/subjects/pair_run.py draws the run, because it needs our brokers",
         "oracle": "the checkers need no model; behaviours replay the steps of the model",
         "steps": "conformance/subjects/pair_run.py has them, because they call our brokers",
     },
     "workload": {
-        "dimensions": "the seed draws the runs, which have no scenarios",
         "machine": "the clients run at the same time; the seed draws their messages and the faults",
         "oracle": "concurrent clients have no single sequence of steps that an oracle could follow",
         "steps": "the lines of a history (conformance/history) are the observations",

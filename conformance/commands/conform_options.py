@@ -13,6 +13,7 @@ from mqproof.conformance.engine.fault_commands import (
 )
 from mqproof.conformance.engine.run_options import SINCE, RunOptions, since_of
 from mqproof.conformance.engine.targets import REMOTING
+from mqproof.conformance.engine.time_bounds import SUITE_MINUTES_MAX
 from mqproof.report.console import stop
 from mqproof.report.model import Exit
 
@@ -36,6 +37,13 @@ class Selection:
     ] = None
     seed: Annotated[int, typer.Option(help="Seed; the same seed draws the same examples.")] = 0
     examples: Annotated[int, typer.Option(min=1, help="Number of examples for each suite.")] = 100
+    suite_minutes: Annotated[
+        float,
+        typer.Option(
+            min=0.01,
+            help="Real time of a suite: then it ends, whatever the target does, and judges what it has.",
+        ),
+    ] = SUITE_MINUTES_MAX
     ids: Annotated[
         list[str] | None,
         typer.Option(
@@ -176,6 +184,7 @@ def run_options(
         strict,
         rules.events,
         coverage=rules.coverage,
+        minutes=selection.suite_minutes,
         controls=_fault_commands(target, templates),
         store=files.store,
         broker_log=files.broker_log,

@@ -1,5 +1,6 @@
 """The command `mqproof mutate-impl`."""
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -33,6 +34,12 @@ class SampleOptions:
     ] = None
     sample: Annotated[int, typer.Option(min=1, help="Number of mutants to judge.")] = 100
     seed: Annotated[int, typer.Option(help="Seed of the sample, and first seed of the suites.")] = 0
+    patches: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", exists=True, file_okay=False, help="Judge the .patch files of this folder instead."
+        ),
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -46,6 +53,9 @@ class JudgeOptions:
     examples: Annotated[int, typer.Option(min=1, help="Number of examples for each suite.")] = 100
     cpu_seconds: Annotated[int, typer.Option(min=5, help="Processor time for each mutant.")] = 60
     workers: Annotated[int, typer.Option(min=1, help="Number of mutants judged at the same time.")] = 2
+    minutes: Annotated[
+        float | None, typer.Option(min=0.1, help="Report what is judged after this time. Default: no limit.")
+    ] = None
     folder: Annotated[
         Path, typer.Option(metavar="DIR", help="Folder for verdicts; a stopped campaign continues from it.")
     ] = _FOLDER
@@ -70,12 +80,16 @@ def mutate_impl(
     Each mutant runs in a process of its own, under the suites of `conform` that execute its line. The first
     suite that reports a violation detects it.
 
-    Exit codes: 0 each part of impl/ reaches the goal; 1 one does not; 2 wrong use; 4 a suite does not hold on
-    the unchanged code.
+    --patches judges defects written by hand: each .patch file is a change of impl/, as `git diff` writes it.
+
+    Exit codes: 0 each part of impl/ reaches the goal; 1 one does not; 2 wrong use, or a patch that does not
+    apply; 4 a suite does not hold on the unchanged code.
 
     Examples: mqproof mutate-impl store --sample 50; mqproof mutate-impl --sample 1500 --seed 7
     """
     from mqproof.conformance.mutation import score
+    from mqproof.conformance.mutation.fork_server import ServerError
+    from mqproof.conformance.mutation.patches import PatchError
     from mqproof.conformance.mutation.reach import ReachError
     from mqproof.report import terminal
     from mqproof.report.files import expect_writable, write_files
@@ -83,8 +97,11 @@ def mutate_impl(
     options = _campaign(chosen, judge)
     expect_writable(json=json_file, report=report_file)
     try:
-        found = score.report(_judged(options), _facts(options), goal)
-    except (ReachError, score.EquivalentsError) as error:
+        judged = _judged(options)
+        found = score.report(judged, _facts(options, len(judged)), goal, options.patches)
+    except PatchError as error:
+        stop(str(error), Exit.USAGE)
+    except (ReachError, ServerError, score.EquivalentsError) as error:
         stop(str(error), Exit.TOOL)
     except OSError as error:
         stop(f"{error.filename}: {error.strerror}", Exit.USAGE)
@@ -111,6 +128,8 @@ def _campaign(chosen: SampleOptions, judge: JudgeOptions) -> "Campaign":
         examples=judge.examples,
         cpu_s=judge.cpu_seconds,
         workers=judge.workers,
+        patches=chosen.patches,
+        minutes=judge.minutes or math.inf,
     )
 
 
@@ -127,9 +146,14 @@ def _judged(options: "Campaign") -> "tuple[Judged, ...]":
         return campaign.run(options, report)
 
 
-def _facts(options: "Campaign") -> dict[str, str]:
+def _facts(options: "Campaign", judged: int) -> dict[str, str]:
+    if options.patches:
+        chosen = {"patches": str(judged)}
+    else:
+        is_whole = judged == options.size
+        chosen = {"sample": str(judged) if is_whole else f"the first {judged} of {options.size}"}
     return {
-        "sample": str(options.size),
+        **chosen,
         "seed": str(options.seed),
         "examples": str(options.examples),
         "processor seconds a mutant": str(options.cpu_s),

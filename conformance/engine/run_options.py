@@ -11,6 +11,7 @@ from mqproof.conformance.engine.coverage_feedback import Reached
 from mqproof.conformance.engine.fault_commands import FaultCommands
 from mqproof.conformance.engine.fault_kinds import FaultKind
 from mqproof.conformance.engine.targets import APACHE, REMOTING
+from mqproof.conformance.engine.time_bounds import SUITE_MINUTES_MAX
 from mqproof.report.model import Result, Table
 
 SINCE: Final = ("4.9", "5")
@@ -48,6 +49,8 @@ class RunOptions:
     """The log file of the broker, for suites that judge what it reports."""
     coverage: bool = False
     """If true, the search prefers examples that reach more, and executed lines of `impl/` are recorded."""
+    minutes: float = SUITE_MINUTES_MAX
+    """The real time after which a suite is ended; it judges the examples that are finished."""
     shrink: bool = True
     """If false, a suite ends with the first violation, and does not look for a shorter script."""
 

@@ -56,6 +56,7 @@ def _facts(parts: Sequence[Part], options: RunOptions) -> dict[str, str]:
         "suites": ", ".join(part.suite for part in parts),
         "seed": str(options.seed),
         "examples": str(options.examples),
+        "minutes of a suite at most": f"{options.minutes:g}",
         "since": options.since,
         "strict": str(options.strict).lower(),
         "seconds": f"{sum(part.seconds for part in parts):.1f}",

@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
+from mqproof.conformance.engine.directed_scenarios import PairCoverage
 from mqproof.conformance.engine.fault_kinds import FaultKind
 from mqproof.conformance.engine.finding import Finding
 from mqproof.conformance.engine.run_options import Part, RunOptions
 from mqproof.conformance.engine.suite_results import scripted, with_time
 from mqproof.conformance.engine.targets import IMPL, UnknownTargetError
-from mqproof.conformance.engine.time_bounds import bounded
+from mqproof.conformance.engine.time_bounds import BudgetInterrupt, bounded, check, end_budget
+from mqproof.conformance.engine.value_pairs import NO_DIMENSIONS, Dimensions, Pair
 from mqproof.report.model import Result, Verdict
 from mqproof.spec.catalogue import catalogue
 
@@ -34,6 +36,10 @@ class SeededRun(Protocol):
 
     def script(self) -> list[str]:
         """Return the run as steps for people."""
+        ...
+
+    def scenarios(self) -> Sequence[str]:
+        """Return the texts in which values of the dimensions are found; those of one text are a pair."""
         ...
 
 
@@ -73,6 +79,9 @@ class ScriptedRun(Generic[LifeT]):
     def script(self) -> list[str]:
         return [self.opening, *map(str, self.life.operations)]
 
+    def scenarios(self) -> tuple[str, ...]:
+        return ("\n".join(self.script()),)
+
 
 @dataclass(frozen=True, slots=True)
 class SeededSuite:
@@ -84,6 +93,8 @@ class SeededSuite:
     examples_per_run: int
     needs: str
     """What the suite examines, for the message about another target than our own code."""
+    dimensions: Dimensions = NO_DIMENSIONS
+    """The values whose pairs the runs must meet."""
 
     def listed(self, options: RunOptions) -> tuple[Result, ...]:
         """Return the selected invariants, as results that are not tested."""
@@ -113,13 +124,21 @@ class SeededSuite:
         began = time.perf_counter()
         found: dict[str, list[Finding]] = {each.id: [] for each in self.listed(options)}
         scripts: dict[str, tuple[int, list[str]]] = {}
-        operations, faults = 0, Counter[FaultKind]()
+        examples, operations, faults, met = 0, 0, Counter[FaultKind](), set[Pair]()
         for number in range(-(-options.examples // self.examples_per_run)):
             seed = options.seed + number
-            with bounded():
-                run = play(seed)
+            try:
+                with bounded():
+                    run = play(seed)
+                check()
+            except BudgetInterrupt:
+                end_budget()
+                break
+            examples += self.examples_per_run
             operations += run.operations
             faults.update(run.faults())
+            if self.dimensions is not NO_DIMENSIONS:
+                met.update(*map(self.dimensions.shown_in, run.scenarios()))
             for id_, finding in run.findings().items():
                 if id_ in found:
                     found[id_].append(finding)
@@ -128,8 +147,16 @@ class SeededSuite:
             progress(min((number + 1) * self.examples_per_run, options.examples), options.examples)
         seconds = time.perf_counter() - began
         results = (self._result(options, id_, found[id_], scripts.get(id_)) for id_ in found)
-        looked_at = {"examples": options.examples, "operations": operations}
-        return Part(self.name, with_time(results, seconds), looked_at, seconds, faults=faults)
+        pairs = PairCoverage(
+            self.name, self.dimensions.pairs(()), frozenset(met), tuple(self.dimensions.excluded(()))
+        )
+        looked_at = {
+            "examples": min(examples, options.examples),
+            "operations": operations,
+            **pairs.evidence(),
+        }
+        tables = () if scripts else pairs.tables()
+        return Part(self.name, with_time(results, seconds), looked_at, seconds, tables, faults=faults)
 
     def _result(
         self,

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, Phase, Verbosity
 from hypothesis.errors import Flaky
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
+from mqproof.conformance.engine import time_bounds
 from mqproof.conformance.engine.coverage_feedback import Feedback
 from mqproof.conformance.engine.directed_scenarios import DirectedScenarios
 from mqproof.conformance.engine.examination import Examination
@@ -168,6 +169,9 @@ class _Search:
                 run_state_machine_as_test(seeded, settings=settings)  # type: ignore[arg-type]  # any factory does
         except (ViolationError, _EnoughShrinkingError):
             return True
+        except time_bounds.BudgetInterrupt:
+            time_bounds.end_budget()
+            return True
         except EndlessExampleError as ended:
             self._keep_endless(ended)
             return True
@@ -222,6 +226,7 @@ class _Search:
                 hypothesis.target(self.feedback(session), label="reached")
             if self.on_progress:
                 self.on_progress(examination.examples, self.examples)
+            time_bounds.check()
         self.shrunk += bool(examination.failures)
         if self.shrunk > SHRINK_EXAMPLES_MAX or self.clock() > self.deadline_s:
             raise _EnoughShrinkingError

@@ -9,6 +9,7 @@ import random
 import re
 from collections.abc import Collection, Iterator, Mapping, Set
 from dataclasses import dataclass
+from functools import cache
 from itertools import combinations, product
 from typing import Final
 
@@ -117,6 +118,15 @@ class Dimensions:
         ]
         return tuple(combinations(met, 2))
 
+    def shown_in(self, script: str) -> frozenset[Pair]:
+        """Return all pairs of values that the script shows."""
+        cells = [
+            [(each.name, value.name) for value in each.values if value.is_in(script)]
+            for each in self.dimensions
+        ]
+        pairs = (pair for first, second in combinations(cells, 2) for pair in product(first, second))
+        return frozenset(pair for pair in pairs if self.allows(*pair))
+
     def row(
         self, missing: Set[Pair], opening: Row, capabilities: Collection[str], chance: random.Random
     ) -> dict[str, str]:
@@ -169,6 +179,23 @@ class Dimensions:
 
 
 NO_DIMENSIONS: Final = Dimensions()
+
+
+@cache
+def covering_rows(dimensions: Dimensions) -> tuple[Row, ...]:
+    """Return few rows that have all pairs of the table together; always the same ones."""
+    rows: list[Row] = []
+    missing, chance = set(dimensions.pairs(())), random.Random(0)
+    while missing and (row := dimensions.row(missing, {}, (), chance)):
+        rows.append(row)
+        missing -= dimensions.pairs_of(row)
+    return tuple(rows)
+
+
+def row_of(dimensions: Dimensions, number: int) -> Row:
+    """Return the row of a run with this number, such as its seed: consecutive numbers have all pairs."""
+    rows = covering_rows(dimensions)
+    return rows[number % len(rows)]
 
 
 def shown(pair: Pair) -> str:

@@ -6,20 +6,33 @@ stopped goes on, and one after a change judges only what may have changed.
 
 import hashlib
 import json
+import math
 import random
-import subprocess
-import sys
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import asdict, dataclass
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from queue import Queue
+from typing import Final
 
 from mqproof.conformance.engine.coverage_feedback import PARTS
-from mqproof.conformance.mutation import reach
-from mqproof.conformance.mutation.examiner import Outcome, Task, Verdict
+from mqproof.conformance.mutation import patches, reach
+from mqproof.conformance.mutation.examiner import (
+    CASE_SUITES,
+    FIRST_EXAMPLES,
+    ONCE,
+    Judge,
+    Outcome,
+    Task,
+    Verdict,
+)
+from mqproof.conformance.mutation.fork_server import ForkServer, verdict_of
+from mqproof.conformance.mutation.loading import modules
 from mqproof.conformance.mutation.operators import Mutant, mutants
+from mqproof.conformance.mutation.reach import EXAMPLES_MAX, Hits, Reach
 from mqproof.conformance.registry.suite_registry import SUITES
 from mqproof.report.write import write_text
 
@@ -27,8 +40,6 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 ALL_SUITES: Final = tuple(SUITES)
 _JUDGES: Final = ("conformance", "reference", "impl/runtime")
 """The folders on which verdicts depend, beside the mutated module."""
-_WALL_FACTOR: Final = 40
-"""A process that waits instead of computing is ended after this multiple of its processor time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +57,10 @@ class Campaign:
     examples: int = 100
     cpu_s: int = 60
     workers: int = 2
+    patches: Path | None = None
+    """A folder of patches that are judged instead of a sample; None for the sample."""
+    minutes: float = math.inf
+    """The real time after which no further mutant is judged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +70,6 @@ class Judged:
     mutant: Mutant
     reached_by: tuple[str, ...]
     verdict: Verdict
-
-
-def modules(parts: Iterable[str]) -> dict[str, Path]:
-    """Return the modules of these folders of `impl/` with their files, by dotted name."""
-    found = {}
-    for part in parts:
-        for file in sorted((ROOT / "impl" / part).rglob("*.py")):
-            if file.name != "__init__.py":
-                found[".".join(("mqproof", *file.relative_to(ROOT).with_suffix("").parts))] = file
-    return found
 
 
 def sample(parts: Iterable[str], size: int, seed: int) -> tuple[Mutant, ...]:
@@ -86,73 +91,122 @@ def sample(parts: Iterable[str], size: int, seed: int) -> tuple[Mutant, ...]:
 
 
 def run(campaign: Campaign, on_judged: Callable[[Judged, int, int], None]) -> tuple[Judged, ...]:
-    """Judge the sample; return the verdicts in its order.
+    """Judge the sample, or the patches; return the verdicts in their order.
+
+    When the time of the campaign is used up, the verdicts are those of the first part of the sample.
 
     `on_judged` is called with each verdict, the number of judged mutants so far, and their total number.
 
     Raises:
-        ReachError: a suite does not hold on the original code.
+        ReachError: a suite does not hold on the original code. PatchError: a patch is wrong.
+        ServerError: the process that judges ended.
     """
+    deadline = time.monotonic() + 60 * campaign.minutes
     campaign.folder.mkdir(parents=True, exist_ok=True)
-    lines, seconds = _reach(campaign)
-    chosen = sample(campaign.parts, campaign.size, campaign.seed)
+    chosen = _chosen(campaign)
+    reached = _reach(campaign)
     kept = _Kept(campaign)
     judged: dict[str, Judged] = {}
-    with ThreadPoolExecutor(campaign.workers) as pool:
-        waiting = {}
-        for mutant in chosen:
-            suites = _reaching(mutant, lines, seconds)
-            waiting[pool.submit(_judge, mutant, suites, campaign, kept)] = mutant
+    with ExitStack() as stack, ThreadPoolExecutor(campaign.workers) as pool:
+        servers = Queue[ForkServer]()
+        for _ in range(campaign.workers):
+            servers.put(stack.enter_context(ForkServer()))
+        waiting = {pool.submit(_judge, each, reached, campaign, kept, servers): each for each in chosen}
         try:
             for done in as_completed(waiting):
-                judged[waiting[done].id] = done.result()
+                judged[waiting[done].mutant.id] = done.result()
                 on_judged(done.result(), len(judged), len(chosen))
-        except BaseException:
+                if time.monotonic() > deadline:
+                    break
+        finally:
             pool.shutdown(cancel_futures=True)
-            raise
-    return tuple(judged[mutant.id] for mutant in chosen)
+    return tuple(judged[each.mutant.id] for each in chosen if each.mutant.id in judged)
 
 
-def _reaching(
-    mutant: Mutant, lines: Mapping[str, reach.Lines], seconds: Mapping[str, float]
-) -> tuple[str, ...]:
-    """Return the suites that execute the line of a mutant, the fastest first."""
-    reaching = [name for name, found in lines.items() if mutant.line in found.get(mutant.module, ())]
-    return tuple(sorted(reaching, key=lambda name: seconds[name]))
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """A mutant, or a patch that is judged as one."""
+
+    mutant: Mutant
+    lines: Mapping[str, frozenset[int]]
+    """Maps each changed module to the lines that change."""
+    sources: Mapping[str, str] = field(default_factory=dict)
+    """The changed source text of each module; empty for a mutant, whose number determines it."""
 
 
-def _judge(mutant: Mutant, suites: tuple[str, ...], campaign: Campaign, kept: "_Kept") -> Judged:
+def _chosen(campaign: Campaign) -> tuple[_Change, ...]:
+    if campaign.patches is None:
+        drawn = sample(campaign.parts, campaign.size, campaign.seed)
+        return tuple(_Change(each, {each.module: frozenset({each.line})}) for each in drawn)
+    return tuple(_Change(each.mutant, each.lines, each.sources) for each in patches.read(campaign.patches))
+
+
+def _judge(
+    change: _Change,
+    reached: Mapping[str, Reach],
+    campaign: Campaign,
+    kept: "_Kept",
+    servers: "Queue[ForkServer]",
+) -> Judged:
+    judges = _judges(change, reached)
+    suites = tuple(judge.suite for judge in judges)
     if not suites:
-        return Judged(mutant, suites, Verdict(Outcome.UNREACHED))
-    if (verdict := kept.get(mutant, suites)) is None:
-        task = Task(mutant.module, mutant.number, suites, campaign.examples, campaign.seed, campaign.cpu_s)
-        verdict = _in_a_process(task)
-        kept.put(mutant, suites, verdict)
-    return Judged(mutant, suites, verdict)
-
-
-def _in_a_process(task: Task) -> Verdict:
-    """Judge in a new process, which ends by itself or by the limit of its time."""
-    command = [sys.executable, "-m", "mqproof.conformance.mutation.examiner"]
-    try:
-        ran = subprocess.run(
-            command, input=json.dumps(asdict(task)), capture_output=True, text=True,
-            timeout=_WALL_FACTOR * task.cpu_s, check=False,
+        return Judged(change.mutant, suites, Verdict(Outcome.UNREACHED))
+    key = kept.key(change, suites)
+    if (verdict := kept.get(key)) is None:
+        task = Task(
+            "" if change.sources else change.mutant.module, change.mutant.number, judges, campaign.examples,
+            campaign.seed, campaign.cpu_s, _is_imported(change, reached), change.sources,
         )  # fmt: skip
-        out, is_late = ran.stdout, ran.returncode < 0
-    except subprocess.TimeoutExpired as late:
-        out, is_late = (late.stdout or b"").decode(), True
-    lines = [json.loads(line) for line in out.splitlines()]
-    if lines and "outcome" in lines[-1]:
-        return _verdict(lines[-1])
-    suite = lines[-1]["suite"] if lines else task.suites[0]
-    if is_late:
-        return Verdict(Outcome.ENDLESS, suite, "no verdict within the time", cpu_s=float(task.cpu_s))
-    return Verdict(Outcome.BROKEN, suite, "the process ended", ran.stderr.strip()[-300:])
+        server = servers.get()
+        try:
+            verdict = server.judge(task)
+        finally:
+            servers.put(server)
+        kept.put(key, verdict)
+    return Judged(change.mutant, suites, verdict)
 
 
-def _verdict(fields: Mapping[str, Any]) -> Verdict:
-    return Verdict(**{**fields, "outcome": Outcome(fields["outcome"])})
+def _judges(change: _Change, reached: Mapping[str, Reach]) -> tuple[Judge, ...]:
+    """Return the suites that execute a changed line, that with the cheapest execution first.
+
+    A patch whose lines no suite executes is judged by the suites that execute its modules.
+    """
+    lines = change.lines
+    if change.sources and not any(
+        executed.hits(module, line)
+        for executed in reached.values()
+        for module, changed in lines.items()
+        for line in changed
+    ):
+        lines = {
+            module: frozenset(line for each in reached.values() for line in each.by_line.get(module, ()))
+            for module in lines
+        }
+    judges: list[tuple[float, Judge]] = []
+    for suite, executed in reached.items():
+        places = ((module, line) for module, changed in lines.items() for line in changed)
+        hits = [found for place in places if (found := executed.hits(*place))]
+        if hits:
+            busiest = max(hits, key=lambda each: each.count)
+            judges.append((executed.cpu_s / busiest.count, _judge_of(suite, executed, busiest)))
+    return tuple(judge for _, judge in sorted(judges, key=lambda each: each[0]))
+
+
+def _judge_of(suite: str, executed: Reach, hits: Hits) -> Judge:
+    if suite in CASE_SUITES:
+        cases = tuple(executed.cases[step] for step in hits.steps if step < len(executed.cases))
+        return Judge(suite, cases=cases, is_whole=hits.count <= len(hits.steps))
+    return Judge(suite, hits.steps[0] + FIRST_EXAMPLES, is_whole=suite in ONCE)
+
+
+def _is_imported(change: _Change, reached: Mapping[str, Reach]) -> bool:
+    """Return whether the import of a module executes a changed line."""
+    return any(
+        lines & executed.at_import.get(module, frozenset())
+        for executed in reached.values()
+        for module, lines in change.lines.items()
+    )
 
 
 class _Kept:
@@ -171,41 +225,39 @@ class _Kept:
                 except ValueError:
                     continue  # the campaign was killed while it wrote this line
                 key = fields.pop("key")
-                self._verdicts[key] = _verdict(fields)
+                self._verdicts[key] = verdict_of(fields)
 
-    def get(self, mutant: Mutant, suites: Sequence[str]) -> Verdict | None:
-        return self._verdicts.get(self._key(mutant, suites))
+    def get(self, key: str) -> Verdict | None:
+        return self._verdicts.get(key)
 
-    def put(self, mutant: Mutant, suites: Sequence[str], verdict: Verdict) -> None:
-        line = json.dumps({"key": self._key(mutant, suites), **asdict(verdict)})
+    def put(self, key: str, verdict: Verdict) -> None:
+        line = json.dumps({"key": key, **asdict(verdict)})
         with self._file.open("a", encoding="utf-8") as file:
             file.write(f"\n{line}\n")  # the line before may be incomplete
 
-    def _key(self, mutant: Mutant, suites: Sequence[str]) -> str:
-        source = _digest([self._files[mutant.module]])
-        text = f"{mutant.id} {source} {self._judges} {self._options} {' '.join(suites)}"
+    def key(self, change: _Change, suites: Sequence[str]) -> str:
+        source = "".join(change.sources.values()) or _digest([self._files[change.mutant.module]])
+        text = f"{change.mutant.id} {source} {self._judges} {self._options} {' '.join(suites)}"
         return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
-def _reach(campaign: Campaign) -> tuple[dict[str, reach.Lines], dict[str, float]]:
-    """Return the executed lines and the seconds of each suite; measured once for the same code."""
+def _reach(campaign: Campaign) -> dict[str, Reach]:
+    """Return what each suite executes; measured once for the same code."""
     code = _digest([ROOT / "impl", ROOT / "conformance"])
+    examples = min(campaign.examples, EXAMPLES_MAX)
 
-    def kept(suite: str) -> tuple[reach.Lines, float]:
-        digest, file = f"{code} {campaign.examples} {campaign.seed}", campaign.folder / f"reach-{suite}.json"
-        if not file.exists() or json.loads(file.read_text(encoding="utf-8"))["digest"] != digest:
-            lines, seconds = reach.measure(suite, campaign.examples, campaign.seed)
-            plain = {module: sorted(found) for module, found in lines.items()}
-            write_text(file, json.dumps({"digest": digest, "lines": plain, "seconds": seconds}))
-        found = json.loads(file.read_text(encoding="utf-8"))
-        return {module: frozenset(lines) for module, lines in found["lines"].items()}, found["seconds"]
+    def kept(suite: str) -> Reach:
+        digest, file = f"{code} {examples} {campaign.seed}", campaign.folder / f"reach-{suite}.json"
+        if file.exists():
+            found = json.loads(file.read_text(encoding="utf-8"))
+            if found["digest"] == digest:
+                return Reach.of(found["reach"])
+        measured = reach.measure(suite, examples, campaign.seed)
+        write_text(file, json.dumps({"digest": digest, "reach": measured.stored()}))
+        return measured
 
     with ThreadPoolExecutor(campaign.workers) as pool:
-        by_suite = dict(zip(campaign.suites, pool.map(kept, campaign.suites), strict=True))
-    return (
-        {suite: lines for suite, (lines, _) in by_suite.items()},
-        {suite: seconds for suite, (_, seconds) in by_suite.items()},
-    )
+        return dict(zip(campaign.suites, pool.map(kept, campaign.suites), strict=True))
 
 
 def _digest(paths: Iterable[Path]) -> str:

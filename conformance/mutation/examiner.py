@@ -1,24 +1,18 @@
-"""Judges one mutant by the suites, in a process of its own.
-
-`python -m mqproof.conformance.mutation.examiner` reads a Task as JSON from standard input. It writes one line
-of JSON for each suite that begins, and one with the Verdict. A mutant may end the process at any time; the
-parent then knows the suite in which it happened.
+"""Judges one mutant by the suites that execute its line. `fork_server.py` does so in a process of its own.
 
 Each suite runs with a few examples first, because these detect most mutants. Then each one runs with all of
 its examples. What has not run when the processor time is nearly used up does not run.
 """
 
-import json
-import resource
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import redirect_stdout
-from dataclasses import asdict, dataclass, replace
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from mqproof.conformance.mutation import loading
+if TYPE_CHECKING:
+    from mqproof.conformance.engine.run_options import Part
 
 
 class Outcome(StrEnum):
@@ -33,11 +27,26 @@ class Outcome(StrEnum):
 
 DETECTED: Final = frozenset({Outcome.VIOLATION, Outcome.BROKEN})
 FIRST_EXAMPLES: Final = 10
-"""The number of examples of each suite in the first round."""
+"""The number of examples in the first round of a suite, after the first one that executes the line."""
 SPARE_PART: Final = 0.3
 """The part of the processor time that is left for the example that runs when the rest is used up."""
-_WITHOUT_EXAMPLES: Final = frozenset({"wire", "hostile", "damage"})
-"""The suites with numbered cases, which run once."""
+CASE_SUITES: Final = frozenset({"wire", "hostile"})
+"""The suites whose cases can run alone."""
+ONCE: Final = frozenset({"damage"})
+"""The suites that neither draw examples nor run some of their cases."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """A suite that executes the line of a mutant."""
+
+    suite: str
+    examples: int = FIRST_EXAMPLES
+    """The number of examples in its first round."""
+    cases: tuple[str, ...] = ()
+    """The cases in its first round; empty for all."""
+    is_whole: bool = False
+    """Whether its first round has every case that executes the line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +54,17 @@ class Task:
     """One mutant, and the suites that judge it in this order."""
 
     module: str
-    """The module that is mutated; empty for the original code."""
+    """The module that is mutated; empty for the original code and for a patch."""
     number: int
-    suites: tuple[str, ...]
+    judges: tuple[Judge, ...]
     examples: int
     seed: int
     cpu_s: int
     """The process is ended after this much processor time."""
+    is_imported: bool = False
+    """Whether the change needs a new import: the line runs when its module is imported."""
+    patched: Mapping[str, str] = field(default_factory=dict)
+    """The changed source text of each module of a patch, by its dotted name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,48 +85,45 @@ class _OutOfBudgetError(BaseException):
 
 
 def examine(task: Task, on_suite: Callable[[str], None]) -> Verdict:
-    """Run the suites until one detects the mutant, or the time is nearly used up."""
-    began = time.process_time()
-    for suite, examples in _runs(task):
-        on_suite(suite)
+    """Run the suites until one detects the mutant, or the time is nearly used up.
+
+    The processor time of the verdict is that of the whole process.
+    """
+    for judge in _rounds(task):
+        on_suite(judge.suite)
         try:
-            for outcome, by, witness, needed in _detections(suite, replace(task, examples=examples)):
-                return Verdict(outcome, suite, by, witness[:300], needed, time.process_time() - began)
+            for outcome, by, witness, needed in _detections(judge, task):
+                return Verdict(outcome, judge.suite, by, witness[:300], needed, time.process_time())
         except _OutOfBudgetError:
-            why = f"time used up in {suite}, {examples} examples"
-            return Verdict(Outcome.SURVIVED, by=why, cpu_s=time.process_time() - began)
-    return Verdict(Outcome.SURVIVED, cpu_s=time.process_time() - began)
+            why = f"time used up in {judge.suite}, {judge.examples} examples"
+            return Verdict(Outcome.SURVIVED, by=why, cpu_s=time.process_time())
+    return Verdict(Outcome.SURVIVED, cpu_s=time.process_time())
 
 
-def _runs(task: Task) -> Iterator[tuple[str, int]]:
+def _rounds(task: Task) -> Iterator[Judge]:
     """Yield the suites with their numbers of examples, in the order in which they run."""
-    first = min(FIRST_EXAMPLES, task.examples)
-    yield from ((suite, first) for suite in task.suites)
-    if first < task.examples:
-        yield from ((suite, task.examples) for suite in task.suites if suite not in _WITHOUT_EXAMPLES)
+    first = [replace(judge, examples=min(judge.examples, task.examples)) for judge in task.judges]
+    yield from first
+    for judge in first:
+        if not judge.is_whole and (judge.cases or judge.examples < task.examples):
+            yield Judge(judge.suite, task.examples)
 
 
 _Detection = tuple[Outcome, str, str, int]
 
 
-def _detections(suite: str, task: Task) -> Iterator[_Detection]:
+def _detections(judge: Judge, task: Task) -> Iterator[_Detection]:
     """Yield what a suite detects, the first first."""
-    try:
-        yield from (_of_cases if suite == "wire" else _of_suite)(suite, task)
-    except Exception as error:  # whatever the changed code raises in the suite's process
-        yield Outcome.BROKEN, type(error).__name__, str(error), 0
-
-
-def _of_suite(suite: str, task: Task, target: str = "impl") -> Iterator[_Detection]:
-    from mqproof.conformance.engine.run_options import RunOptions
-    from mqproof.conformance.registry.suite_registry import conduct
 
     def on_progress(*_: int) -> None:
-        if task.cpu_s and time.process_time() > (1 - SPARE_PART) * task.cpu_s:
+        if time.process_time() > (1 - SPARE_PART) * task.cpu_s:
             raise _OutOfBudgetError
 
-    options = RunOptions(target, seed=task.seed, examples=task.examples, shrink=False)
-    part = conduct(options, suite, on_progress)
+    try:
+        part = examined(judge.suite, judge.examples, task.seed, on_progress, judge.cases)
+    except Exception as error:  # whatever the changed code raises in the suite's process
+        yield Outcome.BROKEN, type(error).__name__, str(error), 0
+        return
     if part.refusal is not None:
         yield Outcome.BROKEN, type(part.refusal).__name__, str(part.refusal), 0
     examples = part.looked_at.get("examples", 0)
@@ -123,29 +133,34 @@ def _of_suite(suite: str, task: Task, target: str = "impl") -> Iterator[_Detecti
             yield Outcome.VIOLATION, result.id, f"{result.detail} {witness}".strip(), examples
 
 
-def _of_cases(suite: str, task: Task) -> Iterator[_Detection]:
-    """Run the wire cases on servers in this process, where the change is."""
+def examined(
+    suite: str,
+    examples: int,
+    seed: int,
+    on_progress: Callable[[int, int], None],
+    cases: tuple[str, ...] = (),
+) -> "Part":
+    """Run a suite, or some of its cases, on our code in this process, where the change is."""
+    from mqproof.conformance.engine.run_options import RunOptions
+    from mqproof.conformance.registry.suite_registry import conduct
+
+    options = RunOptions("impl", seed=seed, examples=examples, shrink=False, ids=cases)
+    if suite == "hostile":
+        from mqproof.conformance.adapters.attacked_servers import attacked
+        from mqproof.conformance.hostile.suite import run
+
+        return run(options, on_progress, lambda _, setup: attacked(setup))
+    with _target(suite) as target:
+        return conduct(replace(options, target=target), suite, on_progress)
+
+
+@contextmanager
+def _target(suite: str) -> Iterator[str]:
+    """Yield the name of the target; the wire cases need servers, which run in this process."""
+    if suite != "wire":
+        yield "impl"
+        return
     from mqproof.conformance.mutants.wire import serving
 
     with serving() as address:
-        yield from _of_suite(suite, task, f"remoting://{address}")
-
-
-def main() -> None:
-    """Judge the mutant of standard input."""
-    task = _task(json.load(sys.stdin))
-    resource.setrlimit(resource.RLIMIT_CPU, (task.cpu_s, task.cpu_s + 1))
-    lines = sys.stdout
-    if task.module:
-        loading.install(task.module, task.number)
-    with redirect_stdout(sys.stderr):
-        verdict = examine(task, lambda suite: print(json.dumps({"suite": suite}), file=lines, flush=True))
-    print(json.dumps(asdict(verdict)), file=lines, flush=True)
-
-
-def _task(fields: Mapping[str, object]) -> Task:
-    return Task(**{**fields, "suites": tuple(fields["suites"])})  # type: ignore[arg-type]
-
-
-if __name__ == "__main__":
-    main()
+        yield f"remoting://{address}"

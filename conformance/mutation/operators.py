@@ -22,7 +22,7 @@ class Mutant:
     operator: str
     """A key of OPERATORS, or `wrong-variable`."""
     line: int
-    """The line of the changed syntax node, from 1."""
+    """The first line that runs only with the changed syntax node, from 1."""
     before: str
     after: str
     """The changed syntax node as source text, before and after the change; only the first line."""
@@ -189,7 +189,14 @@ class _Change:
 
     @property
     def line(self) -> int:
-        return int(getattr(self.before, "lineno", 0))
+        """Return the line of the node; of the first statement, if the node is a function or an `except`.
+
+        The line of `def` runs when the module is imported, and that of `except` when another error passes.
+        """
+        node = self.before
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ExceptHandler):
+            node = next((each for each in node.body if not _is_left_alone(each)), node.body[0])
+        return int(getattr(node, "lineno", 0))
 
     def apply(self) -> None:
         ast.copy_location(self.after, self.before)

@@ -1,4 +1,4 @@
-"""Records which lines of `impl/` each suite executes, with coverage.py; one process a suite.
+"""Records which lines of `impl/` each suite executes, and how often, with coverage.py; one process a suite.
 
 A mutant is judged by the suites that execute its line. Lines that no suite executes are white spots.
 """
@@ -6,29 +6,98 @@ A mutant is judged by the suites that execute its line. Lines that no suite exec
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypedDict
 
 import coverage
 
-from mqproof.conformance.mutation.examiner import Outcome, Task, examine
+from mqproof.conformance.engine.coverage_feedback import IMPL_FOLDER
+from mqproof.conformance.mutation.examiner import CASE_SUITES, examined
+from mqproof.conformance.mutation.loading import import_all
+from mqproof.report.model import Verdict
 
-_IMPL: Final = Path(__file__).resolve().parents[2] / "impl"
+EXAMPLES_MAX: Final = 16
+"""The number of examples while lines are recorded; a line that only a later example executes is unreached."""
+STEPS_KEPT: Final = 40
+"""For each line, this many of the examples or cases that execute it are kept, spread over all of them."""
 _TIMEOUT_S: Final = 3600
-
-Lines = Mapping[str, frozenset[int]]
-"""Maps a module to the executed lines."""
+_IMPORT: Final = "import"
 
 
 class ReachError(RuntimeError):
     """A suite does not hold on the original code, or its process failed."""
 
 
-def measure(suite: str, examples: int, seed: int) -> tuple[Lines, float]:
-    """Run a suite on the original code; return the executed lines and its processor time in seconds.
+@dataclass(frozen=True, slots=True)
+class Hits:
+    """The examples or cases that execute a line."""
 
-    The time includes that of coverage.py.
+    count: int
+    steps: tuple[int, ...]
+    """Some of their numbers, from 0: the first one, and others spread evenly."""
+
+
+class Stored(TypedDict):
+    """A Reach as JSON."""
+
+    cpu_s: float
+    cases: list[str]
+    at_import: dict[str, list[int]]
+    by_line: dict[str, dict[str, list[int]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What one suite executes."""
+
+    cpu_s: float
+    """The processor time of the suite, with that of coverage.py and without that of imports."""
+    cases: tuple[str, ...]
+    """The names of its cases, by number; empty for a suite that draws its examples."""
+    at_import: Mapping[str, frozenset[int]]
+    """Maps a module to the lines that its import executes."""
+    by_line: Mapping[str, Mapping[int, Hits]]
+
+    def hits(self, module: str, line: int) -> Hits | None:
+        """Return what executes the line; None if nothing does.
+
+        A line that only the import executes, such as that of a constant, counts as the busiest line of its
+        module.
+        """
+        lines = self.by_line.get(module, {})
+        if (found := lines.get(line)) or not lines or line not in self.at_import.get(module, ()):
+            return found
+        return max(lines.values(), key=lambda each: each.count)
+
+    def stored(self) -> Stored:
+        return Stored(
+            cpu_s=self.cpu_s,
+            cases=list(self.cases),
+            at_import={module: sorted(lines) for module, lines in self.at_import.items()},
+            by_line={
+                module: {str(line): [each.count, *each.steps] for line, each in lines.items()}
+                for module, lines in self.by_line.items()
+            },
+        )
+
+    @classmethod
+    def of(cls, stored: Stored) -> "Reach":
+        return cls(
+            stored["cpu_s"],
+            tuple(stored["cases"]),
+            {module: frozenset(lines) for module, lines in stored["at_import"].items()},
+            {
+                module: {int(line): Hits(count, tuple(steps)) for line, (count, *steps) in lines.items()}
+                for module, lines in stored["by_line"].items()
+            },
+        )
+
+
+def measure(suite: str, examples: int, seed: int) -> Reach:
+    """Run a suite on the original code, in a process of its own.
 
     Raises:
         ReachError: the suite does not hold on the original code.
@@ -37,24 +106,55 @@ def measure(suite: str, examples: int, seed: int) -> tuple[Lines, float]:
     ran = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
     if ran.returncode:
         raise ReachError(f"suite {suite} on the original code: {ran.stderr.strip()[-500:]}")
-    found = json.loads(ran.stdout.splitlines()[-1])
-    return {module: frozenset(lines) for module, lines in found["lines"].items()}, found["cpu_s"]
+    return Reach.of(json.loads(ran.stdout.splitlines()[-1]))
+
+
+def spread(steps: Iterable[int]) -> Hits:
+    """Return the hits of these steps; only some of their numbers are kept."""
+    every = sorted(steps)
+    kept = every
+    if len(every) > STEPS_KEPT:
+        kept = [every[at * len(every) // STEPS_KEPT] for at in range(STEPS_KEPT)]
+    return Hits(len(every), tuple(kept))
 
 
 def _main(suite: str, examples: int, seed: int) -> None:
-    recorder = coverage.Coverage(data_file=None, include=[f"{_IMPL}/*"], config_file=False)
+    recorder = coverage.Coverage(data_file=None, include=[f"{IMPL_FOLDER}/*"], config_file=False)
+    recorder.set_option("run:disable_warnings", ["no-data-collected"])
     recorder.start()
-    verdict = examine(Task("", 0, (suite,), examples, seed, 0), lambda _: None)
+    recorder.switch_context(_IMPORT)
+    import_all()
+    recorder.switch_context("0")
+    began = time.process_time()
+
+    def on_progress(done: int, _: int) -> None:
+        recorder.switch_context(str(done))
+
+    part = examined(suite, examples, seed, on_progress)
     recorder.stop()
-    if verdict.outcome is not Outcome.SURVIVED:
-        sys.exit(f"{verdict.outcome} by {verdict.by}: {verdict.witness}")
-    data = recorder.get_data()
-    lines = {_module(file): sorted(data.lines(file) or ()) for file in sorted(data.measured_files())}
-    print(json.dumps({"lines": lines, "cpu_s": verdict.cpu_s}))
+    violated = [result for result in part.results if result.verdict is Verdict.VIOLATED]
+    if part.refusal is not None or violated:
+        sys.exit(str(part.refusal or f"{violated[0].id}: {violated[0].detail}"))
+    cases = tuple(result.id for result in part.results) if suite in CASE_SUITES else ()
+    found = _reach(recorder.get_data(), time.process_time() - began, cases)
+    print(json.dumps(found.stored()))
+
+
+def _reach(data: coverage.CoverageData, cpu_s: float, cases: tuple[str, ...]) -> Reach:
+    at_import, by_line = {}, {}
+    for file in sorted(data.measured_files()):
+        module, contexts = _module(file), data.contexts_by_lineno(file)
+        at_import[module] = frozenset(line for line, names in contexts.items() if _IMPORT in names)
+        by_line[module] = {
+            line: spread(steps)
+            for line, names in contexts.items()
+            if (steps := [int(name) for name in names if name not in ("", _IMPORT)])
+        }
+    return Reach(cpu_s, cases, at_import, by_line)
 
 
 def _module(file: str) -> str:
-    inside = Path(file).resolve().relative_to(_IMPL.parent).with_suffix("")
+    inside = Path(file).resolve().relative_to(IMPL_FOLDER.parent).with_suffix("")
     name = ".".join(("mqproof", *inside.parts))
     return name.removesuffix(".__init__")
 

@@ -4,6 +4,7 @@ A mutant counts unless equivalents.toml names it. The score is the share of coun
 detects. Mutants that no suite executes count as not detected: the white spots are part of the result.
 """
 
+import shlex
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -57,13 +58,21 @@ def counted(
     return tuple(counts), tuple(equal)
 
 
-def report(judged: Sequence[Judged], facts: Mapping[str, str], goal_percent: int) -> Report:
-    """Return the result of a campaign: one result for each part of `impl/`, and the tables."""
+def report(
+    judged: Sequence[Judged], facts: Mapping[str, str], goal_percent: int, patches: Path | None = None
+) -> Report:
+    """Return the result of a campaign: one result for each part of `impl/`, and the tables.
+
+    `patches` is the folder of the judged patches; None if mutants were judged.
+    """
     counts, equal = counted(judged, equivalents())
+    replay = f"mqproof mutate-impl --patches {shlex.quote(str(patches))}" if patches else ""
     results = tuple(
-        _result(part, of_part, goal_percent) for part, of_part in _grouped(counts, _part_of).items()
+        _result(part, of_part, goal_percent, replay or f"mqproof mutate-impl {part}")
+        for part, of_part in _grouped(counts, _part_of).items()
     )
     tables = (
+        *([_each(judged)] if patches else []),
         _scores("Score by module", "module", _grouped(counts, lambda one: one.mutant.module)),
         _scores("Score by operator", "operator", _grouped(counts, lambda one: one.mutant.operator)),
         _suites(counts),
@@ -78,7 +87,7 @@ def percent(judged: Sequence[Judged]) -> int:
     return 100 * detected // len(judged) if judged else 0
 
 
-def _result(part: str, judged: Sequence[Judged], goal_percent: int) -> Result:
+def _result(part: str, judged: Sequence[Judged], goal_percent: int, replay: str) -> Result:
     outcomes = Counter(one.verdict.outcome for one in judged)
     score = percent(judged)
     missed = [one for one in judged if one.verdict.outcome not in DETECTED]
@@ -90,7 +99,7 @@ def _result(part: str, judged: Sequence[Judged], goal_percent: int) -> Result:
         counts={"mutants": len(judged), **{outcome.value: count for outcome, count in outcomes.items()}},
         witnesses=tuple(Witness(f"{one.mutant.id}: {key(one.mutant)}") for one in missed[:3]),
         detail=f"{score}% of the mutants are detected; the goal is {goal_percent}%",
-        replay=f"mqproof mutate-impl {part}",
+        replay=replay,
         found=len(missed),
     )
 
@@ -134,6 +143,21 @@ def _suites(judged: Iterable[Judged]) -> Table:
         detected[ended] += one.verdict.outcome in DETECTED
     rows = tuple((suite, str(count), str(detected[suite])) for suite, count in sorted(judges.items()))
     return Table("Mutants by suite, the fastest first", ("suite", "judged", "detected"), rows)
+
+
+def _each(judged: Iterable[Judged]) -> Table:
+    """Return a row for each patch."""
+    rows = tuple(
+        (
+            one.mutant.before,
+            f"{one.mutant.module.removeprefix('mqproof.')}:{one.mutant.line}",
+            one.verdict.outcome.value,
+            one.verdict.suite,
+            one.verdict.by,
+        )
+        for one in judged
+    )
+    return Table("Patches", ("patch", "line", "outcome", "suite", "invariant or error"), rows)
 
 
 def _survivors(judged: Iterable[Judged]) -> Table:

@@ -17,6 +17,7 @@ from mqproof.conformance.engine.suite_definition import Session, Suite, TargetFa
 from mqproof.conformance.engine.suite_results import results
 from mqproof.conformance.engine.suite_run import OnExample, examine
 from mqproof.conformance.engine.targets import APACHE, STDIO, EndlessError, TargetError, UnknownTargetError
+from mqproof.conformance.engine.time_bounds import BudgetInterrupt, budget
 from mqproof.report.model import Result, Table, Verdict, Witness
 from mqproof.spec.catalogue import catalogue
 from mqproof.spec.events import encode
@@ -170,11 +171,31 @@ def conduct(options: RunOptions, name: str, progress: Progress) -> Part:
     """Run one suite and return its part of the scoreboard.
 
     If the suite has no such target, its results are not tested. If the target could not be driven, they are
-    unknown. A run that never ends violates SPEC-1.
+    unknown. A run that never ends violates SPEC-1. A suite whose budget is used up judges the finished
+    examples; one that draws none has no result.
 
     Raises RunOptionsError.
     """
     suite = SUITES[name]
+    with budget(60 * options.minutes) as time_of_suite:
+        try:
+            part = _run(suite, options, name, progress)
+        except BudgetInterrupt:
+            unknown = tuple(replace(one, verdict=Verdict.UNKNOWN) for one in suite.listed(options))
+            part = Part(name, unknown, {}, 60 * options.minutes, summary=suite.in_short(unknown))
+    return _cut_short(part, options) if time_of_suite.is_used else part
+
+
+def _cut_short(part: Part, options: RunOptions) -> Part:
+    """Return the part with the reason why it has fewer examples."""
+    done = part.looked_at.get("examples", 0)
+    examples = f"{done} of {options.examples} examples"
+    why = f"the budget of {options.minutes:g} minutes ended the suite after {examples}"
+    results = tuple(replace(one, detail=f"{one.detail}; {why}".lstrip("; ")) for one in part.results)
+    return replace(part, results=results)
+
+
+def _run(suite: Registered, options: RunOptions, name: str, progress: Progress) -> Part:
     try:
         return suite.run(options, progress)
     except EndlessError as error:

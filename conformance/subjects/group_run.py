@@ -10,8 +10,11 @@ from contextlib import suppress
 from typing import Final, TypeVar
 
 from mqproof.conformance.adapters import simulated_loops
+from mqproof.conformance.engine.value_pairs import Row, row_of
 from mqproof.conformance.faults.expected_warnings import expected_warnings
 from mqproof.conformance.hosts.simulated import Machine
+from mqproof.conformance.suites.dledger import dimensions
+from mqproof.conformance.suites.dledger.dimensions import BODY_BYTES, COUNTS, DIMENSIONS, LASTS_S
 from mqproof.conformance.suites.dledger.steps import (
     Append,
     Calm,
@@ -72,6 +75,8 @@ _FAR: Final = 1 << 40
 _LEDGER: Final = LedgerConfig(data_segment_bytes=8192, index_segment_bytes=1024 * 32)
 _ANSWERED_AFTER_S: Final = 2.8
 """How late the answers to heartbeats are: a little less than the time after which they are not accepted."""
+_CONFIRMED_CHANCE: Final = 0.5
+"""How often a client waits for an entry that has no quorum at first."""
 _LEASE_S: Final = 9.0
 """The time from a heartbeat until another member leads, with time to spare."""
 
@@ -186,7 +191,7 @@ def live(seed: int) -> Life:
     async def main() -> Life:
         run = _Run(loop, seed)
         try:
-            return await run.watch()
+            return await run.watch(row_of(DIMENSIONS, seed))
         finally:
             await run.stop()
 
@@ -249,13 +254,15 @@ class _Run:
 
     # -- the run
 
-    async def watch(self) -> Life:
+    async def watch(self, row: Row) -> Life:
+        """Perform the drawn steps, meet the row, end the faults, and return the observations."""
         for name in MEMBERS:
             await self.start(name)
         await self._leader(CALM_S)
         for _ in range(STEPS):
             await self._step()
             await self._look()
+        await self._meet(row)
         await self._calm()
         return Life(tuple(self._client.operations))
 
@@ -281,14 +288,15 @@ class _Run:
         else:
             await asyncio.sleep(chance.choice((1, 8)))
 
-    async def _append(self, count: int) -> bool:
+    async def _append(self, count: int, body_bytes: int = 0) -> bool:
         """Append to the members that say that they lead; return whether one acknowledged."""
         done = False
         for name in sorted(self._nodes):
             claim = await self._client.claim(name)
             for _ in range(count if claim is not None and claim.leader == name else 0):
                 self._bodies += 1
-                code = await self._client.append(name, f"m{self._bodies}".encode())
+                body = f"m{self._bodies}".encode().ljust(body_bytes, b".")
+                code = await self._client.append(name, body)
                 done = done or code is ResponseCode.SUCCESS
         return done
 
@@ -354,6 +362,74 @@ class _Run:
             await self._client.claim(name)
             await self._client.end(name)
             await self._client.read(name, self._chance.randint(0, 3 + self._bodies))
+
+    # -- the row
+
+    async def _meet(self, row: Row) -> None:
+        """Let all members run, inject the fault of the row, and end it."""
+        leader = await self._all_run()
+        entries, unconfirmed = row[dimensions.ENTRIES], row[dimensions.UNCONFIRMED] == "some"
+        if leader is None:
+            return
+        self._note(f"entries before the fault: {entries}")
+        await self._append(COUNTS[entries], BODY_BYTES[entries])
+        if unconfirmed:
+            await self._append_alone(leader)
+        self._note(f"{'an' if unconfirmed else 'no'} entry lacks a quorum")
+        self._fail(row[dimensions.FAULT], leader)
+        await asyncio.sleep(LASTS_S[row[dimensions.LASTS]])
+        self._note(f"the fault lasts {row[dimensions.LASTS]}")
+        await self._look()
+        await self._then(row[dimensions.AFTERWARDS])
+
+    async def _all_run(self) -> str | None:
+        """End all faults, and return the leader."""
+        self._internet.heal()
+        for name in MEMBERS:
+            await self.start(name)
+        return await self._leader(CALM_S)
+
+    async def _append_alone(self, leader: str) -> None:
+        """Append an entry that only the leader has."""
+        there, _ = self._links(leader)
+        self._internet.cut(there)
+        self._bodies += 1
+        appending = asyncio.create_task(self._client.append(leader, f"m{self._bodies}".encode()))
+        await asyncio.sleep(_POLL_S)
+        await self._client.end(leader)
+        self._internet.heal(there)
+        if self._chance.random() < _CONFIRMED_CHANCE:
+            await appending
+        else:
+            appending.cancel()
+
+    def _fail(self, fault: str, leader: str) -> None:
+        follower = self._chance.choice([name for name in MEMBERS if name != leader])
+        chosen = leader if fault.startswith("leader") else follower
+        if fault.endswith("cut off"):
+            there, back = self._links(chosen)
+            self._internet.cut((*there, *back))
+        else:
+            for name in MEMBERS if fault.startswith("whole") else (chosen,):
+                self.kill(name, power=fault.endswith("power"))
+        self._note(f"the {fault}")
+
+    async def _then(self, what: str) -> None:
+        leader = await self._all_run()
+        if leader is None:
+            return
+        self._note(f"afterwards {what}")
+        other = self._chance.choice([name for name in MEMBERS if name != leader])
+        match what:
+            case "a transfer":
+                await self._client.transfer(leader, other)
+            case "two candidates":
+                await self._votes(other)
+            case "the leader is killed":
+                self.kill(leader, power=False)
+                await self._leader(CALM_S)
+        await self._append(1)
+        await self._look()
 
     # -- after the faults
 

@@ -4,10 +4,13 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Final
 
+from mqproof.conformance.engine.value_pairs import Row, row_of
 from mqproof.conformance.faults.expected_warnings import expected_warnings
 from mqproof.conformance.hosts.simulated import MASTER, SLAVE
 from mqproof.conformance.subjects.pair import QUEUE, TOPIC, Pair, play
+from mqproof.conformance.suites.replication import dimensions
 from mqproof.conformance.suites.replication.checkers import Life, LogsSeen, ReadsSeen, SendSeen
+from mqproof.conformance.suites.replication.dimensions import BATCHES, DIMENSIONS, LASTS_S
 from mqproof.impl.client.model import ClientError
 from mqproof.impl.replication.config import LogCheck, Role
 from mqproof.impl.store.config import FlushMode
@@ -25,20 +28,23 @@ def log_check() -> LogCheck:
 
 def live(seed: int) -> Life:
     """Run a pair and return the observations; the seed determines everything."""
-    return _play(seed)[0]
+    return _play(seed, row_of(DIMENSIONS, seed))[0]
 
 
 def record(seed: int) -> list[Event]:
-    """Return the event log of the same run, of both brokers, in order of time."""
-    return _play(seed)[1]
+    """Return the event log of both brokers, in order of time, of a run with the drawn steps only.
+
+    TLC takes too long for the many messages of a row.
+    """
+    return _play(seed, None)[1]
 
 
-def _play(seed: int) -> tuple[Life, list[Event]]:
-    flush = FlushMode.SYNC_FLUSH if seed % 4 == 1 else FlushMode.ASYNC_FLUSH
-    role = Role.ASYNC_MASTER if seed % 5 == 4 else Role.SYNC_MASTER
+def _play(seed: int, row: Row | None) -> tuple[Life, list[Event]]:
+    setup = row_of(DIMENSIONS, seed)
+    flush, role = FlushMode[setup[dimensions.FLUSH]], Role[setup[dimensions.REPLICATED]]
 
     async def scenario(pair: Pair) -> tuple[Life, list[Event]]:
-        return await _Witness(pair, role).watch(), pair.events
+        return await _Witness(pair, role, [f"a pair, {flush.name}, {role.name}"]).watch(row), pair.events
 
     with expected_warnings("mqproof.impl"):  # every fault is intended, and each would cause a warning
         return play(scenario, seed, flush=flush, role=role, log_check=log_check())
@@ -50,6 +56,7 @@ class _Witness:
 
     pair: Pair
     role: Role
+    script: list[str]
     sends: list[SendSeen] = field(default_factory=list)
     logs: list[LogsSeen] = field(default_factory=list)
     reads: list[ReadsSeen] = field(default_factory=list)
@@ -61,11 +68,14 @@ class _Witness:
     known: set[str] = field(default_factory=set)
     last: dict[str, tuple[str, ...]] = field(default_factory=lambda: {MASTER: (), SLAVE: ()})
 
-    async def watch(self) -> Life:
+    async def watch(self, row: Row | None) -> Life:
+        """Perform the drawn steps, meet the row if there is one, end the faults; return the observations."""
         await self.pair.followed()
         for _ in range(STEPS):
             await self.step()
             self.look()
+        if row is not None:
+            await self.meet(row)
         caught_up = await self.calm()
         await self.read()
         return Life(
@@ -75,6 +85,7 @@ class _Witness:
             reads=tuple(self.reads),
             caught_up=caught_up,
             slave_offsets=tuple(self.offsets),
+            script=tuple(self.script),
         )
 
     async def step(self) -> None:
@@ -84,20 +95,77 @@ class _Witness:
         if drawn < 0.5:
             await self.send(chance.randint(1, 3))
         elif drawn < 0.62 and running:
-            node = chance.choice(running)
-            (pair.kill if chance.random() < 0.5 else pair.crash)(node)
+            self.end(chance.choice(running), power=chance.random() >= 0.5)
         elif drawn < 0.82:
-            for node in (MASTER, SLAVE):
-                if node not in pair.brokers:
-                    await self.start(node)
+            await self.start_both()
         elif drawn < 0.88 and not self.is_cut:
-            pair.cut()
-            self.is_cut = True
+            self.cut()
         elif drawn < 0.94:
-            pair.heal()
-            self.is_cut = False
+            self.heal()
         else:
             await asyncio.sleep(chance.choice((1, 30)))
+
+    async def meet(self, row: Row) -> None:
+        """Start what is down, send, inject the fault of the row, send again, and end the fault."""
+        batch, waits = BATCHES[row[dimensions.BATCH]], row[dimensions.WAITING] != "not"
+        self.heal()
+        await self.start_both()
+        await self.send(batch, waits=waits)
+        self.script.append(f"{batch} message{'s' * (batch > 1)} at once")
+        await self.fail(row[dimensions.FAULT])
+        if row[dimensions.MEANWHILE] == "some":
+            self.script.append("some are sent during the fault")
+            await self.send(batch, waits=waits)
+        else:
+            self.script.append("nothing is sent during the fault")
+        await asyncio.sleep(LASTS_S[row[dimensions.LASTS]])
+        self.script.append(f"the fault lasts {row[dimensions.LASTS]}")
+        self.look()
+        self.heal()
+        await self.start_both()
+        await self.then(row[dimensions.AFTERWARDS])
+
+    async def fail(self, fault: str) -> None:
+        """Inject a fault of the table, after all messages have reached the slave."""
+        node = MASTER if fault.startswith("master") else SLAVE
+        if fault == "link is cut":
+            self.cut()
+        elif fault.endswith("stops"):
+            await self.pair.stop(node)
+            self.script.append(f"the {fault}")
+        else:
+            self.end(node, power=fault.endswith("power"))
+
+    async def then(self, what: str) -> None:
+        self.script.append(f"afterwards {what}")
+        if what == "both restart":
+            for node in (MASTER, SLAVE):
+                await self.pair.stop(node)
+            await self.start_both()
+        elif what == "the master is killed":
+            self.end(MASTER, power=False)
+            self.look()
+            await self.start_both()
+        await self.send(1)
+
+    async def start_both(self) -> None:
+        for node in (MASTER, SLAVE):
+            if node not in self.pair.brokers:
+                await self.start(node)
+
+    def end(self, node: str, *, power: bool) -> None:
+        (self.pair.crash if power else self.pair.kill)(node)
+        name = "master" if node == MASTER else "slave"
+        self.script.append(f"the {name} {'loses its power' if power else 'is killed'}")
+
+    def cut(self) -> None:
+        self.pair.cut()
+        self.is_cut = True
+        self.script.append("the link is cut")
+
+    def heal(self) -> None:
+        self.pair.heal()
+        self.is_cut = False
 
     async def start(self, node: str) -> None:
         """Start a node. A restarted master with less than its slave has is a fork."""
@@ -107,12 +175,14 @@ class _Witness:
             self.forked = self.forked or log[: len(slaves)] != slaves
         self.look()
 
-    async def send(self, count: int) -> None:
+    async def send(self, count: int, *, waits: bool | None = None) -> None:
+        """Send messages at once; `waits` says whether for the slave, and None draws it."""
         if MASTER not in self.pair.brokers:
             return
         names = [f"m{self.names + number:04d}" for number in range(count)]
         self.names += count
-        waits = self.pair.chance.random() < 0.7
+        if waits is None:
+            waits = self.pair.chance.random() < 0.7
         expected = self.expected(waits=waits)
         statuses = await asyncio.gather(*(self.pair.send(name, wait=waits) for name in names))
         self.look()
@@ -124,6 +194,7 @@ class _Witness:
         for name, status in zip(names, statuses, strict=True):
             seen = SendSeen(name, status, waits, expected, name in self.held, name in self.known)
             self.sends.append(seen)
+            self.script.append(f"send {name}{'' if waits else ' without waiting'}: {status}")
 
     def expected(self, *, waits: bool) -> frozenset[str]:
         if not waits or self.role is Role.ASYNC_MASTER:
@@ -151,11 +222,8 @@ class _Witness:
 
     async def calm(self) -> bool | None:
         """End the faults; return whether the slave has caught up, None if it need not after a fork."""
-        self.pair.heal()
-        self.is_cut = False
-        for node in (MASTER, SLAVE):
-            if node not in self.pair.brokers:
-                await self.start(node)
+        self.heal()
+        await self.start_both()
         await self.send(1)
         caught_up = await self.pair.until(self.pair.has_caught_up, CALM_S)
         self.look()

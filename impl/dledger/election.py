@@ -1,5 +1,6 @@
 """Elections: votes, rounds, heartbeats, and the timeouts after which a member acts."""
 
+import math
 from random import Random
 
 from mqproof.impl.dledger import rules
@@ -53,13 +54,14 @@ class Election:
         self._sent: dict[str, tuple[HeartBeatRequest, float]] = {}
         """The last heartbeat request to each follower, and the time when it was sent."""
         self._heard_at: dict[str, float] = {}
-        """For each follower, the send time of the last heartbeat that it answered."""
+        """For each follower, the send time of the last heartbeat that it answered in this term."""
+        self._elected_at = now
 
     def deadline(self) -> float:
         """Return the time when `tick` has something to do, unless another event comes first."""
         match self._state.role:
             case Role.LEADER:
-                return min(self._beat_at, self._quorum_heard_at() + self._config.give_up_ms)
+                return min(self._beat_at, self._gives_up_at())
             case Role.FOLLOWER:
                 at = self._leader_heard_at + self._config.give_up_ms
                 return min(at, self._takeover.until) if self._takeover else at
@@ -69,7 +71,7 @@ class Election:
     def tick(self, now: float) -> None:
         match self._state.role:
             case Role.LEADER:
-                if self._lost_quorum(now):
+                if now >= self._gives_up_at():
                     self._candidate(self._state.term + 1, Reason.NO_QUORUM, now)
                 elif now >= self._beat_at:
                     self._beat(now)
@@ -85,9 +87,11 @@ class Election:
     def leads(self, now: float) -> bool:
         """Return whether the member leads and a quorum confirmed that recently.
 
-        A leader that cannot reach a majority must not answer clients.
+        A leader that cannot reach a majority must not answer clients. Votes confirm nothing: until a voter
+        has answered a heartbeat, it does not wait for this leader, and can elect another one at once.
         """
-        return self._state.role is Role.LEADER and not self._lost_quorum(now)
+        is_confirmed = now < self._quorum_heard_at() + self._config.give_up_ms
+        return self._state.role is Role.LEADER and is_confirmed
 
     def is_heard(self, member: str, now: float) -> bool:
         """Return whether a follower answered one of the last heartbeats."""
@@ -198,7 +202,8 @@ class Election:
 
     def _become_leader(self, now: float) -> None:
         self._state.become_leader()
-        self._heard_at = dict.fromkeys(self._config.peers, now)
+        self._heard_at = {}
+        self._elected_at = now
         self._sent = {}
         self._end_takeover(led=True)
         self._beat(now)
@@ -221,7 +226,7 @@ class Election:
                 # Counted from the send time: the state since then is not known.
                 sent, sent_at = self._sent.get(peer, (None, 0.0))
                 if sent is request:
-                    self._heard_at[peer] = max(self._heard_at[peer], sent_at)
+                    self._heard_at[peer] = sent_at
             case ResponseCode.EXPIRED_TERM if response.term > state.term:
                 self._candidate(response.term, Reason.ANSWER, now, peer)
             case ResponseCode.TERM_NOT_READY:
@@ -232,14 +237,15 @@ class Election:
                 pass
 
     def _quorum_heard_at(self) -> float:
-        """Return the time of the last evidence of a quorum, the leader included."""
+        """Return the time of the last evidence of a quorum, the leader included; none is long ago."""
         if self._config.quorum == 1:
-            return float("inf")
-        heard = sorted(self._heard_at.values(), reverse=True)
+            return math.inf
+        heard = sorted((self._heard_at.get(peer, -math.inf) for peer in self._config.peers), reverse=True)
         return heard[self._config.quorum - 2]
 
-    def _lost_quorum(self, now: float) -> bool:
-        return now >= self._quorum_heard_at() + self._config.give_up_ms
+    def _gives_up_at(self) -> float:
+        """Return the time when the leader steps down, unless a quorum answers; a new one waits as long."""
+        return max(self._quorum_heard_at(), self._elected_at) + self._config.give_up_ms
 
     # -- followers
 

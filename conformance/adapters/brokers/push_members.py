@@ -15,10 +15,12 @@ from mqproof.conformance.adapters.brokers.environments import SimulatedEnvironme
 from mqproof.conformance.adapters.caller import Caller
 from mqproof.conformance.engine.fault_kinds import FaultKind
 from mqproof.conformance.engine.shared_steps import Query
-from mqproof.conformance.engine.stepped_run import Stepped
-from mqproof.conformance.suites.consumers.target import CHANGES
+from mqproof.conformance.engine.value_pairs import Row, row_of
+from mqproof.conformance.suites.consumers import dimensions
+from mqproof.conformance.suites.consumers.dimensions import DIMENSIONS, PAUSED, SENDS, SIZES
+from mqproof.conformance.suites.consumers.target import CHANGES, ROWS, Group
 from mqproof.conformance.suites.delivery.checkers import CHECKERS
-from mqproof.conformance.suites.delivery.oracle import EXPLANATION, State, assigned_queues
+from mqproof.conformance.suites.delivery.oracle import EXPLANATION, assigned_queues
 from mqproof.conformance.suites.delivery.steps import (
     Change,
     Commit,
@@ -83,7 +85,7 @@ class _NotifiedConsumer(PushConsumer):
         super().members_changed()
 
 
-class PushMembers(Stepped[State, Operation]):
+class PushMembers(Group):
     """One group in one environment, which is opened.
 
     Methods are steps; each returns when the group has settled.
@@ -102,6 +104,7 @@ class PushMembers(Stepped[State, Operation]):
         """The member that failed silently and has not been removed yet."""
         self._machines = 0
         self._sent = 0
+        self.scenarios = []
         self._now: list[Operation] = []
         environment.open()
         environment.run(self._open())
@@ -166,6 +169,35 @@ class PushMembers(Stepped[State, Operation]):
         self._environment.run(self._caller.request(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, header))
         self._environment.run(asyncio.sleep(_SETTLES_S))
         self._flush()
+
+    def meet(self, row: Row, chance: random.Random) -> None:
+        """Bring the group to the size of the row, and meet its other values."""
+        size, change = SIZES[row[dimensions.SIZE]], row[dimensions.CHANGE]
+        for member in MEMBERS:
+            if len(self._members) < size and member not in self._members:
+                self.join(member)
+        while len(self._members) > size:
+            self.leave(max(self._members))
+        begin = len(self.script())
+        facts = [f"{len(self._members)} members"]
+        for queue_id in SENDS[row[dimensions.MESSAGES]]:
+            self.send(queue_id)
+        if row[dimensions.RESET] == "before the change":
+            self.reset()
+        present = sorted(self._members)
+        if change in (Change.JOINS, PAUSED):
+            member = next(each for each in MEMBERS if each not in present)
+            if change == PAUSED:
+                facts.append("one is paused")
+                self.join_while_one_is_paused(member, chance.choice(present))
+            else:
+                self.join(member)
+        else:
+            ways = {Change.LEAVES: self.leave, Change.DIES: self.die, Change.SILENT: self.fall_silent}
+            ways[Change(change)](chance.choice(present))
+        if row[dimensions.RESET] == "after the change":
+            self.reset()
+        self.scenarios.append([*facts, *self.script()[begin:]])
 
     def settled(self) -> None:
         """Wait until all messages should have arrived, and record that the group has settled."""
@@ -346,7 +378,8 @@ async def _consumed(_messages: Any) -> None:
 def live(seed: int, environment: Callable[[], SimulatedEnvironment] = SimulatedEnvironment) -> PushMembers:
     """Run a group whose members join and leave while messages arrive, until it settles; return it.
 
-    The seed determines all choices. At times the offsets of the group are reset.
+    The seed determines all choices. At times the offsets of the group are reset. The group then meets ROWS
+    rows of the dimensions.
     """
     chance = random.Random(seed)
     group = PushMembers(environment())
@@ -367,6 +400,8 @@ def live(seed: int, environment: Callable[[], SimulatedEnvironment] = SimulatedE
             elif len(there) > 1:
                 chance.choice((group.leave, group.die, group.fall_silent))(member)
                 there.discard(member)
+        for number in range(ROWS):
+            group.meet(row_of(DIMENSIONS, ROWS * seed + number), chance)
         group.settled()
     finally:
         group.close()

@@ -10,7 +10,7 @@ import errno
 import random
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import MappingProxyType
@@ -110,6 +110,20 @@ async def _remote(
     return historian.lines
 
 
+class _EvenChoice:
+    """Draws kinds; none is drawn again before all have been drawn."""
+
+    def __init__(self, kinds: Sequence[str]) -> None:
+        self._kinds = kinds
+        self._left: list[str] = []
+
+    def draw(self, chance: random.Random) -> str:
+        self._left = self._left or list(self._kinds)
+        kind = chance.choice(self._left)
+        self._left.remove(kind)
+        return kind
+
+
 class _FaultInjector:
     """Injects into one broker the faults of links and fault controls."""
 
@@ -127,10 +141,10 @@ class _FaultInjector:
         able = [
             kind for kind, (begin, end, _) in self._PAIRS.items() if {begin, end} <= fault_controls.keys()
         ]
-        self._kinds = [*able, *sorted(FAULTS)]
+        self._kinds = _EvenChoice((*able, *sorted(FAULTS)))
 
     async def strike(self, historian: Historian, chance: random.Random) -> None:
-        kind = chance.choice(self._kinds)
+        kind = self._kinds.draw(chance)
         historian.fault(kind, self._place.broker)
         if kind in FAULTS:
             self._link.disturb(Fault(kind))
@@ -177,6 +191,7 @@ class _World:
         self._disk = SimulatedDisk()
         self._seed = seed
         self._lives = 0
+        self._kinds = _EvenChoice((*_ENDS, *_DISTURBANCES))
 
     async def start(self) -> Address:
         self._name_server = NameServer(NameServerConfig(port=9876), self.runtime)
@@ -208,7 +223,7 @@ class _World:
         self._address = await self._broker.start()
 
     async def strike(self, historian: Historian, chance: random.Random) -> None:
-        kind = chance.choice((*_ENDS, *_DISTURBANCES))
+        kind = self._kinds.draw(chance)
         if kind in _DISTURBANCES:
             historian.fault(kind, _BROKER)
             self._disturb(kind)

@@ -213,7 +213,7 @@ class SteppedGroup:
 
     def _step_down(self, node: str) -> None:
         member = self._members[node]
-        member.now = member.core._election._quorum_heard_at() + member.core.config.give_up_ms
+        member.now = member.core._election._gives_up_at()
         member.does(lambda: member.core.tick(member.now))
 
     def _tick(self, member: _Member) -> None:

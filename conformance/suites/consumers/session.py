@@ -5,16 +5,14 @@ from dataclasses import dataclass
 
 from mqproof.conformance.engine.fault_kinds import FaultKind
 from mqproof.conformance.engine.finding import Finding
-from mqproof.conformance.engine.stepped_run import Stepped
-from mqproof.conformance.suites.delivery.oracle import State
-from mqproof.conformance.suites.delivery.steps import Operation
+from mqproof.conformance.suites.consumers.target import Group
 
 
 @dataclass(frozen=True, slots=True)
 class GroupSession:
     """A finished run of a group. Its steps are those of the delivery suite."""
 
-    run: Stepped[State, Operation]
+    run: Group
 
     @property
     def operations(self) -> int:
@@ -28,3 +26,6 @@ class GroupSession:
 
     def script(self) -> list[str]:
         return self.run.script()
+
+    def scenarios(self) -> list[str]:
+        return ["\n".join(lines) for lines in self.run.scenarios]

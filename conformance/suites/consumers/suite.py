@@ -10,11 +10,14 @@ from typing import Final
 from mqproof.conformance.engine.finding import SPEC_1
 from mqproof.conformance.engine.run_options import Part, RunOptions
 from mqproof.conformance.engine.seeded_runs import SeededSuite
+from mqproof.conformance.suites.consumers.dimensions import DIMENSIONS
 from mqproof.conformance.suites.consumers.session import GroupSession
 from mqproof.conformance.suites.consumers.target import CHANGES, Play
 from mqproof.conformance.suites.delivery.checkers import CHECKERS
 
-CONSUMERS: Final = SeededSuite("consumers", (*CHECKERS, SPEC_1), "groups", CHANGES, "our own consumers")
+CONSUMERS: Final = SeededSuite(
+    "consumers", (*CHECKERS, SPEC_1), "groups", CHANGES, "our own consumers", DIMENSIONS
+)
 listed = CONSUMERS.listed
 lines = CONSUMERS.lines
 

@@ -9,10 +9,11 @@ from typing import Final
 from mqproof.conformance.engine.run_options import Part, RunOptions
 from mqproof.conformance.engine.seeded_runs import ScriptedRun, SeededSuite
 from mqproof.conformance.suites.convergence.checkers import CHECKERS
+from mqproof.conformance.suites.convergence.dimensions import DIMENSIONS
 from mqproof.conformance.suites.convergence.target import Play
 
 CONVERGENCE: Final = SeededSuite(
-    "convergence", tuple(CHECKERS), "clusters", 1, "our own brokers, name servers and client"
+    "convergence", tuple(CHECKERS), "clusters", 1, "our own brokers, name servers and client", DIMENSIONS
 )
 _OPENING: Final = "two name servers, two brokers and a client"
 listed = CONVERGENCE.listed

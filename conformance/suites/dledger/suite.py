@@ -9,9 +9,10 @@ from typing import Final
 from mqproof.conformance.engine.run_options import Part, RunOptions
 from mqproof.conformance.engine.seeded_runs import ScriptedRun, SeededSuite
 from mqproof.conformance.suites.dledger.checkers import CHECKERS
+from mqproof.conformance.suites.dledger.dimensions import DIMENSIONS
 from mqproof.conformance.suites.dledger.target import Play
 
-DLEDGER: Final = SeededSuite("dledger", tuple(CHECKERS), "groups", 1, "our own group")
+DLEDGER: Final = SeededSuite("dledger", tuple(CHECKERS), "groups", 1, "our own group", DIMENSIONS)
 _OPENING: Final = "a group of three members"
 listed = DLEDGER.listed
 lines = DLEDGER.lines

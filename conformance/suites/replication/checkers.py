@@ -65,6 +65,8 @@ class Life:
     """Whether the slave caught up after the faults ended; None if the logs have forked and it need not."""
     slave_offsets: tuple[int, ...]
     """The slave's answers for a group's committed offset, in order of time."""
+    script: tuple[str, ...] = ()
+    """The steps of the run, for people; the first one says what runs."""
 
 
 def sync_acked_on_slave(life: Life) -> Finding:

@@ -22,9 +22,11 @@ class PairSession:
         return {id_: check(self.life) for id_, check in CHECKERS.items()}
 
     def faults(self) -> Counter[FaultKind]:
-        """Return nothing: the observations of a pair do not say which faults occurred."""
+        """Return nothing: the script has the faults, in words."""
         return Counter()
 
     def script(self) -> list[str]:
-        """Return the sends; the seed draws the faults between them."""
-        return [f"send {send.name}: {send.status}" for send in self.life.sends]
+        return list(self.life.script)
+
+    def scenarios(self) -> tuple[str, ...]:
+        return ("\n".join(self.life.script),)

@@ -9,10 +9,13 @@ from typing import Final
 from mqproof.conformance.engine.run_options import Part, RunOptions
 from mqproof.conformance.engine.seeded_runs import SeededSuite
 from mqproof.conformance.suites.replication.checkers import CHECKERS
+from mqproof.conformance.suites.replication.dimensions import DIMENSIONS
 from mqproof.conformance.suites.replication.session import PairSession
 from mqproof.conformance.suites.replication.target import Play
 
-REPLICATION: Final = SeededSuite("replication", tuple(CHECKERS), "pairs", 1, "our own master and slave")
+REPLICATION: Final = SeededSuite(
+    "replication", tuple(CHECKERS), "pairs", 1, "our own master and slave", DIMENSIONS
+)
 listed = REPLICATION.listed
 lines = REPLICATION.lines
 

@@ -9,7 +9,7 @@ from mqproof.conformance.history.lines import Line, encode
 from mqproof.conformance.history.workload import Workload
 from mqproof.conformance.suites.workload.target import Play
 
-_EXAMPLES_PER_FAULT: Final = 20
+_EXAMPLES_PER_FAULT: Final = 10
 
 
 def history(options: RunOptions, progress: Callable[[int, int], None], play: Play) -> list[Line]:
@@ -21,7 +21,7 @@ def history(options: RunOptions, progress: Callable[[int, int], None], play: Pla
         RunOptionsError, UnknownTargetError, TargetError.
     """
     workload = Workload(
-        messages=options.examples, faults=1 + options.examples // _EXAMPLES_PER_FAULT, seed=options.seed
+        messages=options.examples, faults=2 + options.examples // _EXAMPLES_PER_FAULT, seed=options.seed
     )
     stages = 4 + workload.faults
     numbers = iter(range(1, stages))

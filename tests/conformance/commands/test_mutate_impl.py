@@ -8,8 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from mqproof.conformance.commands.mutate_impl import app
-from mqproof.conformance.mutation import campaign
-from mqproof.conformance.mutation.examiner import Outcome, Task, Verdict
+from mqproof.conformance.mutation.examiner import Outcome, Verdict
+from mqproof.conformance.mutation.fork_server import ForkServer
 
 _RUNNER = CliRunner()
 
@@ -24,15 +24,21 @@ def test_unknown_names_are_refused(arguments: list[str], message: str) -> None:
     assert message in ran.stderr
 
 
+def test_a_folder_without_patches_is_wrong_use(tmp_path: Path) -> None:
+    ran = _RUNNER.invoke(app, ["mutate-impl", "--patches", str(tmp_path), "--folder", str(tmp_path)])
+    assert ran.exit_code == 2
+    assert "no file ends in .patch" in ran.stderr
+
+
 def test_campaign_below_its_goal_exits_with_1_and_lists_survivors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     outcomes = cycle((Outcome.SURVIVED, Outcome.VIOLATION))
 
-    def judge(_: Task) -> Verdict:
+    def judge(*_: object) -> Verdict:
         return Verdict(next(outcomes), "producers")
 
-    monkeypatch.setattr(campaign, "_in_a_process", judge)
+    monkeypatch.setattr(ForkServer, "judge", judge)
     file = tmp_path / "score.json"
     options = ["--suite", "producers", "--sample", "200", "--examples", "2", "--folder", str(tmp_path)]
     ran = _RUNNER.invoke(app, ["mutate-impl", "client", *options, "--json", str(file)])

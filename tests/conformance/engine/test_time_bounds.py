@@ -7,7 +7,7 @@ import time
 import pytest
 
 from mqproof.conformance.engine.targets import EndlessError
-from mqproof.conformance.engine.time_bounds import bounded
+from mqproof.conformance.engine.time_bounds import BudgetInterrupt, bounded, budget, check
 
 
 def _spin() -> None:
@@ -55,3 +55,33 @@ def test_the_handlers_of_before_are_put_back() -> None:
     with bounded(10):
         assert signal.getsignal(signal.SIGVTALRM) != before[0]
     assert (signal.getsignal(signal.SIGVTALRM), signal.getsignal(signal.SIGALRM)) == before
+
+
+def test_the_budget_of_a_suite_ends_a_call_that_does_not_return() -> None:
+    with pytest.raises(BudgetInterrupt), budget(0.1), bounded(100, 100):
+        time.sleep(600)
+
+
+def test_the_budget_goes_on_after_an_example() -> None:
+    with budget(0.2) as suite:
+        with bounded(100, 100):
+            assert not suite.is_used
+        with pytest.raises(BudgetInterrupt):
+            time.sleep(600)
+        assert suite.is_used
+
+
+def test_a_budget_ends_with_its_block() -> None:
+    before = signal.getsignal(signal.SIGALRM)
+    with budget(0.1):
+        pass
+    time.sleep(0.2)
+    check()
+    assert signal.getsignal(signal.SIGALRM) == before
+
+
+def test_another_thread_finds_the_end_of_the_budget_when_it_checks() -> None:
+    with budget(1000) as suite:
+        suite.ends_at = 0
+        with pytest.raises(BudgetInterrupt):
+            check()

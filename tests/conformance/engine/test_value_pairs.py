@@ -4,7 +4,15 @@ import random
 
 import pytest
 
-from mqproof.conformance.engine.value_pairs import Dimension, Dimensions, Infeasible, Value, shown
+from mqproof.conformance.engine.value_pairs import (
+    Dimension,
+    Dimensions,
+    Infeasible,
+    Value,
+    covering_rows,
+    row_of,
+    shown,
+)
 
 SIZE = Dimension("size", (Value("small", "^small"), Value("large", "^large")))
 END = Dimension("end", (Value("none", hides="^kill"), Value("kill", "^kill", needs=frozenset({"kill"}))))
@@ -55,3 +63,20 @@ def test_only_the_values_that_the_script_shows_count() -> None:
     met = [shown(pair) for pair in TABLE.met(row, "a broker, sync\nsmall message")]
     assert met == ["mode: sync with size: small"]
     assert len(TABLE.met(row, "a broker, sync\nsmall message\nkill")) == 3
+
+
+def test_the_rows_of_consecutive_numbers_have_all_pairs() -> None:
+    rows = covering_rows(TABLE)
+    assert len(rows) <= 8
+    found = {pair for number in range(5, 5 + len(rows)) for pair in TABLE.pairs_of(row_of(TABLE, number))}
+    assert found == set(TABLE.pairs(()))
+
+
+def test_all_values_of_a_script_are_pairs_unless_they_are_infeasible() -> None:
+    met = [shown(pair) for pair in TABLE.shown_in("sync and async\nlarge\nkill")]
+    assert sorted(met) == [
+        "mode: async with end: kill",
+        "mode: async with size: large",
+        "mode: sync with end: kill",
+        "mode: sync with size: large",
+    ]

@@ -1,21 +1,46 @@
 """coverage.py records the lines that a suite executes."""
 
+import json
+
 import pytest
 
-from mqproof.conformance.mutation.campaign import modules
-from mqproof.conformance.mutation.reach import ReachError, measure
+from mqproof.conformance.mutation.loading import modules
+from mqproof.conformance.mutation.reach import STEPS_KEPT, Hits, Reach, ReachError, measure, spread
 
 _CHOICE = "mqproof.impl.client.producing.queue_choice"
 _SUITE = "producers"
 
 
 def test_reach_names_executed_lines_only() -> None:
-    lines, seconds = measure(_SUITE, 2, 0)
+    reach = measure(_SUITE, 2, 0)
+    lines = reach.by_line[_CHOICE].keys()
     source = modules(("client",))[_CHOICE].read_text(encoding="utf-8").splitlines()
     returns = {at for at, line in enumerate(source, 1) if line.strip().startswith("return")}
-    assert lines[_CHOICE] & returns, "no function of the module ran"
-    assert returns - lines[_CHOICE], "two examples cannot reach every line"
-    assert seconds > 0
+    assert lines & returns, "no function of the module ran"
+    assert returns - lines, "two examples cannot reach every line"
+    assert reach.cpu_s > 0
+    assert max(hits.count for hits in reach.by_line[_CHOICE].values()) == 2
+    defined = {at for at, line in enumerate(source, 1) if line.startswith("def ")}
+    assert defined <= reach.at_import[_CHOICE]
+    assert not defined & lines, "the import is no example"
+    assert Reach.of(json.loads(json.dumps(reach.stored()))) == reach
+
+
+def test_a_line_of_the_import_alone_counts_as_the_busiest_line_of_its_module() -> None:
+    reach = Reach(
+        1.0, (), {"m": frozenset({1, 2})}, {"m": {5: Hits(1, (0,)), 6: Hits(3, (0, 1, 2))}, "n": {}}
+    )
+    assert reach.hits("m", 1) == Hits(3, (0, 1, 2))
+    assert reach.hits("m", 5) == Hits(1, (0,))
+    assert reach.hits("m", 7) is None
+    assert reach.hits("n", 1) is None
+
+
+def test_only_some_of_many_steps_are_kept() -> None:
+    hits = spread(range(1000))
+    assert (hits.count, len(hits.steps), hits.steps[0]) == (1000, STEPS_KEPT, 0)
+    assert hits.steps[-1] > 950
+    assert spread([3, 1]) == Hits(2, (1, 3))
 
 
 def test_unknown_suite_is_no_reach() -> None:

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from mqproof.conformance.mutation.campaign import Judged, modules
+from mqproof.conformance.mutation.campaign import Judged
 from mqproof.conformance.mutation.examiner import Outcome, Verdict
+from mqproof.conformance.mutation.loading import modules
 from mqproof.conformance.mutation.operators import Mutant, mutants
 from mqproof.conformance.mutation.score import EquivalentsError, counted, equivalents, key, percent, report
 from mqproof.report import model
@@ -39,6 +40,14 @@ def test_part_below_the_goal_is_violated() -> None:
     assert found["The suites detect mutants of impl/store"].verdict is model.Verdict.VIOLATED
     assert found["The suites detect mutants of impl/client"].verdict is model.Verdict.HELD
     assert "50%" in found["The suites detect mutants of impl/store"].detail
+
+
+def test_a_folder_of_patches_has_a_row_for_each_and_its_own_replay() -> None:
+    one = _judged(1, Outcome.VIOLATION)
+    found = report([one], {}, 90, Path("my bugs"))
+    (table,) = (table for table in found.tables if table.title == "Patches")
+    assert table.rows == (("1", "impl.store.m:3", "violation", "flush", ""),)
+    assert found.results[0].replay == "mqproof mutate-impl --patches 'my bugs'"
 
 
 def test_suite_that_ran_after_the_detection_judged_nothing() -> None:

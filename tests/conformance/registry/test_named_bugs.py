@@ -10,13 +10,19 @@ import pytest
 from mqproof.conformance.adapters.mutant_broker import MutantTarget
 from mqproof.conformance.adapters.routing.name_servers import ImplNameServer, MutantNameServer
 from mqproof.conformance.engine.finding import SPEC_1
+from mqproof.conformance.engine.run_options import RunOptions
 from mqproof.conformance.mutants import flush, routing
 from mqproof.conformance.registry import mutant_judge
+from mqproof.conformance.registry.suite_registry import SUITES
 from mqproof.conformance.suites.flush.session import Session
 from mqproof.conformance.suites.flush.steps import End
 from mqproof.conformance.suites.flush.target import Fault, Setup
 from mqproof.conformance.suites.routing.session import RoutingSession
 from mqproof.conformance.suites.routing.target import TOPICS, Broker
+from mqproof.impl.store import recovery
+from mqproof.impl.store.files.checkpoint import Checkpoint
+from mqproof.impl.store.files.consume_queue import ConsumeQueues
+from mqproof.impl.store.queue_flush import CheckpointWriter
 from mqproof.report.model import Verdict
 
 SEEDS = {
@@ -56,6 +62,28 @@ def test_two_brokers_of_a_closed_connection_are_both_removed() -> None:
     assert shared_and_closed(ImplNameServer()) is Verdict.HELD
     mutant = routing.MUTANTS["one-of-two-brokers-removed"]
     assert shared_and_closed(MutantNameServer(mutant)) is Verdict.VIOLATED
+
+
+@pytest.mark.deep("12 CPU seconds")
+def test_a_checkpoint_that_counts_entries_that_are_not_durable_loses_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No client can see this bug: a start compares the count with the queues, and dispatches again."""
+    found: list[bool] = []
+    whole = recovery.queues_are_whole
+
+    def counted(queues: ConsumeQueues, checkpoint: Checkpoint) -> bool:
+        found.append(whole(queues, checkpoint))
+        return found[-1]
+
+    def written(writer: CheckpointWriter) -> int:
+        return min(writer._log.flushed, writer._queue_flusher._dispatcher.position)
+
+    monkeypatch.setattr(recovery, "queues_are_whole", counted)
+    monkeypatch.setattr(CheckpointWriter, "_position", written)
+    part = SUITES["flush"].run(RunOptions("impl", examples=60, seed=5), lambda *_: None)
+    assert Verdict.VIOLATED not in {result.verdict for result in part.results}
+    assert found.count(False) > 3, "the bug never made a count wrong"
 
 
 def test_a_segment_without_room_for_a_filler_loses_messages() -> None:

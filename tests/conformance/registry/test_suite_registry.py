@@ -1,6 +1,9 @@
 """Tests the suites by name, and the results of a suite without a target."""
 
 import re
+import sys
+import time
+import types
 from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
@@ -8,9 +11,11 @@ from typing import NoReturn
 import pytest
 
 from mqproof.conformance.adapters.brokers.factories import EXAMINEES
+from mqproof.conformance.adapters.template import MyBroker
 from mqproof.conformance.engine.run_options import RunOptions
 from mqproof.conformance.engine.targets import TargetError
 from mqproof.conformance.registry.suite_registry import SUITES, conduct
+from mqproof.conformance.suites.flush.target import Pulled
 from mqproof.report.model import Verdict
 
 ROOT = Path(__file__).parents[3]
@@ -56,3 +61,40 @@ def test_a_suite_whose_target_fails_is_unknown(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(SUITES, "consumers", replace(SUITES["consumers"], play=fail))  # type: ignore[type-var]
     part = conduct(RunOptions("impl", examples=1), "consumers", silent)
     assert {(each.verdict, each.detail) for each in part.results} == {(Verdict.UNKNOWN, "no connection")}
+
+
+class _Slow(MyBroker):
+    """A broker that answers pulls after a second."""
+
+    def pull(self, topic: str, queue_id: int, offset: int, max_count: int) -> Pulled:
+        time.sleep(1)
+        return super().pull(topic, queue_id, offset, max_count)
+
+
+def test_a_suite_ends_with_its_budget_and_judges_what_is_finished(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = types.ModuleType("slow_broker")
+    module.Slow = _Slow  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "slow_broker", module)
+    options = RunOptions("python:slow_broker:Slow", examples=10_000, minutes=0.02)
+    began = time.monotonic()
+    part = conduct(options, "flush", silent)
+    assert time.monotonic() - began < 60
+    assert part.looked_at["examples"] < 10_000
+    assert all("the budget of 0.02 minutes ended the suite after" in each.detail for each in part.results)
+    assert Verdict.VIOLATED not in {each.verdict for each in part.results}
+
+
+@pytest.mark.parametrize("name", ["consumers", "replication"])
+def test_a_suite_of_seeds_ends_with_its_budget(name: str) -> None:
+    part = conduct(RunOptions("impl", examples=10_000, minutes=0.002), name, silent)
+    assert part.looked_at["examples"] < 10_000
+    assert Verdict.VIOLATED not in {each.verdict for each in part.results}
+    assert all("ended the suite after" in each.detail for each in part.results)
+
+
+@pytest.mark.deep("40 CPU seconds")
+@pytest.mark.parametrize("name", ["consumers", "replication", "dledger", "convergence"])
+def test_a_hundred_examples_of_a_suite_of_seeds_have_all_pairs(name: str) -> None:
+    part = SUITES[name].run(RunOptions("impl"), silent)
+    assert part.looked_at["pairs covered"] == part.looked_at["pairs feasible"] > 0
+    assert {each.verdict for each in part.results} == {Verdict.HELD}

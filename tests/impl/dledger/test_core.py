@@ -236,6 +236,24 @@ def test_a_leader_that_was_paused_for_long_accepts_nothing_when_it_continues() -
     assert core.state.role is Role.CANDIDATE
 
 
+def test_a_new_leader_reads_for_no_client_before_a_quorum_has_answered_a_heartbeat() -> None:
+    core = _leading()
+    beat = next(r for r in _drain(core, 2000.0)[1] if isinstance(r, HeartBeatRequest))
+    assert not core.leads(2001.0)
+    yes = HeartBeatResponse("g", "n0", beat.remote_id, None, beat.term, ResponseCode.SUCCESS)
+    core.answered(beat, yes, 2002.0)
+    assert core.leads(2003.0)
+
+
+def test_a_new_leader_that_no_member_answers_steps_down() -> None:
+    core = _leading()
+    roles = []
+    for now in (2000.0 + core.config.give_up_ms - 1, 2000.0 + core.config.give_up_ms):
+        core.tick(now)
+        roles.append(core.state.role)
+    assert roles == [Role.LEADER, Role.CANDIDATE]
+
+
 def test_a_leader_steps_down_when_it_receives_a_later_term() -> None:
     core = _leading()
     _, requests, _ = _drain(core, 2000.0)

@@ -6,10 +6,13 @@ from mqproof.conformance.engine.finding import SPEC_1
 from mqproof.conformance.engine.run_options import RunOptions
 from mqproof.conformance.engine.suite_results import SCRIPT
 from mqproof.conformance.engine.targets import UnknownTargetError
+from mqproof.conformance.engine.value_pairs import row_of
 from mqproof.conformance.mutants.replacement import injected
 from mqproof.conformance.mutants.workload import MUTANTS
 from mqproof.conformance.registry.suite_registry import SUITES
 from mqproof.conformance.suites.consumers import suite
+from mqproof.conformance.suites.consumers.dimensions import DIMENSIONS
+from mqproof.conformance.suites.consumers.target import ROWS
 from mqproof.conformance.suites.delivery.checkers import CHECKERS
 from mqproof.report.model import Verdict
 
@@ -24,6 +27,9 @@ def test_our_consumers_hold_every_invariant_of_the_group() -> None:
     assert {each.id: each.verdict for each in part.results} == held
     assert seen == [(8, 10), (10, 10)]
     assert part.looked_at["operations"] > 100
+    rows = [row_of(DIMENSIONS, ROWS * 3 + number) for number in range(2 * ROWS)]
+    expected = {pair for row in rows for pair in DIMENSIONS.pairs_of(row)}
+    assert part.looked_at["pairs covered"] >= len(expected)
 
 
 def test_a_defect_is_reported_with_its_script_and_replay_command() -> None:

@@ -4,11 +4,14 @@ import pytest
 
 from mqproof.conformance.engine.run_options import RunOptions
 from mqproof.conformance.engine.targets import UnknownTargetError
+from mqproof.conformance.engine.value_pairs import row_of
 from mqproof.conformance.mutants.convergence import MUTANTS
 from mqproof.conformance.registry import mutant_judge
 from mqproof.conformance.registry.suite_registry import SUITES
+from mqproof.conformance.subjects.convergence_run import live
 from mqproof.conformance.suites.convergence import suite
 from mqproof.conformance.suites.convergence.checkers import CHECKERS
+from mqproof.conformance.suites.convergence.dimensions import DIMENSIONS
 from mqproof.conformance.suites.convergence.steps import Calm, Life, Operation, Routed
 from mqproof.report.model import Verdict
 
@@ -25,6 +28,11 @@ def silent(*_: int) -> None:
 def test_our_cluster_holds_every_invariant() -> None:
     part = RUN(RunOptions("impl", examples=3), silent)
     assert {each.id: each.verdict for each in part.results} == dict.fromkeys(CHECKERS, Verdict.HELD)
+
+
+def test_a_run_has_the_pairs_of_its_row() -> None:
+    script = "\n".join(map(str, live(1).operations))
+    assert DIMENSIONS.pairs_of(row_of(DIMENSIONS, 1)) <= DIMENSIONS.shown_in(script)
 
 
 @pytest.mark.parametrize("name", MUTANTS)

@@ -4,11 +4,14 @@ import pytest
 
 from mqproof.conformance.engine.run_options import RunOptions
 from mqproof.conformance.engine.targets import UnknownTargetError
+from mqproof.conformance.engine.value_pairs import row_of
 from mqproof.conformance.mutants.dledger import OBSERVED
 from mqproof.conformance.registry import mutant_judge
 from mqproof.conformance.registry.suite_registry import SUITES
+from mqproof.conformance.subjects.group_run import live
 from mqproof.conformance.suites.dledger import suite
 from mqproof.conformance.suites.dledger.checkers import CHECKERS
+from mqproof.conformance.suites.dledger.dimensions import DIMENSIONS
 from mqproof.conformance.suites.dledger.steps import (
     Append,
     Calm,
@@ -39,6 +42,16 @@ def silent(*_: int) -> None:
 def test_our_group_holds_every_invariant() -> None:
     part = RUN(RunOptions("impl", examples=6), silent)
     assert {each.id: each.verdict for each in part.results} == dict.fromkeys(CHECKERS, Verdict.HELD)
+
+
+def test_a_leader_that_was_cut_off_after_its_election_answers_no_client() -> None:
+    part = RUN(RunOptions("impl", seed=20261131, examples=1, ids=("SPEC-1",)), silent)
+    assert [each.verdict for each in part.results] == [Verdict.HELD]
+
+
+def test_a_run_has_the_pairs_of_its_row() -> None:
+    script = "\n".join(map(str, live(1).operations))
+    assert DIMENSIONS.pairs_of(row_of(DIMENSIONS, 1)) <= DIMENSIONS.shown_in(script)
 
 
 @pytest.mark.parametrize("name", OBSERVED)

@@ -7,10 +7,12 @@ import pytest
 
 from mqproof.conformance.engine.run_options import Part, RunOptions
 from mqproof.conformance.engine.targets import UnknownTargetError
+from mqproof.conformance.engine.value_pairs import row_of
 from mqproof.conformance.registry.suite_registry import SUITES
 from mqproof.conformance.subjects.pair_run import live
 from mqproof.conformance.suites.replication import suite
 from mqproof.conformance.suites.replication.checkers import CHECKERS, Life
+from mqproof.conformance.suites.replication.dimensions import DIMENSIONS
 from mqproof.report.model import Verdict
 
 RUN = SUITES["replication"].run
@@ -32,9 +34,9 @@ def test_a_lost_replica_is_found_with_its_seed_and_its_sends() -> None:
         lived = live(seed)
         return replace(lived, sends=tuple(replace(send, on_slave=False) for send in lived.sends))
 
-    found = {each.id: each for each in _run(loses, seed=3).results}
+    found = {each.id: each for each in _run(loses, seed=4).results}
     assert found["REPL-1"].verdict is Verdict.VIOLATED
-    assert found["REPL-1"].replay == "mqproof conform --target impl --suite replication --seed 3 --examples 1"
+    assert found["REPL-1"].replay == "mqproof conform --target impl --suite replication --seed 4 --examples 1"
     assert found["REPL-1"].witnesses
     assert found["REPL-2"].verdict is Verdict.HELD
 
@@ -44,6 +46,12 @@ def test_a_run_that_shows_nothing_is_unknown() -> None:
         return replace(live(seed), sends=(), logs=(), reads=(), caught_up=None, slave_offsets=())
 
     assert {each.verdict for each in _run(nothing, seed=3).results} == {Verdict.UNKNOWN}
+
+
+@pytest.mark.parametrize("seed", [4, 17])
+def test_a_run_has_the_pairs_of_its_row(seed: int) -> None:
+    script = "\n".join(live(seed).script)
+    assert DIMENSIONS.pairs_of(row_of(DIMENSIONS, seed)) <= DIMENSIONS.shown_in(script)
 
 
 def test_another_target_is_not_examined() -> None:

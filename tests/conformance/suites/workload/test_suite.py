@@ -6,10 +6,24 @@ import pytest
 
 from mqproof.conformance.engine.run_options import RunOptions
 from mqproof.conformance.engine.targets import UnknownTargetError
+from mqproof.conformance.engine.value_pairs import shown
 from mqproof.conformance.history.judge import check_files
+from mqproof.conformance.history.lines import (
+    NEMESIS,
+    Fault,
+    FaultValue,
+    Message,
+    Poll,
+    Send,
+    SendValue,
+    SetupValue,
+    Type,
+)
+from mqproof.conformance.history.recorder import Historian
 from mqproof.conformance.history.rules import RULES
 from mqproof.conformance.registry.suite_registry import SUITES
 from mqproof.conformance.suites.workload import suite
+from mqproof.conformance.suites.workload.dimensions import DIMENSIONS, scripts
 from mqproof.report.model import Verdict
 
 RUN = SUITES["workload"].run
@@ -44,6 +58,25 @@ def test_a_defect_is_reported_with_its_replay_command() -> None:
     assert found["A07"].verdict is Verdict.VIOLATED
     command = "mqproof conform --target mutant:consumed-twice --suite workload --seed 0 --examples 10"
     assert found["A07"].replay == command
+
+
+def test_a_fault_and_a_request_soon_after_it_are_a_pair() -> None:
+    lines = Historian(lambda: 0, SetupValue()).lines
+    lines += [
+        Fault(0, 0, NEMESIS, Type.INFO, FaultValue("kill")),
+        Poll(1, 14 * 10**9, "a", Type.INVOKE),
+        Fault(2, 14 * 10**9, NEMESIS, Type.INFO, FaultValue("start")),
+        Send(3, 16 * 10**9, "a", Type.INVOKE, SendValue("w-later", (Message("m"),))),
+    ]
+    (script,) = scripts(lines)
+    assert [shown(pair) for pair in DIMENSIONS.shown_in(script)] == ["fault: kill with request: poll"]
+
+
+@pytest.mark.deep("10 CPU seconds")
+def test_a_hundred_examples_have_all_pairs() -> None:
+    part = RUN(RunOptions("impl"), silent)
+    assert part.looked_at["pairs covered"] == part.looked_at["pairs feasible"]
+    assert not part.tables
 
 
 @pytest.mark.parametrize("target", ["reference", "mutant:unknown", "remoting://nowhere"])

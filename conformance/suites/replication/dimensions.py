@@ -1,0 +1,53 @@
+"""The dimensions of the suite of a master and its slave.
+
+`conformance/subjects/pair_run.py` sets up a pair by a row of them, and meets the row after the drawn steps.
+"""
+
+from typing import Final
+
+from mqproof.conformance.engine.value_pairs import Dimension, Dimensions, Value
+
+FLUSH: Final = "flush"
+REPLICATED: Final = "replication"
+WAITING: Final = "waiting"
+BATCH: Final = "messages at once"
+FAULT: Final = "fault"
+MEANWHILE: Final = "sends during the fault"
+LASTS: Final = "the fault lasts"
+AFTERWARDS: Final = "afterwards"
+
+BATCHES: Final = {"1": 1, "3": 3, "12": 12}
+LASTS_S: Final = {"at once": 0.0, "less than a time-out": 1.0, "longer than all time-outs": 45.0}
+
+DIMENSIONS: Final = Dimensions(
+    (
+        Dimension(FLUSH, tuple(Value(mode, f"^a pair, {mode}") for mode in ("ASYNC_FLUSH", "SYNC_FLUSH"))),
+        Dimension(
+            REPLICATED, tuple(Value(role, f"^a pair, .*{role}") for role in ("SYNC_MASTER", "ASYNC_MASTER"))
+        ),
+        Dimension(
+            WAITING,
+            (Value("for the slave", r"^send m\d+: "), Value("not", r"^send m\d+ without waiting: ")),
+        ),
+        Dimension(BATCH, tuple(Value(name, f"^{name} messages? at once") for name in BATCHES)),
+        Dimension(
+            FAULT,
+            tuple(
+                Value(name, f"^the {name}")
+                for name in (
+                    "slave is killed", "slave loses its power", "master is killed", "master loses its power",
+                    "link is cut", "master stops", "slave stops",
+                )
+            ),
+        ),
+        Dimension(MEANWHILE, (Value("none", "^nothing is sent"), Value("some", "^some are sent"))),
+        Dimension(LASTS, tuple(Value(name, f"^the fault lasts {name}") for name in LASTS_S)),
+        Dimension(
+            AFTERWARDS,
+            tuple(
+                Value(name, f"^afterwards {name}")
+                for name in ("a send", "both restart", "the master is killed")
+            ),
+        ),
+    )
+)  # fmt: skip
