@@ -77,13 +77,12 @@ class WatchEngine:
         ),
     ] = Engine.AUTO
 
-    def is_local(self, state: Path, source: SourceOptions, spark: SparkOptions) -> bool:
+    def is_local(self, state: Path, spark: SparkOptions) -> bool:
         from mqproof.spark_audit.incremental.watched_sources import SPARK, engine_of
 
-        needs_spark = [*(["--topic"] if source.topic else []), *spark.given()]
         if self.engine is Engine.AUTO and engine_of(state) == SPARK:
             return False
-        return is_local(self.engine, needs_spark, ())
+        return is_local(self.engine, spark.given(), ())
 
 
 def watch_logs(
@@ -123,7 +122,7 @@ def watch_logs(
 
     request = _request(source, state, late_s, forget_days, allowed)
     try:
-        is_local = engine.is_local(state, source, spark_options)
+        is_local = engine.is_local(state, spark_options)
         request = outlets.joined(with_mappings(request, mapping or []))
         # A signal ends the watch; that is not a failure.
         with suppress(KeyboardInterrupt), mapping_errors_shown():

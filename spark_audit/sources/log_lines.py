@@ -74,10 +74,10 @@ DAMAGED: Final = (zlib.error, EOFError)
 """What a reader raises for a damaged file, in addition to OSError and the errors of zstd."""
 
 
-def examined(lines: Iterator[bytes]) -> Iterator[tuple[bytes, int]]:
+def examined(lines: Iterator[bytes], *, as_spark: bool = True) -> Iterator[tuple[bytes, int]]:
     """Yield chunks of lines with their number of events; a line that is not an event comes alone, with 0.
 
-    Empty lines are left out.
+    Empty lines are left out. Without `as_spark`, a line that only Spark's rules decide is not an event.
 
     Raises:
         UnusualLineError: it is not certain how Spark reads a line.
@@ -88,7 +88,7 @@ def examined(lines: Iterator[bytes]) -> Iterator[tuple[bytes, int]]:
             continue
         for line in chunk.splitlines(keepends=True):
             if line.strip():
-                yield line, _events(line) or _no_event(line)
+                yield line, _events(line) or (_no_event(line) if as_spark else 0)
 
 
 def chunks(log: IO[bytes]) -> Iterator[bytes]:
