@@ -37,8 +37,8 @@ EXAMPLES: Final = examples(
 )
 
 _NO_SPANS: Final = (
-    "--spans: a watch reads no spans, because they have no numbers that show which of them are missing or come"
-    " late; judge them as a whole, repeatedly: mqproof audit run --spans DIR"
+    "--spans: a watch reads no spans, because they have no numbers that show which of them are missing or"
+    " come late; judge them as a whole, repeatedly: mqproof audit run --spans DIR"
 )
 
 
