@@ -14,14 +14,12 @@ from typing import TYPE_CHECKING, Final
 from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.incremental.carried_state import NO_BATCH, Batch
 from mqproof.spark_audit.incremental.state_folder import newest, open_run, read_manifest
-from mqproof.spark_audit.incremental.topic_batches import Limits, next_messages
 from mqproof.spark_audit.incremental.watch import ReportViolation, Watch, announce_again, judge_batch
 from mqproof.spark_audit.incremental.watched_sources import LOCAL, check_sources
 from mqproof.spark_audit.runtime.scratch import scratch as scratch_folder
 from mqproof.spark_audit.sources.embedded_read import NotEmbeddedError, read_embedded
 from mqproof.spark_audit.sources.inputs import InputError, Inputs, find_files, logs_inside
 from mqproof.spark_audit.sources.log_size import estimated_events
-from mqproof.spark_audit.sources.topic_positions import read_options
 
 if TYPE_CHECKING:
     from mqproof.spark_audit.engine.embedded.database import Database
@@ -104,6 +102,10 @@ def _next_input(
     inputs = find_files([str(file) for file in files]) if files else Inputs(())
     messages, places = (), before.places
     if request.source.topics:
+        # Late, because the client takes 0.2 s to import.
+        from mqproof.spark_audit.sources.topic_batches import Limits, next_messages
+        from mqproof.spark_audit.sources.topic_positions import read_options
+
         limits = Limits(request.batch_messages, request.batch_bytes)
         taken = next_messages(read_options(request.source.topics), places, limits, folder, say)
         messages, places = taken.files, taken.places

@@ -17,9 +17,9 @@ from mqproof.spark_audit.engine import active
 from mqproof.spark_audit.engine.embedded.database import Database
 from mqproof.spark_audit.incremental.local_watch import watch_locally
 from mqproof.spark_audit.incremental.state_folder import newest, read_manifest
-from mqproof.spark_audit.incremental.topic_batches import Limits, next_messages
 from mqproof.spark_audit.incremental.watch import Source, Watch
 from mqproof.spark_audit.sources.inputs import InputError
+from mqproof.spark_audit.sources.topic_batches import Limits, next_messages
 from mqproof.spark_audit.sources.topic_positions import read_options
 from tests.impl.command.test_cli import SERVE, server
 from tests.spark_audit.conftest import write_ndjson
