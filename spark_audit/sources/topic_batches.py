@@ -64,20 +64,19 @@ def _written(
     say: Callable[[str], None],
 ) -> TopicBatch:
     ahead = sorted(name for name, end in until.items() if end > start.get(name, 0))
-    # The place of a recreated queue goes back to its beginning.
-    places = start | {name: until[name] for name in until.keys() - ahead}
+    places = until | {name: start.get(name, 0) for name in ahead}
     files = []
     with options.client() as client:
         for name in ahead:
-            slice_ = Slice(name, start.get(name, 0), until[name])
+            part = Slice(name, places[name], until[name])
             # A broker's name may contain separators of a path.
             file = folder / f"{quote(name, safe='@:')}.ndjson"
             try:
-                for place in _copied(client, slice_, options, file, bytes_max // len(ahead)):
+                for place in _copied(client, part, options, file, bytes_max // len(ahead)):
                     places[name] = place
             except ClientError as error:
                 say(f"{name}: skipped for now: {error}")
-            if file.exists():
+            if file.exists() and file.stat().st_size:
                 files.append(file)
     return TopicBatch(tuple(files), places)
 
