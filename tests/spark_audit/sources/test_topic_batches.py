@@ -102,7 +102,7 @@ def test_a_queue_without_an_answer_keeps_its_place_and_the_others_go_on(
 
 
 def test_each_queue_has_its_part_of_the_bytes_and_advances(cluster: str, tmp_path: Path) -> None:
-    _send(cluster, "Large", *(_events(f"n{node}", 1) for node in range(400)))
+    _send(cluster, "Large", *(_events(f"n{node}", 1) for node in range(160)))
     options = read_options({"namesrv": cluster, "topics": "Large"})
     taken = next_messages(options, {}, Limits(1_000, 1), tmp_path, print)
     assert set(taken.places.values()) == {32}, "one pull of each queue"
