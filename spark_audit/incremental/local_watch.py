@@ -100,7 +100,8 @@ def _next_input(
     unread = [file for file in present if str(file) not in set(before.files)]
     files = next_files(unread, request.batch_bytes)
     inputs = find_files([str(file) for file in files]) if files else Inputs(())
-    messages, places = (), before.places
+    messages: tuple[Path, ...] = ()
+    places = before.places
     if request.source.topics:
         # Late, because the client takes 0.2 s to import.
         from mqproof.spark_audit.sources.topic_batches import Limits, next_messages

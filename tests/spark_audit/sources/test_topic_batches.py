@@ -83,10 +83,10 @@ def test_a_queue_without_an_answer_keeps_its_place_and_the_others_go_on(
     options = read_options({"namesrv": cluster, "topics": "Partly"})
     pull = BlockingClient.pull
 
-    def fail_for_one(client: BlockingClient, queue: MessageQueue, offset: int, **more: int) -> PullResult:
+    def fail_for_one(client: BlockingClient, queue: MessageQueue, offset: int, max_count: int) -> PullResult:
         if queue.queue_id == 1:
             raise ClientError("no answer")
-        return pull(client, queue, offset, **more)
+        return pull(client, queue, offset, max_count=max_count)
 
     said: list[str] = []
     with monkeypatch.context() as patched:
