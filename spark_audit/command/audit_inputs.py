@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from mqproof.spark_audit.command.conversions import Conversions
+from mqproof.spark_audit.command.conversions import Conversions, mapping_errors_shown
 from mqproof.spark_audit.command.engine_choice import Engine, is_local, leave_to_spark
 from mqproof.spark_audit.command.opened_session import opened_session
 from mqproof.spark_audit.command.option_groups import SparkOptions
@@ -92,7 +92,9 @@ class AuditInputs:
         from mqproof.spark_audit.sources.read import read_files
 
         spark = cast("SparkSession", session)
-        return read_files(spark, self.conversions.on_spark(spark, self.found, scratch, stage), scratch)
+        with mapping_errors_shown():
+            found = self.conversions.on_spark(spark, self.found, scratch, stage)
+        return read_files(spark, found, scratch)
 
     def read_stores(self, session: "SparkSession | Database", scratch: Path) -> "Stored | None":
         """Read the store directories; return None if there are none."""

@@ -36,6 +36,11 @@ EXAMPLES: Final = examples(
     "watch --state state --topic EVENT_LOGS --namesrv 127.0.0.1:9876",
 )
 
+_NO_SPANS: Final = (
+    "--spans: a watch reads no spans, because they have no numbers that show which of them are missing or"
+    " come late; judge them as a whole, repeatedly: mqproof audit run --spans DIR"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
@@ -77,13 +82,12 @@ class WatchEngine:
         ),
     ] = Engine.AUTO
 
-    def is_local(self, state: Path, source: SourceOptions, spark: SparkOptions) -> bool:
+    def is_local(self, state: Path, spark: SparkOptions) -> bool:
         from mqproof.spark_audit.incremental.watched_sources import SPARK, engine_of
 
-        needs_spark = [*(["--topic"] if source.topic else []), *spark.given()]
         if self.engine is Engine.AUTO and engine_of(state) == SPARK:
             return False
-        return is_local(self.engine, needs_spark, ())
+        return is_local(self.engine, spark.given(), ())
 
 
 def watch_logs(
@@ -95,6 +99,7 @@ def watch_logs(
     ] = 3600,
     forget_days: ForgetDays = FORGET_DAYS,
     mapping: Mapped = None,
+    spans: Annotated[list[str] | None, typer.Option(hidden=True)] = None,
     metrics: Metrics = None,
     webhook: Annotated[
         str, typer.Option(metavar="URL", help="Send violations there, in Alertmanager's format (API v2).")
@@ -112,6 +117,8 @@ def watch_logs(
     Exit codes: 0 no violation so far; 1 a violation; 2 bad input; 3 no event was read, or missing rows may
     explain all violations; 4 the engine is missing or failed.
     """
+    if spans:
+        fail(_NO_SPANS)
     source.check(has_mapping=bool(mapping))
     try_file("--metrics", metrics)
     outlets = Outlets(metrics, webhook)
@@ -123,7 +130,7 @@ def watch_logs(
 
     request = _request(source, state, late_s, forget_days, allowed)
     try:
-        is_local = engine.is_local(state, source, spark_options)
+        is_local = engine.is_local(state, spark_options)
         request = outlets.joined(with_mappings(request, mapping or []))
         # A signal ends the watch; that is not a failure.
         with suppress(KeyboardInterrupt), mapping_errors_shown():

@@ -36,6 +36,8 @@ class Batch(msgspec.Struct, frozen=True):
     """Counted from 0; -1 if there was no batch."""
     files: tuple[str, ...] = ()
     """The files of the watched folders that were read; empty if Spark's checkpoint knows them."""
+    places: dict[str, int] = {}
+    """`TOPIC@BROKER:QUEUE` to the offset of its next message, likewise."""
 
 
 NO_BATCH: Final = Batch()
@@ -53,10 +55,12 @@ class Manifest(msgspec.Struct, frozen=True):
     """For a watch: the number of its newest batch."""
     files: tuple[str, ...] = ()
     """For a watch without Spark: as in Batch."""
+    places: dict[str, int] = {}
+    """Likewise."""
 
     @property
     def newest_batch(self) -> Batch:
-        return Batch(self.batch, self.files)
+        return Batch(self.batch, self.files, self.places)
 
 
 @dataclass(frozen=True, slots=True)

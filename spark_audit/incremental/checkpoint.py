@@ -129,9 +129,8 @@ def settle(
     finally:
         kept.unpersist()
     newest = newest_batch(run, batch)
-    manifest = Manifest(
-        SCHEMA_VERSION, run.number, watermark, whole.missing_rows, newest.number, newest.files
-    )
+    of_batch = (newest.number, newest.files, newest.places)
+    manifest = Manifest(SCHEMA_VERSION, run.number, watermark, whole.missing_rows, *of_batch)
     write_bytes(into / MANIFEST, msgspec.json.encode(manifest))
 
 

@@ -1,20 +1,24 @@
 """A watch without Spark: each batch is read and judged by DuckDB in this process.
 
-The state records which files were read, so a batch and its place in the input become durable together.
+The state records which files and messages were read, so a batch and its place in the input become durable
+together.
 """
 
+import re
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from mqproof.spark_audit.engine import functions as f
 from mqproof.spark_audit.incremental.carried_state import NO_BATCH, Batch
 from mqproof.spark_audit.incremental.state_folder import newest, open_run, read_manifest
 from mqproof.spark_audit.incremental.watch import ReportViolation, Watch, announce_again, judge_batch
 from mqproof.spark_audit.incremental.watched_sources import LOCAL, check_sources
 from mqproof.spark_audit.runtime.scratch import scratch as scratch_folder
 from mqproof.spark_audit.sources.embedded_read import NotEmbeddedError, read_embedded
-from mqproof.spark_audit.sources.inputs import InputError, find_files, logs_inside
+from mqproof.spark_audit.sources.inputs import InputError, Inputs, find_files, logs_inside
 from mqproof.spark_audit.sources.log_size import estimated_events
 
 if TYPE_CHECKING:
@@ -72,22 +76,44 @@ def _judge_next(
     """Judge the next batch. Return whether there was one."""
     state = newest(request.state)
     before = read_manifest(state).newest_batch if state else NO_BATCH
+    with database.scope(), scratch_folder(scratch) as folder:
+        inputs, messages, batch = _next_input(request, before, folder, say)
+        if not (inputs.files or messages):
+            return False
+        run = open_run(database, request.state, request.late_us, request.forget_us)
+        try:
+            log = read_embedded(database, inputs, folder, messages=messages)
+        except NotEmbeddedError as error:
+            raise InputError(f"{error}; only --engine spark reads it, with another --state") from None
+        # Of a message, the queue is named, and not the file that has its lines for now.
+        shown = f.regexp_replace("file", "^" + re.escape(f"{folder}/"), "")
+        log = replace(log, corrupt=log.corrupt.withColumn("file", shown))
+        judge_batch(request, run, log, batch, folder, report, say)
+    return True
+
+
+def _next_input(
+    request: Watch, before: Batch, folder: Path, say: Callable[[str], None]
+) -> tuple[Inputs, tuple[Path, ...], Batch]:
+    """Return the event logs of the next batch, those of messages, and what has been read with it."""
     present = present_logs(request.source.folders)
     unread = [file for file in present if str(file) not in set(before.files)]
     files = next_files(unread, request.batch_bytes)
-    if not files:
-        return False
+    inputs = find_files([str(file) for file in files]) if files else Inputs(())
+    messages: tuple[Path, ...] = ()
+    places = before.places
+    if request.source.topics:
+        # Late, because the client takes 0.2 s to import.
+        from mqproof.spark_audit.sources.topic_batches import Limits, next_messages
+        from mqproof.spark_audit.sources.topic_positions import read_options
+
+        limits = Limits(request.batch_messages, request.batch_bytes)
+        taken = next_messages(read_options(request.source.topics), places, limits, folder, say)
+        messages, places = taken.files, taken.places
     # A file that was removed from its folder need not be remembered.
     known = set(before.files).intersection(map(str, present))
-    batch = Batch(before.number + 1, tuple(sorted(known.union(map(str, files)))))
-    with database.scope(), scratch_folder(scratch) as folder:
-        run = open_run(database, request.state, request.late_us, request.forget_us)
-        try:
-            log = read_embedded(database, find_files([str(file) for file in files]), folder)
-        except NotEmbeddedError as error:
-            raise InputError(f"{error}; only --engine spark reads it, with another --state") from None
-        judge_batch(request, run, log, batch, folder, report, say)
-    return True
+    batch = Batch(before.number + 1, tuple(sorted(known.union(map(str, files)))), places)
+    return inputs, messages, batch
 
 
 def present_logs(folders: Sequence[Path]) -> list[Path]:

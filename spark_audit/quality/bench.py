@@ -18,6 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Collection
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing import get_context
@@ -31,6 +32,8 @@ from pyspark.sql import functions as f
 
 from mqproof.report.measurements import described
 from mqproof.spark_audit.audit import audit, violations
+from mqproof.spark_audit.engine import active
+from mqproof.spark_audit.engine.embedded.database import Database
 from mqproof.spark_audit.engine.sql_text import quoted
 from mqproof.spark_audit.evidence.options import Options
 from mqproof.spark_audit.generator import scenario
@@ -39,6 +42,7 @@ from mqproof.spark_audit.generator.truth import Comparison, compare, read_truth
 from mqproof.spark_audit.quality import decode_bench as decode
 from mqproof.spark_audit.quality.sizing import Run, plan
 from mqproof.spark_audit.runtime.session import SessionOptions, open_session
+from mqproof.spark_audit.sources.embedded_read import read_embedded
 from mqproof.spark_audit.sources.inputs import InputError, find_files
 from mqproof.spark_audit.sources.read import read
 from mqproof.spec.spark import start
@@ -59,10 +63,13 @@ DIRTY: Final = "dirty"
 DUCKDB: Final = "duckdb"
 DUCKDB_DIRTY: Final = "duckdb, dirty"
 BY_MESSAGE: Final = "by message"
-SIDES: Final = (SCAN, BY_MESSAGE, CLEAN, DIRTY, "worst case", DUCKDB, DUCKDB_DIRTY)
+LOCAL: Final = "local"
+SIDES: Final = (SCAN, BY_MESSAGE, CLEAN, DIRTY, "worst case", LOCAL, DUCKDB, DUCKDB_DIRTY)
 _OF_SPARK: Final = (SCAN, BY_MESSAGE)
 _OF_DIRTY: Final = (DIRTY, DUCKDB_DIRTY)
-_OF_DUCKDB: Final = (DUCKDB, DUCKDB_DIRTY)
+_OF_DUCKDB: Final = (LOCAL, DUCKDB, DUCKDB_DIRTY)
+LOCAL_EVENTS_MAX: Final = 3_000_000
+"""Larger logs are not audited without Spark: they may not fit into memory."""
 
 
 class SideError(ValueError):
@@ -151,7 +158,7 @@ def measure(
                 for side, cost in costs.items():
                     clock.take(side, cost)
             for side, work in _work(spark, clean, dirty, scratch).items():
-                if side not in sides:
+                if side not in sides or (side == LOCAL and clock.events > LOCAL_EVENTS_MAX):
                     continue
                 if side == CLEAN and is_warmed:
                     work()
@@ -192,6 +199,7 @@ def _work(spark: SparkSession, clean: Path, dirty: Path, scratch: Path) -> dict[
         CLEAN: lambda: audited(clean),
         DIRTY: lambda: audited(dirty),
         "worst case": lambda: audited(clean, exact=True),
+        LOCAL: lambda: _local(clean, scratch),
         DUCKDB: lambda: _duckdb(clean, scratch),
         DUCKDB_DIRTY: lambda: _duckdb(dirty, scratch),
     }
@@ -256,6 +264,13 @@ def _scan(rows: DataFrame) -> None:
 def _by_message(rows: DataFrame) -> None:
     counted = rows.where("msg_id IS NOT NULL").groupBy("msg_id").agg(f.count(f.lit(1)).alias("rows"))
     counted.agg(f.max("rows")).collect()
+
+
+def _local(log: Path, scratch: Path) -> list[dict[str, Any]]:
+    """Return the violations that the audit without Spark finds."""
+    with active.embedded(), closing(Database(scratch)) as database:
+        event_log = read_embedded(database, find_files([str(log)]), scratch)
+        return violations(audit(event_log, scratch, pictures=False))
 
 
 def _duckdb(log: Path, scratch: Path) -> list[dict[str, Any]]:

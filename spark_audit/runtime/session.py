@@ -1,6 +1,7 @@
 """The audit's Spark session, sized for its input."""
 
 import atexit
+import logging
 import os
 import shutil
 import tempfile
@@ -10,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from mqproof.spec import spark
@@ -96,6 +98,8 @@ def open_session(options: SessionOptions | None = None) -> SparkSession:
     session = spark.start(
         "mqproof audit", options.master, settings | dict(options.conf), is_short=options.is_short
     )
+    # Otherwise pyspark prints each error of a query, with a stack trace, besides raising it.
+    PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     if not options.master.startswith("local["):
         _ship(session)
     return session

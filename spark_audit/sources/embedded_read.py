@@ -82,11 +82,41 @@ class _Lines:
             raise NotEmbeddedError(f"the lines that are not events have more than {_CORRUPT_BYTES_MAX} bytes")
         self.corrupt.append((str(file), line.decode(errors="replace").rstrip("\r\n")))
 
+    def add(self, file: Path, copy: Path, *, as_spark: bool = True) -> None:
+        """Load a file, or a copy without the lines that are not events.
+
+        Raises:
+            UnusualLineError: with `as_spark`, it is not certain how Spark reads a line.
+        """
+        faults = 0
+        with opened(file) as log:
+            for _, events in examined(chunks(log), as_spark=as_spark):
+                self.events += events
+                faults += not events
+        self.files.append(copy if faults else file)
+        if not faults:
+            return
+        torn = torn_tail(file)
+        with opened(file) as log, copy.open("wb") as good:
+            for lines, events in examined(chunks(log), as_spark=as_spark):
+                if events:
+                    good.write(lines if lines.endswith(b"\n") else lines + b"\n")
+                elif torn and lines == torn:
+                    self.torn_files += 1
+                else:
+                    self.add_corrupt(file, lines)
+
 
 def read_embedded(
-    database: Database, inputs: Inputs, scratch: Path, stage: Callable[[str], None] = lambda _: None
+    database: Database,
+    inputs: Inputs,
+    scratch: Path,
+    stage: Callable[[str], None] = lambda _: None,
+    messages: Sequence[Path] = (),
 ) -> EmbeddedLog:
     """Return one table of all events. Only files with faulty lines are copied.
+
+    `messages` are NDJSON files with lines of messages, of which any may be no event.
 
     Raises:
         InputError: as read_files.
@@ -98,7 +128,10 @@ def read_embedded(
     for file in files:
         _refuse_folder_columns(file)
     parquet = [file for file in files if file.suffix == ".parquet"]
-    lines = _checked([file for file in files if file.suffix != ".parquet"], scratch, stage)
+    lines = _Lines()
+    _check(lines, [file for file in files if file.suffix != ".parquet"], scratch, stage)
+    for number, file in enumerate(messages):
+        lines.add(file, scratch / f"messages-{number}.ndjson", as_spark=False)
     sources = [f"SELECT * FROM {_of_parquet(database, file)} WHERE {_IS_EVENT}" for file in parquet]
     if lines.files:
         sources.append(f"SELECT * FROM {_of_lines(lines.files)}")
@@ -216,14 +249,13 @@ def _first_line(error: Exception) -> str:
 # --- NDJSON
 
 
-def _checked(files: Sequence[Path], scratch: Path, stage: Callable[[str], None]) -> _Lines:
-    """Check every line. A file with faulty lines is replaced by a copy without them."""
-    found = _Lines()
+def _check(found: _Lines, files: Sequence[Path], scratch: Path, stage: Callable[[str], None]) -> None:
+    """Check every line of the files, and add them."""
     for number, file in enumerate(files):
         copy = scratch / f"lines-{number}.ndjson"
         try:
             _check_first_line(file)
-            found.files.append(_without_faults(file, copy, found))
+            found.add(file, copy)
             stage(f"read {number + 1} of {counted(len(files), 'file')}, {found.events} events")
         except UnusualLineError as error:
             raise NotEmbeddedError(f"a line of {file} is unusual, {error}") from None
@@ -237,7 +269,6 @@ def _checked(files: Sequence[Path], scratch: Path, stage: Callable[[str], None])
             if not type(error).__module__.endswith("zstd"):
                 raise
             raise InputError(f"{file}: damaged, cannot be read: {_first_line(error)}") from None
-    return found
 
 
 def _check_first_line(file: Path) -> None:
@@ -246,27 +277,6 @@ def _check_first_line(file: Path) -> None:
     row = object_in(first)
     if row is not None:
         check_columns(f"{file}:1", file, list(row))
-
-
-def _without_faults(file: Path, copy: Path, found: _Lines) -> Path:
-    """Count the events of a file and return it, or a copy without the lines that are not events."""
-    faults = 0
-    with opened(file) as log:
-        for _, events in examined(chunks(log)):
-            found.events += events
-            faults += not events
-    if not faults:
-        return file
-    torn = torn_tail(file)
-    with opened(file) as log, copy.open("wb") as good:
-        for lines, events in examined(chunks(log)):
-            if events:
-                good.write(lines if lines.endswith(b"\n") else lines + b"\n")
-            elif torn and lines == torn:
-                found.torn_files += 1
-            else:
-                found.add_corrupt(file, lines)
-    return copy
 
 
 def _of_lines(files: Sequence[Path]) -> str:

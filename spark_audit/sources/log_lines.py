@@ -1,7 +1,6 @@
 """The lines of an NDJSON event log: which are events, and the checks of a file's first and last line."""
 
 import gzip
-import re
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -45,7 +44,6 @@ class _Line(msgspec.Struct, gc=False):
 
 
 _TEXTS: Final = ("node", "kind", "msg_id", "topic", "group", "client", "status", "keys")
-_EMPTY_LINE: Final = re.compile(rb"^\s*$|\n[ \t\r]*\n")
 _decoder: Final = msgspec.json.Decoder(_Line)
 
 
@@ -74,10 +72,10 @@ DAMAGED: Final = (zlib.error, EOFError)
 """What a reader raises for a damaged file, in addition to OSError and the errors of zstd."""
 
 
-def examined(lines: Iterator[bytes]) -> Iterator[tuple[bytes, int]]:
+def examined(lines: Iterator[bytes], *, as_spark: bool = True) -> Iterator[tuple[bytes, int]]:
     """Yield chunks of lines with their number of events; a line that is not an event comes alone, with 0.
 
-    Empty lines are left out.
+    Empty lines are left out. Without `as_spark`, a line that only Spark's rules decide is not an event.
 
     Raises:
         UnusualLineError: it is not certain how Spark reads a line.
@@ -88,7 +86,7 @@ def examined(lines: Iterator[bytes]) -> Iterator[tuple[bytes, int]]:
             continue
         for line in chunk.splitlines(keepends=True):
             if line.strip():
-                yield line, _events(line) or _no_event(line)
+                yield line, _events(line.lstrip(b" \t\r")) or (_no_event(line) if as_spark else 0)
 
 
 def chunks(log: IO[bytes]) -> Iterator[bytes]:
@@ -118,7 +116,9 @@ def _events(lines: bytes) -> int:
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return 0
     # The decoder also accepts two objects in one line, one in two lines, and empty lines.
-    if len(rows) != lines.count(b"\n") + (not lines.endswith(b"\n")) or _EMPTY_LINE.search(lines):
+    ends = lines.count(b"\n") + (not lines.endswith(b"\n"))
+    begins = lines.count(b"\n{") + lines.startswith(b"{")
+    if not len(rows) == ends == begins:
         return 0
     are_readable = b'"schema"' not in lines or all(_is_readable(row.attrs) for row in rows)
     return len(rows) if are_readable else 0

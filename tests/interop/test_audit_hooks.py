@@ -200,11 +200,9 @@ def test_recovery_finishes_what_a_killed_process_left(at: Site, tmp_path: Path) 
     assert recovered(tmp_path / "events") == ""
 
 
-def test_events_in_a_topic_are_those_of_the_application(at: Site, tmp_path: Path) -> None:
+def test_events_in_a_topic_are_those_of_a_java_application(at: Site, tmp_path: Path) -> None:
     classes = client_class_path(CLIENT_RELEASES[-1])
-    logs, topic = "AUDIT_EVENTS", f"{TOPIC}-in-topic"
-    with BlockingClient(at.name_server) as client:
-        client.send(Message(logs, b"\n"))  # creates the topic
+    logs, topic = _topic_of_events(at, "java"), f"{TOPIC}-in-topic"
     to_topic = agent(None, "app", topic=logs, namesrv=at.name_server)
     with java_client(
         CLIENT_RELEASES[-1], tmp_path, at.name_server, jvm=(to_topic,), classes=classes, name="app"
@@ -212,14 +210,53 @@ def test_events_in_a_topic_are_those_of_the_application(at: Site, tmp_path: Path
         client.subscribe("a", topic, f"{GROUP}-in-topic")
         sent = {str(event["msgId"]) for event in client.send(topic, 20)}
         _listen(client, lambda: _received(client) >= sent)
-    rows = _in_topic(at, logs, lambda rows: len({*_ids(rows, "deliver")}) >= len(sent))
+    _assert_clean(
+        _in_topic(at, logs, lambda rows: len({*_ids(rows, "deliver")}) >= len(sent)), sent, tmp_path
+    )
+
+
+def test_events_in_a_topic_are_those_of_a_go_application(at: Site, tmp_path: Path) -> None:
+    try:
+        program = go_application()
+    except ApacheMissingError as error:
+        pytest.skip(f"not tested: {error}")
+    logs, topic = _topic_of_events(at, "go"), f"{TOPIC}-go-in-topic"
+    settings = {
+        "AUDIT_HOOKS_TOPIC": logs,
+        "AUDIT_HOOKS_NAMESRV": at.name_server,
+        "AUDIT_HOOKS_NODE": "app",
+    }
+    done = subprocess.run(
+        [str(program), at.name_server, topic, f"{GROUP}-go-in-topic", "20", "20"],
+        capture_output=True,
+        text=True,
+        timeout=WAIT_S,
+        check=True,
+        cwd=tmp_path,
+        env={**os.environ, **settings},
+    )
+    assert "missing 0" in done.stdout, done.stdout
+    rows = _in_topic(at, logs, lambda rows: {*_ids(rows, "send_ack")} <= {*_ids(rows, "deliver")} != set())
+    _assert_clean(rows, {*_ids(rows, "send_ack")}, tmp_path)
+
+
+def _topic_of_events(at: Site, name: str) -> str:
+    """Create a topic for events, and return its name."""
+    topic = f"AUDIT_EVENTS-{name}"
+    with BlockingClient(at.name_server) as client:
+        client.send(Message(topic, b"\n"))
+    return topic
+
+
+def _assert_clean(rows: list[dict[str, Any]], sent: set[str], folder: Path) -> None:
+    """The rows are those of one process, and show that all messages were delivered."""
     assert Counter(row["node"].rpartition("-")[0] for row in rows).keys() == {"app"}
     assert [row["seq"] for row in sorted(rows, key=lambda row: row["seq"])] == list(range(len(rows)))
     assert set(_ids(rows, "send_ack")) == set(_ids(rows, "deliver")) == sent
-    (tmp_path / "events").mkdir()
+    (folder / "events").mkdir()
     lines = "".join(json.dumps(row) + "\n" for row in rows)
-    (tmp_path / "events" / "topic.ndjson").write_text(lines, encoding="utf-8")
-    verdicts, found = judged(tmp_path / "events", tmp_path / "judged")
+    (folder / "events" / "topic.ndjson").write_text(lines, encoding="utf-8")
+    verdicts, found = judged(folder / "events", folder / "judged")
     assert (found, verdicts["DELIV-1"][0]) == ([], Verdict.HELD), verdicts["DELIV-1"]
 
 

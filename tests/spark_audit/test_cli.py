@@ -82,6 +82,7 @@ def test_a_corrupt_row_is_reported_and_kept_and_makes_the_verdict_unknown(tmp_pa
         (["run", "--events", ".", "--conf", "cores=2"], "--conf: 'cores=2', expected KEY=VALUE of Spark"),
         (["watch", "--state", "s"], "--events: name at least one folder, or a --topic"),
         (["watch", "--state", "s", "--topic", "t"], "--namesrv is missing"),
+        (["watch", "--state", "s", "--spans", "d"], "--spans: a watch reads no spans, because they have no"),
         (["run", "--events", ".", "--out", "/dev/null"], "--out: /dev/null is a file, expected a folder"),
         (["run", "--events", ".", "--out", "/proc/x"], "--out: /proc/x cannot be written: "),
         (["run", "--events", ".", "--json", "/proc/x/r.json"], "--json: /proc/x/r.json cannot be written: "),

@@ -4,27 +4,56 @@ import math
 from collections.abc import Iterable
 from typing import Final
 
-_Z: Final = 2.5758293035489004
-"""The quantile of the normal distribution for an interval of 99%."""
+_TAIL: Final = 0.005
+"""The probability beyond each end of an interval of 99%."""
+_HALVINGS: Final = 60
+_TERMS_MAX: Final = 100_000
 _THRESHOLD_DIGITS: Final = 14
 
 
 def interval(successes: int, trials: int) -> tuple[float, float]:
-    """Return an interval of 99% confidence for a probability: Wilson's, with continuity correction."""
+    """Return an interval of 99% confidence for a probability: the exact one, of Clopper and Pearson.
+
+    Approximations, such as Wilson's, contain a rare event's probability too seldom.
+    """
     if not 0 <= successes <= trials:
         raise ValueError(f"{successes} of {trials}")
-    if trials == 0:
-        return 0.0, 1.0
-    n, z2 = trials, _Z * _Z
-    share = successes / n
-    low = high = 2 * n * share + z2
-    low -= 1 + _Z * math.sqrt(max(0.0, z2 - 2 - 1 / n + 4 * share * (n * (1 - share) + 1)))
-    high += 1 + _Z * math.sqrt(max(0.0, z2 + 2 - 1 / n + 4 * share * (n * (1 - share) - 1)))
-    scale = 2 * (n + z2)
-    return (
-        0.0 if successes == 0 else max(0.0, low / scale),
-        1.0 if successes == n else min(1.0, high / scale),
-    )
+    failures = trials - successes
+    low = 0.0 if successes == 0 else _beta_quantile(_TAIL, successes, failures + 1)
+    high = 1.0 if failures == 0 else 1 - _beta_quantile(_TAIL, failures, successes + 1)
+    return low, high
+
+
+def _beta_quantile(share: float, a: int, b: int) -> float:
+    """Return x with I_x(a, b) = share: that many trials out of a + b - 1 succeed at least `a` times."""
+    low, high = 0.0, 1.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        if _incomplete_beta(middle, a, b) < share:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
+
+
+def _incomplete_beta(x: float, a: int, b: int) -> float:
+    """Return the regularised incomplete beta function I_x(a, b), by its continued fraction."""
+    if x * (a + b + 2) > a + 1:
+        return 1 - _incomplete_beta(1 - x, b, a)
+    front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
+    upper, lower = 1.0, 1 / (1 - (a + b) * x / (a + 1))
+    value = lower
+    for m in range(1, _TERMS_MAX):
+        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
+        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
+        before = value
+        for term in (even, odd):
+            lower = 1 / (1 + term * lower)
+            upper = 1 + term / upper
+            value *= lower * upper
+        if abs(value - before) < 1e-12 * value:
+            break
+    return math.exp(front) * value / a
 
 
 def lost_of_all(unseen: int, due: int, rate: float, *, consistent: bool) -> tuple[int, int]:

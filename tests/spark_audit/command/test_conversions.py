@@ -1,6 +1,7 @@
 """`mqproof audit run --mapping`: the example finds its anomalies; wrong files are errors of the command."""
 
 from pathlib import Path
+from typing import cast
 
 import pytest
 from pyspark.sql import SparkSession
@@ -8,6 +9,10 @@ from typer.testing import CliRunner, Result
 
 from mqproof.report.model import Exit
 from mqproof.spark_audit.cli import app
+from mqproof.spark_audit.command.audit_inputs import AuditInputs
+from mqproof.spark_audit.command.conversions import Conversions
+from mqproof.spark_audit.sources.inputs import Inputs
+from mqproof.spark_audit.sources.mapping.mapping_file import MappingError
 
 KAFKA = Path(__file__).parents[3] / "examples/kafka_audit/kafka.toml"
 FOUND = ["lost-write: message order-4 group billing", "duplicate-delivery: message order-7 group billing"]
@@ -44,6 +49,21 @@ def test_each_error_of_a_mapping_is_one_line(tmp_path: Path) -> None:
     wrong = [line for line in done.stderr.splitlines() if "column " in line]
     assert [line.partition("source ")[2][:19].strip() for line in wrong] == [
         "1, column ts: Binde", "1, column msg_id: B", "2, column msg_id: B"
+    ]  # fmt: skip
+
+
+def test_each_error_on_spark_is_one_line_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def wrong(*_: object) -> None:
+        raise MappingError(["column ts: one", "column node: two"])
+
+    monkeypatch.setattr(Conversions, "on_spark", wrong)
+    with pytest.raises(SystemExit) as ended:
+        AuditInputs(Inputs(()), {}, ([], [])).read_log(cast("SparkSession", None), tmp_path, print)
+    assert ended.value.code == Exit.USAGE
+    assert [line.partition(": ")[2] for line in capsys.readouterr().err.splitlines()] == [
+        "column ts: one", "column node: two"
     ]  # fmt: skip
 
 

@@ -27,6 +27,7 @@ from mqproof.spark_audit.quality.bench import (
     SideError,
     _Clock,
     _duckdb,
+    _local,
     bench,
 )
 from mqproof.spark_audit.schema import KEY
@@ -39,6 +40,8 @@ def test_duckdb_finds_exactly_the_injected_anomalies(seed: int, tmp_path: Path) 
     difference = compare(_duckdb(tmp_path / "log", tmp_path), truth)
     assert difference.expected > 7 * len(INJECTED)
     assert difference.exact, (difference.missed, difference.false_alarms)
+    if seed == 1:
+        assert compare(_local(tmp_path / "log", tmp_path), truth).exact
 
 
 @pytest.mark.parametrize("seed", range(10, 20))

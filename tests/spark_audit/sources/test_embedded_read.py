@@ -170,6 +170,6 @@ def test_a_full_disk_is_not_a_damaged_log(folder: Path, monkeypatch: pytest.Monk
         raise OSError(errno.ENOSPC, "No space left on device")
 
     (folder / "log.ndjson").write_bytes(write_ndjson(ROWS))
-    monkeypatch.setattr(embedded_read, "_without_faults", full)
+    monkeypatch.setattr(embedded_read._Lines, "add", full)
     with pytest.raises(OSError, match=r"No space left on device: '.*/scratch/lines-0\.ndjson'"):
         read(folder)

@@ -57,6 +57,15 @@ def test_a_line_that_is_no_event_comes_alone(line: bytes) -> None:
     assert _examined(GOOD + line + b"\n \n" + GOOD) == [(GOOD, 1), (line + b"\n", 0), (GOOD, 1)]
 
 
+def test_as_many_objects_as_lines_need_not_be_one_in_each() -> None:
+    twice = GOOD.strip() + GOOD
+    assert _examined(b"\n" + twice) == [(twice, 0)]
+    first, second = GOOD[:10] + b"\n", GOOD[10:]
+    assert _examined(first + second + twice) == [(first, 0), (second, 0), (twice, 0)]
+    indented = b" \t" + GOOD
+    assert _examined(GOOD + indented) == [(GOOD, 1), (indented, 1)]
+
+
 @pytest.mark.parametrize(
     "line",
     [b"[1]", b'{"node":7}', b'{"attrs":{"x":1}}', b'{"node":"\xff"}', b'{"node":"\\ud800"}'],
@@ -64,6 +73,7 @@ def test_a_line_that_is_no_event_comes_alone(line: bytes) -> None:
 def test_a_line_that_spark_may_accept_is_unusual(line: bytes) -> None:
     with pytest.raises(UnusualLineError):
         _examined(line)
+    assert list(examined(iter([line]), as_spark=False)) == [(line, 0)]
 
 
 def test_a_log_is_read_in_chunks_of_whole_lines(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Reads topics of a running cluster as a table and as a stream, over real sockets; and advances positions."""
+"""Reads topics of a running cluster as a table and as a stream, over real sockets."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,22 +11,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from mqproof.impl.client.blocking import BlockingClient
-from mqproof.impl.client.model import MessageQueue, PullResult
 from mqproof.impl.remoting.message import Message
 from mqproof.spark_audit.incremental.spark_watch import watch_on_spark
 from mqproof.spark_audit.incremental.watch import Source, Watch
-from mqproof.spark_audit.sources.store.ranges import StoreError
-from mqproof.spark_audit.sources.topics import (
-    Ends,
-    Options,
-    Slice,
-    advance,
-    begin,
-    read_options,
-    read_slice,
-    register,
-    slices,
-)
+from mqproof.spark_audit.sources.topic_positions import read_options
+from mqproof.spark_audit.sources.topics import Task, register, slices
 from tests.impl.command.test_cli import SERVE, server
 from tests.spark_audit.conftest import write_ndjson
 from tests.spark_audit.incremental.test_spark_watch import read_batches
@@ -167,85 +156,13 @@ def test_wrong_options_are_reported(spark: SparkSession, cluster: str) -> None:
         read.option("namesrv", cluster).option("topics", "absent").load().collect()
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"topics": "T"}, "option namesrv"),
-        ({"maxOffsetsPerTrigger": "0"}, "option maxOffsetsPerTrigger: '0', expected a number above 0"),
-        ({"failOnDataLoss": "maybe"}, "option failOnDataLoss: 'maybe', expected true or false"),
-        ({"startingOffsets": "soon"}, "option startingOffsets: 'soon', expected earliest, latest or"),
-        ({"startingOffsets": '{"T": 1}'}, "'T' names no queue, expected TOPIC@BROKER:QUEUE"),
-        ({"accessKey": "who"}, "options accessKey and secretKey: expected both or neither"),
-    ],
-)
-def test_an_invalid_option_is_refused(given: dict[str, str], message: str) -> None:
-    whole = given if "namesrv" in message else {"namesrv": "n:1", "topics": "T", **given}
-    with pytest.raises(StoreError, match=message.replace(",", ".")):
-        read_options(whole)
-
-
-def test_a_query_begins_at_the_starting_offsets() -> None:
-    ends = {"T@a:0": Ends(3, 9), "T@a:1": Ends(0, 5)}
-    assert begin(OPTIONS, ends) == {"T@a:0": 3, "T@a:1": 0}
-    assert begin(replace(OPTIONS, starting="latest"), ends) == {"T@a:0": 9, "T@a:1": 5}
-    assert begin(replace(OPTIONS, starting={"T@a:1": 2}), ends) == {"T@a:0": 3, "T@a:1": 2}
-    with pytest.raises(StoreError, match="no queue T@b:0"):
-        begin(replace(OPTIONS, starting={"T@b:0": 2}), ends)
-
-
-def test_queues_share_a_batch() -> None:
-    ends = {"T@a:0": Ends(0, 90), "T@a:1": Ends(0, 10), "T@a:2": Ends(0, 0)}
-    start = dict.fromkeys(ends, 0)
-    assert advance(start, ends, None, OPTIONS) == {"T@a:0": 90, "T@a:1": 10, "T@a:2": 0}
-    assert advance(start, ends, 20, OPTIONS) == {"T@a:0": 18, "T@a:1": 2, "T@a:2": 0}
-    assert advance(start, ends, 1, OPTIONS) == {"T@a:0": 1, "T@a:1": 1, "T@a:2": 0}
-
-
-def test_an_unavailable_queue_keeps_its_position_and_a_new_queue_is_read_whole() -> None:
-    moved = advance({"T@a:0": 7}, {"T@b:0": Ends(0, 4)}, None, OPTIONS)
-    assert moved == {"T@a:0": 7, "T@b:0": 4}
-    assert slices({"T@a:0": 7}, moved, OPTIONS) == [Slice("T@b:0", 0, 4)]
-
-
-@pytest.mark.parametrize("ends", [Ends(5, 9), Ends(0, 2)])
-def test_messages_deleted_before_they_were_read_are_reported(ends: Ends) -> None:
-    with pytest.raises(StoreError, match=r"next offset is 3, .*messages were deleted before they were read"):
-        advance({"T@a:0": 3}, {"T@a:0": ends}, None, OPTIONS)
-
-
-def test_without_fail_on_loss_reading_continues() -> None:
-    careless = replace(OPTIONS, fail_on_loss=False)
-    assert advance({"T@a:0": 3}, {"T@a:0": Ends(5, 9)}, None, careless) == {"T@a:0": 9}
-    restarted = advance({"T@a:0": 3}, {"T@a:0": Ends(0, 2)}, None, careless)
-    assert restarted == {"T@a:0": 0}
-    assert advance(restarted, {"T@a:0": Ends(0, 2)}, None, careless) == {"T@a:0": 2}
+def test_a_queue_whose_broker_is_unavailable_has_no_task() -> None:
+    assert slices({"T@a:0": 7}, {"T@a:0": 7, "T@b:0": 4}, OPTIONS) == [Task("T@b:0", 0, 4)]
 
 
 def test_a_long_queue_is_read_by_several_tasks() -> None:
     some = replace(OPTIONS, split_offsets=4)
     assert slices({"T@a:0": 1}, {"T@a:0": 10}, some) == [
-        Slice("T@a:0", 1, 5), Slice("T@a:0", 5, 9), Slice("T@a:0", 9, 10)
+        Task("T@a:0", 1, 5), Task("T@a:0", 5, 9), Task("T@a:0", 9, 10)
     ]  # fmt: skip
-    assert slices({"T@a:0": 1}, {"T@a:0": 1}, some) == [Slice("", 0, 0)]
-
-
-class Expired:
-    """A client of a broker whose queue now begins and ends at offset 5."""
-
-    def __enter__(self) -> "Expired":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def pull(self, queue: MessageQueue, offset: int, *, max_count: int) -> PullResult:
-        assert (str(queue), offset, max_count) == ("T@a:0", 3, 32)
-        return PullResult("OFFSET_ILLEGAL", 5, 5, 5)
-
-
-def test_messages_deleted_while_a_batch_is_read_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Options, "client", lambda _: Expired())
-    with pytest.raises(StoreError, match="next offset is 3, but the queue has 5 to 5"):
-        list(read_slice(OPTIONS, Slice("T@a:0", 3, 5)))
-    [rest] = read_slice(replace(OPTIONS, fail_on_loss=False), Slice("T@a:0", 3, 5))
-    assert rest.num_rows == 0
+    assert slices({"T@a:0": 1}, {"T@a:0": 1}, some) == [Task("", 0, 0)]

@@ -1,5 +1,6 @@
 """Bounds from samples hold, and sampling rates are read from trace states."""
 
+import math
 import random
 
 import pytest
@@ -7,16 +8,28 @@ import pytest
 from mqproof.spark_audit.sources.otel.sampling import interval, lost_of_all, stated_rate
 
 
-def test_the_interval_contains_the_truth_in_99_of_100_samples() -> None:
-    chance = random.Random(7)
-    for truth in (0.001, 0.05, 0.5):
-        hits = 0
-        for _ in range(1000):
-            found = sum(chance.random() < truth for _ in range(400))
-            low, high = interval(found, 400)
-            assert 0 <= low <= found / 400 <= high <= 1
-            hits += low <= truth <= high
-        assert hits >= 985, truth
+@pytest.mark.parametrize("trials", [1, 50, 200, 1000])
+@pytest.mark.parametrize("truth", [0.001, 0.01, 0.05, 0.2, 0.5, 0.97])
+def test_the_interval_contains_the_truth_with_a_probability_of_99_percent(trials: int, truth: float) -> None:
+    covered = 0.0
+    for found in range(trials + 1):
+        low, high = interval(found, trials)
+        assert 0 <= low <= found / trials <= high <= 1
+        if low <= truth <= high:
+            chances = math.log(math.comb(trials, found))
+            covered += math.exp(chances + found * math.log(truth) + (trials - found) * math.log1p(-truth))
+    assert covered >= 0.99
+
+
+def test_the_ends_of_the_interval_are_those_of_the_binomial_distribution() -> None:
+    low, high = interval(3, 10)
+    at_least_3 = sum(math.comb(10, n) * low**n * (1 - low) ** (10 - n) for n in range(3, 11))
+    at_most_3 = sum(math.comb(10, n) * high**n * (1 - high) ** (10 - n) for n in range(4))
+    assert at_least_3 == pytest.approx(0.005)
+    assert at_most_3 == pytest.approx(0.005)
+    # Of many trials it is that of the normal distribution.
+    low, high = interval(500_000, 1_000_000)
+    assert (low, high) == pytest.approx((0.498712, 0.501288), abs=2e-6)
 
 
 def test_nothing_or_everything_in_a_sample_is_not_certain_of_all() -> None:
