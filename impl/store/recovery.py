@@ -77,6 +77,8 @@ def recover(parts: Parts, abnormal: bool) -> Recovery:
         report_lost_end(parts, end, 0 if is_reported else truncated_bytes)
     sync_recovered_log(log, start if abnormal else end)
     count_as_flushed(log)
+    if parts.config.flush_mode is FlushMode.SYNC_FLUSH:
+        log.known_end = log.end  # no queue has an entry for a record that a crash can undo
     entries_cut, redispatched = recover_queues(parts, start)
     if parts.events:
         attrs = {"abnormal": str(abnormal).lower(), "flush_disk_type": parts.config.flush_mode.value}
@@ -309,11 +311,11 @@ def _has_entry(queues: ConsumeQueues, stored: StoredMessage) -> bool:
     return bool(units) and units[0].commit_offset == stored.commit_offset
 
 
-def _points_to(queue: ConsumeQueue, stored: StoredMessage) -> bool:
-    """Return whether the queue, whatever the record names, has a written entry for it at its offset."""
-    if not queue.begin <= stored.queue_offset < queue.end:
+def _points_to(queue: ConsumeQueue, queue_offset: int, stored: StoredMessage) -> bool:
+    """Return whether the queue has a written entry for the record at this offset, whatever it names."""
+    if not queue.begin <= queue_offset < queue.end:
         return False
-    (unit,) = queue.units(stored.queue_offset, 1)
+    (unit,) = queue.units(queue_offset, 1)
     return (unit.commit_offset, unit.size) == (stored.commit_offset, stored.size)
 
 
@@ -373,7 +375,9 @@ def dispatch_again(parts: Parts, start: int) -> int:
     if start > parts.log.begin:
         try:
             if queues_are_whole(parts.queues, parts.checkpoint):
-                return _dispatch_from(parts, start)
+                written = _dispatch_from(parts, start)
+                if queues_are_whole(parts.queues, parts.checkpoint):
+                    return written
         except QueueGapError:
             pass
         # The entries written now are not durable, and a crash must not leave fewer than the checkpoint
@@ -409,16 +413,18 @@ def _dispatch_from(parts: Parts, start: int) -> int:
     parts.dispatcher.position = reached = start
     ends: dict[QueueKey, int] = {}
     births = _births(parts, start)
-    newest = _newest_entry(parts)
+    certain_end = _certain_end(parts)
     written = 0
     for end, stored in log.scan(start):
         reached = end
-        if stored is not None and stored.commit_offset <= newest and _contradicts_entry(parts, stored):
+        if stored is not None and stored.commit_offset < certain_end and _contradicts_entry(parts, stored):
             log.mark_damaged(stored.commit_offset, stored.commit_offset + stored.size)
         elif stored is not None and not _is_deleted(stored, parts.deleted, births):
             appended = appended_record(stored, parts.config.delay_levels_ms)
-            if appended.queued and (appended.topic, appended.queue_id) not in ends:
+            key = appended.topic, appended.queue_id
+            if appended.queued and key not in ends:
                 _make_room(parts, appended, is_oldest=start == log.begin > 0)
+                ends[key] = appended.queue_offset + _is_taken(parts, appended, start)
             written += _dispatch_one(parts, appended, ends)
     if reached < log.end:
         path = log.segments.path_of(reached)
@@ -437,24 +443,28 @@ def _dispatch_from(parts: Parts, start: int) -> int:
     return written
 
 
-def _newest_entry(parts: Parts) -> int:
-    """Return the commit offset of the newest record that has an entry for certain; -1 without one.
+def _certain_end(parts: Parts) -> int:
+    """Return the commit offset before which a record that differs from its queue entry is damaged.
 
-    Only a log that is flushed before each answer gives queues no entry for a record that a crash can undo.
+    Records after the newest entry have none. Only a log that is flushed before each answer gives queues no
+    entry, beyond the counted position, for a record that a crash can undo.
     """
-    if parts.config.flush_mode is not FlushMode.SYNC_FLUSH:
-        return -1
-    return max((unit.commit_offset for queue in parts.queues if (unit := queue.last)), default=-1)
+    is_sync = parts.config.flush_mode is FlushMode.SYNC_FLUSH
+    newest = max((unit.commit_offset for queue in parts.queues if (unit := queue.last)), default=-1)
+    return min(parts.log.end if is_sync else parts.log.known_end, newest + 1)
 
 
 def _contradicts_entry(parts: Parts, stored: StoredMessage) -> bool:
-    """Return whether an entry shows that the topic, queue or kind of a record is altered.
+    """Return whether an entry shows that the topic, queue, offset or kind of a record is altered.
 
-    No checksum covers them. Another queue cannot have the entry, and a record that takes no offset has none.
+    No checksum covers them. No other entry can be for the record, and a record that takes no offset has none.
     """
     if _has_entry(parts.queues, stored):
         return not takes_queue_offset(stored.message.sys_flag)
-    return any(_points_to(queue, stored) for queue in parts.queues)
+    named = parts.queues.find(stored.message.topic, stored.message.queue_id)
+    if named is not None and _points_to(named, named.find(stored.commit_offset), stored):
+        return True
+    return any(_points_to(queue, stored.queue_offset, stored) for queue in parts.queues)
 
 
 def _births(parts: Parts, start: int) -> dict[QueueKey, int]:
@@ -474,6 +484,15 @@ def _births(parts: Parts, start: int) -> dict[QueueKey, int]:
 def _is_deleted(stored: StoredMessage, deleted: DeletedTopics, births: dict[QueueKey, int]) -> bool:
     message, at = stored.message, stored.commit_offset
     return deleted.has(message.topic, at) or at < births.get((message.topic, message.queue_id), 0)
+
+
+def _is_taken(parts: Parts, appended: Appended, start: int) -> bool:
+    """Return whether a sound record before `start` has the queue offset of this record."""
+    queue = parts.queues.find(appended.topic, appended.queue_id)
+    if queue is None or not queue.begin <= appended.queue_offset < queue.end:
+        return False
+    (unit,) = queue.units(appended.queue_offset, 1)
+    return unit.commit_offset < start and points_at_its_record(queue, appended.queue_offset, parts.log)
 
 
 def _make_room(parts: Parts, appended: Appended, *, is_oldest: bool) -> None:
@@ -496,9 +515,9 @@ def _dispatch_one(parts: Parts, appended: Appended, ends: dict[QueueKey, int]) -
     """Dispatch a record and record the end of its queue; return whether its entry was missing or wrong."""
     if appended.queued:
         key, offset = (appended.topic, appended.queue_id), appended.queue_offset
-        if offset == 0 < ends.get(key, 0):  # a master's topic was deleted and recreated
+        if offset == 0 < ends[key]:  # a master's topic was deleted and recreated
             parts.queues.find_or_make(*key).clear()
-        elif offset < ends.get(key, offset):
+        elif offset < ends[key]:
             return False  # a damaged record: its offset belongs to another record already
         ends[key] = offset + 1
     return parts.dispatcher.dispatch(appended)

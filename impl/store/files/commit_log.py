@@ -44,7 +44,7 @@ class CommitLog:
         self.flushed_timestamp_ms = 0
         """Store timestamp of the last record that is durable."""
         self.known_end = 0
-        """Commit offset before which the log is known to be durable, by the checkpoint of the last process.
+        """Commit offset before which the log is known to be durable, by the checkpoint or the queue entries.
 
         Bytes before it that are not a record are damaged; a crash cannot explain them.
         """

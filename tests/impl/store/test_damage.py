@@ -11,6 +11,7 @@ import pytest
 
 from mqproof.impl.remoting.message import tags_code
 from mqproof.impl.store import verified_entries
+from mqproof.impl.store.config import FlushMode
 from mqproof.impl.store.damage import DamageKind, Outcome
 from mqproof.impl.store.files import record
 from mqproof.impl.store.results import GetStatus
@@ -88,6 +89,24 @@ def test_a_record_with_a_flipped_bit_is_reported_and_the_others_are_delivered(
     assert got == [[f"m{each:02d}" for each in kept if each % 2 == queue_id] for queue_id in range(2)]
     assert "commit offset" in caplog.text
     assert site.append("next", queue_id=number % 2)[0].queue_offset == 8, "no offset is used again"
+
+
+@pytest.mark.parametrize("mode", FlushMode)
+@pytest.mark.parametrize("altered", [0, 2, 3, 9])
+def test_every_recovery_leaves_out_a_counted_record_with_an_altered_offset(
+    altered: int, mode: FlushMode
+) -> None:
+    """Its entry shows the alteration, also when it is no longer the last entry of its queue."""
+    site = Site(replace(SMALL, flush_mode=mode))
+    site.open()
+    second = site.append("a", "b")[1].commit_offset
+    site.flush()
+    site.store.append(message("c"))
+    site.disk.open(LOG).write(second + 20, altered.to_bytes(8, "big"))
+    for redispatched in 1, 0:
+        site.reopen_after_process_crash()
+        assert (_read_all(site), site.store.max_offset("T", 0)) == (["a", "c"], 3)
+        assert site.recovery.redispatched == redispatched
 
 
 def test_a_repair_finds_no_record_of_a_deleted_topic() -> None:

@@ -203,7 +203,9 @@ def test_a_stale_segment_does_not_reappear_when_the_crash_undoes_its_removal() -
 
 def test_a_complete_record_at_the_wrong_position_is_refused() -> None:
     site = _opened("a", "b")
-    data = site.store.record_at(0)
+    at = site.store.commit_offset_at("T", 0, 1)
+    assert at is not None
+    data = site.store.record_at(at)
     assert data is not None
     log, end = site.disk.open(f"store/commitlog/{0:020d}"), site.store.log_end
     log.write(end, data)
@@ -427,6 +429,20 @@ def test_of_two_records_with_the_same_offset_the_first_always_counts() -> None:
         assert bodies(site.store) == ["a", "b"]
         assert site.recovery.redispatched == 0
     assert site.append("d")[0].queue_offset == 2
+
+
+def test_a_record_with_the_offset_of_one_before_the_start_changes_no_entry() -> None:
+    """No checksum covers the offset, and the scan does not see the record that has it."""
+    site = _opened("a", "b")
+    site.append("c", queue_id=1)
+    site.flush()
+    last = site.append("d")[0].commit_offset
+    site.disk.open(f"store/commitlog/{0:020d}").write(last + 20, (1).to_bytes(8, "big"))
+    for _ in range(2):
+        site.reopen_after_process_crash()
+        assert site.recovery.scanned_from > 0
+        assert bodies(site.store) == ["a", "b"]
+        assert site.recovery.redispatched == 0
 
 
 def test_a_gap_between_the_offsets_of_a_queue_is_refused_by_name() -> None:
