@@ -81,8 +81,7 @@ All messages were answered with SEND_OK under SYNC_FLUSH before the fault. The m
 - `does not deliver the new message`: the queue stops before it, or the table of topics lacks its topic.
 
 Numbers in the messages are replaced by N. A row counts the points of all faults that are named in it. A
-violation counts only if it is seen twice, because a machine that is too busy can look like a loss; the first
-300 points of 4.9.5 were judged once.
+violation counts only if it is seen twice, because a machine that is too busy can look like a loss.
 
 | broker | file | faults | invariant | message | points |
 |---|---|---|---|---|---|

@@ -4,6 +4,7 @@ A mutant is judged by the suites that execute its line. Lines that no suite exec
 """
 
 import json
+import logging
 import subprocess
 import sys
 import time
@@ -119,6 +120,8 @@ def spread(steps: Iterable[int]) -> Hits:
 
 
 def _main(suite: str, examples: int, seed: int) -> None:
+    # Connections that are open at the end would hide the reason of a failure, which is the last line.
+    logging.getLogger("asyncio").setLevel(logging.CRITICAL)
     recorder = coverage.Coverage(data_file=None, include=[f"{IMPL_FOLDER}/*"], config_file=False)
     recorder.set_option("run:disable_warnings", ["no-data-collected"])
     recorder.start()
