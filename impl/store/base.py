@@ -527,7 +527,11 @@ class Store(ABC):
             role,
             self.damage,
         )
-        recovery = self._recover(parts, abnormal)
+        try:
+            recovery = self._recover(parts, abnormal)
+        except StoreError:
+            self._checkpoint_writer.restore(checkpoint)  # so that the next start is refused, too
+            raise
         if self._index is not None:
             self._index.write_out()  # until the abort file is written, the next start trusts the files
         return recovery

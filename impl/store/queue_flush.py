@@ -161,6 +161,14 @@ class CheckpointWriter:
         write_checkpoint(self._disk, self._path, distrusting)
         self._written = distrusting
 
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Write the checkpoint that was read at load again: a start that was refused changes nothing.
+
+        Raises OSError: the file then has its present content.
+        """
+        if self._written != checkpoint:
+            write_checkpoint(self._disk, self._path, checkpoint)
+
     def count_again(self) -> None:
         """Mark the count as outdated after queues were removed, so that the next checkpoint counts again."""
         self._written = replace(self._written, queue_count=None)

@@ -454,6 +454,22 @@ def test_a_gap_between_the_offsets_of_a_queue_is_refused_by_name() -> None:
         site.open()
 
 
+def test_a_start_is_refused_again_if_the_log_has_fewer_offsets_than_were_counted() -> None:
+    site = _opened("a", "b", "c", durable=False)
+    last = stored_messages(site.store)[2].commit_offset
+    site.append("d", queue_id=1)
+    site.flush()
+    site.append("e", queue_id=1)
+    site.simulated_disk.crash_process()
+    site.disk.open(f"store/commitlog/{0:020d}").write(last + 20, (1).to_bytes(8, "big"))
+    _remove_directory(site, "store/consumequeue")
+    for _ in range(3):
+        with pytest.raises(
+            StoreError, match="4 entries expected by the checkpoint, the log has records for 3"
+        ):
+            site.open()
+
+
 def test_a_filler_at_the_very_end_is_overwritten() -> None:
     site = _opened(*NAMES[:3])
     end = site.store.log_end
