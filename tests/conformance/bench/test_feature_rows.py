@@ -22,6 +22,7 @@ def rows_of(tmp_path: Path, *names: str) -> dict[str, float]:
     return {row["row"]: row["sides"]["mqproof"]["median"] for row in result["rows"]}
 
 
+@pytest.mark.deep("two processes with TLS, and delays of a second")
 def test_features_and_tls_are_measured(tmp_path: Path) -> None:
     rows = rows_of(tmp_path, "features", "tls")
     assert len(rows) == 7
