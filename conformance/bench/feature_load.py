@@ -16,8 +16,7 @@ from mqproof.conformance.bench.load import (
     expect,
     frame_of,
     header_of,
-    pulling,
-    records_of,
+    reading,
     send_rate,
     sends,
     until_done,
@@ -43,21 +42,9 @@ async def live_rate(
     Raises:
         LoadError: the broker refused, closed a connection, or did not deliver all messages.
     """
-    done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    read = 0
-
-    def on_body(body: memoryview) -> None:
-        nonlocal read
-        read += sum(1 for _ in records_of(body))
-        if read >= total and not done.done():
-            done.set_result(None)
-
-    async with pulling(address, messages, on_body) as pulls:
+    async with reading(address, messages, total, "delivered") as all_read:
         began = time.perf_counter()
-        await asyncio.gather(
-            send_rate(address, messages, total, outstanding),
-            until_done(done, pulls, progress=lambda: f"{read} of {total} messages were delivered"),
-        )
+        await asyncio.gather(send_rate(address, messages, total, outstanding), all_read())
         return total / (time.perf_counter() - began - delay_s)
 
 

@@ -10,7 +10,7 @@ import json
 import ssl
 import struct
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -453,6 +453,20 @@ async def pull_rate(address: Address, messages: Messages, total: int, sql: str =
 
     Raises LoadError: the broker has fewer than `total` messages, or refused, or closed the connection.
     """
+    began = time.perf_counter()
+    async with reading(address, messages, total, "read", sql) as all_read:
+        read = await all_read()
+        return read / (time.perf_counter() - began)
+
+
+@asynccontextmanager
+async def reading(
+    address: Address, messages: Messages, total: int, what: str, sql: str = ""
+) -> AsyncIterator[Callable[[], Awaitable[int]]]:
+    """Read all queues; yield what waits for `total` messages, and returns how many were read.
+
+    `what` says in errors what happens to the messages.
+    """
     done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     read = 0
 
@@ -462,10 +476,13 @@ async def pull_rate(address: Address, messages: Messages, total: int, sql: str =
         if read >= total and not done.done():
             done.set_result(None)
 
-    began = time.perf_counter()
     async with pulling(address, messages, on_body, sql) as pulls:
-        await until_done(done, pulls, progress=lambda: f"{read} of {total} messages were read")
-        return read / (time.perf_counter() - began)
+
+        async def all_read() -> int:
+            await until_done(done, pulls, progress=lambda: f"{read} of {total} messages were {what}")
+            return read
+
+        yield all_read
 
 
 @asynccontextmanager

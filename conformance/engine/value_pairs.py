@@ -7,7 +7,7 @@ script, not from what was planned.
 
 import random
 import re
-from collections.abc import Collection, Iterator, Mapping, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations, product
@@ -43,6 +43,11 @@ class Value:
         if self.hides and re.search(self.hides, script, re.MULTILINE):
             return False
         return re.search(self.shows, script, re.MULTILINE) is not None
+
+
+def values_named(names: Iterable[str], before: str = "^", after: str = "") -> tuple[Value, ...]:
+    """Return a value for each name; the script shows it by the name between two regular expressions."""
+    return tuple(Value(name, f"{before}{name}{after}") for name in names)
 
 
 @dataclass(frozen=True, slots=True)

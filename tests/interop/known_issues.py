@@ -184,14 +184,19 @@ def _committed_after_a_rollback(servers: Servers) -> str:
     return "a message that was rolled back is delivered after a commit" if end else ""
 
 
-def _offset_of_a_deleted_group(servers: Servers) -> str:
-    topic = group = "issue_1416"
+def _consume_three(servers: Servers, group: str, topic: str) -> None:
+    """Create a topic and a group, send three messages, and commit the offset after them."""
     servers.make_topic(topic)
     servers.make_group(group)
     for _ in range(3):
         servers.send(topic)
     servers.end_of(topic, at_least=3)
     servers.commit(group, topic, 3)
+
+
+def _offset_of_a_deleted_group(servers: Servers) -> str:
+    topic = group = "issue_1416"
+    _consume_three(servers, group, topic)
     servers.ask(Code.DELETE_SUBSCRIPTIONGROUP, {"groupName": group})
     left = servers.committed(group, topic)
     return f"the deleted group still has the offset {left}" if left else ""
@@ -199,12 +204,7 @@ def _offset_of_a_deleted_group(servers: Servers) -> str:
 
 def _offset_of_a_deleted_topic(servers: Servers) -> str:
     topic = group = "issue_4774"
-    servers.make_topic(topic)
-    servers.make_group(group)
-    for _ in range(3):
-        servers.send(topic)
-    servers.end_of(topic, at_least=3)
-    servers.commit(group, topic, 3)
+    _consume_three(servers, group, topic)
     servers.ask(Code.DELETE_TOPIC_IN_BROKER, {"topic": topic})
     servers.make_topic(topic)
     left = servers.committed(group, topic)

@@ -5,7 +5,7 @@
 
 from typing import Final
 
-from mqproof.conformance.engine.value_pairs import Dimension, Dimensions, Value
+from mqproof.conformance.engine.value_pairs import Dimension, Dimensions, values_named
 
 NODES: Final = "nodes"
 FAULT: Final = "fault"
@@ -22,27 +22,22 @@ DIMENSIONS: Final = Dimensions(
     (
         Dimension(
             NODES,
-            tuple(
-                Value(name, f"^fault of {name}: ")
-                for name in (
-                    "a broker", "both brokers", "a name server", "both name servers",
-                    "a broker and a name server",
-                )
+            values_named(
+                ("a broker", "both brokers", "a name server", "both name servers",
+                 "a broker and a name server"),
+                "^fault of ", ": ",
             ),
         ),
         Dimension(
             FAULT,
-            tuple(
-                Value(name, f"^fault of .*: {name}")
-                for name in ("killed", "power lost", "cut off", "cut off from the client")
-            ),
+            values_named(("killed", "power lost", "cut off", "cut off from the client"), "^fault of .*: "),
         ),
-        Dimension(LASTS, tuple(Value(name, f"^the fault lasts {name}") for name in LASTS_S)),
+        Dimension(LASTS, values_named(LASTS_S, "^the fault lasts ")),
         Dimension(
             MEANWHILE,
-            tuple(
-                Value(name, f"^during the fault, {name}")
-                for name in ("nothing happens", "the other broker restarts", "a name server restarts")
+            values_named(
+                ("nothing happens", "the other broker restarts", "a name server restarts"),
+                "^during the fault, ",
             ),
         ),
     )

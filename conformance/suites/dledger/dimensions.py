@@ -5,7 +5,7 @@
 
 from typing import Final
 
-from mqproof.conformance.engine.value_pairs import Dimension, Dimensions, Value
+from mqproof.conformance.engine.value_pairs import Dimension, Dimensions, Value, values_named
 
 FAULT: Final = "fault"
 ENTRIES: Final = "entries before it"
@@ -21,25 +21,22 @@ DIMENSIONS: Final = Dimensions(
     (
         Dimension(
             FAULT,
-            tuple(
-                Value(name, f"^the {name}")
-                for name in (
-                    "leader is killed", "leader loses its power", "leader is cut off", "follower is killed",
-                    "follower loses its power", "follower is cut off", "whole group loses its power",
-                )
+            values_named(
+                ("leader is killed", "leader loses its power", "leader is cut off", "follower is killed",
+                 "follower loses its power", "follower is cut off", "whole group loses its power"),
+                "^the ",
             ),
         ),
-        Dimension(ENTRIES, tuple(Value(name, f"^entries before the fault: {name}") for name in COUNTS)),
+        Dimension(ENTRIES, values_named(COUNTS, "^entries before the fault: ")),
         Dimension(
             UNCONFIRMED,
             (Value("none", "^no entry lacks a quorum"), Value("some", "^an entry lacks a quorum")),
         ),
-        Dimension(LASTS, tuple(Value(name, f"^the fault lasts {name}") for name in LASTS_S)),
+        Dimension(LASTS, values_named(LASTS_S, "^the fault lasts ")),
         Dimension(
             AFTERWARDS,
-            tuple(
-                Value(name, f"^afterwards {name}")
-                for name in ("an append", "a transfer", "two candidates", "the leader is killed")
+            values_named(
+                ("an append", "a transfer", "two candidates", "the leader is killed"), "^afterwards "
             ),
         ),
     )

@@ -5,7 +5,7 @@
 
 from typing import Final
 
-from mqproof.conformance.engine.value_pairs import Dimension, Dimensions, Value
+from mqproof.conformance.engine.value_pairs import Dimension, Dimensions, Value, values_named
 
 FLUSH: Final = "flush"
 REPLICATED: Final = "replication"
@@ -21,33 +21,25 @@ LASTS_S: Final = {"at once": 0.0, "less than a time-out": 1.0, "longer than all 
 
 DIMENSIONS: Final = Dimensions(
     (
-        Dimension(FLUSH, tuple(Value(mode, f"^a pair, {mode}") for mode in ("ASYNC_FLUSH", "SYNC_FLUSH"))),
-        Dimension(
-            REPLICATED, tuple(Value(role, f"^a pair, .*{role}") for role in ("SYNC_MASTER", "ASYNC_MASTER"))
-        ),
+        Dimension(FLUSH, values_named(("ASYNC_FLUSH", "SYNC_FLUSH"), "^a pair, ")),
+        Dimension(REPLICATED, values_named(("SYNC_MASTER", "ASYNC_MASTER"), "^a pair, .*")),
         Dimension(
             WAITING,
             (Value("for the slave", r"^send m\d+: "), Value("not", r"^send m\d+ without waiting: ")),
         ),
-        Dimension(BATCH, tuple(Value(name, f"^{name} messages? at once") for name in BATCHES)),
+        Dimension(BATCH, values_named(BATCHES, after=" messages? at once")),
         Dimension(
             FAULT,
-            tuple(
-                Value(name, f"^the {name}")
-                for name in (
-                    "slave is killed", "slave loses its power", "master is killed", "master loses its power",
-                    "link is cut", "master stops", "slave stops",
-                )
+            values_named(
+                ("slave is killed", "slave loses its power", "master is killed", "master loses its power",
+                 "link is cut", "master stops", "slave stops"),
+                "^the ",
             ),
         ),
         Dimension(MEANWHILE, (Value("none", "^nothing is sent"), Value("some", "^some are sent"))),
-        Dimension(LASTS, tuple(Value(name, f"^the fault lasts {name}") for name in LASTS_S)),
+        Dimension(LASTS, values_named(LASTS_S, "^the fault lasts ")),
         Dimension(
-            AFTERWARDS,
-            tuple(
-                Value(name, f"^afterwards {name}")
-                for name in ("a send", "both restart", "the master is killed")
-            ),
+            AFTERWARDS, values_named(("a send", "both restart", "the master is killed"), "^afterwards ")
         ),
     )
 )  # fmt: skip

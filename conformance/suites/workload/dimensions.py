@@ -6,7 +6,7 @@ The pairs are counted for each fault: it and the requests that begin within WIND
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from mqproof.conformance.engine.value_pairs import Dimension, Dimensions, Value
+from mqproof.conformance.engine.value_pairs import Dimension, Dimensions, values_named
 from mqproof.conformance.history.lines import Commit, Consume, Fault, Line, Poll, Query, Send, Type
 from mqproof.conformance.history.record import CLOSERS
 
@@ -29,16 +29,13 @@ _NAMES: Final = {
 
 DIMENSIONS: Final = Dimensions(
     (
-        Dimension("fault", tuple(Value(kind, f"^fault: {kind}$") for kind in SIMULATED)),
+        Dimension("fault", values_named(SIMULATED, "^fault: ", "$")),
         Dimension(
             "request",
-            tuple(
-                Value(name, f"^request: {name}$")
-                for name in (*_TOPICS.values(), _BATCH, *dict.fromkeys(_NAMES.values()))
-            ),
+            values_named((*_TOPICS.values(), _BATCH, *dict.fromkeys(_NAMES.values())), "^request: ", "$"),
         ),
     )
-)  # fmt: skip
+)
 
 
 def scripts(lines: Iterable[Line]) -> Iterator[str]:
