@@ -41,19 +41,19 @@ def apache_copies(release: str) -> Callable[[Path, Copies], AbstractContextManag
     @contextmanager
     def run(folder: Path, copies: Copies) -> Iterator[Address]:
         names = servers.name_server(release, folder)
-        brokers = _brokers(release, folder, names.address, copies)
+        brokers = _brokers(release, folder, names, copies)
         with servers.running(names, *brokers):
             yield _accepting([Address(each.address.host, each.address.port) for each in brokers])
 
     return run
 
 
-def _brokers(release: str, folder: Path, names: Address, copies: Copies) -> list[ApacheServer]:
+def _brokers(release: str, folder: Path, names: ApacheServer, copies: Copies) -> list[ApacheServer]:
     """Return the brokers in the order of their starts."""
     common = {"flushDiskType": "ASYNC_FLUSH"}
     if copies is Copies.GROUP:
         ports = dict(zip(IDS, free_ports(len(IDS)), strict=True))
-        members = servers.group(release, folder, names, "copied", ports, properties=common, jvm=_JVM)
+        members = servers.group(release, folder, names.address, "copied", ports, properties=common, jvm=_JVM)
         return list(members.values())
     roles = {
         "master": {"brokerRole": "SYNC_MASTER", "inSyncReplicas": "2"},
@@ -61,7 +61,7 @@ def _brokers(release: str, folder: Path, names: Address, copies: Copies) -> list
     }
     common["brokerName"] = "copied"
     return [
-        servers.broker(release, folder, names, name=name, properties={**common, **role}, jvm=_JVM)
+        servers.broker(release, folder, names.address, name=name, properties={**common, **role}, jvm=_JVM)
         for name, role in roles.items()
     ]
 

@@ -58,6 +58,12 @@ _FAR: Final = 1 << 40
 _JVM: Final = (*servers.SMALL_JVM, "-Xmx256m")
 
 
+class _Entry(msgspec.Struct):
+    index: int
+    term: int
+    body: bytes
+
+
 class _Answer(msgspec.Struct, rename="camel"):
     """The fields of all answers that are used."""
 
@@ -66,13 +72,7 @@ class _Answer(msgspec.Struct, rename="camel"):
     term: int = -1
     index: int = -1
     vote_result: str = ""
-    entries: list["_Entry"] = []
-
-
-class _Entry(msgspec.Struct):
-    index: int
-    term: int
-    body: bytes
+    entries: list[_Entry] = []
 
 
 def live(target: str, seed: int) -> Life:
