@@ -37,7 +37,8 @@ from mqproof.spark_audit.engine.embedded.database import Database
 from mqproof.spark_audit.engine.sql_text import quoted
 from mqproof.spark_audit.evidence.options import Options
 from mqproof.spark_audit.generator import scenario
-from mqproof.spark_audit.generator.generate import LogRequest, generate
+from mqproof.spark_audit.generator.generate import LogRequest
+from mqproof.spark_audit.generator.spark_generate import generate
 from mqproof.spark_audit.generator.truth import Comparison, compare, read_truth
 from mqproof.spark_audit.quality import decode_bench as decode
 from mqproof.spark_audit.quality.sizing import Run, plan
