@@ -1,0 +1,145 @@
+"""Remembers the results of a model's functions by the field values that they read.
+
+A step of a model reads few fields, and few combinations of their values exist. Each function is evaluated
+once for each combination, and `loops.py` looks up all other results. A result is a tuple of items: numbers of
+edges, or ~root of another function to evaluate in the same state.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from mqproof.reference.explorer.search import Label
+from mqproof.reference.explorer.spilling.loops import UNKNOWN, Edges, Found, Longs, Rows, Tree, learn, rehash
+from mqproof.reference.explorer.spilling.numbering import Numbering
+from mqproof.reference.explorer.spilling.watched import Watch, watched
+
+Items = tuple[int, ...]
+Function = Callable[[Any], Items]
+"""Maps a watched state to the items of the result."""
+
+_FEW: Final = 1 << 10
+"""The size of an array that can grow, at first."""
+_FULL: Final = 0.6
+"""The share of a hash table that is used before it grows."""
+
+
+class UnsteadyError(RuntimeError):
+    """A function of a model is not deterministic: it read other fields than before in an equal situation."""
+
+
+class EdgeList:
+    """The steps that were found: their labels, what they write, and the step invariants that they violate."""
+
+    def __init__(self, numbering: Numbering, actions: tuple[str, ...]) -> None:
+        self.labels: list[Label] = []
+        self.broken: list[str | None] = []
+        self._numbering = numbering
+        self._actions = {name: number for number, name in enumerate(actions)}
+        types = (np.int32, np.bool_, np.int32, np.int32, np.int32, np.uint32)
+        self.arrays = Edges(*(np.zeros(_FEW, each) for each in types))
+        self._writes = 0
+
+    def add(self, label: Label, changes: dict[int, Any], broken: str | None) -> int:
+        """Return the number of a new edge that changes these fields."""
+        number, first = len(self.labels), self._writes
+        self._writes += len(changes)
+        self.arrays = Edges(
+            *(_with_room(array, number + 1) for array in self.arrays[:4]),
+            *(_with_room(array, self._writes) for array in self.arrays[4:]),
+        )
+        self.labels.append(label)
+        self.broken.append(broken)
+        arrays = self.arrays
+        arrays.action[number] = self._actions[label[0]]
+        arrays.is_broken[number] = broken is not None
+        arrays.first[number], arrays.last[number] = first, self._writes
+        for at, (place, value) in enumerate(changes.items(), start=first):
+            arrays.columns[at] = place
+            arrays.values[at] = self._numbering.number(place, value)
+        return number
+
+
+class Decisions:
+    """The decision trees of all functions."""
+
+    def __init__(self, numbering: Numbering) -> None:
+        self._numbering = numbering
+        self._functions: dict[int, Function] = {}
+        self._nodes = 1  # node 0 is never used, so that no key is 0
+        self._keys = 0
+        self._items = 0
+        types = (np.int32, np.int32, np.int32, np.uint64, np.int32, np.int64)
+        self.tree = Tree(*(np.zeros(_FEW, each) for each in types))
+
+    def add(self, function: Function) -> int:
+        """Return the root of the tree of a function whose results are not known yet."""
+        root = self._nodes
+        self._make_room(1, 0)
+        self.tree.column[root] = UNKNOWN
+        self._functions[root] = function
+        self._nodes += 1
+        return root
+
+    def evaluate(self, rows: Rows, found: Found) -> Longs:
+        """Evaluate the functions that a loop recorded as missing, once for each key.
+
+        Returns the recorded pairs of a row and a root, which the loop must evaluate again.
+        """
+        count = found.counts[1]
+        found.counts[1] = 0
+        _, chosen = np.unique(found.missing_keys[:count], return_index=True)
+        paths: list[tuple[int, Watch, Items]] = []
+        for at, root in zip(found.missing_rows[chosen], found.missing_roots[chosen], strict=True):
+            watch = Watch(self._numbering.reader(rows[at]))
+            items = self._functions[int(root)](watched(self._numbering.kind, watch))
+            paths.append((int(root), watch, items))
+        self._learn(paths)
+        return np.stack((found.missing_rows[:count], found.missing_roots[:count]), axis=1)
+
+    def bytes(self) -> int:
+        """Return the size of the trees."""
+        return sum(array.nbytes for array in self.tree)
+
+    def _learn(self, paths: list[tuple[int, Watch, Items]]) -> None:
+        ends = self._items + np.cumsum([len(items) for _, _, items in paths], dtype=np.int32)
+        begins = np.cumsum([0, *(len(watch.read) for _, watch, _ in paths)], dtype=np.int64)
+        read = [step for _, watch, _ in paths for step in watch.read.items()]
+        self._make_room(len(read), int(ends[-1]) - self._items)
+        self.tree.items[self._items : ends[-1]] = [item for _, _, items in paths for item in items]
+        nodes = learn(
+            self.tree,
+            self._nodes,
+            np.array([root for root, _, _ in paths], np.int64),
+            begins,
+            np.array([place for place, _ in read], np.int32),
+            np.array([self._numbering.number(*step) for step in read], np.uint32),
+            np.array([self._items, *ends[:-1]], np.int32),
+            ends,
+        )
+        if nodes < 0:
+            raise UnsteadyError("a function of the model read different fields in equal situations")
+        self._keys += nodes - self._nodes
+        self._nodes, self._items = nodes, int(ends[-1])
+
+    def _make_room(self, steps: int, items: int) -> None:
+        tree = self.tree
+        keys, children = tree.keys, tree.children
+        size = len(keys)
+        while self._keys + steps > size * _FULL:
+            size *= 2
+        if size > len(keys):
+            keys, children = np.zeros(size, np.uint64), np.zeros(size, np.int32)
+            rehash(tree.keys, tree.children, keys, children)
+        column, first, last = (_with_room(array, self._nodes + steps + 1) for array in tree[:3])
+        self.tree = Tree(column, first, last, keys, children, _with_room(tree.items, self._items + items))
+
+
+def _with_room(array: Any, size: int) -> Any:
+    """Return an array of at least this size with the same beginning; it doubles if it must grow."""
+    if size <= len(array):
+        return array
+    larger = np.zeros(max(size, 2 * len(array)), array.dtype)
+    larger[: len(array)] = array
+    return larger
