@@ -37,35 +37,46 @@ class EdgeList:
         self.broken: list[str | None] = []
         self._numbering = numbering
         self._actions = {name: number for number, name in enumerate(actions)}
+        self._ends: list[int] = []
+        """By edge: the place after its last write."""
+        self._columns: list[int] = []
+        self._values: list[int] = []
         types = (np.int32, np.bool_, np.int32, np.int32, np.int32, np.uint32)
         self.arrays = Edges(*(np.zeros(_FEW, each) for each in types))
-        self._writes = 0
+        """The edges up to the last `sync`."""
+        self._synced = (0, 0)
 
     def add(self, label: Label, changes: dict[int, Any], broken: str | None) -> int:
-        """Return the number of a new edge that changes these fields."""
-        number, first = len(self.labels), self._writes
-        self._writes += len(changes)
-        self.arrays = Edges(
-            *(_with_room(array, number + 1) for array in self.arrays[:4]),
-            *(_with_room(array, self._writes) for array in self.arrays[4:]),
-        )
+        """Return the number of a new edge that changes these columns."""
         self.labels.append(label)
         self.broken.append(broken)
-        arrays = self.arrays
-        arrays.action[number] = self._actions[label[0]]
-        arrays.is_broken[number] = broken is not None
-        arrays.first[number], arrays.last[number] = first, self._writes
-        for at, (place, value) in enumerate(changes.items(), start=first):
-            arrays.columns[at] = place
-            arrays.values[at] = self._numbering.number(place, value)
-        return number
+        self._columns += changes
+        self._values += map(self._numbering.number, changes, changes.values())
+        self._ends.append(len(self._columns))
+        return len(self.labels) - 1
+
+    def sync(self) -> None:
+        """Copy the new edges to the arrays."""
+        edge, write = self._synced
+        edges, writes = self._synced = (len(self.labels), len(self._columns))
+        old = self.arrays
+        self.arrays = new = Edges(
+            *(_with_room(array, edges) for array in old[:4]), *(_with_room(array, writes) for array in old[4:])
+        )
+        new.action[edge:edges] = [self._actions[name] for name, _ in self.labels[edge:]]
+        new.is_broken[edge:edges] = [broken is not None for broken in self.broken[edge:]]
+        new.last[edge:edges] = self._ends[edge:]
+        new.first[edge:edges] = [write, *self._ends[edge : edges - 1]][: edges - edge]
+        new.columns[write:writes] = self._columns[write:]
+        new.values[write:writes] = self._values[write:]
 
 
 class Decisions:
     """The decision trees of all functions."""
 
-    def __init__(self, numbering: Numbering) -> None:
+    def __init__(self, numbering: Numbering, edges: EdgeList) -> None:
         self._numbering = numbering
+        self._edges = edges
         self._functions: dict[int, Function] = {}
         self._nodes = 1  # node 0 is never used, so that no key is 0
         self._keys = 0
@@ -91,11 +102,13 @@ class Decisions:
         found.counts[1] = 0
         _, chosen = np.unique(found.missing_keys[:count], return_index=True)
         paths: list[tuple[int, Watch, Items]] = []
-        for at, root in zip(found.missing_rows[chosen], found.missing_roots[chosen], strict=True):
-            watch = Watch(self._numbering.reader(rows[at]))
-            items = self._functions[int(root)](watched(self._numbering.kind, watch))
-            paths.append((int(root), watch, items))
+        columns, values = self._numbering.columns, self._numbering.values
+        chosen_rows = rows[found.missing_rows[chosen]].tolist()
+        for row, root in zip(chosen_rows, found.missing_roots[chosen].tolist(), strict=True):
+            watch = Watch(row, values)
+            paths.append((root, watch, self._functions[root](watched(columns, watch))))
         self._learn(paths)
+        self._edges.sync()
         return np.stack((found.missing_rows[:count], found.missing_roots[:count]), axis=1)
 
     def bytes(self) -> int:
@@ -113,8 +126,8 @@ class Decisions:
             self._nodes,
             np.array([root for root, _, _ in paths], np.int64),
             begins,
-            np.array([place for place, _ in read], np.int32),
-            np.array([self._numbering.number(*step) for step in read], np.uint32),
+            np.array([column for column, _ in read], np.int32),
+            np.array([number for _, number in read], np.uint32),
             np.array([self._items, *ends[:-1]], np.int32),
             ends,
         )

@@ -19,6 +19,7 @@ import numpy as np
 
 from mqproof.reference.explorer.memory import resident_bytes
 from mqproof.reference.explorer.search import OnLevel, Step, Violation, broken_step, check_size, first_broken
+from mqproof.reference.explorer.spilling.columns import columns_of
 from mqproof.reference.explorer.spilling.decisions import Decisions, EdgeList, Items
 from mqproof.reference.explorer.spilling.known import Known, Run, ranges
 from mqproof.reference.explorer.spilling.loops import (
@@ -105,9 +106,9 @@ class _Search:
         self.sizes = sizes
         self.states_max = states_max
         self.initial = tuple(dict.fromkeys(model.initial(config)))
-        self.numbering = Numbering(type(self.initial[0]))
+        self.numbering = Numbering(columns_of(self.initial[0]))
         self.edges = EdgeList(self.numbering, tuple(model.actions))
-        self.decisions = Decisions(self.numbering)
+        self.decisions = Decisions(self.numbering, self.edges)
         self.steps: dict[tuple[str, Parameters], int] = {}
         """The root of each step's function."""
         self.roots = np.array([*self._fixed(), *self._chosen()], np.int64)
@@ -146,7 +147,7 @@ class _Search:
         if after is None:
             return ()
         broken = broken_step(self.model, self.config, state, name, after)
-        return (self.edges.add((name, parameters), written(after), broken),)
+        return (self.edges.add((name, parameters), written(self.numbering.columns, after), broken),)
 
     def _choices(self, name: str, choices: Callable[..., Any], state: Any) -> Items:
         return tuple(~self._step(name, parameters) for parameters in choices(self.config, state))
@@ -243,7 +244,7 @@ class _Search:
 
     def _merge(self, runs: list[Run], frontier: Stored) -> Stored:
         """Return the rows of the new states, and remove the runs."""
-        following = self.shelf.new(np.uint32, len(self.numbering.fields))
+        following = self.shelf.new(np.uint32, len(self.numbering.names))
         links = self.shelf.new(_LINK)
         level = Run(self.shelf.new(np.uint64))
         size = max(sum(len(run.stored) for run in runs), len(self.known))
