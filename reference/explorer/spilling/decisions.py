@@ -37,38 +37,40 @@ class EdgeList:
         self.broken: list[str | None] = []
         self._numbering = numbering
         self._actions = {name: number for number, name in enumerate(actions)}
-        self._ends: list[int] = []
-        """By edge: the place after its last write."""
-        self._columns: list[int] = []
-        self._values: list[int] = []
         types = (np.int32, np.bool_, np.int32, np.int32, np.int32, np.uint32)
         self.arrays = Edges(*(np.zeros(_FEW, each) for each in types))
         """The edges up to the last `sync`."""
         self._synced = (0, 0)
+        """The number of edges and writes in the arrays."""
+        self._counts: list[int] = []
+        """By new edge: the number of its writes."""
+        self._writes: list[tuple[int, int]] = []
+        """Of new edges: column and value."""
 
     def add(self, label: Label, changes: dict[int, Any], broken: str | None) -> int:
         """Return the number of a new edge that changes these columns."""
         self.labels.append(label)
         self.broken.append(broken)
-        self._columns += changes
-        self._values += map(self._numbering.number, changes, changes.values())
-        self._ends.append(len(self._columns))
+        self._counts.append(len(changes))
+        self._writes += [(column, self._numbering.number(column, new)) for column, new in changes.items()]
         return len(self.labels) - 1
 
     def sync(self) -> None:
-        """Copy the new edges to the arrays."""
+        """Move the new edges to the arrays."""
         edge, write = self._synced
-        edges, writes = self._synced = (len(self.labels), len(self._columns))
-        old = self.arrays
-        self.arrays = new = Edges(
-            *(_with_room(array, edges) for array in old[:4]), *(_with_room(array, writes) for array in old[4:])
+        edges, writes = self._synced = (len(self.labels), write + len(self._writes))
+        old, new = self.arrays, slice(edge, edges)
+        self.arrays = arrays = Edges(
+            *(_with_room(array, edges) for array in old[:4]),
+            *(_with_room(array, writes) for array in old[4:]),
         )
-        new.action[edge:edges] = [self._actions[name] for name, _ in self.labels[edge:]]
-        new.is_broken[edge:edges] = [broken is not None for broken in self.broken[edge:]]
-        new.last[edge:edges] = self._ends[edge:]
-        new.first[edge:edges] = [write, *self._ends[edge : edges - 1]][: edges - edge]
-        new.columns[write:writes] = self._columns[write:]
-        new.values[write:writes] = self._values[write:]
+        arrays.action[new] = [self._actions[name] for name, _ in self.labels[edge:]]
+        arrays.is_broken[new] = [broken is not None for broken in self.broken[edge:]]
+        arrays.last[new] = write + np.cumsum(self._counts, dtype=np.int32)
+        arrays.first[new] = arrays.last[new] - self._counts
+        arrays.columns[write:writes] = [column for column, _ in self._writes]
+        arrays.values[write:writes] = [value for _, value in self._writes]
+        self._counts, self._writes = [], []
 
 
 class Decisions:

@@ -40,6 +40,7 @@ from mqproof.reference.model import Model, Parameters
 
 _RECORD: Final = np.dtype([("fingerprint", np.uint64), ("source", np.uint32), ("edge", np.uint32)])
 _LINK: Final = np.dtype([("source", np.uint32), ("edge", np.uint32)])
+_LEVEL_MAX: Final = 1 << 32
 _ALL: Final = np.empty((0, 2), np.int64)
 """No pairs: evaluate every function in every row."""
 
@@ -50,7 +51,7 @@ class _Sizes:
 
     shelf_bytes: int
     recent_max: int
-    """Fingerprints that were met recently."""
+    """Fingerprints that were met recently; a power of two."""
     found: int
     """Successors in one sorted run."""
     merged: int
@@ -63,11 +64,11 @@ class _Sizes:
 def _sizes(memory_bytes: int) -> _Sizes:
     return _Sizes(
         shelf_bytes=memory_bytes // 4,
-        recent_max=max(memory_bytes // 4 // 8, 1),
+        recent_max=1 << (memory_bytes // 4 // 8).bit_length() - 1,
         found=min(max(memory_bytes // 1024, 1 << 12), 1 << 22),
         merged=max(memory_bytes // 512, 1 << 6),
         rows=min(max(memory_bytes // 4096, 1 << 6), 1 << 16),
-        decisions_bytes=memory_bytes // 4,
+        decisions_bytes=max(memory_bytes // 4, 1 << 20),
     )
 
 
@@ -96,6 +97,14 @@ def explore(
         return _Search(model, config, shelf, sizes, states_max).run(on_level)
 
 
+def collision(distinct: int, generated: int) -> float:
+    """Return the probability that two different states had the same fingerprint, as TLC calculates it.
+
+    Of two such states the second is taken for the first, and what only it leads to is not explored.
+    """
+    return distinct * (generated - distinct) / 2**64
+
+
 class _Search:
     def __init__(
         self, model: Model[Any, Any], config: Any, shelf: Shelf, sizes: _Sizes, states_max: int | None
@@ -113,10 +122,11 @@ class _Search:
         """The root of each step's function."""
         self.roots = np.array([*self._fixed(), *self._chosen()], np.int64)
         self.judges = np.array(
-            [self.decisions.add(partial(self._judged, holds)) for holds in model.invariants.values()], np.int64
+            [self.decisions.add(partial(self._judged, holds)) for holds in model.invariants.values()],
+            np.int64,
         )
         self.found = _buffers(sizes.found, len(model.actions))
-        self.recent: Fingerprints = np.zeros(1 << 12, np.uint64)
+        self.recent: Fingerprints = np.zeros(min(1 << 12, sizes.recent_max), np.uint64)
         self.known = Known(shelf, sizes.merged)
         self.links: list[Stored] = []
         """By level: the source and edge of each state."""
@@ -150,7 +160,10 @@ class _Search:
         return (self.edges.add((name, parameters), written(self.numbering.columns, after), broken),)
 
     def _choices(self, name: str, choices: Callable[..., Any], state: Any) -> Items:
-        return tuple(~self._step(name, parameters) for parameters in choices(self.config, state))
+        items = tuple(~self._step(name, parameters) for parameters in choices(self.config, state))
+        if len(items) > self.sizes.found:
+            raise MemoryError(f"{self.model.name}: {len(items)} choices of {name} in one state")
+        return items
 
     def _judged(self, holds: Callable[..., bool], state: Any) -> Items:
         return () if holds(self.config, state) else (0,)
@@ -177,7 +190,15 @@ class _Search:
             if on_level is not None:
                 on_level(depth, self.states)
         taken = dict(zip(self.model.actions, self.found.taken.tolist(), strict=True))
-        return Summary(self.states, depth, taken, violation, max(resident_bytes() - before, 0))
+        return Summary(
+            self.states,
+            depth,
+            taken,
+            violation,
+            memory_bytes=max(resident_bytes() - before, 0),
+            disk_bytes=self.shelf.disk_bytes_max,
+            collision=collision(self.states, sum(taken.values()) + len(self.initial)),
+        )
 
     def _start(self) -> Stored:
         rows = self.numbering.rows(self.initial)
@@ -260,6 +281,8 @@ class _Search:
             self._succeed(frontier, records, following)
         for run in runs:
             run.stored.remove()
+        if len(following) > _LEVEL_MAX:
+            raise MemoryError(f"{self.model.name}: more than {_LEVEL_MAX} states in one level")
         self.known.add(level)
         self.links.append(links)
         return following
@@ -322,7 +345,7 @@ class _Search:
         """Enlarge the set of recent fingerprints with the number of states, and check the decisions."""
         if self.decisions.bytes() > self.sizes.decisions_bytes:
             raise MemoryError(
-                f"{self.model.name}: the results of its actions and invariants need more than a fourth of the memory"
+                f"{self.model.name}: the results of its actions need more than a fourth of the memory"
             )
         size = len(self.recent)
         while size < 4 * self.states and 2 * size <= self.sizes.recent_max:

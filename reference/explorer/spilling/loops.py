@@ -114,7 +114,14 @@ def lookup(tree: Tree, root: int, row: Rows) -> tuple[int, np.uint64]:
 
 @compiled
 def learn(
-    tree: Tree, nodes: int, roots: Longs, begins: Longs, columns: Ints, values: Rows, firsts: Ints, lasts: Ints
+    tree: Tree,
+    nodes: int,
+    roots: Longs,
+    begins: Longs,
+    columns: Ints,
+    values: Rows,
+    firsts: Ints,
+    lasts: Ints,
 ) -> int:
     """Add paths to the trees, each from its root to a leaf. Returns the new number of nodes, or -1.
 

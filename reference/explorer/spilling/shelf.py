@@ -13,8 +13,8 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]
 
 
-class DiskError(OSError):
-    """The files could not be written. The message has the folder and what was needed."""
+class DiskError(MemoryError):
+    """The files cannot extend the memory, usually because the disk is full. The message has the folder."""
 
 
 class Shelf:
@@ -48,7 +48,7 @@ def opened(parent: Path | None, memory_bytes: int) -> Iterator[Shelf]:
     try:
         place = TemporaryDirectory(prefix="mqproof-explore-", dir=parent)
     except OSError as error:
-        raise DiskError(f"{parent}: {error.strerror}; expected a folder to write to") from None
+        raise DiskError(f"{error.filename}: {error.strerror}; expected a folder to write to") from None
     with place as name:
         yield Shelf(Path(name), memory_bytes)
 

@@ -75,7 +75,8 @@ class _Unread:
 def _watched_class(columns: Columns) -> type[Any]:
     """Return a subclass of the state's class whose fields are read through a watch.
 
-    What depends on the whole state, such as its hash, reads all fields.
+    What depends on the whole state, such as its hash, reads all fields. A call of the class, as
+    `dataclasses.replace` makes it, returns an ordinary state.
     """
     names = tuple(columns.fields)
     assert not _OWN & set(names), "a field has the name of a recorder"
@@ -90,6 +91,7 @@ def _watched_class(columns: Columns) -> type[Any]:
 
     body: dict[str, Any] = {name: _Unread(name, column) for name, column in columns.fields.items()}
     body |= {
+        "__new__": lambda _kind, *values, **named: columns.kind(*values, **named),
         "_replace": changed,
         "__eq__": lambda state, other: isinstance(other, columns.kind) and values(state) == values(other),
         "__hash__": lambda state: hash(values(state)),
