@@ -23,7 +23,7 @@ class Summary(Generic[StateT]):
     disk_bytes: int | None = None
     """The most that its files held; None for an explorer without files."""
     collision: float | None = None
-    """The probability that a state was missed because fingerprints collided; None if whole states are compared."""
+    """The probability that fingerprints collided, so that a state was missed; None if states are compared."""
 
     @property
     def edges(self) -> int:

@@ -37,7 +37,7 @@ class EdgeList:
         self.broken: list[str | None] = []
         self._numbering = numbering
         self._actions = {name: number for number, name in enumerate(actions)}
-        types = (np.int32, np.bool_, np.int32, np.int32, np.int32, np.uint32)
+        types: tuple[Any, ...] = (np.int32, np.bool_, np.int32, np.int32, np.int32, np.uint32)
         self.arrays = Edges(*(np.zeros(_FEW, each) for each in types))
         """The edges up to the last `sync`."""
         self._synced = (0, 0)
@@ -60,10 +60,8 @@ class EdgeList:
         edge, write = self._synced
         edges, writes = self._synced = (len(self.labels), write + len(self._writes))
         old, new = self.arrays, slice(edge, edges)
-        self.arrays = arrays = Edges(
-            *(_with_room(array, edges) for array in old[:4]),
-            *(_with_room(array, writes) for array in old[4:]),
-        )
+        sizes = (edges, edges, edges, edges, writes, writes)
+        self.arrays = arrays = Edges(*map(_with_room, old, sizes))
         arrays.action[new] = [self._actions[name] for name, _ in self.labels[edge:]]
         arrays.is_broken[new] = [broken is not None for broken in self.broken[edge:]]
         arrays.last[new] = write + np.cumsum(self._counts, dtype=np.int32)
@@ -83,7 +81,7 @@ class Decisions:
         self._nodes = 1  # node 0 is never used, so that no key is 0
         self._keys = 0
         self._items = 0
-        types = (np.int32, np.int32, np.int32, np.uint64, np.int32, np.int64)
+        types: tuple[Any, ...] = (np.int32, np.int32, np.int32, np.uint64, np.int32, np.int64)
         self.tree = Tree(*(np.zeros(_FEW, each) for each in types))
 
     def add(self, function: Function) -> int:

@@ -121,10 +121,8 @@ class _Search:
         self.steps: dict[tuple[str, Parameters], int] = {}
         """The root of each step's function."""
         self.roots = np.array([*self._fixed(), *self._chosen()], np.int64)
-        self.judges = np.array(
-            [self.decisions.add(partial(self._judged, holds)) for holds in model.invariants.values()],
-            np.int64,
-        )
+        judged = [partial(self._judged, holds) for holds in model.invariants.values()]
+        self.judges = np.array([self.decisions.add(function) for function in judged], np.int64)
         self.found = _buffers(sizes.found, len(model.actions))
         self.recent: Fingerprints = np.zeros(min(1 << 12, sizes.recent_max), np.uint64)
         self.known = Known(shelf, sizes.merged)
@@ -225,7 +223,7 @@ class _Search:
     def _evaluate(
         self, rows: Rows, prints: Fingerprints, offset: int, todo: list[Longs], runs: list[Run]
     ) -> None:
-        """Evaluate the last of the pairs that are to do; add those whose functions had to be evaluated first."""
+        """Evaluate the last of the pairs that are to do. Those whose results are not known yet are added."""
         pairs = todo.pop()
         total = len(pairs) or len(rows) * len(self.roots)
         done = 0
@@ -342,10 +340,10 @@ class _Search:
     # Memory
 
     def _limit_memory(self) -> None:
-        """Enlarge the set of recent fingerprints with the number of states, and check the decisions."""
+        """Enlarge the set of recent fingerprints with the number of states; bound the remembered results."""
         if self.decisions.bytes() > self.sizes.decisions_bytes:
             raise MemoryError(
-                f"{self.model.name}: the results of its actions need more than a fourth of the memory"
+                f"{self.model.name}: its actions have too many different results; allow more memory"
             )
         size = len(self.recent)
         while size < 4 * self.states and 2 * size <= self.sizes.recent_max:

@@ -82,7 +82,7 @@ class Found(NamedTuple):
 
 
 @compiled
-def slot_of(keys: Fingerprints, key: np.uint64) -> int:
+def slot_of(keys: Fingerprints, key: np.uint64) -> np.int64:
     """Return the place of a key in a hash table, or the empty place where it belongs."""
     mask = np.uint64(len(keys) - 1)
     mixed = key * _MIX

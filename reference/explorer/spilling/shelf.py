@@ -85,7 +85,7 @@ class Stored:
         try:
             with self._path.open("ab") as file:
                 for part in parts:
-                    file.write(memoryview(np.ascontiguousarray(part)).cast("B") if part.size else b"")
+                    file.write(np.ascontiguousarray(part).data if part.size else b"")
                     self._shelf.wrote(part.nbytes)
         except OSError as error:
             need = "the disk is full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else error.strerror

@@ -130,7 +130,7 @@ def test_results_that_need_more_than_their_part_of_the_memory_end_the_exploratio
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(decisions.Decisions, "bytes", lambda _: 1 << 30)
-    with pytest.raises(MemoryError, match="results of its actions"):
+    with pytest.raises(MemoryError, match="too many different results; allow more memory"):
         explorer.explore(flush.MODEL, SMALL, memory_bytes=TINY, folder=tmp_path)
 
 

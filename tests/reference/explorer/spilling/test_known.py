@@ -1,5 +1,6 @@
-"""The set of known fingerprints agrees with Python's set, in memory and in files, whatever runs were merged."""
+"""The set of known fingerprints agrees with Python's set, in memory and in files."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -33,5 +34,5 @@ def test_the_set_has_exactly_what_was_added(memory_bytes: int, tmp_path: Path) -
 def test_ranges_cover_every_fingerprint_once() -> None:
     bounds = list(ranges(1000, 300))
     assert (bounds[0][0], bounds[-1][1]) == (0, 2**64)
-    assert all(before[1] == after[0] for before, after in zip(bounds, bounds[1:], strict=False))
+    assert all(before[1] == after[0] for before, after in pairwise(bounds))
     assert list(ranges(0, 300)) == [(0, 2**64)]
