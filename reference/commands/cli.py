@@ -1,5 +1,6 @@
 """`mqproof equiv`, `mqproof explore` and `mqproof prove`."""
 
+import os
 import sys
 import time
 from contextlib import contextmanager
@@ -89,6 +90,16 @@ def explore(
         str | None,
         typer.Option("--master", metavar="MASTER", help="Use Spark, e.g. on local[2]."),
     ] = None,
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="Compare 64-bit fingerprints, in about this much memory, as in 4GiB; files hold the rest.",
+        ),
+    ] = None,
+    folder: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where --memory makes its folder of files.")
+    ] = None,
     states_max: Annotated[
         int | None,
         typer.Option(
@@ -106,7 +117,10 @@ def explore(
     A violation is printed with a shortest path to it; of liveness, with a path and the cycle after it.
     A bounded model that is too large is inconclusive.
 
-    Examples: mqproof explore Flush --profile ci --workers 2;  mqproof explore Flush --master 'local[2]'
+    With --memory it is fastest; the report then has the probability that two fingerprints collided.
+
+    Examples: mqproof explore Flush --profile ci --workers 2;  mqproof explore Flush --master 'local[2]';
+    mqproof explore Guarantee --only MCGuarantee_deep --memory 2GiB --folder /var/tmp
     """
     from mqproof.reference.explorer import infinite_runs, survey
     from mqproof.reference.models import expect_models
@@ -114,12 +128,17 @@ def explore(
     from mqproof.report import terminal
     from mqproof.report.write import write_text
 
-    if spark is not None and workers > 1:
-        stop("--workers sets the number of local processes; expected without --master", Exit.USAGE)
+    if workers > 1 and (spark is not None or memory is not None):
+        other = "--memory" if spark is None else "--master"
+        stop(f"--workers sets the number of local processes; expected without {other}", Exit.USAGE)
+    if spark is not None and memory is not None:
+        stop("--memory bounds an exploration in this process; expected without --master", Exit.USAGE)
+    if folder is not None and memory is None:
+        stop("--folder is where --memory makes its files; expected with --memory", Exit.USAGE)
     expect_models(names or ())
     chosen = _chosen(names or (), profile, only)
     which = f"--only {only}" if only else f"--profile {profile}"
-    with terminable(), _explorer(workers, spark) as explorer:
+    with terminable(), _explorer(workers, spark, memory, folder) as explorer:
         done, results = _explored(chosen, which, explorer, states_max)
     judged, liveness = _judged(names or (), profile, only, which, states_max)
     results += liveness
@@ -128,8 +147,10 @@ def explore(
     )
     tables = [survey.rows(done)]
     tables += [infinite_runs.rows(judged)] if judged else []
+    tables += [table] if (table := survey.fingerprints(done)) else []
     tables += [survey.steps_taken(done)] if actions else []
     by = f"Spark on {spark}" if spark else f"{workers} process" + "es" * (workers > 1)
+    by += f", {memory}" if memory else ""
     options = {"profile": "as named" if only else profile, "by": by}
     report = Report("mqproof explore", tuple(results), options, tuple(tables))
     terminal.show(report)
@@ -228,10 +249,15 @@ def _clear() -> None:
 
 
 @contextmanager
-def _explorer(workers: int, spark: str | None) -> "Iterator[Explore]":
-    """Yield the explorer: one with this number of processes, or one on Spark if a master is given."""
+def _explorer(
+    workers: int, spark: str | None, memory: str | None, folder: Path | None
+) -> "Iterator[Explore]":
+    """Yield the explorer: with this number of processes, on Spark if a master is given, or in this memory."""
     from mqproof.reference.explorer import parallel
 
+    if memory is not None:
+        yield _in_memory(memory, folder)
+        return
     if spark is None:
         yield partial(parallel.explore, workers=workers)
         return
@@ -245,6 +271,23 @@ def _explorer(workers: int, spark: str | None) -> "Iterator[Explore]":
             yield partial(on_spark.explore, spark=session)
     except SessionError as error:
         stop(str(error), Exit.TOOL)
+
+
+def _in_memory(memory: str, folder: Path | None) -> "Explore":
+    """Return the explorer whose memory is bounded."""
+    from mqproof.reference.explorer.memory import BOUND_MIN, size_in_bytes
+
+    try:
+        size = size_in_bytes(memory)
+    except ValueError as error:
+        stop(f"--memory {error}", Exit.USAGE)
+    if size < BOUND_MIN:
+        stop(f"--memory {memory}: expected at least {BOUND_MIN // 2**20}MiB", Exit.USAGE)
+    if folder is not None and not os.access(folder, os.W_OK | os.X_OK):
+        stop(f"--folder {folder}: expected a folder that can be written", Exit.USAGE)
+    from mqproof.reference.explorer.spilling import explorer
+
+    return partial(explorer.explore, memory_bytes=size, folder=folder)
 
 
 def _on_level(model: str, name: str) -> "OnLevel":
