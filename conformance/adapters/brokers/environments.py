@@ -16,6 +16,7 @@ from typing import Final, Protocol, TypeVar
 
 from mqproof.conformance.adapters import simulated_loops
 from mqproof.conformance.adapters.apache.fault_controls import of_broker
+from mqproof.conformance.adapters.brokers.final_look import FinalLook
 from mqproof.conformance.adapters.caller import Caller
 from mqproof.conformance.adapters.watched_network import WatchedNetwork
 from mqproof.conformance.answers.watch import Watch
@@ -63,6 +64,8 @@ _FROZEN_S: Final = 4.0
 """How long a broker stays frozen: longer than a lease, and longer than some delays."""
 _REAL_FROZEN_S: Final = 1.0
 _DOWN_S: Final = 1.0
+_RESTARTED_EACH: Final = 3
+"""One example in so many is read back after restarts too, since they take most of the time."""
 _FAULT_CONTROLS: Final = {
     BrokerFault.KILL: (FaultControl.KILL, FaultControl.START),
     BrokerFault.RESTART: (FaultControl.STOP, FaultControl.START),
@@ -338,6 +341,19 @@ class OnEnvironment:
         if fault in CRASHES:
             self._environment.watch.crashed()
         self._environment.run(self._caller.until_it_serves())
+
+    def read_back(self) -> None:
+        """Read everything of the example by every way of access, in some examples after restarts too."""
+        environment = self._environment
+        last = FinalLook(self._caller, environment.watch, is_simulated=environment.is_simulated)
+        before = environment.run(last.look())
+        if environment.is_simulated and environment.watch.answers % _RESTARTED_EACH == 0:
+            # A clean exit writes everything durably, so that the power may fail right after the start.
+            for fault in (BrokerFault.RESTART, BrokerFault.POWER_LOSS):
+                OnEnvironment.inject(self, fault)
+                after = environment.run(last.look())
+                last.compare(before, after)
+                before = after
 
     @property
     def wrong_answers(self) -> tuple[Witness, ...]:
