@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from mqproof.conformance.answers.exchange import SEND_BATCH, Exchange, long_names
+from mqproof.conformance.answers.request_and_answer import SEND_BATCH, Exchange, long_names
 from mqproof.conformance.answers.stored_record import StoredRecord, properties_of, read_batch
 from mqproof.conformance.wire.frames import Frame
 
@@ -127,8 +127,8 @@ def messages(request: Frame, client: str, now_ms: int) -> Iterator[Sent]:
 
     common = properties_of(fields.get("properties", ""))
     sent = Sent(
-        fields.get("topic", ""), number("queueId"), number("flag"), number("sysFlag"), number("bornTimestamp"),
-        client, number("reconsumeTimes"), request.body, common, now_ms,
+        fields.get("topic", ""), number("queueId"), number("flag"), number("sysFlag"),
+        number("bornTimestamp"), client, number("reconsumeTimes"), request.body, common, now_ms,
     )  # fmt: skip
     if request.code != SEND_BATCH and fields.get("batch") != "true":
         yield sent

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from mqproof.conformance.answers.exchange import Wrong
 from mqproof.conformance.answers.known import UNIQUE_KEY, Known, Sent
+from mqproof.conformance.answers.request_and_answer import Wrong
 from mqproof.conformance.answers.stored_record import (
     BORN_V6,
     COMMITTED,
@@ -18,11 +18,15 @@ from mqproof.conformance.wire import chapters
 _ADDED: Final = frozenset({"CLUSTER", "MSG_REGION", "TRACE_ON"})
 """The properties that brokers add to every message."""
 _OF_THE_SYSTEM: Final = _ADDED | frozenset(
-    "WAIT DELAY RETRY_TOPIC REAL_TOPIC REAL_QID TRAN_MSG PGROUP ORIGIN_MESSAGE_ID RECONSUME_TIME MAX_OFFSET"
-    " MIN_OFFSET MAX_RECONSUME_TIMES TRAN_PREPARED_QUEUE_OFFSET TRANSACTION_CHECK_TIMES TIMER_DELAY_SEC"
-    " TIMER_DELAY_MS TIMER_DELIVER_MS TIMER_OUT_MS TIMER_ENQUEUE_MS TIMER_DEQUEUE_MS TIMER_ROLL_TIMES"
-    " TIMER_DEL_UNIQKEY TIMER_DELAY_LEVEL DLQ_ORIGIN_TOPIC DLQ_ORIGIN_MESSAGE_ID INNER_MULTI_DISPATCH"
-    " INNER_MULTI_QUEUE_OFFSET __CRC32# TIMER_DUE_MS TIMER_PLACE TIMER_COPY".split()
+    (
+        *("WAIT", "DELAY", "REAL_TOPIC", "REAL_QID"),
+        *("RETRY_TOPIC", "ORIGIN_MESSAGE_ID", "RECONSUME_TIME", "MAX_RECONSUME_TIMES"),
+        *("DLQ_ORIGIN_TOPIC", "DLQ_ORIGIN_MESSAGE_ID"),
+        *("TRAN_MSG", "PGROUP", "TRAN_PREPARED_QUEUE_OFFSET", "TRANSACTION_CHECK_TIMES"),
+        *("TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS", "TIMER_OUT_MS", "TIMER_DUE_MS"),
+        *("TIMER_ENQUEUE_MS", "TIMER_DEQUEUE_MS", "TIMER_ROLL_TIMES", "TIMER_ORIGINAL", "TIMER_DELAY_LEVEL"),
+        *("TIMER_DEL_UNIQKEY", "INNER_MULTI_DISPATCH", "INNER_MULTI_QUEUE_OFFSET", "__CRC32#"),
+    )
 )
 """The properties by which brokers keep the state of a message; all others are the producer's."""
 _OF_BROKERS: Final = BORN_V6 | STORE_V6 | 2

@@ -6,10 +6,10 @@ A rule compares an answer with its request and with `Known`, which has what earl
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from mqproof.conformance.answers import exchange as requests
-from mqproof.conformance.answers.exchange import Exchange, Wrong
+from mqproof.conformance.answers import request_and_answer as requests
 from mqproof.conformance.answers.known import STORED_CODES, UNIQUE_KEY, Known, messages
 from mqproof.conformance.answers.record_rules import Looked, record_is_true
+from mqproof.conformance.answers.request_and_answer import Exchange, Wrong
 from mqproof.conformance.answers.stored_record import (
     RecordError,
     StoredRecord,
@@ -118,7 +118,8 @@ def pull_answer(known: Known, exchange: Exchange) -> Iterator[Wrong]:
         MOVED: following in (low, high) and not low <= offset < high,
     }
     if not expected[answer.code]:
-        text = f"code {answer.code} and nextBeginOffset {following} for {offset} in a queue from {low} to {high}"
+        observed = f"code {answer.code} and nextBeginOffset {following}"
+        text = f"{observed} for {offset} in a queue from {low} to {high}"
         yield Wrong(chapters.GET_STATUSES, text)
     if (answer.code == FOUND) != bool(answer.body):
         yield Wrong(chapters.PULL_REQUESTS, f"code {answer.code} with a body of {len(answer.body)} bytes")
@@ -142,7 +143,7 @@ def _pulled_records(known: Known, exchange: Exchange, examined: range) -> Iterat
             continue
         found.add(record.queue_offset)
         if record.queue_id != queue_id:
-            yield Wrong(chapters.LOG_RECORD, f"a record of queue {record.queue_id} in the answer for {queue_id}")
+            yield Wrong(chapters.LOG_RECORD, f"a record of queue {record.queue_id}, asked for {queue_id}")
         if not before < record.queue_offset < examined.stop:
             yield Wrong(chapters.GET_STATUSES, f"queue offset {record.queue_offset} behind {before}")
         before = record.queue_offset

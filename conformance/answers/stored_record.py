@@ -118,8 +118,9 @@ def _record(raw: bytes) -> StoredRecord:
     properties, at = _sized(raw, at, 2)
     if at != len(raw):
         raise RecordError(f"{len(raw) - at} bytes after the properties")
-    if crc != (zlib.crc32(body) & 0x7FFFFFFF if body else 0):
-        raise RecordError(f"CRC {crc:08X} for a body with {zlib.crc32(body):08X}")
+    expected = zlib.crc32(body) & 0x7FFFFFFF
+    if crc != expected:
+        raise RecordError(f"CRC {crc:08X} for a body with {expected:08X}")
     return StoredRecord(
         topic.decode(), queue_id, queue_offset, commit_offset, flag, system_flag, born_ms, born_host,
         store_ms, store_host, reconsume_times, prepared_offset, body, properties_of(properties.decode()), raw,

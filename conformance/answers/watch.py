@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from mqproof.conformance.answers.exchange import (
+from mqproof.conformance.answers.known import Known
+from mqproof.conformance.answers.request_and_answer import (
     CHECK_TRANSACTION,
     END_TRANSACTION,
     NOTIFY_MEMBERS,
@@ -14,7 +15,6 @@ from mqproof.conformance.answers.exchange import (
     Exchange,
     Wrong,
 )
-from mqproof.conformance.answers.known import Known
 from mqproof.conformance.answers.rules import wrong_in
 from mqproof.conformance.engine.finding import WITNESSES_MAX
 from mqproof.conformance.wire import chapters
@@ -24,6 +24,8 @@ from mqproof.report.model import Witness
 _SENDS: Final = frozenset({SEND, SEND_V2, SEND_BATCH})
 _ONE_WAY_PUSHES: Final = frozenset({CHECK_TRANSACTION, NOTIFY_MEMBERS, RESET_OFFSETS})
 """The requests that servers send to clients one-way."""
+_SHOWN: Final = ("topic", "queueId", "queueOffset", "offset", "key", "consumerGroup", "group", "msgId")
+"""The members of a request that reports show."""
 _JSON_SINCE: Final = 420
 """Releases from 5.0 on answer in JSON, whatever the request had."""
 
@@ -117,7 +119,8 @@ class WatchedConnection:
             return
         request, asked_ms = asked
         exchange = Exchange(request, answer, self._client, self._server, asked_ms, self._watch.now_ms())
-        what = f"the answer with code {answer.code} to request {request.code} {dict(exchange.fields)}"
+        shown = " ".join(f"{name}={exchange.fields[name]}" for name in _SHOWN if name in exchange.fields)
+        what = f"the answer with code {answer.code} to request {request.code} {shown}"
         self._watch.found(what, [*_frame(request, answer), *wrong_in(self._known, exchange)])
 
     def _pushed(self, request: Frame) -> None:

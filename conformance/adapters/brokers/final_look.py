@@ -1,16 +1,16 @@
 """Reads everything of an example back by every way of access, at its end and after restarts.
 
-Each way must agree with the others, and what a restart finds with what was there before. The rules for every answer apply too
-(`conformance/answers`): they compare the records with the messages that were sent.
+Each way must agree with the others, and what a restart finds with what was there before. The rules for every
+answer (`conformance/answers`) compare the records with the messages that were sent.
 """
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from mqproof.conformance.adapters.caller import Caller
-from mqproof.conformance.answers.exchange import Wrong
+from mqproof.conformance.answers.request_and_answer import Wrong
 from mqproof.conformance.answers.stored_record import StoredRecord, java_hash, read_records
 from mqproof.conformance.answers.watch import Watch
 from mqproof.conformance.wire import chapters
@@ -253,9 +253,9 @@ class FinalLook:
     ) -> None:
         """Compare the tables about a group's offsets in a topic."""
         wrong = []
-        for queue_id, offset in table.items():
-            if await self._caller.committed(group, topic, int(queue_id)) != offset:
-                wrong.append(f"a query for queue {queue_id} does not return {offset}")
+        for name, committed in table.items():
+            if await self._caller.committed(group, topic, int(name)) != committed:
+                wrong.append(f"a query for queue {name} does not return {committed}")
         header = headers.ConsumeStatsRequest(group, topic)
         answer = await self._caller.request(RequestCode.GET_CONSUME_STATS, header)
         for key, progress in java_json.read(ConsumeStats, answer.body).offset_table.items():
@@ -272,7 +272,9 @@ class FinalLook:
         rule = chapters.ADMINISTRATION_OF_OFFSETS
         self._watch.found(f"the offsets of {group} in {topic}", [Wrong(rule, text) for text in wrong])
 
-    async def _spans(self, topic: str, group: str, table: Mapping[str, int], queues: Mapping[Queue, QueueSeen]) -> Any:
+    async def _spans(
+        self, topic: str, group: str, table: Mapping[str, int], queues: Mapping[Queue, QueueSeen]
+    ) -> AsyncIterator[str]:
         header = headers.TopicGroupRequest(topic, group)
         answer = await self._caller.request(RequestCode.QUERY_CONSUME_TIME_SPAN, header)
         for span in java_json.read(TimeSpans, answer.body).consume_time_span_set:
