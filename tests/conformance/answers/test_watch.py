@@ -54,7 +54,8 @@ def _record(
 ) -> bytes:  # fmt: skip
     text = properties.encode()
     rest = (
-        struct.pack(">IIiiqqiq", 0xDAA320A7, zlib.crc32(body) & _CRC, queue, flag, offset, at, system_flag, born)
+        struct.pack(">IIiiqqi", 0xDAA320A7, zlib.crc32(body) & _CRC, queue, flag, offset, at, system_flag)
+        + born.to_bytes(8, "big")
         + _address(born_host) + stored.to_bytes(8, "big") + _address(store_host)
         + struct.pack(">iqi", times, prepared, len(body)) + body
         + bytes([len(topic)]) + topic + len(text).to_bytes(2, "big") + text
