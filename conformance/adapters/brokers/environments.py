@@ -345,7 +345,7 @@ class OnEnvironment:
     def read_back(self) -> None:
         """Read everything of the example by every way of access, in some examples after restarts too."""
         environment = self._environment
-        last = FinalLook(self._caller, environment.watch, is_simulated=environment.is_simulated)
+        last = FinalLook(self._caller, environment.watch)
         before = environment.run(last.look())
         if environment.is_simulated and environment.watch.answers % _RESTARTED_EACH == 0:
             # A clean exit writes everything durably, so that the power may fail right after the start.

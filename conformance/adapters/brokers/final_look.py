@@ -69,10 +69,9 @@ class Seen:
 class FinalLook:
     """Looks at the topics and groups whose names contain the prefix of the caller."""
 
-    def __init__(self, caller: Caller, watch: Watch, *, is_simulated: bool) -> None:
+    def __init__(self, caller: Caller, watch: Watch) -> None:
         self._caller = caller
         self._watch = watch
-        self._is_simulated = is_simulated
 
     async def look(self) -> Seen:
         """Read everything; report what does not agree."""
