@@ -50,6 +50,7 @@ WHY_TOGETHER: Final[dict[str, dict[str, tuple[str, ...]]]] = {
             )
         },
         "conformance/suites/admin": ("conformance/suites/admin/test_suite", _REMOTING),
+        "conformance/answers": ("conformance/answers/test_watch",),
         "conformance/suites/flush": (_REMOTING,),
         "conformance/engine": (_REMOTING, "conformance/suites/replication/test_suite"),
     },
