@@ -9,19 +9,19 @@ import json
 import math
 import random
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from queue import Queue
 from typing import Final
 
 from mqproof.conformance.engine.coverage_feedback import PARTS
-from mqproof.conformance.mutation import patches, reach
+from mqproof.conformance.mutation import patches, reach, unit_tests
 from mqproof.conformance.mutation.examiner import (
     CASE_SUITES,
+    DETECTED,
     FIRST_EXAMPLES,
     ONCE,
     Judge,
@@ -61,6 +61,8 @@ class Campaign:
     """A folder of patches that are judged instead of a sample; None for the sample."""
     minutes: float = math.inf
     """The real time after which no further mutant is judged."""
+    unit_tests: bool = False
+    """Whether the unit tests judge what no suite detects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,8 @@ class Judged:
     mutant: Mutant
     reached_by: tuple[str, ...]
     verdict: Verdict
+    by_unit_tests: Verdict | None = None
+    """The verdict of the unit tests; None if they did not judge."""
 
 
 def sample(parts: Iterable[str], size: int, seed: int) -> tuple[Mutant, ...]:
@@ -150,21 +154,40 @@ def _judge(
 ) -> Judged:
     judges = _judges(change, reached)
     suites = tuple(judge.suite for judge in judges)
-    if not suites:
-        return Judged(change.mutant, suites, Verdict(Outcome.UNREACHED))
-    key = kept.key(change, suites)
-    if (verdict := kept.get(key)) is None:
-        task = Task(
-            "" if change.sources else change.mutant.module, change.mutant.number, judges, campaign.examples,
-            campaign.seed, campaign.cpu_s, _is_imported(change, reached), change.sources,
-        )  # fmt: skip
-        server = servers.get()
-        try:
-            verdict = server.judge(task)
-        finally:
-            servers.put(server)
-        kept.put(key, verdict)
-    return Judged(change.mutant, suites, verdict)
+    task = Task(
+        "" if change.sources else change.mutant.module, change.mutant.number, judges, campaign.examples,
+        campaign.seed, campaign.cpu_s, _is_imported(change, reached), change.sources,
+    )  # fmt: skip
+    verdict = Verdict(Outcome.UNREACHED)
+    if suites:
+        verdict = kept.judged(kept.key(change, suites), lambda: _served(servers, task))
+    judged = Judged(change.mutant, suites, verdict)
+    if not campaign.unit_tests or verdict.outcome in DETECTED:
+        return judged
+    files = unit_tests.files_of(change.mutant.module)
+    key = kept.key(change, (unit_tests.NAME, _digest(ROOT / file for file in files)))
+    return replace(judged, by_unit_tests=kept.judged(key, lambda: _tested(servers, task, files)))
+
+
+def _tested(servers: "Queue[ForkServer]", mutant: Task, files: tuple[str, ...]) -> Verdict:
+    """Return the verdict of these tests; a test that fails on the original code detects nothing."""
+    task = replace(mutant, judges=(Judge(unit_tests.NAME, cases=files, is_whole=True),), cpu_s=unit_tests.CPU_S)
+    verdict = _served(servers, task)
+    if verdict.outcome is not Outcome.VIOLATION:
+        return verdict
+    failed = Judge(unit_tests.NAME, cases=(verdict.by,), is_whole=True)
+    original = _served(servers, replace(task, module="", judges=(failed,), is_imported=False, patched={}))
+    if original.outcome is Outcome.SURVIVED:
+        return verdict
+    return replace(verdict, outcome=Outcome.SURVIVED, by=f"{verdict.by} fails on the original code, too")
+
+
+def _served(servers: "Queue[ForkServer]", task: Task) -> Verdict:
+    server = servers.get()
+    try:
+        return server.judge(task)
+    finally:
+        servers.put(server)
 
 
 def _judges(change: _Change, reached: Mapping[str, Reach]) -> tuple[Judge, ...]:
@@ -227,13 +250,15 @@ class _Kept:
                 key = fields.pop("key")
                 self._verdicts[key] = verdict_of(fields)
 
-    def get(self, key: str) -> Verdict | None:
-        return self._verdicts.get(key)
-
-    def put(self, key: str, verdict: Verdict) -> None:
+    def judged(self, key: str, judge: Callable[[], Verdict]) -> Verdict:
+        """Return the kept verdict; without one, judge and keep it."""
+        if (kept := self._verdicts.get(key)) is not None:
+            return kept
+        verdict = judge()
         line = json.dumps({"key": key, **asdict(verdict)})
         with self._file.open("a", encoding="utf-8") as file:
             file.write(f"\n{line}\n")  # the line before may be incomplete
+        return verdict
 
     def key(self, change: _Change, suites: Sequence[str]) -> str:
         source = "".join(change.sources.values()) or _digest([self._files[change.mutant.module]])
@@ -267,11 +292,3 @@ def _digest(paths: Iterable[Path]) -> str:
         for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
             digest.update(file.read_bytes())
     return digest.hexdigest()[:16]
-
-
-def by_module(judged: Iterable[Judged]) -> Iterator[tuple[str, list[Judged]]]:
-    """Yield each module with its judged mutants, in the order of the names."""
-    groups: defaultdict[str, list[Judged]] = defaultdict(list)
-    for one in judged:
-        groups[one.mutant.module].append(one)
-    yield from sorted(groups.items())
