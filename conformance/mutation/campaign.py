@@ -40,6 +40,8 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 ALL_SUITES: Final = tuple(SUITES)
 _JUDGES: Final = ("conformance", "reference", "impl/runtime")
 """The folders on which verdicts depend, beside the mutated module."""
+_ORIGINAL_CPU_S: Final = 120
+"""The processor time of a suite with all examples on the original code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +162,7 @@ def _judge(
     )  # fmt: skip
     verdict = Verdict(Outcome.UNREACHED)
     if suites:
-        verdict = kept.judged(kept.key(change, suites), lambda: _served(servers, task))
+        verdict = kept.judged(kept.key(change, suites), lambda: _examined(servers, task, kept))
     judged = Judged(change.mutant, suites, verdict)
     if not campaign.unit_tests or verdict.outcome in DETECTED:
         return judged
@@ -169,9 +171,28 @@ def _judge(
     return replace(judged, by_unit_tests=kept.judged(key, lambda: _tested(servers, task, files)))
 
 
+def _examined(servers: "Queue[ForkServer]", task: Task, kept: "_Kept") -> Verdict:
+    """Return the verdict of the suites; one that fails on the original code in the same way is left out.
+
+    The first examples hold there, because the lines that each suite executes were recorded in them.
+    """
+    verdict = _served(servers, task) if task.judges else Verdict(Outcome.SURVIVED)
+    suite = verdict.suite
+    if verdict.outcome is not Outcome.VIOLATION or verdict.examples <= EXAMPLES_MAX:
+        return verdict
+    whole = Judge(suite, task.examples, is_whole=True)
+    original = replace(task, module="", judges=(whole,), cpu_s=_ORIGINAL_CPU_S, is_imported=False, patched={})
+    fails = kept.judged(kept.original_key(suite), lambda: _served(servers, original))
+    if (fails.by, fails.witness) != (verdict.by, verdict.witness):
+        return verdict
+    judges = tuple(judge for judge in task.judges if judge.suite != suite)
+    return _examined(servers, replace(task, judges=judges), kept)
+
+
 def _tested(servers: "Queue[ForkServer]", mutant: Task, files: tuple[str, ...]) -> Verdict:
     """Return the verdict of these tests; a test that fails on the original code detects nothing."""
-    task = replace(mutant, judges=(Judge(unit_tests.NAME, cases=files, is_whole=True),), cpu_s=unit_tests.CPU_S)
+    every = Judge(unit_tests.NAME, cases=files, is_whole=True)
+    task = replace(mutant, judges=(every,), cpu_s=unit_tests.CPU_S)
     verdict = _served(servers, task)
     if verdict.outcome is not Outcome.VIOLATION:
         return verdict
@@ -238,6 +259,7 @@ class _Kept:
     def __init__(self, campaign: Campaign) -> None:
         self._file = campaign.folder / "verdicts.ndjson"
         self._judges = _digest(ROOT / each for each in _JUDGES)
+        self._code = _code_digest()
         self._options = f"{campaign.examples} {campaign.seed} {campaign.cpu_s}"
         self._files = modules(campaign.parts)
         self._verdicts: dict[str, Verdict] = {}
@@ -260,6 +282,10 @@ class _Kept:
             file.write(f"\n{line}\n")  # the line before may be incomplete
         return verdict
 
+    def original_key(self, suite: str) -> str:
+        """Return the key of the verdict of a suite on the original code."""
+        return f"original {suite} {self._code} {self._options}"
+
     def key(self, change: _Change, suites: Sequence[str]) -> str:
         source = "".join(change.sources.values()) or _digest([self._files[change.mutant.module]])
         text = f"{change.mutant.id} {source} {self._judges} {self._options} {' '.join(suites)}"
@@ -268,7 +294,7 @@ class _Kept:
 
 def _reach(campaign: Campaign) -> dict[str, Reach]:
     """Return what each suite executes; measured once for the same code."""
-    code = _digest([ROOT / "impl", ROOT / "conformance"])
+    code = _code_digest()
     examples = min(campaign.examples, EXAMPLES_MAX)
 
     def kept(suite: str) -> Reach:
@@ -283,6 +309,11 @@ def _reach(campaign: Campaign) -> dict[str, Reach]:
 
     with ThreadPoolExecutor(campaign.workers) as pool:
         return dict(zip(campaign.suites, pool.map(kept, campaign.suites), strict=True))
+
+
+def _code_digest() -> str:
+    """Return a digest of the code that the suites examine, and of the suites."""
+    return _digest([ROOT / "impl", ROOT / "conformance"])
 
 
 def _digest(paths: Iterable[Path]) -> str:

@@ -70,9 +70,7 @@ def percent(judged: Sequence[Judged], known: Survivors) -> int:
     return 100 * sum(map(is_detected, shown)) // len(shown) if shown else 0
 
 
-def _result(
-    part: str, judged: Sequence[Judged], known: Survivors, goal_percent: int, replay: str
-) -> Result:
+def _result(part: str, judged: Sequence[Judged], known: Survivors, goal_percent: int, replay: str) -> Result:
     outcomes = Counter(one.verdict.outcome for one in judged)
     score = percent(judged, known)
     missed = [one for one in judged if not is_detected(one)]

@@ -19,8 +19,8 @@ _HEAD: Final = """\
 # Score of the suites on mutants of the implementation
 
 This page is for developers of mqproof, and for readers who ask what the suites miss. It has the result of one
-run of `mqproof mutate-impl`, which changes the code of `impl/` in small, systematic ways. [How a mutant is made
-and judged](../../explanation/conformance/mutation.md) explains the words.
+run of `mqproof mutate-impl`, which changes the code of `impl/` in small, systematic ways.
+[Mutation of the implementation](../../explanation/conformance/mutation.md) explains how a mutant is judged.
 
 | fact | value |
 |---|---|
@@ -28,8 +28,8 @@ and judged](../../explanation/conformance/mutation.md) explains the words.
 
 - `score` is the share of detected mutants among those that a peer or a restart can show: mutants less
   `invisible`. Unreached and endless ones count as not detected.
-- `by unit tests` is how many of the others the unit tests of the module detect. `score with them` counts every
-  mutant that is not equivalent.
+- `by unit tests` is how many of the others the unit tests of the module detect. `score with them` counts
+  every mutant that is not equivalent.
 - The last table has every mutant that no suite detects. The kind and the reason are those of
   `conformance/mutation/survivors.toml`; a mutant whose kind is not stated counts as visible.
 """

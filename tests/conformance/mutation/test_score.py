@@ -51,7 +51,8 @@ def test_unit_tests_add_what_they_detect() -> None:
     passing = replace(missed[1], by_unit_tests=Verdict(Outcome.SURVIVED))
     found = report([first, failing, passing], {}, 90, known={})
     assert _table(found, "Score by part")[-1][-3:] == ("33%", "1", "66%")
-    assert [row[-1] for row in _table(found, "Mutants that no suite detects")] == ["test_m.py::test_it", "none"]
+    rows = _table(found, "Mutants that no suite detects")
+    assert [row[-1] for row in rows] == ["test_m.py::test_it", "none"]
 
 
 def test_part_below_the_goal_is_violated() -> None:

@@ -21,8 +21,8 @@ def _write(root: Path, file: str, text: str = "") -> None:
 
 
 def test_the_file_of_the_module_runs_first_then_those_that_import_it_then_its_folder(tmp_path: Path) -> None:
-    for file in ("impl/store/test_log.py", "impl/store/test_a.py", "impl/broker/test_b.py", "reference/test_c.py"):
-        _write(tmp_path, f"tests/{file}")
+    for name in ("impl/store/test_log", "impl/store/test_a", "impl/broker/test_b", "reference/test_c"):
+        _write(tmp_path, f"tests/{name}.py")
     _write(tmp_path, "tests/fuzz/test_d.py", "from mqproof.impl.store.log import Log")
     assert unit_tests.files_of("mqproof.impl.store.log", tmp_path) == (
         "tests/impl/store/test_log.py",
@@ -64,8 +64,11 @@ def test_a_mutant_fails_its_unit_test_and_the_original_code_passes_it() -> None:
     number = next(each.number for each in mutants(module, source) if each.operator == "negate-condition")
     judges = (Judge(unit_tests.NAME, cases=("tests/impl/store/test_delay.py",), is_whole=True),)
     with ForkServer() as server:
-        broken = server.judge(Task(module, number, judges, 1, 0, unit_tests.CPU_S))
+        broken = [
+            server.judge(Task(module, number, judges, 1, 0, unit_tests.CPU_S, is_imported))
+            for is_imported in (False, True)
+        ]
         original = server.judge(Task("", 0, judges, 1, 0, unit_tests.CPU_S))
-    assert broken.outcome is Outcome.VIOLATION
-    assert broken.by.startswith("tests/impl/store/test_delay.py::")
+    assert [verdict.outcome for verdict in broken] == [Outcome.VIOLATION] * 2
+    assert broken[0].by.startswith("tests/impl/store/test_delay.py")
     assert original.outcome is Outcome.SURVIVED
