@@ -64,15 +64,19 @@ def report(
     return Report(TITLE, results, {**facts, "equivalent": str(len(judged) - len(counts))}, tables)
 
 
-def percent(judged: Sequence[Judged], known: Survivors) -> int:
-    """Return the share of detected mutants among those that can be shown, rounded down."""
-    shown = [one for one in judged if is_detected(one) or statement(one, known).kind is not Kind.INVISIBLE]
-    return 100 * sum(map(is_detected, shown)) // len(shown) if shown else 0
+def shown(judged: Iterable[Judged], known: Survivors) -> list[Judged]:
+    """Return the mutants that a peer or a restart can show."""
+    return [one for one in judged if is_detected(one) or statement(one, known).kind is not Kind.INVISIBLE]
+
+
+def percent(judged: Sequence[Judged]) -> int:
+    """Return the share of detected mutants, rounded down."""
+    return 100 * sum(map(is_detected, judged)) // len(judged) if judged else 0
 
 
 def _result(part: str, judged: Sequence[Judged], known: Survivors, goal_percent: int, replay: str) -> Result:
     outcomes = Counter(one.verdict.outcome for one in judged)
-    score = percent(judged, known)
+    score = percent(shown(judged, known))
     missed = [one for one in judged if not is_detected(one)]
     return Result(
         id="SPEC-2",
@@ -110,16 +114,22 @@ def _counts(judged: Sequence[Judged], known: Survivors) -> tuple[str, ...]:
     invisible = sum(statement(one, known).kind is Kind.INVISIBLE for one in missed)
     rest = (outcomes[each] for each in (Outcome.ENDLESS, Outcome.SURVIVED, Outcome.UNREACHED))
     numbers = (len(judged), len(judged) - len(missed), *rest, invisible)
-    return (*map(str, numbers), f"{percent(judged, known)}%", *_with_unit_tests(judged, missed))
+    counts = shown(judged, known)
+    score = f"{percent(counts)}%" if counts else "none counts"
+    return (*map(str, numbers), score, *_with_unit_tests(judged, missed))
 
 
 def _with_unit_tests(judged: Sequence[Judged], missed: Sequence[Judged]) -> tuple[str, str]:
-    """Return how many more mutants the unit tests detect, and the share that both detect."""
+    """Return how many more mutants the unit tests detect, of those that they judged, and the share of both.
+
+    While some are not judged, the share is the least that it can be.
+    """
     tested = [one.by_unit_tests for one in missed if one.by_unit_tests is not None]
-    if len(tested) < len(missed):
+    if missed and not tested:
         return "not run", ""
     more = sum(verdict.outcome in DETECTED for verdict in tested)
-    return str(more), f"{100 * (len(judged) - len(missed) + more) // len(judged)}%"
+    share = f"{100 * (len(judged) - len(missed) + more) // len(judged)}%"
+    return f"{more} of {len(tested)}", share if len(tested) == len(missed) else f"at least {share}"
 
 
 def _suites(judged: Iterable[Judged]) -> Table:

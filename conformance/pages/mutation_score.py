@@ -28,8 +28,8 @@ run of `mqproof mutate-impl`, which changes the code of `impl/` in small, system
 
 - `score` is the share of detected mutants among those that a peer or a restart can show: mutants less
   `invisible`. Unreached and endless ones count as not detected.
-- `by unit tests` is how many of the others the unit tests of the module detect. `score with them` counts
-  every mutant that is not equivalent.
+- `by unit tests` is how many of the others the unit tests of the module detect, of those that they judged.
+  `score with them` counts every mutant that is not equivalent.
 - The last table has every mutant that no suite detects. The kind and the reason are those of
   `conformance/mutation/survivors.toml`; a mutant whose kind is not stated counts as visible.
 """

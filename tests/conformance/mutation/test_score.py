@@ -19,8 +19,8 @@ def _judged(number: int, outcome: Outcome, suite: str = "flush", part: str = "st
 
 def test_only_detected_mutants_raise_the_score() -> None:
     outcomes = [Outcome.VIOLATION, Outcome.BROKEN, Outcome.ENDLESS, Outcome.SURVIVED, Outcome.UNREACHED]
-    assert percent([_judged(number, each) for number, each in enumerate(outcomes)], {}) == 40
-    assert percent([], {}) == 0
+    assert percent([_judged(number, each) for number, each in enumerate(outcomes)]) == 40
+    assert percent([]) == 0
 
 
 def _table(found: model.Report, title: str) -> tuple[tuple[str, ...], ...]:
@@ -50,9 +50,25 @@ def test_unit_tests_add_what_they_detect() -> None:
     failing = replace(missed[0], by_unit_tests=Verdict(Outcome.VIOLATION, by="test_m.py::test_it"))
     passing = replace(missed[1], by_unit_tests=Verdict(Outcome.SURVIVED))
     found = report([first, failing, passing], {}, 90, known={})
-    assert _table(found, "Score by part")[-1][-3:] == ("33%", "1", "66%")
+    assert _table(found, "Score by part")[-1][-3:] == ("33%", "1 of 2", "66%")
     rows = _table(found, "Mutants that no suite detects")
     assert [row[-1] for row in rows] == ["test_m.py::test_it", "none"]
+
+
+def test_the_share_with_unit_tests_is_the_least_while_some_did_not_run() -> None:
+    first, second = _judged(1, Outcome.SURVIVED), _judged(2, Outcome.SURVIVED)
+    failing = replace(first, by_unit_tests=Verdict(Outcome.VIOLATION, by="test_m.py::test_it"))
+    found = report([failing, second], {}, 90, known={})
+    assert _table(found, "Score by part")[-1][-2:] == ("1 of 1", "at least 50%")
+    assert [row[-1] for row in _table(found, "Mutants that no suite detects")] == [
+        "test_m.py::test_it", "not run",
+    ]  # fmt: skip
+
+
+def test_a_module_whose_mutants_cannot_be_shown_has_no_score() -> None:
+    one = _judged(1, Outcome.SURVIVED)
+    known = {(one.mutant.module, key(one.mutant)): Stated(Kind.INVISIBLE, "a log")}
+    assert _table(report([one], {}, 0, known=known), "Score by module")[0][-3] == "none counts"
 
 
 def test_part_below_the_goal_is_violated() -> None:
