@@ -62,10 +62,10 @@ def test_each_proved_invariant_has_a_mutant(proof: Proof) -> None:
 
 @pytest.mark.parametrize("pair", CORRESPONDENCES, ids=lambda pair: pair.proof.name)
 def test_the_proof_agrees_with_the_reference_model_on_reachable_states(pair: Correspondence) -> None:
-    assert list(mismatches(pair, pair.sample(40))) == []
+    assert list(mismatches(pair, pair.sample(12))) == []
 
 
-@pytest.mark.deep("2,000 states; 40 are compared in every run")
+@pytest.mark.deep("2,000 states; 12 are compared in every run")
 def test_the_replication_proof_agrees_with_the_reference_model_on_many_states() -> None:
     for pair in CORRESPONDENCES:
         if pair.proof.name == "Replication":
@@ -84,9 +84,8 @@ def test_a_proof_of_a_different_model_is_detected() -> None:
     assert first.what.startswith("AnswerOk: 0 next states are the reference's alone")
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_the_proof_allows_each_step_of_a_random_walk_of_the_election_model(seed: int) -> None:
-    assert list(step_correspondence.walk(seed, steps=30)) == []
+def test_the_proof_allows_each_step_of_a_random_walk_of_the_election_model() -> None:
+    assert list(step_correspondence.walk(0, steps=30)) == []
 
 
 def test_a_step_that_the_proof_does_not_allow_is_detected() -> None:
