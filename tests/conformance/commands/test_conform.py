@@ -27,8 +27,9 @@ def test_a_held_run_exits_with_0_and_writes_its_files(tmp_path: Path) -> None:
     files = {suffix: tmp_path / f"r.{suffix}" for suffix in ("json", "html", "xml")}
     logs = tmp_path / "logs"
     code, out, _ = conform(
-        "--target", "impl", "--suite", "flush", "--examples", "12", "--seed", "1", "--json", str(files["json"]),
-        "--report", str(files["html"]), "--junit", str(files["xml"]), "--events", str(logs),
+        "--target", "impl", "--suite", "flush", "--examples", "12", "--seed", "1",
+        "--json", str(files["json"]), "--report", str(files["html"]),
+        "--junit", str(files["xml"]), "--events", str(logs),
     )  # fmt: skip
     assert code == Exit.HELD, out
     report = json_file.from_json(files["json"].read_text(), "r.json")
