@@ -23,7 +23,7 @@ CONSTANTS
 """
 
 
-TINY = SMALL.replace('"SYNC_FLUSH", ', "")
+TINY = SMALL.replace(', "ASYNC_FLUSH"', "")
 """A configuration with one flush mode, for the differences."""
 
 
