@@ -94,10 +94,7 @@ def explore(
         Path | None, typer.Option(metavar="DIR", help="Where --memory makes its folder of files.")
     ] = None,
     states_max: Annotated[
-        int | None,
-        typer.Option(
-            min=1, metavar="N", help="Stop the exploration of a bounded model beyond this many states."
-        ),
+        int | None, typer.Option(min=1, metavar="N", help="Give up a bounded model beyond this many states.")
     ] = None,
     actions: Annotated[bool, typer.Option(help="Also show how often each action was taken.")] = False,
     json_file: Annotated[
