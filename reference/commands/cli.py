@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 
 import typer
 
 from mqproof.report.console import is_quiet, stages, stop, terminable
-from mqproof.report.model import Exit, Report, Result, Verdict, Witness, exit_code
+from mqproof.report.model import Exit, Report, Result, Table, Verdict, Witness, exit_code
 from mqproof.report.running_command import beginning
 from mqproof.spec.catalogue import id_of
 
@@ -54,9 +54,6 @@ def equiv(
     Example: mqproof equiv Flush --profile smoke
     """
     from mqproof.reference.models import MODELS, expect_models
-    from mqproof.report import json_file as as_json
-    from mqproof.report import terminal
-    from mqproof.report.write import write_text
     from mqproof.spec.model_file import ModelFileError
     from mqproof.spec.tlc.errors import TlcError
 
@@ -70,10 +67,7 @@ def equiv(
     except TlcError as error:
         stop(str(error), error.exit_code)
     report = Report("mqproof equiv", results, {"profile": profile})
-    terminal.show(report)
-    if json_file is not None:
-        write_text(json_file, as_json.render(report))
-    raise typer.Exit(exit_code(results))
+    _finish(report, json_file)
 
 
 @app.command()
@@ -87,8 +81,7 @@ def explore(
     only: Annotated[str | None, typer.Option(metavar="RUN", help="One bounded model by its name.")] = None,
     workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
     spark: Annotated[
-        str | None,
-        typer.Option("--master", metavar="MASTER", help="Use Spark, e.g. on local[2]."),
+        str | None, typer.Option("--master", metavar="MASTER", help="Use Spark, e.g. on local[2].")
     ] = None,
     memory: Annotated[
         str | None,
@@ -101,10 +94,7 @@ def explore(
         Path | None, typer.Option(metavar="DIR", help="Where --memory makes its folder of files.")
     ] = None,
     states_max: Annotated[
-        int | None,
-        typer.Option(
-            min=1, metavar="N", help="Stop the exploration of a bounded model beyond this many states."
-        ),
+        int | None, typer.Option(min=1, metavar="N", help="Give up a bounded model beyond this many states.")
     ] = None,
     actions: Annotated[bool, typer.Option(help="Also show how often each action was taken.")] = False,
     json_file: Annotated[
@@ -122,19 +112,9 @@ def explore(
     Examples: mqproof explore Flush --profile ci --workers 2;  mqproof explore Flush --master 'local[2]';
     mqproof explore Guarantee --only MCGuarantee_deep --memory 2GiB --folder /var/tmp
     """
-    from mqproof.reference.explorer import infinite_runs, survey
     from mqproof.reference.models import expect_models
-    from mqproof.report import json_file as as_json
-    from mqproof.report import terminal
-    from mqproof.report.write import write_text
 
-    if workers > 1 and (spark is not None or memory is not None):
-        other = "--memory" if spark is None else "--master"
-        stop(f"--workers sets the number of local processes; expected without {other}", Exit.USAGE)
-    if spark is not None and memory is not None:
-        stop("--memory bounds an exploration in this process; expected without --master", Exit.USAGE)
-    if folder is not None and memory is None:
-        stop("--folder is where --memory makes its files; expected with --memory", Exit.USAGE)
+    _expect_one_explorer(workers, spark, memory, folder)
     expect_models(names or ())
     chosen = _chosen(names or (), profile, only)
     which = f"--only {only}" if only else f"--profile {profile}"
@@ -145,18 +125,43 @@ def explore(
     _print_problems(
         [(e.question.name, e.problem) for e in done], [(j.question.name, j.problem) for j in judged]
     )
+    by = f"Spark on {spark}" if spark else f"{workers} process" + "es" * (workers > 1)
+    by += f", {memory}" if memory else ""
+    options = {"profile": "as named" if only else profile, "by": by}
+    _finish(Report("mqproof explore", tuple(results), options, _tables(done, judged, actions)), json_file)
+
+
+def _tables(done: "list[Explored]", judged: "list[Judged]", actions: bool) -> tuple[Table, ...]:
+    from mqproof.reference.explorer import infinite_runs, survey
+
     tables = [survey.rows(done)]
     tables += [infinite_runs.rows(judged)] if judged else []
     tables += [table] if (table := survey.fingerprints(done)) else []
     tables += [survey.steps_taken(done)] if actions else []
-    by = f"Spark on {spark}" if spark else f"{workers} process" + "es" * (workers > 1)
-    by += f", {memory}" if memory else ""
-    options = {"profile": "as named" if only else profile, "by": by}
-    report = Report("mqproof explore", tuple(results), options, tuple(tables))
+    return tuple(tables)
+
+
+def _finish(report: Report, json_file: Path | None) -> NoReturn:
+    """Show a report, write it, and end the command with its exit code."""
+    from mqproof.report import json_file as as_json
+    from mqproof.report import terminal
+    from mqproof.report.write import write_text
+
     terminal.show(report)
     if json_file is not None:
         write_text(json_file, as_json.render(report))
-    raise typer.Exit(exit_code(results))
+    raise typer.Exit(exit_code(report.results))
+
+
+def _expect_one_explorer(workers: int, spark: str | None, memory: str | None, folder: Path | None) -> None:
+    """End the command if options of different explorers are combined."""
+    if workers > 1 and (spark is not None or memory is not None):
+        other = "--memory" if spark is None else "--master"
+        stop(f"--workers sets the number of local processes; expected without {other}", Exit.USAGE)
+    if spark is not None and memory is not None:
+        stop("--memory bounds an exploration in this process; expected without --master", Exit.USAGE)
+    if folder is not None and memory is None:
+        stop("--folder is where --memory makes its files; expected with --memory", Exit.USAGE)
 
 
 def _chosen(names: "Iterable[str]", profile: str, only: str | None) -> "dict[str, list[Question]]":
@@ -327,18 +332,12 @@ def prove(
     Examples: mqproof prove Flush;  mqproof prove Replication --mutants
     """
     from mqproof.reference.proofs import selection
-    from mqproof.report import json_file as as_json
-    from mqproof.report import terminal
-    from mqproof.report.write import write_text
 
     if unknown := [name for name in names or [] if name not in selection.names()]:
         stop(f"no proof {unknown[0]!r}; there are {', '.join(selection.names())}", Exit.USAGE)
     with stages("prove") as on_stage:
         report = selection.report(names or (), mutants, on_stage)
-    terminal.show(report)
-    if json_file is not None:
-        write_text(json_file, as_json.render(report))
-    raise typer.Exit(exit_code(report.results))
+    _finish(report, json_file)
 
 
 def _results(model: str, profile: str) -> "Iterator[Result]":
