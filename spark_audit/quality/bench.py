@@ -69,7 +69,7 @@ SIDES: Final = (SCAN, BY_MESSAGE, CLEAN, DIRTY, "worst case", LOCAL, DUCKDB, DUC
 _OF_SPARK: Final = (SCAN, BY_MESSAGE)
 _OF_DIRTY: Final = (DIRTY, DUCKDB_DIRTY)
 _OF_DUCKDB: Final = (LOCAL, DUCKDB, DUCKDB_DIRTY)
-LOCAL_EVENTS_MAX: Final = 3_000_000
+LOCAL_EVENTS_MAX: Final = 20_000_000
 """Larger logs are not audited without Spark: they may not fit into memory."""
 
 

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
-from typing import Final, TypeVar
+from typing import Any, Final
 
 from mqproof.client import (
     CheckListener,
@@ -49,8 +49,8 @@ class Injected:
     """The topic that the question names."""
 
 
-S = TypeVar("S", bound=Scene)
-Incident = Callable[[S, int], Awaitable[Injected]]
+Incident = Callable[[Any, int], Awaitable[Injected]]
+"""Takes a Scene, or an EmbeddedScene, and a number."""
 
 
 @dataclass(frozen=True, slots=True)
