@@ -64,7 +64,9 @@ $(STAMP): pyproject.toml constraints.txt
 	@grep -o '^[^ ]*==[^ ]*' constraints.txt | paste -sd ' ' - | fold -s -w 100 | sed 's/^/  /'
 	@echo "About 2 GiB on disk, mostly Spark, PyArrow, numba and Z3. This takes a few minutes."
 	$(PYTHON) -m venv --clear $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement constraints.txt
+	@# Python compiles a module when it is first imported; to compile all of them would take 20 seconds.
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes \
+	  --requirement constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@echo "Installed $$($(BIN)/python -m pip list --format=freeze | wc -l) packages," \
 	  "$$(du -sm $(VENV) | cut -f1) MiB, in $(VENV). Run $(BIN)/mqproof --help."

@@ -101,6 +101,8 @@ def environment(folder: Path, wheel: Path, *extras: str) -> Environment:
     own = Distribution.at(next(made.site_packages.glob("mqproof-*.dist-info")))
     for library in _closure(own, extras):
         _copy(library, made.site_packages)
+    compiling = [made.python, "-m", "compileall", "-q", made.site_packages]
+    subprocess.run(compiling, check=True, timeout=_SECONDS_MAX)
     return made
 
 
@@ -153,7 +155,7 @@ def _closure(first: Distribution, extras: Iterable[str]) -> Iterator[Distributio
 
 def _copy(library: Distribution, site_packages: Path) -> None:
     for file in library.files or ():
-        if ".." in file.parts:  # a script in bin/, a manual page
+        if ".." in file.parts or file.suffix == ".pyc":  # a script in bin/, a manual page; bytecode
             continue
         source, target = Path(str(file.locate())), site_packages / file
         if source.is_file():

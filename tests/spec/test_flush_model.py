@@ -16,7 +16,11 @@ from tests.spec import test_delivery_models, test_routing_model
 MODELS = load()
 
 
-SHOWN = {*test_delivery_models.EXPECTED_ACTIONS, *test_routing_model.EXPECTED_ACTIONS}
+SHOWN = {
+    *test_delivery_models.EXPECTED_ACTIONS,
+    *test_routing_model.EXPECTED_ACTIONS,
+    "MCFlush_liveness_smoke",  # test_models.py
+}
 """The runs of the profile smoke that other modules judge."""
 
 

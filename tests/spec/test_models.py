@@ -124,6 +124,7 @@ def test_the_error_for_a_model_that_does_not_parse_names_the_run() -> None:
 def test_results_have_the_ids_of_the_catalogue() -> None:
     question = next(q for q in load().questions["Flush"] if q.name == "MCFlush_liveness_smoke")
     results = models.ask(load(), question).results
+    assert {r.verdict for r in results} == {Verdict.HELD}
     assert [(r.id, r.name) for r in results] == [
         ("FLUSH-7", "SendAnswered"),
         ("FLUSH-8", "RecoveryEnds"),
