@@ -1,6 +1,7 @@
 """`mqproof check` and `mqproof coverage`."""
 
 import json
+import shutil
 import sys
 import time
 from collections.abc import Sequence
@@ -29,6 +30,12 @@ _DRAW = Annotated[
 _MODELS = Annotated[
     Path | None, typer.Option("--models", metavar="FILE", help="Another models.toml, e.g. of your own.")
 ]
+_JUDGE = Annotated[
+    str | None,
+    typer.Option(
+        "--judge", metavar="PROGRAM", help="Also ask this program, the `tla` of the crate tla-checker."
+    ),
+]
 _JSON = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON.")]
 
 
@@ -50,6 +57,7 @@ def check(
     properties: Annotated[
         bool, typer.Option("--properties", help="Show one row for each property as well.")
     ] = False,
+    judge: _JUDGE = None,
     draw: _DRAW = None,
     json_file: _JSON = None,
     models_file: _MODELS = None,
@@ -59,8 +67,7 @@ def check(
     A property that does not hold is shown with its counterexample, step by step. --draw FILE.svg draws the
     first counterexample as a sequence diagram, including the expected one of a mutant or a probe.
 
-    Examples: mqproof check;
-    mqproof check Flush --only FlushAckBeforeFlush --draw counterexample.svg;
+    Examples: mqproof check Flush --only FlushAckBeforeFlush --draw counterexample.svg;
     mqproof check --models my-models.toml --properties
     """
     from mqproof.report import json_file as as_json
@@ -75,13 +82,14 @@ def check(
     if profile not in PROFILES:
         stop(f"--profile {profile}: expected one of {', '.join(PROFILES)}", Exit.USAGE)
     expect_writable(json=json_file, draw=draw)
+    program = _program(judge)
     began = time.monotonic()
     try:
         models = load() if models_file is None else load(models_file)
         questions = _with_workers(_chosen(models, names or [], profile, only), workers)
         toolbox = find_toolbox()
         with progress(len(questions)) as follower, terminable():
-            answers = ask_all(models, questions, follower, toolbox)
+            answers = _judged(models, ask_all(models, questions, follower, toolbox), program)
     except ModelFileError as error:
         stop(str(error), Exit.USAGE)
     except TlcError as error:
@@ -96,6 +104,23 @@ def check(
         _draw_first(draw, answers)
     _write_json(json_file, as_json.render(report))
     raise typer.Exit(exit_code(report.results))
+
+
+def _program(judge: str | None) -> Path | None:
+    """Return the program that `--judge` names, or end the command if there is none."""
+    if judge is None:
+        return None
+    found = shutil.which(judge)
+    if found is None:
+        stop(f"--judge {judge}: no such program; to install it: cargo install tla-checker", Exit.TOOL)
+    return Path(found).absolute()
+
+
+def _judged(models: "Models", answers: "tuple[Answer, ...]", program: Path | None) -> "tuple[Answer, ...]":
+    """Return the answers with those of the other checker, if there is one."""
+    from mqproof.spec import second_checker
+
+    return answers if program is None else second_checker.judged(models, answers, program)
 
 
 @app.command()

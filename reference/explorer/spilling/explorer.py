@@ -66,7 +66,7 @@ def _sizes(memory_bytes: int) -> _Sizes:
         shelf_bytes=memory_bytes // 4,
         recent_max=1 << (memory_bytes // 4 // 8).bit_length() - 1,
         found=min(max(memory_bytes // 1024, 1 << 12), 1 << 22),
-        merged=max(memory_bytes // 512, 1 << 6),
+        merged=max(memory_bytes // 256, 1 << 6),
         rows=min(max(memory_bytes // 4096, 1 << 6), 1 << 16),
         decisions_bytes=max(memory_bytes // 4, 1 << 20),
     )
