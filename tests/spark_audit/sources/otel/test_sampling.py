@@ -40,8 +40,8 @@ def test_the_ends_of_the_interval_are_those_of_the_binomial_distribution() -> No
 @pytest.mark.parametrize("trials", [1, 7, 200, 20_000])
 def test_the_interval_has_its_closed_form_without_losses(trials: int) -> None:
     upper = 1 - 0.005 ** (1 / trials)
-    assert interval(0, trials) == (0.0, pytest.approx(upper, rel=1e-9))
-    assert interval(trials, trials) == (pytest.approx(1 - upper, rel=1e-9), 1.0)
+    assert interval(0, trials) == pytest.approx((0.0, upper), rel=1e-9)
+    assert interval(trials, trials) == pytest.approx((1 - upper, 1.0), rel=1e-9)
 
 
 @pytest.mark.parametrize(
