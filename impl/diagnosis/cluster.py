@@ -329,7 +329,9 @@ class Reader:
     async def _operations(self, queue: Queue, begin: int) -> set[int] | None:
         """Return the half messages' offsets that the newest operations name."""
         if await self.route(queue.topic) is None:
-            return set()  # the broker creates the topic with its first operation
+            # Ours creates the topic with its first operation. 4.9 has it, and refuses pulls of it.
+            state = (await self.queue_states([queue])).get(queue)
+            return set() if state is not None and state.end <= begin else None
         from mqproof.impl.admin.messages import READER_GROUP
         from mqproof.impl.client.consuming.group_requests import GroupRequests
         from mqproof.impl.client.model import MessageQueue

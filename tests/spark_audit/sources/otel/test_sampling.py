@@ -2,11 +2,12 @@
 
 import math
 import random
+from fractions import Fraction
 from functools import cache
 
 import pytest
 
-from mqproof.spark_audit.sources.otel.sampling import interval, lost_of_all, stated_rate
+from mqproof.spark_audit.sources.otel.sampling import _incomplete_beta, interval, lost_of_all, stated_rate
 
 _interval = cache(interval)
 """It does not depend on the truth, so each is computed once."""
@@ -34,6 +35,22 @@ def test_the_ends_of_the_interval_are_those_of_the_binomial_distribution() -> No
     # Of many trials it is that of the normal distribution.
     low, high = interval(500_000, 1_000_000)
     assert (low, high) == pytest.approx((0.498712, 0.501288), abs=2e-6)
+
+
+@pytest.mark.parametrize("trials", [1, 7, 200, 20_000])
+def test_the_interval_has_its_closed_form_without_losses(trials: int) -> None:
+    upper = 1 - 0.005 ** (1 / trials)
+    assert interval(0, trials) == pytest.approx((0.0, upper), rel=1e-9)
+    assert interval(trials, trials) == pytest.approx((1 - upper, 1.0), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "x"), [(1, 1, "1/3"), (2, 9, "1/5"), (9, 2, "4/5"), (41, 161, "1/4"), (3, 198, "1/100")]
+)
+def test_the_incomplete_beta_function_is_the_tail_of_a_binomial_distribution(a: int, b: int, x: str) -> None:
+    chance, trials = Fraction(x), a + b - 1
+    tail = sum(math.comb(trials, n) * chance**n * (1 - chance) ** (trials - n) for n in range(a, trials + 1))
+    assert _incomplete_beta(float(chance), a, b) == pytest.approx(float(tail), rel=1e-11)
 
 
 def test_nothing_or_everything_in_a_sample_is_not_certain_of_all() -> None:
