@@ -171,6 +171,8 @@ class _Witness:
         """Start a node. A restarted master with less than its slave has is a fork."""
         await self.pair.start(node)
         if node == MASTER:
+            if SLAVE in self.pair.brokers:  # records that the master had sent arrive after its end
+                self.last[SLAVE] = tuple(self.pair.names_in(SLAVE))
             log, slaves = tuple(self.pair.names_in(MASTER)), self.last[SLAVE]
             self.forked = self.forked or log[: len(slaves)] != slaves
         self.look()

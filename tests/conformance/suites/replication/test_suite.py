@@ -48,6 +48,13 @@ def test_a_run_that_shows_nothing_is_unknown() -> None:
     assert {each.verdict for each in _run(nothing, seed=3).results} == {Verdict.UNKNOWN}
 
 
+def test_a_record_that_arrives_after_the_end_of_its_master_makes_a_fork() -> None:
+    """In this run the master loses its power right after it has sent a record that it had not flushed."""
+    lived = live(91)
+    assert lived.logs[-1].forked
+    assert CHECKERS["REPL-2"](lived).verdict is Verdict.HELD
+
+
 @pytest.mark.parametrize("seed", [4, 17])
 def test_a_run_has_the_pairs_of_its_row(seed: int) -> None:
     script = "\n".join(live(seed).script)
