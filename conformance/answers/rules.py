@@ -82,7 +82,7 @@ def _is_an_id(text: str) -> bool:
 def _in_order(known: Known, exchange: Exchange, offsets: list[int], queue_offset: int) -> Iterator[Wrong]:
     """Messages that are sent after an answer are stored behind its message."""
     last = known.last
-    if last and last.answered_ms < exchange.asked_ms:
+    if last and last.answered_at < exchange.asked_at:
         text = f"stored at commit offset {offsets[0]}, the one answered before at {last.commit_offset}"
         if offsets[0] < last.commit_offset + _RECORD_BYTES_MIN + len(last.body):
             yield Wrong(chapters.COMMIT_LOG, text)
@@ -123,9 +123,8 @@ def pull_answer(known: Known, exchange: Exchange) -> Iterator[Wrong]:
         yield Wrong(chapters.GET_STATUSES, text)
     if (answer.code == FOUND) != bool(answer.body):
         yield Wrong(chapters.PULL_REQUESTS, f"code {answer.code} with a body of {len(answer.body)} bytes")
-    queue = _queue(exchange)
-    yield from _begin(known, queue, low)
-    yield from _end(known, queue, high)
+    yield from _not_back(known.begins, exchange, low, "begin")
+    yield from _not_back(known.ends, exchange, high, "end")
     if answer.code in (FOUND, RETRY):
         yield from _pulled_records(known, exchange, range(max(offset, low), following))
 
@@ -176,30 +175,28 @@ def _tag_codes(exchange: Exchange) -> frozenset[int] | None:
 
 def end_of_queue(known: Known, exchange: Exchange) -> Iterator[Wrong]:
     if exchange.answer.code == 0:
-        yield from _end(known, _queue(exchange), exchange.answered("offset"))
+        yield from _not_back(known.ends, exchange, exchange.answered("offset"), "end")
 
 
 def begin_of_queue(known: Known, exchange: Exchange) -> Iterator[Wrong]:
     if exchange.answer.code == 0:
-        yield from _begin(known, _queue(exchange), exchange.answered("offset"))
+        yield from _not_back(known.begins, exchange, exchange.answered("offset"), "begin")
 
 
 def _queue(exchange: Exchange) -> tuple[str, int]:
     return exchange.fields.get("topic", ""), exchange.number("queueId")
 
 
-def _end(known: Known, queue: tuple[str, int], end: int | None) -> Iterator[Wrong]:
-    before = known.ends.get(queue, 0)
-    if end is None or end < before:
-        yield Wrong(chapters.CONSUME_QUEUE, f"the queue ends at {end}, and ended at {before} before")
-    known.ends[queue] = max(before, end or 0)
-
-
-def _begin(known: Known, queue: tuple[str, int], begin: int | None) -> Iterator[Wrong]:
-    before = known.begins.get(queue, 0)
-    if begin is None or begin < before:
-        yield Wrong(chapters.CONSUME_QUEUE, f"the queue begins at {begin}, and began at {before} before")
-    known.begins[queue] = max(before, begin or 0)
+def _not_back(
+    known: dict[tuple[str, int], tuple[int, int]], exchange: Exchange, offset: int | None, name: str
+) -> Iterator[Wrong]:
+    """The beginning and the end of a queue never go back between an answer and a later request."""
+    queue = _queue(exchange)
+    before, answered_at = known.get(queue, (0, -1))
+    if offset is None or (offset < before and answered_at < exchange.asked_at):
+        yield Wrong(chapters.CONSUME_QUEUE, f"the {name} of the queue is {offset}, and was {before} before")
+    if offset is not None and offset >= before:
+        known[queue] = offset, exchange.answered_at
 
 
 # Messages by another way than their offset

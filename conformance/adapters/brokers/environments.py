@@ -200,7 +200,7 @@ class SimulatedEnvironment:
 
     def machine(self, name: str) -> Runtime:
         """Add another machine, for a client of its own."""
-        return _watched(self._cluster.add_machine(name).runtime(), self.watch)
+        return _watched(self._cluster.add_machine(name).runtime(), self.watch, examined=True)
 
     def lose_messages(self) -> None:
         """Delete all files of the broker's store but its settings and offsets while it is stopped."""
@@ -443,8 +443,8 @@ def _apache(line: str) -> Iterator[tuple[Address, FaultControls]]:
         yield Address(*names.address), of_broker(broker)
 
 
-def _watched(runtime: Runtime, watch: Watch) -> Runtime:
-    return replace(runtime, network=WatchedNetwork(runtime.network, watch))
+def _watched(runtime: Runtime, watch: Watch, *, examined: bool = False) -> Runtime:
+    return replace(runtime, network=WatchedNetwork(runtime.network, watch, examined=examined))
 
 
 def _remove(disk: SimulatedDisk, path: str) -> None:

@@ -14,6 +14,7 @@ from typing import Any, Final
 from mqproof.conformance.adapters.brokers.environments import SimulatedEnvironment
 from mqproof.conformance.adapters.caller import Caller
 from mqproof.conformance.engine.fault_kinds import FaultKind
+from mqproof.conformance.engine.finding import Finding, with_wrong_answers
 from mqproof.conformance.engine.shared_steps import Query
 from mqproof.conformance.engine.value_pairs import Row, row_of
 from mqproof.conformance.suites.consumers import dimensions
@@ -207,6 +208,9 @@ class PushMembers(Group):
             offset = self._environment.run(self._caller.committed(self._group, self._topic, queue_id))
             self.observe(Query(queue_id, offset))
         self.observe(Settled())
+
+    def findings(self) -> dict[str, Finding]:
+        return with_wrong_answers(super().findings(), self._environment.watch.wrong)
 
     def faults_in(self, operation: Operation) -> tuple[FaultKind, ...]:
         return faults_of_members(operation)
