@@ -111,7 +111,12 @@ class Client:
         code, fields, answer = exchange.request.code, exchange.fields, exchange.answer
         if code == requests.PULL:
             self._pulled(exchange)
-        elif code in (requests.QUERY_OFFSET, requests.SEARCH, requests.GET_MAX_OFFSET, requests.GET_MIN_OFFSET):
+        elif code in (
+            requests.QUERY_OFFSET,
+            requests.SEARCH,
+            requests.GET_MAX_OFFSET,
+            requests.GET_MIN_OFFSET,
+        ):
             offset = exchange.answered("offset")
             for queue, progress in self.queues.items():
                 if queue[2:] == (fields.get("topic"), exchange.number("queueId")):
@@ -138,7 +143,9 @@ class Client:
         before_ms = self.beaten_ms.get(server, now_ms)
         self.beaten_ms[server] = now_ms
         if now_ms - before_ms >= _FORGOTTEN_MS:
-            yield Wrong(chapters.CLIENT_REGISTRATION, f"the last heartbeat was {now_ms - before_ms} ms before")
+            yield Wrong(
+                chapters.CLIENT_REGISTRATION, f"the last heartbeat was {now_ms - before_ms} ms before"
+            )
         self.subscriptions.clear()
         for consumer in body.get("consumerDataSet", ()):
             group = consumer["groupName"]
@@ -149,7 +156,10 @@ class Client:
                 tags = {java_hash(tag) for tag in each["tagsSet"]}
                 if set(each["codeSet"]) != tags:
                     yield Wrong(chapters.TAG_CODES, f"codes {each['codeSet']} of the tags {each['tagsSet']}")
-            if consumer["messageModel"] == "CLUSTERING" and (group, f"%RETRY%{group}") not in self.subscriptions:
+            if (
+                consumer["messageModel"] == "CLUSTERING"
+                and (group, f"%RETRY%{group}") not in self.subscriptions
+            ):
                 yield Wrong(chapters.PUSH_CONSUMERS, f"{group} does not subscribe to its retry topic")
 
     def _lists(self, group: str, now_ms: int) -> Iterator[Wrong]:
@@ -252,10 +262,17 @@ class Client:
         attempts.count += 1
         if attempts.is_stored or attempts.count > _ATTEMPTS_MAX or now_ms - attempts.first_ms > _SEND_MS:
             text = f"attempt {attempts.count}, {now_ms - attempts.first_ms} ms after the first one"
-            yield Wrong(chapters.SEND_ATTEMPTS, text + (", after one that stored it" if attempts.is_stored else ""))
+            yield Wrong(
+                chapters.SEND_ATTEMPTS, text + (", after one that stored it" if attempts.is_stored else "")
+            )
         if not attempts.first_ms - _SEND_MS <= int(fields["bornTimestamp"]) <= now_ms:
             yield Wrong(chapters.LOG_RECORD, f"born at {fields['bornTimestamp']}, sent at {now_ms}")
-        values = (("defaultTopic", "TBW102"), ("reconsumeTimes", "0"), ("batch", "false"), ("unitMode", "false"))
+        values = (
+            ("defaultTopic", "TBW102"),
+            ("reconsumeTimes", "0"),
+            ("batch", "false"),
+            ("unitMode", "false"),
+        )
         for name, expected in values:
             if fields.get(name, expected) != expected:
                 yield Wrong(chapters.SEND_REQUESTS, f"{name} {fields[name]!r}, expected {expected!r}")

@@ -35,8 +35,12 @@ _JSON_SINCE: Final = 420
 class Watch:
     """All answers that the clients of one example receive."""
 
-    def __init__(self, now_ms: Callable[[], int], *, is_exact: bool) -> None:
-        """`is_exact`: whether clients and servers have one clock, and no relay is between them."""
+    def __init__(self, now_ms: Callable[[], int], *, is_exact: bool, judges_answers: bool = True) -> None:
+        """`is_exact`: whether clients and servers have one clock, and no relay is between them.
+
+        `judges_answers`: false if the suite itself answers its client.
+        """
+        self.judges_answers = judges_answers
         self.answers = 0
         """The number of answers seen."""
         self.wrong: list[Witness] = []
@@ -139,6 +143,8 @@ class WatchedConnection:
         )  # fmt: skip
         if self._examined:
             self._examined.answered(exchange)
+        if not self._watch.judges_answers:
+            return
         what = f"the answer with code {answer.code} to request {request.code} {_shown(request)}"
         self._watch.found(what, [*_frame(request, answer), *wrong_in(self._known, exchange)])
 

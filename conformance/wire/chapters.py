@@ -41,6 +41,7 @@ ADMINISTRATION_OF_A_BROKER: Final = 'docs/reference/protocol/administration.md, 
 ADMINISTRATION_OF_OFFSETS: Final = 'docs/reference/protocol/administration.md, "Administration of offsets"'
 CLIENTS_OF_A_BROKER: Final = 'docs/reference/protocol/administration.md, "Clients of a broker"'
 STATISTICS_OF_A_BROKER: Final = 'docs/reference/protocol/administration.md, "Statistics of a broker"'
+FORWARDED_REQUESTS: Final = 'docs/reference/protocol/administration.md, "Requests that the broker forwards"'
 HALF_MESSAGES: Final = 'docs/reference/protocol/transactions.md, "Half messages"'
 TRANSACTIONS: Final = 'docs/reference/protocol/transactions.md, "End of a transaction"'
 TIMERS: Final = 'docs/reference/protocol/timers.md, "Times"'
