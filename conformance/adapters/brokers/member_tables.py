@@ -1,4 +1,4 @@
-"""Compares what administrators see of a settled group with its members: connections, running information, offsets.
+"""Compares what administrators see of a settled group with its members: connections, offsets, held messages.
 
 See docs/reference/protocol/administration.md, "Clients of a broker" and "Requests that the broker forwards".
 """
@@ -21,6 +21,7 @@ from mqproof.impl.remoting.bodies import (
 from mqproof.impl.remoting.codes import RequestCode
 
 _CONSUMED: Final = "CR_SUCCESS"
+_RETRY: Final = "%RETRY%"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +43,11 @@ async def wrong_tables(caller: Caller, group: SettledGroup) -> AsyncIterator[Wro
     header = headers.ConsumerGroupRequest(group.name)
     answer = await caller.request(RequestCode.GET_CONSUMER_CONNECTION_LIST, header)
     table = java_json.read(ConsumerConnection, answer.body)
-    values = (
+    values: tuple[tuple[str, object, object], ...] = (
         ("client ids", sorted(group.owned), sorted(each.client_id for each in table.connection_set)),
         ("kind and model", ("CONSUME_PASSIVELY", "CLUSTERING"), (table.consume_type, table.message_model)),
         ("start", "CONSUME_FROM_FIRST_OFFSET", table.consume_from_where),
-        ("topics", {group.topic, f"%RETRY%{group.name}"}, set(table.subscription_table)),
+        ("topics", {group.topic, f"{_RETRY}{group.name}"}, set(table.subscription_table)),
     )
     for name, expected, observed in values:
         if expected != observed:
@@ -78,19 +79,12 @@ async def _of_member(caller: Caller, group: SettledGroup, client_id: str) -> Asy
     info = java_json.read(RunningInfo, answer.body)
     queues = {key.as_a(MessageQueue): held for key, held in info.mq_table.items()}
     of_topic = {queue.queue_id: held for queue, held in queues.items() if queue.topic == group.topic}
-    values = (
-        ("queues", set(group.owned[client_id]), set(of_topic)),
-        (
-            "offsets",
-            {each: group.offsets[each] for each in of_topic},
-            {q: h.commit_offset for q, h in of_topic.items()},
-        ),
-        ("messages held", set(), {queue for queue, held in of_topic.items() if held.cached_msg_count}),
-        (
-            "subscribed topics",
-            {group.topic, f"%RETRY%{group.name}"},
-            {s.topic for s in info.subscription_set},
-        ),
+    topics = {group.topic, f"{_RETRY}{group.name}"}
+    expected_offsets = {queue_id: group.offsets[queue_id] for queue_id in group.owned[client_id]}
+    values: tuple[tuple[str, object, object], ...] = (
+        ("offsets", expected_offsets, {queue_id: held.commit_offset for queue_id, held in of_topic.items()}),
+        ("messages held", set(), {queue_id for queue_id, held in of_topic.items() if held.cached_msg_count}),
+        ("topics", topics, {each.topic for each in info.subscription_set}),
     )
     for name, expected, observed in values:
         if expected != observed:
