@@ -1,7 +1,7 @@
 """The rules for the requests of a client that a suite examines.
 
-`Client` keeps what one client sent and received. Each rule yields what is wrong in a request, with the section of
-the protocol documentation that says so.
+`Client` keeps what one client sent and received. Each rule yields what is wrong in a request, with the
+section of the protocol documentation that says so.
 """
 
 import json
@@ -38,6 +38,9 @@ _ATTEMPTS_MAX: Final = 3
 _COMPRESSED_BYTES: Final = 4096
 _COMPRESSED: Final = 1
 _KEY: Final = re.compile(r"[0-9A-F]{32}")
+
+_PUSH: Final = "CONSUME_PASSIVELY"
+"""The consumeType of push consumers."""
 
 _Queue = tuple[str, str, str, int]
 """Server, group, topic and queue."""
@@ -122,8 +125,9 @@ class Client:
                 if queue[2:] == (fields.get("topic"), exchange.number("queueId")):
                     progress.following = progress.since_ms = None
                     progress.most = max(progress.most, offset or 0)
-        elif code == requests.SEND_V2 and answer.code in STORED_CODES:
-            if attempts := self.sends.get(properties_of(fields.get("properties", "")).get(UNIQUE_KEY, "")):
+        elif code == requests.SEND_V2:
+            attempts = self.sends.get(properties_of(fields.get("properties", "")).get(UNIQUE_KEY, ""))
+            if attempts and answer.code in STORED_CODES:
                 attempts.is_stored = True
 
     def moved(self) -> None:
@@ -156,10 +160,9 @@ class Client:
                 tags = {java_hash(tag) for tag in each["tagsSet"]}
                 if set(each["codeSet"]) != tags:
                     yield Wrong(chapters.TAG_CODES, f"codes {each['codeSet']} of the tags {each['tagsSet']}")
-            if (
-                consumer["messageModel"] == "CLUSTERING"
-                and (group, f"%RETRY%{group}") not in self.subscriptions
-            ):
+            is_shared = consumer["messageModel"] == "CLUSTERING"
+            is_push = consumer["consumeType"] == _PUSH and is_shared
+            if is_push and (group, f"%RETRY%{group}") not in self.subscriptions:
                 yield Wrong(chapters.PUSH_CONSUMERS, f"{group} does not subscribe to its retry topic")
 
     def _lists(self, group: str, now_ms: int) -> Iterator[Wrong]:
@@ -184,7 +187,8 @@ class Client:
         progress = self.queues[server, group, topic, queue_id]
         flags, offset = int(fields["sysFlag"]), int(fields["queueOffset"])
         yield from self._subscribes(group, topic, fields)
-        if self.kinds.get(group) == "CONSUME_PASSIVELY":
+        is_push = self.kinds.get(group) == _PUSH
+        if is_push:
             values = (
                 ("maxMsgNums", _COUNT, int(fields["maxMsgNums"])),
                 ("suspendTimeoutMillis", _HELD_MS, int(fields["suspendTimeoutMillis"])),
@@ -193,10 +197,10 @@ class Client:
             for name, expected, observed in values:
                 if observed != expected:
                     yield Wrong(chapters.PUSH_CONSUMERS, f"{name} is {observed}, expected {expected}")
-        if progress.following is not None and offset != progress.following:
+        if is_push and progress.following is not None and offset != progress.following:
             text = f"a pull from {offset}, the answer before says {progress.following}"
             yield Wrong(chapters.PUSH_CONSUMERS, text)
-        if progress.asked_ms is not None and self.listed_ms.get(group, 0) < progress.asked_ms:
+        if is_push and progress.asked_ms is not None and self.listed_ms.get(group, 0) < progress.asked_ms:
             yield Wrong(chapters.PUSH_CONSUMERS, "a second pull before the answer to the first one")
         if progress.refused_ms is not None and now_ms - progress.refused_ms < _PAUSE_MS:
             text = f"a pull {now_ms - progress.refused_ms} ms after an error, expected {_PAUSE_MS}"
@@ -241,7 +245,8 @@ class Client:
         progress = self.queues[server, group, fields["topic"], int(fields["queueId"])]
         if group in self.left:
             yield Wrong(chapters.PUSH_CONSUMERS, f"a commit after the client has left {group}")
-        if fields.get("onlyForward") != "true" and not progress.is_reset:
+        is_push = self.kinds.get(group) == _PUSH
+        if is_push and fields.get("onlyForward") != "true" and not progress.is_reset:
             yield Wrong(chapters.OFFSET_REQUESTS, "a commit without onlyForward and without a reset")
         yield from self._committed(progress, int(fields["commitOffset"]))
 

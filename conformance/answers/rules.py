@@ -18,6 +18,7 @@ from mqproof.conformance.answers.stored_record import (
     read_records,
 )
 from mqproof.conformance.wire import chapters
+from mqproof.conformance.wire.frames import Frame
 
 Rule = Callable[[Known, Exchange], Iterator[Wrong]]
 
@@ -248,6 +249,34 @@ def _read(known: Known, exchange: Exchange, topic: str) -> Iterator[StoredRecord
             yield record
     except RecordError as error:
         yield Wrong(chapters.LOG_RECORD, str(error))
+
+
+def checked_transaction(known: Known, request: Frame) -> Iterator[Wrong]:
+    """CHECK_TRANSACTION_STATE names the copy, and contains it with its real topic and queue."""
+    fields = request.fields
+    key = fields.get("msgId", "")
+    try:
+        (record,) = read_records(request.body)
+    except ValueError as error:
+        yield Wrong(chapters.CHECKS, f"the body is not one record: {error}")
+        return
+    values: list[tuple[str, object, object]] = [
+        ("transactionId", key, fields.get("transactionId")),
+        ("unique key", key, record.properties.get(UNIQUE_KEY)),
+        ("commitLogOffset", str(record.commit_offset), fields.get("commitLogOffset")),
+        ("tranStateTableOffset", str(record.queue_offset), fields.get("tranStateTableOffset")),
+    ]
+    if half := next(iter(known.by_key.get(key, ())), None):
+        values += [
+            ("topic", half.topic, record.topic),
+            ("queue id", half.queue_id, record.queue_id),
+            ("body", half.body, record.body),
+            ("flag", half.flag, record.flag),
+            ("born time", half.born_ms, record.born_ms),
+        ]
+    for name, expected, observed in values:
+        if expected != observed:
+            yield Wrong(chapters.CHECKS, f"{name} {observed!r}, expected {expected!r}")
 
 
 def deleted_topic(known: Known, exchange: Exchange) -> Iterator[Wrong]:

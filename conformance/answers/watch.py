@@ -17,7 +17,7 @@ from mqproof.conformance.answers.request_and_answer import (
     Wrong,
     long_names,
 )
-from mqproof.conformance.answers.rules import wrong_in
+from mqproof.conformance.answers.rules import checked_transaction, wrong_in
 from mqproof.conformance.engine.finding import WITNESSES_MAX
 from mqproof.conformance.wire import chapters
 from mqproof.conformance.wire.frames import ONEWAY, RESPONSE, Frame, Header, MalformedError, take
@@ -155,6 +155,9 @@ class WatchedConnection:
         if request.code in _ONE_WAY_PUSHES and not request.flag & ONEWAY:
             wrong = Wrong(chapters.REQUESTS_TO_CLIENTS, "it is not one-way")
             self._watch.found(f"the request {request.code} of the server", [wrong])
+        if request.code == CHECK_TRANSACTION and self._watch.judges_answers:
+            wrong_check = checked_transaction(self._known, request)
+            self._watch.found(f"the request {request.code} of the server {_shown(request)}", wrong_check)
 
 
 def _shown(request: Frame) -> str:

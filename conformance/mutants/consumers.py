@@ -9,18 +9,32 @@ import msgspec
 
 from mqproof.conformance.mutants.mutant import Mutant
 from mqproof.impl.client.consuming.group_requests import GroupRequests
-from mqproof.impl.client.consuming.offset_store import Offsets
+from mqproof.impl.client.consuming.offset_store import FileOffsets, Offsets
 from mqproof.impl.client.consuming.rebalance import Rebalancer
+from mqproof.impl.client.consuming.scheduled_pull import ScheduledPull
 from mqproof.impl.client.model import MessageQueue
 from mqproof.impl.remoting.bodies import ConsumerData, HeldQueue
 from mqproof.impl.remoting.headers import PULL_HAS_SUBSCRIPTION, PullRequest
 from mqproof.impl.remoting.message import RETRY_PREFIX
 
+_gain = ScheduledPull.gain
 _load, _commit, _queues_of_member = Offsets.load, GroupRequests.commit, Rebalancer._queues_of_member
 
 
 def _no_effect(*_args: Any) -> None:
     pass
+
+
+async def _no_rewind(*_args: Any) -> None:
+    pass
+
+
+async def _first_queue_only(service: ScheduledPull, queue: MessageQueue) -> bool:
+    return await _gain(service, queue) if queue.queue_id == 0 else False
+
+
+async def _nothing_stored(_store: FileOffsets, _queue: MessageQueue) -> int | None:
+    return None
 
 
 async def _one_behind(offsets: Offsets, queue: MessageQueue) -> int | None:
@@ -74,6 +88,18 @@ def _behind(**fields: Any) -> HeldQueue:
 MUTANTS: Final[dict[str, Mutant]] = {
     each.name: each
     for each in (
+        Mutant(
+            "seek-ignored", "a lite pull consumer does not go back to the beginning", "SPEC-1",
+            "mqproof.impl.client.consuming.lite_pull_consumer:LitePullConsumer.seek_to_begin", _no_rewind,
+        ),
+        Mutant(
+            "one-queue-scheduled", "a scheduled pull service calls its task for queue 0 only", "SPEC-1",
+            "mqproof.impl.client.consuming.scheduled_pull:ScheduledPull.gain", _first_queue_only,
+        ),
+        Mutant(
+            "broadcast-begins-again", "a restarted broadcast member does not read its offsets", "SPEC-1",
+            "mqproof.impl.client.consuming.offset_store:FileOffsets.load", _nothing_stored,
+        ),
         Mutant(
             "pulls-one-less", "a push consumer pulls up to 31 messages", "SPEC-1",
             "mqproof.impl.client.consuming.group_requests:PullRequest", _one_less,

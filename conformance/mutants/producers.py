@@ -1,7 +1,7 @@
 """Mutants of our producer, used to judge the suite. Each replaces one rule by a wrong one.
 
-Behaviours of QueueChoice detect those of the queue choice too. They also detect two that a suite with one send at a time does not
-(`STEPPED`).
+Behaviours of QueueChoice detect those of the queue choice too. They also detect two that a suite with one
+send at a time does not (`STEPPED`).
 """
 
 import itertools

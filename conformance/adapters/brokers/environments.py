@@ -79,7 +79,7 @@ CONFIG: Final = BrokerConfig(
         commit_log_segment_bytes=_SEGMENT_BYTES,
         consume_queue_segment_bytes=20 * 1000,
         index_slots=16,
-        index_entries=64,
+        index_entries=16,
         file_reserved_ms=60_000,
         delay_levels_ms=parse_levels(DELAY_LEVELS),
     ),

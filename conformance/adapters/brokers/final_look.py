@@ -278,7 +278,13 @@ class FinalLook:
         answer = await self._caller.request(RequestCode.QUERY_CONSUME_TIME_SPAN, header)
         for span in java_json.read(TimeSpans, answer.body).consume_time_span_set:
             seen = queues.get((topic, span.message_queue.queue_id))
-            if seen is None or not seen.records or span.max_time_stamp > seen.records[-1].store_ms:
+            if seen is None:
+                continue
+            if not seen.records:
+                if (span.min_time_stamp, span.max_time_stamp) != (-1, -1) and not seen.end:
+                    yield f"an empty queue has the times {span.min_time_stamp} and {span.max_time_stamp}"
+                continue
+            if span.max_time_stamp > seen.records[-1].store_ms:
                 continue
             offset = table.get(str(span.message_queue.queue_id), 0)
             consumed = seen.time_before(offset)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from mqproof.conformance.adapters.brokers.client_tour import Tour
 from mqproof.conformance.adapters.brokers.environments import SimulatedEnvironment
 from mqproof.conformance.adapters.brokers.member_tables import SettledGroup, wrong_tables
 from mqproof.conformance.adapters.caller import Caller
@@ -214,6 +215,7 @@ class PushMembers(Group):
             offsets[queue_id] = offset or 0
         self.observe(Settled())
         self._environment.run(self._compare_tables(offsets))
+        self._environment.run(Tour(self._environment, self._caller).run())
 
     async def _compare_tables(self, offsets: dict[int, int]) -> None:
         """Compare what administrators see of the group with its members."""

@@ -21,8 +21,8 @@ from mqproof.conformance.wire.frames import Frame
 
 _SERVER: Final = "10.0.0.3:10911"
 _PULL: Final = {
-    "consumerGroup": "g", "topic": "T", "queueId": "0", "queueOffset": "0", "maxMsgNums": "32", "sysFlag": "6",
-    "commitOffset": "0", "suspendTimeoutMillis": "15000", "subscription": "A",
+    "consumerGroup": "g", "topic": "T", "queueId": "0", "queueOffset": "0", "maxMsgNums": "32",
+    "sysFlag": "6", "commitOffset": "0", "suspendTimeoutMillis": "15000", "subscription": "A",
 }  # fmt: skip
 _SEND: Final = {
     "b": "T", "c": "TBW102", "e": "0", "f": "0", "g": "900", "j": "0", "k": "false", "m": "false",
