@@ -46,13 +46,13 @@ class Watch:
         self.wrong: list[Witness] = []
         self._frames = 0
         self._now_ms = now_ms
-        self._is_exact = is_exact
+        self.is_exact = is_exact
         self._known: dict[str, Known] = {}
         self._clients: dict[str, Client] = {}
 
     def connection(self, client: str, server: str, *, examined: bool) -> "WatchedConnection":
         """`examined`: whether the client's requests are judged too. Its machine has no other client."""
-        known = self._known.setdefault(server, Known(self._is_exact))
+        known = self._known.setdefault(server, Known(self.is_exact))
         of_client = self._clients.setdefault(client.rpartition(":")[0], Client()) if examined else None
         return WatchedConnection(self, known, of_client, client, server)
 
