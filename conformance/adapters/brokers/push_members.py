@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from mqproof.conformance.adapters.brokers.client_tour import Tour
 from mqproof.conformance.adapters.brokers.environments import SimulatedEnvironment
+from mqproof.conformance.adapters.brokers.final_look import FinalLook
 from mqproof.conformance.adapters.brokers.member_tables import SettledGroup, wrong_tables
 from mqproof.conformance.adapters.caller import Caller
 from mqproof.conformance.engine.fault_kinds import FaultKind
@@ -216,6 +217,7 @@ class PushMembers(Group):
         self.observe(Settled())
         self._environment.run(self._compare_tables(offsets))
         self._environment.run(Tour(self._environment, self._caller).run())
+        self._environment.run(FinalLook(self._caller, self._environment.watch).look())
 
     async def _compare_tables(self, offsets: dict[int, int]) -> None:
         """Compare what administrators see of the group with its members."""
