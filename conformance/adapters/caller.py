@@ -31,6 +31,8 @@ _LOOKS: Final = 600
 _BORN_MS: Final = 1_500_000_000_000
 _OWN: Final = "of the suite"
 """A property that no broker knows."""
+_OWN_LENGTHS: Final = 53
+"""The number of its lengths, so that records of many sizes meet the ends of segments."""
 _SEPARATORS: Final = ("\x01", "\x02")
 
 
@@ -181,13 +183,14 @@ class Caller:
     ) -> headers.SendResponse:
         """Send a message and wait until it is visible.
 
-        A missing topic is created from the template, if that exists. Flag and time are different for each
-        message.
+        A missing topic is created from the template, if that exists. Flag, time and size are different for
+        each message.
         """
-        values = {
-            UNIQUE_KEY: msg_id, TAGS: tag, KEYS: key, DELAY: str(delay_level or ""), _OWN: f"= {msg_id} ü",
-        }  # fmt: skip
         number = zlib.crc32(msg_id.encode())
+        values = {
+            UNIQUE_KEY: msg_id, TAGS: tag, KEYS: key, DELAY: str(delay_level or ""),
+            _OWN: f"= {msg_id} " + "ü" * (number % _OWN_LENGTHS),
+        }  # fmt: skip
         name_end, value_end = _SEPARATORS
         properties = "".join(f"{name}{name_end}{value}{value_end}" for name, value in values.items() if value)
         header = headers.SendRequest(

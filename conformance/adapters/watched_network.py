@@ -7,8 +7,10 @@ from mqproof.impl.runtime.network import Address, Connection, Listener, Network,
 class WatchedNetwork:
     """The network of a suite's clients. What others open to them is not watched."""
 
-    def __init__(self, network: Network, watch: Watch) -> None:
+    def __init__(self, network: Network, watch: Watch, *, examined: bool = False) -> None:
+        """`examined`: whether the requests of the one client are judged too."""
         self._network = network
+        self._examined = examined
         self._watch = watch
 
     async def listen(self, host: str, port: int, on_connection: ReceiverFactory) -> Listener:
@@ -18,7 +20,7 @@ class WatchedNetwork:
         shown: list[_Shown] = []
 
         def accept(connection: Connection) -> Receiver:
-            frames = self._watch.connection(str(connection.local), str(address))
+            frames = self._watch.connection(str(connection.local), str(address), examined=self._examined)
             shown.append(_Shown(connection, frames))
             return _Showing(on_connection(shown[0]), frames)
 

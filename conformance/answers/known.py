@@ -35,6 +35,8 @@ class Sent:
     """-1 until the answer says where it is stored."""
     queue_offset: int = -1
     answered_ms: int = -1
+    answered_at: int = -1
+    """The number of the answer among all frames."""
 
     @property
     def is_direct(self) -> bool:
@@ -59,9 +61,9 @@ class Known:
     """The commit offsets of the half message and of its copies that an end named, by unique key."""
     seen: dict[int, bytes] = field(default_factory=dict)
     """The records in earlier answers, by commit offset."""
-    ends: dict[tuple[str, int], int] = field(default_factory=dict)
-    """The greatest end of each queue in an answer."""
-    begins: dict[tuple[str, int], int] = field(default_factory=dict)
+    ends: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
+    """The greatest end of each queue, and the number of the answer that said so."""
+    begins: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
     times: list[tuple[int, int]] = field(default_factory=list)
     """The commit offsets and store times of all records seen, in order."""
 
@@ -83,7 +85,7 @@ class Known:
         for index, (sent, commit_offset) in enumerate(zip(sent_now, commit_offsets, strict=False)):
             placed = replace(
                 sent, queue_id=queue_id, commit_offset=commit_offset, queue_offset=first + index,
-                answered_ms=exchange.answered_ms,
+                answered_ms=exchange.answered_ms, answered_at=exchange.answered_at,
             )  # fmt: skip
             if self.last is None or commit_offset > self.last.commit_offset:
                 self.last = placed

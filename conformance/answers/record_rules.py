@@ -12,6 +12,7 @@ from mqproof.conformance.answers.stored_record import (
     STORE_V6,
     TRANSACTION_MASK,
     StoredRecord,
+    offset_message_id,
 )
 from mqproof.conformance.wire import chapters
 
@@ -122,10 +123,22 @@ def _later(known: Known, record: StoredRecord, sent: Sent) -> Iterator[Wrong]:
     if record.topic.startswith("%RETRY%") and "RETRY_TOPIC" in record.properties:
         values = (
             ("RETRY_TOPIC", sent.topic, record.properties["RETRY_TOPIC"]),
-            ("whether ORIGIN_MESSAGE_ID is there", True, "ORIGIN_MESSAGE_ID" in record.properties),
+            ("whether the first delivery is named", True, _names_a_delivery(known, record, sent)),
             ("whether it was sent back", True, record.reconsume_times > sent.reconsume_times),
         )
         yield from _compared(chapters.RETRIES, values)
+
+
+def _names_a_delivery(known: Known, record: StoredRecord, sent: Sent) -> bool:
+    """Return whether ORIGIN_MESSAGE_ID is the place of a record that is or may be the message."""
+    origin = record.properties.get("ORIGIN_MESSAGE_ID", "")
+    try:
+        offset = int(origin[-16:], 16)
+    except ValueError:
+        return False
+    direct = known.stored.get(offset)
+    is_possible = direct is None or direct.properties.get(UNIQUE_KEY) == sent.properties.get(UNIQUE_KEY)
+    return is_possible and origin == offset_message_id(record.store_host, offset)
 
 
 def _own(properties: object) -> dict[str, str]:

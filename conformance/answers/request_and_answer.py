@@ -10,11 +10,17 @@ from mqproof.conformance.wire.frames import Frame
 SEND: Final = 10
 PULL: Final = 11
 QUERY_MESSAGE: Final = 12
+QUERY_OFFSET: Final = 14
+COMMIT: Final = 15
+SEARCH: Final = 29
 GET_MAX_OFFSET: Final = 30
 GET_MIN_OFFSET: Final = 31
 EARLIEST_TIME: Final = 32
 VIEW_MESSAGE: Final = 33
+HEART_BEAT: Final = 34
+UNREGISTER: Final = 35
 END_TRANSACTION: Final = 37
+LIST_MEMBERS: Final = 38
 CHECK_TRANSACTION: Final = 39
 NOTIFY_MEMBERS: Final = 40
 DELETE_TOPIC: Final = 215
@@ -47,6 +53,10 @@ class Exchange:
     server: str
     asked_ms: int
     answered_ms: int
+    asked_at: int = 0
+    """The number of the request among all frames seen."""
+    answered_at: int = 0
+    """The number of the answer among all frames seen."""
 
     @cached_property
     def fields(self) -> Mapping[str, str]:

@@ -18,6 +18,7 @@ from mqproof.conformance.answers.stored_record import (
     read_records,
 )
 from mqproof.conformance.wire import chapters
+from mqproof.conformance.wire.frames import Frame
 
 Rule = Callable[[Known, Exchange], Iterator[Wrong]]
 
@@ -61,7 +62,9 @@ def send_answer(known: Known, exchange: Exchange) -> Iterator[Wrong]:
         yield Wrong(chapters.SEND_REQUESTS, f"queueId {queue_id}, the request names {asked_queue}")
     sent = list(messages(exchange.request, exchange.client, exchange.asked_ms))
     key = sent[0].properties.get(UNIQUE_KEY) if len(sent) == 1 else None
-    if key is not None and answer.fields.get("transactionId") != key:
+    # 4.9 names the unique key only in the answer to a half message.
+    is_named = known.is_exact or "transactionId" in answer.fields
+    if key is not None and is_named and answer.fields.get("transactionId") != key:
         text = f"transactionId {answer.fields.get('transactionId')!r}, the unique key is {key!r}"
         yield Wrong(chapters.SEND_REQUESTS, text)
     ids = answer.fields.get("msgId", "").split(",")
@@ -82,7 +85,7 @@ def _is_an_id(text: str) -> bool:
 def _in_order(known: Known, exchange: Exchange, offsets: list[int], queue_offset: int) -> Iterator[Wrong]:
     """Messages that are sent after an answer are stored behind its message."""
     last = known.last
-    if last and last.answered_ms < exchange.asked_ms:
+    if last and last.answered_at < exchange.asked_at:
         text = f"stored at commit offset {offsets[0]}, the one answered before at {last.commit_offset}"
         if offsets[0] < last.commit_offset + _RECORD_BYTES_MIN + len(last.body):
             yield Wrong(chapters.COMMIT_LOG, text)
@@ -123,9 +126,8 @@ def pull_answer(known: Known, exchange: Exchange) -> Iterator[Wrong]:
         yield Wrong(chapters.GET_STATUSES, text)
     if (answer.code == FOUND) != bool(answer.body):
         yield Wrong(chapters.PULL_REQUESTS, f"code {answer.code} with a body of {len(answer.body)} bytes")
-    queue = _queue(exchange)
-    yield from _begin(known, queue, low)
-    yield from _end(known, queue, high)
+    yield from _not_back(known.begins, exchange, low, "begin")
+    yield from _not_back(known.ends, exchange, high, "end")
     if answer.code in (FOUND, RETRY):
         yield from _pulled_records(known, exchange, range(max(offset, low), following))
 
@@ -176,30 +178,28 @@ def _tag_codes(exchange: Exchange) -> frozenset[int] | None:
 
 def end_of_queue(known: Known, exchange: Exchange) -> Iterator[Wrong]:
     if exchange.answer.code == 0:
-        yield from _end(known, _queue(exchange), exchange.answered("offset"))
+        yield from _not_back(known.ends, exchange, exchange.answered("offset"), "end")
 
 
 def begin_of_queue(known: Known, exchange: Exchange) -> Iterator[Wrong]:
     if exchange.answer.code == 0:
-        yield from _begin(known, _queue(exchange), exchange.answered("offset"))
+        yield from _not_back(known.begins, exchange, exchange.answered("offset"), "begin")
 
 
 def _queue(exchange: Exchange) -> tuple[str, int]:
     return exchange.fields.get("topic", ""), exchange.number("queueId")
 
 
-def _end(known: Known, queue: tuple[str, int], end: int | None) -> Iterator[Wrong]:
-    before = known.ends.get(queue, 0)
-    if end is None or end < before:
-        yield Wrong(chapters.CONSUME_QUEUE, f"the queue ends at {end}, and ended at {before} before")
-    known.ends[queue] = max(before, end or 0)
-
-
-def _begin(known: Known, queue: tuple[str, int], begin: int | None) -> Iterator[Wrong]:
-    before = known.begins.get(queue, 0)
-    if begin is None or begin < before:
-        yield Wrong(chapters.CONSUME_QUEUE, f"the queue begins at {begin}, and began at {before} before")
-    known.begins[queue] = max(before, begin or 0)
+def _not_back(
+    known: dict[tuple[str, int], tuple[int, int]], exchange: Exchange, offset: int | None, name: str
+) -> Iterator[Wrong]:
+    """The beginning and the end of a queue never go back between an answer and a later request."""
+    queue = _queue(exchange)
+    before, answered_at = known.get(queue, (0, -1))
+    if offset is None or (offset < before and answered_at < exchange.asked_at):
+        yield Wrong(chapters.CONSUME_QUEUE, f"the {name} of the queue is {offset}, and was {before} before")
+    if offset is not None and offset >= before:
+        known[queue] = offset, exchange.answered_at
 
 
 # Messages by another way than their offset
@@ -251,6 +251,34 @@ def _read(known: Known, exchange: Exchange, topic: str) -> Iterator[StoredRecord
             yield record
     except RecordError as error:
         yield Wrong(chapters.LOG_RECORD, str(error))
+
+
+def checked_transaction(known: Known, request: Frame) -> Iterator[Wrong]:
+    """CHECK_TRANSACTION_STATE names the copy, and contains it with its real topic and queue."""
+    fields = request.fields
+    key = fields.get("msgId", "")
+    try:
+        (record,) = read_records(request.body)
+    except ValueError as error:
+        yield Wrong(chapters.CHECKS, f"the body is not one record: {error}")
+        return
+    values: list[tuple[str, object, object]] = [
+        ("transactionId", key, fields.get("transactionId")),
+        ("unique key", key, record.properties.get(UNIQUE_KEY)),
+        ("commitLogOffset", str(record.commit_offset), fields.get("commitLogOffset")),
+        ("tranStateTableOffset", str(record.queue_offset), fields.get("tranStateTableOffset")),
+    ]
+    if half := next(iter(known.by_key.get(key, ())), None):
+        values += [
+            ("topic", half.topic, record.topic),
+            ("queue id", half.queue_id, record.queue_id),
+            ("body", half.body, record.body),
+            ("flag", half.flag, record.flag),
+            ("born time", half.born_ms, record.born_ms),
+        ]
+    for name, expected, observed in values:
+        if expected != observed:
+            yield Wrong(chapters.CHECKS, f"{name} {observed!r}, expected {expected!r}")
 
 
 def deleted_topic(known: Known, exchange: Exchange) -> Iterator[Wrong]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from mqproof.conformance.answers.client_rules import Client
 from mqproof.conformance.answers.known import Known
 from mqproof.conformance.answers.request_and_answer import (
     CHECK_TRANSACTION,
@@ -14,8 +15,9 @@ from mqproof.conformance.answers.request_and_answer import (
     SEND_V2,
     Exchange,
     Wrong,
+    long_names,
 )
-from mqproof.conformance.answers.rules import wrong_in
+from mqproof.conformance.answers.rules import checked_transaction, wrong_in
 from mqproof.conformance.engine.finding import WITNESSES_MAX
 from mqproof.conformance.wire import chapters
 from mqproof.conformance.wire.frames import ONEWAY, RESPONSE, Frame, Header, MalformedError, take
@@ -33,18 +35,26 @@ _JSON_SINCE: Final = 420
 class Watch:
     """All answers that the clients of one example receive."""
 
-    def __init__(self, now_ms: Callable[[], int], *, is_exact: bool) -> None:
-        """`is_exact`: whether clients and servers have one clock, and no relay is between them."""
+    def __init__(self, now_ms: Callable[[], int], *, is_exact: bool, judges_answers: bool = True) -> None:
+        """`is_exact`: whether clients and servers have one clock, and no relay is between them.
+
+        `judges_answers`: false if the suite itself answers its client.
+        """
+        self.judges_answers = judges_answers
         self.answers = 0
         """The number of answers seen."""
         self.wrong: list[Witness] = []
+        self._frames = 0
         self._now_ms = now_ms
-        self._is_exact = is_exact
+        self.is_exact = is_exact
         self._known: dict[str, Known] = {}
+        self._clients: dict[str, Client] = {}
 
-    def connection(self, client: str, server: str) -> "WatchedConnection":
-        known = self._known.setdefault(server, Known(self._is_exact))
-        return WatchedConnection(self, known, client, server)
+    def connection(self, client: str, server: str, *, examined: bool) -> "WatchedConnection":
+        """`examined`: whether the client's requests are judged too. Its machine has no other client."""
+        known = self._known.setdefault(server, Known(self.is_exact))
+        of_client = self._clients.setdefault(client.rpartition(":")[0], Client()) if examined else None
+        return WatchedConnection(self, known, of_client, client, server)
 
     def crashed(self) -> None:
         """Forget what a crash of a server may take back."""
@@ -54,6 +64,11 @@ class Watch:
     def forget(self) -> None:
         """Forget everything: the servers lost their messages."""
         self._known.clear()
+
+    def next_number(self) -> int:
+        """Return the number of the next frame."""
+        self._frames += 1
+        return self._frames
 
     def now_ms(self) -> int:
         return self._now_ms()
@@ -68,14 +83,15 @@ class Watch:
 class WatchedConnection:
     """The frames of one connection, in both directions."""
 
-    def __init__(self, watch: Watch, known: Known, client: str, server: str) -> None:
+    def __init__(self, watch: Watch, known: Known, examined: Client | None, client: str, server: str) -> None:
         self._watch = watch
         self._known = known
+        self._examined = examined
         self._client = client
         self._server = server
         self._out, self._in = bytearray(), bytearray()
-        self._open: dict[int, tuple[Frame, int]] = {}
-        """The requests without an answer, by opaque, with the time when they were sent."""
+        self._open: dict[int, tuple[Frame, int, int]] = {}
+        """The requests without an answer, by opaque, each with its time and its number."""
 
     def sent(self, data: bytes) -> None:
         """Take bytes that the client sends; what is no frame is not examined, since it is not an answer."""
@@ -107,8 +123,11 @@ class WatchedConnection:
             self._known.asked(request, self._client, now_ms)
         elif request.code == END_TRANSACTION:
             self._known.ended(request)
+        if self._examined:
+            what = f"the request {request.code} of {self._client} {_shown(request)}"
+            self._watch.found(what, self._examined.asked(request, self._server, now_ms))
         if not request.flag & ONEWAY:
-            self._open[request.opaque] = request, now_ms
+            self._open[request.opaque] = request, now_ms, self._watch.next_number()
 
     def _answered(self, answer: Frame) -> None:
         self._watch.answers += 1
@@ -117,17 +136,33 @@ class WatchedConnection:
             text = f"opaque {answer.opaque} is that of no request without an answer"
             self._watch.found(f"an answer with code {answer.code}", [Wrong(chapters.REMOTING_COMMAND, text)])
             return
-        request, asked_ms = asked
-        exchange = Exchange(request, answer, self._client, self._server, asked_ms, self._watch.now_ms())
-        shown = " ".join(f"{name}={exchange.fields[name]}" for name in _SHOWN if name in exchange.fields)
-        what = f"the answer with code {answer.code} to request {request.code} {shown}"
+        request, asked_ms, asked_at = asked
+        exchange = Exchange(
+            request, answer, self._client, self._server, asked_ms, self._watch.now_ms(), asked_at,
+            self._watch.next_number(),
+        )  # fmt: skip
+        if self._examined:
+            self._examined.answered(exchange)
+        if not self._watch.judges_answers:
+            return
+        what = f"the answer with code {answer.code} to request {request.code} {_shown(request)}"
         self._watch.found(what, [*_frame(request, answer), *wrong_in(self._known, exchange)])
 
     def _pushed(self, request: Frame) -> None:
         """A request of the server."""
+        if self._examined and request.code == RESET_OFFSETS:
+            self._examined.moved()
         if request.code in _ONE_WAY_PUSHES and not request.flag & ONEWAY:
             wrong = Wrong(chapters.REQUESTS_TO_CLIENTS, "it is not one-way")
             self._watch.found(f"the request {request.code} of the server", [wrong])
+        if request.code == CHECK_TRANSACTION and self._watch.judges_answers:
+            wrong_check = checked_transaction(self._known, request)
+            self._watch.found(f"the request {request.code} of the server {_shown(request)}", wrong_check)
+
+
+def _shown(request: Frame) -> str:
+    fields = long_names(request)
+    return " ".join(f"{name}={fields[name]}" for name in _SHOWN if name in fields)
 
 
 def _frame(request: Frame, answer: Frame) -> Iterable[Wrong]:

@@ -1,6 +1,6 @@
 """The result of one rule or invariant judged on one run or history."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -66,7 +66,7 @@ def with_explanation(
     return {**findings, SPEC_1: Finding(Verdict.HELD if held else Verdict.UNKNOWN, counts)}
 
 
-def with_wrong_answers(findings: Mapping[str, Finding], wrong: Sequence[Witness]) -> Mapping[str, Finding]:
+def with_wrong_answers(findings: dict[str, Finding], wrong: Sequence[Witness]) -> dict[str, Finding]:
     """Return the findings with SPEC-1 violated by answers that the protocol documentation does not allow.
 
     A violation of an invariant stays the only one, as in `with_explanation`.

@@ -12,7 +12,7 @@ from mqproof.conformance.mutants.mutant import Mutant, by_name
 from mqproof.impl.broker import half_messages
 from mqproof.impl.broker.processors import offset_admin, retries
 from mqproof.impl.remoting import headers
-from mqproof.impl.remoting.bodies import QueueEntry, QueueExtent
+from mqproof.impl.remoting.bodies import QueueEntry, QueueExtent, TimeSpan
 from mqproof.impl.remoting.headers import PullResponse, StoreTimeResponse
 from mqproof.impl.remoting.message import Message, StoredMessage
 from mqproof.impl.store.files import record
@@ -67,8 +67,18 @@ def _original_unnamed(*arguments: Any) -> Message:
     return msgspec.structs.replace(again, properties=kept)
 
 
+def _where_it_is_stored(message: Message) -> Message:
+    """Shows a producer the half message in the topic of half messages."""
+    return message
+
+
 def _never_empty(timestamp: int) -> StoreTimeResponse:
     return StoreTimeResponse(max(0, timestamp))
+
+
+def _never_is_zero(**values: Any) -> TimeSpan:
+    times = {name: max(0, value) for name, value in values.items() if name != "message_queue"}
+    return TimeSpan(**times, message_queue=values["message_queue"])
 
 
 def _updated_never(last_update_timestamp: int, **offsets: int) -> QueueExtent:  # noqa: ARG001
@@ -93,6 +103,8 @@ _RECORD: Final = "mqproof.impl.store.files.record:encode"
 
 SUITES: Final[Mapping[str, str]] = {
     "half-unnamed": "transactions",
+    "checked-in-half-topic": "transactions",
+    "never-is-zero": "offsets",
     "original-unnamed": "retry",
     "entries-without-tags": "offsets",
     "consumed-before": "offsets",
@@ -122,6 +134,14 @@ MUTANTS: Final = by_name(
     _mutant(
         "half-unnamed", "a final message does not name its half message",
         "mqproof.impl.broker.half_messages:final", _half_unnamed,
+    ),
+    _mutant(
+        "checked-in-half-topic", "a check shows the half message in the topic of half messages",
+        "mqproof.impl.broker.half_messages:for_producer", _where_it_is_stored,
+    ),
+    _mutant(
+        "never-is-zero", "a queue without messages has times", f"{_PROCESSORS}.offset_admin:TimeSpan",
+        _never_is_zero,
     ),
     _mutant(
         "original-unnamed", "a message that is sent back does not name its first delivery",

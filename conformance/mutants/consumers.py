@@ -5,17 +5,36 @@ Each replaces one rule by a wrong one.
 
 from typing import Any, Final
 
+import msgspec
+
 from mqproof.conformance.mutants.mutant import Mutant
 from mqproof.impl.client.consuming.group_requests import GroupRequests
-from mqproof.impl.client.consuming.offset_store import Offsets
+from mqproof.impl.client.consuming.offset_store import FileOffsets, Offsets
 from mqproof.impl.client.consuming.rebalance import Rebalancer
+from mqproof.impl.client.consuming.scheduled_pull import ScheduledPull
 from mqproof.impl.client.model import MessageQueue
+from mqproof.impl.remoting.bodies import ConsumerData, HeldQueue
+from mqproof.impl.remoting.headers import PULL_HAS_SUBSCRIPTION, PullRequest
+from mqproof.impl.remoting.message import RETRY_PREFIX
 
+_gain = ScheduledPull.gain
 _load, _commit, _queues_of_member = Offsets.load, GroupRequests.commit, Rebalancer._queues_of_member
 
 
 def _no_effect(*_args: Any) -> None:
     pass
+
+
+async def _no_rewind(*_args: Any) -> None:
+    pass
+
+
+async def _first_queue_only(service: ScheduledPull, queue: MessageQueue) -> bool:
+    return await _gain(service, queue) if queue.queue_id == 0 else False
+
+
+async def _nothing_stored(_store: FileOffsets, _queue: MessageQueue) -> int | None:
+    return None
 
 
 async def _one_behind(offsets: Offsets, queue: MessageQueue) -> int | None:
@@ -44,9 +63,63 @@ async def nothing_is_no_share(rebalancer: Rebalancer, topic: str) -> set[Message
     return await _queues_of_member(rebalancer, topic) or owned
 
 
+def _one_less(**fields: Any) -> PullRequest:
+    return PullRequest(**{**fields, "max_msg_nums": fields["max_msg_nums"] - 1})
+
+
+def _held_longer(**fields: Any) -> PullRequest:
+    return PullRequest(**{**fields, "suspend_timeout_millis": fields["suspend_timeout_millis"] + 1000})
+
+
+def _never_subscribed(**fields: Any) -> PullRequest:
+    return PullRequest(**{**fields, "sys_flag": fields["sys_flag"] & ~PULL_HAS_SUBSCRIPTION})
+
+
+def _without_retries(*values: Any, **named: Any) -> ConsumerData:
+    data = ConsumerData(*values, **named)
+    own = [each for each in data.subscription_data_set if not each.topic.startswith(RETRY_PREFIX)]
+    return msgspec.structs.replace(data, subscription_data_set=own)
+
+
+def _behind(**fields: Any) -> HeldQueue:
+    return HeldQueue(**{**fields, "commit_offset": max(0, fields["commit_offset"] - 1)})
+
+
 MUTANTS: Final[dict[str, Mutant]] = {
     each.name: each
     for each in (
+        Mutant(
+            "seek-ignored", "a lite pull consumer does not go back to the beginning", "SPEC-1",
+            "mqproof.impl.client.consuming.lite_pull_consumer:LitePullConsumer.seek_to_begin", _no_rewind,
+        ),
+        Mutant(
+            "one-queue-scheduled", "a scheduled pull service calls its task for queue 0 only", "SPEC-1",
+            "mqproof.impl.client.consuming.scheduled_pull:ScheduledPull.gain", _first_queue_only,
+        ),
+        Mutant(
+            "broadcast-begins-again", "a restarted broadcast member does not read its offsets", "SPEC-1",
+            "mqproof.impl.client.consuming.offset_store:FileOffsets.load", _nothing_stored,
+        ),
+        Mutant(
+            "pulls-one-less", "a push consumer pulls up to 31 messages", "SPEC-1",
+            "mqproof.impl.client.consuming.group_requests:PullRequest", _one_less,
+        ),
+        Mutant(
+            "held-longer", "a pull of a push consumer is held for up to 16 s", "SPEC-1",
+            "mqproof.impl.client.consuming.group_requests:PullRequest", _held_longer,
+        ),
+        Mutant(
+            "never-subscribed", "a pull has no subscription of its own", "SPEC-1",
+            "mqproof.impl.client.consuming.group_requests:PullRequest", _never_subscribed,
+        ),
+        Mutant(
+            "retries-not-subscribed", "a member does not subscribe to its retry topic", "SPEC-1",
+            "mqproof.impl.client.consuming.push_consumer:ConsumerData", _without_retries,
+        ),
+        Mutant(
+            "shown-behind", "a member reports offsets that are one behind", "SPEC-1",
+            "mqproof.impl.client.consuming.running_info:HeldQueue", _behind,
+        ),
         Mutant(
             "reset-not-notified", "members are not notified that their offsets were reset", "SPEC-1",
             "mqproof.impl.broker.processors.offset_admin:_notify_members", _no_effect,

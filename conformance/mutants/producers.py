@@ -1,22 +1,27 @@
-"""Mutants of the producer's queue choice, used to judge the suite. Each replaces one rule by a wrong one.
+"""Mutants of our producer, used to judge the suite. Each replaces one rule by a wrong one.
 
-Behaviours of QueueChoice detect these too. They also detect two that a suite with one send at a time does not
-(`STEPPED`).
+Behaviours of QueueChoice detect those of the queue choice too. They also detect two that a suite with one
+send at a time does not (`STEPPED`).
 """
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from mqproof.conformance.mutants.mutant import Mutant, by_name
+from mqproof.impl.client.messages.payload import PayloadBuilder
 from mqproof.impl.client.model import MessageQueue
 from mqproof.impl.client.producing.producer import Producer
 from mqproof.impl.client.producing.queue_choice import QueueChoice
+from mqproof.impl.remoting.headers import SendRequest
+from mqproof.impl.remoting.message import UNIQUE_KEY, decode_properties, encode_properties
 
 Queues = Sequence[MessageQueue]
 
 _choose, _answered, _failed = QueueChoice.choose, QueueChoice.answered, QueueChoice.failed
 _is_rested = QueueChoice._is_rested
-_target = Producer._target
+_target, _build = Producer._target, PayloadBuilder.__init__
+_numbers = itertools.count()
 
 
 def _last_broker_too(choice: QueueChoice, queues: Queues, _last: str | None, now_s: float) -> MessageQueue:
@@ -86,6 +91,20 @@ def _rested_longer(choice: QueueChoice, broker: str, took_s: float, now_s: float
         choice._rested_until_s[broker] += 3
 
 
+def _compressed_late(builder: Any, runtime: Any, body_bytes_max: int, compress_from_bytes: int) -> None:
+    _build(builder, runtime, body_bytes_max, compress_from_bytes + 1)
+
+
+def _no_flag(**fields: Any) -> SendRequest:
+    return SendRequest(**{**fields, "flag": 0})
+
+
+def _other_key(**fields: Any) -> SendRequest:
+    properties = decode_properties(fields["properties"])
+    properties[UNIQUE_KEY] = f"{next(_numbers):032X}"
+    return SendRequest(**{**fields, "properties": encode_properties(properties)})
+
+
 async def _chosen_in_turn(
     producer: Producer, topic: str, last: str | None, queue: MessageQueue | None, *more: Any
 ) -> MessageQueue:
@@ -134,6 +153,18 @@ MUTANTS: Final = by_name(
     _mutant(
         "retry-forgets-rests", "a retry may go to brokers that must be avoided", "ROUTE-6", "choose",
         _retry_forgets_rests,
+    ),
+    Mutant(
+        "compressed-late", "a body of 4096 bytes is not compressed", "SPEC-1",
+        "mqproof.impl.client.messages.payload:PayloadBuilder.__init__", _compressed_late,
+    ),
+    Mutant(
+        "flag-not-sent", "the flag of a message is not sent", "SPEC-1",
+        "mqproof.impl.client.producing.producer:SendRequest", _no_flag,
+    ),
+    Mutant(
+        "key-of-each-attempt", "each attempt has a unique key of its own", "SPEC-1",
+        "mqproof.impl.client.producing.producer:SendRequest", _other_key,
     ),
     _mutant("no-round-robin", "every send starts at the same queue", "SPEC-1", "choose", _never_in_turn),
     _mutant("every-other-queue", "the round robin omits every other queue", "SPEC-1", "choose",

@@ -79,7 +79,7 @@ CONFIG: Final = BrokerConfig(
         commit_log_segment_bytes=_SEGMENT_BYTES,
         consume_queue_segment_bytes=20 * 1000,
         index_slots=16,
-        index_entries=64,
+        index_entries=16,
         file_reserved_ms=60_000,
         delay_levels_ms=parse_levels(DELAY_LEVELS),
     ),
@@ -200,7 +200,7 @@ class SimulatedEnvironment:
 
     def machine(self, name: str) -> Runtime:
         """Add another machine, for a client of its own."""
-        return _watched(self._cluster.add_machine(name).runtime(), self.watch)
+        return _watched(self._cluster.add_machine(name).runtime(), self.watch, examined=True)
 
     def lose_messages(self) -> None:
         """Delete all files of the broker's store but its settings and offsets while it is stopped."""
@@ -443,8 +443,8 @@ def _apache(line: str) -> Iterator[tuple[Address, FaultControls]]:
         yield Address(*names.address), of_broker(broker)
 
 
-def _watched(runtime: Runtime, watch: Watch) -> Runtime:
-    return replace(runtime, network=WatchedNetwork(runtime.network, watch))
+def _watched(runtime: Runtime, watch: Watch, *, examined: bool = False) -> Runtime:
+    return replace(runtime, network=WatchedNetwork(runtime.network, watch, examined=examined))
 
 
 def _remove(disk: SimulatedDisk, path: str) -> None:

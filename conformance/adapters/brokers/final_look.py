@@ -32,6 +32,7 @@ _PULLS_MAX: Final = 200
 _COUNT: Final = 32
 _LOOKS: Final = 100
 _LOOK_S: Final = 0.05
+_SECOND_MS: Final = 1000
 _READS: Final = 4
 """The permission to read."""
 
@@ -192,7 +193,10 @@ class FinalLook:
             await self._by_key(record, words[-1], is_unique=False)
 
     async def _by_key(self, record: StoredRecord, key: str, *, is_unique: bool) -> None:
-        header = headers.QueryMessageRequest(record.topic, key, _COUNT, record.store_ms, record.store_ms)
+        # The index of released brokers has whole seconds.
+        around_ms = 0 if self._watch.is_exact else _SECOND_MS
+        period = (record.store_ms - around_ms, record.store_ms + around_ms)
+        header = headers.QueryMessageRequest(record.topic, key, _COUNT, *period)
         fields = {**headers.write(header), **({"_UNIQUE_KEY_QUERY": "true"} if is_unique else {})}
         for _ in range(_LOOKS):
             answer = await self._caller.request_fields(RequestCode.QUERY_MESSAGE, fields, accepts=())
@@ -278,7 +282,13 @@ class FinalLook:
         answer = await self._caller.request(RequestCode.QUERY_CONSUME_TIME_SPAN, header)
         for span in java_json.read(TimeSpans, answer.body).consume_time_span_set:
             seen = queues.get((topic, span.message_queue.queue_id))
-            if seen is None or not seen.records or span.max_time_stamp > seen.records[-1].store_ms:
+            if seen is None:
+                continue
+            if not seen.records:
+                if (span.min_time_stamp, span.max_time_stamp) != (-1, -1) and not seen.end:
+                    yield f"an empty queue has the times {span.min_time_stamp} and {span.max_time_stamp}"
+                continue
+            if span.max_time_stamp > seen.records[-1].store_ms:
                 continue
             offset = table.get(str(span.message_queue.queue_id), 0)
             consumed = seen.time_before(offset)

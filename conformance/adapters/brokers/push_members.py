@@ -11,9 +11,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from mqproof.conformance.adapters.brokers.client_tour import Tour
 from mqproof.conformance.adapters.brokers.environments import SimulatedEnvironment
+from mqproof.conformance.adapters.brokers.final_look import FinalLook
+from mqproof.conformance.adapters.brokers.member_tables import SettledGroup, wrong_tables
 from mqproof.conformance.adapters.caller import Caller
 from mqproof.conformance.engine.fault_kinds import FaultKind
+from mqproof.conformance.engine.finding import Finding, with_wrong_answers
 from mqproof.conformance.engine.shared_steps import Query
 from mqproof.conformance.engine.value_pairs import Row, row_of
 from mqproof.conformance.suites.consumers import dimensions
@@ -104,6 +108,8 @@ class PushMembers(Group):
         """The member that failed silently and has not been removed yet."""
         self._machines = 0
         self._sent = 0
+        self._stored = ""
+        """The offset message id of the last message."""
         self.scenarios = []
         self._now: list[Operation] = []
         environment.open()
@@ -203,10 +209,25 @@ class PushMembers(Group):
         """Wait until all messages should have arrived, and record that the group has settled."""
         self._environment.run(asyncio.sleep(_SETTLES_S))
         self._flush()
+        offsets = {}
         for queue_id in range(QUEUES):
             offset = self._environment.run(self._caller.committed(self._group, self._topic, queue_id))
             self.observe(Query(queue_id, offset))
+            offsets[queue_id] = offset or 0
         self.observe(Settled())
+        self._environment.run(self._compare_tables(offsets))
+        self._environment.run(Tour(self._environment, self._caller).run())
+        self._environment.run(FinalLook(self._caller, self._environment.watch).look())
+
+    async def _compare_tables(self, offsets: dict[int, int]) -> None:
+        """Compare what administrators see of the group with its members."""
+        owned = {self._client(name): frozenset(member.owned) for name, member in self._members.items()}
+        group = SettledGroup(self._group, self._topic, owned, offsets, self._stored)
+        wrong = [each async for each in wrong_tables(self._caller, group)]
+        self._environment.watch.found("the tables about the group", wrong)
+
+    def findings(self) -> dict[str, Finding]:
+        return with_wrong_answers(super().findings(), self._environment.watch.wrong)
 
     def faults_in(self, operation: Operation) -> tuple[FaultKind, ...]:
         return faults_of_members(operation)
@@ -272,6 +293,7 @@ class PushMembers(Group):
         self._sent += 1
         msg_id = f"m{self._sent}"
         sent = self._environment.run(self._caller.send(self._topic, queue_id, msg_id))
+        self._stored = sent.msg_id
         # A waiting consumer may receive the message before its producer receives the answer.
         self._now.insert(0, Send(queue_id, Message(msg_id, sent.queue_offset)))
 

@@ -11,7 +11,7 @@ from mqproof.impl.remoting.bodies import PERM_READ_WRITE, BrokerData, QueueData,
 from mqproof.impl.remoting.channel import Channel, Reply
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command
-from mqproof.impl.remoting.headers import SendResponse
+from mqproof.impl.remoting.headers import SendRequest, SendResponse
 from mqproof.impl.remoting.server import RemotingServer
 from mqproof.impl.runtime.network import Address
 from mqproof.impl.runtime.runtime import Runtime
@@ -34,6 +34,8 @@ class PlayedCluster:
         self.route = brokers
         self.fates: list[Fate] = []
         self.attempts: list[Attempt] = []
+        self.requests: list[tuple[SendRequest, bytes]] = []
+        """The header and the body of each attempt."""
 
     async def start(self) -> Address:
         """Start the servers; return the address of the name server."""
@@ -59,7 +61,9 @@ class PlayedCluster:
         return request.answer(ResponseCode.SUCCESS)
 
     async def _take(self, broker: str, request: Command) -> Reply:
-        queue_id = headers.read_send_v2(dict(request.fields)).queue_id
+        header = headers.read_send_v2(dict(request.fields))
+        self.requests.append((header, request.body))
+        queue_id = header.queue_id
         fate = self.fates.pop(0) if self.fates else Fate.OK
         self.attempts.append(Attempt(broker, queue_id, asyncio.get_running_loop().time(), fate))
         if fate is Fate.SILENT:

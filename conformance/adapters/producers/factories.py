@@ -2,13 +2,20 @@
 
 import asyncio
 import random
-from collections.abc import Callable, Coroutine, Iterator
+import zlib
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from mqproof.conformance.adapters import simulated_loops
 from mqproof.conformance.adapters.producers.cluster import PlayedCluster
 from mqproof.conformance.adapters.python_class import adapter
+from mqproof.conformance.adapters.watched_network import WatchedNetwork
+from mqproof.conformance.answers.known import UNIQUE_KEY
+from mqproof.conformance.answers.request_and_answer import Wrong
+from mqproof.conformance.answers.stored_record import properties_of
+from mqproof.conformance.answers.watch import Watch
 from mqproof.conformance.engine.targets import (
     IMPL,
     MUTANT,
@@ -31,18 +38,25 @@ from mqproof.conformance.suites.producers.target import (
     ProducerTarget,
     Setup,
 )
+from mqproof.conformance.wire import chapters
 from mqproof.impl.client.connection.session import Session
 from mqproof.impl.client.model import Sent
 from mqproof.impl.client.producing.producer import Producer, ProducerConfig
+from mqproof.impl.remoting.headers import SendRequest
 from mqproof.impl.remoting.message import Message
+from mqproof.impl.runtime.clock import now_ms
 from mqproof.impl.runtime.network import SimulatedNetwork
 from mqproof.impl.runtime.runtime import simulated
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop
 from mqproof.reference import queue_choice
+from mqproof.report.model import Witness
 
 T = TypeVar("T")
 
 _TOPIC: Final = "topic"
+_GROUP: Final = "producers"
+_QUARTERS: Final = (1, 1023, 1024, 2000)
+"""Lengths of bodies in units of four bytes: from 1024 units on a producer compresses them."""
 
 
 @contextmanager
@@ -83,6 +97,7 @@ class ImplProducer:
         if self._mutant is not None:
             self._held.enter_context(injected(self._mutant))
         self._loop = SimulatedLoop()
+        self._sent = 0
         self._run(self._open(setup))
 
     def route(self, brokers: tuple[str, ...]) -> None:
@@ -92,11 +107,20 @@ class ImplProducer:
     def send(self, fates: tuple[Fate, ...]) -> tuple[tuple[Attempt, ...], bool]:
         self._cluster.fates[:] = fates
         self._cluster.attempts.clear()
-        outcome = self._run(self._producer.send(Message(_TOPIC, b"body")))
+        self._cluster.requests.clear()
+        self._sent += 1
+        message = _message(self._sent)
+        outcome = self._run(self._producer.send(message))
+        self._watch.found(f"the attempts of send {self._sent}", _changed(message, self._cluster.requests))
         return tuple(self._cluster.attempts), isinstance(outcome, Sent)
 
     def wait(self, seconds: float) -> None:
         self._run(asyncio.sleep(seconds))
+
+    @property
+    def wrong_answers(self) -> tuple[Witness, ...]:
+        """What is wrong in the requests of the producer."""
+        return tuple(self._watch.wrong)
 
     def close(self) -> None:
         if self._loop is None:
@@ -109,9 +133,11 @@ class ImplProducer:
         assert self._loop is not None
         runtime = simulated(self._loop, SimulatedNetwork(), setup.brokers + 10 * setup.queues)
         self._cluster = PlayedCluster(runtime, BROKERS[: setup.brokers], setup.queues)
-        self._session = Session([await self._cluster.start()], runtime)
+        self._watch = Watch(lambda: now_ms(runtime.clock), is_exact=True, judges_answers=False)
+        watched = WatchedNetwork(runtime.network, self._watch, examined=True)
+        self._session = Session([await self._cluster.start()], replace(runtime, network=watched))
         config = ProducerConfig(
-            "producers",
+            _GROUP,
             send_timeout_ms=round(SEND_S * 1000),
             retries=ATTEMPTS_MAX - 1,
             latency_fault_strategy=setup.strategy,
@@ -122,6 +148,36 @@ class ImplProducer:
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         assert self._loop is not None, "call open first"
         return simulated_loops.run(self._loop, work)
+
+
+def _message(number: int) -> Message:
+    """Return a message whose parts all differ from those of the message before."""
+    body = f"{number:04}".encode() * _QUARTERS[number % len(_QUARTERS)]
+    properties = {"TAGS": f"tag{number}", "KEYS": f"a{number} b{number}", "own property": f"= {number} ü"}
+    return Message(_TOPIC, body, properties, flag=number)
+
+
+def _changed(message: Message, attempts: Sequence[tuple[SendRequest, bytes]]) -> Iterator[Wrong]:
+    """Yield what differs between a message and an attempt, or between two attempts."""
+    keys = set()
+    for header, body in attempts:
+        properties = properties_of(header.properties or "")
+        keys.add(properties.get(UNIQUE_KEY))
+        own = {name: properties.get(name) for name in message.properties}
+        whole = zlib.decompress(body) if header.sys_flag & 1 else body
+        values = (
+            ("group", _GROUP, header.producer_group),
+            ("topic", message.topic, header.topic),
+            ("flag", message.flag, header.flag),
+            ("properties", dict(message.properties), own),
+            ("body", message.body[:8], whole[:8]),
+            ("length", len(message.body), len(whole)),
+        )
+        for name, expected, observed in values:
+            if observed != expected:
+                yield Wrong(chapters.SEND_REQUESTS, f"{name} {observed!r}, expected {expected!r}")
+    if len(keys) > 1:
+        yield Wrong(chapters.MESSAGE_IDS, f"the unique keys {keys}, expected the same in each attempt")
 
 
 class ReferenceProducer:

@@ -68,7 +68,7 @@ class _Case:
 
     def __init__(self, *, sends: bool = True, is_exact: bool = True) -> None:
         self.watch = Watch(lambda: 100, is_exact=is_exact)
-        self.connection = self.watch.connection(_CLIENT, _SERVER)
+        self.connection = self.watch.connection(_CLIENT, _SERVER, examined=False)
         self._opaque = 0
         if sends:
             self.call(SEND_V2, _SENT, body=b"hello", answer=Frame(0, fields=_STORED))
@@ -167,9 +167,8 @@ def test_a_wrong_answer_to_a_send_is_reported(changed: dict[str, str | None], wh
 
 
 def test_a_message_that_is_stored_before_an_earlier_one_is_reported() -> None:
-    times = iter((1, 1, 2, 3, 3, 4))
-    watch = Watch(lambda: next(times), is_exact=True)
-    connection = watch.connection(_CLIENT, _SERVER)
+    watch = Watch(lambda: 1, is_exact=True)
+    connection = watch.connection(_CLIENT, _SERVER, examined=False)
     for opaque in (1, 2):
         connection.sent(encode(Frame(SEND_V2, opaque, fields=_SENT, body=b"hello")))
         connection.received(encode(Frame(0, opaque, RESPONSE, fields=_STORED)))
