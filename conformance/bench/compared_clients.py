@@ -1,8 +1,9 @@
-"""`mqproof bench client`: compares our client with Apache's Java client at one broker, row by row.
+"""`mqproof bench client`: compares our client with Apache's Java and C++ clients at one broker, row by row.
 
-Each side is a program that takes the same arguments: `conformance/hosts/client_load.py` for our client, and
-`conformance/adapters/apache/ClientLoad.java` for Apache's. The broker is ours, with a new store for each row.
-The sides alternate, and the median counts.
+Each side is a program that takes the same arguments: `conformance/hosts/client_load.py` for our client,
+`conformance/adapters/apache/ClientLoad.java` for the Java client, and `conformance/hosts/cpp_client_load.py`
+for the C++ client. The broker is ours, with a new store for each row. The sides alternate, and the median
+counts.
 """
 
 import asyncio
@@ -13,6 +14,7 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
@@ -58,6 +60,17 @@ def apache(release: str, folder: Path) -> tuple[str, ...]:
         f"{java_clients.compiled(release, _JAVA, classes)}:{classes}",
         "ClientLoad",
     )
+
+
+def cpp(folder: Path) -> tuple[str, ...]:
+    """Return the command of the C++ side, which writes its log below its home directory.
+
+    Raises:
+        BenchError: its Python package is not installed.
+    """
+    if find_spec("rocketmq") is None:
+        raise BenchError("--cpp measures the package rocketmq: pip install 'rocketmq>=0.4.4,<0.5'")
+    return ("env", f"HOME={folder}", sys.executable, "-m", "mqproof.conformance.hosts.cpp_client_load")
 
 
 def measure(

@@ -167,6 +167,7 @@ def client(
     apache: Annotated[
         str, typer.Option(metavar="RELEASE", help="Apache client to compare with; - for none.")
     ] = "5.5.0",
+    cpp: Annotated[bool, typer.Option("--cpp", help="Compare with the package rocketmq (C++) too.")] = False,
     sends: Annotated[int, typer.Option(min=100, help="Concurrent sends per row.")] = 50_000,
     consumed: Annotated[int, typer.Option(min=100, help="Messages that a push consumer reads.")] = 1_000_000,
     seconds: Annotated[float, typer.Option(min=0.1, help="Duration of a latency row.")] = 10.0,
@@ -174,9 +175,9 @@ def client(
     directory: _StoreFolder = Path("build/bench"),
     json_file: _JsonFile = None,
 ) -> None:
-    """Compare our client with Apache's Java client: sends, push consumption, latency.
+    """Compare our client with Apache's Java and C++ clients: sends, push consumption, latency.
 
-    Example: mqproof bench client --rounds 1 --consumed 100000
+    Example: mqproof bench client --rounds 1 --consumed 100000 --cpp
     """
     from mqproof.conformance.adapters.apache.artifacts import ApacheMissingError
     from mqproof.conformance.adapters.clients.driver_client import DriverError
@@ -190,6 +191,8 @@ def client(
         directory.mkdir(parents=True, exist_ok=True)
         if apache != "-":
             sides[f"Apache {apache}"] = clients.apache(apache, directory.resolve())
+        if cpp:
+            sides["C++"] = clients.cpp(directory.resolve())
         with stages("bench client") as on_stage:
             result = clients.measure(sides, amount, rounds, directory.resolve(), on_stage)
     except (BenchError, ApacheMissingError, DriverError, LoadError, OSError) as error:

@@ -12,7 +12,7 @@ from mqproof.conformance.engine.finding import Finding
 from mqproof.conformance.engine.run_options import Part, RunOptions
 from mqproof.conformance.engine.suite_results import scripted, with_time
 from mqproof.conformance.engine.targets import IMPL, UnknownTargetError
-from mqproof.conformance.engine.time_bounds import BudgetInterrupt, bounded, check, end_budget
+from mqproof.conformance.engine.time_bounds import bounded, do_not_interrupt, is_used_up
 from mqproof.conformance.engine.value_pairs import NO_DIMENSIONS, Dimensions, Pair
 from mqproof.report.model import Result, Verdict
 from mqproof.spec.catalogue import catalogue
@@ -124,16 +124,14 @@ class SeededSuite:
         began = time.perf_counter()
         found: dict[str, list[Finding]] = {each.id: [] for each in self.listed(options)}
         scripts: dict[str, tuple[int, list[str]]] = {}
+        do_not_interrupt()
         examples, operations, faults, met = 0, 0, Counter[FaultKind](), set[Pair]()
         for number in range(-(-options.examples // self.examples_per_run)):
             seed = options.seed + number
-            try:
-                with bounded():
-                    run = play(seed)
-                check()
-            except BudgetInterrupt:
-                end_budget()
+            if is_used_up():
                 break
+            with bounded():
+                run = play(seed)
             examples += self.examples_per_run
             operations += run.operations
             faults.update(run.faults())

@@ -56,6 +56,7 @@ class Budget:
     def __init__(self, seconds: float) -> None:
         self.ends_at = time.monotonic() + seconds
         self.is_used = False
+        self.interrupts = True
 
     @property
     def rest_s(self) -> float:
@@ -84,17 +85,31 @@ def end_budget() -> None:
     stop()
 
 
-def check() -> None:
-    """Raise BudgetInterrupt if the time of the suite is used up."""
+def do_not_interrupt() -> None:
+    """Let the suite ask for the end of its time: an interrupted simulation leaves an open loop behind."""
+    for each in _budgets:
+        each.interrupts = False
+    stop()
+
+
+def is_used_up() -> bool:
+    """Return whether the time of the suite is used up."""
     if _budgets and time.monotonic() >= _budgets[-1].ends_at:
         _budgets[-1].is_used = True
+    return bool(_budgets) and _budgets[-1].is_used
+
+
+def check() -> None:
+    """Raise BudgetInterrupt if the time of the suite is used up."""
+    if is_used_up():
         raise BudgetInterrupt
 
 
 def start(seconds: float, real_seconds: float) -> None:
     """Raise OutOfTimeInterrupt in the main thread after one of these times; elsewhere, do nothing."""
     if threading.current_thread() is threading.main_thread():
-        real_seconds = min(real_seconds, *(each.rest_s for each in _budgets), math.inf)
+        rests_s = (each.rest_s for each in _budgets if each.interrupts)
+        real_seconds = min(real_seconds, *rests_s, math.inf)
         for timer, bound_s in ((signal.ITIMER_VIRTUAL, seconds), (signal.ITIMER_REAL, real_seconds)):
             if bound_s == math.inf:
                 continue

@@ -99,7 +99,7 @@ def watch_logs(
     ] = 3600,
     forget_days: ForgetDays = FORGET_DAYS,
     mapping: Mapped = None,
-    spans: Annotated[list[Path] | None, typer.Option(hidden=True)] = None,
+    spans: Annotated[list[Path] | None, typer.Option(hidden=True, metavar="FILE")] = None,
     metrics: Metrics = None,
     webhook: Annotated[
         str, typer.Option(metavar="URL", help="Send violations there, in Alertmanager's format (API v2).")

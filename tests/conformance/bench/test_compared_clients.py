@@ -52,11 +52,20 @@ def test_a_load_that_fails_or_does_not_end_is_reported(
         measure({"mqproof": (sys.executable, "-c", program)}, SMALL, 1, tmp_path, lambda _: None)
 
 
-@pytest.mark.deep("ten processes")
+def test_the_cpp_client_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(compared_clients, "find_spec", lambda _: None)
+    with pytest.raises(BenchError, match="pip install 'rocketmq"):
+        compared_clients.cpp(tmp_path)
+
+
+@pytest.mark.deep("twenty processes")
 def test_every_row_is_measured(tmp_path: Path) -> None:
     stages: list[str] = []
-    result = measure({"mqproof": compared_clients.ours()}, SMALL, 1, tmp_path, stages.append)
+    home = tmp_path / "home"
+    home.mkdir()
+    sides = {"mqproof": compared_clients.ours(), "C++": compared_clients.cpp(home)}
+    result = measure(sides, SMALL, 1, tmp_path, stages.append)
     assert len(result["rows"]) == 6
-    assert len(stages) == 5
+    assert len(stages) == 10
     assert all(row["row"] in table(result) for row in result["rows"])
-    assert not list(tmp_path.iterdir())
+    assert list(tmp_path.iterdir()) == [home]

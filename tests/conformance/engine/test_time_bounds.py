@@ -7,7 +7,7 @@ import time
 import pytest
 
 from mqproof.conformance.engine.targets import EndlessError
-from mqproof.conformance.engine.time_bounds import BudgetInterrupt, bounded, budget, check
+from mqproof.conformance.engine.time_bounds import BudgetInterrupt, bounded, budget, check, do_not_interrupt, is_used_up
 
 
 def _spin() -> None:
@@ -78,6 +78,15 @@ def test_a_budget_ends_with_its_block() -> None:
     time.sleep(0.2)
     check()
     assert signal.getsignal(signal.SIGALRM) == before
+
+
+def test_a_suite_may_ask_for_the_end_of_its_budget_instead() -> None:
+    with budget(0.05):
+        do_not_interrupt()
+        with bounded(100, 100):
+            time.sleep(0.1)
+        assert is_used_up()
+    assert not is_used_up()
 
 
 def test_another_thread_finds_the_end_of_the_budget_when_it_checks() -> None:
