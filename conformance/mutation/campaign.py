@@ -276,7 +276,7 @@ class _Kept:
         """Return the kept verdict; without one, judge and keep it."""
         if (kept := self._verdicts.get(key)) is not None:
             return kept
-        verdict = judge()
+        verdict = self._verdicts[key] = judge()
         line = json.dumps({"key": key, **asdict(verdict)})
         with self._file.open("a", encoding="utf-8") as file:
             file.write(f"\n{line}\n")  # the line before may be incomplete

@@ -22,6 +22,8 @@ _SCORE_COLUMNS: Final = (
     *("mutants", "detected", "endless", "survived", "unreached", "invisible", "score"),
     *("by unit tests", "score with them"),
 )
+_NAMES_MAX: Final = 3
+"""The most suites that a row names."""
 
 
 def is_detected(one: Judged) -> bool:
@@ -170,7 +172,7 @@ def _survivors(judged: Iterable[Judged], known: Survivors) -> Table:
             f"{one.mutant.module.removeprefix('mqproof.')}:{one.mutant.line}",
             change(one.mutant),
             one.verdict.outcome.value,
-            ", ".join(one.reached_by) or "no suite",
+            _names(one.reached_by),
             (said := statement(one, known)).kind.value,
             said.reason,
             _test_that_fails(one.by_unit_tests),
@@ -180,6 +182,12 @@ def _survivors(judged: Iterable[Judged], known: Survivors) -> Table:
     )
     columns = ("line", "change", "outcome", "executed by", "kind", "reason", "unit test that fails")
     return Table("Mutants that no suite detects", columns, rows)
+
+
+def _names(suites: Sequence[str]) -> str:
+    if len(suites) > _NAMES_MAX:
+        return f"{len(suites)} suites"
+    return ", ".join(suites) or "no suite"
 
 
 def _test_that_fails(verdict: Judgement | None) -> str:

@@ -70,9 +70,10 @@ def test_campaign_keeps_verdicts_and_names_unreached_lines(
 def test_a_suite_that_fails_on_the_original_code_in_the_same_way_detects_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, examples: int, original: str, expected: Outcome
 ) -> None:
+    originals: list[Task] = []
+
     def judge(_: ForkServer, task: Task) -> Verdict:
-        if [each.suite for each in task.judges] != [_SUITE]:
-            return Verdict(Outcome.SURVIVED)
+        originals.extend([] if task.module else [task])
         witness = "m0 is lost" if task.module else original
         return Verdict(Outcome.VIOLATION, _SUITE, "REPL-2", witness, examples)
 
@@ -80,7 +81,9 @@ def test_a_suite_that_fails_on_the_original_code_in_the_same_way_detects_nothing
     servers = Queue[ForkServer]()
     servers.put(ForkServer())
     task = Task("m", 0, (Judge(_SUITE),), 100, 0, 60)
-    assert campaign._examined(servers, task, campaign._Kept(Campaign(tmp_path))).outcome is expected
+    kept = campaign._Kept(Campaign(tmp_path))
+    assert [campaign._examined(servers, task, kept).outcome for _ in range(2)] == [expected] * 2
+    assert len(originals) == (examples == 100), "the original code is judged once"
 
 
 def test_a_test_that_fails_on_the_original_code_detects_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
