@@ -77,7 +77,9 @@ class Environment:
         }
 
     def sizes(self) -> Mapping[str, int]:
-        """Return the bytes by top-level name in site-packages, with compiled bytecode."""
+        """Return the bytes by top-level name in site-packages, with bytecode, which is compiled now."""
+        compiling = [str(self.python), "-m", "compileall", "-q", str(self.site_packages)]
+        subprocess.run(compiling, check=True, timeout=_SECONDS_MAX)
         sizes: dict[str, int] = {}
         for name, (size, _) in self.files().items():
             top = name.split("/")[0].partition("-")[0]
@@ -101,8 +103,6 @@ def environment(folder: Path, wheel: Path, *extras: str) -> Environment:
     own = Distribution.at(next(made.site_packages.glob("mqproof-*.dist-info")))
     for library in _closure(own, extras):
         _copy(library, made.site_packages)
-    compiling = [made.python, "-m", "compileall", "-q", made.site_packages]
-    subprocess.run(compiling, check=True, timeout=_SECONDS_MAX)
     return made
 
 
