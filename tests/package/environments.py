@@ -69,11 +69,11 @@ class Environment:
         )
 
     def files(self) -> Mapping[str, tuple[int, int]]:
-        """Return each installed file with its size and modification time."""
+        """Return each installed file but bytecode, with its size and modification time."""
         return {
             str(path.relative_to(self.site_packages)): (path.stat().st_size, path.stat().st_mtime_ns)
             for path in sorted(self.site_packages.rglob("*"))
-            if path.is_file()
+            if path.is_file() and path.suffix != ".pyc"
         }
 
     def sizes(self) -> Mapping[str, int]:
@@ -81,9 +81,10 @@ class Environment:
         compiling = [str(self.python), "-m", "compileall", "-q", str(self.site_packages)]
         subprocess.run(compiling, check=True, timeout=_SECONDS_MAX)
         sizes: dict[str, int] = {}
-        for name, (size, _) in self.files().items():
-            top = name.split("/")[0].partition("-")[0]
-            sizes[top] = sizes.get(top, 0) + size
+        for path in self.site_packages.rglob("*"):
+            if path.is_file():
+                top = path.relative_to(self.site_packages).parts[0].partition("-")[0]
+                sizes[top] = sizes.get(top, 0) + path.stat().st_size
         return sizes
 
 
