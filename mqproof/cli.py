@@ -24,7 +24,7 @@ COMMANDS: Final = {
     "simulate": ("mqproof.spec.cli", "Print and draw a random behaviour of a model."),
     "explore": (
         "mqproof.reference.commands.cli",
-        "Explore the reference's states, in processes or on Spark.",
+        "Explore the reference's states, in processes, on Spark or with files.",
     ),
     "equiv": ("mqproof.reference.commands.cli", "Show that the reference equals TLC's state graph."),
     "prove": ("mqproof.reference.commands.cli", "Prove invariants with Z3, and contracts with CrossHair."),

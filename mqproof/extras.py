@@ -119,7 +119,7 @@ def needed(arguments: Sequence[str]) -> tuple[str, ...]:
             return ("conform",)
         case "fuzz" if "filter-server" in rest:
             return ("conform", "filter")
-        case "explore" if _value(rest, "--master") or _value(rest, "--spark"):
+        case "explore" if any(_value(rest, option) for option in ("--master", "--spark", "--memory")):
             return ("check", "audit")
         case "audit" if rest[:1] in (["run"], ["cluster"], ["explain"]) and not _is_not_local(rest):
             return ("audit-local",)

@@ -207,10 +207,8 @@ def _strike(config: Config, state: State, fault: str, node: int, becomes: str, k
     if node == MASTER:
         broken = "silence" if state.producer == "oneway" else "broken"
         answer = tuple(broken if status in ("sent", "waiting") else status for status in answer)
-    return State(
-        flush=state.flush,
-        replication=state.replication,
-        producer=state.producer,
+    return replace(
+        state,
         up=_with(state.up, node, becomes),
         log=_with(state.log, node, state.log[node][:kept]),
         flushed=_with(state.flushed, node, min(state.flushed[node], kept)),

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import fields
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 from mqproof.reference.model import StateT
 
@@ -29,9 +29,13 @@ def with_item(values: tuple[Any, ...], index: int, value: Any) -> tuple[Any, ...
 def _copier(kind: type[Any]) -> Callable[..., Any]:
     """Return a copy function written for one class, field by field, as `dataclass` itself writes `__init__`.
 
+    A class with its own `_replace`, as a named tuple has, is copied by that.
+
     The descriptors of the slots can set the fields of a frozen class. `object.__setattr__` would look each of
     them up again.
     """
+    if hasattr(kind, "_replace"):
+        return cast("Callable[..., Any]", kind._replace)
     names = [field.name for field in fields(kind)]
     scope = {f"set_{name}": getattr(kind, name).__set__ for name in names}
     signature = ", ".join(f"{name}=unchanged" for name in names)

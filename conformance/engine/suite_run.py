@@ -22,7 +22,7 @@ from mqproof.conformance.engine.directed_scenarios import DirectedScenarios
 from mqproof.conformance.engine.examination import Examination
 from mqproof.conformance.engine.example import EndlessExampleError, Machine, UndrivableError
 from mqproof.conformance.engine.failing_example import FailingExample
-from mqproof.conformance.engine.finding import SPEC_1, Finding
+from mqproof.conformance.engine.finding import SPEC_1, Finding, with_wrong_answers
 from mqproof.conformance.engine.seeded_draws import repeatable
 from mqproof.conformance.engine.suite_definition import Session, Suite, TargetFactory
 from mqproof.conformance.engine.suite_results import results
@@ -223,7 +223,7 @@ class _Search:
         Raises ViolationError for a violation of a wanted invariant.
         """
         examination = self.examination
-        findings = session.findings()
+        findings = with_wrong_answers(session.findings(), getattr(session.target, "wrong_answers", ()))
         violated = [i for i, finding in findings.items() if finding.verdict is Verdict.VIOLATED]
         chosen = [invariant for invariant in violated if self.wanted is None or invariant in self.wanted]
         # An example whose broker does not start again is drawn again, unless it violates a wanted invariant.

@@ -1,17 +1,18 @@
 """`mqproof equiv`, `mqproof explore` and `mqproof prove`."""
 
+import os
 import sys
 import time
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 
 import typer
 
 from mqproof.report.console import is_quiet, stages, stop, terminable
-from mqproof.report.model import Exit, Report, Result, Verdict, Witness, exit_code
+from mqproof.report.model import Exit, Report, Result, Table, Verdict, Witness, exit_code
 from mqproof.report.running_command import beginning
 from mqproof.spec.catalogue import id_of
 
@@ -53,9 +54,6 @@ def equiv(
     Example: mqproof equiv Flush --profile smoke
     """
     from mqproof.reference.models import MODELS, expect_models
-    from mqproof.report import json_file as as_json
-    from mqproof.report import terminal
-    from mqproof.report.write import write_text
     from mqproof.spec.model_file import ModelFileError
     from mqproof.spec.tlc.errors import TlcError
 
@@ -69,10 +67,7 @@ def equiv(
     except TlcError as error:
         stop(str(error), error.exit_code)
     report = Report("mqproof equiv", results, {"profile": profile})
-    terminal.show(report)
-    if json_file is not None:
-        write_text(json_file, as_json.render(report))
-    raise typer.Exit(exit_code(results))
+    _finish(report, json_file)
 
 
 @app.command()
@@ -86,14 +81,20 @@ def explore(
     only: Annotated[str | None, typer.Option(metavar="RUN", help="One bounded model by its name.")] = None,
     workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
     spark: Annotated[
+        str | None, typer.Option("--master", metavar="MASTER", help="Use Spark, e.g. on local[2].")
+    ] = None,
+    memory: Annotated[
         str | None,
-        typer.Option("--master", metavar="MASTER", help="Use Spark, e.g. on local[2]."),
+        typer.Option(
+            metavar="SIZE",
+            help="Compare 64-bit fingerprints, in about this much memory, as in 4GiB; files hold the rest.",
+        ),
+    ] = None,
+    folder: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where --memory makes its folder of files.")
     ] = None,
     states_max: Annotated[
-        int | None,
-        typer.Option(
-            min=1, metavar="N", help="Stop the exploration of a bounded model beyond this many states."
-        ),
+        int | None, typer.Option(min=1, metavar="N", help="Give up a bounded model beyond this many states.")
     ] = None,
     actions: Annotated[bool, typer.Option(help="Also show how often each action was taken.")] = False,
     json_file: Annotated[
@@ -106,36 +107,61 @@ def explore(
     A violation is printed with a shortest path to it; of liveness, with a path and the cycle after it.
     A bounded model that is too large is inconclusive.
 
-    Examples: mqproof explore Flush --profile ci --workers 2;  mqproof explore Flush --master 'local[2]'
-    """
-    from mqproof.reference.explorer import infinite_runs, survey
-    from mqproof.reference.models import expect_models
-    from mqproof.report import json_file as as_json
-    from mqproof.report import terminal
-    from mqproof.report.write import write_text
+    With --memory it is fastest; the report then has the probability that two fingerprints collided.
 
-    if spark is not None and workers > 1:
-        stop("--workers sets the number of local processes; expected without --master", Exit.USAGE)
+    Examples: mqproof explore Flush --profile ci --workers 2;  mqproof explore Flush --master 'local[2]';
+    mqproof explore Guarantee --only MCGuarantee_deep --memory 2GiB --folder /var/tmp
+    """
+    from mqproof.reference.models import expect_models
+
+    _expect_one_explorer(workers, spark, memory, folder)
     expect_models(names or ())
     chosen = _chosen(names or (), profile, only)
     which = f"--only {only}" if only else f"--profile {profile}"
-    with terminable(), _explorer(workers, spark) as explorer:
+    with terminable(), _explorer(workers, spark, memory, folder) as explorer:
         done, results = _explored(chosen, which, explorer, states_max)
     judged, liveness = _judged(names or (), profile, only, which, states_max)
     results += liveness
     _print_problems(
         [(e.question.name, e.problem) for e in done], [(j.question.name, j.problem) for j in judged]
     )
+    by = f"Spark on {spark}" if spark else f"{workers} process" + "es" * (workers > 1)
+    by += f", {memory}" if memory else ""
+    options = {"profile": "as named" if only else profile, "by": by}
+    _finish(Report("mqproof explore", tuple(results), options, _tables(done, judged, actions)), json_file)
+
+
+def _tables(done: "list[Explored]", judged: "list[Judged]", actions: bool) -> tuple[Table, ...]:
+    from mqproof.reference.explorer import infinite_runs, survey
+
     tables = [survey.rows(done)]
     tables += [infinite_runs.rows(judged)] if judged else []
+    tables += [table] if (table := survey.fingerprints(done)) else []
     tables += [survey.steps_taken(done)] if actions else []
-    by = f"Spark on {spark}" if spark else f"{workers} process" + "es" * (workers > 1)
-    options = {"profile": "as named" if only else profile, "by": by}
-    report = Report("mqproof explore", tuple(results), options, tuple(tables))
+    return tuple(tables)
+
+
+def _finish(report: Report, json_file: Path | None) -> NoReturn:
+    """Show a report, write it, and end the command with its exit code."""
+    from mqproof.report import json_file as as_json
+    from mqproof.report import terminal
+    from mqproof.report.write import write_text
+
     terminal.show(report)
     if json_file is not None:
         write_text(json_file, as_json.render(report))
-    raise typer.Exit(exit_code(results))
+    raise typer.Exit(exit_code(report.results))
+
+
+def _expect_one_explorer(workers: int, spark: str | None, memory: str | None, folder: Path | None) -> None:
+    """End the command if options of different explorers are combined."""
+    if workers > 1 and (spark is not None or memory is not None):
+        other = "--memory" if spark is None else "--master"
+        stop(f"--workers sets the number of local processes; expected without {other}", Exit.USAGE)
+    if spark is not None and memory is not None:
+        stop("--memory bounds an exploration in this process; expected without --master", Exit.USAGE)
+    if folder is not None and memory is None:
+        stop("--folder is where --memory makes its files; expected with --memory", Exit.USAGE)
 
 
 def _chosen(names: "Iterable[str]", profile: str, only: str | None) -> "dict[str, list[Question]]":
@@ -228,10 +254,15 @@ def _clear() -> None:
 
 
 @contextmanager
-def _explorer(workers: int, spark: str | None) -> "Iterator[Explore]":
-    """Yield the explorer: one with this number of processes, or one on Spark if a master is given."""
+def _explorer(
+    workers: int, spark: str | None, memory: str | None, folder: Path | None
+) -> "Iterator[Explore]":
+    """Yield the explorer: with this number of processes, on Spark if a master is given, or in this memory."""
     from mqproof.reference.explorer import parallel
 
+    if memory is not None:
+        yield _in_memory(memory, folder)
+        return
     if spark is None:
         yield partial(parallel.explore, workers=workers)
         return
@@ -245,6 +276,23 @@ def _explorer(workers: int, spark: str | None) -> "Iterator[Explore]":
             yield partial(on_spark.explore, spark=session)
     except SessionError as error:
         stop(str(error), Exit.TOOL)
+
+
+def _in_memory(memory: str, folder: Path | None) -> "Explore":
+    """Return the explorer whose memory is bounded."""
+    from mqproof.reference.explorer.memory import BOUND_MIN, size_in_bytes
+
+    try:
+        size = size_in_bytes(memory)
+    except ValueError as error:
+        stop(f"--memory {error}", Exit.USAGE)
+    if size < BOUND_MIN:
+        stop(f"--memory {memory}: expected at least {BOUND_MIN // 2**20}MiB", Exit.USAGE)
+    if folder is not None and not os.access(folder, os.W_OK | os.X_OK):
+        stop(f"--folder {folder}: expected a folder that can be written", Exit.USAGE)
+    from mqproof.reference.explorer.spilling import explorer
+
+    return partial(explorer.explore, memory_bytes=size, folder=folder)
 
 
 def _on_level(model: str, name: str) -> "OnLevel":
@@ -284,18 +332,12 @@ def prove(
     Examples: mqproof prove Flush;  mqproof prove Replication --mutants
     """
     from mqproof.reference.proofs import selection
-    from mqproof.report import json_file as as_json
-    from mqproof.report import terminal
-    from mqproof.report.write import write_text
 
     if unknown := [name for name in names or [] if name not in selection.names()]:
         stop(f"no proof {unknown[0]!r}; there are {', '.join(selection.names())}", Exit.USAGE)
     with stages("prove") as on_stage:
         report = selection.report(names or (), mutants, on_stage)
-    terminal.show(report)
-    if json_file is not None:
-        write_text(json_file, as_json.render(report))
-    raise typer.Exit(exit_code(report.results))
+    _finish(report, json_file)
 
 
 def _results(model: str, profile: str) -> "Iterator[Result]":

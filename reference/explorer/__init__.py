@@ -1,4 +1,4 @@
-"""Explores the states of reference models: in one process, in several, or on Spark.
+"""Explores the states of reference models: in one process, in several, on Spark, or on the disk.
 
-Start with `search.py`.
+Start with `search.py`; `spilling/` explores more states than fit in memory.
 """

@@ -98,6 +98,10 @@ def bench_explore(
     spark: Annotated[
         str | None, typer.Option("--master", metavar="MASTER", help="Also measure Spark on this master.")
     ] = None,
+    memory: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE", help="Also measure the explorer in this memory, as in 1GiB."),
+    ] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of each side.")] = 3,
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON.")
@@ -113,6 +117,8 @@ def bench_explore(
     if not all(number.isdecimal() and int(number) for number in workers.split(",")):
         stop(f"--worker-counts {workers}: expected numbers, as in 1,2", Exit.USAGE)
     sides: Sides = {f"explorer {n}": ("--workers", n) for n in workers.split(",")}
+    if memory is not None:
+        sides = {**sides, f"explorer {memory}": ("--memory", memory)}
     if spark is not None:
         sides = {**sides, f"spark {spark}": ("--master", spark)}
     try:

@@ -42,17 +42,23 @@ def values_of(kind: type[Any]) -> Callable[[Any], tuple[Any, ...]]:
     """
     if issubclass(kind, tuple):
         return tuple
-    names = _field_names(kind)
+    names = field_names(kind)
     return attrgetter(*names) if len(names) > 1 else lambda state: (getattr(state, names[0]),)
 
 
 @cache
 def _numbers(kind: type[Any]) -> tuple["_Numbers", ...]:
-    return tuple(map(_Numbers, _field_names(kind)))
+    return tuple(map(_Numbers, field_names(kind)))
 
 
-def _field_names(kind: Any) -> tuple[str, ...]:
+def field_names(kind: Any) -> tuple[str, ...]:
+    """Return the names of the fields of a dataclass or named tuple, in order."""
     return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else tuple(kind._fields)
+
+
+def random_number(field: str, value: Hashable) -> int:
+    """Return the random number of one value of one field. Raises TypeError as `fingerprint`."""
+    return int.from_bytes(_digest(field.encode() + b"=" + _encoded(value)), "big")
 
 
 class _Numbers(dict[Hashable, int]):
@@ -60,13 +66,12 @@ class _Numbers(dict[Hashable, int]):
 
     def __init__(self, field: str) -> None:
         super().__init__()
-        self.field = field.encode()
+        self.field = field
 
     def __missing__(self, value: Hashable) -> int:
         if len(self) >= _MEMO_MAX:
             self.clear()
-        digest = _digest(self.field + b"=" + _encoded(value))
-        number = self[value] = int.from_bytes(digest, "big")
+        number = self[value] = random_number(self.field, value)
         return number
 
 

@@ -1,4 +1,4 @@
-"""The summary of an exploration whose states are in other processes."""
+"""The summary of an exploration whose states are in other processes, or on the disk."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,6 +20,10 @@ class Summary(Generic[StateT]):
     violation: Violation[StateT] | None
     memory_bytes: int | None = None
     """Resident memory gained during the exploration, in all processes; None if it is not known."""
+    disk_bytes: int | None = None
+    """The most that its files held; None for an explorer without files."""
+    collision: float | None = None
+    """The probability that fingerprints collided, so that a state was missed; None if states are compared."""
 
     @property
     def edges(self) -> int:

@@ -20,7 +20,7 @@ _REDUCTIONS: Final = ("SYMMETRY", "VIEW", "CONSTRAINT", "ACTION_CONSTRAINT")
 
 
 class Explore(Protocol):
-    """One of the explorers: with processes or on Spark."""
+    """One of the explorers: with processes, on Spark, or with a bounded memory."""
 
     def __call__(
         self, model: Model[Any, Any], config: Any, *, on_level: OnLevel | None, states_max: int | None
@@ -152,6 +152,20 @@ def _row(one: Explored) -> tuple[str, ...]:
         *(f"{number}" for number in (summary.states, summary.edges, summary.depth)),
         *(f"{one.seconds:.1f}", rate, memory),
     )
+
+
+def fingerprints(all_explored: Sequence[Explored]) -> Table | None:
+    """Return what it means that states were identified by 64-bit fingerprints; None if they were not."""
+    columns = ("model", "run", "states", "probability that fingerprints collided", "MiB on disk")
+    rows = [
+        (
+            *(one.question.model, one.question.name, f"{one.summary.states}"),
+            *(f"{one.summary.collision:.1e}", f"{(one.summary.disk_bytes or 0) / 2**20:.1f}"),
+        )
+        for one in all_explored
+        if one.summary is not None and one.summary.collision is not None
+    ]
+    return Table("Fingerprints", columns, tuple(rows)) if rows else None
 
 
 def steps_taken(all_explored: Sequence[Explored]) -> Table:

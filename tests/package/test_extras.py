@@ -40,6 +40,7 @@ def _bare(monkeypatch: pytest.MonkeyPatch) -> None:
         ("matrix --on impl", "conform"),
         ("explore Flush", "check"),
         ("explore Flush --spark local[2]", "check,audit"),
+        ("explore Flush --memory=1GiB", "check,audit"),
         ("bench explore", "check"),
         ("console --namesrv 127.0.0.1:9876", "console"),
         ("bench audit --count 1000", "audit"),

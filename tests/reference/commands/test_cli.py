@@ -73,6 +73,15 @@ def test_explore_over_the_maximum_number_of_states_exits_3_with_a_one_line_messa
     assert result.stderr == "mqproof: MCFlush_liveness_smoke: Flush: more than 100 states\n"
 
 
+@pytest.mark.deep("compiles the loops; the explorer's own tests run them uncompiled in every run")
+def test_explore_with_a_bounded_memory_shows_the_probability_of_a_collision(tmp_path: Path) -> None:
+    result = explore("Flush", *SMALL, "--memory", "64MiB", "--json", str(tmp_path / "out.json"))
+    assert result.exit_code == 0
+    tables = json.loads((tmp_path / "out.json").read_text())["tables"]
+    (fingerprints,) = (table for table in tables if table["title"] == "Fingerprints")
+    assert fingerprints["rows"] == [["Flush", "MCFlush_liveness_smoke", "986", "4.0e-14", "0.0"]]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -81,6 +90,18 @@ def test_explore_over_the_maximum_number_of_states_exits_3_with_a_one_line_messa
         (("Flush", "--only", "MCFlush_gone"), "--only MCFlush_gone: no such bounded model of Flush"),
         (("Flush", "--master", "nonsense"), "--master nonsense: expected a master such as local[2]"),
         (("Flush", "--workers", "2", "--master", "local[2]"), "--workers sets the number of local processes"),
+        (("Flush", "--workers", "2", "--memory", "1GiB"), "expected without --memory"),
+        (
+            ("Flush", "--master", "local[2]", "--memory", "1GiB"),
+            "--memory bounds an exploration in this process",
+        ),
+        (("Flush", "--folder", "/tmp"), "--folder is where --memory makes its files; expected with --memory"),
+        (("Flush", "--memory", "1GB"), "--memory 1GB: expected a size such as 512MiB or 4GiB"),
+        (("Flush", "--memory", "63MiB"), "--memory 63MiB: expected at least 64MiB"),
+        (
+            ("Flush", "--memory", "1GiB", "--folder", "/absent"),
+            "/absent: expected a folder that can be written",
+        ),
     ],
 )
 def test_a_wrong_argument_exits_2_with_a_one_line_message(arguments: tuple[str, ...], message: str) -> None:
