@@ -101,7 +101,7 @@ def environment(folder: Path, wheel: Path, *extras: str) -> Environment:
     own = Distribution.at(next(made.site_packages.glob("mqproof-*.dist-info")))
     for library in _closure(own, extras):
         _copy(library, made.site_packages)
-    compiling = [made.python, "-m", "compileall", "-q", made.site_packages]
+    compiling = [str(made.python), "-m", "compileall", "-q", str(made.site_packages)]
     subprocess.run(compiling, check=True, timeout=_SECONDS_MAX)
     return made
 
