@@ -47,6 +47,8 @@ FIRST: Final = (
     "tests/spec/test_flush_model.py",
     "tests/impl/broker/test_group_processes.py",
     "tests/impl/replication/test_partitions.py",
+    "tests/docs/test_tutorials.py",
+    "tests/docs_site/test_site.py",
 )
 """The groups that begin: those that take longest, and those that mostly wait, beside which others run."""
 _SPARK_FIXTURES: Final = frozenset({"spark", "compiling_spark"})
