@@ -8,6 +8,7 @@ The folders, from the bottom to the top; each imports only from those before it:
 - `wire`: numbered cases for each request code
 - `traces`: event logs, checked against TLA+ by TLC
 - `behaviours`: paths through the models' state graphs
+- `answers`: rules that every answer of a server obeys, whatever a suite examines
 - `hostile`: named attacks of a client without rights
 - `damage`: named damages of a broker's files
 - `faults`: fault controls of a broker, and relays that disturb its connections

@@ -20,7 +20,12 @@ def render(report: Report) -> str:
 
 def of_tables(title: str, tables: Iterable[Table]) -> str:
     """Return a document of tables alone, without a verdict."""
-    return "\n".join((f"# {_escape(title)}", "", *_tables(tables))).rstrip("\n") + "\n"
+    return f"# {_escape(title)}\n\n{sections(tables)}"
+
+
+def sections(tables: Iterable[Table]) -> str:
+    """Return a section for each table."""
+    return "\n".join(_tables(tables)).rstrip("\n") + "\n"
 
 
 def anchor(heading: str) -> str:

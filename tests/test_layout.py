@@ -339,8 +339,16 @@ def test_the_length_of_a_function_includes_its_signature_and_its_inner_functions
 def _longer_functions(source: str, limit: int) -> Iterator[str]:
     if source.count("\n") < limit:
         return
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            lines = (node.end_lineno or node.lineno) - node.lineno + 1
-            if lines > limit:
-                yield node.name
+    for node in _functions(ast.parse(source)):
+        lines = (node.end_lineno or node.lineno) - node.lineno + 1
+        if lines > limit:
+            yield node.name
+
+
+def _functions(outer: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Yield the functions within a statement; those within expressions have one line."""
+    for block in ("body", "handlers", "orelse", "finalbody", "cases"):
+        for node in getattr(outer, block, ()):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield node
+            yield from _functions(node)

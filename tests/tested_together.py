@@ -50,6 +50,7 @@ WHY_TOGETHER: Final[dict[str, dict[str, tuple[str, ...]]]] = {
             )
         },
         "conformance/suites/admin": ("conformance/suites/admin/test_suite", _REMOTING),
+        "conformance/answers": ("conformance/answers/test_watch",),
         "conformance/suites/flush": (_REMOTING,),
         "conformance/engine": (_REMOTING, "conformance/suites/replication/test_suite"),
     },
@@ -57,7 +58,7 @@ WHY_TOGETHER: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         "conformance/adapters": ("conformance/adapters/test_checklist",),
         "conformance/adapters/apache": (
             *("conformance/adapters/apache/test_tap", "interop/test_replication", "interop/test_filters"),
-            *(_DRAWN, "interop/test_client_scenarios"),
+            *(_DRAWN, "interop/test_client_scenarios", "interop/test_dledger_group"),
         ),
         "conformance/adapters/clients": ("conformance/client_scenarios/test_matrix",),
         "conformance/client_scenarios": ("conformance/client_scenarios/test_matrix",),

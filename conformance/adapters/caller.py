@@ -5,6 +5,7 @@ None of our client code is between the request and the answer.
 
 import asyncio
 import secrets
+import zlib
 from collections.abc import Collection
 from typing import Final
 
@@ -27,6 +28,9 @@ _SERVES_S: Final = 120.0
 _SERVES_ONE_S: Final = 3.0
 _LOOK_S: Final = 0.05
 _LOOKS: Final = 600
+_BORN_MS: Final = 1_500_000_000_000
+_OWN: Final = "of the suite"
+"""A property that no broker knows."""
 _SEPARATORS: Final = ("\x01", "\x02")
 
 
@@ -177,14 +181,18 @@ class Caller:
     ) -> headers.SendResponse:
         """Send a message and wait until it is visible.
 
-        A missing topic is created from the template, if that exists.
+        A missing topic is created from the template, if that exists. Flag and time are different for each
+        message.
         """
-        values = {UNIQUE_KEY: msg_id, TAGS: tag, KEYS: key, DELAY: str(delay_level or "")}
+        values = {
+            UNIQUE_KEY: msg_id, TAGS: tag, KEYS: key, DELAY: str(delay_level or ""), _OWN: f"= {msg_id} ü",
+        }  # fmt: skip
+        number = zlib.crc32(msg_id.encode())
         name_end, value_end = _SEPARATORS
         properties = "".join(f"{name}{name_end}{value}{value_end}" for name, value in values.items() if value)
         header = headers.SendRequest(
             producer_group="conform", topic=topic, default_topic=template, default_topic_queue_nums=4,
-            queue_id=queue_id, sys_flag=0, born_timestamp=1, flag=0,
+            queue_id=queue_id, sys_flag=0, born_timestamp=_BORN_MS + number, flag=number >> 1,
             properties=properties, reconsume_times=0, unit_mode=False, batch=False,
         )  # fmt: skip
         answer = await self.request_fields(

@@ -1,8 +1,9 @@
 """Writes behaviours as JSON Lines, for replay in any language; corpus/README.md describes the format.
 
-The first line has the model, its constants and initial states. Each other line is a behaviour: its initial
-state and its steps. A step is an action with its parameters and the variables that it changed. The content of
-a file is determined by the model, byte for byte; its compression is not.
+The first line has the model, its constants and initial states. The second line has all different steps: an
+action with its parameters and the variables that it changed. Each other line is a behaviour: its initial
+state, and the numbers of its steps. The content of a file is determined by the model, byte for byte; its
+compression is not.
 """
 
 import lzma
@@ -22,7 +23,7 @@ from mqproof.reference.constants import constants
 from mqproof.reference.explorer.search import Label
 from mqproof.reference.models import MODELS
 
-SCHEMA: Final = 1
+SCHEMA: Final = 2
 CORPUS: Final = Path(__file__).parent / "corpus"
 TLA: Final = Path(__file__).parents[2] / "spec" / "tla"
 SAMPLE_EVERY: Final = 16
@@ -106,16 +107,15 @@ def written(
     state_of = lru_cache(maxsize=None)(lambda number: plain(steps.states[number]))
     # Keyed by the whole label: 0 in one action equals False in another.
     words = lru_cache(maxsize=None)(lambda label: (label[0], plain(label[1])))
-    yield _line(
-        {
-            "schema": SCHEMA,
-            "model": model,
-            "constants": plain(given),
-            "states": len(steps.states),
-            "steps": steps.count,
-            "initial": [state_of(number) for number in steps.initial],
-        }
-    )
+    head = {
+        "schema": SCHEMA,
+        "model": model,
+        "constants": plain(given),
+        "states": len(steps.states),
+        "steps": steps.count,
+        "initial": [state_of(number) for number in steps.initial],
+    }
+    found = []
     for number, behaviour in enumerate(behaviours):
         rows: list[Any] = []
         before = state_of(behaviour.initial)
@@ -130,7 +130,20 @@ def written(
             state = behaviour.steps[at - 1].target if at else behaviour.initial
             enabled = [(step.label[0], plain(step.label[1])) for step in steps.out[state]]
             row["disabled"] = [at, [list(label) for label in every if label not in enabled]]
-        yield _line(row)
+        found.append(row)
+    yield from in_lines(head, found)
+
+
+def in_lines(head: Mapping[str, Any], behaviours: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the lines of a file; the steps of the behaviours become numbers of different steps."""
+    numbers: dict[bytes, int] = {}
+    rows = [
+        {**each, "steps": [numbers.setdefault(_json(step), len(numbers)) for step in each["steps"]]}
+        for each in behaviours
+    ]
+    yield _json(head).decode()
+    yield _json({"steps": [msgspec.Raw(step) for step in numbers]}).decode()
+    yield from (_json(row).decode() for row in rows)
 
 
 def read(text_lines: Iterable[str], where: str) -> Iterator[Script]:
@@ -144,13 +157,12 @@ def read(text_lines: Iterable[str], where: str) -> Iterator[Script]:
     if head.get("schema") != SCHEMA:
         raise CorpusError(f"{where}:1: schema {head.get('schema')!r}, {SCHEMA} expected")
     _expect_variables(head, f"{where}:1")
-    for number, row in enumerate(rows, start=2):
+    steps = _steps(next(rows, ""), f"{where}:2")
+    for number, row in enumerate(rows, start=3):
         behaviour = _object(row, f"{where}:{number}")
         try:
             begins = head["initial"][behaviour["initial"]]
-            steps = tuple(
-                Stimulus(name, tuple(values), changes) for name, values, changes in behaviour["steps"]
-            )
+            taken = tuple([steps[step] for step in behaviour["steps"]])
             at, refused = behaviour.get("disabled", (None, ()))
             disabled = tuple(Stimulus(name, tuple(values), {}) for name, values in refused)
             outcomes = tuple(Outcome(*each) for each in behaviour.get("outcomes", ()))
@@ -158,7 +170,16 @@ def read(text_lines: Iterable[str], where: str) -> Iterator[Script]:
             raise CorpusError(
                 f"{where}:{number}: not a behaviour: the fields initial and steps are expected"
             ) from None
-        yield Script(begins, steps, at, disabled, head.get("configuration", ""), outcomes)
+        yield Script(begins, taken, at, disabled, head.get("configuration", ""), outcomes)
+
+
+def _steps(row: str, where: str) -> list[Stimulus]:
+    try:
+        return [
+            Stimulus(name, tuple(values), changes) for name, values, changes in _object(row, where)["steps"]
+        ]
+    except (KeyError, TypeError, ValueError):
+        raise CorpusError(f"{where}: not the list of steps: the field steps is expected") from None
 
 
 def _expect_variables(head: Mapping[str, Any], where: str) -> None:
@@ -207,8 +228,7 @@ def read_lines(path: Path) -> list[str]:
         raise CorpusError(f"{path}: {error}") from None
 
 
-def _line(value: object) -> str:
-    return msgspec.json.encode(value).decode()
+_json: Final = msgspec.json.Encoder().encode
 
 
 def _object(line: str, where: str) -> dict[str, Any]:

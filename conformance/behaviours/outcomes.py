@@ -14,10 +14,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
-
 from mqproof.conformance.behaviours.conditions import Conditions, Outcome
-from mqproof.conformance.behaviours.corpus import CORPUS, SCHEMA, Script, read, read_lines, write_lines
+from mqproof.conformance.behaviours.corpus import (
+    CORPUS,
+    SCHEMA,
+    Script,
+    in_lines,
+    read,
+    read_lines,
+    write_lines,
+)
 from mqproof.conformance.behaviours.json_values import plain
 from mqproof.reference.constants import constants
 from mqproof.reference.explorer.search import Label, explore
@@ -163,7 +169,7 @@ def lines(model: str, states_max: int | None = None) -> Iterator[tuple[str, list
                 "states": _states(question),
                 "initial": [plain(state) for state in reference.initial(config)],
             }
-            yield question.name, [_line(head), *(_line(_row(each, head["initial"])) for each in found)]
+            yield question.name, list(in_lines(head, (_row(each, head["initial"]) for each in found)))
 
 
 def _row(found: Found, initial: list[Any]) -> dict[str, Any]:
@@ -185,10 +191,6 @@ def _row(found: Found, initial: list[Any]) -> dict[str, Any]:
 
 def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in after.items() if value != before[name]}
-
-
-def _line(value: object) -> str:
-    return msgspec.json.encode(value).decode()
 
 
 def files(model: str, folder: Path = FOLDER) -> list[Path]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from mqproof.conformance.adapters.apache import servers
+from mqproof.conformance.adapters.apache.servers import ApacheServer
 from mqproof.conformance.bench import load, replicated_brokers
 from mqproof.conformance.bench.broker import BenchError, Copies
 from mqproof.conformance.bench.load import Address, LoadError, Messages
@@ -40,27 +41,29 @@ def apache_copies(release: str) -> Callable[[Path, Copies], AbstractContextManag
     @contextmanager
     def run(folder: Path, copies: Copies) -> Iterator[Address]:
         names = servers.name_server(release, folder)
-        brokers = [
-            servers.broker(release, folder, names.address, name=name, properties=properties, jvm=_JVM)
-            for name, properties in _members(copies).items()
-        ]
+        brokers = _brokers(release, folder, names, copies)
         with servers.running(names, *brokers):
             yield _accepting([Address(each.address.host, each.address.port) for each in brokers])
 
     return run
 
 
-def _members(copies: Copies) -> dict[str, dict[str, str]]:
-    """Return the properties of each broker by its name, in the order of their starts."""
-    common = {"brokerName": "copied", "flushDiskType": "ASYNC_FLUSH"}
-    if copies is Copies.SLAVE:
-        return {
-            "master": {**common, "brokerRole": "SYNC_MASTER", "inSyncReplicas": "2"},
-            "slave": {**common, "brokerRole": "SLAVE", "brokerId": "1"},
-        }
-    peers = ";".join(f"{name}-127.0.0.1:{port}" for name, port in zip(IDS, free_ports(len(IDS)), strict=True))
-    group = {**common, "enableDLegerCommitLog": "true", "dLegerGroup": "copied", "dLegerPeers": peers}
-    return {name: {**group, "dLegerSelfId": name} for name in IDS}
+def _brokers(release: str, folder: Path, names: ApacheServer, copies: Copies) -> list[ApacheServer]:
+    """Return the brokers in the order of their starts."""
+    common = {"flushDiskType": "ASYNC_FLUSH"}
+    if copies is Copies.GROUP:
+        ports = dict(zip(IDS, free_ports(len(IDS)), strict=True))
+        members = servers.group(release, folder, names.address, "copied", ports, properties=common, jvm=_JVM)
+        return list(members.values())
+    roles = {
+        "master": {"brokerRole": "SYNC_MASTER", "inSyncReplicas": "2"},
+        "slave": {"brokerRole": "SLAVE", "brokerId": "1"},
+    }
+    common["brokerName"] = "copied"
+    return [
+        servers.broker(release, folder, names.address, name=name, properties={**common, **role}, jvm=_JVM)
+        for name, role in roles.items()
+    ]
 
 
 def _accepting(addresses: list[Address]) -> Address:

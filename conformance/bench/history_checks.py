@@ -1,8 +1,9 @@
-"""`mqproof bench history`: measures all rules on a history of a given number of operations, on one core.
+"""`mqproof bench history`: measures all rules on a history of a given number of operations.
 
 The history comes from `exact_delivery.clean`, in a file as a workload writes it: groups of all kinds,
-batches, retries, rebalances, faults. Reading the file is included. CPU time is reported in addition to
-elapsed time, because they differ on a busy machine.
+batches, retries, rebalances, faults. Reading the file is included. The rate of one core counts processor
+time, which differs from elapsed time on a busy machine. The rate of all cores counts elapsed time. The third
+rate is that of decoding the lines, which no check can exceed.
 """
 
 import platform
@@ -15,9 +16,10 @@ from msgspec.structs import replace
 
 from mqproof.conformance.history.exact_delivery import SETUP, clean
 from mqproof.conformance.history.judge import check_files
-from mqproof.conformance.history.lines import encode
+from mqproof.conformance.history.lines import decode_lines, encode
+from mqproof.conformance.history.parallel import cores
 from mqproof.report.measurements import described
-from mqproof.report.model import Verdict
+from mqproof.report.model import Report, Verdict
 
 _OPERATIONS_PER_MESSAGE: Final = 19.5
 """Operations per message of each of the two producers of `clean`."""
@@ -26,27 +28,52 @@ _OPERATIONS_PER_MESSAGE: Final = 19.5
 def measure(operations: int, directory: Path) -> dict[str, Any]:
     """Create a history of about this many operations in the directory, and check it."""
     with tempfile.NamedTemporaryFile(dir=directory, suffix=".jsonl") as file:
-        # Time advances with operations, so a lag that is constant in operations becomes hours in a long
-        # history.
-        setup = replace(SETUP, lag_max_ms=None, deliver_within_ms=None)
-        for line in clean(0, max(1, round(operations / _OPERATIONS_PER_MESSAGE)), setup).lines:
-            file.write(encode(line))
-        file.flush()
-        began, began_cpu = time.perf_counter(), time.process_time()
-        report = check_files([Path(file.name)])
-        seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - began_cpu
+        path = Path(file.name)
+        _write(path, operations)
+        decode_seconds, _, _ = _timed(path, 0)
+        cpu_seconds, seconds, report = _timed(path, 1)
+        _, shared_seconds, _ = _timed(path, cores())
+    assert report is not None, "the rules were applied"
     checked = int(report.facts["operations"])
-    rate = checked / cpu_seconds
+    rates = {
+        "operations of one core/s": checked / cpu_seconds,
+        "operations of all cores/s": checked / shared_seconds,
+        "operations decoded by one core/s": checked / decode_seconds,
+    }
     return {
-        **described("bench history", [("operations of one core/s", {"mqproof": [rate]})]),
+        **described("bench history", [(name, {"mqproof": [rate]}) for name, rate in rates.items()]),
         "python": f"{platform.python_version()} on {platform.machine()}",
+        "cores": cores(),
         "operations": checked,
         "rules_held": sum(result.verdict is Verdict.HELD for result in report.results),
         "rules_violated": [result.id for result in report.results if result.verdict is Verdict.VIOLATED],
         "seconds": round(seconds, 2),
         "cpu_seconds": round(cpu_seconds, 2),
-        "operations_per_cpu_second": round(rate),
+        **{name.removesuffix("/s").replace(" ", "_"): round(rate) for name, rate in rates.items()},
     }
+
+
+def _write(path: Path, operations: int) -> None:
+    # Time advances with operations, so a lag that is constant in operations becomes hours in a long history.
+    setup = replace(SETUP, lag_max_ms=None, deliver_within_ms=None)
+    with path.open("wb") as file:
+        for line in clean(0, max(1, round(operations / _OPERATIONS_PER_MESSAGE)), setup).lines:
+            file.write(encode(line))
+
+
+def _timed(path: Path, processes: int) -> tuple[float, float, Report | None]:
+    """Check the history, or only decode its lines with 0 processes.
+
+    Returns the processor time of this process, the elapsed time, and the report.
+    """
+    began, began_cpu, report = time.perf_counter(), time.process_time(), None
+    if processes:
+        report = check_files([path], processes=processes)
+    else:
+        with path.open("rb") as file:
+            for _ in decode_lines(file, str(path)):
+                pass
+    return time.process_time() - began_cpu, time.perf_counter() - began, report
 
 
 def table(result: dict[str, Any]) -> str:
@@ -56,7 +83,9 @@ def table(result: dict[str, Any]) -> str:
             f"{result['operations']} operations, Python {result['python']}",
             f"{'seconds, reading included':28}{result['seconds']:>9.2f}",
             f"{'seconds of one core':28}{result['cpu_seconds']:>9.2f}",
-            f"{'operations a second':28}{result['operations_per_cpu_second']:>9}",
+            f"{'operations a second':28}{result['operations_of_one_core']:>9}",
+            f"{'on all cores':28}{result['operations_of_all_cores']:>9}",
+            f"{'decoded without a rule':28}{result['operations_decoded_by_one_core']:>9}",
             f"{'rules that held':28}{result['rules_held']:>9}",
         ]
     )

@@ -41,6 +41,10 @@ def check_history(
             help="Write the order of each queue's operations, or the operations that have no order.",
         ),
     ] = None,
+    processes: Annotated[
+        int | None,
+        typer.Option(min=1, help="Number of processes that apply the rules; by default one for each core."),
+    ] = None,
 ) -> None:
     """Find anomalies in client histories: lost, duplicated, reordered, phantom messages, and thirty more.
 
@@ -50,12 +54,13 @@ def check_history(
     """
     from mqproof.conformance.history.judge import check_files
     from mqproof.conformance.history.lines import HistoryError
+    from mqproof.conformance.history.parallel import cores
     from mqproof.report import terminal
     from mqproof.report.files import write_files
 
     try:
         with orders.open("wb") if orders else nullcontext() as order_file:
-            report = check_files(files, order_file)
+            report = check_files(files, order_file, processes=processes or cores())
     except HistoryError as error:
         stop(str(error), Exit.USAGE)
     except OSError as error:

@@ -56,6 +56,9 @@ class JudgeOptions:
     minutes: Annotated[
         float | None, typer.Option(min=0.1, help="Report what is judged after this time. Default: no limit.")
     ] = None
+    unit_tests: Annotated[
+        bool, typer.Option("--unit-tests", help="Let the unit tests judge what no suite detects.")
+    ] = False
     folder: Annotated[
         Path, typer.Option(metavar="DIR", help="Folder for verdicts; a stopped campaign continues from it.")
     ] = _FOLDER
@@ -80,6 +83,9 @@ def mutate_impl(
     Each mutant runs in a process of its own, under the suites of `conform` that execute its line. The first
     suite that reports a violation detects it.
 
+    --unit-tests runs tests/impl and tests/fuzz on the mutants that no suite detects: the files of the module,
+    those that import it, and those of its folder, for at most 60 s of processor time. It needs a checkout.
+
     --patches judges defects written by hand: each .patch file is a change of impl/, as `git diff` writes it.
 
     Exit codes: 0 each part of impl/ reaches the goal; 1 one does not; 2 wrong use, or a patch that does not
@@ -91,9 +97,13 @@ def mutate_impl(
     from mqproof.conformance.mutation.fork_server import ServerError
     from mqproof.conformance.mutation.patches import PatchError
     from mqproof.conformance.mutation.reach import ReachError
+    from mqproof.conformance.mutation.survivors import SurvivorsError
     from mqproof.report import terminal
     from mqproof.report.files import expect_writable, write_files
+    from mqproof.spec.checkout import expect_checkout
 
+    if judge.unit_tests:
+        expect_checkout("--unit-tests")
     options = _campaign(chosen, judge)
     expect_writable(json=json_file, report=report_file)
     try:
@@ -101,7 +111,7 @@ def mutate_impl(
         found = score.report(judged, _facts(options, len(judged)), goal, options.patches)
     except PatchError as error:
         stop(str(error), Exit.USAGE)
-    except (ReachError, ServerError, score.EquivalentsError) as error:
+    except (ReachError, ServerError, SurvivorsError) as error:
         stop(str(error), Exit.TOOL)
     except OSError as error:
         stop(f"{error.filename}: {error.strerror}", Exit.USAGE)
@@ -130,6 +140,7 @@ def _campaign(chosen: SampleOptions, judge: JudgeOptions) -> "Campaign":
         workers=judge.workers,
         patches=chosen.patches,
         minutes=judge.minutes or math.inf,
+        unit_tests=judge.unit_tests,
     )
 
 

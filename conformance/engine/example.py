@@ -82,6 +82,8 @@ class Machine(RuleBasedStateMachine, Generic[TargetT, SessionT]):
                     self.last_look()
                     if self.scenario:
                         self.scenario(self.session)
+                    if read_back := getattr(self.target, "read_back", None):
+                        read_back()
             finally:
                 self.target.close()
         except (TargetError, EndlessError, time_bounds.OutOfTimeInterrupt) as error:

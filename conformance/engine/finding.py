@@ -1,5 +1,6 @@
 """The result of one rule or invariant judged on one run or history."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -63,6 +64,16 @@ def with_explanation(
         return {**findings, SPEC_1: Finding(Verdict.VIOLATED, counts, (unexplained,))}
     held = observations and not unexplained and not lost_track
     return {**findings, SPEC_1: Finding(Verdict.HELD if held else Verdict.UNKNOWN, counts)}
+
+
+def with_wrong_answers(findings: Mapping[str, Finding], wrong: Sequence[Witness]) -> Mapping[str, Finding]:
+    """Return the findings with SPEC-1 violated by answers that the protocol documentation does not allow.
+
+    A violation of an invariant stays the only one, as in `with_explanation`.
+    """
+    if not wrong or any(finding.verdict is Verdict.VIOLATED for finding in findings.values()):
+        return findings
+    return {**findings, SPEC_1: Finding(Verdict.VIOLATED, {"wrong answers": len(wrong)}, tuple(wrong))}
 
 
 def unexplained_step(step: int, operation: object, allowed: str) -> Witness:

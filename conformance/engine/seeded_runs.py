@@ -95,6 +95,8 @@ class SeededSuite:
     """What the suite examines, for the message about another target than our own code."""
     dimensions: Dimensions = NO_DIMENSIONS
     """The values whose pairs the runs must meet."""
+    kind: str = IMPL
+    """The part of its targets' names before a colon."""
 
     def listed(self, options: RunOptions) -> tuple[Result, ...]:
         """Return the selected invariants, as results that are not tested."""
@@ -117,10 +119,12 @@ class SeededSuite:
         """Judge one run for each seed.
 
         Raises:
-            UnknownTargetError: the target is not our own code. EndlessError: a run never ends.
+            UnknownTargetError: the suite does not examine this target. EndlessError: a run never ends.
         """
-        if options.target != IMPL:
-            raise UnknownTargetError(f"{options.target!r}: the suite examines only {self.needs}, on {IMPL}")
+        if options.target.partition(":")[0] != self.kind:
+            raise UnknownTargetError(
+                f"{options.target!r}: the suite examines only {self.needs}, on {self.kind}"
+            )
         began = time.perf_counter()
         found: dict[str, list[Finding]] = {each.id: [] for each in self.listed(options)}
         scripts: dict[str, tuple[int, list[str]]] = {}

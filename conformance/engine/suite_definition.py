@@ -22,7 +22,10 @@ class Session(Protocol):
 
     @property
     def target(self) -> object:
-        """The target that the session drives. A target that writes an event log has it as `events`."""
+        """The target that the session drives. A target that writes an event log has it as `events`.
+
+        A target whose answers are watched has what is wrong in them as `wrong_answers`.
+        """
         ...
 
     def findings(self) -> dict[str, Finding]:

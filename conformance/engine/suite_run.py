@@ -22,7 +22,7 @@ from mqproof.conformance.engine.directed_scenarios import DirectedScenarios
 from mqproof.conformance.engine.examination import Examination
 from mqproof.conformance.engine.example import EndlessExampleError, Machine, UndrivableError
 from mqproof.conformance.engine.failing_example import FailingExample
-from mqproof.conformance.engine.finding import SPEC_1, Finding
+from mqproof.conformance.engine.finding import SPEC_1, Finding, with_wrong_answers
 from mqproof.conformance.engine.seeded_draws import repeatable
 from mqproof.conformance.engine.suite_definition import Session, Suite, TargetFactory
 from mqproof.conformance.engine.suite_results import results
@@ -58,7 +58,7 @@ def _violation(invariant: str) -> type[ViolationError]:
     return type(f"{invariant} violated", (ViolationError,), {})
 
 
-class _EnoughShrinkingError(BaseException):
+class _EnoughError(BaseException):
     """Ends the search. It is not an Exception, so that Hypothesis does not treat it as one more failure."""
 
 
@@ -103,13 +103,21 @@ def examine(
     began = time.monotonic()
     scenarios = DirectedScenarios(suite, seed, wanted)
     search = _Search(
-        target_factory, Examination(suite), examples, wanted, on_progress, on_example, scenarios, feedback
+        target_factory,
+        Examination(suite),
+        examples,
+        wanted,
+        shrink,
+        on_progress,
+        on_example,
+        scenarios,
+        feedback,
     )
     examination = search.examination
-    complete, before = search.run(seed, examples, shrink=shrink), 0
+    complete, before = search.run(seed, examples), 0
     while not complete and before < examination.examples < examples:
         before = examination.examples
-        complete = search.run(f"{seed}, after {before} examples", examples - before, shrink=shrink)
+        complete = search.run(f"{seed}, after {before} examples", examples - before)
     examination.seconds = time.monotonic() - began
     examination.pairs = scenarios.coverage
     return examination
@@ -123,6 +131,7 @@ class _Search:
     examination: Examination
     examples: int
     wanted: frozenset[str] | None
+    shrink: bool
     on_progress: Progress | None
     on_example: OnExample
     scenarios: DirectedScenarios
@@ -136,7 +145,7 @@ class _Search:
     deadline_s: float = math.inf
     """The time of this clock at which shrinking ends."""
 
-    def run(self, seed: int | str, examples: int, *, shrink: bool) -> bool:
+    def run(self, seed: int | str, examples: int) -> bool:
         """Return False if the search stopped because the target answered a repeated example differently.
 
         Raises:
@@ -145,7 +154,7 @@ class _Search:
         found = FailingExample()
         phases = (Phase.generate, Phase.target) if self.feedback else (Phase.generate,)
         complete = self._run(seed, _settings(examples, found, *phases))
-        if shrink and self.violated:
+        if self.shrink and self.violated:
             self._shrink(seed, found)
         return complete
 
@@ -167,7 +176,7 @@ class _Search:
         try:
             with repeatable():
                 run_state_machine_as_test(seeded, settings=settings)  # type: ignore[arg-type]  # any factory does
-        except (ViolationError, _EnoughShrinkingError):
+        except (ViolationError, _EnoughError):
             return True
         except time_bounds.BudgetInterrupt:
             time_bounds.end_budget()
@@ -214,7 +223,7 @@ class _Search:
         Raises ViolationError for a violation of a wanted invariant.
         """
         examination = self.examination
-        findings = session.findings()
+        findings = with_wrong_answers(session.findings(), getattr(session.target, "wrong_answers", ()))
         violated = [i for i, finding in findings.items() if finding.verdict is Verdict.VIOLATED]
         chosen = [invariant for invariant in violated if self.wanted is None or invariant in self.wanted]
         # An example whose broker does not start again is drawn again, unless it violates a wanted invariant.
@@ -229,12 +238,14 @@ class _Search:
             time_bounds.check()
         self.shrunk += bool(examination.failures)
         if self.shrunk > SHRINK_EXAMPLES_MAX or self.clock() > self.deadline_s:
-            raise _EnoughShrinkingError
+            raise _EnoughError
         for invariant in chosen:
             self.scenarios.keep()
             examination.keep_failure(invariant, session, findings[invariant], shrinking=bool(self.shrunk))
         if chosen:
             self.violated = chosen[0]
+            if not self.shrink:
+                raise _EnoughError  # Hypothesis would repeat the example
             raise _violation(chosen[0])("\n".join(session.script()))
 
 

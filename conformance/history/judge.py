@@ -11,6 +11,7 @@ from typing import BinaryIO, Final
 from mqproof.conformance.engine.finding import Finding
 from mqproof.conformance.history import linearizations
 from mqproof.conformance.history.lines import Line, decode_lines
+from mqproof.conformance.history.parallel import findings
 from mqproof.conformance.history.record import Record, record
 from mqproof.conformance.history.rules import RULES, Rule
 from mqproof.report.model import Report, Result, Table, Verdict
@@ -28,22 +29,22 @@ class Judged:
     seconds: float
 
 
-def judge(history: Iterable[Line] | Record) -> list[Judged]:
+def judge(history: Iterable[Line] | Record, processes: int = 1) -> list[Judged]:
     """Apply every rule. If lines are missing, nothing is `held`, and rules based on absence are `unknown`."""
     sorted_out = history if isinstance(history, Record) else record(history)
+    found = findings(sorted_out, processes)
     judged = []
     for rule in RULES:
-        began = time.perf_counter()
-        finding = rule.check(sorted_out)
+        finding, seconds = found[rule.id]
         if sorted_out.gap_count and (finding.verdict is Verdict.HELD or rule.by_absence):
             # Only the missing lines could decide it.
             finding = Finding(Verdict.UNKNOWN, finding.counts, finding.witnesses)
-        judged.append(Judged(rule, finding, time.perf_counter() - began))
+        judged.append(Judged(rule, finding, seconds))
     return judged
 
 
-def check_files(paths: Sequence[Path], order_file: BinaryIO | None = None) -> Report:
-    """Check the histories of all files, each separately.
+def check_files(paths: Sequence[Path], order_file: BinaryIO | None = None, *, processes: int = 1) -> Report:
+    """Check the histories of all files, one after the other, the rules of each in so many processes.
 
     The orders of their queues are written to `order_file`.
 
@@ -54,7 +55,8 @@ def check_files(paths: Sequence[Path], order_file: BinaryIO | None = None) -> Re
     reports = []
     for path in paths:
         with path.open("rb") as file:
-            reports.append(check(decode_lines(file, str(path)), str(path), order_file))
+            lines = decode_lines(file, str(path))
+            reports.append(check(lines, str(path), order_file, processes=processes))
     if len(reports) == 1:
         return reports[0]
     return Report(
@@ -68,13 +70,15 @@ def check_files(paths: Sequence[Path], order_file: BinaryIO | None = None) -> Re
     )
 
 
-def check(history: Iterable[Line], name: str, order_file: BinaryIO | None = None) -> Report:
+def check(
+    history: Iterable[Line], name: str, order_file: BinaryIO | None = None, *, processes: int = 1
+) -> Report:
     """Check a history; `name` is its source, which is used in the command that repeats the check."""
     began = time.perf_counter()
     with _no_collection():
         sorted_out = record(history)
         read_seconds = time.perf_counter() - began
-        found = results(sorted_out, LAYER, f"mqproof check-history {name}")
+        found = results(sorted_out, LAYER, f"mqproof check-history {name}", processes)
         tables = tuple(_tables(sorted_out, name, order_file))
     return Report(
         f"history {name}",
@@ -114,9 +118,9 @@ def _no_collection() -> Iterator[None]:
             gc.enable()
 
 
-def results(history: Record, layer: str, replay: str) -> tuple[Result, ...]:
+def results(history: Record, layer: str, replay: str, processes: int = 1) -> tuple[Result, ...]:
     """Return the results of all rules; `replay` is the command that repeats the check."""
-    return tuple(_result(each, history, layer, replay) for each in judge(history))
+    return tuple(_result(each, history, layer, replay) for each in judge(history, processes))
 
 
 def _result(judged: Judged, history: Record, layer: str, replay: str) -> Result:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, get_args
 
 import msgspec
 
@@ -51,6 +51,12 @@ class Outcome(StrEnum):
 
 
 _OUTCOMES: Final = {Type.OK: Outcome.OK, Type.FAIL: Outcome.FAILED, Type.INFO: Outcome.UNKNOWN}
+# In Python 3.11, a member of an enumeration takes several times as long as a name, and the loops are long.
+OK: Final = Outcome.OK
+FAILED: Final = Outcome.FAILED
+UNKNOWN: Final = Outcome.UNKNOWN
+_INVOKE: Final = Type.INVOKE
+_INFO: Final = Type.INFO
 
 
 class Span(msgspec.Struct, gc=False):
@@ -182,7 +188,7 @@ class Record:
     @cached_property
     def stored(self) -> list[Sent]:
         """Sends that were answered with one of the stored statuses."""
-        return [sent for sent in self.sends if sent.span.outcome is Outcome.OK]
+        return [sent for sent in self.sends if sent.span.outcome is OK]
 
     @cached_property
     def placed(self) -> list[Sent]:
@@ -305,6 +311,10 @@ class _Builder:
         self._places: dict[str, dict[int, Delivered]] = defaultdict(dict)
         self._index = 0
         self._time = 0
+        self._ends: dict[type, Callable[[Span, Any, Any], None]] = {
+            kind: getattr(self, f"_{kind.__name__.lower()}") for kind in get_args(lines.Operation)
+        }
+        """Maps each kind of operation to the method that records it."""
 
     def add(self, line: Line) -> None:
         if line.index != self._index:
@@ -317,15 +327,15 @@ class _Builder:
             self.record.setup = line.value  # type: ignore[assignment]
         elif kind is Fault:
             self.record.faults.append(line)  # type: ignore[arg-type]
-        elif line.type is Type.INVOKE:
+        elif line.type is _INVOKE:
             if (before := self._open.pop(line.process, None)) is not None:
                 self._gap(
                     f"line {line.index}: {line.process} has not ended its operation of line {before.index}"
                 )
                 self._end(before, None)
             self._open[line.process] = line
-            if isinstance(line, lines.Consume):
-                self._call(line)
+            if kind is lines.Consume:
+                self._call(line)  # type: ignore[arg-type]
         else:
             invoke = self._open.pop(line.process, None)
             if type(invoke) is not kind:
@@ -346,25 +356,22 @@ class _Builder:
 
     def _end(self, invoke: Any, end: Any) -> None:
         self.record.operations += 1
-        known = end is not None and end.type is not Type.INFO
-        span = Span(
-            invoke.process,
-            invoke.index,
-            end.index if known else NEVER,
-            invoke.time,
-            end.time if known else NEVER,
-            _OUTCOMES[end.type] if end is not None else Outcome.UNKNOWN,
-            "" if end is None else end.error,
-        )
-        getattr(self, f"_{type(invoke).__name__.lower()}")(
-            span, invoke.value, None if end is None else end.value
-        )
+        process, index, time = invoke.process, invoke.index, invoke.time
+        if end is None:
+            span = Span(process, index, NEVER, time, NEVER, UNKNOWN, "")
+            self._ends[type(invoke)](span, invoke.value, None)
+            return
+        if (type_ := end.type) is _INFO:
+            span = Span(process, index, NEVER, time, NEVER, UNKNOWN, end.error)
+        else:
+            span = Span(process, index, end.index, time, end.time, _OUTCOMES[type_], end.error)
+        self._ends[type(invoke)](span, invoke.value, end.value)
 
     def _send(self, span: Span, request: lines.SendValue, response: lines.SendValue | None) -> None:
         self.record.spans.append(("send", request.topic, span))
         # A client that received no response may have retried several times.
         attempts = response.attempts if response is not None else _ATTEMPTS_WITHOUT_RESPONSE
-        response = response if response is not None and span.outcome is Outcome.OK else _NO_RESPONSE
+        response = response if response is not None and span.outcome is OK else _NO_RESPONSE
         batch, placed = len(request.messages), bool(response.queue) and response.offset >= 0
         queue = response.queue or request.queue
         for place, message in enumerate(request.messages):
@@ -378,7 +385,7 @@ class _Builder:
 
     def _poll(self, span: Span, request: lines.PollValue, response: lines.PollValue | None) -> None:
         self.record.spans.append(("poll", topic_of(request.queue), span))
-        if response is not None and span.outcome is Outcome.OK:
+        if response is not None and span.outcome is OK:
             read = Read(
                 "poll", request.group, request.queue, request.client or str(span.process), span, (), span.end
             )
@@ -388,7 +395,7 @@ class _Builder:
 
     def _pop(self, span: Span, request: lines.PopValue, response: lines.PopValue | None) -> None:
         self.record.spans.append(("pop", topic_of(request.queue), span))
-        if response is not None and span.outcome is Outcome.OK:
+        if response is not None and span.outcome is OK:
             read = Read(
                 "pop", request.group, request.queue, request.client or str(span.process), span, (), span.end
             )
@@ -398,7 +405,7 @@ class _Builder:
     def _call(self, line: lines.Consume) -> None:
         """Record a call of a listener, which has its messages from the start; its end is filled in later."""
         value = line.value
-        span = Span(line.process, line.index, NEVER, line.time, NEVER, Outcome.UNKNOWN, "")
+        span = Span(line.process, line.index, NEVER, line.time, NEVER, UNKNOWN, "")
         self._calls[line.process] = span
         client = value.client or str(line.process)
         read = Read("consume", value.group, value.queue, client, span, (), span.start)
@@ -426,12 +433,12 @@ class _Builder:
         read.messages = tuple(same)
 
     def _query(self, span: Span, request: lines.QueryValue, response: lines.QueryValue | None) -> None:
-        if response is not None and span.outcome is Outcome.OK:
+        if response is not None and span.outcome is OK:
             value = lines.QueryValue(request.group, request.queue, response.offset, request.client)
             self.record.queries.append(Step(span, value))
 
     def _bounds(self, span: Span, request: lines.BoundsValue, response: lines.BoundsValue | None) -> None:
-        if response is not None and span.outcome is Outcome.OK:
+        if response is not None and span.outcome is OK:
             value = lines.BoundsValue(request.queue, response.min, response.max, response.node)
             self.record.bounds.append(Step(span, value))
 

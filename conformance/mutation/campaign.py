@@ -9,19 +9,19 @@ import json
 import math
 import random
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from queue import Queue
 from typing import Final
 
 from mqproof.conformance.engine.coverage_feedback import PARTS
-from mqproof.conformance.mutation import patches, reach
+from mqproof.conformance.mutation import patches, reach, unit_tests
 from mqproof.conformance.mutation.examiner import (
     CASE_SUITES,
+    DETECTED,
     FIRST_EXAMPLES,
     ONCE,
     Judge,
@@ -40,6 +40,8 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 ALL_SUITES: Final = tuple(SUITES)
 _JUDGES: Final = ("conformance", "reference", "impl/runtime")
 """The folders on which verdicts depend, beside the mutated module."""
+_ORIGINAL_CPU_S: Final = 120
+"""The processor time of a suite with all examples on the original code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,8 @@ class Campaign:
     """A folder of patches that are judged instead of a sample; None for the sample."""
     minutes: float = math.inf
     """The real time after which no further mutant is judged."""
+    unit_tests: bool = False
+    """Whether the unit tests judge what no suite detects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +74,8 @@ class Judged:
     mutant: Mutant
     reached_by: tuple[str, ...]
     verdict: Verdict
+    by_unit_tests: Verdict | None = None
+    """The verdict of the unit tests; None if they did not judge."""
 
 
 def sample(parts: Iterable[str], size: int, seed: int) -> tuple[Mutant, ...]:
@@ -150,21 +156,59 @@ def _judge(
 ) -> Judged:
     judges = _judges(change, reached)
     suites = tuple(judge.suite for judge in judges)
-    if not suites:
-        return Judged(change.mutant, suites, Verdict(Outcome.UNREACHED))
-    key = kept.key(change, suites)
-    if (verdict := kept.get(key)) is None:
-        task = Task(
-            "" if change.sources else change.mutant.module, change.mutant.number, judges, campaign.examples,
-            campaign.seed, campaign.cpu_s, _is_imported(change, reached), change.sources,
-        )  # fmt: skip
-        server = servers.get()
-        try:
-            verdict = server.judge(task)
-        finally:
-            servers.put(server)
-        kept.put(key, verdict)
-    return Judged(change.mutant, suites, verdict)
+    task = Task(
+        "" if change.sources else change.mutant.module, change.mutant.number, judges, campaign.examples,
+        campaign.seed, campaign.cpu_s, _is_imported(change, reached), change.sources,
+    )  # fmt: skip
+    verdict = Verdict(Outcome.UNREACHED)
+    if suites:
+        verdict = kept.judged(kept.key(change, suites), lambda: _examined(servers, task, kept))
+    judged = Judged(change.mutant, suites, verdict)
+    if not campaign.unit_tests or verdict.outcome in DETECTED:
+        return judged
+    files = unit_tests.files_of(change.mutant.module)
+    key = kept.key(change, (unit_tests.NAME, _digest(ROOT / file for file in files)))
+    return replace(judged, by_unit_tests=kept.judged(key, lambda: _tested(servers, task, files)))
+
+
+def _examined(servers: "Queue[ForkServer]", task: Task, kept: "_Kept") -> Verdict:
+    """Return the verdict of the suites; one that fails on the original code in the same way is left out.
+
+    The first examples hold there, because the lines that each suite executes were recorded in them.
+    """
+    verdict = _served(servers, task) if task.judges else Verdict(Outcome.SURVIVED)
+    suite = verdict.suite
+    if verdict.outcome is not Outcome.VIOLATION or verdict.examples <= EXAMPLES_MAX:
+        return verdict
+    whole = Judge(suite, task.examples, is_whole=True)
+    original = replace(task, module="", judges=(whole,), cpu_s=_ORIGINAL_CPU_S, is_imported=False, patched={})
+    fails = kept.judged(kept.original_key(suite), lambda: _served(servers, original))
+    if (fails.by, fails.witness) != (verdict.by, verdict.witness):
+        return verdict
+    judges = tuple(judge for judge in task.judges if judge.suite != suite)
+    return _examined(servers, replace(task, judges=judges), kept)
+
+
+def _tested(servers: "Queue[ForkServer]", mutant: Task, files: tuple[str, ...]) -> Verdict:
+    """Return the verdict of these tests; a test that fails on the original code detects nothing."""
+    every = Judge(unit_tests.NAME, cases=files, is_whole=True)
+    task = replace(mutant, judges=(every,), cpu_s=unit_tests.CPU_S)
+    verdict = _served(servers, task)
+    if verdict.outcome is not Outcome.VIOLATION:
+        return verdict
+    failed = Judge(unit_tests.NAME, cases=(verdict.by,), is_whole=True)
+    original = _served(servers, replace(task, module="", judges=(failed,), is_imported=False, patched={}))
+    if original.outcome is Outcome.SURVIVED:
+        return verdict
+    return replace(verdict, outcome=Outcome.SURVIVED, by=f"{verdict.by} fails on the original code, too")
+
+
+def _served(servers: "Queue[ForkServer]", task: Task) -> Verdict:
+    server = servers.get()
+    try:
+        return server.judge(task)
+    finally:
+        servers.put(server)
 
 
 def _judges(change: _Change, reached: Mapping[str, Reach]) -> tuple[Judge, ...]:
@@ -215,6 +259,7 @@ class _Kept:
     def __init__(self, campaign: Campaign) -> None:
         self._file = campaign.folder / "verdicts.ndjson"
         self._judges = _digest(ROOT / each for each in _JUDGES)
+        self._code = _code_digest()
         self._options = f"{campaign.examples} {campaign.seed} {campaign.cpu_s}"
         self._files = modules(campaign.parts)
         self._verdicts: dict[str, Verdict] = {}
@@ -227,13 +272,19 @@ class _Kept:
                 key = fields.pop("key")
                 self._verdicts[key] = verdict_of(fields)
 
-    def get(self, key: str) -> Verdict | None:
-        return self._verdicts.get(key)
-
-    def put(self, key: str, verdict: Verdict) -> None:
+    def judged(self, key: str, judge: Callable[[], Verdict]) -> Verdict:
+        """Return the kept verdict; without one, judge and keep it."""
+        if (kept := self._verdicts.get(key)) is not None:
+            return kept
+        verdict = judge()
         line = json.dumps({"key": key, **asdict(verdict)})
         with self._file.open("a", encoding="utf-8") as file:
             file.write(f"\n{line}\n")  # the line before may be incomplete
+        return verdict
+
+    def original_key(self, suite: str) -> str:
+        """Return the key of the verdict of a suite on the original code."""
+        return f"original {suite} {self._code} {self._options}"
 
     def key(self, change: _Change, suites: Sequence[str]) -> str:
         source = "".join(change.sources.values()) or _digest([self._files[change.mutant.module]])
@@ -243,7 +294,7 @@ class _Kept:
 
 def _reach(campaign: Campaign) -> dict[str, Reach]:
     """Return what each suite executes; measured once for the same code."""
-    code = _digest([ROOT / "impl", ROOT / "conformance"])
+    code = _code_digest()
     examples = min(campaign.examples, EXAMPLES_MAX)
 
     def kept(suite: str) -> Reach:
@@ -260,6 +311,11 @@ def _reach(campaign: Campaign) -> dict[str, Reach]:
         return dict(zip(campaign.suites, pool.map(kept, campaign.suites), strict=True))
 
 
+def _code_digest() -> str:
+    """Return a digest of the code that the suites examine, and of the suites."""
+    return _digest([ROOT / "impl", ROOT / "conformance"])
+
+
 def _digest(paths: Iterable[Path]) -> str:
     """Return a digest of these Python files, and of those below these folders."""
     digest = hashlib.sha256()
@@ -267,11 +323,3 @@ def _digest(paths: Iterable[Path]) -> str:
         for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
             digest.update(file.read_bytes())
     return digest.hexdigest()[:16]
-
-
-def by_module(judged: Iterable[Judged]) -> Iterator[tuple[str, list[Judged]]]:
-    """Yield each module with its judged mutants, in the order of the names."""
-    groups: defaultdict[str, list[Judged]] = defaultdict(list)
-    for one in judged:
-        groups[one.mutant.module].append(one)
-    yield from sorted(groups.items())

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
+from mqproof.conformance.mutation import unit_tests
+
 if TYPE_CHECKING:
     from mqproof.conformance.engine.run_options import Part
 
@@ -114,6 +116,9 @@ _Detection = tuple[Outcome, str, str, int]
 
 def _detections(judge: Judge, task: Task) -> Iterator[_Detection]:
     """Yield what a suite detects, the first first."""
+    if judge.suite == unit_tests.NAME:
+        yield from ((Outcome.VIOLATION, name, why, 0) for name, why in unit_tests.failures(judge.cases))
+        return
 
     def on_progress(*_: int) -> None:
         if time.process_time() > (1 - SPARE_PART) * task.cpu_s:

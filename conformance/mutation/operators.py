@@ -26,6 +26,8 @@ class Mutant:
     before: str
     after: str
     """The changed syntax node as source text, before and after the change; only the first line."""
+    text: str = ""
+    """The line as it is in the source, without indentation; empty for a patch."""
 
     @property
     def id(self) -> str:
@@ -155,10 +157,14 @@ WRONG_VARIABLE: Final = "wrong-variable"
 
 def mutants(module: str, source: str) -> tuple[Mutant, ...]:
     """Return the mutants of a module's source text, in the order of their numbers."""
+    lines = source.splitlines()
     return tuple(
-        Mutant(module, number, change.operator, change.line, _text(change.before), _text(change.after))
+        Mutant(
+            module, number, change.operator, change.line, _text(change.before), _text(change.after),
+            lines[change.line - 1].strip(),
+        )
         for number, change in enumerate(_changes(ast.parse(source)))
-    )
+    )  # fmt: skip
 
 
 def mutated(source: str, number: int) -> ast.Module:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from mqproof.conformance.engine.coverage_feedback import IMPL_FOLDER, PARTS
+from mqproof.conformance.engine.coverage_feedback import IMPL_FOLDER
 from mqproof.conformance.mutation.loading import modules
 from mqproof.conformance.mutation.operators import Mutant
 
@@ -19,7 +19,7 @@ _CHANGED: Final = re.compile(r"^\+\+\+ (?:b/)?(impl/\S+\.py)", re.MULTILINE)
 
 
 class PatchError(ValueError):
-    """A patch does not apply, or it changes another file than a module that the suites test."""
+    """A patch does not apply, or it changes another file than a module of `impl/`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +46,12 @@ def read(folder: Path) -> tuple[Patch, ...]:
 
 def _patch(number: int, file: Path) -> Patch:
     root = IMPL_FOLDER.parent
-    known = {path.relative_to(root).as_posix(): name for name, path in modules(PARTS).items()}
+    folders = [each.name for each in IMPL_FOLDER.iterdir() if each.is_dir()]
+    known = {path.relative_to(root).as_posix(): name for name, path in modules(folders).items()}
     changed = dict.fromkeys(_CHANGED.findall(file.read_text(encoding="utf-8")))
     if not changed or (unknown := [each for each in changed if each not in known]):
         found = unknown[0] if changed else "nothing"
-        raise PatchError(f"{file}: changes {found}; expected modules of impl/ in {', '.join(PARTS)}")
+        raise PatchError(f"{file}: changes {found}; expected modules in folders of impl/")
     originals = {known[each]: (root / each).read_text(encoding="utf-8") for each in changed}
     sources = dict(
         zip(originals, _applied(file, dict(zip(changed, originals.values(), strict=True))), strict=True)

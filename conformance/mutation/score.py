@@ -1,11 +1,11 @@
-"""Counts the verdicts of a campaign, by part, by suite and by operator, and reads the list of equivalents.
+"""Counts the verdicts of a campaign, by part, by suite and by operator.
 
-A mutant counts unless equivalents.toml names it. The score is the share of counted mutants that a suite
-detects. Mutants that no suite executes count as not detected: the white spots are part of the result.
+The score of the suites is the share of detected mutants among those that a peer or a restart can show.
+survivors.toml states which cannot be shown. Mutants that no suite executes count as not detected: the white
+spots are part of the result.
 """
 
 import shlex
-import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -13,92 +13,79 @@ from typing import Final
 
 from mqproof.conformance.mutation.campaign import Judged
 from mqproof.conformance.mutation.examiner import DETECTED, Outcome
-from mqproof.conformance.mutation.operators import Mutant
+from mqproof.conformance.mutation.examiner import Verdict as Judgement
+from mqproof.conformance.mutation.survivors import UNSTATED, Kind, Stated, Survivors, change, key, stated
 from mqproof.report.model import Report, Result, Table, Verdict, Witness
 
-EQUIVALENTS_FILE: Final = Path(__file__).with_name("equivalents.toml")
 TITLE: Final = "mqproof mutate-impl"
-_SCORE_COLUMNS: Final = ("mutants", "detected", "endless", "survived", "unreached", "score")
+_SCORE_COLUMNS: Final = (
+    *("mutants", "detected", "endless", "survived", "unreached", "invisible", "score"),
+    *("by unit tests", "score with them"),
+)
 
 
-class EquivalentsError(ValueError):
-    """equivalents.toml has a line of another form; the message names it."""
+def is_detected(one: Judged) -> bool:
+    """Return whether a suite detected the mutant."""
+    return one.verdict.outcome in DETECTED
 
 
-def key(mutant: Mutant) -> str:
-    """Return the name of a mutant in equivalents.toml; it does not change when lines move."""
-    return f"{mutant.operator}: {mutant.before} -> {mutant.after}"
-
-
-def equivalents(file: Path = EQUIVALENTS_FILE) -> Mapping[str, Mapping[str, str]]:
-    """Return the reasons why a mutant cannot be observed, by module and key.
-
-    Raises:
-        EquivalentsError: a value is not a reason.
-    """
-    found: dict[str, Mapping[str, str]] = {}
-    for module, reasons in tomllib.loads(file.read_text(encoding="utf-8")).items():
-        if not isinstance(reasons, dict) or not all(
-            isinstance(reason, str) and reason for reason in reasons.values()
-        ):
-            raise EquivalentsError(f"{file}: [{module!r}]: expected lines of the form MUTANT = REASON")
-        found[module] = reasons
-    return found
-
-
-def counted(
-    judged: Iterable[Judged], reasons: Mapping[str, Mapping[str, str]]
-) -> tuple[tuple[Judged, ...], tuple[Judged, ...]]:
-    """Return the mutants that count, and those that are equivalent to the original code."""
-    counts: list[Judged] = []
-    equal: list[Judged] = []
-    for one in judged:
-        is_equal = key(one.mutant) in reasons.get(one.mutant.module, {})
-        (equal if is_equal and one.verdict.outcome not in DETECTED else counts).append(one)
-    return tuple(counts), tuple(equal)
+def statement(one: Judged, known: Survivors) -> Stated:
+    """Return what survivors.toml says about a mutant."""
+    return known.get((one.mutant.module, key(one.mutant)), UNSTATED)
 
 
 def report(
-    judged: Sequence[Judged], facts: Mapping[str, str], goal_percent: int, patches: Path | None = None
+    judged: Sequence[Judged],
+    facts: Mapping[str, str],
+    goal_percent: int,
+    patches: Path | None = None,
+    known: Survivors | None = None,
 ) -> Report:
     """Return the result of a campaign: one result for each part of `impl/`, and the tables.
 
-    `patches` is the folder of the judged patches; None if mutants were judged.
+    `patches` is the folder of the judged patches; None if mutants were judged. `known` is the content of
+    survivors.toml, unless a test passes another one.
     """
-    counts, equal = counted(judged, equivalents())
+    known = stated() if known is None else known
+    counts = [one for one in judged if is_detected(one) or statement(one, known).kind is not Kind.EQUIVALENT]
     replay = f"mqproof mutate-impl --patches {shlex.quote(str(patches))}" if patches else ""
     results = tuple(
-        _result(part, of_part, goal_percent, replay or f"mqproof mutate-impl {part}")
+        _result(part, of_part, known, goal_percent, replay or f"mqproof mutate-impl {part}")
         for part, of_part in _grouped(counts, _part_of).items()
     )
     tables = (
         *([_each(judged)] if patches else []),
-        _scores("Score by module", "module", _grouped(counts, lambda one: one.mutant.module)),
-        _scores("Score by operator", "operator", _grouped(counts, lambda one: one.mutant.operator)),
+        _scores("Score by part", "part", _grouped(counts, _part_of), known),
+        _scores("Score by module", "module", _grouped(counts, lambda one: one.mutant.module), known),
+        _scores("Score by operator", "operator", _grouped(counts, lambda one: one.mutant.operator), known),
         _suites(counts),
-        _survivors(counts),
+        _survivors(judged, known),
     )
-    return Report(TITLE, results, {**facts, "equivalent": str(len(equal))}, tables)
+    return Report(TITLE, results, {**facts, "equivalent": str(len(judged) - len(counts))}, tables)
+
+
+def shown(judged: Iterable[Judged], known: Survivors) -> list[Judged]:
+    """Return the mutants that a peer or a restart can show."""
+    return [one for one in judged if is_detected(one) or statement(one, known).kind is not Kind.INVISIBLE]
 
 
 def percent(judged: Sequence[Judged]) -> int:
     """Return the share of detected mutants, rounded down."""
-    detected = sum(one.verdict.outcome in DETECTED for one in judged)
-    return 100 * detected // len(judged) if judged else 0
+    return 100 * sum(map(is_detected, judged)) // len(judged) if judged else 0
 
 
-def _result(part: str, judged: Sequence[Judged], goal_percent: int, replay: str) -> Result:
+def _result(part: str, judged: Sequence[Judged], known: Survivors, goal_percent: int, replay: str) -> Result:
     outcomes = Counter(one.verdict.outcome for one in judged)
-    score = percent(judged)
-    missed = [one for one in judged if one.verdict.outcome not in DETECTED]
+    score = percent(shown(judged, known))
+    missed = [one for one in judged if not is_detected(one)]
     return Result(
         id="SPEC-2",
         name=f"The suites detect mutants of impl/{part}",
         layer="mutate-impl",
         verdict=Verdict.HELD if score >= goal_percent else Verdict.VIOLATED,
         counts={"mutants": len(judged), **{outcome.value: count for outcome, count in outcomes.items()}},
-        witnesses=tuple(Witness(f"{one.mutant.id}: {key(one.mutant)}") for one in missed[:3]),
-        detail=f"{score}% of the mutants are detected; the goal is {goal_percent}%",
+        witnesses=tuple(Witness(f"{one.mutant.id}: {change(one.mutant)}") for one in missed[:3]),
+        detail=f"{score}% of the mutants that can be shown are detected; the goal is {goal_percent}%",
         replay=replay,
         found=len(missed),
     )
@@ -115,17 +102,34 @@ def _part_of(one: Judged) -> str:
     return one.mutant.module.split(".")[2]
 
 
-def _scores(title: str, column: str, groups: Mapping[str, Sequence[Judged]]) -> Table:
-    rows = [(name, *_counts(judged)) for name, judged in groups.items()]
-    rows.append(("all", *_counts([one for judged in groups.values() for one in judged])))
+def _scores(title: str, column: str, groups: Mapping[str, Sequence[Judged]], known: Survivors) -> Table:
+    rows = [(name, *_counts(judged, known)) for name, judged in groups.items()]
+    rows.append(("all", *_counts([one for judged in groups.values() for one in judged], known)))
     return Table(title, (column, *_SCORE_COLUMNS), tuple(rows))
 
 
-def _counts(judged: Sequence[Judged]) -> tuple[str, ...]:
+def _counts(judged: Sequence[Judged], known: Survivors) -> tuple[str, ...]:
     outcomes = Counter(one.verdict.outcome for one in judged)
-    detected = sum(outcomes[each] for each in DETECTED)
+    missed = [one for one in judged if not is_detected(one)]
+    invisible = sum(statement(one, known).kind is Kind.INVISIBLE for one in missed)
     rest = (outcomes[each] for each in (Outcome.ENDLESS, Outcome.SURVIVED, Outcome.UNREACHED))
-    return (str(len(judged)), str(detected), *map(str, rest), f"{percent(judged)}%")
+    numbers = (len(judged), len(judged) - len(missed), *rest, invisible)
+    counts = shown(judged, known)
+    score = f"{percent(counts)}%" if counts else "none counts"
+    return (*map(str, numbers), score, *_with_unit_tests(judged, missed))
+
+
+def _with_unit_tests(judged: Sequence[Judged], missed: Sequence[Judged]) -> tuple[str, str]:
+    """Return how many more mutants the unit tests detect, of those that they judged, and the share of both.
+
+    While some are not judged, the share is the least that it can be.
+    """
+    tested = [one.by_unit_tests for one in missed if one.by_unit_tests is not None]
+    if missed and not tested:
+        return "not run", ""
+    more = sum(verdict.outcome in DETECTED for verdict in tested)
+    share = f"{100 * (len(judged) - len(missed) + more) // len(judged)}%"
+    return f"{more} of {len(tested)}", share if len(tested) == len(missed) else f"at least {share}"
 
 
 def _suites(judged: Iterable[Judged]) -> Table:
@@ -140,7 +144,7 @@ def _suites(judged: Iterable[Judged]) -> Table:
             judges[suite] += 1
             if suite == ended:
                 break
-        detected[ended] += one.verdict.outcome in DETECTED
+        detected[ended] += is_detected(one)
     rows = tuple((suite, str(count), str(detected[suite])) for suite, count in sorted(judges.items()))
     return Table("Mutants by suite, the fastest first", ("suite", "judged", "detected"), rows)
 
@@ -160,15 +164,25 @@ def _each(judged: Iterable[Judged]) -> Table:
     return Table("Patches", ("patch", "line", "outcome", "suite", "invariant or error"), rows)
 
 
-def _survivors(judged: Iterable[Judged]) -> Table:
+def _survivors(judged: Iterable[Judged], known: Survivors) -> Table:
     rows = tuple(
         (
             f"{one.mutant.module.removeprefix('mqproof.')}:{one.mutant.line}",
-            key(one.mutant),
+            change(one.mutant),
             one.verdict.outcome.value,
             ", ".join(one.reached_by) or "no suite",
+            (said := statement(one, known)).kind.value,
+            said.reason,
+            _test_that_fails(one.by_unit_tests),
         )
         for one in judged
-        if one.verdict.outcome not in DETECTED
+        if not is_detected(one)
     )
-    return Table("Mutants that no suite detects", ("line", "change", "outcome", "executed by"), rows)
+    columns = ("line", "change", "outcome", "executed by", "kind", "reason", "unit test that fails")
+    return Table("Mutants that no suite detects", columns, rows)
+
+
+def _test_that_fails(verdict: Judgement | None) -> str:
+    if verdict is None:
+        return "not run"
+    return verdict.by if verdict.outcome in DETECTED else "none"

@@ -35,6 +35,7 @@ from mqproof.conformance.hostile.attack_run import run as run_attacks
 from mqproof.conformance.hostile.attacks import ATTACKS
 from mqproof.conformance.hosts import sandbox
 from mqproof.conformance.mutants import (
+    answers,
     consumers,
     convergence,
     dledger,
@@ -202,6 +203,12 @@ def _of_a_group(mutant: Mutant, seed: int) -> tuple[Witness, ...]:
     return finding.witnesses if finding.verdict is Verdict.VIOLATED else ()
 
 
+def by_answers(mutant: Mutant, search: Search) -> Result:
+    """Search with examples of a suite, on a target whose answers are watched."""
+    examinee = EXAMINEES[answers.SUITES.get(mutant.name, answers.ANY_SUITE)]
+    return by_suite(examinee.suite, examinee.mutant)(mutant, search)
+
+
 def by_case(mutant: Mutant, search: Search) -> Result:
     """Run the wire case named by the mutant on servers with the defect."""
     return _by_case(mutant, search, mutant.breaks, wire.serving)
@@ -301,6 +308,7 @@ HUNTS: Final = (
     Hunt(ROUTING.name, routing_mutants.MUTANTS, by_suite(ROUTING, MutantNameServer)),
     Hunt(PRODUCERS.name, producers_mutants.MUTANTS, by_suite(PRODUCERS, ImplProducer)),
     *(Hunt(name, each.mutants, by_suite(each.suite, each.mutant)) for name, each in EXAMINEES.items()),
+    Hunt("answers", answers.MUTANTS, by_answers),
     Hunt("consumers", consumers.MUTANTS, by_seed(_of_a_group)),
     Hunt("workload", workload.MUTANTS, by_seed(_of_a_workload)),
     Hunt("wire", wire.MUTANTS, by_case),

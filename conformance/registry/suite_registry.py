@@ -6,6 +6,7 @@ A suite and its targets are imported when the suite runs, so that a run loads on
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -308,10 +309,14 @@ def _run_replication(options: RunOptions, progress: Progress) -> Part:
 
 
 def _run_dledger(options: RunOptions, progress: Progress) -> Part:
-    from mqproof.conformance.subjects.group_run import live
+    from mqproof.conformance.adapters.apache import dledger_group
+    from mqproof.conformance.subjects import group_run
     from mqproof.conformance.suites.dledger.suite import run
 
-    return run(options, progress, live)
+    is_released = options.target.startswith(APACHE)
+    return run(
+        options, progress, partial(dledger_group.live, options.target) if is_released else group_run.live
+    )
 
 
 def _run_convergence(options: RunOptions, progress: Progress) -> Part:
@@ -418,7 +423,7 @@ SUITES: Final[dict[str, Registered]] = {
         _run_replication,
     ),
     "dledger": Undrawn(
-        "a group of ours that elects its leader, seen at the ports of its members",
+        "a group that elects its leader, seen at the ports of its members",
         "mqproof.conformance.suites.dledger.suite",
         _run_dledger,
     ),

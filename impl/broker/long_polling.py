@@ -165,8 +165,13 @@ class PullHolds:
     ) -> Iterator[_Hold | None]:
         for queue in queues:
             end, holds = offset_next(*queue), self._by_queue.get(queue, {})
-            if len(holds) > _FEW or any(hold.offset < end for hold in holds):
+            if len(holds) > _FEW:
                 self._arrive(queue, end, _ANY)
+            else:
+                for hold in holds:  # mostly there is one, for which `any` with a generator takes longer
+                    if hold.offset < end:
+                        self._arrive(queue, end, _ANY)
+                        break
             yield None
 
     def _do(self, work: Iterator[_Hold | None]) -> None:

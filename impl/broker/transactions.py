@@ -5,7 +5,6 @@ becomes a master. See docs/reference/protocol/transactions.md; spec/tla/Transact
 """
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Final
@@ -45,7 +44,7 @@ class Transactions:
         self._is_ready = False
         self._confirmed = True
         """Whether the last record written here was confirmed by disk and slaves."""
-        self._operation_due = asyncio.Event()
+        self._operation_due = upkeep.Wakeup()
         self._address = Address("127.0.0.1", 0)
 
     @property
@@ -327,12 +326,9 @@ class Transactions:
             await upkeep.sleep(interval_ms() / 1000)
             await self._retried(check)
 
-    async def _every(self, ms: int, work: Callable[[], Awaitable[None]], early: asyncio.Event) -> None:
+    async def _every(self, ms: int, work: Callable[[], Awaitable[None]], early: upkeep.Wakeup) -> None:
         while True:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(None) as limit:
-                    upkeep.end_after(limit, ms / 1000)
-                    await early.wait()
+            await early.within(ms / 1000)
             await self._retried(work)
 
     async def _retried(self, work: Callable[[], Awaitable[None]]) -> None:

@@ -9,9 +9,9 @@ What is due at a moment, such as a delayed message, uses the event loop itself, 
 
 import asyncio
 import heapq
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar, copy_context
+from contextvars import Context, ContextVar, copy_context
 from typing import Any, Final, TypeVarTuple
 
 _Ts = TypeVarTuple("_Ts")
@@ -38,26 +38,47 @@ def call_at(when_s: float, callback: Callable[[*_Ts], object], *args: *_Ts) -> a
     """Call the function when the time of upkeep is `when_s`."""
     loop = asyncio.get_running_loop()
     skipped_s: float = getattr(loop, _SKIPPED, 0.0)
-    context = copy_context()
-    context.run(_KIND.set, _UPKEEP)
-    return loop.call_at(when_s + skipped_s, callback, *args, context=context)
+    return loop.call_at(when_s + skipped_s, callback, *args, context=_context())
 
 
-async def sleep(seconds: float) -> None:
+def sleep(seconds: float) -> Coroutine[Any, Any, None]:
     """Sleep until this much time of upkeep has passed."""
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[None] = loop.create_future()
-    timer = call_at(now_s(loop) + seconds, _set, done)
+    return until(asyncio.get_running_loop().create_future(), seconds)
+
+
+async def until(woken: asyncio.Future[None], seconds: float) -> None:
+    """Wait for the future, which is done when this much time of upkeep has passed, or earlier."""
+    timer = _set_after(seconds, woken)
     try:
-        await done
+        await woken
     finally:
         timer.cancel()
 
 
-def end_after(limit: asyncio.Timeout, seconds: float) -> None:
-    """Let the limit end when this much time of upkeep has passed."""
-    with _marked(_UPKEEP):  # `reschedule` has no parameter for the context of its timer
-        limit.reschedule(asyncio.get_running_loop().time() + seconds)
+class Wakeup:
+    """An event that one sleeping task waits for; an asyncio.Event with a time limit takes much longer."""
+
+    def __init__(self) -> None:
+        self._is_set = False
+        self._woken: asyncio.Future[None] | None = None
+
+    def set(self) -> None:
+        self._is_set = True
+        if self._woken is not None:
+            _set(self._woken)
+
+    def clear(self) -> None:
+        self._is_set = False
+
+    async def within(self, seconds: float) -> bool:
+        """Return whether it is set before this much time of upkeep has passed."""
+        if not self._is_set:
+            self._woken = asyncio.get_running_loop().create_future()
+            try:
+                await until(self._woken, seconds)
+            finally:
+                self._woken = None
+        return self._is_set
 
 
 async def until_due(woken: asyncio.Future[None], due_s: float) -> None:
@@ -72,9 +93,8 @@ async def until_due(woken: asyncio.Future[None], due_s: float) -> None:
 
 def after(seconds: float) -> asyncio.Future[None]:
     """Return a future that is done when this much time of upkeep has passed."""
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[None] = loop.create_future()
-    timer = call_at(now_s(loop) + seconds, _set, done)
+    done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    timer = _set_after(seconds, done)
     done.add_done_callback(lambda _: timer.cancel())
     return done
 
@@ -131,6 +151,19 @@ def _marked(kind: str) -> Iterator[None]:
         yield
     finally:
         _KIND.reset(token)
+
+
+def _context() -> Context:
+    """Return the context of a timer of upkeep."""
+    context = copy_context()
+    context.run(_KIND.set, _UPKEEP)
+    return context
+
+
+def _set_after(seconds: float, future: asyncio.Future[None]) -> asyncio.TimerHandle:
+    """Let the future be done when this much time of upkeep has passed. An idle server does little else."""
+    loop = asyncio.get_running_loop()
+    return loop.call_at(loop.time() + seconds, _set, future, context=_context())
 
 
 def _set(future: asyncio.Future[None]) -> None:

@@ -113,10 +113,10 @@ class BackgroundTasks:
         # A timeout around an event takes three times as long, and an idle store does little else.
         if self._stopping:
             return True
-        sleeper = upkeep.after(milliseconds / 1000)
+        sleeper: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._sleeping.add(sleeper)
         try:
-            await sleeper
+            await upkeep.until(sleeper, milliseconds / 1000)
         finally:
             self._sleeping.discard(sleeper)
         return self._stopping

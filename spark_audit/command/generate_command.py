@@ -1,16 +1,25 @@
 """`mqproof audit generate`: write an event log with injected anomalies."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from mqproof.report.console import stages
+from mqproof.report.console import stages, terminable
 from mqproof.report.printable import counted
+from mqproof.spark_audit.command.engine_choice import EVENTS_MAX
 from mqproof.spark_audit.command.failures import fail
 from mqproof.spark_audit.command.opened_session import opened_session
 from mqproof.spark_audit.command.option_groups import SparkOptions, examples
 from mqproof.spark_audit.command.outputs import try_folder
+
+if TYPE_CHECKING:
+    from mqproof.spark_audit.generator.generate import Generated, LogRequest
+
+    Write = Callable[[Path, Callable[[str], None]], Generated]
 
 EXAMPLES: Final = examples(
     "generate --count 100000 --out build/log --anomaly lost=3 --anomaly duplicate=5",
@@ -31,7 +40,8 @@ def generate(
 ) -> None:
     """Write an event log with injected anomalies; _truth.parquet lists the violations in it.
 
-    Spark writes a log of any size in parts; the same seed gives the same log on any number of cores.
+    The same seed gives the same log. Spark writes logs of more than 2 million events, in parts, and any log
+    if an option of Spark is given; the rows are the same.
 
     Anomalies: lost, duplicate, double_append, phantom, reordered, skipped, overlap, offset_regression,
     flush_lost.
@@ -41,24 +51,17 @@ def generate(
     if file_format not in ("parquet", "ndjson"):
         fail(f"--format: {file_format!r}, expected parquet or ndjson")
 
-    options = spark_options.session()
-
     from mqproof.spark_audit.generator.generate import LogRequest, prepare
-    from mqproof.spark_audit.generator.generate import generate as write_log
     from mqproof.spark_audit.generator.scenario import ScenarioError
     from mqproof.spark_audit.runtime.staging import staged
 
     request = LogRequest(count, _anomalies(anomaly or []), seed, file_format)
     try_folder("--out", out)
     try:
-        # Before Spark starts, which takes seconds: a wrong request is reported at once.
+        # Before an engine starts: a wrong request is reported at once.
         prepare(request, out)
-        with (
-            opened_session(options) as (spark, _),
-            stages("audit") as stage,
-            staged(out) as folder,
-        ):
-            done = write_log(spark, request, folder, progress=stage)
+        with _writer(request, spark_options) as write, stages("audit") as stage, staged(out) as folder:
+            done = write(folder, stage)
     except (ScenarioError, FileExistsError) as error:
         fail(str(error))
     except OSError as error:
@@ -67,6 +70,21 @@ def generate(
         f"{out}: {done.events} events of {done.messages} messages in {counted(len(done.files), 'file')}, "
         f"{counted(done.expected, 'violation')} to find (seed {seed})"
     )
+
+
+@contextmanager
+def _writer(request: "LogRequest", spark: SparkOptions) -> "Iterator[Write]":
+    """Yield the function that writes the log: in this process, or in a session of Spark."""
+    if request.events <= EVENTS_MAX and not (spark.given() or spark.memory):
+        from mqproof.spark_audit.generator.generate import write_in_process
+
+        with terminable():
+            yield partial(write_in_process, request)
+        return
+    from mqproof.spark_audit.generator.spark_generate import generate as write_on_spark
+
+    with opened_session(spark.session()) as (session, _):
+        yield lambda folder, stage: write_on_spark(session, request, folder, progress=stage)
 
 
 def _anomalies(arguments: list[str]) -> dict[str, int]:

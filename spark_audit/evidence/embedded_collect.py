@@ -29,7 +29,7 @@ from mqproof.spark_audit.evidence.sql_selection import sql_selection
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spark_audit.passes.embedded_sums import judged_messages
 from mqproof.spark_audit.passes.message_columns import RETRY_TOPIC_PREFIX, message_key
-from mqproof.spark_audit.passes.profile import overview, profiled_rows, rare_rows
+from mqproof.spark_audit.passes.profile import is_reset, overview, profiled_rows, rare_rows
 from mqproof.spark_audit.passes.steps import all_irregular_steps
 from mqproof.spark_audit.passes.times import NOTHING_SET_ASIDE, plausible_times, set_aside
 from mqproof.spark_audit.sources.store.stored import Stored
@@ -68,12 +68,14 @@ def embedded_collected(
         once = overview(profiled)
         refuse_namesakes(once)
         seen, repeated = once, seen.rows - once.rows
-    rows = rows.select(*COLUMNS)
     own, examined, whole = seen, rows, profiled
+    rows = rows.select(*COLUMNS)
     if earlier := history.earlier(rows, profiled, seen):
         examined, seen = rows.unionByName(earlier.rows), earlier.overview
+        examined = examined.withColumns({"stated": f.col("attrs")["broker"], "reset": is_reset()}).persist()
         whole = earlier.profile.persist()
-    named = name_broker(examined, seen.brokers).persist()
+    # Not kept in memory: the columns that it adds cost less than a copy of the others.
+    named = name_broker(examined, seen.brokers, f.col("stated"))
     evidence = evidence_of(named, whole, seen.brokers, options, store, pictures=pictures)
     evidence = replace(evidence, complete_from=seen.complete_from)
     evidence = history.amend(evidence, rows, seen.brokers)
@@ -89,12 +91,15 @@ def evidence_of(
     *,
     pictures: bool = False,
 ) -> Evidence:
-    """Return the evidence in stores and in a log with the column `broker`, given its profile."""
+    """Return the evidence in stores and in a log, given its profile.
+
+    The log has the columns `broker` and `reset`, too.
+    """
     for table in (store.ambiguous, store.bounds) if store else ():
         table.persist()
     log = named.select(*COLUMNS, "broker")
     rare = name_broker(rare_rows(profiled), brokers).persist()
-    events = traffic_of(named)
+    events = traffic_of(named, f.col("reset"))
     spans = spans_of(profiled, brokers).persist()
     # Acknowledged messages are looked up in the store.
     judged = judged_messages(

@@ -6,16 +6,17 @@ from mqproof.spark_audit.passes.profile import RARE_KINDS
 from mqproof.spec.events import Kind
 
 
-def name_broker(log: DataFrame, brokers: tuple[str, ...]) -> DataFrame:
+def name_broker(log: DataFrame, brokers: tuple[str, ...], stated: Column | None = None) -> DataFrame:
     """Add `broker`, because queue ids are unique only within a broker.
 
     A client's event names the broker in attrs.broker; a broker's own event belongs to that broker. If the
-    whole log has only one broker, it is that one.
+    whole log has only one broker, it is that one. `stated` is attrs.broker, if the log has it as a column.
     """
-    is_victim = f.col("kind").isin(*RARE_KINDS) & f.col("attrs")["node"].isin(*brokers)
-    victim = f.when(is_victim, f.col("attrs")["node"])
-    stated = f.coalesce(f.col("attrs")["broker"], victim)
-    return log.withColumn("broker", broker_of(stated, brokers))
+    node = f.col("attrs")["node"]
+    # One condition in the other: attributes are looked up in rare rows only.
+    victim = f.when(f.col("kind").isin(*RARE_KINDS), f.when(node.isin(*brokers), node))
+    stated = f.col("attrs")["broker"] if stated is None else stated
+    return log.withColumn("broker", broker_of(f.coalesce(stated, victim), brokers))
 
 
 def broker_of(stated: Column, brokers: tuple[str, ...]) -> Column:

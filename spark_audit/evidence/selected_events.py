@@ -3,7 +3,7 @@
 from typing import Final
 
 from mqproof.spark_audit.engine import functions as f
-from mqproof.spark_audit.engine.frames import DataFrame
+from mqproof.spark_audit.engine.frames import Column, DataFrame
 from mqproof.spark_audit.engine.sql_text import quoted
 from mqproof.spark_audit.evidence.messages import OF_HALVES
 from mqproof.spark_audit.evidence.tables import IS_MESSAGE
@@ -22,9 +22,9 @@ def failed_messages(rare: DataFrame) -> DataFrame:
     ).select("msg_id")
 
 
-def traffic_of(named: DataFrame) -> DataFrame:
-    """Return Evidence.events, given rows with their broker."""
-    return named.select(*TRAFFIC, "broker", is_reset().alias("reset"))
+def traffic_of(named: DataFrame, reset: Column | None = None) -> DataFrame:
+    """Return Evidence.events, given rows with their broker. `reset` tells resets, if the rows have it."""
+    return named.select(*TRAFFIC, "broker", (is_reset() if reset is None else reset).alias("reset"))
 
 
 def events_of_messages(events: DataFrame, ambiguous: DataFrame) -> DataFrame:

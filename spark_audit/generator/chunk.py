@@ -52,6 +52,10 @@ def _sums(left: tuple[int, ...], right: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(a + b for a, b in zip(left, right, strict=True))
 
 
+def _moved(begun: tuple[int, ...], ended: Ints) -> tuple[int, ...]:
+    return tuple(int(end) - begin for begin, end in zip(begun, ended, strict=True))
+
+
 class Chunk:
     """One chunk of traffic, as arrays.
 
@@ -98,11 +102,10 @@ class Chunk:
 
     def moved(self) -> State:
         """Return by how much the chunk advances a state."""
-        assert self.begun == State(), "only for a chunk that starts with an empty state"
         return State(
-            tuple(map(int, self.queue_next)),
-            tuple(map(int, self.log_end)),
-            tuple(map(int, self.retry_next)),
+            _moved(self.begun.queues, self.queue_next),
+            _moved(self.begun.logs, self.log_end),
+            _moved(self.begun.retries, self.retry_next),
             self.rows.counts(),
         )
 

@@ -1,9 +1,7 @@
-"""Generates event logs of any size, with injected anomalies and their ground truth, in Spark's tasks.
+"""Generates event logs with injected anomalies and their ground truth, in this process.
 
 scenario.py describes the scenario. A chunk of the log is computed only from its number, the seed, and the
-state (offsets and event numbers) at its beginning. So the chunks are computed twice. The first time yields by
-how much each chunk advances the state, which the driver adds up; the second time writes the rows. The result
-is the same for any number of partitions.
+state (offsets and event numbers) at its beginning. spark_generate.py writes large logs, with the same rows.
 """
 
 import errno
@@ -11,7 +9,6 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final
@@ -20,13 +17,9 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark import TaskContext
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import types as t
 
 from mqproof.spark_audit.generator import scenario as sc
 from mqproof.spark_audit.generator.chunk import Chunk, State
-from mqproof.spark_audit.spark_schema import EVENTS
 from mqproof.spec.events import COLUMNS
 
 TRUTH_FILE: Final = "_truth.parquet"
@@ -46,8 +39,6 @@ _TRUTH: Final = pa.schema(
         ("group", pa.string()),
     ]
 )
-_STATE: Final = pa.schema([("number", pa.int64()), ("state", pa.string())])
-_BATCH_ROWS: Final = 20_000
 _ROW_GROUP: Final = 1_000_000
 _WORDS: Final = [
     *(name for name, kind in COLUMNS.items() if kind == "string" and name != "msg_id"),
@@ -55,8 +46,6 @@ _WORDS: Final = [
     "attrs.key_value.value",
 ]
 """Columns with few distinct values."""
-_CHUNKS_A_TASK: Final = 40
-"""About four million events: a file of some 60 MiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +67,10 @@ class Generated:
     files: tuple[Path, ...]
 
 
-def generate(
-    spark: SparkSession,
-    request: LogRequest,
-    out: Path,
-    partitions: int = 0,
-    progress: Callable[[str], None] = lambda _: None,
+def write_in_process(
+    request: LogRequest, out: Path, progress: Callable[[str], None] = lambda _: None
 ) -> Generated:
-    """Write event files, _truth.parquet and _manifest.json into the folder, which is created if needed.
+    """Write one event file, _truth.parquet and _manifest.json into the folder, without Spark.
 
     Raises:
         ScenarioError: the request does not fit (unknown anomaly, too few events).
@@ -94,125 +79,48 @@ def generate(
     """
     plan = prepare(request, out)
     out.mkdir(parents=True, exist_ok=True)
-    partitions = partitions or max(-(-plan.chunks // _CHUNKS_A_TASK), min(plan.chunks, 2))
-    maker = _Maker(plan, request.seed)
-    chunks = [(number, State()) for number in range(plan.chunks)]
-    progress(f"planning {plan.messages_total} messages")
-    states, events = _add_up(_in_tasks(spark, maker.moves, "number bigint, state string", chunks, partitions))
-    progress(f"writing {events} events")
+    progress(f"writing {plan.messages_total} messages")
+    chunks = _Chunks(plan, request.seed)
     if request.file_format == "parquet":
-        _in_tasks(spark, partial(maker.parquet, out.absolute()), "file string", states, partitions).collect()
+        write_parquet(out / "part-00000.parquet", chunks.tables())
     else:
-        _in_tasks(spark, maker.events, EVENTS, states, partitions).write.mode("append").json(str(out))
-        # Spark's names begin with the number of the partition, and differ in every run.
-        for number, file in enumerate(sorted(out.glob("part-*.json"))):
-            file.rename(out / f"part-{number:05d}.ndjson")
-    (out / "_SUCCESS").unlink(missing_ok=True)
-    progress("listing the injected anomalies")
-    injected = sum(plan.injected.values(), np.zeros(plan.chunks, dtype=np.int64))
-    facts = _in_tasks(
-        spark, maker.truth, "fact string", [state for state in states if injected[state[0]]], partitions
-    )
-    truth = [json.loads(row["fact"]) for row in facts.toLocalIterator()]
-    pq.write_table(pa.Table.from_pylist(truth, _TRUTH), out / TRUTH_FILE)
-    files = tuple(sorted(out.glob(f"part-*.{request.file_format}")))
-    done = Generated(events, plan.messages_total, len(truth), files)
-    manifest = {
-        "wish": asdict(request),
-        "events": events,
-        "messages": done.messages,
-        "expected": done.expected,
-    }
-    (out / MANIFEST_FILE).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
-    return done
+        _write_ndjson(out / "part-00000.ndjson", chunks.tables())
+    return completed(request, plan, out, sum(chunks.state.nodes.values()), chunks.truth)
 
 
-def write_in_process(request: LogRequest, out: Path) -> list[dict[str, Any]]:
-    """Write a log of up to a million events as one Parquet file, without Spark. Return the truth.
-
-    Raises:
-        As `generate`.
-    """
-    out.mkdir(exist_ok=True)
-    plan, now = prepare(request, out), State()
-    tables, truth = [], []
-    for number in range(plan.chunks):
-        chunk, moved = (
-            Chunk(plan, number, state, np.random.default_rng([request.seed, 1, number]))
-            for state in (now, State())
-        )
-        tables.append(chunk.table())
-        truth += chunk.truth
-        now = now.plus(moved.moved())
-    pq.write_table(pa.concat_tables(tables), out / "part-0.parquet")
-    return truth
-
-
-def prepare(request: LogRequest, out: Path) -> sc.Plan:
-    """Return a plan for the log in this folder.
-
-    Raises:
-        As `generate`.
-    """
-    random = np.random.default_rng([request.seed, 0])
-    plan = sc.make_plan(round(request.events / sc.EVENTS_A_MESSAGE), request.anomalies, random)
-    if out.exists() and any(out.iterdir()):
-        raise FileExistsError(f"{out}: the folder is not empty")
-    return plan
-
-
-Batches = Iterator[pa.RecordBatch]
-
-
-@dataclass(frozen=True, slots=True)
-class _Maker:
-    """Functions that run in tasks: each turns batches of (number, state) into its own batches."""
+@dataclass(slots=True)
+class _Chunks:
+    """The chunks of a plan, one after another."""
 
     plan: sc.Plan
     seed: int
+    state: State = field(default_factory=State)
+    """The state at the end of the chunks so far."""
+    truth: list[dict[str, Any]] = field(default_factory=list)
 
-    def moves(self, batches: Batches) -> Batches:
-        """Yield by how much each chunk advances the state."""
-        for number, state in _states(batches):
-            yield _batch(number, self._chunk(number, state).moved())
+    def tables(self) -> Iterator[pa.Table]:
+        for number in range(self.plan.chunks):
+            chunk = made_chunk(self.plan, self.seed, number, self.state)
+            yield chunk.table()
+            self.truth += chunk.truth
+            self.state = self.state.plus(chunk.moved())
 
-    def events(self, batches: Batches) -> Batches:
-        for number, state in _states(batches):
-            yield from self._chunk(number, state).table().to_batches(_BATCH_ROWS)
 
-    def parquet(self, folder: Path, batches: Batches) -> Batches:
-        """Write one file with the task's chunks.
+def made_chunk(plan: sc.Plan, seed: int, number: int, state: State) -> Chunk:
+    return Chunk(plan, number, state, np.random.default_rng([seed, 1, number]))
 
-        The task writes it, because Spark would convert each row twice. The file gets its final name when it
-        is complete.
-        """
-        tables = (self._chunk(number, state).table() for number, state in _states(batches))
-        if (first := next(tables, None)) is None:
-            return
-        context = TaskContext.get()
-        assert context is not None, "a task's"
-        name = f"part-{context.partitionId():05d}.parquet"
-        unfinished = folder / f"_{name}.{context.taskAttemptId()}"
-        maker = _gathered(chain([first], tables))
-        try:
-            with pq.ParquetWriter(
-                unfinished, first.schema, compression="zstd", use_dictionary=_WORDS
-            ) as writer:
-                for table in maker:
-                    writer.write_table(table, row_group_size=_ROW_GROUP)
-        except OSError as error:
-            # pyarrow's own error does not name the file.
-            raise OSError(error.errno, os.strerror(error.errno or errno.EIO), str(unfinished)) from None
-        unfinished.replace(folder / name)
-        yield pa.RecordBatch.from_pydict({"file": [name]})
 
-    def truth(self, batches: Batches) -> Batches:
-        for number, state in _states(batches):
-            facts = [msgspec.json.encode(fact).decode() for fact in self._chunk(number, state).truth]
-            yield pa.RecordBatch.from_pydict({"fact": facts})
-
-    def _chunk(self, number: int, state: State) -> Chunk:
-        return Chunk(self.plan, number, state, np.random.default_rng([self.seed, 1, number]))
+def write_parquet(file: Path, tables: Iterable[pa.Table]) -> None:
+    """Write at least one table to a file, in row groups that suit the audit."""
+    groups = _gathered(tables)
+    first = next(groups)
+    try:
+        with pq.ParquetWriter(file, first.schema, compression="zstd", use_dictionary=_WORDS) as writer:
+            for table in chain([first], groups):
+                writer.write_table(table, row_group_size=_ROW_GROUP)
+    except OSError as error:
+        # pyarrow's own error does not name the file.
+        raise OSError(error.errno, os.strerror(error.errno or errno.EIO), str(file)) from None
 
 
 def _gathered(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
@@ -227,40 +135,40 @@ def _gathered(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         yield pa.concat_tables(waiting)
 
 
-def _batch(number: int, state: State) -> pa.RecordBatch:
-    text = msgspec.json.encode(state).decode()
-    return pa.RecordBatch.from_arrays(
-        [pa.array([number], pa.int64()), pa.array([text])], names=["number", "state"]
-    )
+def _write_ndjson(file: Path, tables: Iterable[pa.Table]) -> None:
+    encoder = msgspec.json.Encoder()
+    with file.open("wb") as lines:
+        for table in tables:
+            for row in table.to_pylist(maps_as_pydicts="strict"):
+                present = {name: value for name, value in row.items() if value is not None}
+                lines.write(encoder.encode(present) + b"\n")
 
 
-def _states(batches: Batches) -> Iterator[tuple[int, State]]:
-    for batch in batches:
-        for row in batch.to_pylist():
-            yield row["number"], msgspec.json.decode(row["state"], type=State)
+def completed(
+    request: LogRequest, plan: sc.Plan, out: Path, events: int, truth: list[dict[str, Any]]
+) -> Generated:
+    """Write the truth and the manifest beside the event files."""
+    pq.write_table(pa.Table.from_pylist(truth, _TRUTH), out / TRUTH_FILE)
+    files = tuple(sorted(out.glob(f"part-*.{request.file_format}")))
+    done = Generated(events, plan.messages_total, len(truth), files)
+    manifest = {
+        "wish": asdict(request),
+        "events": events,
+        "messages": done.messages,
+        "expected": done.expected,
+    }
+    (out / MANIFEST_FILE).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+    return done
 
 
-def _in_tasks(
-    spark: SparkSession,
-    work: Callable[[Batches], Batches],
-    schema: t.StructType | str,
-    states: Iterable[tuple[int, State]],
-    partitions: int,
-) -> DataFrame:
-    """Apply `work` to the chunks, in their order."""
-    table = pa.Table.from_batches([_batch(*each) for each in states], _STATE)
-    given = spark.createDataFrame(table)
-    # Neighbouring chunks stay together, so that a file covers a contiguous time range.
-    return given.repartitionByRange(partitions, "number").sortWithinPartitions("number").mapInArrow(
-        work, schema
-    )  # fmt: skip
+def prepare(request: LogRequest, out: Path) -> sc.Plan:
+    """Return a plan for the log in this folder.
 
-
-def _add_up(moves: DataFrame) -> tuple[list[tuple[int, State]], int]:
-    """Return the state at the beginning of each chunk, and the number of events."""
-    states: list[tuple[int, State]] = []
-    now = State()
-    for row in moves.orderBy("number").toLocalIterator():
-        states.append((row["number"], now))
-        now = now.plus(msgspec.json.decode(row["state"], type=State))
-    return states, sum(now.nodes.values())
+    Raises:
+        As `write_in_process`.
+    """
+    random = np.random.default_rng([request.seed, 0])
+    plan = sc.make_plan(round(request.events / sc.EVENTS_A_MESSAGE), request.anomalies, random)
+    if out.exists() and any(out.iterdir()):
+        raise FileExistsError(f"{out}: the folder is not empty")
+    return plan

@@ -37,7 +37,8 @@ from mqproof.spark_audit.engine.embedded.database import Database
 from mqproof.spark_audit.engine.sql_text import quoted
 from mqproof.spark_audit.evidence.options import Options
 from mqproof.spark_audit.generator import scenario
-from mqproof.spark_audit.generator.generate import LogRequest, generate
+from mqproof.spark_audit.generator.generate import LogRequest
+from mqproof.spark_audit.generator.spark_generate import generate
 from mqproof.spark_audit.generator.truth import Comparison, compare, read_truth
 from mqproof.spark_audit.quality import decode_bench as decode
 from mqproof.spark_audit.quality.sizing import Run, plan
@@ -68,7 +69,7 @@ SIDES: Final = (SCAN, BY_MESSAGE, CLEAN, DIRTY, "worst case", LOCAL, DUCKDB, DUC
 _OF_SPARK: Final = (SCAN, BY_MESSAGE)
 _OF_DIRTY: Final = (DIRTY, DUCKDB_DIRTY)
 _OF_DUCKDB: Final = (LOCAL, DUCKDB, DUCKDB_DIRTY)
-LOCAL_EVENTS_MAX: Final = 3_000_000
+LOCAL_EVENTS_MAX: Final = 20_000_000
 """Larger logs are not audited without Spark: they may not fit into memory."""
 
 

@@ -30,7 +30,7 @@ from mqproof.spark_audit.evidence.options import Options
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spark_audit.generator import cluster_log, scenario, store_directory
 from mqproof.spark_audit.generator.generate import LogRequest, write_in_process
-from mqproof.spark_audit.generator.truth import compare
+from mqproof.spark_audit.generator.truth import compare, read_truth
 from mqproof.spark_audit.quality.trace_mutants import TRACE_MUTANTS
 from mqproof.spark_audit.quality.trace_mutants import judge as judge_traces_mutant
 from mqproof.spark_audit.schema import KEY
@@ -453,11 +453,11 @@ _OPTIONS: Final = Options(broadcast=cluster_log.BROADCAST, orderly=cluster_log.O
 
 def _write_log(log: Path) -> list[dict[str, Any]]:
     """Write a log with the injected anomalies, and all scripted ones, and return its truth."""
-    truth = write_in_process(LogRequest(_EVENTS, dict.fromkeys(scenario.ANOMALIES, 2), _SEED), log)
+    write_in_process(LogRequest(_EVENTS, dict.fromkeys(scenario.ANOMALIES, 2), _SEED), log)
     script = cluster_log.events()
     rows = [*script.rows, *store_directory.events()]
     (log / "injected.ndjson").write_bytes(b"".join(json.encode(row) + b"\n" for row in rows))
-    return truth + script.truth
+    return read_truth(log) + script.truth
 
 
 def names() -> tuple[str, ...]:

@@ -5,11 +5,13 @@ types, and lines that only Spark's rules decide.
 """
 
 import errno
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from glob import escape
 from pathlib import Path
 from typing import Any, Final
+
+import msgspec
 
 from mqproof.report.printable import counted
 from mqproof.spark_audit.engine.embedded.database import Database
@@ -38,9 +40,6 @@ _WIDER: Final = {
     "INTEGER": ("INTEGER", "SMALLINT", "TINYINT", "USMALLINT", "UTINYINT"),
 }
 """Types of a Parquet file that a column of ours holds without loss."""
-_CORRUPT_MAX: Final = 10_000
-_CORRUPT_BYTES_MAX: Final = 64 << 20
-"""The limits of the lines that are not events: their number and their size. A query's text contains them."""
 
 
 class NotEmbeddedError(ValueError):
@@ -65,22 +64,17 @@ class EmbeddedLog:
 
 @dataclass(slots=True)
 class _Lines:
-    """The NDJSON files to load, and their lines that are not events."""
+    """The NDJSON files to load."""
 
+    corrupt_file: Path
+    """Where their lines that are not events are written: there may be more of them than fit into memory."""
     files: list[Path] = field(default_factory=list)
     events: int = 0
-    corrupt: list[tuple[str, str]] = field(default_factory=list)
-    corrupt_bytes: int = 0
+    corrupt: int = 0
+    """The number of lines that are not events."""
+    corrupt_bytes_max: int = 0
+    """The size of the longest record in `corrupt_file`."""
     torn_files: int = 0
-
-    def add_corrupt(self, file: Path, line: bytes) -> None:
-        """Keep a line that is not an event. Raises NotEmbeddedError if there are too many."""
-        self.corrupt_bytes += len(line)
-        if len(self.corrupt) == _CORRUPT_MAX:
-            raise NotEmbeddedError(f"more than {_CORRUPT_MAX} lines are not events")
-        if self.corrupt_bytes > _CORRUPT_BYTES_MAX:
-            raise NotEmbeddedError(f"the lines that are not events have more than {_CORRUPT_BYTES_MAX} bytes")
-        self.corrupt.append((str(file), line.decode(errors="replace").rstrip("\r\n")))
 
     def add(self, file: Path, copy: Path, *, as_spark: bool = True) -> None:
         """Load a file, or a copy without the lines that are not events.
@@ -97,14 +91,17 @@ class _Lines:
         if not faults:
             return
         torn = torn_tail(file)
-        with opened(file) as log, copy.open("wb") as good:
+        with opened(file) as log, copy.open("wb") as good, self.corrupt_file.open("ab") as bad:
             for lines, events in examined(chunks(log), as_spark=as_spark):
                 if events:
                     good.write(lines if lines.endswith(b"\n") else lines + b"\n")
                 elif torn and lines == torn:
                     self.torn_files += 1
                 else:
-                    self.add_corrupt(file, lines)
+                    self.corrupt += 1
+                    record = {"file": str(file), "line": lines.decode(errors="replace").rstrip("\r\n")}
+                    written = bad.write(msgspec.json.encode(record) + b"\n")
+                    self.corrupt_bytes_max = max(self.corrupt_bytes_max, written)
 
 
 def read_embedded(
@@ -128,7 +125,7 @@ def read_embedded(
     for file in files:
         _refuse_folder_columns(file)
     parquet = [file for file in files if file.suffix == ".parquet"]
-    lines = _Lines()
+    lines = _Lines(scratch / "corrupt.ndjson")
     _check(lines, [file for file in files if file.suffix != ".parquet"], scratch, stage)
     for number, file in enumerate(messages):
         lines.add(file, scratch / f"messages-{number}.ndjson", as_spark=False)
@@ -141,9 +138,9 @@ def read_embedded(
         )
     except duckdb.Error as error:
         raise _damaged(database, parquet, error) from None
-    rows = _rows(database, parquet) + lines.events + len(lines.corrupt)
+    rows = _rows(database, parquet) + lines.events + lines.corrupt
     events = database.table("log", (*COLUMNS, "stated", "reset"))
-    return EmbeddedLog(events, _corrupt(database, parquet, lines.corrupt), inputs, rows, lines.torn_files)
+    return EmbeddedLog(events, _corrupt(database, parquet, lines), inputs, rows, lines.torn_files)
 
 
 _NOTHING: Final = (
@@ -280,17 +277,26 @@ def _check_first_line(file: Path) -> None:
 
 
 def _of_lines(files: Sequence[Path]) -> str:
-    types = ", ".join(f"{quoted(name)}: {quoted(_TYPES[kind])}" for name, kind in COLUMNS.items())
+    return _of_json(files, {name: _TYPES[kind] for name, kind in COLUMNS.items()}, LINE_BYTES_MAX)
+
+
+def _of_json(files: Sequence[Path], columns: Mapping[str, str], line_bytes_max: int) -> str:
+    types = ", ".join(f"{quoted(name)}: {quoted(kind)}" for name, kind in columns.items())
     names = quoted(*(escape(str(file.absolute())) for file in files))
     return (
         f"read_json([{names}], format = 'newline_delimited', columns = {{{types}}},"
-        f" maximum_object_size = {LINE_BYTES_MAX}, hive_partitioning = false)"
+        f" maximum_object_size = {line_bytes_max}, hive_partitioning = false)"
     )
 
 
-def _corrupt(database: Database, parquet: Sequence[Path], lines: Sequence[tuple[str, str]]) -> Any:
+def _corrupt(database: Database, parquet: Sequence[Path], lines: _Lines) -> Any:
     """Return file and line of every row that is not an event."""
-    found = database.createDataFrame(lines, "file string, line string")
+    found = database.createDataFrame([], "file string, line string")
+    if lines.corrupt:
+        columns = {"file": "VARCHAR", "line": "VARCHAR"}
+        found = database.query(
+            f"SELECT * FROM {_of_json([lines.corrupt_file], columns, lines.corrupt_bytes_max)}"
+        )
     for file in parquet:
         rows = database.query(
             f"SELECT {quoted(str(file))} AS file,"

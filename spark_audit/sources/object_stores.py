@@ -17,7 +17,7 @@ from mqproof.spark_audit.sources.inputs import SUFFIXES, InputError
 if TYPE_CHECKING:
     from pyarrow.fs import FileInfo, FileSystem
 
-SCHEMES: Final = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs")
+SCHEMES: Final = ("s3", "s3a", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs")
 FREE_BYTES_MIN: Final = 1 << 30
 """Free space of the local disk that a copy leaves."""
 
@@ -51,7 +51,8 @@ def fetch(uri: str, folder: Path, stage: Callable[[str], None]) -> Fetched:
 
     shown = uri.partition("?")[0]
     try:
-        remote, root = FileSystem.from_uri(uri)
+        # Spark and Hadoop call S3 s3a.
+        remote, root = FileSystem.from_uri(uri.replace("s3a://", "s3://", 1))
         found = _found(remote, root, shown)
         size = sum(info.size or 0 for info in found)
         _check_space(folder, size, shown)

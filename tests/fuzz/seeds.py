@@ -11,7 +11,7 @@ import pytest
 
 from mqproof.fuzz.target import Finding
 
-SEEDS: Final = 50
+SEEDS: Final = 25
 SEEDS_DEEP: Final = 10_000
 SEEDS_DEEP_OF_CLIENTS: Final = 1000
 """Of targets with many clients, whose programs take longer."""

@@ -16,11 +16,15 @@ AT_A_SEED = {name for name in MUTANTS if MUTANTS[name] is simulation.MUTANTS.get
 """Mutants that test_simulation.py kills at their recorded seeds in every run."""
 DEEP = pytest.mark.deep("a campaign needs up to 14 CPU seconds to find such a seed again")
 DEEP_CLUSTER = pytest.mark.deep("1 CPU second; test_cluster_rot.py judges the same points in every run")
+SLOW = {"MissingSegmentAccepted", "PositionIgnored", "FailedRestSkipped", "CheckpointAhead"}
+DEEP_SLOW = pytest.mark.deep("1 to 9 CPU seconds; the same invariant detects another mutant in every run")
 
 
 def _marks(name: str) -> pytest.MarkDecorator | tuple[()]:
     if MUTANTS[name].target == "cluster-rot" and name != "LedgerEndNotReported":
         return DEEP_CLUSTER
+    if name in SLOW:
+        return DEEP_SLOW
     return DEEP if name in AT_A_SEED else ()
 
 

@@ -12,11 +12,15 @@ from mqproof.report.model import Verdict
 SEEDS = recorded()
 _DEEP = ("consumer-groups", "routes-and-replies", "hostile-peers")
 """Targets with many clients or attacks."""
+_SLOW = {"FsyncErrorAnsweredOk", "AckOfTheNextFlush", "TimerOverdueSkipped"}
+"""Mutants that cost more than a CPU second; in every run, the same invariants detect others."""
 
 
 def _marked(name: str) -> Any:
     deep = pytest.mark.deep("many clients or attacks; suites of conformance judge most of these in every run")
-    return pytest.param(name, marks=deep) if MUTANTS[name].target in _DEEP else name
+    if name in _SLOW:
+        deep = pytest.mark.deep("1 to 2 CPU seconds; the same invariant detects another mutant in every run")
+    return pytest.param(name, marks=deep) if name in _SLOW or MUTANTS[name].target in _DEEP else name
 
 
 @pytest.mark.parametrize("name", [_marked(name) for name in SEEDS])

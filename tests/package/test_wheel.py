@@ -121,7 +121,7 @@ def test_conform_works_with_its_extra(wheel: Path, tmp_path: Path) -> None:
     made = environment(tmp_path / "environment", wheel, "conform")
     before = made.files()
     ran = made.run(
-        made.command, "conform", "--target", "impl", "--suite", "flush", "--examples", "8", "--id", "FLUSH-4",
+        made.command, "conform", "--target", "impl", "--suite", "flush", "--examples", "2", "--id", "FLUSH-4",
         "--report", "report.html", cwd=tmp_path,
     )  # fmt: skip
     assert ran.returncode == 0, ran.stdout + ran.stderr

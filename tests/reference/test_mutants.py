@@ -9,8 +9,13 @@ from mqproof.reference.model import Model
 from mqproof.reference.models import MODELS
 from mqproof.report.model import Verdict
 
+SLOW = {"NotCompared", "CleanExitTooEarly", "RecoveredNotSynced"}
+DEEP = pytest.mark.deep("1 to 4 CPU seconds; the same invariant detects another mutant in every run")
 
-@pytest.mark.parametrize("name", mutants.MUTANTS)
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=DEEP if name in SLOW else ()) for name in mutants.MUTANTS]
+)
 def test_each_mutant_is_detected_by_the_invariant_it_must_violate(name: str) -> None:
     (result,) = mutants.run((name,))
     assert result.verdict is Verdict.HELD, result.detail

@@ -21,8 +21,9 @@ from mqproof.spark_audit.engine import active
 from mqproof.spark_audit.engine.embedded.database import Database
 from mqproof.spark_audit.evidence.options import ANY, Options
 from mqproof.spark_audit.evidence.skew import with_skew
-from mqproof.spark_audit.generator.generate import LogRequest, generate, write_in_process
+from mqproof.spark_audit.generator.generate import LogRequest, write_in_process
 from mqproof.spark_audit.generator.scenario import ANOMALIES
+from mqproof.spark_audit.generator.spark_generate import generate
 from mqproof.spark_audit.generator.truth import compare, read_truth
 from mqproof.spark_audit.passes.profile import Overview
 from mqproof.spark_audit.quality.bench import measure
@@ -54,7 +55,8 @@ def _verdicts(done: Audit) -> dict[str, Verdict]:
 
 def test_the_checks_find_exactly_the_injected_anomalies(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    truth = write_in_process(LogRequest(32_000, dict.fromkeys(ANOMALIES, 3), seed=11), log)
+    write_in_process(LogRequest(32_000, dict.fromkeys(ANOMALIES, 3), seed=11), log)
+    truth = read_truth(log)
     with active.embedded(), closing(Database(tmp_path)) as database:
         done = audit(read_embedded(database, find_files([str(log)]), tmp_path), tmp_path)
         found = violations(done)

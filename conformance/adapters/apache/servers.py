@@ -192,6 +192,32 @@ def broker(
     return _server(release, folder, name, _BROKER, jvm, chosen, address, is_ready)
 
 
+def group(
+    release: str,
+    folder: Path,
+    name_servers: Address,
+    name: str,
+    ports: Mapping[str, int],
+    *,
+    properties: Mapping[str, str] | None = None,
+    jvm: tuple[str, ...] = SMALL_JVM,
+) -> dict[str, ApacheServer]:
+    """Return the brokers of a DLedger group by the ids of its members, whose ports are given."""
+    common = {
+        "brokerName": name,
+        "enableDLegerCommitLog": "true",
+        "dLegerGroup": name,
+        "dLegerPeers": ";".join(f"{member}-127.0.0.1:{port}" for member, port in ports.items()),
+        **(properties or {}),
+    }
+    return {
+        member: broker(
+            release, folder, name_servers, name=member, properties={**common, "dLegerSelfId": member}, jvm=jvm
+        )
+        for member in ports
+    }
+
+
 @contextmanager
 def running(*servers: ApacheServer) -> Iterator[None]:
     """Start the servers in order; after the block all of them are killed, also after an error."""

@@ -9,14 +9,18 @@ import tempfile
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, Protocol, TypeVar
 
 from mqproof.conformance.adapters import simulated_loops
 from mqproof.conformance.adapters.apache.fault_controls import of_broker
+from mqproof.conformance.adapters.brokers.final_look import FinalLook
 from mqproof.conformance.adapters.caller import Caller
-from mqproof.conformance.engine.broker_faults import ENDS, BrokerFault
+from mqproof.conformance.adapters.watched_network import WatchedNetwork
+from mqproof.conformance.answers.watch import Watch
+from mqproof.conformance.engine.broker_faults import CRASHES, ENDS, BrokerFault
 from mqproof.conformance.engine.fault_commands import NO_COMMANDS, FaultCommands
 from mqproof.conformance.engine.targets import (
     APACHE,
@@ -33,12 +37,14 @@ from mqproof.conformance.faults.link import LinkedNetwork
 from mqproof.conformance.hosts.simulated import MASTER, Cluster, Setup
 from mqproof.conformance.mutants.replacement import Defect, injected
 from mqproof.impl.broker.config import BrokerConfig
+from mqproof.impl.runtime.clock import now_ms
 from mqproof.impl.runtime.network import Address, AsyncioNetwork
 from mqproof.impl.runtime.runtime import Runtime, production
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop
 from mqproof.impl.store.config import FlushMode, StoreConfig
 from mqproof.impl.store.delay import parse_levels
+from mqproof.report.model import Witness
 
 T = TypeVar("T")
 
@@ -58,6 +64,8 @@ _FROZEN_S: Final = 4.0
 """How long a broker stays frozen: longer than a lease, and longer than some delays."""
 _REAL_FROZEN_S: Final = 1.0
 _DOWN_S: Final = 1.0
+_RESTARTED_EACH: Final = 3
+"""One example in so many is read back after restarts too, since they take most of the time."""
 _FAULT_CONTROLS: Final = {
     BrokerFault.KILL: (FaultControl.KILL, FaultControl.START),
     BrokerFault.RESTART: (FaultControl.STOP, FaultControl.START),
@@ -124,6 +132,11 @@ class Environment(Protocol):
     def runtime(self) -> Runtime: ...
 
     @property
+    def watch(self) -> Watch:
+        """Sees all answers that clients with this runtime receive, from `open` on."""
+        ...
+
+    @property
     def name_server(self) -> Address: ...
 
     def open(self) -> None:
@@ -169,7 +182,9 @@ class SimulatedEnvironment:
         self._loop = SimulatedLoop(_TURNS_MAX)
         self._cluster = Cluster(self._loop, 0, _SETUP)
         self._cluster.internet.delay_s = (0.0, 0.0)  # requests arrive in the order in which they were sent
-        self.runtime = self._cluster.add_machine(_CLIENTS).runtime()
+        clients = self._cluster.add_machine(_CLIENTS).runtime()
+        self.watch = Watch(lambda: now_ms(clients.clock), is_exact=True)
+        self.runtime = _watched(clients, self.watch)
         self.name_server = self._cluster.names[0]
         self.run(self._cluster.start_all())
 
@@ -185,7 +200,7 @@ class SimulatedEnvironment:
 
     def machine(self, name: str) -> Runtime:
         """Add another machine, for a client of its own."""
-        return self._cluster.add_machine(name).runtime()
+        return _watched(self._cluster.add_machine(name).runtime(), self.watch)
 
     def lose_messages(self) -> None:
         """Delete all files of the broker's store but its settings and offsets while it is stopped."""
@@ -199,6 +214,7 @@ class SimulatedEnvironment:
         for name in disk.names(store):
             if name != _CONFIG_FOLDER:
                 _remove(disk, f"{store}/{name}")
+        self.watch.forget()
         await cluster.start(MASTER)
 
     def run_on(self, name: str, work: Coroutine[object, object, T]) -> T:
@@ -277,7 +293,9 @@ class RunningEnvironment:
     def open(self) -> None:
         self._loop = asyncio.new_event_loop()
         self._network = LinkedNetwork(AsyncioNetwork())
-        self.runtime = production(self._network)
+        clients = production(self._network)
+        self.watch = Watch(lambda: now_ms(clients.clock), is_exact=False)
+        self.runtime = _watched(clients, self.watch)
 
     def run(self, work: Coroutine[object, object, T]) -> T:
         assert self._loop is not None, "call open first"
@@ -320,7 +338,27 @@ class OnEnvironment:
 
     def inject(self, fault: BrokerFault) -> None:
         self._environment.inject(fault)
+        if fault in CRASHES:
+            self._environment.watch.crashed()
         self._environment.run(self._caller.until_it_serves())
+
+    def read_back(self) -> None:
+        """Read everything of the example by every way of access, in some examples after restarts too."""
+        environment = self._environment
+        last = FinalLook(self._caller, environment.watch)
+        before = environment.run(last.look())
+        if environment.is_simulated and environment.watch.answers % _RESTARTED_EACH == 0:
+            # A clean exit writes everything durably, so that the power may fail right after the start.
+            for fault in (BrokerFault.RESTART, BrokerFault.POWER_LOSS):
+                OnEnvironment.inject(self, fault)
+                after = environment.run(last.look())
+                last.compare(before, after)
+                before = after
+
+    @property
+    def wrong_answers(self) -> tuple[Witness, ...]:
+        """What is wrong in the answers of the last example, whatever the suite examines."""
+        return tuple(self._environment.watch.wrong)
 
     def close(self) -> None:
         if not self._is_open:
@@ -403,6 +441,10 @@ def _apache(line: str) -> Iterator[tuple[Address, FaultControls]]:
         except (ApacheMissingError, servers.ApacheServerError) as error:
             raise TargetError(str(error)) from None
         yield Address(*names.address), of_broker(broker)
+
+
+def _watched(runtime: Runtime, watch: Watch) -> Runtime:
+    return replace(runtime, network=WatchedNetwork(runtime.network, watch))
 
 
 def _remove(disk: SimulatedDisk, path: str) -> None:

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from mqproof.conformance.engine.finding import Finding, Tally
 from mqproof.conformance.history.linearize import Element, Empty, Violation, violation
-from mqproof.conformance.history.record import NEVER, Outcome, Read, Record, is_own
+from mqproof.conformance.history.record import FAILED, NEVER, Read, Record, is_own
 
 INSTANTS: Final = 1000
 """Number of instants between two lines: the messages of a batch or poll share one interval."""
@@ -60,7 +60,7 @@ def _operations(history: Record, polls: list[Read], *, immediate: bool) -> tuple
             # With several attempts, the one that was stored is unknown; a phantom has none.
             if message.id in taken or sent is None or sent.attempts > 1 or sent.message.deliver_at:
                 continue
-            if sent.span.outcome is Outcome.FAILED or sent.span.start > read.span.end:
+            if sent.span.outcome is FAILED or sent.span.start > read.span.end:
                 continue
             taken.add(message.id)
             span = sent.span

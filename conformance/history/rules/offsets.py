@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from mqproof.conformance.engine.finding import Finding, Tally
-from mqproof.conformance.history.record import NEVER, Outcome, Record, Step
+from mqproof.conformance.history.record import NEVER, OK, Record, Step
 from mqproof.conformance.history.rules.order import first_readable
 
 _Place = tuple[str, str]
@@ -131,7 +131,7 @@ class _CommittedOffsets:
     def end(self, index: int, step: Step) -> None:
         at = _place(step)
         least = self.running[at].pop(id(step)).least
-        if step.span.outcome is Outcome.OK:
+        if step.span.outcome is OK:
             _answered(self.running[at], step_client(step))
             floor = self.floors[at]
             if least > floor.offset:

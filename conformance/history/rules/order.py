@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from mqproof.conformance.engine.finding import Finding, Tally
 from mqproof.conformance.history.lines import Delivered
-from mqproof.conformance.history.record import NEVER, Events, Outcome, Read, Record, Sent, is_own
+from mqproof.conformance.history.record import FAILED, NEVER, OK, Events, Read, Record, Sent, is_own
 
 
 @dataclass(slots=True)
@@ -178,7 +178,7 @@ def duplicate_delivery(history: Record) -> Finding:
             places[message.offset] = read
             if before is None:
                 continue
-            failed = before.kind == "consume" and before.span.outcome is not Outcome.OK
+            failed = before.kind == "consume" and before.span.outcome is not OK
             moved = failed or read.seek or causes.between(read.group, before.span.start, read.at)
             # With two concurrent owners, which C09 judges, each receives the queue's messages.
             if moved or (read.client != before.client and _owned(history, read, before.at)):
@@ -234,7 +234,7 @@ def torn_batch(history: Record) -> Finding:
     tally = Tally()
     batches: dict[int, list[Sent]] = defaultdict(list)
     for sent in history.sends:
-        if sent.batch > 1 and sent.span.outcome is not Outcome.FAILED:
+        if sent.batch > 1 and sent.span.outcome is not FAILED:
             batches[sent.span.start].append(sent)
     members = {sent.message.id: sent for batch in batches.values() for sent in batch}
     held: dict[tuple[str, int], tuple[str, int]] = {}
@@ -274,7 +274,7 @@ def _torn(
 
 
 def _may_be_cut(history: Record, member: Sent, before: int) -> bool:
-    if member.span.outcome is Outcome.OK:
+    if member.span.outcome is OK:
         return bool(history.excuse(member, before))
     return any(each.between(member.span.start, before) for each in (history.crashes, history.losses))
 
@@ -296,7 +296,7 @@ def key_order(history: Record) -> Finding:
                 f"{read.client} failed with {there.id} at {there.offset} of {read.queue}, and continued with"
             )
             tally.found(f"{text} {read.messages[0].offset}", id=there.id, queue=read.queue)
-        if read.span.outcome is Outcome.FAILED and read.messages:
+        if read.span.outcome is FAILED and read.messages:
             failed[read.group, read.queue] = read
         for message in first:
             if not message.key:

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from mqproof.conformance.engine.finding import Finding, Tally
 from mqproof.conformance.history.lines import Delivered, topic_of
-from mqproof.conformance.history.record import Outcome, Record, Sent, is_own
+from mqproof.conformance.history.record import FAILED, UNKNOWN, Record, Sent, is_own
 
 
 class _Holder(NamedTuple):
@@ -148,9 +148,9 @@ def phantom(history: Record) -> Finding:
         id_ = sent.message.id
         if id_ not in first:
             first[id_] = sent.span.start
-        if sent.span.outcome is Outcome.UNKNOWN:
+        if sent.span.outcome is UNKNOWN:
             unknown.add(id_)
-        elif sent.span.outcome is Outcome.FAILED:
+        elif sent.span.outcome is FAILED:
             failed.add(id_)
     if failed:
         failed -= unknown | {sent.message.id for sent in history.stored}

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from mqproof.conformance.engine.finding import Finding, Tally, not_judged
 from mqproof.conformance.history.lines import DEAD, Delivered, topic_of
-from mqproof.conformance.history.record import NEVER, Outcome, Read, Record, Sent, Step
+from mqproof.conformance.history.record import FAILED, NEVER, OK, Read, Record, Sent, Step
 from mqproof.conformance.history.rules.service import calm, calm_at
 
 _MS = 1_000_000
@@ -22,7 +22,7 @@ def timer(history: Record) -> Finding:
     skew = history.setup.skew_ms * _MS
     within = history.setup.deliver_within_ms
     due = {sent.message.id: sent for sent in history.sends if sent.message.deliver_at}
-    recalled = {s.value.id: s.span.end for s in history.recalls if s.span.outcome is Outcome.OK}
+    recalled = {s.value.id: s.span.end for s in history.recalls if s.span.outcome is OK}
     if not due and not recalled:
         return not_judged()
     delivered: set[str] = set()
@@ -53,7 +53,7 @@ def timer(history: Record) -> Finding:
             break
         promised = _put_off(history, sent, NEVER - 1)
         over = history.last_time - promised - skew
-        if sent.span.outcome is Outcome.OK and id_ not in delivered and id_ not in recalled:
+        if sent.span.outcome is OK and id_ not in delivered and id_ not in recalled:
             tally.looked += 1
             if over > within * _MS and _read_since(history, sent.topic, promised + within * _MS):
                 if history.excuse(sent):
@@ -151,7 +151,7 @@ def _come(history: Record, tally: Tally, read: Read, message: Delivered, was: _R
         due = since + group.retry_delays_ms[was.most] * _MS - history.setup.skew_ms * _MS
         if read.span.began < due:
             tally.found(f"{text} {due - read.span.began} ns too early", id=message.id)
-    if read.span.outcome is Outcome.OK:
+    if read.span.outcome is OK:
         was.kept.pop(place, None)
         was.done.add(place)
     else:
@@ -188,7 +188,7 @@ def _missing(history: Record, tally: Tally, returns: dict[tuple[str, str], _Retu
             for place, kept in was.kept.items()
             if kept.stored >= most and not (place in was.done and _was_reassigned(history, kept.read))
         ]
-        if any(read.span.outcome is Outcome.FAILED and read.span.end < end for read in failed):
+        if any(read.span.outcome is FAILED and read.span.end < end for read in failed):
             text = f"{id_} failed in {group} after {was.most} returns, but is not a dead letter"
             tally.found(text, id=id_, group=group)
         elif (late := _overdue(history, group, id_, was)) is not None:
@@ -200,7 +200,7 @@ def _overdue(history: Record, group: str, id_: str, was: _Returns) -> int | None
     """Return how late a message is, in nanoseconds, that failed and was not delivered again; else None."""
     within, delays = history.setup.deliver_within_ms, history.group(group).retry_delays_ms
     failed = was.failed
-    if within is None or failed is None or failed.span.outcome is not Outcome.FAILED or was.done:
+    if within is None or failed is None or failed.span.outcome is not FAILED or was.done:
         return None
     if not 0 <= was.most < len(delays):
         return None
@@ -237,7 +237,7 @@ def invisibility(history: Record) -> Finding:
     skew = history.setup.skew_ms * _MS
     acked: dict[tuple[str, str, int], int] = {}
     for step in history.acks:
-        if step.span.outcome is Outcome.OK:
+        if step.span.outcome is OK:
             value = step.value
             acked.setdefault((value.group, value.queue, value.offset), step.span.end)
     requested_acks = {(s.value.group, s.value.queue, s.value.offset) for s in history.acks}

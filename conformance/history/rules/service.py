@@ -4,7 +4,7 @@ from bisect import bisect_right
 from typing import NamedTuple
 
 from mqproof.conformance.engine.finding import Finding, Tally, not_judged
-from mqproof.conformance.history.record import CLOSERS, NEVER, Outcome, Record, Span
+from mqproof.conformance.history.record import CLOSERS, NEVER, OK, Record, Span
 
 _MS = 1_000_000
 _UNKNOWN_TOPIC = ("TOPIC_NOT_EXIST", "SUBSCRIPTION_NOT_EXIST", "SUBSCRIPTION_GROUP_NOT_EXIST", "NO_ROUTE")
@@ -16,7 +16,7 @@ def metadata_loss(history: Record) -> Finding:
     works: dict[str, int] = {}
     deleted = {step.value.topic: step.span.start for step in reversed(history.deletions)}
     for f, topic, span in history.spans:
-        if span.outcome is Outcome.OK:
+        if span.outcome is OK:
             if f == "send":
                 works.setdefault(topic, span.end)
         elif works.get(topic, NEVER) < span.start:
@@ -43,7 +43,7 @@ def unavailable(history: Record) -> Finding:
         if f not in ("send", "poll"):
             continue
         tally.looked += 1
-        if span.outcome is Outcome.OK or any(name in span.error for name in _UNKNOWN_TOPIC):
+        if span.outcome is OK or any(name in span.error for name in _UNKNOWN_TOPIC):
             continue  # C20 judges unknown topics
         window = calm_at(stretches, span.start)
         if window is not None and window.since + within * _MS < span.began and _within(span, window.end):
@@ -93,7 +93,7 @@ def calm_at(stretches: list[Calm], index: int) -> Calm | None:
 
 def _worst_recovery(history: Record) -> int:
     """Return the longest time from the end of a fault to the next successful send, in milliseconds."""
-    answered = [span.ended for f, _, span in history.spans if f == "send" and span.outcome is Outcome.OK]
+    answered = [span.ended for f, _, span in history.spans if f == "send" and span.outcome is OK]
     worst, place = 0, 0
     for window in history.once(calm)[1:]:
         while place < len(answered) and answered[place] < window.since:

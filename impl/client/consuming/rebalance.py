@@ -69,7 +69,7 @@ class Rebalancer:
         self._topics = topics
         self._strategy = strategy
         self._on_change = on_change
-        self._wake = asyncio.Event()
+        self._wake = upkeep.Wakeup()
         self._tried: set[str] = set()
 
     def has_tried(self, topic: str) -> bool:
@@ -91,13 +91,8 @@ class Rebalancer:
                 _log.error("a rebalance failed", exc_info=error)
                 balanced = False
             pause_s, retry_s = (_INTERVAL_S, _UNBALANCED_S) if balanced else (retry_s, 2 * retry_s)
-            try:
-                async with asyncio.timeout(None) as limit:
-                    upkeep.end_after(limit, pause_s if balanced else min(pause_s, _UNBALANCED_MAX_S))
-                    await self._wake.wait()
+            if await self._wake.within(pause_s if balanced else min(pause_s, _UNBALANCED_MAX_S)):
                 retry_s = _UNBALANCED_S
-            except TimeoutError:
-                pass
 
     async def once(self) -> bool:
         """Run one round. Returns True when the queues of every topic are known and being read."""

@@ -68,12 +68,11 @@ def convert_on_spark(
 
 def _table(spark: SparkSession, source: MappedSource) -> DataFrame:
     try:
-        if source.format == "orc":
-            return spark.read.format("orc").options(**_options(source)).load(literal(Path(source.path)))
+        reader = spark.read.format(source.format).options(**_options(source))
         if source.format == "jdbc":
-            options = {"dbtable": source.path, **_options(source)}
-            return spark.read.format("jdbc").options(**options).load()
-        return spark.read.format(source.format).options(**_options(source)).load(source.path)
+            return reader.option("dbtable", source.path).load()
+        is_file = source.format == "orc" and "://" not in source.path
+        return reader.load(literal(Path(source.path)) if is_file else source.path)
     except PySparkException as error:
         raise InputError(f"{source.name}: {source.path}: {_first_line(error)}") from None
 

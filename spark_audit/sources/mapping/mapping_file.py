@@ -144,7 +144,12 @@ def _source(file: Path, number: int, given: Any, errors: list[str]) -> MappedSou
         errors.append(f"{name}: expected 1 to {EVENTS_MAX} tables [[source.event]]")
         return None
     mapped = [_event(f"{name}, event {n}", each, common, errors) for n, each in enumerate(events, start=1)]
-    is_file = kind in BY_DUCKDB or kind == "orc"
+    is_remote = "://" in str(path)
+    if is_remote and kind in BY_DUCKDB:
+        errors.append(
+            f"{name}: path {path!r}: {kind} is read from local files; Spark's formats may have a URI"
+        )
+    is_file = (kind in BY_DUCKDB or kind == "orc") and not is_remote
     where = str(file.parent / str(path)) if is_file else str(path)
     kept = tuple(event for event in mapped if event is not None)
     return MappedSource(name, str(kind), where, kept, options)

@@ -23,9 +23,9 @@ def scripts(model: str, every: int = 1) -> list[Script]:
 
 def sample(model: str, every: int, every_tried: int) -> list[Script]:
     """Return some behaviours, some of those with disabled actions, and those that lead to outcomes."""
-    head, *lines = read_lines(file_of(model))
+    head, steps, *lines = read_lines(file_of(model))
     tried = [line for line in lines if '"disabled"' in line]
-    return [*read([head, *tried[::every_tried], *lines[::every]], model), *behaviours(model)]
+    return [*read([head, steps, *tried[::every_tried], *lines[::every]], model), *behaviours(model)]
 
 
 def drawn(model: str, configuration: str, count: int, length: int = 45) -> Iterator[Script]:

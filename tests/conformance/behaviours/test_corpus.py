@@ -33,13 +33,15 @@ def test_states_are_written_as_the_changes_of_each_step() -> None:
 def test_the_lines_match_their_schema() -> None:
     """Checks by hand the part of the schema that a reader depends on."""
     schema = json.loads((CORPUS / "schema.json").read_text(encoding="utf-8"))
-    head, *rows = map(json.loads, read_lines(file_of("Election")))
+    head, steps, *rows = map(json.loads, read_lines(file_of("Election")))
     assert set(head) == {*schema["$defs"]["head"]["required"], "steps"}
+    assert set(steps) == set(schema["$defs"]["steps"]["required"])
+    assert all(
+        isinstance(s[0], str) and isinstance(s[1], list) and isinstance(s[2], dict) for s in steps["steps"]
+    )
     for row in rows:
         assert set(row) <= set(schema["$defs"]["behaviour"]["properties"])
-        assert all(
-            isinstance(s[0], str) and isinstance(s[1], list) and isinstance(s[2], dict) for s in row["steps"]
-        )
+        assert all(0 <= step < len(steps["steps"]) for step in row["steps"])
         if "disabled" in row:
             at, actions = row["disabled"]
             assert 0 <= at <= len(row["steps"])
@@ -60,11 +62,13 @@ def test_the_program_in_the_readme_reads_the_corpus() -> None:
     ("text", "said"),
     [
         ("", "log:1: not JSON"),
-        ('{"schema":2}', "log:1: schema 2, 1 expected"),
-        ('{"schema":1,"initial":[{}]}', "log:1: not a head: the fields model and initial are expected"),
-        ('HEAD\n{"initial":3,"steps":[]}', "log:2: not a behaviour"),
-        ('HEAD\n{"initial":0,"steps":[["a"]]}', "log:2: not a behaviour"),
-        ("HEAD\n[]", "log:2: an object expected"),
+        ('{"schema":1}', "log:1: schema 1, 2 expected"),
+        ('{"schema":2,"initial":[{}]}', "log:1: not a head: the fields model and initial are expected"),
+        ('HEAD\n{"steps":[["a"]]}', "log:2: not the list of steps"),
+        ('HEAD\n{"initial":0}', "log:2: not the list of steps"),
+        ('HEAD\n{"steps":[]}\n{"initial":3,"steps":[]}', "log:3: not a behaviour"),
+        ('HEAD\n{"steps":[]}\n{"initial":0,"steps":[0]}', "log:3: not a behaviour"),
+        ('HEAD\n{"steps":[]}\n[]', "log:3: an object expected"),
     ],
 )
 def test_an_invalid_line_gives_one_error(text: str, said: str) -> None:

@@ -23,7 +23,6 @@ from mqproof.reference.models import MODELS
 
 REACHED = {"Flush": 79, "Routing": 104, "Replication": 138, "Election": 226}
 """The number of outcomes that our code reaches, by model; the others cannot be requested."""
-SMALL = ("Replication", "Election")
 SMALL_STATES_MAX = 5_000
 
 
@@ -65,7 +64,10 @@ def kept(model: str) -> dict[str, list[str]]:
     return {file.name.partition(".")[0]: read_lines(file) for file in files(model)}
 
 
-@pytest.mark.parametrize("model", SMALL)
+DEEP = pytest.mark.deep("4 CPU seconds; those of Replication are made in every run")
+
+
+@pytest.mark.parametrize("model", ["Replication", pytest.param("Election", marks=DEEP)])
 def test_outcomes_of_small_configurations_match_the_model(model: str) -> None:
     made = dict(lines(model, SMALL_STATES_MAX))
     assert made

@@ -17,7 +17,6 @@ DEEP = (
 @pytest.mark.parametrize(
     ("flush", "cycles"),
     [
-        ("ASYNC_FLUSH", 3),
         ("SYNC_FLUSH", 3),
         pytest.param("ASYNC_FLUSH", 500, marks=DEEP),
         pytest.param("SYNC_FLUSH", 500, marks=DEEP),

@@ -27,15 +27,16 @@ def test_a_held_run_exits_with_0_and_writes_its_files(tmp_path: Path) -> None:
     files = {suffix: tmp_path / f"r.{suffix}" for suffix in ("json", "html", "xml")}
     logs = tmp_path / "logs"
     code, out, _ = conform(
-        "--target", "impl", "--suite", "flush", "--examples", "16", "--json", str(files["json"]),
-        "--report", str(files["html"]), "--junit", str(files["xml"]), "--events", str(logs),
+        "--target", "impl", "--suite", "flush", "--examples", "12", "--seed", "1",
+        "--json", str(files["json"]), "--report", str(files["html"]),
+        "--junit", str(files["xml"]), "--events", str(logs),
     )  # fmt: skip
     assert code == Exit.HELD, out
     report = json_file.from_json(files["json"].read_text(), "r.json")
     assert {result.verdict for result in report.results} == {Verdict.HELD}
     assert all(path.stat().st_size for path in files.values())
     kept = [log.name for log in sorted(logs.iterdir())]
-    assert kept == [f"flush-{number:05}.ndjson" for number in range(1, 17)]
+    assert kept == [f"flush-{number:05}.ndjson" for number in range(1, 13)]
     assert next(iter(read_log(logs / kept[-1]))).kind is Kind.RECOVER
     (suite,) = ElementTree.parse(files["xml"]).getroot()
     cases = sum(float(case.attrib["time"]) for case in suite.iter("testcase"))
@@ -106,11 +107,11 @@ def test_the_order_of_suites_on_the_command_line_does_not_matter() -> None:
 
 
 def test_a_violation_exits_with_1_and_shows_its_script(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mqproof.conformance.engine.suite_run.SHRINK_EXAMPLES_MAX", 10)
-    code, out, _ = conform("--target", "mutant:commit-goes-back", "--examples", "50")
+    monkeypatch.setattr("mqproof.conformance.engine.suite_run.SHRINK_EXAMPLES_MAX", 4)
+    code, out, _ = conform("--target", "mutant:commit-goes-back", "--examples", "4", "--seed", "7")
     assert code == Exit.VIOLATED
     assert "Minimal script that violates" in out
-    assert "mqproof conform --target mutant:commit-goes-back --suite flush --seed 0 --examples 50" in out
+    assert "mqproof conform --target mutant:commit-goes-back --suite flush --seed 7 --examples 4" in out
     assert str(Wrong.MAPPING) in out
 
 

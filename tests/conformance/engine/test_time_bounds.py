@@ -7,7 +7,14 @@ import time
 import pytest
 
 from mqproof.conformance.engine.targets import EndlessError
-from mqproof.conformance.engine.time_bounds import BudgetInterrupt, bounded, budget, check, do_not_interrupt, is_used_up
+from mqproof.conformance.engine.time_bounds import (
+    BudgetInterrupt,
+    bounded,
+    budget,
+    check,
+    do_not_interrupt,
+    is_used_up,
+)
 
 
 def _spin() -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from queue import Queue
 
 import pytest
 
@@ -56,6 +57,46 @@ def test_campaign_keeps_verdicts_and_names_unreached_lines(
     run(replace(options, cpu_s=61), lambda *_: None)
     assert len(tasks) == 2 * before, "a verdict under other options is used"
     assert len(run(replace(options, minutes=0), lambda *_: None)) == 1
+
+
+@pytest.mark.parametrize(
+    ("examples", "original", "expected"),
+    [
+        (100, "m0 is lost", Outcome.SURVIVED),
+        (100, "m1 is lost", Outcome.VIOLATION),
+        (10, "m0 is lost", Outcome.VIOLATION),  # the original code held in the first examples
+    ],
+)
+def test_a_suite_that_fails_on_the_original_code_in_the_same_way_detects_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, examples: int, original: str, expected: Outcome
+) -> None:
+    def judge(_: ForkServer, task: Task) -> Verdict:
+        if [each.suite for each in task.judges] != [_SUITE]:
+            return Verdict(Outcome.SURVIVED)
+        witness = "m0 is lost" if task.module else original
+        return Verdict(Outcome.VIOLATION, _SUITE, "REPL-2", witness, examples)
+
+    monkeypatch.setattr(ForkServer, "judge", judge)
+    servers = Queue[ForkServer]()
+    servers.put(ForkServer())
+    task = Task("m", 0, (Judge(_SUITE),), 100, 0, 60)
+    assert campaign._examined(servers, task, campaign._Kept(Campaign(tmp_path))).outcome is expected
+
+
+def test_a_test_that_fails_on_the_original_code_detects_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def judge(_: ForkServer, task: Task) -> Verdict:
+        fails = task.module or "broken" in task.judges[0].cases[0]
+        return Verdict(Outcome.VIOLATION, by=task.judges[0].cases[0]) if fails else Verdict(Outcome.SURVIVED)
+
+    monkeypatch.setattr(ForkServer, "judge", judge)
+    servers = Queue[ForkServer]()
+    servers.put(ForkServer())
+    task = Task("m", 0, (), 1, 0, 1)
+    assert campaign._tested(servers, task, ("test_a.py",)).outcome is Outcome.VIOLATION
+    verdict = campaign._tested(servers, task, ("test_broken.py",))
+    assert (verdict.outcome, verdict.by) == (
+        Outcome.SURVIVED, "test_broken.py fails on the original code, too",
+    )  # fmt: skip
 
 
 def test_the_suite_that_executes_a_line_with_the_least_time_judges_first() -> None:

@@ -33,6 +33,13 @@ def test_a_patch_is_a_mutant_with_its_changed_lines(tmp_path: Path) -> None:
     assert second.sources[_MODULE].splitlines() == [*lines[: number - 1], "import gc", *lines[number:]]
 
 
+def test_a_patch_may_change_a_folder_that_the_samples_leave_out(tmp_path: Path) -> None:
+    lines = source_of("mqproof.impl.access.acl").read_text(encoding="utf-8").splitlines()
+    (tmp_path / "a.patch").write_text(_diff("impl/access/acl.py", 3, lines, "import gc"))
+    (patch,) = read(tmp_path)
+    assert list(patch.sources) == ["mqproof.impl.access.acl"]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

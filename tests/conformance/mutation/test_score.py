@@ -1,14 +1,13 @@
-"""The score counts white spots and endless mutants as not detected, and leaves out stated equivalents."""
+"""The score counts white spots and endless mutants as not detected, and leaves out what cannot be shown."""
 
+from dataclasses import replace
 from pathlib import Path
-
-import pytest
 
 from mqproof.conformance.mutation.campaign import Judged
 from mqproof.conformance.mutation.examiner import Outcome, Verdict
-from mqproof.conformance.mutation.loading import modules
-from mqproof.conformance.mutation.operators import Mutant, mutants
-from mqproof.conformance.mutation.score import EquivalentsError, counted, equivalents, key, percent, report
+from mqproof.conformance.mutation.operators import Mutant
+from mqproof.conformance.mutation.score import percent, report
+from mqproof.conformance.mutation.survivors import Kind, Stated, key
 from mqproof.report import model
 
 
@@ -24,10 +23,52 @@ def test_only_detected_mutants_raise_the_score() -> None:
     assert percent([]) == 0
 
 
-def test_stated_equivalent_does_not_count_unless_it_is_detected() -> None:
-    survived, detected = _judged(1, Outcome.SURVIVED), _judged(2, Outcome.VIOLATION)
-    reasons = {survived.mutant.module: {key(survived.mutant): "why", key(detected.mutant): "why"}}
-    assert counted([survived, detected], reasons) == ((detected,), (survived,))
+def _table(found: model.Report, title: str) -> tuple[tuple[str, ...], ...]:
+    return next(table.rows for table in found.tables if table.title == title)
+
+
+def test_what_cannot_be_shown_does_not_count_unless_it_is_detected() -> None:
+    detected, equal, hidden, visible = (
+        _judged(number, Outcome.SURVIVED if number else Outcome.VIOLATION) for number in range(4)
+    )
+    kinds = {0: Kind.EQUIVALENT, 1: Kind.EQUIVALENT, 2: Kind.INVISIBLE, 3: Kind.VISIBLE}
+    known = {(each.mutant.module, key(each.mutant)): Stated(kinds[each.mutant.number], "why")
+             for each in (detected, equal, hidden, visible)}  # fmt: skip
+    found = report([detected, equal, hidden, visible], {}, 50, known=known)
+    assert found.facts["equivalent"] == "1"
+    assert _table(found, "Score by part")[-1] == ("all", "3", "1", "0", "2", "0", "1", "50%", "not run", "")
+    assert [row[4:6] for row in _table(found, "Mutants that no suite detects")] == [
+        ("equivalent", "why"),
+        ("invisible", "why"),
+        ("visible", "why"),
+    ]
+
+
+def test_unit_tests_add_what_they_detect() -> None:
+    outcomes = [Outcome.VIOLATION, Outcome.SURVIVED, Outcome.UNREACHED]
+    first, *missed = [_judged(number, each) for number, each in enumerate(outcomes)]
+    failing = replace(missed[0], by_unit_tests=Verdict(Outcome.VIOLATION, by="test_m.py::test_it"))
+    passing = replace(missed[1], by_unit_tests=Verdict(Outcome.SURVIVED))
+    found = report([first, failing, passing], {}, 90, known={})
+    assert _table(found, "Score by part")[-1][-3:] == ("33%", "1 of 2", "66%")
+    rows = _table(found, "Mutants that no suite detects")
+    assert [row[-1] for row in rows] == ["test_m.py::test_it", "none"]
+
+
+def test_the_share_with_unit_tests_is_the_least_while_some_did_not_run() -> None:
+    first, second = _judged(1, Outcome.SURVIVED), _judged(2, Outcome.SURVIVED)
+    failing = replace(first, by_unit_tests=Verdict(Outcome.VIOLATION, by="test_m.py::test_it"))
+    found = report([failing, second], {}, 90, known={})
+    assert _table(found, "Score by part")[-1][-2:] == ("1 of 1", "at least 50%")
+    assert [row[-1] for row in _table(found, "Mutants that no suite detects")] == [
+        "test_m.py::test_it", "not run",
+    ]  # fmt: skip
+
+
+def test_a_module_whose_mutants_cannot_be_shown_has_no_score() -> None:
+    one = _judged(1, Outcome.SURVIVED)
+    known = {(one.mutant.module, key(one.mutant)): Stated(Kind.INVISIBLE, "a log")}
+    assert _table(report([one], {}, 0, known=known), "Score by module")[0][-3] == "none counts"
 
 
 def test_part_below_the_goal_is_violated() -> None:
@@ -36,7 +77,7 @@ def test_part_below_the_goal_is_violated() -> None:
         _judged(2, Outcome.SURVIVED),
         _judged(3, Outcome.VIOLATION, part="client"),
     ]
-    found = {result.name: result for result in report(judged, {}, 90).results}
+    found = {result.name: result for result in report(judged, {}, 90, known={}).results}
     assert found["The suites detect mutants of impl/store"].verdict is model.Verdict.VIOLATED
     assert found["The suites detect mutants of impl/client"].verdict is model.Verdict.HELD
     assert "50%" in found["The suites detect mutants of impl/store"].detail
@@ -44,28 +85,12 @@ def test_part_below_the_goal_is_violated() -> None:
 
 def test_a_folder_of_patches_has_a_row_for_each_and_its_own_replay() -> None:
     one = _judged(1, Outcome.VIOLATION)
-    found = report([one], {}, 90, Path("my bugs"))
+    found = report([one], {}, 90, Path("my bugs"), known={})
     (table,) = (table for table in found.tables if table.title == "Patches")
     assert table.rows == (("1", "impl.store.m:3", "violation", "flush", ""),)
     assert found.results[0].replay == "mqproof mutate-impl --patches 'my bugs'"
 
 
 def test_suite_that_ran_after_the_detection_judged_nothing() -> None:
-    tables = {
-        table.title: table.rows for table in report([_judged(1, Outcome.VIOLATION, "wire")], {}, 0).tables
-    }
-    assert tables["Mutants by suite, the fastest first"] == (("wire", "1", "1"),)
-
-
-def test_equivalents_are_mutants_that_exist() -> None:
-    files = modules(("broker", "store", "namesrv", "replication", "dledger", "remoting", "client"))
-    for module, reasons in equivalents().items():
-        existing = {key(each) for each in mutants(module, files[module].read_text(encoding="utf-8"))}
-        assert reasons.keys() <= existing, module
-
-
-def test_equivalent_without_a_reason_is_refused(tmp_path: Path) -> None:
-    file = tmp_path / "equivalents.toml"
-    file.write_text('[m]\n"shift" = ""\n', encoding="utf-8")
-    with pytest.raises(EquivalentsError, match="MUTANT = REASON"):
-        equivalents(file)
+    found = report([_judged(1, Outcome.VIOLATION, "wire")], {}, 0, known={})
+    assert _table(found, "Mutants by suite, the fastest first") == (("wire", "1", "1"),)

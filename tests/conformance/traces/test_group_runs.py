@@ -1,6 +1,6 @@
 """Event logs of DLedger groups are behaviours of Election and, per leader, of Replication.
 
-There are 60 of them, and two hundred in the deep profile. TLC runs once for each model. test_group.py and
+There are 30 of them, and two hundred in the deep profile. TLC runs once for each model. test_group.py and
 test_leadership.py test that corrupted logs are refused.
 """
 
@@ -18,7 +18,7 @@ from tests.conformance.traces.group_runs import run
 pytestmark = pytest.mark.xdist_group("group-traces")
 
 
-@pytest.fixture(scope="module", params=[60, pytest.param(200, marks=pytest.mark.deep("TLC checks 200 logs"))])
+@pytest.fixture(scope="module", params=[30, pytest.param(200, marks=pytest.mark.deep("TLC checks 200 logs"))])
 def logs(request: pytest.FixtureRequest) -> list[list[Event]]:
     return [run(seed) for seed in range(request.param)]
 

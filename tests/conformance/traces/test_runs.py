@@ -1,6 +1,6 @@
 """Traces from runs of our brokers and name servers are behaviours of the models.
 
-There are 60 of them, and 180 in the deep profile. The logs are from simulated runs with faults, and from one
+There are 30 of them, and 180 in the deep profile. The logs are from simulated runs with faults, and from one
 run on real sockets and files. TLC runs once for each model. The other tests of this folder test that
 corrupted logs are refused.
 """
@@ -106,7 +106,7 @@ async def _on_sockets(folder: Path) -> list[Event]:
     return site.events
 
 
-@pytest.fixture(scope="module", params=[12, pytest.param(36, marks=pytest.mark.deep("TLC checks 36 logs"))])
+@pytest.fixture(scope="module", params=[6, pytest.param(36, marks=pytest.mark.deep("TLC checks 36 logs"))])
 def pairs(request: pytest.FixtureRequest) -> int:
     """Return the number of runs of a master with a slave; a third as many are of routing."""
     return int(request.param)

@@ -1,10 +1,11 @@
 """A broker, its clients and their event logs, in one event loop, and the diagnosis of what happened there."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
+from typing import Protocol, Self
 from unittest.mock import patch
 
 from mqproof.client import (
@@ -37,9 +38,7 @@ from mqproof.impl.embedded.virtual_time import of_loop
 from mqproof.impl.remoting.bodies import TopicConfig
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address
-from mqproof.testing import VirtualTime
-
-TOPIC, GROUP = "Orders", "billing"
+from mqproof.impl.runtime.runtime import Runtime
 
 Listener = Callable[[Sequence[ReceivedMessage]], Awaitable[RetryLater | None] | RetryLater | None]
 
@@ -52,23 +51,35 @@ async def fail(messages: Sequence[ReceivedMessage]) -> None:
     raise ValueError("the listener fails on purpose")
 
 
-class Scene:
-    """One broker. `logs` is where the broker and the clients write, each into a file of its own."""
+class Time(Protocol):
+    """The clock of a scene."""
 
-    def __init__(self, folder: Path, properties: dict[str, str] | None = None) -> None:
+    def now_us(self) -> int: ...
+
+    async def advance(self, *, hours: float = 0, minutes: float = 0, seconds: float = 0) -> None:
+        """Let that much time pass for the broker and the clients."""
+
+
+class Scene:
+    """A broker, and one topic and group there. `logs` is where the clients write, and the broker if it can.
+
+    Each of them writes into a file of its own.
+    """
+
+    def __init__(
+        self, folder: Path, name_server: str, runtime: Runtime, clock: Time, name: str | None = None
+    ) -> None:
         self.logs = folder
-        self.broker = EmbeddedBroker(properties=properties)
+        self.clock = clock
+        suffix = f"-{name}" if name else ""
+        self.topic, self.group = f"Orders{suffix}", f"billing{suffix}"
+        self._address, self._runtime = Address.parse(name_server), runtime
         self._stack = AsyncExitStack()
         self._nodes = 0
         self._end = asyncio.Event()
 
-    async def __aenter__(self) -> "Scene":
-        clock = of_loop(asyncio.get_running_loop())
-        events = EventLog.to_file(str(self.logs / "broker-a.ndjson"), "broker-a", clock)
-        with patch.object(embedded_broker, "Broker", partial(Broker, events=events)):
-            await self._stack.enter_async_context(self.broker)
-        self.admin = Admin([Address.parse(self.broker.name_server)], self.broker._runtime)  # type: ignore[arg-type]
-        await self._stack.enter_async_context(self.admin)
+    async def __aenter__(self) -> Self:
+        self.admin = await self._stack.enter_async_context(Admin([self._address], self._runtime))
         return self
 
     async def __aexit__(self, *error: object) -> None:
@@ -79,25 +90,19 @@ class Scene:
         """A listener that returns when the scene ends."""
         await self._end.wait()
 
-    @property
-    def clock(self) -> VirtualTime:
-        return self.broker.clock
-
     def events(self, name: str) -> EventLog:
         self._nodes += 1
         path = self.logs / f"{name}-{self._nodes}.ndjson"
         return EventLog.to_file(str(path), path.stem, self.clock)
 
     async def session(self, client_id: str | None = None) -> Session:
-        return await self._stack.enter_async_context(self.broker.client(client_id))
+        return await self._stack.enter_async_context(Session([self._address], self._runtime, client_id))
 
-    async def create(self, topic: str = TOPIC, queues: int = 1, perm: int = 6) -> None:
+    async def create(self, topic: str | None = None, queues: int = 1, perm: int = 6) -> None:
         masters = await self.admin.masters("DefaultCluster")
-        await update_topic(
-            self.admin,
-            masters,
-            TopicConfig(topic, read_queue_nums=queues, write_queue_nums=queues, perm=perm),
-        )
+        topic = topic or self.topic
+        config = TopicConfig(topic, read_queue_nums=queues, write_queue_nums=queues, perm=perm)
+        await update_topic(self.admin, masters, config)
 
     async def producer(self, retries: int = 0) -> Producer:
         return Producer(await self.session(), ProducerConfig(retries=retries), self.events("producer"))
@@ -115,7 +120,7 @@ class Scene:
         return [
             await producer.send_or_raise(
                 new_message(
-                    TOPIC, b"coffee", tag=tag, keys="k", properties=properties, delay_level=delay_level
+                    self.topic, b"coffee", tag=tag, keys="k", properties=properties, delay_level=delay_level
                 )
             )
             for _ in range(count)
@@ -126,8 +131,7 @@ class Scene:
         listener: Listener = accept,
         *,
         tags: str | MessageSelector = "*",
-        topic: str = TOPIC,
-        group: str = GROUP,
+        topic: str | None = None,
         first: bool = True,
         reconsume_max: int | None = None,
         logged: bool = True,
@@ -147,14 +151,14 @@ class Scene:
             offsets_directory=str(self.logs / "offsets") if model is MessageModel.BROADCASTING else None,
         )
         events = self.events("consumer") if logged else None
-        consumer = PushConsumer(await self.session(client_id), group, listener, config, events)
+        consumer = PushConsumer(await self.session(client_id), self.group, listener, config, events)
         await self._stack.enter_async_context(consumer)
-        await consumer.subscribe(topic, tags)
+        await consumer.subscribe(topic or self.topic, tags)
         return consumer
 
-    async def poller(self, group: str = GROUP) -> LitePullConsumer:
+    async def poller(self) -> LitePullConsumer:
         config = LitePullConfig(ConsumeFrom.FIRST_OFFSET, auto_commit=False)
-        consumer = LitePullConsumer(await self.session(), group, config, self.events("poller"))
+        consumer = LitePullConsumer(await self.session(), self.group, config, self.events("poller"))
         return await self._stack.enter_async_context(consumer)
 
     async def ask(
@@ -162,7 +166,30 @@ class Scene:
     ) -> tuple[Answer, ...]:
         """Diagnose with the cluster, the logs, or both."""
         files = sorted(path for path in self.logs.glob("*.ndjson") if path.stat().st_size) if logs else []
-        runtime = self.broker._runtime
-        assert runtime is not None
         question = Question(message_id, **asked)
-        return await answers(question, self.admin if cluster else None, files, runtime)
+        return await answers(question, self.admin if cluster else None, files, self._runtime)
+
+
+class EmbeddedScene(Scene):
+    """A scene at a broker of its own in this process, which writes an event log and can fail on request."""
+
+    def __init__(self, folder: Path, broker: EmbeddedBroker) -> None:
+        assert broker._runtime is not None
+        super().__init__(folder, broker.name_server, broker._runtime, broker.clock)
+        self.broker = broker
+
+    async def session(self, client_id: str | None = None) -> Session:
+        return await self._stack.enter_async_context(self.broker.client(client_id))
+
+
+@asynccontextmanager
+async def embedded_scene(
+    folder: Path, properties: dict[str, str] | None = None
+) -> AsyncIterator[EmbeddedScene]:
+    events = EventLog.to_file(
+        str(folder / "broker-a.ndjson"), "broker-a", of_loop(asyncio.get_running_loop())
+    )
+    async with AsyncExitStack() as stack:
+        with patch.object(embedded_broker, "Broker", partial(Broker, events=events)):
+            broker = await stack.enter_async_context(EmbeddedBroker(properties=properties))
+        yield await stack.enter_async_context(EmbeddedScene(folder, broker))

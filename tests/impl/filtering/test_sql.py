@@ -35,7 +35,7 @@ def test_an_expression_has_the_result_that_apache_has(expression: str, expected:
         assert compiled(expression).matches(PROPERTIES) is (expected == "True")
 
 
-@settings(max_examples=2000, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=700, suppress_health_check=[HealthCheck.too_slow])
 @given(expressions(), properties())
 def test_the_reference_and_the_filter_agree(expression: str, message: dict[str, str]) -> None:
     try:

@@ -1,7 +1,6 @@
 """The time of upkeep: what is skipped does not count for it, and what is due is not skipped."""
 
 import asyncio
-import contextlib
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -25,10 +24,7 @@ def test_without_a_skip_it_is_the_time_of_the_loop() -> None:
         assert await called == "called"
         await upkeep.sleep(3.0)
         await upkeep.after(2.0)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(None) as limit:
-                upkeep.end_after(limit, 1.0)
-                await asyncio.Event().wait()
+        assert not await upkeep.Wakeup().within(1.0)
         assert loop.time() - begun_s == pytest.approx(13.0)
 
     run_simulated(main())
@@ -56,6 +52,21 @@ def test_skipped_time_does_not_count_for_upkeep_and_counts_for_what_is_due() -> 
         late.cancel()
 
     run(main)
+
+
+def test_a_wakeup_ends_a_sleep_early() -> None:
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        wakeup = upkeep.Wakeup()
+        loop.call_later(2.0, wakeup.set)
+        assert await wakeup.within(5.0)
+        assert await wakeup.within(5.0)
+        assert loop.time() == pytest.approx(2.0)
+        wakeup.clear()
+        assert not await wakeup.within(5.0)
+        assert loop.time() == pytest.approx(7.0)
+
+    run_simulated(main(), SimulatedLoop())
 
 
 def test_what_is_due_ends_a_wait_and_so_does_what_arrives() -> None:

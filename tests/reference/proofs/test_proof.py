@@ -1,5 +1,7 @@
 """Valid claims are proved, invalid claims have a counterexample, and the proofs match the models."""
 
+import random
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -62,7 +64,17 @@ def test_each_proved_invariant_has_a_mutant(proof: Proof) -> None:
 
 @pytest.mark.parametrize("pair", CORRESPONDENCES, ids=lambda pair: pair.proof.name)
 def test_the_proof_agrees_with_the_reference_model_on_reachable_states(pair: Correspondence) -> None:
-    assert list(mismatches(pair, pair.sample(40))) == []
+    assert list(mismatches(pair, _walked(pair, 40))) == []
+
+
+def _walked(pair: Correspondence, count: int) -> Iterator[Any]:
+    """Yield the states of random walks: to visit all reachable states would take most of the time."""
+    chance = random.Random(0)
+    after: list[Any] = []
+    for _ in range(count):
+        state = chance.choice(after or list(pair.model.initial(pair.config)))
+        yield state
+        after = [state for _, _, state in pair.model.steps(pair.config, state)]
 
 
 @pytest.mark.deep("2,000 states; 40 are compared in every run")
@@ -84,9 +96,8 @@ def test_a_proof_of_a_different_model_is_detected() -> None:
     assert first.what.startswith("AnswerOk: 0 next states are the reference's alone")
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_the_proof_allows_each_step_of_a_random_walk_of_the_election_model(seed: int) -> None:
-    assert list(step_correspondence.walk(seed, steps=30)) == []
+def test_the_proof_allows_each_step_of_a_random_walk_of_the_election_model() -> None:
+    assert list(step_correspondence.walk(0, steps=30)) == []
 
 
 def test_a_step_that_the_proof_does_not_allow_is_detected() -> None:

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mqproof.spark_audit.generator.generate import LogRequest, write_in_process
-from mqproof.spark_audit.generator.truth import compare
+from mqproof.spark_audit.generator.truth import compare, read_truth
 from mqproof.spark_audit.quality.bench import (
     CLEAN,
     DIRTY,
@@ -36,7 +36,8 @@ from mqproof.spark_audit.sources.inputs import InputError
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_duckdb_finds_exactly_the_injected_anomalies(seed: int, tmp_path: Path) -> None:
-    truth = write_in_process(LogRequest(150_000, dict.fromkeys(INJECTED, 7), seed), tmp_path / "log")
+    write_in_process(LogRequest(150_000, dict.fromkeys(INJECTED, 7), seed), tmp_path / "log")
+    truth = read_truth(tmp_path / "log")
     difference = compare(_duckdb(tmp_path / "log", tmp_path), truth)
     assert difference.expected > 7 * len(INJECTED)
     assert difference.exact, (difference.missed, difference.false_alarms)

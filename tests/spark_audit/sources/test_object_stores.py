@@ -108,7 +108,7 @@ def test_logs_of_a_bucket_are_judged(bucket: tuple[str, Objects]) -> None:
     assert "s3://logs/day: copied 2 files" in done.output
     assert "--events 's3://logs/day?" in done.output
     explained = CliRunner().invoke(
-        app, ["audit", "explain", "m_0", "--events", f"s3://logs/day/1/a.ndjson?{at}"]
+        app, ["audit", "explain", "m_0", "--events", f"s3a://logs/day/1/a.ndjson?{at}"]
     )
     assert explained.exit_code == Exit.HELD, explained.output
 

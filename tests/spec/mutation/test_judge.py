@@ -22,6 +22,9 @@ PROBES = next(question for question in MODELS.questions["Counter"] if question.k
 SUBJECT = Subject("Counter", (Stage((RUN,), (SPACE,), (PROBES,)),), MODELS.libraries)
 
 
+DEEP = pytest.mark.deep("five runs of TLC; test_own_model.py has such a mutant in every run")
+
+
 @pytest.fixture(scope="module")
 def judge() -> Judge:
     return Judge(SUBJECT)
@@ -38,7 +41,9 @@ def mutant(before: str, after: str) -> Mutant:
     [
         ("count[n] + by <= Max", "TRUE", Noticed.PROPERTY, "TypeOK"),
         ("![n] = @ + by]", "![n] = @ + owner]", Noticed.EVALUATION, "evaluation error"),
-        ("count[n] + by <= Max", "count[n] + by < Max", Noticed.WITNESS, "~NeverFull"),
+        pytest.param(
+            *("count[n] + by <= Max", "count[n] + by < Max", Noticed.WITNESS, "~NeverFull"), marks=DEEP
+        ),
         (
             "by \\in 1..2 : Add(n, by)\n    \\/",
             "by \\in 2..2 : Add(n, by)\n    \\/",
@@ -47,7 +52,11 @@ def mutant(before: str, after: str) -> Mutant:
         ),
         ("Drop == owner # NoNode /\\", "Drop == /\\", Noticed.LABELS, "steps more, 0 fewer"),
         ("\n    \\/ Drop\n", "\n", Noticed.WITNESS, "Drop"),
-        ("log' = <<[node |-> n, by |-> by]>>", "log' = <<[node |-> owner, by |-> by]>>", Noticed.NOT, ""),
+        pytest.param(
+            *("log' = <<[node |-> n, by |-> by]>>", "log' = <<[node |-> owner, by |-> by]>>"),
+            *(Noticed.NOT, ""),
+            marks=DEEP,
+        ),
         ("UNCHANGED owner", "UNCHANGED ownr", Noticed.UNPARSED, "parse error"),
     ],
 )

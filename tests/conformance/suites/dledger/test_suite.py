@@ -104,7 +104,7 @@ def test_an_allowed_life_holds_every_invariant() -> None:
 
 def test_another_target_is_not_examined() -> None:
     with pytest.raises(UnknownTargetError, match="only our own group"):
-        RUN(RunOptions("apache:5", examples=1), silent)
+        RUN(RunOptions("reference", examples=1), silent)
 
 
 def test_the_invariants_are_listed_for_a_dry_run() -> None:

@@ -89,6 +89,15 @@ def test_numbers_are_given_for_all_events_or_for_none(tmp_path: Path) -> None:
     ]
 
 
+def test_a_uri_is_a_path_for_spark_alone(tmp_path: Path) -> None:
+    remote = GOOD.replace('path = "p.jsonl"', 'path = "s3a://logs/day"')
+    assert remote != GOOD
+    (line,) = _read(tmp_path, remote)
+    assert "json is read from local files" in line
+    (tmp_path / "good.toml").write_text(remote.replace('"json"', '"orc"').replace("maximum_depth", "merge"))
+    assert read_mapping(tmp_path / "good.toml").sources[0].path == "s3a://logs/day"
+
+
 def test_one_file_is_read_by_one_engine(tmp_path: Path) -> None:
     second = GOOD.partition("[[source]]")[2].replace('"json"', '"orc"')
     assert _read(tmp_path, f"{GOOD}\n[[source]]{second}") == [

@@ -1,0 +1,147 @@
+"""Mutants of a broker that only the rules for all answers detect, and the last look at each example.
+
+Each one belongs to a suite that otherwise does not look at the broken value.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from mqproof.conformance.mutants.mutant import Mutant, by_name
+from mqproof.impl.broker import half_messages
+from mqproof.impl.broker.processors import offset_admin, retries
+from mqproof.impl.remoting import headers
+from mqproof.impl.remoting.bodies import QueueEntry, QueueExtent
+from mqproof.impl.remoting.headers import PullResponse, StoreTimeResponse
+from mqproof.impl.remoting.message import Message, StoredMessage
+from mqproof.impl.store.files import record
+
+_BREAKS: Final = "SPEC-1"
+_PROCESSORS: Final = "mqproof.impl.broker.processors"
+
+_encode, _write_send_response = record.encode, headers.write_send_response
+_final, _progress, _again = half_messages.final, offset_admin._progress, retries._again
+
+
+def _changed(message: Message, **values: Any) -> bytearray:
+    return _encode(msgspec.structs.replace(message, **values))
+
+
+def _no_flag(message: Message) -> bytearray:
+    return _changed(message, flag=0)
+
+
+def _brokers_own_host(message: Message) -> bytearray:
+    return _changed(message, born_host=message.store_host)
+
+
+def _born_when_stored(message: Message) -> bytearray:
+    return _changed(message, born_timestamp_ms=1 + message.born_timestamp_ms)
+
+
+def _own_properties_dropped(message: Message) -> bytearray:
+    known = {name: value for name, value in message.properties.items() if " " not in name}
+    return _changed(message, properties=known)
+
+
+def _no_region(_services: object) -> dict[str, str]:
+    return {}
+
+
+def _id_for_the_key(**values: Any) -> dict[str, str]:
+    return _write_send_response(**{**values, "transaction_id": values["msg_id"]})
+
+
+def _slave_suggested(_broker_id: int, *offsets: int) -> PullResponse:
+    return PullResponse(1, *offsets)
+
+
+def _half_unnamed(stored: StoredMessage, store_host: Any) -> Message:
+    return msgspec.structs.replace(_final(stored, store_host), prepared_transaction_offset=0)
+
+
+def _original_unnamed(*arguments: Any) -> Message:
+    again = _again(*arguments)
+    kept = {name: value for name, value in again.properties.items() if name != "ORIGIN_MESSAGE_ID"}
+    return msgspec.structs.replace(again, properties=kept)
+
+
+def _never_empty(timestamp: int) -> StoreTimeResponse:
+    return StoreTimeResponse(max(0, timestamp))
+
+
+def _updated_never(last_update_timestamp: int, **offsets: int) -> QueueExtent:  # noqa: ARG001
+    return QueueExtent(last_update_timestamp=0, **offsets)
+
+
+def _consumed_before(services: Any, group: str, topic: str, queue_id: int) -> Any:
+    found = _progress(services, group, topic, queue_id)
+    last_ms = services.store.store_time_ms(topic, queue_id, found.consumer_offset)
+    return msgspec.structs.replace(found, last_timestamp=last_ms or 0)
+
+
+def _no_code(*values: Any, **named: Any) -> QueueEntry:
+    return msgspec.structs.replace(QueueEntry(*values, **named), tags_code=0)
+
+
+def _mutant(name: str, defect: str, where: str, wrong: Callable[..., Any]) -> Mutant:
+    return Mutant(name, defect, _BREAKS, where, wrong)
+
+
+_RECORD: Final = "mqproof.impl.store.files.record:encode"
+
+SUITES: Final[Mapping[str, str]] = {
+    "half-unnamed": "transactions",
+    "original-unnamed": "retry",
+    "entries-without-tags": "offsets",
+    "consumed-before": "offsets",
+}
+"""The suites of the mutants that do not concern every suite."""
+ANY_SUITE: Final = "delivery"
+
+MUTANTS: Final = by_name(
+    _mutant(
+        "answers-without-region", "answers to sends have no MSG_REGION and TRACE_ON",
+        "mqproof.impl.broker.services:Services.tracing_fields", _no_region,
+    ),
+    _mutant(
+        "id-for-the-key", "the transactionId is the offset message id",
+        f"{_PROCESSORS}.send:headers.write_send_response", _id_for_the_key,
+    ),
+    _mutant(
+        "slave-suggested", "every pull suggests a slave", f"{_PROCESSORS}.pull:PullResponse", _slave_suggested
+    ),
+    _mutant("flag-dropped", "the flag of a message is not stored", _RECORD, _no_flag),
+    _mutant("born-at-the-broker", "the born host is that of the broker", _RECORD, _brokers_own_host),
+    _mutant("born-later", "the born time is a millisecond late", _RECORD, _born_when_stored),
+    _mutant(
+        "own-properties-dropped", "properties with a space in their name are dropped", _RECORD,
+        _own_properties_dropped,
+    ),
+    _mutant(
+        "half-unnamed", "a final message does not name its half message",
+        "mqproof.impl.broker.half_messages:final", _half_unnamed,
+    ),
+    _mutant(
+        "original-unnamed", "a message that is sent back does not name its first delivery",
+        f"{_PROCESSORS}.retries:_again", _original_unnamed,
+    ),
+    _mutant(
+        "earliest-never-missing", "an empty queue has an earliest message",
+        f"{_PROCESSORS}.queries:StoreTimeResponse", _never_empty,
+    ),
+    _mutant(
+        "updated-never", "the statistics of a topic have no times",
+        f"{_PROCESSORS}.offset_admin:QueueExtent", _updated_never,
+    ),
+    _mutant(
+        "consumed-before", "the last consumed message is the next one",
+        f"{_PROCESSORS}.offset_admin:_progress", _consumed_before,
+    ),
+    _mutant(
+        "entries-without-tags", "the entries of a queue have no tag codes",
+        f"{_PROCESSORS}.inspection:QueueEntry", _no_code,
+    ),
+)  # fmt: skip
+"""The mutants by name."""
