@@ -17,6 +17,8 @@ from mqproof.spec.model_file import Kind, Models, Question
 from mqproof.spec.models import LAYER, Answer, replay
 
 _CONFIG_FILE: Final = "run.cfg"
+_ANSWER: Final = '{"status"'
+"""The beginning of the line with the answer; the program prints other lines before it."""
 _MOST: Final = str(10**9)
 """More states and more steps than any run has."""
 
@@ -84,8 +86,8 @@ def _ask(models: Models, question: Question, program: Path) -> dict[str, Any]:
         done = subprocess.run(
             command, cwd=place, capture_output=True, text=True, timeout=question.seconds_max, check=False
         )
-    try:
-        found: dict[str, Any] = json.loads(done.stdout)
-    except ValueError:
-        return {"status": "unreadable", "error": (done.stderr or done.stdout)[-200:]}
-    return found
+    for line in done.stdout.splitlines():
+        if line.startswith(_ANSWER):
+            found: dict[str, Any] = json.loads(line)
+            return found
+    return {"status": "unreadable", "error": (done.stderr or done.stdout)[-200:]}
