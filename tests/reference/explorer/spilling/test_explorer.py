@@ -143,7 +143,7 @@ def test_every_bounded_model_has_the_counts_of_the_explorer_that_keeps_all_state
     for question in bounded_models(models, name, "ci"):
         if question.violates is None:
             config = MODELS[name].from_constants(constants(question.config.text()))
-            for memory_bytes in (1 << 26, 1 << 31):
+            for memory_bytes in (1 << 28, 1 << 31):
                 assert_same(MODELS[name], config, tmp_path, memory_bytes)
 
 
