@@ -12,7 +12,6 @@ from mqproof.conformance.wire.model import Field, Operation, Since
 from mqproof.conformance.wire.operations import ALL
 from mqproof.report.markdown import anchor
 from mqproof.report.write import write_text
-from mqproof.spec.checkout import expect_checkout
 
 _ROOT: Final = Path(__file__).resolve().parents[2]
 PAGE: Final = _ROOT / "docs" / "reference" / "conformance" / "requests.md"
@@ -63,5 +62,4 @@ def _since(what: Field | Operation) -> str:
 
 
 if __name__ == "__main__":
-    expect_checkout("mqproof.conformance.pages.request_page")
     write_text(PAGE, page())

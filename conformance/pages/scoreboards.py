@@ -17,7 +17,6 @@ from mqproof.report.json_file import from_json
 from mqproof.report.model import Report, Result, Verdict
 from mqproof.report.model import Table as EvidenceTable
 from mqproof.report.write import write_text
-from mqproof.spec.checkout import expect_checkout
 
 FOLDER: Final = Path(__file__).resolve().parents[2] / "docs" / "explanation" / "conformance"
 SUITES: Final = FOLDER / "suites.md"
@@ -30,7 +29,6 @@ Table = list[list[str]]
 
 
 def main(arguments: Sequence[str]) -> None:
-    expect_checkout("mqproof.conformance.pages.scoreboards")
     for argument in arguments:
         broker, _, files = argument.partition("=")
         for file in files.split(","):
