@@ -10,6 +10,8 @@ from mqproof.reference.models import MODELS
 from tests.conformance.behaviours.sampled import on_ours, scripts
 
 STATES, STEPS = 11_598, 80_982
+DEFECTS = {name: each for name, each in MUTANTS.items() if "queue_choice" in each.where} | STEPPED
+"""The model has no bodies or properties, so mutants of what a send contains are not among them."""
 EVERY = 150
 
 
@@ -36,7 +38,7 @@ def test_our_producer_takes_every_step_of_the_model() -> None:
     assert (len(seen.states), len(seen.steps)) == (STATES, STEPS)
 
 
-@pytest.mark.parametrize("name", [*MUTANTS, *STEPPED])
+@pytest.mark.parametrize("name", DEFECTS)
 def test_a_defect_of_the_queue_choice_is_detected(name: str, sample: list[Script]) -> None:
-    with injected({**MUTANTS, **STEPPED}[name]):
+    with injected(DEFECTS[name]):
         assert on_ours("QueueChoice", sample).failures

@@ -53,10 +53,10 @@ def test_a_model_has_a_stepped_target_or_a_stated_reason() -> None:
 def test_a_wrong_corpus_is_violated(tmp_path: Path) -> None:
     """One step has another result than the model."""
     text = read_lines(file_of("Delivery"))
-    row = json.loads(text[1])
-    row["steps"][0][2] = {"serving": "perhaps"}
+    different = json.loads(text[1])
+    different["steps"][0][2] = {"serving": "perhaps"}
     (tmp_path / "lies").mkdir()
-    data = "\n".join([text[0], json.dumps(row)]).encode()
+    data = "\n".join([text[0], json.dumps(different), text[2]]).encode()
     file_of("Delivery", tmp_path / "lies").write_bytes(lzma.compress(data))
     ended = _run(["Delivery", "--target", "reference", "--corpus", str(tmp_path / "lies")])
     assert ended.exit_code == 1
