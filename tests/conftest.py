@@ -19,7 +19,7 @@ from xdist.workermanage import WorkerController
 gc.disable()  # until all tests are collected: what is imported stays
 settings.register_profile("dev", max_examples=50, deadline=None)
 # CI must give the same answer twice.
-settings.register_profile("ci", max_examples=100, deadline=None, derandomize=True, print_blob=True)
+settings.register_profile("ci", max_examples=50, deadline=None, derandomize=True, print_blob=True)
 settings.register_profile(
     "deep", max_examples=5000, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )

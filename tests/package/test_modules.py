@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 _IMPORT_ALL = """
@@ -28,6 +30,7 @@ for file, known in names.items():
 """
 
 
+@pytest.mark.deep("imports all modules and libraries in a new process, for 20 CPU seconds")
 def test_every_module_is_imported_under_one_name() -> None:
     code = f"from pathlib import Path\nROOT = Path({str(ROOT.resolve())!r})\n{_IMPORT_ALL}"
     ran = subprocess.run(

@@ -30,6 +30,7 @@ def test_a_folder_without_patches_is_wrong_use(tmp_path: Path) -> None:
     assert "no file ends in .patch" in ran.stderr
 
 
+@pytest.mark.deep("measures what a suite reaches, in another process")
 def test_campaign_below_its_goal_exits_with_1_and_lists_survivors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -33,6 +33,7 @@ def test_sample_reaches_every_module() -> None:
     assert {mutant.module for mutant in drawn} == with_mutants
 
 
+@pytest.mark.deep("measures what a suite reaches, in another process")
 def test_campaign_keeps_verdicts_and_names_unreached_lines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,6 +10,8 @@ from mqproof.reference import flush, mutants
 from mqproof.reference.explorer import on_spark, search
 from mqproof.reference.flush import Config
 
+pytestmark = pytest.mark.deep("starts Spark; the search of several processes has its own tests")
+
 SMALL = Config(messages=("m1",), flush_modes=(flush.SYNC_FLUSH,))
 
 

@@ -26,6 +26,7 @@ spark.stop()
 _NEEDED = ("bash", "env", "dirname", "cat", "uname", "ls", "sed")
 
 
+@pytest.mark.deep("starts Spark once more; spec/tlc runs on the same wheel in every run")
 def test_without_java_on_the_path_spark_runs_on_the_java_wheel(tmp_path: Path) -> None:
     for tool in _NEEDED:
         found = shutil.which(tool)
