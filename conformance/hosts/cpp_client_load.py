@@ -121,13 +121,15 @@ def _latency(name_server: str, topic: str, count: int, size: int, rate: int) -> 
 
     consumer = _subscribed(name_server, topic, listener)
     producer = _started(name_server)
+    now = time.perf_counter_ns()
+    producer.send_sync(_message(topic, _stamped(now, size)))  # opens the connection, so that no send fails
     sending = _Sending(producer, count)
     began = time.perf_counter_ns()
     for number in range(count):
         due = began + number * 1_000_000_000 // rate
         if (wait := due - time.perf_counter_ns()) > 0:
             time.sleep(wait / 1e9)
-        sending.send(_message(topic, b"%0*d" % (_STAMP_BYTES, due) + b"x" * (size - _STAMP_BYTES)))
+        sending.send(_message(topic, _stamped(due, size)))
     sending.wait()
     if not done.wait(_WAIT_S):
         raise SystemExit(f"{len(delays)} of {count} messages were consumed in time")
@@ -135,6 +137,10 @@ def _latency(name_server: str, topic: str, count: int, size: int, rate: int) -> 
     producer.shutdown()
     later = sorted(delays[count // 2 : count])  # the first half warms the connection
     return later[len(later) // 2], later[len(later) * 99 // 100]
+
+
+def _stamped(at_ns: int, size: int) -> bytes:
+    return b"%0*d" % (_STAMP_BYTES, at_ns) + b"x" * (size - _STAMP_BYTES)
 
 
 def _message(topic: str, body: bytes) -> Message:
