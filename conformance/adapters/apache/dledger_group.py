@@ -11,8 +11,7 @@ import random
 import signal
 import tempfile
 from base64 import b64encode
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -55,7 +54,6 @@ _FROZEN_S: Final = 10.0
 _POSITION: Final = slice(28, 36)
 """The bytes of a body that a released leader overwrites."""
 _FAR: Final = 1 << 40
-_JVM: Final = (*servers.SMALL_JVM, "-Xmx256m")
 
 
 class _Entry(msgspec.Struct):
@@ -82,37 +80,24 @@ def live(target: str, seed: int) -> Life:
         UnknownTargetError: there is no such release. TargetError: it is missing, or a server did not start.
     """
     release = release_of(target.removeprefix(APACHE))
+    ports = dict(zip(MEMBERS, free_ports(len(MEMBERS)), strict=True))
+    members = {name: Address("127.0.0.1", port) for name, port in ports.items()}
     with tempfile.TemporaryDirectory(prefix="mqproof-dledger-") as folder:
         try:
-            return asyncio.run(_run(release, Path(folder), seed))
+            names = servers.name_server(release, Path(folder))
+            brokers = servers.group(release, Path(folder), names.address, _GROUP, ports)
+            with servers.running(names, *brokers.values()):
+                return asyncio.run(_watched(brokers, members, seed))
         except (ApacheMissingError, ApacheServerError) as error:
             raise TargetError(str(error)) from None
 
 
-async def _run(release: str, folder: Path, seed: int) -> Life:
-    async with _processes(release, folder) as (brokers, members):
-        run = _Run(brokers, members, seed)
-        try:
-            return await run.watch()
-        finally:
-            await run.client.close()
-
-
-@asynccontextmanager
-async def _processes(
-    release: str, folder: Path
-) -> AsyncIterator[tuple[dict[str, ApacheServer], dict[str, Address]]]:
-    """Run a name server and the members of a group; all of them are killed afterwards."""
-    ports = dict(zip(MEMBERS, free_ports(len(MEMBERS)), strict=True))
-    names = servers.name_server(release, folder)
-    brokers = servers.group(release, folder, names.address, _GROUP, ports, jvm=_JVM)
+async def _watched(brokers: Mapping[str, ApacheServer], members: Mapping[str, Address], seed: int) -> Life:
+    run = _Run(brokers, members, seed)
     try:
-        for each in (names, *brokers.values()):
-            await asyncio.to_thread(each.start)
-        yield brokers, {name: Address("127.0.0.1", port) for name, port in ports.items()}
+        return await run.watch()
     finally:
-        for each in (*brokers.values(), names):
-            each.kill()
+        await run.client.close()
 
 
 class _Client:
