@@ -22,7 +22,6 @@ from mqproof.conformance.mutation import patches, reach, unit_tests
 from mqproof.conformance.mutation.examiner import (
     CASE_SUITES,
     DETECTED,
-    FIRST_EXAMPLES,
     ONCE,
     Judge,
     Outcome,
@@ -241,7 +240,7 @@ def _judge_of(suite: str, executed: Reach, hits: Hits) -> Judge:
     if suite in CASE_SUITES:
         cases = tuple(executed.cases[step] for step in hits.steps if step < len(executed.cases))
         return Judge(suite, cases=cases, is_whole=hits.count <= len(hits.steps))
-    return Judge(suite, hits.steps[0] + FIRST_EXAMPLES, is_whole=suite in ONCE)
+    return Judge(suite, hits.steps[0], is_whole=suite in ONCE)
 
 
 def _is_imported(change: _Change, reached: Mapping[str, Reach]) -> bool:

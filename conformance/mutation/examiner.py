@@ -1,7 +1,7 @@
 """Judges one mutant by the suites that execute its line. `fork_server.py` does so in a process of its own.
 
-Each suite runs with a few examples first, because these detect most mutants. Then each one runs with all of
-its examples. What has not run when the processor time is nearly used up does not run.
+Each suite runs with two examples first, then with a few more, because these detect most mutants. Then each
+one runs with all of its examples. What has not run when the processor time is nearly used up does not run.
 """
 
 import time
@@ -28,8 +28,8 @@ class Outcome(StrEnum):
 
 
 DETECTED: Final = frozenset({Outcome.VIOLATION, Outcome.BROKEN})
-FIRST_EXAMPLES: Final = 10
-"""The number of examples in the first round of a suite, after the first one that executes the line."""
+FIRST_ROUNDS: Final = (2, 10)
+"""The numbers of examples in the first rounds of a suite, after those that do not execute the line."""
 SPARE_PART: Final = 0.3
 """The part of the processor time that is left for the example that runs when the rest is used up."""
 CASE_SUITES: Final = frozenset({"wire", "hostile"})
@@ -43,8 +43,8 @@ class Judge:
     """A suite that executes the line of a mutant."""
 
     suite: str
-    examples: int = FIRST_EXAMPLES
-    """The number of examples in its first round."""
+    examples: int = 0
+    """The number of examples before the first one that executes the line."""
     cases: tuple[str, ...] = ()
     """The cases in its first round; empty for all."""
     is_whole: bool = False
@@ -104,10 +104,12 @@ def examine(task: Task, on_suite: Callable[[str], None]) -> Verdict:
 
 def _rounds(task: Task) -> Iterator[Judge]:
     """Yield the suites with their numbers of examples, in the order in which they run."""
-    first = [replace(judge, examples=min(judge.examples, task.examples)) for judge in task.judges]
-    yield from first
-    for judge in first:
-        if not judge.is_whole and (judge.cases or judge.examples < task.examples):
+    for examples in FIRST_ROUNDS:
+        for judge in task.judges:
+            if examples == FIRST_ROUNDS[0] or not (judge.cases or judge.is_whole):
+                yield replace(judge, examples=min(judge.examples + examples, task.examples))
+    for judge in task.judges:
+        if not judge.is_whole and (judge.cases or judge.examples + FIRST_ROUNDS[-1] < task.examples):
             yield Judge(judge.suite, task.examples)
 
 

@@ -104,8 +104,14 @@ def _remove_statement(node: ast.AST) -> Iterator[ast.AST]:
         yield ast.Pass()
 
 
+_COMMUTATIVE: Final = frozenset({"max", "min"})
+"""The functions whose arguments have no order."""
+
+
 def _swap_arguments(node: ast.AST) -> Iterator[ast.AST]:
-    if isinstance(node, ast.Call) and not any(isinstance(each, ast.Starred) for each in node.args):
+    if not isinstance(node, ast.Call) or any(isinstance(each, ast.Starred) for each in node.args):
+        return
+    if not (isinstance(node.func, ast.Name) and node.func.id in _COMMUTATIVE):
         for at in range(len(node.args) - 1):
             args = [copy.deepcopy(each) for each in node.args]
             args[at], args[at + 1] = args[at + 1], args[at]

@@ -20,13 +20,14 @@ def test_each_suite_runs_shortly_before_any_suite_runs_with_all_examples(
     monkeypatch.setattr(examiner, "_detections", holds)
     judges = (
         Judge("flush"), Judge("wire", cases=("a/1",)), Judge("hostile", cases=("b",), is_whole=True),
-        Judge("damage", is_whole=True), Judge("admin", 60),
+        Judge("damage", is_whole=True), Judge("admin", 45),
     )  # fmt: skip
     verdict = examiner.examine(Task("", 0, judges, 50, 0, 10_000), lambda _: None)
     assert verdict.outcome is Outcome.SURVIVED
     assert ran == [
-        ("flush", 10, ()), ("wire", 10, ("a/1",)), ("hostile", 10, ("b",)), ("damage", 10, ()),
-        ("admin", 50, ()), ("flush", 50, ()), ("wire", 50, ()),
+        ("flush", 2, ()), ("wire", 2, ("a/1",)), ("hostile", 2, ("b",)), ("damage", 2, ()), ("admin", 47, ()),
+        ("flush", 10, ()), ("admin", 50, ()),
+        ("flush", 50, ()), ("wire", 50, ()),
     ]  # fmt: skip
 
 

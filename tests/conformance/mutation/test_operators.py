@@ -45,6 +45,7 @@ def test_operator_makes_its_change(operator: str) -> None:
         "class A(Protocol):\n    x = 1",
         "def __repr__(self):\n    return 1",
         "x = f'{1}'",
+        "x = max(a, b)",
     ],
 )
 def test_code_without_effect_on_others_has_no_mutants(source: str) -> None:
