@@ -1,8 +1,9 @@
 """Clients for code without an event loop: each call blocks until its result is there."""
 
 import asyncio
+import os
 import threading
-from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from types import TracebackType
@@ -16,9 +17,18 @@ from mqproof.impl.client.consuming.lite_pull_consumer import LitePullConfig, Lit
 from mqproof.impl.client.consuming.pull_consumer import PullConsumer
 from mqproof.impl.client.consuming.push_consumer import PushConsumer, PushConsumerConfig
 from mqproof.impl.client.message_selector import MessageSelector
-from mqproof.impl.client.model import Listener, MessageQueue, Outcome, PullResult, ReceivedMessage, Sent
+from mqproof.impl.client.model import (
+    ClientError,
+    Listener,
+    MessageQueue,
+    Outcome,
+    PullResult,
+    ReceivedMessage,
+    Sent,
+)
 from mqproof.impl.client.producing.producer import Producer, ProducerConfig
 from mqproof.impl.client.producing.queue_choice import Selector
+from mqproof.impl.client.producing.thread_sends import ThreadSends
 from mqproof.impl.client.producing.transaction_producer import (
     CheckListener,
     LocalTransaction,
@@ -33,13 +43,16 @@ T = TypeVar("T")
 
 
 class BlockingClient:
-    """A session, a producer and consumers that run in an event loop in a separate thread.
+    """A session, a producer and consumers for code without an event loop.
 
         with BlockingClient("127.0.0.1:9876") as client:
             client.send(new_message("T", b"hello"))
 
     Use it in a `with` block. Its methods may be called from any thread, and from listeners that are plain
     functions. A listener that is a coroutine function must not call them: it would wait for itself.
+
+    The event loop runs in a separate thread. `send`, `send_or_raise` and `send_batch` talk to the broker in
+    the calling thread, on connections of their own; see docs/explanation/client-speed.md.
     """
 
     def __init__(
@@ -76,6 +89,7 @@ class BlockingClient:
         self._thread = threading.Thread(target=self._loop.run_forever, name="mqproof-client", daemon=True)
 
     def __enter__(self) -> Self:
+        self._process = os.getpid()
         self._thread.start()
         try:
             self._run(self._start())
@@ -87,7 +101,10 @@ class BlockingClient:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if os.getpid() != self._process:
+            return  # the parent process stops its session
         self._run(self._session.stop())
+        self._sends.close()
         self._end()
 
     def _end(self) -> None:
@@ -106,7 +123,10 @@ class BlockingClient:
         timeout_ms: int | None = None,
     ) -> Outcome:
         """Send a message, as Producer.send does."""
-        return self._run(self._producer.send(message, queue, select=select, timeout_ms=timeout_ms))
+        return self._send(
+            message.topic,
+            lambda producer: producer.send(message, queue, select=select, timeout_ms=timeout_ms),
+        )
 
     def send_or_raise(
         self,
@@ -117,8 +137,10 @@ class BlockingClient:
         timeout_ms: int | None = None,
     ) -> Sent:
         """Send a message, as Producer.send_or_raise does. Raises SendError."""
-        work = self._producer.send_or_raise(message, queue, select=select, timeout_ms=timeout_ms)
-        return self._run(work)
+        return self._send(
+            message.topic,
+            lambda producer: producer.send_or_raise(message, queue, select=select, timeout_ms=timeout_ms),
+        )
 
     def send_later(
         self, message: Message, queue: MessageQueue | None = None, *, select: Selector | None = None
@@ -135,7 +157,9 @@ class BlockingClient:
 
     def send_batch(self, messages: Iterable[Message], queue: MessageQueue | None = None) -> list[Outcome]:
         """Send messages in batches, as Producer.send_batch does."""
-        return self._run(self._producer.send_batch(messages, queue))
+        batch = list(messages)
+        topic = batch[0].topic if batch else ""
+        return self._send(topic, lambda producer: producer.send_batch(batch, queue))
 
     def send_oneway(self, message: Message) -> str:
         """Send a message without a response, as Producer.send_oneway does."""
@@ -257,6 +281,7 @@ class BlockingClient:
             hooks=self._hooks,
         )
         self._producer = Producer(self._session, self._producer_config)
+        self._sends = ThreadSends(self._producer, self._session, self._loop, has_hooks=bool(self._hooks))
         await self._session.start()
 
     def _pull_consumer(self) -> PullConsumer:
@@ -300,8 +325,17 @@ class BlockingClient:
             raise
         return consumer
 
+    def _send(self, topic: str, send: Callable[[Producer], Coroutine[Any, Any, T]]) -> T:
+        self._require_process()
+        return self._sends.run(topic, send)
+
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def _require_process(self) -> None:
+        """Raise ClientError in a child process, which must not use the connections of its parent."""
+        if os.getpid() != self._process:
+            raise ClientError(f"the client belongs to process {self._process}: start another one here")
 
 
 class BlockingTransactions:

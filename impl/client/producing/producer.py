@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -29,6 +30,7 @@ from mqproof.impl.client.model import (
 )
 from mqproof.impl.client.producing.queue_choice import LEVELS_5, LatencyLevels, QueueChoice, Selector
 from mqproof.impl.client.producing.request_reply import new_correlation_id, reply_to, with_request
+from mqproof.impl.client.producing.transport import LoopTransport, Transport
 from mqproof.impl.client.tracing.trace_dispatcher import TraceDispatcher
 from mqproof.impl.client.tracing.trace_records import MessageType, Published
 from mqproof.impl.remoting import headers
@@ -118,9 +120,8 @@ class Producer:
         self._config = config or ProducerConfig()
         _check(self._config)
         self._events = events
-        self._payloads = PayloadBuilder(
-            session.runtime, self._config.body_bytes_max, self._config.compress_from_bytes
-        )
+        self._transport: Transport = LoopTransport(session)
+        self._payloads = _payload_builder(session, self._config)
         levels = self._config.latency_levels if self._config.latency_fault_strategy else None
         self._choice = QueueChoice(session.runtime.random.randrange(1 << 16), levels)
         self._queues: dict[str, tuple[TopicRoute, list[MessageQueue]]] = {}
@@ -400,7 +401,7 @@ class Producer:
             raise NoRouteError(f"topic {topic} has no writable queue")
         if select is not None:
             return select(queues)
-        return self._choice.choose(queues, last_broker, _now_s())
+        return self._choice.choose(queues, last_broker, self._transport.now_s())
 
     async def _route(self, topic: str) -> TopicRoute:
         route = await self._session.routes.get(topic)
@@ -412,7 +413,8 @@ class Producer:
     def _doubt(self, topic: str) -> None:
         """Report that the topic's route may be out of date, or the default topic's if the topic has none."""
         routes = self._session.routes
-        routes.doubt(topic if routes.known(topic) else self._config.default_topic)
+        doubted = topic if routes.known(topic) else self._config.default_topic
+        self._transport.in_loop(routes.doubt, doubted)
 
     def _writable_queues(self, topic: str, route: TopicRoute) -> Sequence[MessageQueue]:
         known = self._queues.get(topic)
@@ -440,7 +442,7 @@ class Producer:
     async def _send(
         self, payload: Payload, queue: MessageQueue | None, select: Selector | None, timeout_ms: int | None
     ) -> list[Outcome]:
-        deadline_s = _now_s() + (timeout_ms or self._config.send_timeout_ms) / 1000
+        deadline_s = self._transport.now_s() + (timeout_ms or self._config.send_timeout_ms) / 1000
         attempts = 1 if queue is not None or select is not None else 1 + self._config.retries
         last_broker: str | None = None
         ends: list[_Ended] = []
@@ -453,7 +455,7 @@ class Producer:
             last_broker = target.broker_name
             ends.append(await self._attempt(payload, target, attempt, deadline_s))
             is_unknown = ends[-1].status == _UNKNOWN and not self._config.retry_unknown
-            if is_unknown or not ends[-1].may_retry or _now_s() >= deadline_s:
+            if is_unknown or not ends[-1].may_retry or self._transport.now_s() >= deadline_s:
                 break
         return _outcomes(payload, ends)
 
@@ -467,9 +469,9 @@ class Producer:
             return _Ended("NO_ROUTE", attempt, remark, may_retry=True)
         self._emit(Kind.SEND, payload, queue, attempt)
         request = self._request(payload, queue)
-        began_s = _now_s()
+        began_s = self._transport.now_s()
         try:
-            answer = await self._session.remoting.invoke(address, request, max(0.0, deadline_s - began_s))
+            answer = await self._transport.invoke(address, request, max(0.0, deadline_s - began_s))
         except ConnectError as error:
             ended = _Ended(_NOT_CONNECTED, attempt, str(error), may_retry=True)
         except RemotingError as error:
@@ -477,10 +479,11 @@ class Producer:
         else:
             ended = self._judged(queue, attempt, answer)
             if self._traces is not None and ended.response is not None:
-                self._trace(self._traces, payload, ended, str(address), answer, _now_s() - began_s)
+                took_s = self._transport.now_s() - began_s
+                self._trace(self._traces, payload, ended, str(address), answer, took_s)
         if ended.status in _WRONG_BROKER:
             self._doubt(queue.topic)
-        ended_s = _now_s()
+        ended_s = self._transport.now_s()
         if ended.may_retry:
             self._choice.failed(queue.broker_name, ended_s)
         else:
@@ -521,7 +524,7 @@ class Producer:
             offset_ids=ended.response.msg_id,
             ok=ended.status == "SEND_OK",
         )
-        traces.add([record])
+        self._transport.in_loop(traces.add, [record])
 
     def _judged(self, queue: MessageQueue, attempt: int, answer: Command) -> _Ended:
         stored = STORED_STATUSES.get(answer.code)
@@ -568,6 +571,21 @@ class Producer:
                 born_ts=message.born_timestamp_us,
                 attrs={"broker": queue.broker_name},
             )
+
+
+def with_transport(producer: Producer, transport: Transport) -> Producer:
+    """Return the producer with another transport. Both have the same queue choice and send to one trace.
+
+    Each has its own message ids, so that they may run in different threads.
+    """
+    other = copy(producer)
+    other._transport = transport
+    other._payloads = _payload_builder(producer._session, producer._config)
+    return other
+
+
+def _payload_builder(session: Session, config: ProducerConfig) -> PayloadBuilder:
+    return PayloadBuilder(session.runtime, config.body_bytes_max, config.compress_from_bytes)
 
 
 def trace_dispatcher(session: Session, role: str, topic: str | None) -> TraceDispatcher | None:

@@ -1,5 +1,6 @@
 """Tests the blocking client over real sockets; it only adds threads."""
 
+import os
 import threading
 import time
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ from mqproof.impl.client.consuming.lite_pull_consumer import LitePullConfig
 from mqproof.impl.client.consuming.push_consumer import PushConsumerConfig
 from mqproof.impl.client.consuming.start_offset import ConsumeFrom
 from mqproof.impl.client.messages.compose import new_message
-from mqproof.impl.client.model import MessageError, ReceivedMessage, Refused, Sent
+from mqproof.impl.client.model import ClientError, MessageError, ReceivedMessage, Refused, Sent
 from mqproof.impl.client.producing.producer import ProducerConfig
 from mqproof.impl.client.producing.transaction_producer import TransactionState
 from mqproof.impl.remoting.message import Message, StoredMessage
@@ -168,3 +169,33 @@ def test_a_transaction_runs_in_a_thread_and_makes_its_message_visible(tmp_path: 
         while sum(client.max_offset(queue) for queue in client.queues("T")) < 1:
             assert time.monotonic() < end_s
             time.sleep(0.05)
+
+
+def test_a_child_process_may_not_send_and_leaves_the_connections_to_its_parent(tmp_path: Path) -> None:
+    with cluster(tmp_path / "store") as namesrv, BlockingClient(namesrv) as client:
+        for _ in range(2):  # the second one in this thread, on a connection of its own
+            client.send_or_raise(new_message("T", b"x"))
+        child = os.fork()
+        if child == 0:
+            try:
+                client.send(new_message("T", b"of the child"))
+            except ClientError as error:
+                os._exit(0 if "start another one here" in str(error) else 2)
+            finally:
+                os._exit(1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        client.send_or_raise(new_message("T", b"x"))
+        assert sum(client.max_offset(queue) for queue in client.queues("T")) == 3
+
+
+def test_sends_are_traced_and_compressed_in_the_calling_thread_too(tmp_path: Path) -> None:
+    config = ProducerConfig(trace_topic="Traces")
+    with cluster(tmp_path / "store") as namesrv:
+        with BlockingClient(namesrv, producer=config) as client:
+            client.send_or_raise(new_message("T", b"x"))
+            sent = client.send_or_raise(new_message("T", bytes(10_000)))
+            (stored,) = client.pull(sent.queue, sent.queue_offset).messages
+            assert stored.message.body == bytes(10_000)
+        with BlockingClient(namesrv) as client:
+            pulled = [client.pull(queue, 0).messages for queue in client.queues("Traces")]
+    assert sent.message_id.encode() in b"".join(trace.message.body for group in pulled for trace in group)

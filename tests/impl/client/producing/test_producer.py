@@ -104,6 +104,9 @@ class Script:
         self.reported.append(request)
         return request.answer(0)
 
+    def _cut(self, name: str, channel: Channel) -> None:  # noqa: ARG002  # over sockets, the channel is cut
+        self.network.cut(self.addresses[name])
+
     def _sender(self, name: str) -> object:
         async def answer(request: Command, channel: Channel) -> Reply:
             self.attempts.append(name)
@@ -111,7 +114,7 @@ class Script:
             todo = self.answers.pop(0)
             await asyncio.sleep(self.delay_s)
             if isinstance(todo, str):
-                self.network.cut(self.addresses[name])
+                self._cut(name, channel)
                 return None
             response = headers.write(SendResponse("id1,id2", 0, 7))
             return None if todo is None else request.answer(todo, response, remark=self.remark)
