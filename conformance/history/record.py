@@ -188,6 +188,10 @@ class Record:
         return {name: group.tags for name, group in self.setup.groups.items() if group.tags}
 
     @cached_property
+    def broadcasts(self) -> set[str]:
+        return {name for name, group in self.setup.groups.items() if group.broadcast}
+
+    @cached_property
     def stored(self) -> list[Sent]:
         """Sends that were answered with one of the stored statuses."""
         return [sent for sent in self.sends if sent.span.outcome is OK]

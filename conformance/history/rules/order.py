@@ -67,9 +67,7 @@ def _polled(history: Record) -> _Polled:
         inside = True
         # A poll that continues where the last one ended needs no cause.
         continues = index >= 0 and before == read.offset - 1 >= 0
-        if not continues and (
-            index < 0 or read.seek or causes.between(read.group, index, read.span.start)
-        ):
+        if not continues and (index < 0 or read.seek or causes.between(read.group, index, read.span.start)):
             before = read.offset - 1 if read.offset >= 0 else -1
             inside = read.offset >= 0
         found.delivered += len(read.messages)
@@ -173,7 +171,7 @@ def duplicate_delivery(history: Record) -> Finding:
     tally = Tally()
     causes = _causes(history)
     delivered: dict[tuple[str, str], dict[int, Read]] = defaultdict(dict)
-    broadcasts = {name for name, group in history.setup.groups.items() if group.broadcast}
+    broadcasts = history.broadcasts
     for read in history.reads:
         if read.kind == "pop":
             continue  # invisibility() judges pops
@@ -342,8 +340,9 @@ def broadcast_gap(history: Record) -> Finding:
     """C15: a member of a broadcast group receives all messages between its first and its last."""
     tally = Tally()
     delivered: dict[tuple[str, str], set[int]] = defaultdict(set)
-    for read in history.reads:
-        if history.group(read.group).broadcast:
+    broadcasts = history.broadcasts
+    for read in history.reads if broadcasts else ():
+        if read.group in broadcasts:
             delivered[read.client, read.queue].update([message.offset for message in read.messages])
     for (client, queue), mine in delivered.items():
         if not mine:

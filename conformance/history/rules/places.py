@@ -110,8 +110,8 @@ def duplicate_offset(history: Record) -> Finding:
             return
         reported.add(id_)
         if not tries:
-            for sent in history.sends:
-                tries[sent.message.id] = tries.get(sent.message.id, 0) + sent.attempts
+            for each in history.sends:
+                tries[each.message.id] = tries.get(each.message.id, 0) + each.attempts
         sent = history.by_id.get(id_)
         forgotten = (
             sent is not None and sent.message.deliver_at and history.ends.between(sent.span.start, index)
@@ -131,11 +131,11 @@ def duplicate_offset(history: Record) -> Finding:
     own = {queue for queue in history.places if is_own(queue)}
     for read, message in history.sights:
         if (queue := read.queue) in own:
-            place = places.get(message.id)
-            if place is None:
+            known = places.get(message.id)
+            if known is None:
                 places[message.id] = queue, message.offset
-            elif place[1] != message.offset or place[0] != queue:
-                again(message.id, place, queue, message.offset, read.at)
+            elif known[1] != message.offset or known[0] != queue:
+                again(message.id, known, queue, message.offset, read.at)
     tally.looked = len(places)
     return tally.finding("messages")
 
