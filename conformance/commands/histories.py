@@ -46,7 +46,7 @@ def check_history(
         typer.Option(
             "--certificates",
             metavar="FILE",
-            help="Write the lines that prove the verdicts of A01, A04, A06 and A11.",
+            help="Write the lines that prove the verdicts of A01, A04, A06, A07 and A11.",
         ),
     ] = None,
     processes: Annotated[

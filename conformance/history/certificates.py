@@ -2,19 +2,23 @@
 
 A rule has subjects: the facts of the history that need a reason, such as an acknowledged message. For `held`,
 the evidence is a reason for each subject, with the index of the line that shows it. For `violated`, it is the
-subjects without a reason. delivery_verifier.py and place_verifier.py verify certificates without this code.
+subjects without a reason. delivery_verifier.py, place_verifier.py and repetition_verifier.py verify
+certificates without this code.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from mqproof.conformance.history.lines import topic_of
-from mqproof.conformance.history.record import FAILED, NEVER, Events, Record, Sent, is_own
+from mqproof.conformance.history.record import FAILED, NEVER, OK, Events, Read, Record, Sent, is_own
 from mqproof.conformance.history.rules.loss import is_passed, truncated
+from mqproof.conformance.history.rules.order import assignments, causes_of
 from mqproof.report.model import Verdict
 
 WITHOUT_REASON_MAX: Final = 4
@@ -160,10 +164,43 @@ def _overtaken_sends(history: Record) -> Iterator[Fact]:
         last[at] = sent
 
 
+def _repetitions(history: Record) -> Iterator[Fact]:
+    last: dict[tuple[str, str], dict[int, Read]] = defaultdict(dict)
+    for read in history.reads:
+        if read.kind == "pop":
+            continue
+        receiver = f"{read.group} {read.client}" if read.group in history.broadcasts else read.group
+        places = last[receiver, read.queue]
+        for message in read.messages:
+            before = places.get(message.offset)
+            places[message.offset] = read
+            if before is not None:
+                yield Fact((read.span.start, message.offset), _again(history, before, read))
+
+
+def _again(history: Record, before: Read, read: Read) -> Reason | None:
+    """Return why a group received a place again."""
+    if before.kind == "consume" and before.span.outcome is not OK:
+        return "failed", before.span.start
+    if read.seek:
+        return "seek", read.span.start
+    causes = causes_of(history)
+    for kind, events in (("fault", causes.of_all), ("move", causes.of_group.get(read.group))):
+        index = _first(events, before.span.start, read.at) if events else None
+        if index is not None:
+            return kind, index
+    steps = history.once(assignments).get((read.group, read.client), [])
+    place = bisect_left(steps, before.at, key=itemgetter(0))
+    if read.client != before.client and place and read.queue in steps[place - 1][1]:
+        return "owner", steps[place - 1][0]
+    return None
+
+
 FACTS: Final[dict[str, Callable[[Record], Iterator[Fact]]]] = {
     "A01": _lost_writes,
     "A04": _phantoms,
     "A06": _second_places,
+    "A07": _repetitions,
     "A11": _overtaken_sends,
 }
 """Maps the rules that have certificates to their facts."""

@@ -50,7 +50,7 @@ def filtered(history: Record) -> Finding:
 
 def _polled(history: Record) -> _Polled:
     found = _Polled()
-    causes = _causes(history)
+    causes = causes_of(history)
     last: dict[tuple[str, str, str], tuple[int, int]] = {}
     for read in history.reads:
         tags = history.tags.get(read.group, ())
@@ -142,7 +142,8 @@ class _Causes:
         return self.of_all.between(after, before) or bool(mine and mine.between(after, before))
 
 
-def _causes(history: Record) -> _Causes:
+def causes_of(history: Record) -> _Causes:
+    """Return the events that move the consumers of each group."""
     return history.once(_find_causes)
 
 
@@ -169,7 +170,7 @@ def duplicate_delivery(history: Record) -> Finding:
     second owner.
     """
     tally = Tally()
-    causes = _causes(history)
+    causes = causes_of(history)
     delivered: dict[tuple[str, str], dict[int, Read]] = defaultdict(dict)
     broadcasts = history.broadcasts
     for read in history.reads:
@@ -196,12 +197,12 @@ def duplicate_delivery(history: Record) -> Finding:
 
 def _owned(history: Record, read: Read, index: int) -> bool:
     """Return whether the queue was already assigned to the reader at that index."""
-    steps = history.once(_assignments).get((read.group, read.client), [])
+    steps = history.once(assignments).get((read.group, read.client), [])
     place = bisect_left(steps, index, key=lambda step: step[0])
     return place > 0 and read.queue in steps[place - 1][1]
 
 
-def _assignments(history: Record) -> dict[tuple[str, str], list[tuple[int, tuple[str, ...]]]]:
+def assignments(history: Record) -> dict[tuple[str, str], list[tuple[int, tuple[str, ...]]]]:
     """Return, by group and member, the assigned queues and the index of each assignment."""
     members: dict[tuple[str, str], list[tuple[int, tuple[str, ...]]]] = defaultdict(list)
     for step in history.assigns:
@@ -321,7 +322,7 @@ def _passes_over(history: Record, failed: Read, then: Read) -> bool:
         again
         and same
         and not buried
-        and not _causes(history).between(then.group, failed.span.start, then.span.start)
+        and not causes_of(history).between(then.group, failed.span.start, then.span.start)
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from mqproof.conformance.history import delivery_verifier, lines, place_verifier
+from mqproof.conformance.history import delivery_verifier, lines, place_verifier, repetition_verifier
 from mqproof.conformance.history.certificates import FACTS, WITHOUT_REASON_MAX
 from mqproof.conformance.history.exact_delivery import LATER, ExactDelivery, clean
 from mqproof.conformance.history.injected import INJECTED, parts, redelivery
@@ -20,7 +20,7 @@ from mqproof.conformance.history.judge import check
 from mqproof.conformance.history.lines import Setup, encode
 
 LINES_MAX = 150
-VERIFIERS = (delivery_verifier, place_verifier)
+VERIFIERS = (delivery_verifier, place_verifier, repetition_verifier)
 OF_RULE = {rule: verifier for verifier in VERIFIERS for rule in verifier.RULES}
 
 Certificates = dict[str, dict[str, Any]]
@@ -94,6 +94,43 @@ def stored_again_by_a_killed_broker(world: ExactDelivery) -> None:
         parts.read(world, replace(message, offset=1000 + place), queue=f"{LATER}/b/0")
 
 
+def consumed_after_a_failure(world: ExactDelivery) -> None:
+    message = parts.send(world)
+    value = lines.ConsumeValue("r", QUEUE, "x3", (message,))
+    world.did("x3", value, value, lines.Type.FAIL)
+    parts.consumed(world, "r", QUEUE, "x3", message)
+
+
+def delivered_again_after_a_rebalance(world: ExactDelivery) -> None:
+    message = parts.send(world)
+    parts.consumed(world, "r", QUEUE, "x3", message)
+    world.did("x5", lines.AssignValue("r", "x5", (QUEUE,)))
+    parts.consumed(world, "r", QUEUE, "x5", message)
+
+
+def delivered_again_by_a_killed_broker(world: ExactDelivery) -> None:
+    message = parts.send(world)
+    parts.consumed(world, "r", QUEUE, "x3", message)
+    world.fault("kill")
+    world.fault("start")
+    parts.consumed(world, "r", QUEUE, "x3", message)
+
+
+def delivered_to_two_owners(world: ExactDelivery) -> None:
+    message = parts.send(world)
+    for name in ("x3", "x5"):
+        world.did(name, lines.AssignValue("r", name, (QUEUE,)))
+    for name in ("x3", "x5"):
+        parts.consumed(world, "r", QUEUE, name, message)
+
+
+def polled_again_after_a_seek(world: ExactDelivery) -> None:
+    first = world.queue(QUEUE)[:2]
+    parts.read(world, *first)
+    answer = lines.PollValue(messages=tuple(first), next=2, min=0, max=len(world.queue(QUEUE)))
+    world.did("x3", lines.PollValue("group of x3", QUEUE, 0, seek=True), answer)
+
+
 def reversed_by_a_crash(world: ExactDelivery) -> None:
     asynchronous(world)
     for _ in range(2):
@@ -112,6 +149,11 @@ EXPLAINED: dict[str, tuple[str, str, Callable[[ExactDelivery], None]]] = {
     "sent": ("A04", "sent", lambda _: None),
     "sent twice": ("A06", "retry", sent_twice),
     "stored again": ("A06", "fault", stored_again_by_a_killed_broker),
+    "failed": ("A07", "failed", consumed_after_a_failure),
+    "rebalanced": ("A07", "move", delivered_again_after_a_rebalance),
+    "killed": ("A07", "fault", delivered_again_by_a_killed_broker),
+    "sought": ("A07", "seek", polled_again_after_a_seek),
+    "two owners": ("A07", "owner", delivered_to_two_owners),
     "reversed": ("A11", "fault", reversed_by_a_crash),
 }
 """For each kind of reason: the rule, the name of the reason, and the injected events."""
@@ -150,7 +192,7 @@ def test_a_reason_is_accepted_and_the_same_reason_at_another_line_refused(
 
 
 VIOLATIONS = {"A01": "message-lost", "A04": "unsent-message", "A06": "message-at-two-places",
-              "A11": "sends-reversed"}  # fmt: skip
+              "A07": "delivered-twice", "A11": "sends-reversed"}  # fmt: skip
 
 
 @pytest.mark.parametrize("rule", VIOLATIONS)
@@ -163,7 +205,7 @@ def test_a_false_verdict_is_refused(rule: str, tmp_path: Path, capsys: pytest.Ca
         OF_RULE[rule].RULES[rule](OF_RULE[rule].History((tmp_path / "h.jsonl").read_bytes().splitlines()))
     )
     explained = [[list(subject)] for subject, reasons in subjects.items() if reasons]
-    false = {
+    false: dict[str, dict[str, Any]] = {
         "no line shows": {"verdict": "held", "evidence": []},
         "without evidence": {"evidence": []},
         "is not in the history": {"evidence": [[["m0"]]]},
