@@ -41,6 +41,14 @@ def check_history(
             help="Write the order of each queue's operations, or the operations that have no order.",
         ),
     ] = None,
+    certificate_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--certificates",
+            metavar="FILE",
+            help="Write the lines that prove the verdicts of A01, A04, A06, A07 and A11.",
+        ),
+    ] = None,
     processes: Annotated[
         int | None,
         typer.Option(min=1, help="Number of processes that apply the rules; by default one for each core."),
@@ -59,8 +67,11 @@ def check_history(
     from mqproof.report.files import write_files
 
     try:
-        with orders.open("wb") if orders else nullcontext() as order_file:
-            report = check_files(files, order_file, processes=processes or cores())
+        with (
+            orders.open("wb") if orders else nullcontext() as order_file,
+            certificate_file.open("wb") if certificate_file else nullcontext() as certified,
+        ):
+            report = check_files(files, order_file, certified, processes=processes or cores())
     except HistoryError as error:
         stop(str(error), Exit.USAGE)
     except OSError as error:

@@ -10,6 +10,7 @@ from typing import BinaryIO, Final
 
 from mqproof.conformance.engine.finding import Finding
 from mqproof.conformance.history import linearizations
+from mqproof.conformance.history.certificates import certificates
 from mqproof.conformance.history.lines import Line, decode_lines
 from mqproof.conformance.history.parallel import findings
 from mqproof.conformance.history.record import Record, record
@@ -43,10 +44,14 @@ def judge(history: Iterable[Line] | Record, processes: int = 1) -> list[Judged]:
     return judged
 
 
-def check_files(paths: Sequence[Path], order_file: BinaryIO | None = None, *, processes: int = 1) -> Report:
+def check_files(
+    paths: Sequence[Path], order_file: BinaryIO | None = None, certificate_file: BinaryIO | None = None, *,
+    processes: int = 1,
+) -> Report:  # fmt: skip
     """Check the histories of all files, one after the other, the rules of each in so many processes.
 
-    The orders of their queues are written to `order_file`.
+    The orders of their queues are written to `order_file`, and the certificates of their verdicts to
+    `certificate_file`.
 
     Raises:
         HistoryError: a line is not of a history.
@@ -56,7 +61,7 @@ def check_files(paths: Sequence[Path], order_file: BinaryIO | None = None, *, pr
     for path in paths:
         with path.open("rb") as file:
             lines = decode_lines(file, str(path))
-            reports.append(check(lines, str(path), order_file, processes=processes))
+            reports.append(check(lines, str(path), order_file, certificate_file, processes=processes))
     if len(reports) == 1:
         return reports[0]
     return Report(
@@ -71,8 +76,9 @@ def check_files(paths: Sequence[Path], order_file: BinaryIO | None = None, *, pr
 
 
 def check(
-    history: Iterable[Line], name: str, order_file: BinaryIO | None = None, *, processes: int = 1
-) -> Report:
+    history: Iterable[Line], name: str, order_file: BinaryIO | None = None,
+    certificate_file: BinaryIO | None = None, *, processes: int = 1,
+) -> Report:  # fmt: skip
     """Check a history; `name` is its source, which is used in the command that repeats the check."""
     began = time.perf_counter()
     with _no_collection():
@@ -80,6 +86,9 @@ def check(
         read_seconds = time.perf_counter() - began
         found = results(sorted_out, LAYER, f"mqproof check-history {name}", processes)
         tables = tuple(_tables(sorted_out, name, order_file))
+        if certificate_file is not None:
+            verdicts = {result.id: result.verdict for result in found}
+            certificate_file.writelines(certificates(sorted_out, verdicts))
     return Report(
         f"history {name}",
         found,

@@ -152,6 +152,8 @@ class Record:
 
     Most rules about places need no more, and a message that ten groups read is one object.
     """
+    places: "dict[str, dict[int, tuple[Read, Delivered]]]" = field(default_factory=lambda: defaultdict(dict))
+    """Maps queue and offset to the first of these deliveries there."""
     acks: list[Step] = field(default_factory=list)
     commits: list[Step] = field(default_factory=list)
     queries: list[Step] = field(default_factory=list)
@@ -184,6 +186,10 @@ class Record:
     def tags(self) -> dict[str, tuple[str, ...]]:
         """The tags of the groups that do not subscribe to everything."""
         return {name: group.tags for name, group in self.setup.groups.items() if group.tags}
+
+    @cached_property
+    def broadcasts(self) -> set[str]:
+        return {name for name, group in self.setup.groups.items() if group.broadcast}
 
     @cached_property
     def stored(self) -> list[Sent]:
@@ -226,17 +232,14 @@ class Record:
     def known(self) -> dict[str, list[int]]:
         """Maps a queue to the offsets known to hold a message, by acknowledgement or delivery; ascending."""
         offsets: dict[str, set[int]] = {queue: set(places) for queue, places in self.acked.items()}
-        for queue, found in self.seen_places.items():
-            offsets[queue] = offsets.get(queue, set()) | found
+        for queue, found in self.places.items():
+            offsets.setdefault(queue, set()).update(found)
         return {queue: sorted(found) for queue, found in offsets.items()}
 
     @cached_property
-    def seen_places(self) -> dict[str, set[int]]:
-        """Maps a queue to the offsets whose message was delivered to any client."""
-        places: dict[str, set[int]] = defaultdict(set)
-        for read, message in self.sights:
-            places[read.queue].add(message.offset)
-        return places
+    def are_keys_unique(self) -> bool:
+        """Return whether no two sends have a message of the same key, so that `by_id` contains all sends."""
+        return len(self.by_id) == len(self.sends)
 
     @cached_property
     def crashes(self) -> Events:
@@ -308,7 +311,6 @@ class _Builder:
         self._open: dict[int | str, Any] = {}
         self._calls: dict[int | str, Span] = {}
         """Spans of listener calls that are running."""
-        self._places: dict[str, dict[int, Delivered]] = defaultdict(dict)
         self._index = 0
         self._time = 0
         self._ends: dict[type, Callable[[Span, Any, Any], None]] = {
@@ -419,16 +421,17 @@ class _Builder:
         self.record.reads.append(read)
         if not messages:
             return
-        places, sights = self._places[read.queue], self.record.sights
+        places, sights = self.record.places[read.queue], self.record.sights
         same = []
         for message in messages:
             known = places.get(message.offset)
-            if known == message:
-                same.append(known)
-                continue
             if known is None:
-                places[message.offset] = message
-            sights.append((read, message))
+                places[message.offset] = sight = read, message
+                sights.append(sight)
+            elif known[1] == message:
+                message = known[1]
+            else:
+                sights.append((read, message))
             same.append(message)
         read.messages = tuple(same)
 

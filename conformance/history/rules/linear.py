@@ -44,34 +44,35 @@ def queues(history: Record) -> Iterator[Seen]:
     immediate = history.setup.visible_within_ms == 0
     polls: dict[tuple[str, str], list[Read]] = defaultdict(list)
     for read in history.reads:
-        group = history.group(read.group)
-        if read.kind == "poll" and is_own(read.queue) and not (group.tags or group.broadcast):
+        if read.kind == "poll":
             polls[read.group, read.queue].append(read)
     for (name, queue), mine in polls.items():
-        yield Seen(name, queue, *_operations(history, mine, immediate=immediate))
+        group = history.group(name)
+        if is_own(queue) and not (group.tags or group.broadcast):
+            yield Seen(name, queue, *_operations(history, mine, immediate=immediate))
 
 
 def _operations(history: Record, polls: list[Read], *, immediate: bool) -> tuple[list[Element], list[Empty]]:
     elements, empties = [], []
     taken: set[str] = set()
+    by_id = history.by_id
     for read in polls:
+        take_start, take_end = read.span.start * INSTANTS, read.span.end * INSTANTS
         for message in read.messages:
-            sent = history.by_id.get(message.id)
+            id_ = message.id
+            sent = by_id.get(id_)
             # With several attempts, the one that was stored is unknown; a phantom has none.
-            if message.id in taken or sent is None or sent.attempts > 1 or sent.message.deliver_at:
+            if id_ in taken or sent is None or sent.attempts > 1 or sent.message.deliver_at:
                 continue
-            if sent.span.outcome is FAILED or sent.span.start > read.span.end:
-                continue
-            taken.add(message.id)
             span = sent.span
+            if span.outcome is FAILED or span.start > read.span.end:
+                continue
+            taken.add(id_)
             put, take = sent.place % INSTANTS, len(taken) % INSTANTS
             put_end = span.end * INSTANTS + put if span.end < NEVER else NEVER
             elements.append(
-                Element(
-                    message.id, span.start * INSTANTS + put, put_end,
-                    read.span.start * INSTANTS + take, read.span.end * INSTANTS + take,
-                )
-            )  # fmt: skip
+                Element(id_, span.start * INSTANTS + put, put_end, take_start + take, take_end + take)
+            )
         if immediate and not read.messages and read.max == read.offset >= 0:
             empties.append(Empty(read.span.start * INSTANTS, read.span.end * INSTANTS))
     return elements, empties

@@ -1,6 +1,7 @@
 """Rules about acknowledged messages: lost, truncated, temporarily hidden, or not read yet."""
 
 from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Final, NamedTuple
@@ -121,16 +122,19 @@ def _judge_drains(history: Record) -> tuple[list[tuple[Sent, str]], int]:
     for read in history.reads:
         if read.group in delivered:
             delivered[read.group].update([message.id for message in read.messages])
+    of_topic: dict[str, list[Sent]] = defaultdict(list)
+    for sent in history.stored:
+        of_topic[sent.topic].append(sent)
     missing, looked, lost, expired = [], 0, gone(history), history.once(_expired)
     within = history.setup.deliver_within_ms
     for (group, topic), drain in drained.items():
         tags = history.tags.get(group, ())
         due = -1 if within is None else drain.began - within * _MS
-        for sent in history.stored:
+        for sent in of_topic[topic]:
             if sent.message.deliver_at and sent.message.deliver_at > due:
                 continue
             selected = not tags or sent.message.tag in tags
-            if sent.topic == topic and sent.span.end < drain.start and selected:
+            if sent.span.end < drain.start and selected:
                 looked += 1
                 left = sent.offset < 0 or sent.offset >= expired.get(sent.queue, 0)
                 if left and sent.message.id not in delivered[group] and id(sent) not in lost:
@@ -147,9 +151,7 @@ def gone(history: Record) -> set[int]:
 
 
 def _judge_gone(history: Record) -> set[int]:
-    return {id(sent) for sent, lost in _passed(history) if lost} | {
-        id(sent) for sent in _vanished(history).cut
-    }
+    return {id(sent) for sent, lost in _passed(history) if lost} | history.once(truncated)
 
 
 def realtime_lag(history: Record) -> Finding:
@@ -207,28 +209,44 @@ def _passed(history: Record) -> list[tuple[Sent, bool]]:
 
 
 def _judge_passed(history: Record) -> list[tuple[Sent, bool]]:
-    spans: dict[str, dict[str, list[int]]] = {}
-    expired = history.once(_expired)
-    for read in history.reads:
-        if read.messages:
-            low, high = read.messages[0].offset, read.messages[-1].offset
-            span = spans.setdefault(read.queue, {}).setdefault(read.group, [low, high])
-            span[0], span[1] = min(span[0], low), max(span[1], high)
-    cut = {id(sent) for sent in _vanished(history).cut}
-    tags = history.tags
+    expired, cut = history.once(_expired), history.once(truncated)
     seen, judged = history.seen, []
     for sent in history.placed:
         if sent.message.id in seen:
             judged.append((sent, False))
-        elif id(sent) not in cut and sent.offset >= expired.get(sent.queue, 0):
-            for group, (low, high) in spans.get(sent.queue, _NO_READER).items():
-                if low < sent.offset < high and (group not in tags or sent.message.tag in tags[group]):
-                    judged.append((sent, True))
-                    break
-                if sent.offset < low and history.group(group).from_start and group not in tags:
-                    judged.append((sent, True))
-                    break
+        elif id(sent) not in cut and sent.offset >= expired.get(sent.queue, 0) and is_passed(history, sent):
+            judged.append((sent, True))
     return judged
+
+
+def is_passed(history: Record, sent: Sent) -> bool:
+    """Return whether a reader that selects the message passed its place."""
+    tags = history.tags
+    for group, (low, high) in history.once(_reader_spans).get(sent.queue, {}).items():
+        if low < sent.offset < high and (group not in tags or sent.message.tag in tags[group]):
+            return True
+        if sent.offset < low and history.group(group).from_start and group not in tags:
+            return True
+    return False
+
+
+def _reader_spans(history: Record) -> dict[str, dict[str, list[int]]]:
+    """Return, by queue and group, the lowest and the highest offset at which a read began and ended."""
+    spans: dict[str, dict[str, list[int]]] = defaultdict(dict)
+    for read in history.reads:
+        if read.messages:
+            low, high = read.messages[0].offset, read.messages[-1].offset
+            span = spans[read.queue].setdefault(read.group, [low, high])
+            if low < span[0]:
+                span[0] = low
+            if high > span[1]:
+                span[1] = high
+    return spans
+
+
+def truncated(history: Record) -> set[int]:
+    """Return the sends (`id`) whose queue permanently ended before their message."""
+    return {id(sent) for sent in _vanished(history).cut}
 
 
 def _expired(history: Record) -> dict[str, int]:
@@ -237,9 +255,6 @@ def _expired(history: Record) -> dict[str, int]:
     for step in history.bounds:
         expired[step.value.queue] = max(expired.get(step.value.queue, 0), step.value.min)
     return expired
-
-
-_NO_READER: Final[dict[str, list[int]]] = {}
 
 
 @dataclass(slots=True)
@@ -319,14 +334,16 @@ def _denials(history: Record, result: _Vanished) -> dict[tuple[str, str], _Ends]
         risen = reads.get(view)
         if risen is None:
             risen = reads[view] = ([], [])
-        if read.messages:
-            _rise(risen, read.at, read.messages[-1].offset)
-        if read.kind == "poll" and (read.max >= 0 or not read.messages):
+        messages = read.messages
+        if messages and (not risen[1] or messages[-1].offset > risen[1][-1]):
+            _rise(risen, read.at, messages[-1].offset)
+        if read.kind == "poll" and (read.max >= 0 or not messages):
             result.looked += 1
             end = read.max if read.max >= 0 else read.offset
-            acked = acks.get(read.queue, _NOTHING)[1]
-            # Most polls contradict nothing: no message beyond the observed end was ever known.
-            if (acked and acked[-1] >= end) or (risen[1] and risen[1][-1] >= end):
+            indexes, offsets = acks.get(read.queue, _NOTHING)
+            place = bisect_left(indexes, read.span.start)
+            # Most polls contradict nothing: no message beyond the observed end was known at the request.
+            if (place and offsets[place - 1] >= end) or (risen[1] and risen[1][-1] >= end):
                 reported_ends.append((read.queue, read.node, end, read.span))
     result.looked += len(history.bounds)
     reported_ends += [

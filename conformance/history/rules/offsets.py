@@ -1,13 +1,14 @@
 """Rules about committed offsets: they advance with consumption, and are returned as they were stored."""
 
-import heapq
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
+from operator import itemgetter
+from typing import Final
 
 from mqproof.conformance.engine.finding import Finding, Tally
-from mqproof.conformance.history.record import NEVER, OK, Record, Step
+from mqproof.conformance.history.record import NEVER, OK, Read, Record, Step
 from mqproof.conformance.history.rules.order import first_readable
 
 _Place = tuple[str, str]
@@ -157,8 +158,8 @@ def _answered(running: dict[int, _Running], client: str) -> None:
         del running[key]
 
 
-def _timeline(history: Record) -> Iterator[tuple[int, str, Step]]:
-    """Yield the beginnings and ends of commits and queries, and assignments, in order."""
+def _timeline(history: Record) -> list[tuple[int, str, Step]]:
+    """Return the beginnings and ends of commits and queries, and assignments, in order."""
     parts = (
         [(step.span.start, "begin", step) for step in history.commits],
         [(step.span.end, "end", step) for step in history.commits if step.span.end < NEVER],
@@ -166,11 +167,10 @@ def _timeline(history: Record) -> Iterator[tuple[int, str, Step]]:
         [(step.span.end, "query_end", step) for step in history.queries],
         [(step.span.start, "assign", step) for step in history.assigns],
     )
-    return heapq.merge(*(sorted(part, key=_index) for part in parts), key=_index)
+    return sorted(chain.from_iterable(parts), key=_index)
 
 
-def _index(event: tuple[int, str, Step]) -> int:
-    return event[0]
+_index: Final = itemgetter(0)
 
 
 def step_client(step: Step) -> str:
@@ -223,9 +223,14 @@ def offset_ahead(history: Record) -> Finding:
             text = f"{taken.client} took over {taken.queue} with committed offset {taken.queried_offset}"
             tally.found(f"{text}, but began at {taken.first}", queue=taken.queue, offset=passed)
     reach: dict[tuple[str, str], int] = {}
-    reads = [(read.at, read, None) for read in history.reads if read.messages or read.next >= 0]
-    steps = sorted([(s.span.start, None, s) for s in history.commits], key=lambda event: event[0])
-    for _, read, step in heapq.merge(reads, steps, key=lambda event: event[0]):
+    committed = {(step.value.group, step.value.queue) for step in history.commits}
+    events: list[tuple[int, Read | None, Step | None]] = [
+        (read.at, read, None)
+        for read in history.reads
+        if (read.group, read.queue) in committed and (read.messages or read.next >= 0)
+    ]
+    events += [(step.span.start, None, step) for step in history.commits]
+    for _, read, step in sorted(events, key=itemgetter(0)):
         if read is not None:
             at = (read.group, read.queue)
             end = max(read.next, read.messages[-1].offset + 1 if read.messages else -1, reach.get(at, -1))
@@ -267,7 +272,7 @@ def _taken_over(history: Record) -> list[_Taken]:
     owned: dict[tuple[str, str], frozenset[str]] = {}
     queries: dict[tuple[str, str, str], _Taken] = {}
     resets: dict[tuple[str, str], int] = {}
-    for index, what, step in heapq.merge(_timeline(history), _calls(history), key=_index):
+    for index, what, step in sorted([*_timeline(history), *_calls(history)], key=_index):
         value = step.value
         if what == "assign":
             member = (value.group, value.client)
@@ -293,18 +298,18 @@ def _taken_over(history: Record) -> list[_Taken]:
 
 
 def _calls(history: Record) -> list[tuple[int, str, Step]]:
-    calls = [
+    queried = {(step.value.group, step.value.queue) for step in history.queries}
+    return [
         (read.span.start, "call", Step(read.span, read))
         for read in history.reads
-        if read.kind == "consume" and read.messages
+        if read.kind == "consume" and read.messages and (read.group, read.queue) in queried
     ]
-    return sorted(calls, key=_index)
 
 
 def _passed_over(history: Record, taken: _Taken) -> int | None:
     """Return the first offset delivered to others between the expected and the actual start of the member."""
     known = history.known.get(taken.queue, [])
     low = max(taken.queried_offset, first_readable(history, taken.queue))
-    readable = history.seen_places.get(taken.queue, set())
+    readable = history.places.get(taken.queue, {})
     between = known[bisect_left(known, low) : bisect_left(known, taken.first)]
     return next((offset for offset in between if offset in readable), None)

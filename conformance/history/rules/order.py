@@ -4,6 +4,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Final
 
 from mqproof.conformance.engine.finding import Finding, Tally
 from mqproof.conformance.history.lines import Delivered
@@ -49,7 +50,7 @@ def filtered(history: Record) -> Finding:
 
 def _polled(history: Record) -> _Polled:
     found = _Polled()
-    causes = _causes(history)
+    causes = causes_of(history)
     last: dict[tuple[str, str, str], tuple[int, int]] = {}
     for read in history.reads:
         tags = history.tags.get(read.group, ())
@@ -62,12 +63,13 @@ def _polled(history: Record) -> _Polled:
         if read.kind != "poll":
             continue
         at = (read.group, read.client, read.queue)
-        before, index = last.get(at, (-1, -1))
-        if index < 0 or read.seek or causes.between(read.group, index, read.span.start):
+        before, index = last.get(at, _NEVER_POLLED)
+        inside = True
+        # A poll that continues where the last one ended needs no cause.
+        continues = index >= 0 and before == read.offset - 1 >= 0
+        if not continues and (index < 0 or read.seek or causes.between(read.group, index, read.span.start)):
             before = read.offset - 1 if read.offset >= 0 else -1
             inside = read.offset >= 0
-        else:
-            inside = True
         found.delivered += len(read.messages)
         for message in read.messages:
             offset = message.offset
@@ -85,12 +87,15 @@ def _polled(history: Record) -> _Polled:
     return found
 
 
+_NEVER_POLLED: Final = (-1, -1)
+
+
 def _jumped(history: Record, found: _Polled, read: Read, low: int, high: int, tags: tuple[str, ...]) -> None:
     """Record the findings of a poll that went from `low` to `high` without the messages between."""
     known = history.known.get(read.queue, [])
     begin, stop = bisect_left(known, low), bisect_left(known, high)
     # Acknowledged messages that no client received are lost, not skipped.
-    readable, first = history.seen_places.get(read.queue, set()), first_readable(history, read.queue)
+    readable, first = history.places.get(read.queue, {}), first_readable(history, read.queue)
     here = {message.offset for message in read.messages}  # delivered in the wrong order: that is A10
     passed = [o for o in known[begin:stop] if o in readable and o not in here and o >= first]
     if tags:
@@ -137,7 +142,8 @@ class _Causes:
         return self.of_all.between(after, before) or bool(mine and mine.between(after, before))
 
 
-def _causes(history: Record) -> _Causes:
+def causes_of(history: Record) -> _Causes:
+    """Return the events that move the consumers of each group."""
     return history.once(_find_causes)
 
 
@@ -164,9 +170,9 @@ def duplicate_delivery(history: Record) -> Finding:
     second owner.
     """
     tally = Tally()
-    causes = _causes(history)
+    causes = causes_of(history)
     delivered: dict[tuple[str, str], dict[int, Read]] = defaultdict(dict)
-    broadcasts = {name for name, group in history.setup.groups.items() if group.broadcast}
+    broadcasts = history.broadcasts
     for read in history.reads:
         if read.kind == "pop":
             continue  # invisibility() judges pops
@@ -191,12 +197,12 @@ def duplicate_delivery(history: Record) -> Finding:
 
 def _owned(history: Record, read: Read, index: int) -> bool:
     """Return whether the queue was already assigned to the reader at that index."""
-    steps = history.once(_assignments).get((read.group, read.client), [])
+    steps = history.once(assignments).get((read.group, read.client), [])
     place = bisect_left(steps, index, key=lambda step: step[0])
     return place > 0 and read.queue in steps[place - 1][1]
 
 
-def _assignments(history: Record) -> dict[tuple[str, str], list[tuple[int, tuple[str, ...]]]]:
+def assignments(history: Record) -> dict[tuple[str, str], list[tuple[int, tuple[str, ...]]]]:
     """Return, by group and member, the assigned queues and the index of each assignment."""
     members: dict[tuple[str, str], list[tuple[int, tuple[str, ...]]]] = defaultdict(list)
     for step in history.assigns:
@@ -237,15 +243,12 @@ def torn_batch(history: Record) -> Finding:
         if sent.batch > 1 and sent.span.outcome is not FAILED:
             batches[sent.span.start].append(sent)
     members = {sent.message.id: sent for batch in batches.values() for sent in batch}
-    held: dict[tuple[str, int], tuple[str, int]] = {}
-    for read, message in history.sights if members else ():
-        held.setdefault((read.queue, message.offset), (message.id, read.at))
     for read, message in history.sights if members else ():
         member = members.get(message.id)
         if member is None or not is_own(read.queue):
             continue
         tally.looked += 1
-        wrong, at = _torn(member, read.queue, message.offset, batches[member.span.start], held)
+        wrong, at = _torn(member, read.queue, message.offset, batches[member.span.start], history)
         if wrong and _may_be_cut(history, member, max(at, read.at)):
             tally.explained += 1
         elif wrong:
@@ -255,9 +258,7 @@ def torn_batch(history: Record) -> Finding:
     return tally.finding("batched")
 
 
-def _torn(
-    member: Sent, queue: str, offset: int, batch: list[Sent], held: dict[tuple[str, int], tuple[str, int]]
-) -> tuple[str, int]:
+def _torn(member: Sent, queue: str, offset: int, batch: list[Sent], history: Record) -> tuple[str, int]:
     """Return what is wrong with the place at which a message was seen, and the index since which it is known.
 
     The text is empty if nothing is wrong.
@@ -267,9 +268,9 @@ def _torn(
         return f"not at {member.offset} of {member.queue}", -1
     for place in (member.place - 1, member.place + 1):
         if 0 <= place < len(batch):
-            there, at = held.get((queue, offset + place - member.place), ("", -1))
-            if there and there != batch[place].message.id:
-                return f"next to {there} instead of {batch[place].message.id}", at
+            sight = history.places[queue].get(offset + place - member.place)
+            if sight and (there := sight[1].id) and there != batch[place].message.id:
+                return f"next to {there} instead of {batch[place].message.id}", sight[0].at
     return "", -1
 
 
@@ -321,7 +322,7 @@ def _passes_over(history: Record, failed: Read, then: Read) -> bool:
         again
         and same
         and not buried
-        and not _causes(history).between(then.group, failed.span.start, then.span.start)
+        and not causes_of(history).between(then.group, failed.span.start, then.span.start)
     )
 
 
@@ -340,15 +341,15 @@ def broadcast_gap(history: Record) -> Finding:
     """C15: a member of a broadcast group receives all messages between its first and its last."""
     tally = Tally()
     delivered: dict[tuple[str, str], set[int]] = defaultdict(set)
-    for read in history.reads:
-        if history.group(read.group).broadcast:
+    broadcasts = history.broadcasts
+    for read in history.reads if broadcasts else ():
+        if read.group in broadcasts:
             delivered[read.client, read.queue].update([message.offset for message in read.messages])
-    seen = history.seen_places
     for (client, queue), mine in delivered.items():
         if not mine:
             continue
         tally.looked += len(mine)
         low, high = min(mine), max(mine)
-        for offset in sorted(o for o in seen[queue] - mine if low < o < high):
+        for offset in sorted(o for o in history.places[queue].keys() - mine if low < o < high):
             tally.found(f"{client} missed offset {offset} of {queue}", queue=queue, offset=offset)
     return tally.finding("delivered")

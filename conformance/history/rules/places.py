@@ -1,17 +1,12 @@
 """Rules about places: one message per offset, one offset per message, and no message that was not sent."""
 
+from collections import defaultdict
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Final
 
 from mqproof.conformance.engine.finding import Finding, Tally
 from mqproof.conformance.history.lines import Delivered, topic_of
-from mqproof.conformance.history.record import FAILED, UNKNOWN, Record, Sent, is_own
-
-
-class _Holder(NamedTuple):
-    id: str
-    at: int
-    node: str
+from mqproof.conformance.history.record import OK, UNKNOWN, Read, Record, Sent, is_own
 
 
 def inconsistent_offsets(history: Record) -> Finding:
@@ -30,25 +25,28 @@ def replica_divergence(history: Record) -> Finding:
 def _held(history: Record) -> tuple[Tally, Tally]:
     """Return conflicts with a producer's answer or within a node, and conflicts between two nodes."""
     one, two = Tally(), Tally()
-    holders: dict[str, dict[int, _Holder]] = {}
+    holders: dict[str, dict[int, tuple[Read, Delivered]]] = defaultdict(dict)
     two.looked = sum(len(read.messages) for read in history.reads if read.node)
-    for read, message in history.sights:
+    one.looked = sum(map(len, history.places.values()))
+    for sight in history.sights:
+        read, message = sight
         queue, offset = read.queue, message.offset
-        held = holders.setdefault(queue, {})
+        held = holders[queue]
         holder = held.get(offset)
         if holder is None:
-            one.looked += 1
-        elif holder.id == message.id:
+            pass
+        elif holder[1].id == message.id:
             continue
-        elif history.forgets(holder.at, read.at):
+        elif history.forgets(holder[0].at, read.at):
             one.explained += 1
         else:
-            elsewhere = read.node != holder.node
-            where = f" at {holder.node or '?'} and {read.node or '?'}" if elsewhere else ""
-            text = f"{queue} offset {offset} was read as {holder.id} and as {message.id}{where}"
+            was = holder[0]
+            elsewhere = read.node != was.node
+            where = f" at {was.node or '?'} and {read.node or '?'}" if elsewhere else ""
+            text = f"{queue} offset {offset} was read as {holder[1].id} and as {message.id}{where}"
             (two if elsewhere else one).found(text, queue=queue, offset=offset)
             continue
-        held[offset] = _Holder(message.id, read.at, read.node)
+        held[offset] = sight
         sent = _answered(history, queue, offset, read.at)
         # The later messages of a batch follow the first: A12 judges that.
         if sent is None or sent.place or sent.message.id == message.id:
@@ -68,6 +66,8 @@ def _answered(history: Record, queue: str, offset: int, before: int) -> Sent | N
     the second.
     """
     sent = history.acked.get(queue, _NOTHING).get(offset)
+    if not history.answered_again:
+        return sent
     for later in history.answered_again.get(queue, _NEVER_AGAIN).get(offset, ()):
         if sent and later.span.end < before and history.excuse(sent, later.span.end):
             sent = later
@@ -104,17 +104,14 @@ def duplicate_offset(history: Record) -> Finding:
     places: dict[str, tuple[str, int]] = {}
     reported: set[str] = set()
     tries: dict[str, int] = {}
-    for sent in history.sends:
-        tries[sent.message.id] = tries.get(sent.message.id, 0) + sent.attempts
 
-    def at(id_: str, queue: str, offset: int, index: int) -> None:
-        place = places.get(id_)
-        if place is None:
-            places[id_] = queue, offset
-            return
-        if (place[1] == offset and place[0] == queue) or id_ in reported:
+    def again(id_: str, place: tuple[str, int], queue: str, offset: int, index: int) -> None:
+        if id_ in reported:
             return
         reported.add(id_)
+        if not tries:
+            for each in history.sends:
+                tries[each.message.id] = tries.get(each.message.id, 0) + each.attempts
         sent = history.by_id.get(id_)
         forgotten = (
             sent is not None and sent.message.deliver_at and history.ends.between(sent.span.start, index)
@@ -127,10 +124,18 @@ def duplicate_offset(history: Record) -> Finding:
 
     for sent in history.placed:
         if not sent.place:
-            at(sent.message.id, sent.queue, sent.offset, sent.span.end)
+            queue, offset = sent.queue, sent.offset
+            place = places.setdefault(sent.message.id, here := (queue, offset))
+            if place is not here and place != here:
+                again(sent.message.id, place, queue, offset, sent.span.end)
+    own = {queue for queue in history.places if is_own(queue)}
     for read, message in history.sights:
-        if is_own(read.queue):
-            at(message.id, read.queue, message.offset, read.at)
+        if (queue := read.queue) in own:
+            known = places.get(message.id)
+            if known is None:
+                places[message.id] = queue, message.offset
+            elif known[1] != message.offset or known[0] != queue:
+                again(message.id, known, queue, message.offset, read.at)
     tally.looked = len(places)
     return tally.finding("messages")
 
@@ -141,33 +146,34 @@ def phantom(history: Record) -> Finding:
     A message whose send has an unknown outcome may be delivered: that is counted, and legal.
     """
     tally = Tally()
-    first: dict[str, int] = {}
     failed: set[str] = set()
     unknown: set[str] = set()
+    by_id = history.by_id
+    first = by_id if history.are_keys_unique else {s.message.id: s for s in reversed(history.sends)}
     for sent in history.sends:
+        if sent.span.outcome is OK:
+            continue
         id_ = sent.message.id
-        if id_ not in first:
-            first[id_] = sent.span.start
         if sent.span.outcome is UNKNOWN:
             unknown.add(id_)
-        elif sent.span.outcome is FAILED:
+        else:
             failed.add(id_)
     if failed:
         failed -= unknown | {sent.message.id for sent in history.stored}
     recovered: set[str] = set()
-    homes = {queue: topic_of(queue) if is_own(queue) else "" for queue in history.seen_places}
+    homes = {queue: topic_of(queue) if is_own(queue) else "" for queue in history.places}
     for read, message in history.sights:
         id_ = message.id
         if id_ in unknown:
             recovered.add(id_)
-        start = first.get(id_)
-        if start is None:
+        sent_first = first.get(id_)
+        if sent_first is None:
             why = "was never sent"
         elif id_ in failed:
             why = "was refused"
-        elif start >= read.at:
+        elif sent_first.span.start >= read.at:
             why = "was sent later"
-        elif (home := homes[read.queue]) and (topic := history.by_id[id_].topic) != home:
+        elif (home := homes[read.queue]) and (topic := by_id[id_].topic) != home:
             why = f"was sent to {topic}"
         else:
             continue
@@ -179,23 +185,31 @@ def phantom(history: Record) -> Finding:
 def mutated(history: Record) -> Finding:
     """C17: the body, and the tag and key if both sides record them, are delivered as they were sent."""
     tally = Tally()
-    bodies: dict[str, str] = {}
-    for sent in history.sends:
-        message = sent.message
-        # If two messages share a key, it is unknown which one this is: C16 reports that.
-        bodies[message.id] = message.body if bodies.get(message.id, message.body) == message.body else ""
+    by_id, ambiguous = history.by_id, _ambiguous(history)
     for read, delivered in history.sights:
-        if delivered.body and (body := bodies.get(delivered.id)):
+        if delivered.body and (sent := by_id.get(delivered.id)) and (body := sent.message.body):
+            if delivered.id in ambiguous:
+                continue
             tally.looked += 1
             if body != delivered.body:
                 text = f"{delivered.id} was sent as {body} and read as {delivered.body} by {read.client}"
                 tally.found(text, id=delivered.id, queue=read.queue, offset=delivered.offset)
-            message = history.by_id[delivered.id].message
+            message = sent.message
+            if message.tag == delivered.tag and message.key == delivered.key:
+                continue
             for name, was, is_ in (("tag", message.tag, delivered.tag), ("key", message.key, delivered.key)):
                 if was and is_ and was != is_:
                     text = f"{delivered.id} was sent with {name} {was!r} and read with {is_!r}"
                     tally.found(f"{text} by {read.client}", id=delivered.id, queue=read.queue)
     return tally.finding("bodies")
+
+
+def _ambiguous(history: Record) -> set[str]:
+    """Return the keys of several messages with different bodies: C16 reports them."""
+    if history.are_keys_unique:
+        return set()
+    by_id = history.by_id
+    return {s.message.id for s in history.sends if s.message.body != by_id[s.message.id].message.body}
 
 
 def message_ids(history: Record) -> Finding:
@@ -205,8 +219,8 @@ def message_ids(history: Record) -> Finding:
     """
     tally = Tally()
     bodies: dict[str, tuple[str, str]] = {}
-    for sent in history.sends:
-        tally.looked += 1
+    tally.looked += len(history.sends)
+    for sent in () if history.are_keys_unique else history.sends:
         mine = (sent.topic, sent.message.body)
         if bodies.setdefault(sent.message.id, mine) != mine:
             tally.found(f"{sent.message.id} is the key of two messages", id=sent.message.id)
@@ -215,7 +229,7 @@ def message_ids(history: Record) -> Finding:
         if not sent.offset_id:
             continue
         first = answered.setdefault(sent.offset_id, sent)
-        if (first.queue, first.offset) == (sent.queue, sent.offset):
+        if first is sent or (first.queue, first.offset) == (sent.queue, sent.offset):
             continue
         if history.excuse(first, sent.span.end):
             tally.explained += 1
@@ -224,17 +238,22 @@ def message_ids(history: Record) -> Finding:
             tally.found(
                 f"offset id {sent.offset_id} was acknowledged for two places", offset_id=sent.offset_id
             )
-    places: dict[str, tuple[str, int]] = {}
-    for read, message in history.sights:
+    places: dict[str, tuple[Read, Delivered]] = {}
+    own = {queue for queue in history.places if is_own(queue)}
+    for sight in history.sights:
+        read, message = sight
         # A replica other than the requested one uses its own address.
-        if not message.offset_id or read.node or not is_own(read.queue):
+        if not message.offset_id or read.node or read.queue not in own:
             continue
         tally.looked += 1
-        here = (read.queue, message.offset)
-        place = places.setdefault(message.offset_id, here)
-        sent_there = answered.get(message.offset_id)
-        if place == here and sent_there and not history.excuse(sent_there, read.at):
-            place = (sent_there.queue, sent_there.offset)
+        first_sight = places.setdefault(message.offset_id, sight)
+        place = here = (read.queue, message.offset)
+        if first_sight is not sight:
+            place = (first_sight[0].queue, first_sight[1].offset)
+        if place == here and (sent_there := answered.get(message.offset_id)):
+            answer = (sent_there.queue, sent_there.offset)
+            if answer != here and not history.excuse(sent_there, read.at):
+                place = answer
         if place != here:
             text = f"offset id {message.offset_id} belongs to {place[0]} {place[1]} and to {read.queue}"
             tally.found(f"{text} {message.offset}", offset_id=message.offset_id)

@@ -118,17 +118,33 @@ def retry_and_dead_letter(history: Record) -> Finding:
     redelivered while it runs, must not be recorded as `ok`.
     """
     tally = Tally()
-    returns: dict[tuple[str, str], _Returns] = defaultdict(_Returns)
+    returns: dict[tuple[str, str], _Returns] = {}
+    once: dict[tuple[str, str], tuple[str, int]] = {}
+    """The place of each message that was consumed at its first delivery: nearly all."""
+
+    def state(key: tuple[str, str]) -> _Returns:
+        was = returns.get(key)
+        if was is None:
+            was = returns[key] = _Returns()
+            if (place := once.pop(key, None)) is not None:
+                was.done.add(place)
+        return was
+
     for read in history.reads:
         topic = topic_of(read.queue)
         if topic.startswith(DEAD):
             group = topic.removeprefix(DEAD)
             for message in read.messages:
-                _bury(history, tally, group, message.id, returns[group, message.id], read.at)
+                _bury(history, tally, group, message.id, state((group, message.id)), read.at)
         elif read.kind == "consume" and not history.group(read.group).broadcast:
             for message in read.messages:
                 tally.looked += 1
-                _come(history, tally, read, message, returns[read.group, message.id])
+                key = read.group, message.id
+                is_first = message.times == 0 and key not in returns and key not in once
+                if is_first and read.span.outcome is OK:
+                    once[key] = read.queue, message.offset
+                else:
+                    _come(history, tally, read, message, state(key))
     _missing(history, tally, returns)
     dead = sum(each.dead < NEVER for each in returns.values())
     return tally.finding("delivered", dead_letters=dead)

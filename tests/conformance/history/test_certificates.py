@@ -1,0 +1,249 @@
+"""The verifiers accept the certificates of all verdicts, and refuse each with one fact changed."""
+
+import ast
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from mqproof.conformance.history import delivery_verifier, lines, place_verifier, repetition_verifier
+from mqproof.conformance.history.certificates import FACTS, WITHOUT_REASON_MAX
+from mqproof.conformance.history.exact_delivery import LATER, ExactDelivery, clean
+from mqproof.conformance.history.injected import INJECTED, parts, redelivery
+from mqproof.conformance.history.injected.parts import QUEUE
+from mqproof.conformance.history.judge import check
+from mqproof.conformance.history.lines import Setup, encode
+
+LINES_MAX = 150
+VERIFIERS = (delivery_verifier, place_verifier, repetition_verifier)
+OF_RULE = {rule: verifier for verifier in VERIFIERS for rule in verifier.RULES}
+
+Certificates = dict[str, dict[str, Any]]
+
+
+def certified(folder: Path, world: ExactDelivery) -> Certificates:
+    """Write the history and its certificates; return the certificates by rule."""
+    (folder / "h.jsonl").write_bytes(b"".join(map(encode, world.lines)))
+    with (folder / "c.jsonl").open("wb") as file:
+        check(world.lines, "h.jsonl", None, file)
+    texts = (folder / "c.jsonl").read_bytes().splitlines()
+    return {each["rule"]: each for each in map(json.loads, texts)}
+
+
+def refused(folder: Path, verifier: ModuleType, capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
+    """Return what the verifier prints about the rules whose certificate it refuses."""
+    code = verifier.main(str(folder / "h.jsonl"), str(folder / "c.jsonl"))
+    said = dict(line.split(": ", 1) for line in capsys.readouterr().out.splitlines())
+    assert set(said) == set(verifier.RULES)
+    wrong = {rule: text for rule, text in said.items() if text.startswith("refused")}
+    assert code == bool(wrong)
+    return wrong
+
+
+def asynchronous(world: ExactDelivery) -> None:
+    world.edit(
+        lambda line: (
+            replace(line, value=replace(line.value, flush_mode="ASYNC_FLUSH"))
+            if isinstance(line, Setup)
+            else line
+        )
+    )
+
+
+def lost_with_the_machine(world: ExactDelivery) -> None:
+    asynchronous(world)
+    INJECTED["message-lost"].inject(world)
+    world.fault("crash_os")
+    world.fault("start")
+
+
+def expired(world: ExactDelivery) -> None:
+    INJECTED["message-lost"].inject(world)
+    end = len(world.queue(QUEUE))
+    world.did("x4", lines.BoundsValue(QUEUE), lines.BoundsValue(QUEUE, end, end))
+
+
+def cut_off(world: ExactDelivery) -> None:
+    """After a restart, the queue ends before a message that no client received; C02 judges that."""
+    message = parts.send(world)
+    world.fault("kill")
+    world.fault("start")
+    world.did("x4", lines.BoundsValue(QUEUE), lines.BoundsValue(QUEUE, 0, message.offset))
+    parts.read(world, parts.placed(parts.unknown(world), message.offset + 1))
+
+
+def sent_twice(world: ExactDelivery) -> None:
+    message = world.message()
+    at = [world.append(QUEUE, message) for _ in range(2)]
+    answer = lines.SendValue(status="SEND_OK", queue=QUEUE, offset=at[1], attempts=2)
+    world.did("x1", lines.SendValue("T", (message,)), answer)
+    for offset in at:
+        parts.read(world, world.queue(QUEUE)[offset])
+
+
+def stored_again_by_a_killed_broker(world: ExactDelivery) -> None:
+    message = redelivery.delayed(world, 10)
+    world.fault("kill")
+    world.fault("start")
+    for place in (0, 1):
+        parts.read(world, replace(message, offset=1000 + place), queue=f"{LATER}/b/0")
+
+
+def consumed_after_a_failure(world: ExactDelivery) -> None:
+    message = parts.send(world)
+    value = lines.ConsumeValue("r", QUEUE, "x3", (message,))
+    world.did("x3", value, value, lines.Type.FAIL)
+    parts.consumed(world, "r", QUEUE, "x3", message)
+
+
+def delivered_again_after_a_rebalance(world: ExactDelivery) -> None:
+    message = parts.send(world)
+    parts.consumed(world, "r", QUEUE, "x3", message)
+    world.did("x5", lines.AssignValue("r", "x5", (QUEUE,)))
+    parts.consumed(world, "r", QUEUE, "x5", message)
+
+
+def delivered_again_by_a_killed_broker(world: ExactDelivery) -> None:
+    message = parts.send(world)
+    parts.consumed(world, "r", QUEUE, "x3", message)
+    world.fault("kill")
+    world.fault("start")
+    parts.consumed(world, "r", QUEUE, "x3", message)
+
+
+def delivered_to_two_owners(world: ExactDelivery) -> None:
+    message = parts.send(world)
+    for name in ("x3", "x5"):
+        world.did(name, lines.AssignValue("r", name, (QUEUE,)))
+    for name in ("x3", "x5"):
+        parts.consumed(world, "r", QUEUE, name, message)
+
+
+def polled_again_after_a_seek(world: ExactDelivery) -> None:
+    first = world.queue(QUEUE)[:2]
+    parts.read(world, *first)
+    answer = lines.PollValue(messages=tuple(first), next=2, min=0, max=len(world.queue(QUEUE)))
+    world.did("x3", lines.PollValue("group of x3", QUEUE, 0, seek=True), answer)
+
+
+def reversed_by_a_crash(world: ExactDelivery) -> None:
+    asynchronous(world)
+    for _ in range(2):
+        parts.send(world)
+    del world.queue(QUEUE)[-2:]
+    world.fault("crash_os")
+    world.fault("start")
+    parts.send(world)
+
+
+EXPLAINED: dict[str, tuple[str, str, Callable[[ExactDelivery], None]]] = {
+    "read": ("A01", "read", lambda _: None),
+    "lost": ("A01", "fault", lost_with_the_machine),
+    "expired": ("A01", "expired", expired),
+    "cut off": ("A01", "end", cut_off),
+    "sent": ("A04", "sent", lambda _: None),
+    "sent twice": ("A06", "retry", sent_twice),
+    "stored again": ("A06", "fault", stored_again_by_a_killed_broker),
+    "failed": ("A07", "failed", consumed_after_a_failure),
+    "rebalanced": ("A07", "move", delivered_again_after_a_rebalance),
+    "killed": ("A07", "fault", delivered_again_by_a_killed_broker),
+    "sought": ("A07", "seek", polled_again_after_a_seek),
+    "two owners": ("A07", "owner", delivered_to_two_owners),
+    "reversed": ("A11", "fault", reversed_by_a_crash),
+}
+"""For each kind of reason: the rule, the name of the reason, and the injected events."""
+
+
+@pytest.mark.parametrize("name", sorted(INJECTED))
+def test_the_certificates_of_any_history_are_accepted(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world = clean(3, 20)
+    INJECTED[name].inject(world)
+    found = certified(tmp_path, world)
+    assert set(found) == set(FACTS)
+    if INJECTED[name].rule in FACTS:
+        assert found[INJECTED[name].rule]["verdict"] == "violated"
+    assert not any(refused(tmp_path, verifier, capsys) for verifier in VERIFIERS)
+
+
+@pytest.mark.parametrize("name", EXPLAINED)
+def test_a_reason_is_accepted_and_the_same_reason_at_another_line_refused(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rule, kind, inject = EXPLAINED[name]
+    world = clean(3, 20)
+    inject(world)
+    found = certified(tmp_path, world)
+    assert found[rule]["verdict"] == "held"
+    assert not any(refused(tmp_path, verifier, capsys) for verifier in VERIFIERS)
+    fact = next(fact for fact in found[rule]["evidence"] if fact[1] == kind)
+    changes: list[list[Any] | None] = [[fact[0], kind, 0], [fact[0], "guess", fact[2]], None]
+    for changed in changes:
+        evidence = [(changed if each is fact else each) for each in found[rule]["evidence"]]
+        certificate = found[rule] | {"evidence": [each for each in evidence if each is not None]}
+        (tmp_path / "c.jsonl").write_text(json.dumps(certificate))
+        assert "no line shows" in refused(tmp_path, OF_RULE[rule], capsys)[rule]
+
+
+VIOLATIONS = {"A01": "message-lost", "A04": "unsent-message", "A06": "message-at-two-places",
+              "A07": "delivered-twice", "A11": "sends-reversed"}  # fmt: skip
+
+
+@pytest.mark.parametrize("rule", VIOLATIONS)
+def test_a_false_verdict_is_refused(rule: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    world = clean(3, 20)
+    INJECTED[VIOLATIONS[rule]].inject(world)
+    found = certified(tmp_path, world)[rule]
+    assert 0 < len(found["evidence"]) <= WITHOUT_REASON_MAX
+    subjects = dict(
+        OF_RULE[rule].RULES[rule](OF_RULE[rule].History((tmp_path / "h.jsonl").read_bytes().splitlines()))
+    )
+    explained = [[list(subject)] for subject, reasons in subjects.items() if reasons]
+    false: dict[str, dict[str, Any]] = {
+        "no line shows": {"verdict": "held", "evidence": []},
+        "without evidence": {"evidence": []},
+        "is not in the history": {"evidence": [[["m0"]]]},
+        "undecided, without": {"verdict": "undecided"},
+    }
+    if explained:
+        false["has a reason"] = {"evidence": explained[:1]}
+    for text, change in false.items():
+        (tmp_path / "c.jsonl").write_text(json.dumps(found | change))
+        assert text in refused(tmp_path, OF_RULE[rule], capsys)[rule]
+
+
+def test_a_missing_certificate_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    certified(tmp_path, clean(3, 5))
+    (tmp_path / "c.jsonl").write_bytes(b"")
+    for verifier in VERIFIERS:
+        assert set(refused(tmp_path, verifier, capsys)) == set(verifier.RULES)
+
+
+def test_a_history_with_a_missing_line_has_no_certificate(tmp_path: Path) -> None:
+    world = clean(3, 5)
+    del world.lines[10]
+    assert certified(tmp_path, world) == {}
+    for verifier in VERIFIERS:
+        with pytest.raises(verifier.RefusedError, match="line 10 of the history is missing"):
+            verifier.main(str(tmp_path / "h.jsonl"), str(tmp_path / "c.jsonl"))
+
+
+@pytest.mark.parametrize("verifier", VERIFIERS)
+def test_a_verifier_is_short_and_imports_only_the_standard_library(verifier: ModuleType) -> None:
+    text = Path(str(verifier.__file__)).read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= LINES_MAX
+    nodes = list(ast.walk(ast.parse(text)))
+    imported = {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
+    imported |= {each.name for node in nodes if isinstance(node, ast.Import) for each in node.names}
+    assert {name.partition(".")[0] for name in imported} <= sys.stdlib_module_names
+
+
+def test_each_rule_with_certificates_has_one_verifier() -> None:
+    assert set(OF_RULE) == set(FACTS)
+    assert sum(len(verifier.RULES) for verifier in VERIFIERS) == len(FACTS)
