@@ -124,8 +124,7 @@ class BlockingClient:
     ) -> Outcome:
         """Send a message, as Producer.send does."""
         return self._send(
-            message.topic,
-            lambda producer: producer.send(message, queue, select=select, timeout_ms=timeout_ms),
+            lambda producer: producer.send(message, queue, select=select, timeout_ms=timeout_ms)
         )
 
     def send_or_raise(
@@ -138,8 +137,7 @@ class BlockingClient:
     ) -> Sent:
         """Send a message, as Producer.send_or_raise does. Raises SendError."""
         return self._send(
-            message.topic,
-            lambda producer: producer.send_or_raise(message, queue, select=select, timeout_ms=timeout_ms),
+            lambda producer: producer.send_or_raise(message, queue, select=select, timeout_ms=timeout_ms)
         )
 
     def send_later(
@@ -157,9 +155,7 @@ class BlockingClient:
 
     def send_batch(self, messages: Iterable[Message], queue: MessageQueue | None = None) -> list[Outcome]:
         """Send messages in batches, as Producer.send_batch does."""
-        batch = list(messages)
-        topic = batch[0].topic if batch else ""
-        return self._send(topic, lambda producer: producer.send_batch(batch, queue))
+        return self._send(lambda producer: producer.send_batch(messages, queue))
 
     def send_oneway(self, message: Message) -> str:
         """Send a message without a response, as Producer.send_oneway does."""
@@ -325,9 +321,9 @@ class BlockingClient:
             raise
         return consumer
 
-    def _send(self, topic: str, send: Callable[[Producer], Coroutine[Any, Any, T]]) -> T:
+    def _send(self, send: Callable[[Producer], Coroutine[Any, Any, T]]) -> T:
         self._require_process()
-        return self._sends.run(topic, send)
+        return self._sends.run(send)
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()

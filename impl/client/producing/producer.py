@@ -388,11 +388,7 @@ class Producer:
         """Return the queue for the next attempt. Raises NoRouteError, RemotingError."""
         route = self._session.routes.known(topic)
         if route is None:
-            try:
-                async with asyncio.timeout_at(deadline_s):
-                    route = await self._route(topic)
-            except TimeoutError:
-                raise NoRouteError(f"the route of {topic} was not received in time") from None
+            route = await self._transport.run(self._route(topic, deadline_s))
         if asked is not None:
             return asked
         queues = self._writable_queues(topic, route)
@@ -403,11 +399,15 @@ class Producer:
             return select(queues)
         return self._choice.choose(queues, last_broker, self._transport.now_s())
 
-    async def _route(self, topic: str) -> TopicRoute:
-        route = await self._session.routes.get(topic)
-        if route is None:
-            template = await self._session.routes.get(self._config.default_topic)
-            route = template and self._as_if_created(template)
+    async def _route(self, topic: str, deadline_s: float | None) -> TopicRoute:
+        try:
+            async with asyncio.timeout_at(deadline_s):
+                route = await self._session.routes.get(topic)
+                if route is None:
+                    template = await self._session.routes.get(self._config.default_topic)
+                    route = template and self._as_if_created(template)
+        except TimeoutError:
+            raise NoRouteError(f"the route of {topic} was not received in time") from None
         return require(topic, route)
 
     def _doubt(self, topic: str) -> None:

@@ -1,6 +1,6 @@
 """Runs sends of a producer in the thread that calls, without its event loop.
 
-A send runs in the event loop instead if its topic has no route yet, or if the session uses TLS or hooks.
+All sends run in the event loop instead if the session uses TLS or hooks.
 """
 
 import asyncio
@@ -41,9 +41,9 @@ class ThreadSends:
         self._idle: deque[_Lane] = deque()
         self._lanes: list[_Lane] = []
 
-    def run(self, topic: str, send: Callable[[Producer], Coroutine[Any, Any, T]]) -> T:
-        """Run a send of messages of the topic, and return its result."""
-        lane = self._take(topic)
+    def run(self, send: Callable[[Producer], Coroutine[Any, Any, T]]) -> T:
+        """Run a send, and return its result."""
+        lane = self._take()
         if lane is None:
             return asyncio.run_coroutine_threadsafe(send(self._producer), self._loop).result()
         try:
@@ -60,8 +60,8 @@ class ThreadSends:
             lane.transport.connections.interrupt()
         self._close_idle()
 
-    def _take(self, topic: str) -> _Lane | None:
-        if not self._is_usable or self._session.routes.known(topic) is None:
+    def _take(self) -> _Lane | None:
+        if not self._is_usable:
             return None
         try:
             return self._idle.pop()  # the last one used, so that few of them keep connections
@@ -85,7 +85,7 @@ class ThreadSends:
 
 
 def _ran(send: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine that never suspends: its transport blocks instead, and its route is known."""
+    """Run a coroutine that never suspends: its transport blocks instead."""
     try:
         send.send(None)
     except StopIteration as end:

@@ -2,9 +2,9 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import lru_cache
-from typing import Protocol, TypeVarTuple
+from typing import Any, Protocol, TypeVar, TypeVarTuple
 
 from mqproof.impl.client.connection.session import Session
 from mqproof.impl.remoting.blocking_client import BlockingRemotingClient
@@ -12,11 +12,12 @@ from mqproof.impl.remoting.command import Command
 from mqproof.impl.runtime import blocking_connection
 from mqproof.impl.runtime.network import Address
 
+T = TypeVar("T")
 _Ts = TypeVarTuple("_Ts")
 
 
 class Transport(Protocol):
-    """What a send needs from where it runs. `invoke` is the only call of a send that waits for a broker."""
+    """What a send needs from where it runs. Only `invoke` and `run` wait for a server."""
 
     def now_s(self) -> float:
         """Return a monotonic time, which is the same for all transports of a session."""
@@ -24,6 +25,10 @@ class Transport(Protocol):
 
     async def invoke(self, address: Address, request: Command, timeout_s: float) -> Command:
         """Return the response, as RemotingClient.invoke does."""
+        ...
+
+    async def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Return the result of a coroutine, which runs in the session's event loop."""
         ...
 
     def in_loop(self, function: Callable[[*_Ts], object], *arguments: *_Ts) -> None:
@@ -43,12 +48,15 @@ class LoopTransport:
     async def invoke(self, address: Address, request: Command, timeout_s: float) -> Command:
         return await self._session.remoting.invoke(address, request, timeout_s)
 
+    async def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return await work
+
     def in_loop(self, function: Callable[[*_Ts], object], *arguments: *_Ts) -> None:
         function(*arguments)
 
 
 class ThreadTransport:
-    """The transport of a send that runs in a thread without an event loop. `invoke` never suspends.
+    """The transport of a send that runs in a thread without an event loop. It blocks instead of suspending.
 
     It has connections of its own. One thread at a time uses it.
     """
@@ -64,10 +72,12 @@ class ThreadTransport:
     async def invoke(self, address: Address, request: Command, timeout_s: float) -> Command:
         remoting = self._session.remoting
         if not _is_ip_address(address.host):  # only the event loop limits the time to resolve a name
-            work = remoting.invoke(address, request, timeout_s)
-            return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+            return await self.run(remoting.invoke(address, request, timeout_s))
         signed = remoting.credentials.signed(request) if remoting.credentials else request
         return self.connections.invoke(address, signed, timeout_s)
+
+    async def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def in_loop(self, function: Callable[[*_Ts], object], *arguments: *_Ts) -> None:
         with contextlib.suppress(RuntimeError):  # the client was closed during the send, and with it the loop

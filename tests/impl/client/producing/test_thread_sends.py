@@ -50,7 +50,7 @@ class World:
         self.sends = ThreadSends(producer, script.session, thread._loop, has_hooks=has_hooks)
 
     def send(self, message: Message = MESSAGE, timeout_ms: int | None = None) -> Outcome:
-        return self.sends.run(message.topic, lambda to: to.send(message, timeout_ms=timeout_ms))
+        return self.sends.run(lambda to: to.send(message, timeout_ms=timeout_ms))
 
 
 @contextmanager
@@ -127,7 +127,7 @@ def test_a_broker_that_is_gone_is_doubted_and_the_send_goes_to_the_other_one() -
         one.thread.run(one.script.servers[0].stop())
         while one.script.session.routes._asked_s["T"] > time.monotonic() - 0.6:
             time.sleep(0.02)  # a route that was just requested is not requested again
-        outcome = one.sends.run("T", lambda to: to.send(MESSAGE, MessageQueue("T", "a", 0)))
+        outcome = one.sends.run(lambda to: to.send(MESSAGE, MessageQueue("T", "a", 0)))
         assert isinstance(outcome, Refused)
         assert outcome.status == "NOT_CONNECTED"
         assert outcome.remark.startswith(f"no connection to {gone}: ")
@@ -142,10 +142,10 @@ def test_errors_and_batches_are_those_of_the_producer() -> None:
     with world(0, 13) as one:
         with pytest.raises(MessageError, match="empty"):
             one.send(Message("T", b""))
-        batch = one.sends.run("T", lambda to: to.send_batch([MESSAGE, MESSAGE]))
+        batch = one.sends.run(lambda to: to.send_batch([MESSAGE, MESSAGE]))
         assert [outcome.queue_offset for outcome in batch if isinstance(outcome, Sent)] == [7, 8]
         with pytest.raises(SendError):
-            one.sends.run("T", lambda to: to.send_or_raise(MESSAGE))
+            one.sends.run(lambda to: to.send_or_raise(MESSAGE))
 
 
 def test_requests_are_signed() -> None:
@@ -155,10 +155,15 @@ def test_requests_are_signed() -> None:
         assert SIGNATURE in one.script.requests[0].fields
 
 
-def test_a_topic_without_a_route_and_a_broker_with_a_host_name_use_the_event_loop() -> None:
-    with world(0, 0) as one:
+def test_the_event_loop_asks_for_a_route_that_a_send_in_its_thread_lacks() -> None:
+    with world(0) as one:
         assert isinstance(one.send(Message("New", b"x")), Sent)
-        assert not one.sends._lanes
+        assert one.script.session.routes.known("New") is not None
+        assert one.sends._lanes[0].transport.connections._connections
+
+
+def test_a_broker_with_a_host_name_is_asked_by_the_event_loop() -> None:
+    with world(0) as one:
         named = [
             replace(broker, broker_addrs={0: broker.broker_addrs[0].replace("127.0.0.1", "localhost")})
             for broker in one.script.route.broker_datas
