@@ -33,6 +33,8 @@ class SendGate:
         self._busy_s = busy_ms / 1000
         self._bytes = 0
         self._tickets = itertools.count()
+        # Until Python 3.12, each look-up of the loop is a system call.
+        self._now_s = asyncio.get_running_loop().time
         self._waiting: dict[int, tuple[float, int]] = {}  # by ticket: start time and size; oldest first
         self.took = [0] * (len(TOOK_MS) + 1)
         """The number of sends in each interval of TOOK_MS; the last entry counts those that took longer."""
@@ -50,7 +52,7 @@ class SendGate:
         if not self._waiting:
             return 0
         since_s, _ = next(iter(self._waiting.values()))
-        return round((asyncio.get_running_loop().time() - since_s) * 1000)
+        return round((self._now_s() - since_s) * 1000)
 
     @contextmanager
     def admitted(self, size: int) -> Iterator[None]:
@@ -70,7 +72,7 @@ class SendGate:
         Raises:
             RefusedError: SYSTEM_BUSY; nothing was done.
         """
-        now = asyncio.get_running_loop().time()
+        now = self._now_s()
         self._require_room(size, now)
         ticket = next(self._tickets)
         self._waiting[ticket] = now, size
@@ -81,7 +83,7 @@ class SendGate:
         """End a send after it was answered."""
         since_s, size = self._waiting.pop(ticket)
         self._bytes -= size
-        took_ms = int((asyncio.get_running_loop().time() - since_s) * 1000)
+        took_ms = int((self._now_s() - since_s) * 1000)
         self.took[bisect_left(TOOK_MS, took_ms)] += 1
         self.took_ms_max = max(took_ms, self.took_ms_max)
 

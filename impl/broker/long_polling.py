@@ -114,7 +114,8 @@ class PullHolds:
 
     def arrived(self, topic: str, queue_id: int, offset_next: int, tags_code: int) -> None:
         """Wake the matching pulls, after a message became readable just before `offset_next`."""
-        self._arrive((topic, queue_id), offset_next, tags_code)
+        if (topic, queue_id) in self._by_queue:
+            self._arrive((topic, queue_id), offset_next, tags_code)
 
     def check(self, offset_next: Callable[[str, int], int]) -> None:
         """Wake the pulls whose queue has a message at their offset, whether it matches or not."""
@@ -140,8 +141,6 @@ class PullHolds:
         self._do(_one_by_one(holds))
 
     def _arrive(self, queue: QueueKey, offset_next: int, tags_code: int | None) -> None:
-        if queue not in self._by_queue:
-            return
         arrivals = self._arrivals.get(queue)
         if arrivals is None:
             self._arrivals[queue] = {tags_code: offset_next}

@@ -316,7 +316,7 @@ class LedgerStore(Store):
             for index in range(self._next_index, last + 1):
                 self._look_at(self.node.ledger.read(index))
             self._next_index = max(self._next_index, last + 1)
-            self._dispatcher.run(self._log.end, self._arrived)
+            self._dispatcher.run(self._log.end, self.on_arrival)
         except (OSError, StoreError, QueueGapError) as error:
             # It must not lead without its store.
             self.node.fail(error)
@@ -332,7 +332,7 @@ class LedgerStore(Store):
         self._ledger_log.advance(entry, stored)
         if stored is not None:
             appended = appended_record(stored, self.config.delay_levels_ms)
-            self._dispatcher.add(appended)
+            self._dispatcher.add([appended])
             if self._events is not None:
                 emit_append(self._events, appended)
 

@@ -171,6 +171,11 @@ class Channel:
         finally:
             self._pending.pop(request.opaque, None)
 
+    def later(self) -> asyncio.Future[Reply]:
+        """Return a future for a reply to this peer, for a handler to return and to set later."""
+        # The running loop is not looked up: until Python 3.12, each look-up is a system call.
+        return self._loop.create_future()
+
     def send_oneway(self, request: Command) -> None:
         """Send a request without a response. Its arrival is not confirmed; a closed channel drops it."""
         self._write(request)
@@ -286,9 +291,10 @@ class Channel:
 
     def _reserve(self) -> str | None:
         """Take what the unanswered requests need from the common budget; return why that is not possible."""
-        wanted = -(-self._unanswered_bytes // _RESERVED_BYTES) * _RESERVED_BYTES
-        if self._budgets is None or (self._reserved - _RESERVED_BYTES <= wanted <= self._reserved and wanted):
+        size, reserved = self._unanswered_bytes, self._reserved
+        if self._budgets is None or (size and reserved - 2 * _RESERVED_BYTES < size <= reserved):
             return None
+        wanted = -(-size // _RESERVED_BYTES) * _RESERVED_BYTES
         budget = self._budgets.unanswered
         # A few bytes are always allowed: a peer that uses the whole budget must not stop others' heartbeats.
         if wanted > max(self._reserved, _RESERVED_BYTES):
@@ -323,7 +329,11 @@ class Channel:
             self._pause_reading()
         # The processor has the body, if it needs it.
         asked = msgspec.structs.replace(command, body=b"") if command.body else command
-        work = reply if asyncio.isfuture(reply) else self._loop.create_task(self._answered(asked, reply))
+        work = (
+            reply
+            if isinstance(reply, asyncio.Future)
+            else self._loop.create_task(self._answered(asked, reply))
+        )
         self._working[work] = None
         work.add_done_callback(partial(self._worked, asked, size))
 

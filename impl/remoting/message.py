@@ -177,7 +177,12 @@ def decode_address(data: bytes) -> Address:
 
 def offset_message_id(store_host: Address, commit_offset: int) -> str:
     """Return the broker's identifier of a record: upper-case hex of host, port and commit log offset."""
-    return (encode_address(store_host) + commit_offset.to_bytes(8, "big")).hex().upper()
+    return f"{_address_digits(store_host)}{commit_offset:016X}"
+
+
+@lru_cache(maxsize=4096)
+def _address_digits(address: Address) -> str:
+    return encode_address(address).hex().upper()
 
 
 def parse_offset_message_id(text: str) -> tuple[Address, int]:

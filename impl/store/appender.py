@@ -45,14 +45,14 @@ class Appender:
             ValueError: a message cannot be stored; nothing happened.
             OSError: the disk failed; nothing that was staged will be written.
         """
-        key = messages[0].topic, messages[0].queue_id
+        topic, queue_id = key = messages[0].topic, messages[0].queue_id
         bytes_max = self._log.record_bytes_max
         drafts = [encode(message, config.message_bytes_max, bytes_max) for message in messages]
         queued = takes_queue_offset(messages[0].sys_flag)
         if len(messages) > 1:
             assert all((one.topic, one.queue_id) == key for one in messages), "one queue expected"
             assert queued, "a transaction cannot be part of a batch"
-        queue_offset = self.next_queue_offset(*key) if queued else 0
+        queue_offset = self.next_queue_offset(topic, queue_id) if queued else 0
         commit_offset = self._log.stage(drafts, queue_offset, now_ms(self._clock))
         if queued:
             self._queue_offsets[key] = queue_offset + len(drafts)
@@ -60,24 +60,26 @@ class Appender:
         stored_ms = self._log.staged_timestamp_ms
         staged = []
         for message, draft in zip(messages, drafts, strict=True):
-            one = Appended(
-                message.topic,
-                message.queue_id,
-                queue_offset,
-                commit_offset,
-                len(draft),
-                unit_code(message, stored_ms, config.delay_levels_ms),
-                stored_ms,
-                message.properties.get(UNIQUE_KEY) or offset_message_id(message.store_host, commit_offset),
-                queued,
-                index_keys(message),
-                message.properties.get(TAGS, ""),
-                message.properties,
+            size, properties = len(draft), message.properties
+            staged.append(
+                Appended(
+                    topic,
+                    queue_id,
+                    queue_offset,
+                    commit_offset,
+                    size,
+                    unit_code(message, stored_ms, config.delay_levels_ms),
+                    stored_ms,
+                    properties.get(UNIQUE_KEY) or offset_message_id(message.store_host, commit_offset),
+                    queued,
+                    index_keys(message),
+                    properties.get(TAGS, ""),
+                    properties,
+                )
             )
-            self._dispatcher.add(one)
-            staged.append(one)
             queue_offset += 1
-            commit_offset += len(draft)
+            commit_offset += size
+        self._dispatcher.add(staged)
         if self._events is not None:
             self._unlogged += staged
         return staged

@@ -17,7 +17,7 @@ from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.runtime import Runtime
 from mqproof.impl.store.config import StoreConfig
 from mqproof.impl.store.damage import Damage, DamageKind, DamageReport, Outcome
-from mqproof.impl.store.dispatch import Appended, Dispatcher, index_keys, takes_queue_offset
+from mqproof.impl.store.dispatch import Arrival, Dispatcher, index_keys, takes_queue_offset
 from mqproof.impl.store.entry_repair import EntryRepair, LostRecord
 from mqproof.impl.store.errors import StoreError
 from mqproof.impl.store.expiry import Cleaner
@@ -37,9 +37,6 @@ from mqproof.impl.store.results import GetResult, GetStatus, PutResult, PutStatu
 from mqproof.impl.store.scrub import Scrub
 
 _log = logging.getLogger(__name__)
-
-Arrival = Callable[[str, int, int, int], None]
-"""Called with (topic, queue id, next queue offset, tags code) when a message became readable."""
 
 
 class Store(ABC):
@@ -535,10 +532,6 @@ class Store(ABC):
         if self._index is not None:
             self._index.write_out()  # until the abort file is written, the next start trusts the files
         return recovery
-
-    def _arrived(self, appended: Appended) -> None:
-        if self.on_arrival is not None:
-            self.on_arrival(appended.topic, appended.queue_id, appended.queue_offset + 1, appended.tags_code)
 
     def _may_write(self) -> bool:
         return self._writable and not self.failure

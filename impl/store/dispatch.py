@@ -3,7 +3,6 @@
 The entry makes the record readable.
 """
 
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from itertools import takewhile
 
@@ -24,6 +23,9 @@ from mqproof.impl.store.delay import SCHEDULE_TOPIC, unit_code
 from mqproof.impl.store.files.consume_queue import ConsumeQueues, QueueKey, Unit
 from mqproof.impl.store.files.index import Index
 from mqproof.spec.events import Kind
+
+Arrival = Callable[[str, int, int, int], None]
+"""Called with (topic, queue id, next queue offset, tags code) when a message became readable."""
 
 
 class Appended(msgspec.Struct, frozen=True):
@@ -121,55 +123,59 @@ class Dispatcher:
         self._queues = queues
         self._index = index
         self._events = events
-        self._waiting: deque[Appended] = deque()
+        self._waiting: list[Appended] = []
 
-    def add(self, appended: Appended) -> None:
-        self._waiting.append(appended)
+    def add(self, appended: Sequence[Appended]) -> None:
+        """Let records wait that follow those that wait already."""
+        self._waiting += appended
 
     def forget(self, topic: str, before: int) -> None:
         """Drop the waiting queue entries of a deleted topic whose records are before that commit offset."""
-        self._waiting = deque(
+        self._waiting = [
             msgspec.structs.replace(one, queued=False)
             if one.topic == topic and one.commit_offset < before
             else one
             for one in self._waiting
-        )
+        ]
 
-    def run(self, limit: int, on_dispatched: Callable[[Appended], None] | None = None) -> int:
+    def run(self, limit: int, on_arrival: Arrival | None = None) -> int:
         """Dispatch the records that end at or before the commit offset `limit`; return how many.
 
-        Each queue is written once.
+        Each queue is written once. `on_arrival` is called for each record that became readable.
 
         Raises:
             OSError: the disk failed; all of them still wait, and none is visible.
         """
-        ready = list(takewhile(lambda appended: appended.end <= limit, self._waiting))
+        ready = list(takewhile(lambda one: one.commit_offset + one.size <= limit, self._waiting))
         if not ready:
             return 0
         by_queue: dict[QueueKey, list[Appended]] = {}
         for appended in ready:
             if appended.queued:
-                entries = by_queue.setdefault((appended.topic, appended.queue_id), [])
-                if appended.queue_offset == 0:  # a master's topic was deleted and recreated
-                    entries.clear()
-                entries.append(appended)
+                key = appended.topic, appended.queue_id
+                if key not in by_queue or appended.queue_offset == 0:
+                    by_queue[key] = []  # with offset 0, a master's topic was deleted and recreated
+                by_queue[key].append(appended)
         queues = {key: self._queues.find_or_make(*key) for key in by_queue}
         for key, entries in by_queue.items():
             if entries[0].queue_offset == 0 < queues[key].end:
                 queues[key].clear()
-            queues[key].write(entries[0].queue_offset, [queue_unit(entry) for entry in entries])
+            units = [(one.commit_offset, one.size, one.tags_code) for one in entries]
+            queues[key].write(entries[0].queue_offset, units)
         for appended in ready:
             self.index(appended)
         for key, entries in by_queue.items():
             queues[key].end = max(queues[key].end, entries[-1].queue_offset + 1)
         self.position = ready[-1].end
         self.store_timestamp_ms = ready[-1].store_timestamp_ms
-        for appended in ready:
-            self._waiting.popleft()
+        del self._waiting[: len(ready)]
+        for appended in ready if self._events or on_arrival else ():
             if appended.queued:
                 self._emit(appended)
-                if on_dispatched is not None:
-                    on_dispatched(appended)
+                if on_arrival is not None:
+                    on_arrival(
+                        appended.topic, appended.queue_id, appended.queue_offset + 1, appended.tags_code
+                    )
         return len(ready)
 
     def dispatch(self, appended: Appended) -> bool:

@@ -243,10 +243,10 @@ class MessageStore(Store):
                     appended = msgspec.structs.replace(appended, queued=False)
                 if appended.queued and self._log.begin > 0:
                     self._begin_queue(appended)
-                self._dispatcher.add(appended)
+                self._dispatcher.add([appended])
                 if self._events is not None:
                     emit_append(self._events, appended)
-            self._dispatcher.run(self.confirm_offset(), self._arrived)
+            self._dispatcher.run(self.confirm_offset(), self.on_arrival)
         except QueueGapError as error:
             self._fail(error)
             raise OSError(self.failure) from None
@@ -333,7 +333,7 @@ class MessageStore(Store):
         A disk error or a missing queue entry makes the store read-only.
         """
         try:
-            return self._dispatcher.run(self.confirm_offset(), self._arrived)
+            return self._dispatcher.run(self.confirm_offset(), self.on_arrival)
         except (OSError, QueueGapError) as error:
             self._fail(error)
             return 0

@@ -61,6 +61,9 @@ _LONG_NAMES: Final = (RequestCode.SEND_MESSAGE, RequestCode.SEND_REPLY_MESSAGE)
 _BATCH_MESSAGES_MAX: Final = 16_384
 """The most messages in one batch: no other client is served while they are stored."""
 
+_DELAYS: Final = frozenset({DELAY, *TIMER_REQUESTS, timed_messages.RECALLED_KEY})
+"""Most messages have none of these properties, and need no closer look."""
+
 _MULTI_TAG: Final = "MULTI_TAG"
 _SHARDING_KEY: Final = "__SHARDINGKEY"
 """The property by which released brokers recognise an ordered message."""
@@ -115,7 +118,7 @@ def _store(
     messages, wait = _messages(services, request, header, target, channel)
     # A send that only waits for the end of this turn does not indicate that the disk is slow.
     ticket = None if services.store.confirms_at_once(wait) else services.sends.enter(len(request.body))
-    reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+    reply = channel.later()
 
     def done(results: list[PutResult]) -> None:
         if ticket is not None:
@@ -140,7 +143,7 @@ def _answer(
     if first.status not in STORED:
         services.statistics.failed_puts.add(len(results))
         return request.answer(code, tracing, remark=first.reason)
-    count, stored_bytes = len(results), sum(result.stored_bytes for result in results)
+    count, stored_bytes = len(results), sum([result.stored_bytes for result in results])
     services.statistics.put(target.topic.topic_name, count, len(request.body))
     traffic = services.statistics.traffic
     traffic.stored(messages[0].topic, _message_type(messages[0]), count, stored_bytes)
@@ -151,7 +154,7 @@ def _answer(
         for message, result in zip(messages if not request.is_oneway else (), results, strict=False):
             _report(services, message, wait, result)
     fields = headers.write_send_response(
-        msg_id=first.message_id if len(results) == 1 else ",".join(result.message_id for result in results),
+        msg_id=first.message_id if count == 1 else ",".join([result.message_id for result in results]),
         queue_id=target.queue_id,
         queue_offset=first.queue_offset,
         transaction_id=messages[0].properties.get(UNIQUE_KEY),
@@ -233,7 +236,8 @@ def _messages(
     """Return the messages to store, one unless it is a batch, and whether the producer waits."""
     properties = decode_properties(header.properties or "")
     is_half = half_messages.is_half(properties)
-    _check_transaction(services, header, properties)
+    if is_half or header.sys_flag & SYS_TRANSACTION_MASK:
+        _check_transaction(services, header, properties)
     wait = properties.pop(WAIT, "true").lower() != "false"
     properties["CLUSTER"] = services.config.cluster
     # Java consumers of 5.x trace only a message that has these properties.
@@ -255,7 +259,10 @@ def _messages(
     )
     if header.batch:
         return _unpacked(services, header, common), wait
-    return [_half(common) if is_half else _delayed(services, common)], wait
+    if is_half:
+        return [_half(common)], wait
+    at_once = properties.keys().isdisjoint(_DELAYS)
+    return [common if at_once else _delayed(services, common)], wait
 
 
 def _message_type(message: Message) -> str:
@@ -351,12 +358,16 @@ def _unpacked(services: Services, header: SendRequest, batch: Message) -> list[M
         raise RefusedError(ResponseCode.MESSAGE_ILLEGAL, str(error)) from None
     messages = []
     for part in parts:
-        own = {name: value for name, value in part.properties.items() if name != WAIT}
-        properties = {**batch.properties, **own}
-        if properties.get(DELAY, "0") != "0" or timed_messages.asked(properties):
+        properties = {**batch.properties, **part.properties}
+        properties.pop(WAIT, None)
+        if not properties.keys().isdisjoint(_DELAYS) and _asks_for_delay(properties):
             raise RefusedError(ResponseCode.MESSAGE_ILLEGAL, "a message of a batch cannot be delayed")
         messages.append(replace(batch, body=part.body, properties=properties, flag=part.flag))
     return messages
+
+
+def _asks_for_delay(properties: Mapping[str, str]) -> bool:
+    return properties.get(DELAY, "0") != "0" or timed_messages.asked(properties) is not None
 
 
 def _report(services: Services, message: Message, wait: bool, result: PutResult) -> None:

@@ -3,7 +3,6 @@
 See docs/reference/protocol/transactions.md, "End of a transaction" and "Checks".
 """
 
-import asyncio
 from collections.abc import Awaitable
 from functools import partial
 from typing import Final
@@ -40,7 +39,7 @@ _CODES: Final = {
 }
 
 
-def end_transaction(services: Services, request: Command, channel: Channel) -> Reply | Awaitable[Reply]:  # noqa: ARG001  # a processor's signature
+def end_transaction(services: Services, request: Command, channel: Channel) -> Reply | Awaitable[Reply]:
     """Commit or roll back the half message that the request names."""
     header = headers.read(EndTransactionRequest, request.fields)
     if services.is_slave:
@@ -52,7 +51,7 @@ def end_transaction(services: Services, request: Command, channel: Channel) -> R
         remark = f"commitOrRollback is {header.commit_or_rollback}, 0, 8 or 12 expected"
         raise RefusedError(ResponseCode.SYSTEM_ERROR, remark)
     stored = _named(services, header)
-    reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+    reply = channel.later()
     topic = stored.message.properties.get(REAL_TOPIC, OTHERS)
 
     def done(status: PutStatus | None, reason: str) -> None:

@@ -63,14 +63,14 @@ class RollingCounts:
         self._history: dict[tuple[str, str], _History] = {}
         self._forgotten_s = 0.0
 
-    def add(self, name: str, key: str, count: int) -> None:
+    def add(self, name: str, key: str, count: int, times: int = 1) -> None:
         counts = self._now.get((name, key))
         if counts is None:
             if len(self._now) >= _KEYS_MAX:
                 return
             counts = self._now[name, key] = [0, 0]
         counts[0] += count
-        counts[1] += 1
+        counts[1] += times
 
     def roll(self, now_s: float) -> None:
         """Add the counts since the last call to the windows."""

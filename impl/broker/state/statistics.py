@@ -1,6 +1,7 @@
 """Counters since a broker's start, and their rates. Pure; time is passed in."""
 
 from collections import deque
+from dataclasses import dataclass
 from typing import Final
 
 from mqproof.impl.broker.state.rolling_counts import RollingCounts
@@ -46,13 +47,23 @@ class Meter:
         return (end - begin) / (end_s - begin_s) if end_s > begin_s else 0.0
 
 
+@dataclass(slots=True)
+class _Puts:
+    """Sends to one topic: their number, and their messages and bytes."""
+
+    times: int = 0
+    count: int = 0
+    size: int = 0
+
+
 class Statistics:
     """Counters of stored and delivered messages."""
 
     def __init__(self, cluster: str) -> None:
         self._cluster = cluster
-        self.counts = RollingCounts()
-        """Counts under RocketMQ's names: TOPIC_PUT_NUMS and so on."""
+        self._counts = RollingCounts()
+        self._puts: dict[str, _Puts] = {}
+        """Stored messages by topic that `_counts` does not contain yet."""
         self.traffic = Traffic()
         """The same counts since the start, for the metrics."""
         self.puts = Meter()
@@ -63,21 +74,33 @@ class Statistics:
         """Pulls answered with messages."""
         self.missed = Meter()
 
+    @property
+    def counts(self) -> RollingCounts:
+        """Counts under RocketMQ's names: TOPIC_PUT_NUMS and so on."""
+        add, collected, self._puts = self._counts.add, self._puts, {}
+        for topic, puts in collected.items():
+            add("TOPIC_PUT_NUMS", topic, puts.count, puts.times)
+            add("TOPIC_PUT_SIZE", topic, puts.size, puts.times)
+            add("BROKER_PUT_NUMS", self._cluster, puts.count, puts.times)
+        return self._counts
+
     def put(self, topic: str, count: int, size: int) -> None:
         """Count stored messages; `size` is their total size in bytes."""
-        self.puts.add(count)
-        self.put_bytes.add(size)
-        add = self.counts.add
-        add("TOPIC_PUT_NUMS", topic, count)
-        add("TOPIC_PUT_SIZE", topic, size)
-        add("BROKER_PUT_NUMS", self._cluster, count)
+        self.puts.total += count
+        self.put_bytes.total += size
+        puts = self._puts.get(topic)
+        if puts is None:
+            puts = self._puts[topic] = _Puts()
+        puts.times += 1
+        puts.count += count
+        puts.size += size
 
     def got(self, topic: str, group: str, count: int, size: int) -> None:
         """Count delivered messages; `size` is their total size in bytes."""
         self.messages_got.add(count)
         self.traffic.delivered(topic, group, count, size)
         key = f"{topic}@{group}"
-        add = self.counts.add
+        add = self._counts.add
         add("GROUP_GET_NUMS", key, count)
         add("GROUP_GET_SIZE", key, size)
         add("BROKER_GET_NUMS", self._cluster, count)

@@ -73,8 +73,8 @@ class ConsumeQueue:
         self.end = max(self.end, queue_offset + 1)
         return changed
 
-    def write(self, queue_offset: int, units: Sequence[Unit]) -> None:
-        """Write consecutive entries. Readers see them once `end` is after them.
+    def write(self, queue_offset: int, units: Sequence[tuple[int, int, int]]) -> None:
+        """Write consecutive entries, as units or plain tuples. Readers see them once `end` is after them.
 
         Raises:
             QueueGapError: entries before them are missing. OSError: the disk failed.
@@ -84,7 +84,7 @@ class ConsumeQueue:
                 f"{self.segments.directory}: the queue goes from {self.begin} to {self.end},"
                 f" entry {queue_offset} would leave a gap"
             )
-        position, data = queue_offset * QUEUE_UNIT_BYTES, b"".join(_UNIT.pack(*unit) for unit in units)
+        position, data = queue_offset * QUEUE_UNIT_BYTES, b"".join([_UNIT.pack(*unit) for unit in units])
         while data:
             room = self.segments.segment_bytes - position % self.segments.segment_bytes
             self.segments.write(position, data[:room])

@@ -17,7 +17,7 @@ from mqproof.impl.store.files.index_file import Header, IndexFile, IndexShape, r
 from mqproof.impl.store.files.segments import Removal, Unsynced
 
 _NAME_DIGITS: Final = 17
-_HEAD_CHARACTERS: Final = 28
+_TAIL_CHARACTERS: Final = 2
 _CHAIN_MAX: Final = 100_000
 """The most entries of a chain that a search visits: a very frequent key must not block a broker."""
 
@@ -36,9 +36,9 @@ class IndexState:
 
 def key_hash(topic: str, key: str) -> int:
     """Return the hash of a key that the index stores; it is never negative."""
-    # The unique keys of one producer within a millisecond have the same beginning.
-    head, tail = key[:_HEAD_CHARACTERS], key[_HEAD_CHARACTERS:]
-    value = (_beginning_hash(topic, head, _utf16_units(tail)) + java_hash(tail)) & 0xFFFFFFFF
+    # Successive unique keys of one producer differ only in their last characters.
+    power, tail = _tail_hash(key[-_TAIL_CHARACTERS:])
+    value = (_head_hash(topic, key[:-_TAIL_CHARACTERS]) * power + tail) & 0xFFFFFFFF
     value = value - (1 << 32) if value >> 31 else value
     return abs(value) if value != -(1 << 31) else 0
 
@@ -263,10 +263,13 @@ class Index:
 
 
 @lru_cache(maxsize=4096)
-def _beginning_hash(topic: str, head: str, rest_units: int) -> int:
-    """Return the part of a text's hash that its beginning adds, when `rest_units` UTF-16 units follow it."""
-    return java_hash(f"{topic}#{head}") * pow(31, rest_units, 1 << 32)
+def _head_hash(topic: str, head: str) -> int:
+    """Return the hash of the beginning of a key, with its topic."""
+    return java_hash(f"{topic}#{head}")
 
 
-def _utf16_units(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
+@lru_cache(maxsize=4096)
+def _tail_hash(tail: str) -> tuple[int, int]:
+    """Return the factor by which the end of a key multiplies the hash of what precedes it, and its hash."""
+    units = len(tail) if tail.isascii() else len(tail.encode("utf-16-le", "surrogatepass")) // 2
+    return pow(31, units), java_hash(tail)

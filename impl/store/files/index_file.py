@@ -98,7 +98,7 @@ class IndexFile:
         self.file = file
         self.header = header
         self._shape = shape
-        self._slots: bytearray | None = None
+        self._slots: array[int] | None = None
         """All slots, in a file to which entries are added; otherwise None."""
         self._changed_slots: set[int] = set()
         """The numbers of the blocks of slots that have changed since they were last written."""
@@ -115,13 +115,15 @@ class IndexFile:
         """Add an entry; the file must not be full. Raises OSError."""
         header, number = self.header, self.header.entry_next
         slots = self._slots if self._slots is not None else self._load_slots()
-        slot = key_hash % self._shape.slots
-        previous = self._newest(slot)
+        slot = key_hash % len(slots)
+        previous = slots[slot]
+        if not 0 <= previous < number:
+            previous = 0
         seconds = 0
         if header.begin_timestamp_ms > 0:
             seconds = min(max(store_timestamp_ms - header.begin_timestamp_ms, 0) // 1000, _INT_MAX)
         self._unwritten += _ENTRY.pack(key_hash, commit_offset, seconds, previous)
-        _SLOT.pack_into(slots, slot * _SLOT.size, number)
+        slots[slot] = number
         self._changed_slots.add(slot // _BLOCK_SLOTS)
         if number == 1:
             header.begin_timestamp_ms, header.begin_offset = store_timestamp_ms, commit_offset
@@ -137,8 +139,8 @@ class IndexFile:
         for block in sorted(self._changed_slots):
             assert self._slots is not None
             start = block * _BLOCK_SLOTS
-            data = self._slots[start * _SLOT.size : (start + _BLOCK_SLOTS) * _SLOT.size]
-            self.file.write(self._shape.slot_at(start), data)
+            data = _big_endian(self._slots[start : start + _BLOCK_SLOTS])
+            self.file.write(self._shape.slot_at(start), data.tobytes())
         self._changed_slots.clear()
         self.write_header()
 
@@ -167,10 +169,7 @@ class IndexFile:
 
     def slots(self) -> "array[int]":
         """Return the slots as they are in the file."""
-        found = array("i", self.file.read(HEADER_BYTES, self._shape.slots * _SLOT.size))
-        if sys.byteorder == "little":
-            found.byteswap()
-        return found
+        return _big_endian(array("i", self.file.read(HEADER_BYTES, self._shape.slots * _SLOT.size)))
 
     def has(self, key_hash: int, commit_offset: int) -> bool:
         """Return whether the hash's chain has an entry for that record."""
@@ -191,10 +190,8 @@ class IndexFile:
         for number, (hashed,) in enumerate(self._hashes(), 1):
             newest[hashed % slots] = number
         used = slots - newest.count(0)
-        if sys.byteorder == "little":
-            newest.byteswap()
         self.file.zero_tail(self._shape.entry_at(self.header.entry_next))
-        self.file.write(self._shape.slot_at(0), newest.tobytes())
+        self.file.write(self._shape.slot_at(0), _big_endian(newest).tobytes())
         self.header.slots_used = used
         self.write_header()
 
@@ -222,12 +219,11 @@ class IndexFile:
             self.file.write(self._shape.entry_at(self._first_unwritten), self._unwritten)
             self._unwritten = bytearray()
 
-    def _load_slots(self) -> bytearray:
+    def _load_slots(self) -> "array[int]":
         size = self._shape.slots * _SLOT.size
         is_new = self.header.entry_next == 1
-        self._slots = (
-            bytearray(size) if is_new else bytearray(self.file.read(HEADER_BYTES, size).ljust(size, b"\0"))
-        )
+        data = bytes(size) if is_new else self.file.read(HEADER_BYTES, size).ljust(size, b"\0")
+        self._slots = _big_endian(array("i", data))
         return self._slots
 
     @property
@@ -236,11 +232,11 @@ class IndexFile:
         return self.header.entry_next - len(self._unwritten) // _ENTRY.size
 
     def _newest(self, slot: int) -> int:
-        at = slot * _SLOT.size
-        data = self._slots if self._slots is not None else self.file.read(HEADER_BYTES + at, _SLOT.size)
-        if data is not self._slots and len(data) < _SLOT.size:
-            return 0  # the file was cut
-        (number,) = _SLOT.unpack_from(data, at if data is self._slots else 0)
+        if self._slots is not None:
+            number = self._slots[slot]
+        else:
+            data = self.file.read(self._shape.slot_at(slot), _SLOT.size)
+            (number,) = _SLOT.unpack(data.ljust(_SLOT.size, b"\0"))  # the file may have been cut
         return number if 0 < number < self.header.entry_next else 0
 
     def _entry(self, number: int) -> Entry:
@@ -249,6 +245,13 @@ class IndexFile:
             return Entry._make(_ENTRY.unpack_from(self._unwritten, behind * _ENTRY.size))
         data = self.file.read(self._shape.entry_at(number), _ENTRY.size)
         return Entry._make(_ENTRY.unpack(data.ljust(_ENTRY.size, b"\0")))
+
+
+def _big_endian(slots: "array[int]") -> "array[int]":
+    """Convert slots in place between this machine's order of bytes and that of the file; return them."""
+    if sys.byteorder == "little":
+        slots.byteswap()
+    return slots
 
 
 def read_header(file: File, shape: IndexShape) -> Header | None:
