@@ -79,7 +79,7 @@ def explore(
         str, typer.Option(help="The bounded models to use: smoke, mutation, ci or deep.")
     ] = "smoke",
     only: Annotated[str | None, typer.Option(metavar="RUN", help="One bounded model by its name.")] = None,
-    workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
+    workers: Annotated[int, typer.Option(min=1, help="Processes; with --memory, threads.")] = 1,
     spark: Annotated[
         str | None, typer.Option("--master", metavar="MASTER", help="Use Spark, e.g. on local[2].")
     ] = None,
@@ -126,7 +126,8 @@ def explore(
         [(e.question.name, e.problem) for e in done], [(j.question.name, j.problem) for j in judged]
     )
     by = f"Spark on {spark}" if spark else f"{workers} process" + "es" * (workers > 1)
-    by += f", {memory}" if memory else ""
+    if memory:
+        by = f"{workers} thread{'s' * (workers > 1)}, {memory}"
     options = {"profile": "as named" if only else profile, "by": by}
     _finish(Report("mqproof explore", tuple(results), options, _tables(done, judged, actions)), json_file)
 
@@ -155,9 +156,8 @@ def _finish(report: Report, json_file: Path | None) -> NoReturn:
 
 def _expect_one_explorer(workers: int, spark: str | None, memory: str | None, folder: Path | None) -> None:
     """End the command if options of different explorers are combined."""
-    if workers > 1 and (spark is not None or memory is not None):
-        other = "--memory" if spark is None else "--master"
-        stop(f"--workers sets the number of local processes; expected without {other}", Exit.USAGE)
+    if workers > 1 and spark is not None:
+        stop("--workers sets the number of local processes; expected without --master", Exit.USAGE)
     if spark is not None and memory is not None:
         stop("--memory bounds an exploration in this process; expected without --master", Exit.USAGE)
     if folder is not None and memory is None:
@@ -261,7 +261,7 @@ def _explorer(
     from mqproof.reference.explorer import parallel
 
     if memory is not None:
-        yield _in_memory(memory, folder)
+        yield _in_memory(memory, folder, workers)
         return
     if spark is None:
         yield partial(parallel.explore, workers=workers)
@@ -278,7 +278,7 @@ def _explorer(
         stop(str(error), Exit.TOOL)
 
 
-def _in_memory(memory: str, folder: Path | None) -> "Explore":
+def _in_memory(memory: str, folder: Path | None, threads: int) -> "Explore":
     """Return the explorer whose memory is bounded."""
     from mqproof.reference.explorer.memory import BOUND_MIN, size_in_bytes
 
@@ -292,7 +292,7 @@ def _in_memory(memory: str, folder: Path | None) -> "Explore":
         stop(f"--folder {folder}: expected a folder that can be written", Exit.USAGE)
     from mqproof.reference.explorer.spilling import explorer
 
-    return partial(explorer.explore, memory_bytes=size, folder=folder)
+    return partial(explorer.explore, memory_bytes=size, folder=folder, threads=threads)
 
 
 def _on_level(model: str, name: str) -> "OnLevel":

@@ -10,6 +10,7 @@ taking the same steps from the initial state.
 """
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -22,27 +23,16 @@ from mqproof.reference.explorer.search import OnLevel, Step, Violation, broken_s
 from mqproof.reference.explorer.spilling.columns import columns_of
 from mqproof.reference.explorer.spilling.decisions import Decisions, EdgeList, Items
 from mqproof.reference.explorer.spilling.known import Known, Run, ranges
-from mqproof.reference.explorer.spilling.loops import (
-    Fingerprints,
-    Found,
-    Longs,
-    Rows,
-    expand,
-    fingerprints_of,
-    judge,
-    succeed,
-)
+from mqproof.reference.explorer.spilling.loops import Fingerprints, Rows, fingerprints_of, succeed
 from mqproof.reference.explorer.spilling.numbering import Numbering
-from mqproof.reference.explorer.spilling.shelf import Shelf, Stored, opened
+from mqproof.reference.explorer.spilling.shelf import Array, Shelf, Stored, opened
+from mqproof.reference.explorer.spilling.takers import RECORD, Taker, together
 from mqproof.reference.explorer.spilling.watched import written
 from mqproof.reference.explorer.summary import Summary
 from mqproof.reference.model import Model, Parameters
 
-_RECORD: Final = np.dtype([("fingerprint", np.uint64), ("source", np.uint32), ("edge", np.uint32)])
 _LINK: Final = np.dtype([("source", np.uint32), ("edge", np.uint32)])
 _LEVEL_MAX: Final = 1 << 32
-_ALL: Final = np.empty((0, 2), np.int64)
-"""No pairs: evaluate every function in every row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,23 +41,24 @@ class _Sizes:
 
     shelf_bytes: int
     recent_max: int
-    """Fingerprints that were met recently; a power of two."""
+    """Fingerprints that a thread met recently; a power of two."""
     found: int
     """Successors in one sorted run."""
     merged: int
-    """Fingerprints that are merged at once."""
+    """Fingerprints that a thread merges at once."""
     rows: int
-    """States that are expanded at once."""
+    """States that a thread expands at once."""
     decisions_bytes: int
 
 
-def _sizes(memory_bytes: int) -> _Sizes:
+def _sizes(memory_bytes: int, threads: int) -> _Sizes:
+    own = memory_bytes // threads
     return _Sizes(
         shelf_bytes=memory_bytes // 4,
-        recent_max=1 << (memory_bytes // 4 // 8).bit_length() - 1,
-        found=min(max(memory_bytes // 1024, 1 << 12), 1 << 22),
-        merged=max(memory_bytes // 256, 1 << 6),
-        rows=min(max(memory_bytes // 4096, 1 << 6), 1 << 16),
+        recent_max=1 << (own // 4 // 8).bit_length() - 1,
+        found=min(max(own // 1024, 1 << 12), 1 << 22),
+        merged=max(own // 256, 1 << 6),
+        rows=min(max(own // 4096, 1 << 6), 1 << 16),
         decisions_bytes=max(memory_bytes // 4, 1 << 20),
     )
 
@@ -78,6 +69,7 @@ def explore(
     *,
     memory_bytes: int,
     folder: Path | None = None,
+    threads: int = 1,
     on_level: OnLevel | None = None,
     states_max: int | None = None,
 ) -> Summary[Any]:
@@ -86,15 +78,16 @@ def explore(
     Args:
         memory_bytes: about how much memory the exploration may take, beyond what Python has loaded.
         folder: where a folder for the files is made; the default is that for temporary files.
+        threads: how many threads share the work of a level. The memory does not grow with them.
 
     Raises:
         MemoryError: more than `states_max` states are reachable, or the model's functions have more results
           than a fourth of the memory can hold.
         DiskError: the files cannot be written.
     """
-    sizes = _sizes(memory_bytes)
-    with opened(folder, sizes.shelf_bytes) as shelf:
-        return _Search(model, config, shelf, sizes, states_max).run(on_level)
+    sizes = _sizes(memory_bytes, threads)
+    with opened(folder, sizes.shelf_bytes) as shelf, ThreadPoolExecutor(threads) as pool:
+        return _Search(model, config, shelf, sizes, states_max, pool, threads).run(on_level)
 
 
 def collision(distinct: int, generated: int) -> float:
@@ -107,13 +100,21 @@ def collision(distinct: int, generated: int) -> float:
 
 class _Search:
     def __init__(
-        self, model: Model[Any, Any], config: Any, shelf: Shelf, sizes: _Sizes, states_max: int | None
+        self,
+        model: Model[Any, Any],
+        config: Any,
+        shelf: Shelf,
+        sizes: _Sizes,
+        states_max: int | None,
+        pool: ThreadPoolExecutor,
+        threads: int,
     ) -> None:
         self.model = model
         self.config = config
         self.shelf = shelf
         self.sizes = sizes
         self.states_max = states_max
+        self.pool = pool
         self.initial = tuple(dict.fromkeys(model.initial(config)))
         self.numbering = Numbering(columns_of(self.initial[0]))
         self.edges = EdgeList(self.numbering, tuple(model.actions))
@@ -123,8 +124,7 @@ class _Search:
         self.roots = np.array([*self._fixed(), *self._chosen()], np.int64)
         judged = [partial(self._judged, holds) for holds in model.invariants.values()]
         self.judges = np.array([self.decisions.add(function) for function in judged], np.int64)
-        self.found = _buffers(sizes.found, len(model.actions))
-        self.recent: Fingerprints = np.zeros(min(1 << 12, sizes.recent_max), np.uint64)
+        self.takers = [Taker(sizes.found, sizes.recent_max, len(model.actions)) for _ in range(threads)]
         self.known = Known(shelf, sizes.merged)
         self.links: list[Stored] = []
         """By level: the source and edge of each state."""
@@ -187,7 +187,8 @@ class _Search:
             self._limit_memory()
             if on_level is not None:
                 on_level(depth, self.states)
-        taken = dict(zip(self.model.actions, self.found.taken.tolist(), strict=True))
+        counts = sum(taker.found.taken for taker in self.takers)
+        taken = dict(zip(self.model.actions, np.asarray(counts).tolist(), strict=True))
         return Summary(
             self.states,
             depth,
@@ -210,56 +211,36 @@ class _Search:
 
     def _expand(self, frontier: Stored) -> list[Run]:
         """Take all steps of a level. Returns the successors that were not met recently, as sorted runs."""
+        for taker in self.takers:
+            taker.found.counts[2:] = -1
+        for active in self._blocks(frontier):
+            while any(list(self.pool.map(self._take, active))):  # when all threads have stopped
+                for taker in active:
+                    if taker.is_missing:
+                        taker.again(self.decisions.evaluate(taker.rows, taker.found))
         runs: list[Run] = []
-        self.found.counts[2:] = -1
-        for offset, rows in frontier.blocks(self.sizes.rows):
-            prints = fingerprints_of(rows, self.numbering.random)
-            todo = [_ALL]
-            while todo:
-                self._evaluate(rows, prints, offset, todo, runs)
-        self._flush(runs)
+        for taker in self.takers:
+            taker.flush()
+            runs += map(self._stored, taker.runs)
+            taker.runs = []
         return runs
 
-    def _evaluate(
-        self, rows: Rows, prints: Fingerprints, offset: int, todo: list[Longs], runs: list[Run]
-    ) -> None:
-        """Evaluate the last of the pairs that are to do. Those whose results are not known yet are added."""
-        pairs = todo.pop()
-        total = len(pairs) or len(rows) * len(self.roots)
-        done = 0
-        while done < total:
-            done = expand(
-                rows,
-                prints,
-                offset,
-                self.roots,
-                pairs,
-                done,
-                self.decisions.tree,
-                self.edges.arrays,
-                self.numbering.random,
-                self.recent,
-                self.found,
-            )
-            if done < total:
-                self._flush(runs)
-            if self.found.counts[1]:
-                todo.append(self.decisions.evaluate(rows, self.found))
+    def _blocks(self, frontier: Stored) -> Iterator[list[Taker]]:
+        """Assign the rows of a level to the threads, block by block. Yields the threads that have one."""
+        blocks = frontier.blocks(self.sizes.rows)
+        while active := [
+            taker.begin(rows, fingerprints_of(rows, self.numbering.random), offset)
+            for taker, (offset, rows) in zip(self.takers, blocks, strict=False)
+        ]:
+            yield active
 
-    def _flush(self, runs: list[Run]) -> None:
-        """Move the found successors to a sorted run."""
-        count = self.found.counts[0]
-        self.found.counts[0] = 0
-        if count == 0:
-            return
-        order = np.argsort(self.found.fingerprints[:count])
-        records = np.empty(count, _RECORD)
-        records["fingerprint"] = self.found.fingerprints[order]
-        records["source"] = self.found.sources[order]
-        records["edge"] = self.found.edges[order]
-        run = Run(self.shelf.new(_RECORD))
+    def _take(self, taker: Taker) -> bool:
+        return taker.run(self.roots, self.decisions.tree, self.edges.arrays, self.numbering.random)
+
+    def _stored(self, records: Array) -> Run:
+        run = Run(self.shelf.new(RECORD))
         run.append(records)
-        runs.append(run)
+        return run
 
     def _merge(self, runs: list[Run], frontier: Stored) -> Stored:
         """Return the rows of the new states, and remove the runs."""
@@ -267,16 +248,13 @@ class _Search:
         links = self.shelf.new(_LINK)
         level = Run(self.shelf.new(np.uint64))
         size = max(sum(len(run.stored) for run in runs), len(self.known))
-        for low, high in ranges(size if runs else 0, self.sizes.merged):
-            parts = [run.between(low, high) for run in runs]
-            records = np.concatenate((np.empty(0, _RECORD), *parts))
-            _, first = np.unique(records["fingerprint"], return_index=True)
-            records = records[first]
-            records = records[self.known.are_new(np.ascontiguousarray(records["fingerprint"]), low, high)]
-            level.append(np.ascontiguousarray(records["fingerprint"]))
-            records = records[np.argsort(records["source"], kind="stable")]
-            links.append(np.ascontiguousarray(records[["source", "edge"]]).astype(_LINK))
-            self._succeed(frontier, records, following)
+        part = partial(self._part, runs, frontier)
+        bounds = ranges(size if runs else 0, self.sizes.merged)
+        for prints, some, rows in together(self.pool, len(self.takers), part, bounds):
+            level.append(prints)
+            links.append(some)
+            for each in rows:
+                following.append(each)
         for run in runs:
             run.stored.remove()
         if len(following) > _LEVEL_MAX:
@@ -285,19 +263,33 @@ class _Search:
         self.links.append(links)
         return following
 
-    def _succeed(self, frontier: Stored, records: Any, following: Stored) -> None:
+    def _part(
+        self, runs: list[Run], frontier: Stored, bounds: tuple[int, int]
+    ) -> tuple[Fingerprints, Array, list[Rows]]:
+        """Return the new fingerprints in a range; in the order of their sources, the links and rows."""
+        parts = [run.between(*bounds) for run in runs]
+        records = np.concatenate((np.empty(0, RECORD), *parts))
+        _, first = np.unique(records["fingerprint"], return_index=True)
+        records = records[first]
+        records = records[self.known.are_new(np.ascontiguousarray(records["fingerprint"]), *bounds)]
+        prints = np.ascontiguousarray(records["fingerprint"])
+        records = records[np.argsort(records["source"], kind="stable")]
+        links = np.ascontiguousarray(records[["source", "edge"]]).astype(_LINK)
+        return prints, links, list(self._succeed(frontier, records))
+
+    def _succeed(self, frontier: Stored, records: Array) -> Iterator[Rows]:
         sources = records["source"].astype(np.int64)
         taken = np.ascontiguousarray(records["edge"])
         for offset, rows in frontier.blocks(self.sizes.rows):
             low, high = np.searchsorted(sources, (offset, offset + len(rows)))
             if low < high:
-                some = sources[low:high] - offset
-                following.append(succeed(rows, some, taken[low:high], self.edges.arrays))
+                yield succeed(rows, sources[low:high] - offset, taken[low:high], self.edges.arrays)
 
     # Violations
 
     def _broken_step(self) -> Violation[Any] | None:
-        source, edge = self.found.counts[2:].tolist()
+        broken = [tuple(taker.found.counts[2:].tolist()) for taker in self.takers]
+        source, edge = min((each for each in broken if each[1] >= 0), default=(-1, -1))
         if edge < 0:
             return None
         path = self._path(len(self.links) - 1, source)
@@ -308,20 +300,22 @@ class _Search:
         return Violation(invariant, (*path, Step(name, parameters, after)))
 
     def _broken_state(self, frontier: Stored) -> Violation[Any] | None:
-        self.found.counts[2:] = -1
-        for offset, rows in frontier.blocks(self.sizes.rows):
-            done = 0
-            while done < len(rows):
-                before = done
-                done = judge(rows, self.judges, done, self.decisions.tree, self.found)
-                if self.found.counts[1]:
-                    self.decisions.evaluate(rows, self.found)
-                    done = before  # and with the results that are known now
-            at, invariant = self.found.counts[2:].tolist()
-            if invariant >= 0:
-                name = list(self.model.invariants)[invariant]
-                return Violation(name, self._path(len(self.links) - 1, offset + at))
+        for taker in self.takers:
+            taker.found.counts[2:] = -1
+        for active in self._blocks(frontier):
+            while any(list(self.pool.map(self._judge, active))):  # when all threads have stopped
+                for taker in active:
+                    if taker.is_missing:
+                        self.decisions.evaluate(taker.rows, taker.found)
+            for taker in active:
+                at, invariant = taker.found.counts[2:].tolist()
+                if invariant >= 0:
+                    name = list(self.model.invariants)[invariant]
+                    return Violation(name, self._path(len(self.links) - 1, taker.offset + at))
         return None
+
+    def _judge(self, taker: Taker) -> bool:
+        return taker.judge(self.judges, self.decisions.tree)
 
     def _path(self, level: int, place: int) -> tuple[Step[Any], ...]:
         """Return the path to a state of a level."""
@@ -340,28 +334,10 @@ class _Search:
     # Memory
 
     def _limit_memory(self) -> None:
-        """Enlarge the set of recent fingerprints with the number of states; bound the remembered results."""
+        """Enlarge the sets of recent fingerprints with the number of states; bound the remembered results."""
         if self.decisions.bytes() > self.sizes.decisions_bytes:
             raise MemoryError(
                 f"{self.model.name}: its actions have too many different results; allow more memory"
             )
-        size = len(self.recent)
-        while size < 4 * self.states and 2 * size <= self.sizes.recent_max:
-            size *= 2
-        if size > len(self.recent):
-            known = self.recent[self.recent != 0]
-            self.recent = np.zeros(size, np.uint64)
-            self.recent[known & np.uint64(size - 1)] = known
-
-
-def _buffers(size: int, actions: int) -> Found:
-    return Found(
-        np.empty(size, np.uint64),
-        np.empty(size, np.uint32),
-        np.empty(size, np.uint32),
-        np.empty(size, np.int64),
-        np.empty(size, np.int64),
-        np.empty(size, np.uint64),
-        np.array([0, 0, -1, -1], np.int64),
-        np.zeros(actions, np.int64),
-    )
+        for taker in self.takers:
+            taker.enlarge(self.states)

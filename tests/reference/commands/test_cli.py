@@ -90,7 +90,6 @@ def test_explore_with_a_bounded_memory_shows_the_probability_of_a_collision(tmp_
         (("Flush", "--only", "MCFlush_gone"), "--only MCFlush_gone: no such bounded model of Flush"),
         (("Flush", "--master", "nonsense"), "--master nonsense: expected a master such as local[2]"),
         (("Flush", "--workers", "2", "--master", "local[2]"), "--workers sets the number of local processes"),
-        (("Flush", "--workers", "2", "--memory", "1GiB"), "expected without --memory"),
         (
             ("Flush", "--master", "local[2]", "--memory", "1GiB"),
             "--memory bounds an exploration in this process",

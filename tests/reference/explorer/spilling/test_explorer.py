@@ -5,6 +5,7 @@ because compiling them takes longer than running them. The deep tests compile th
 """
 
 import importlib.util
+import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,13 +13,12 @@ from types import ModuleType
 from typing import Any
 
 import numba
-import numpy as np
 import pytest
 
 from mqproof.reference import flush, mutants
 from mqproof.reference.constants import constants
 from mqproof.reference.explorer import search
-from mqproof.reference.explorer.spilling import decisions, explorer, known, loops
+from mqproof.reference.explorer.spilling import decisions, explorer, known, loops, takers
 from mqproof.reference.explorer.spilling.known import Run
 from mqproof.reference.explorer.survey import bounded_models
 from mqproof.reference.flush import Config
@@ -40,9 +40,10 @@ def uncompiled(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     assert spec.loader is not None
     plain = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(plain)
-    for module in (explorer, decisions, known):
+    for module in (explorer, decisions, known, takers):
         _use(plain, module, monkeypatch)
-    with np.errstate(over="ignore"):  # fingerprints are sums modulo 2**64
+    with warnings.catch_warnings():  # in all threads, unlike numpy.errstate
+        warnings.filterwarnings("ignore", "overflow encountered")  # fingerprints are sums modulo 2**64
         yield
 
 
@@ -52,9 +53,9 @@ def _use(plain: ModuleType, module: ModuleType, monkeypatch: pytest.MonkeyPatch)
             monkeypatch.setattr(module, name, vars(plain)[name])
 
 
-def assert_same(model: Any, config: Any, folder: Path, memory_bytes: int = TINY) -> None:
+def assert_same(model: Any, config: Any, folder: Path, memory_bytes: int = TINY, threads: int = 1) -> None:
     whole = search.explore(model, config)
-    bounded = explorer.explore(model, config, memory_bytes=memory_bytes, folder=folder)
+    bounded = explorer.explore(model, config, memory_bytes=memory_bytes, folder=folder, threads=threads)
     if whole.violation is None:
         assert (bounded.states, bounded.depth) == (len(whole.parents), whole.depth)
         assert dict(bounded.taken) == whole.taken
@@ -94,6 +95,34 @@ def test_all_states_are_found_with_a_memory_that_holds_few_of_them(tmp_path: Pat
     assert found.disk_bytes > TINY, "nothing was spilled"
     assert found.collision == pytest.approx(986 * (1741 + 2 - 986) / 2**64)
     assert list(tmp_path.iterdir()) == [], "files are left"
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_threads_find_the_same_states(tmp_path: Path) -> None:
+    assert_same(flush.MODEL, SMALL, tmp_path, 3 * TINY, threads=3)
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_threads_find_the_same_counterexample_in_every_run(tmp_path: Path) -> None:
+    mutant = mutants.MUTANTS["LateCommit"]
+    small = replace(mutant.config, messages=("m1",))
+    assert_same(mutant.broken(), small, tmp_path, 3 * TINY, threads=3)
+    one, other = (
+        explorer.explore(mutant.broken(), small, memory_bytes=TINY, folder=tmp_path, threads=2)
+        for _ in range(2)
+    )
+    assert one.violation is not None
+    assert one.violation == other.violation
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_a_thread_that_loses_a_step_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = takers.Taker.again
+    monkeypatch.setattr(takers.Taker, "again", lambda taker, pairs: whole(taker, pairs[1:]))
+    found = explorer.explore(
+        flush.MODEL, SMALL, memory_bytes=TINY, folder=tmp_path, threads=2, states_max=986
+    )
+    assert found.states != 986
 
 
 @pytest.mark.usefixtures("uncompiled")
@@ -143,8 +172,8 @@ def test_every_bounded_model_has_the_counts_of_the_explorer_that_keeps_all_state
     for question in bounded_models(models, name, "ci"):
         if question.violates is None:
             config = MODELS[name].from_constants(constants(question.config.text()))
-            for memory_bytes in (1 << 28, 1 << 31):
-                assert_same(MODELS[name], config, tmp_path, memory_bytes)
+            for memory_bytes, threads in ((1 << 28, 2), (1 << 31, 1)):
+                assert_same(MODELS[name], config, tmp_path, memory_bytes, threads)
 
 
 @DEEP
