@@ -80,11 +80,11 @@ class _Witness:
         caught_up = await self.calm()
         await self.read()
         comparison = Comparison(self.pair)
-        if caught_up is None:  # the logs differ, so the slave begins again
+        if row is not None and caught_up is None:  # the logs differ, so the slave begins again
             self.pair.lose_disk(SLAVE)
             await self.pair.start(SLAVE)
             await self.pair.followed()
-        if caught_up is not False:
+        if row is not None and caught_up is not False:
             await comparison.run(synchronous=self.role is Role.SYNC_MASTER)
         return Life(
             synchronous=self.role is Role.SYNC_MASTER,
