@@ -50,6 +50,8 @@ class Known:
 
     is_exact: bool
     """Whether clients and broker have one clock, and the broker sees the clients' own addresses."""
+    stored_at: str = ""
+    """The address of the broker that stored the records; empty for the one that answers."""
     by_key: defaultdict[str, list[Sent]] = field(default_factory=lambda: defaultdict(list))
     stored: dict[int, Sent] = field(default_factory=dict)
     """Direct messages by commit offset."""

@@ -246,7 +246,7 @@ def _read(known: Known, exchange: Exchange, topic: str) -> Iterator[StoredRecord
     """Yield the records of an answer, and what is wrong with them. An empty topic stands for any."""
     try:
         for record in read_records(exchange.answer.body):
-            looked = Looked(exchange.server, topic or record.topic, exchange.answered_ms)
+            looked = Looked(known.stored_at or exchange.server, topic or record.topic, exchange.answered_ms)
             yield from record_is_true(known, looked, record)
             yield record
     except RecordError as error:

@@ -35,8 +35,12 @@ _JSON_SINCE: Final = 420
 class Watch:
     """All answers that the clients of one example receive."""
 
-    def __init__(self, now_ms: Callable[[], int], *, is_exact: bool, judges_answers: bool = True) -> None:
-        """`is_exact`: whether clients and servers have one clock, and no relay is between them.
+    def __init__(
+        self, now_ms: Callable[[], int], *, is_exact: bool, judges_answers: bool = True, stored_at: str = ""
+    ) -> None:
+        """`stored_at`: the address of the broker that stored all records; empty for the one that answers.
+
+        `is_exact`: whether clients and servers have one clock, and no relay is between them.
 
         `judges_answers`: false if the suite itself answers its client.
         """
@@ -47,12 +51,13 @@ class Watch:
         self._frames = 0
         self._now_ms = now_ms
         self.is_exact = is_exact
+        self._stored_at = stored_at
         self._known: dict[str, Known] = {}
         self._clients: dict[str, Client] = {}
 
     def connection(self, client: str, server: str, *, examined: bool) -> "WatchedConnection":
         """`examined`: whether the client's requests are judged too. Its machine has no other client."""
-        known = self._known.setdefault(server, Known(self.is_exact))
+        known = self._known.setdefault(server, Known(self.is_exact, self._stored_at))
         of_client = self._clients.setdefault(client.rpartition(":")[0], Client()) if examined else None
         return WatchedConnection(self, known, of_client, client, server)
 

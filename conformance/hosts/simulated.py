@@ -37,12 +37,16 @@ T = TypeVar("T")
 
 MASTER: Final = "master"
 SLAVE: Final = "slave"
+SECOND: Final = "slave-2"
+"""The node of a second slave; add its machine before its first start."""
 OTHER: Final = "other"
 """The node of another master, which has a broker name of its own."""
 MEMBERS: Final = ("n0", "n1", "n2")
 """The nodes of brokers that elect their master."""
 NAME_SERVERS: Final = ("names-1", "names-2")
-BROKER_NAMES: Final = {MASTER: "broker-a", SLAVE: "broker-a", OTHER: "broker-b"}
+BROKER_NAMES: Final = {MASTER: "broker-a", SLAVE: "broker-a", SECOND: "broker-a", OTHER: "broker-b"}
+_SLAVES: Final = {SLAVE: 1, SECOND: 2}
+"""The slaves with their broker ids."""
 
 _NAMES_PORT: Final = 9876
 _BROKER_PORT: Final = 10911
@@ -404,12 +408,12 @@ class Cluster:
             peers = tuple(Peer(each, Address(self.machines[each].host, _GROUP_PORT)) for each in MEMBERS)
             return replace(common, membership=Membership(is_member=True, peers=peers, self_id=node))
         replication = setup.replication or ReplicationConfig()
-        if node == SLAVE:
+        if node in _SLAVES:
             replication = replace(replication, role=Role.SLAVE, in_sync_replicas=None)
         return replace(
             common,
             name=BROKER_NAMES[node],
-            broker_id=int(node == SLAVE),
+            broker_id=_SLAVES.get(node, 0),
             replication=replication if node != OTHER else ReplicationConfig(),
         )
 

@@ -15,12 +15,15 @@ from mqproof.impl.remoting import headers
 from mqproof.impl.remoting.bodies import QueueEntry, QueueExtent, TimeSpan
 from mqproof.impl.remoting.headers import PullResponse, StoreTimeResponse
 from mqproof.impl.remoting.message import Message, StoredMessage
-from mqproof.impl.store.files import record
+from mqproof.impl.store.entry_repair import EntryRepair
+from mqproof.impl.store.files import record, sealed_file
+from mqproof.impl.store.files.index_file import IndexFile
 
 _BREAKS: Final = "SPEC-1"
 _PROCESSORS: Final = "mqproof.impl.broker.processors"
 
 _encode, _write_send_response = record.encode, headers.write_send_response
+_write_out, _write_sealed, _correct = IndexFile.write_out, sealed_file.write_sealed, EntryRepair._correct
 _final, _progress, _again = half_messages.final, offset_admin._progress, retries._again
 
 
@@ -95,6 +98,20 @@ def _no_code(*values: Any, **named: Any) -> QueueEntry:
     return msgspec.structs.replace(QueueEntry(*values, **named), tags_code=0)
 
 
+def _written_at_start_only(file: IndexFile) -> None:
+    if file.header.entry_next == 2:
+        _write_out(file)
+
+
+def _without_backup(disk: Any, path: str, data: bytes) -> None:
+    _write_sealed(disk, path, data)
+    disk.remove(f"{path}.bak")
+
+
+def _first_entry_only(repair: EntryRepair, queue: Any, found: dict[int, Any]) -> None:
+    _correct(repair, queue, {offset: unit for offset, unit in found.items() if offset == 0})
+
+
 def _mutant(name: str, defect: str, where: str, wrong: Callable[..., Any]) -> Mutant:
     return Mutant(name, defect, _BREAKS, where, wrong)
 
@@ -162,6 +179,18 @@ MUTANTS: Final = by_name(
     _mutant(
         "entries-without-tags", "the entries of a queue have no tag codes",
         f"{_PROCESSORS}.inspection:QueueEntry", _no_code,
+    ),
+    _mutant(
+        "index-not-written", "the files of the key index lack all entries but the first",
+        "mqproof.impl.store.files.index_file:IndexFile.write_out", _written_at_start_only,
+    ),
+    _mutant(
+        "tables-without-backup", "the tables of a broker have no backup",
+        "mqproof.impl.broker.state.durable_table:write_sealed", _without_backup,
+    ),
+    _mutant(
+        "only-first-entry-repaired", "an altered entry is repaired only at the beginning of its queue",
+        "mqproof.impl.store.entry_repair:EntryRepair._correct", _first_entry_only,
     ),
 )  # fmt: skip
 """The mutants by name."""

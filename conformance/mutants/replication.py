@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from mqproof.conformance.mutants.mutant import Mutant, by_name
 from mqproof.impl.remoting.message import StoredMessage
+from mqproof.impl.replication.acks import Acks
 from mqproof.impl.replication.config import LogCheck
 from mqproof.impl.store.base import Store
 from mqproof.impl.store.message_store import MessageStore
@@ -40,6 +41,10 @@ async def _stays_for_ever(_client: object, receiver: Any, _master: object) -> No
 
 def _masters_offset(_own: int | None, masters: int, *, unsent: bool) -> int:  # noqa: ARG001
     return masters
+
+
+def _of_any(acks: Acks, _slaves: int) -> int:
+    return acks.highest
 
 
 def _not_challenged(_network: object, end: Any, allowed: Any) -> Any:
@@ -98,6 +103,13 @@ MUTANTS: Final = by_name(
         "REPL-5",
         "mqproof.impl.replication.client:SlaveClient._stay",
         _stays_for_ever,
+    ),
+    Mutant(
+        "one-of-two-slaves-is-enough",
+        "a master that waits for two slaves waits for one",
+        "SPEC-1",
+        "mqproof.impl.replication.acks:Acks.reached",
+        _of_any,
     ),
     Mutant(
         "slave-takes-older-offsets",

@@ -1,10 +1,11 @@
 """A cluster of our master and slave with a client, with short methods for scenarios."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any, Final, Self, TypeVar
 
 from mqproof.conformance.adapters.simulated_loops import endless_reported
-from mqproof.conformance.hosts.simulated import MASTER, SLAVE, Cluster, Setup
+from mqproof.conformance.hosts.simulated import MASTER, SLAVE, STORE, Cluster, Setup
 from mqproof.conformance.subjects.released_consumer import ReleasedCommits
 from mqproof.impl.broker.broker import Broker
 from mqproof.impl.client.consuming.pull_consumer import PullConsumer
@@ -16,6 +17,8 @@ from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 from mqproof.impl.store.config import FlushMode
 
 TOPIC: Final = "T"
+_STORE: Final = replace(STORE, file_reserved_ms=30_000)
+"""Segments of the log expire before the end of a run, if they are deleted by hand."""
 QUEUE: Final = MessageQueue(TOPIC, "broker-a", 0)
 
 T = TypeVar("T")
@@ -37,7 +40,9 @@ class Pair(Cluster):
         queues: int = 1,
         **replication: Any,
     ) -> None:
-        super().__init__(loop, seed, Setup(flush, ReplicationConfig(role, **replication), queues=queues))
+        super().__init__(
+            loop, seed, Setup(flush, ReplicationConfig(role, **replication), queues=queues, store=_STORE)
+        )
 
     async def __aenter__(self) -> Self:
         await self.start_all()

@@ -8,6 +8,7 @@ from mqproof.conformance.engine.value_pairs import Row, row_of
 from mqproof.conformance.faults.expected_warnings import expected_warnings
 from mqproof.conformance.hosts.simulated import MASTER, SLAVE
 from mqproof.conformance.subjects.pair import QUEUE, TOPIC, Pair, play
+from mqproof.conformance.subjects.pair_comparison import Comparison
 from mqproof.conformance.suites.replication import dimensions
 from mqproof.conformance.suites.replication.checkers import Life, LogsSeen, ReadsSeen, SendSeen
 from mqproof.conformance.suites.replication.dimensions import BATCHES, DIMENSIONS, LASTS_S
@@ -78,6 +79,13 @@ class _Witness:
             await self.meet(row)
         caught_up = await self.calm()
         await self.read()
+        comparison = Comparison(self.pair)
+        if row is not None and caught_up is None:  # the logs differ, so the slave begins again
+            self.pair.lose_disk(SLAVE)
+            await self.pair.start(SLAVE)
+            await self.pair.followed()
+        if row is not None and caught_up is not False:
+            await comparison.run(synchronous=self.role is Role.SYNC_MASTER)
         return Life(
             synchronous=self.role is Role.SYNC_MASTER,
             sends=tuple(self.sends),
@@ -85,6 +93,8 @@ class _Witness:
             reads=tuple(self.reads),
             caught_up=caught_up,
             slave_offsets=tuple(self.offsets),
+            wrong=tuple(comparison.watch.wrong),
+            answers=comparison.watch.answers,
             script=tuple(self.script),
         )
 

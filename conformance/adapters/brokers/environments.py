@@ -17,6 +17,7 @@ from typing import Final, Protocol, TypeVar
 from mqproof.conformance.adapters import simulated_loops
 from mqproof.conformance.adapters.apache.fault_controls import of_broker
 from mqproof.conformance.adapters.brokers.final_look import FinalLook
+from mqproof.conformance.adapters.brokers.recovered_copies import RecoveredCopies
 from mqproof.conformance.adapters.caller import Caller
 from mqproof.conformance.adapters.watched_network import WatchedNetwork
 from mqproof.conformance.answers.watch import Watch
@@ -202,6 +203,16 @@ class SimulatedEnvironment:
         """Add another machine, for a client of its own."""
         return _watched(self._cluster.add_machine(name).runtime(), self.watch, examined=True)
 
+    def examine_files(self) -> None:
+        """Start stores on copies of the broker's disk, and compare all files with their logs."""
+        broker = self._cluster.brokers.get(MASTER)
+        if broker is not None:
+            machine, config = self._cluster.machines[MASTER], self._cluster.config(MASTER)
+            copies = RecoveredCopies(
+                machine.disk, config.store_directory, config.store, machine.runtime(), self.watch
+            )
+            self.run(copies.examine(self.watch.answers))
+
     def lose_messages(self) -> None:
         """Delete all files of the broker's store but its settings and offsets while it is stopped."""
         self.run(self._lose_messages())
@@ -347,6 +358,8 @@ class OnEnvironment:
         environment = self._environment
         last = FinalLook(self._caller, environment.watch)
         before = environment.run(last.look())
+        if isinstance(environment, SimulatedEnvironment):
+            environment.examine_files()
         if environment.is_simulated and environment.watch.answers % _RESTARTED_EACH == 0:
             # A clean exit writes everything durably, so that the power may fail right after the start.
             for fault in (BrokerFault.RESTART, BrokerFault.POWER_LOSS):
@@ -453,7 +466,7 @@ def _remove(disk: SimulatedDisk, path: str) -> None:
         for name in disk.names(path):
             _remove(disk, f"{path}/{name}")
     else:
-        disk.remove(path)
+        disk.lose(path)
 
 
 async def loop_time_s() -> float:

@@ -70,9 +70,11 @@ class Seen:
 class FinalLook:
     """Looks at the topics and groups whose names contain the prefix of the caller."""
 
-    def __init__(self, caller: Caller, watch: Watch) -> None:
+    def __init__(self, caller: Caller, watch: Watch, broker_id: int = 0) -> None:
+        """`broker_id`: that of the broker which the caller asks."""
         self._caller = caller
         self._watch = watch
+        self._broker_id = broker_id
 
     async def look(self) -> Seen:
         """Read everything; report what does not agree."""
@@ -95,9 +97,9 @@ class FinalLook:
                 await self._progress(topic, group, table, queues)
         return Seen(topics, groups, queues, offsets)
 
-    def compare(self, before: Seen, after: Seen) -> None:
-        """Report what a restart changed, although everything was durable."""
-        self._watch.found("after a restart", _changed(before, after))
+    def compare(self, before: Seen, after: Seen, what: str = "after a restart") -> None:
+        """Report what a restart changed, or what another broker has differently."""
+        self._watch.found(what, _changed(before, after))
 
     async def _table(self, code: RequestCode, name: str) -> dict[str, Any]:
         answer = await self._caller.request(code)
@@ -244,7 +246,7 @@ class FinalLook:
                 route = java_json.read(TopicRoute, answer.body)
                 own = [each for each in route.queue_datas if each.broker_name == self._caller.broker_name]
                 observed = [(each.read_queue_nums, each.write_queue_nums, each.perm) for each in own]
-                addresses = [each.broker_addrs.get(0) for each in route.broker_datas]
+                addresses = [each.broker_addrs.get(self._broker_id) for each in route.broker_datas]
                 if observed == [expected] and str(self._caller.broker) in addresses:
                     return
             await asyncio.sleep(_LOOK_S)

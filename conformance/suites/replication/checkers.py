@@ -65,6 +65,10 @@ class Life:
     """Whether the slave caught up after the faults ended; None if the logs have forked and it need not."""
     slave_offsets: tuple[int, ...]
     """The slave's answers for a group's committed offset, in order of time."""
+    wrong: tuple[Witness, ...] = ()
+    """What is wrong in the answers of both brokers after the faults, or differs between them."""
+    answers: int = 0
+    """The number of answers that were examined."""
     script: tuple[str, ...] = ()
     """The steps of the run, for people; the first one says what runs."""
 
@@ -138,6 +142,13 @@ def slaves_offset_monotone(life: Life) -> Finding:
     return _finding("offsets", len(offsets), wrong)
 
 
+def answers_agree(life: Life) -> Finding:
+    """SPEC-1 ObservationExplained: answers of master and slaves after the faults are documented and agree."""
+    if life.wrong:
+        return Finding(Verdict.VIOLATED, {"answers": life.answers}, life.wrong)
+    return _finding("answers", life.answers, [])
+
+
 CHECKERS: Final[dict[str, Callable[[Life], Finding]]] = {
     "REPL-1": sync_acked_on_slave,
     "REPL-2": slave_is_prefix,
@@ -145,6 +156,7 @@ CHECKERS: Final[dict[str, Callable[[Life], Finding]]] = {
     "REPL-4": readable_without_master,
     "REPL-5": slave_catches_up,
     "DELIV-5": slaves_offset_monotone,
+    "SPEC-1": answers_agree,
 }
 """The checkers by invariant id."""
 

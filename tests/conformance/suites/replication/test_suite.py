@@ -43,7 +43,8 @@ def test_a_lost_replica_is_found_with_its_seed_and_its_sends() -> None:
 
 def test_a_run_that_shows_nothing_is_unknown() -> None:
     def nothing(seed: int) -> Life:
-        return replace(live(seed), sends=(), logs=(), reads=(), caught_up=None, slave_offsets=())
+        empty = replace(live(seed), sends=(), logs=(), reads=(), caught_up=None, slave_offsets=())
+        return replace(empty, wrong=(), answers=0)
 
     assert {each.verdict for each in _run(nothing, seed=3).results} == {Verdict.UNKNOWN}
 

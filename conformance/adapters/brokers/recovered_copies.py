@@ -1,0 +1,263 @@
+"""Starts stores on copies of a running broker's disk, damaged or not, and compares their files with the log.
+
+A store must find all durable records on each copy. Its queues and its index must follow from them, whatever
+files were lost that a start can compute again.
+"""
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from mqproof.conformance.answers import file_rules
+from mqproof.conformance.answers.request_and_answer import Wrong
+from mqproof.conformance.answers.store_on_disk import (
+    ENTRY_BYTES,
+    INDEX,
+    LOG,
+    QUEUES,
+    Log,
+    Queue,
+    Shape,
+    expected_queues,
+    read_log,
+)
+from mqproof.conformance.answers.watch import Watch
+from mqproof.conformance.wire import chapters
+from mqproof.impl.runtime.runtime import Runtime, inline
+from mqproof.impl.runtime.simulated_disk import SimulatedDisk
+from mqproof.impl.store.config import StoreConfig
+from mqproof.impl.store.errors import StoreError
+from mqproof.impl.store.message_store import MessageStore
+
+_CHECKPOINT: Final = "checkpoint"
+_DERIVED: Final = (LOG, QUEUES, INDEX)
+
+Damage = Callable[[SimulatedDisk, str, random.Random], None]
+
+
+def _paths(disk: SimulatedDisk, store: str, folder: str) -> Sequence[str]:
+    return disk.files(f"{store}/{folder.rstrip('/')}")
+
+
+def _nothing(_disk: SimulatedDisk, _store: str, _chance: random.Random) -> None:
+    pass
+
+
+def _no_checkpoint(disk: SimulatedDisk, store: str, _chance: random.Random) -> None:
+    disk.lose(f"{store}/{_CHECKPOINT}")
+
+
+def _older_checkpoint(disk: SimulatedDisk, store: str, _chance: random.Random) -> None:
+    """Leave the times only, as a released broker does."""
+    path = f"{store}/{_CHECKPOINT}"
+    disk.resize(path, disk.written(path)[:24].ljust(4096, b"\0"))
+
+
+def _no_index(disk: SimulatedDisk, store: str, _chance: random.Random) -> None:
+    for path in _paths(disk, store, INDEX):
+        disk.lose(path)
+    disk.lose(f"{store}/{_CHECKPOINT}")
+
+
+def _no_newest_index(disk: SimulatedDisk, store: str, chance: random.Random) -> None:
+    for path in _paths(disk, store, INDEX)[-1:]:
+        disk.lose(path)
+    _was_killed(disk, store, chance)
+    disk.lose(f"{store}/{_CHECKPOINT}")
+
+
+def _no_queue(disk: SimulatedDisk, store: str, chance: random.Random) -> None:
+    if paths := _paths(disk, store, QUEUES):
+        disk.lose(chance.choice(paths))
+
+
+def _no_queues(disk: SimulatedDisk, store: str, _chance: random.Random) -> None:
+    for path in _paths(disk, store, QUEUES):
+        disk.lose(path)
+
+
+def _no_last_entries(disk: SimulatedDisk, store: str, chance: random.Random) -> None:
+    """Zero the last entries of a queue, and a part of the one before them."""
+    if paths := _paths(disk, store, QUEUES):
+        path = chance.choice(paths)
+        written = len(disk.written(path))
+        begin = max(0, written - chance.randrange(2 * ENTRY_BYTES + 1))
+        disk.damage(path, begin, bytes(written - begin))
+
+
+def _altered_entry(disk: SimulatedDisk, store: str, chance: random.Random) -> None:
+    """Alter a byte of one entry."""
+    paths = [path for path in _paths(disk, store, QUEUES) if disk.written(path)]
+    if paths:
+        path = chance.choice(paths)
+        at = chance.randrange(len(disk.written(path)))
+        disk.damage(path, at, bytes([disk.written(path)[at] ^ (1 << chance.randrange(8))]))
+
+
+def _torn_end(disk: SimulatedDisk, store: str, chance: random.Random) -> None:
+    """Add the beginning of a record that a crash interrupted."""
+    _was_killed(disk, store, chance)
+    for path in _paths(disk, store, LOG)[-1:]:
+        written = disk.written(path)
+        disk.damage(path, len(written), written[: chance.randrange(1, 92)])
+
+
+def _was_killed(disk: SimulatedDisk, store: str, _chance: random.Random) -> None:
+    disk.create(f"{store}/abort", 0).sync()
+    disk.sync_directory(store)
+
+
+DAMAGES: Final[Mapping[str, Damage]] = {
+    "nothing": _nothing,
+    "the checkpoint is lost": _no_checkpoint,
+    "a released broker wrote the checkpoint": _older_checkpoint,
+    "the index is lost": _no_index,
+    "the newest file of the index is lost": _no_newest_index,
+    "a file of a queue is lost": _no_queue,
+    "the queues are lost": _no_queues,
+    "the last entries of a queue are lost": _no_last_entries,
+    "a byte of an entry is altered": _altered_entry,
+    "a write at the end of the log was interrupted": _torn_end,
+}
+"""What happens to the files of a stopped store that a start can repair."""
+
+
+class RecoveredCopies:
+    """Stores on copies of one disk; what is wrong goes to the watch."""
+
+    def __init__(
+        self, disk: SimulatedDisk, directory: str, config: StoreConfig, runtime: Runtime, watch: Watch
+    ) -> None:
+        self._disk = disk
+        self._directory = directory
+        self._config = replace(config, clean_forcibly=False)
+        self._runtime = runtime
+        self._watch = watch
+        self.shape = Shape(
+            config.commit_log_segment_bytes,
+            config.consume_queue_segment_bytes,
+            config.index_slots,
+            config.index_entries,
+            config.delay_levels_ms,
+        )
+
+    async def examine(self, number: int) -> None:
+        """Start a store after a kill, after a loss of power, and after one damage; `number` chooses it."""
+        chance = random.Random(number)
+        killed = self._disk.copy()
+        killed.crash_process()
+        self._watch.found("the tables", file_rules.wrong_tables(self._files(killed)))
+        await self._restart("a kill", killed)
+        files = self._files(killed)
+        log = read_log(files, self.shape)
+        self._no_less("a kill", read_log(self._files(self._disk), self.shape), log)
+        await self._after_power_loss(chance, log)
+        names = list(DAMAGES)
+        await self._after_damage(names[number % len(names)], killed, chance, files, log)
+
+    async def _after_power_loss(self, chance: random.Random, whole: Log) -> None:
+        """Let the machine crash: what was synced is found, and nothing that was never written."""
+        synced, crashed = self._disk.copy(), self._disk.copy()
+        synced.lose_power()
+        crashed.crash_os(chance)
+        await self._restart("a crash of the machine", crashed)
+        found = read_log(self._files(crashed), self.shape)
+        self._no_less("a crash of the machine", read_log(self._files(synced), self.shape), found)
+        self._no_less("a kill", found, whole)
+
+    async def _after_damage(
+        self, name: str, disk: SimulatedDisk, chance: random.Random, files: Mapping[str, bytes], log: Log
+    ) -> None:
+        """Damage the stopped store, start it, read everything, and lose power before it stops."""
+        disk.lose_power()
+        what = f"a clean exit and a loss of power, then {name}"
+        if self._derived(self._files(disk)) != self._derived(files):
+            self._watch.found(what, [Wrong(chapters.DURABILITY, "files of a clean exit are lost")])
+        DAMAGES[name](disk, self._directory, chance)
+        store = await self._started(what, disk)
+        if store is None:
+            return
+        self._watch.found(what, self._read(store, log))
+        store.kill()
+        disk.lose_power()
+        await self._restart(f"{what}, a start and a loss of power", disk, log)
+        is_kept = not log.begin and not file_rules.deletions(files)
+        if is_kept and (changed := sorted(self._changed(files, self._files(disk)))):
+            self._watch.found(what, [Wrong(chapters.DAMAGED_FILES, f"a start does not repair {changed}")])
+
+    async def _restart(self, what: str, disk: SimulatedDisk, log: Log | None = None) -> None:
+        """Start a store and stop it; all files must then follow from the log.
+
+        With a log, all of its records are read in between.
+        """
+        if store := await self._started(what, disk):
+            if log is not None:
+                self._watch.found(what, self._read(store, log))
+            await store.stop()
+            disk.crash_process()
+            self._watch.found(f"after {what}", file_rules.wrong_in_files(self._files(disk), self.shape))
+
+    async def _started(self, what: str, disk: SimulatedDisk) -> MessageStore | None:
+        runtime = replace(self._runtime, disk=disk.process(), offload=inline)
+        store = MessageStore(self._directory, self._config, runtime)
+        try:
+            store.load()
+            await store.start()
+        except StoreError as error:
+            wrong = Wrong(chapters.DAMAGED_FILES, f"the store does not start: {error}")
+            self._watch.found(f"after {what}", [wrong])
+            return None
+        return store
+
+    def _read(self, store: MessageStore, log: Log) -> list[Wrong]:
+        """Read all queues, all records of each and those with one tag; a read repairs altered entries."""
+        raw = {record.commit_offset: record.raw for record in log.records}
+        wrong = []
+        for queue, entries in expected_queues(log, self.shape, store.deleted_topics).items():
+            for offset in sorted(entries):
+                store.unit(*queue, offset)
+            code = entries[max(entries)][2]
+            for codes in (None, {code}):
+                found = self._records(store, queue, range(min(entries), max(entries) + 1), codes)
+                expected = [
+                    raw[at] for _, (at, _, its_code) in sorted(entries.items()) if codes in (None, {its_code})
+                ]
+                if found != expected:
+                    text = f"queue {queue[1]} of {queue[0]} has {len(found)} records with the codes {codes}"
+                    wrong.append(Wrong(chapters.DAMAGED_FILES, f"{text}, expected {len(expected)}"))
+        return wrong
+
+    def _records(
+        self, store: MessageStore, queue: Queue, offsets: range, codes: set[int] | None
+    ) -> list[bytes]:
+        found: list[bytes] = []
+        offset = offsets.start
+        while offset in offsets:
+            got = store.get(*queue, offset, max_bytes=1 << 20, tag_codes=codes)
+            if got.next_offset <= offset:
+                break
+            found += got.records
+            offset = got.next_offset
+        return found
+
+    def _no_less(self, what: str, less: Log, more: Log) -> None:
+        """Report records of one log that the other does not have."""
+        if more.records[: len(less.records)] != less.records and less.begin == more.begin:
+            text = f"the log ends at {more.end}, expected {less.end} at least, with the same records"
+            self._watch.found(f"after {what}", [Wrong(chapters.DURABILITY, text)])
+
+    def _files(self, disk: SimulatedDisk) -> dict[str, bytes]:
+        begin = len(self._directory) + 1
+        return {path[begin:]: disk.written(path) for path in disk.files(self._directory)}
+
+    def _derived(self, files: Mapping[str, bytes]) -> dict[str, bytes]:
+        return {
+            path: content
+            for path, data in files.items()
+            if path.startswith(_DERIVED) and (content := data.rstrip(b"\0"))
+        }
+
+    def _changed(self, before: Mapping[str, bytes], after: Mapping[str, bytes]) -> set[str]:
+        was, now = self._derived(before), self._derived(after)
+        return {path for path in was.keys() | now.keys() if was.get(path) != now.get(path)}
