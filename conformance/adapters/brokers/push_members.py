@@ -16,6 +16,7 @@ from mqproof.conformance.adapters.brokers.environments import SimulatedEnvironme
 from mqproof.conformance.adapters.brokers.final_look import FinalLook
 from mqproof.conformance.adapters.brokers.member_tables import SettledGroup, wrong_tables
 from mqproof.conformance.adapters.caller import Caller
+from mqproof.conformance.adapters.client_calls.every_call import differences
 from mqproof.conformance.engine.fault_kinds import FaultKind
 from mqproof.conformance.engine.finding import Finding, with_wrong_answers
 from mqproof.conformance.engine.shared_steps import Query
@@ -49,6 +50,7 @@ from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command
 from mqproof.impl.remoting.headers import PULL_COMMITS_OFFSET, OffsetResponse, ResetOffsetRequest
 from mqproof.impl.runtime.runtime import Runtime
+from mqproof.report.model import Witness
 
 _FORGOTTEN_S: Final = 150.0
 """The wait until all know that a member is silent: two minutes, a scan of the broker, and a rebalance."""
@@ -100,6 +102,8 @@ class PushMembers(Group):
             f"a broker with a new topic of {QUEUES} queues and a new group", EXPLANATION, CHECKERS
         )
         self._environment = environment
+        self.different: tuple[Witness, ...] = ()
+        """What differs in the calls of our client's interface."""
         self._members: dict[str, _Member] = {}
         self._leaving: dict[str, _Member] = {}
         self._live: set[str] = set()
@@ -227,7 +231,8 @@ class PushMembers(Group):
         self._environment.watch.found("the tables about the group", wrong)
 
     def findings(self) -> dict[str, Finding]:
-        return with_wrong_answers(super().findings(), self._environment.watch.wrong)
+        wrong = (*self._environment.watch.wrong, *self.different)
+        return with_wrong_answers(super().findings(), wrong)
 
     def faults_in(self, operation: Operation) -> tuple[FaultKind, ...]:
         return faults_of_members(operation)
@@ -405,6 +410,7 @@ def live(seed: int, environment: Callable[[], SimulatedEnvironment] = SimulatedE
     """
     chance = random.Random(seed)
     group = PushMembers(environment())
+    group.different = differences(seed)
     try:
         there: set[str] = set()
         for _ in range(CHANGES):

@@ -1,0 +1,49 @@
+"""Makes every call of our client's interface, in simulated time, and returns what differs."""
+
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
+
+from mqproof.conformance.adapters import simulated_loops
+from mqproof.conformance.adapters.client_calls import arguments, pulling, sending
+from mqproof.conformance.adapters.client_calls.expectations import Expectations
+from mqproof.conformance.adapters.client_calls.scripted_servers import ScriptedServers, address
+from mqproof.conformance.faults.expected_warnings import expected_warnings
+from mqproof.impl.client.connection.session import Session
+from mqproof.impl.runtime.simulated_loop import SimulatedLoop
+from mqproof.report.model import Witness
+
+Part = Callable[[Expectations, ScriptedServers], Coroutine[Any, Any, None]]
+
+
+async def _arguments(expect: Expectations, servers: ScriptedServers) -> None:
+    arguments.judge(expect, Session([address("names-1")], servers.runtime("client"), "h@i"))
+
+
+PARTS: Final[tuple[Part, ...]] = (_arguments, sending.judge, pulling.judge)
+"""The parts, each on servers of its own."""
+
+
+def differences(seed: int) -> tuple[Witness, ...]:
+    """Run every part. The seed determines what the clients choose by chance."""
+    expect = Expectations()
+    with expected_warnings("mqproof.impl"):
+        for part in PARTS:
+            _run(part, expect, seed)
+    return tuple(expect.wrong)
+
+
+def _run(part: Part, expect: Expectations, seed: int) -> None:
+    loop = SimulatedLoop()
+
+    async def run() -> None:
+        servers = ScriptedServers(loop, seed)
+        await servers.start()
+        await part(expect, servers)
+        await servers.stop()
+
+    try:
+        simulated_loops.run(loop, run())
+    except Exception as error:  # whatever a defect of the client raises is a difference
+        expect.failed(part.__module__, error)
+    finally:
+        simulated_loops.end(loop)
