@@ -4,7 +4,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 from mqproof.conformance.adapters import simulated_loops
-from mqproof.conformance.adapters.client_calls import arguments, consuming, pulling, registration, sending, transacting
+from mqproof.conformance.adapters.client_calls import administering, arguments, consuming, polling, pulling, registration, sending, transacting
 from mqproof.conformance.adapters.client_calls.expectations import Expectations
 from mqproof.conformance.adapters.client_calls.scripted_servers import ScriptedServers, address
 from mqproof.conformance.faults.expected_warnings import expected_warnings
@@ -19,7 +19,7 @@ async def _arguments(expect: Expectations, servers: ScriptedServers) -> None:
     arguments.judge(expect, Session([address("names-1")], servers.runtime("client"), "h@i"))
 
 
-PARTS: Final[tuple[Part, ...]] = (_arguments, sending.judge, pulling.judge, registration.judge, transacting.judge, consuming.judge)
+PARTS: Final[tuple[Part, ...]] = (_arguments, sending.judge, pulling.judge, registration.judge, transacting.judge, consuming.judge, polling.judge, administering.judge)
 """The parts, each on servers of its own."""
 
 
