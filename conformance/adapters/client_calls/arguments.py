@@ -232,7 +232,7 @@ def _judge_messages(expect: Expectations) -> None:
         {"keys": "a b"}, {"keys": ("a", "")}, {"keys": (1,)}, {"tag": "A||B"}, {"tag": " A"}, {"tag": "*"},
         {"tag": " "}, {"tag": 1}, {"delay_level": -1}, {"delay_level": True}, {"delay_level": "1"},
         {"delay": -1}, {"delay": "1"}, {"delay": True}, {"delay": 10**12}, {"deliver_at": -0.5},
-        {"deliver_at": datetime(2026, 1, 1)}, {"delay": 1, "deliver_at": 1}, {"delay_level": 1, "delay": 0},  # noqa: DTZ001
+        {"deliver_at": datetime(2026, 1, 1)}, {"delay": 1, "deliver_at": 1}, {"delay_level": 1, "delay": 0},
         {"delay_level": 1, "deliver_at": 1}, {"properties": {"KEYS": "k"}}, {"properties": {"TTL": "k"}},
         {"properties": {"own": ""}}, {"properties": {" ": "v"}}, {"properties": {"own": 1}},
         {"properties": {1: "v"}}, {"properties": {"own": None}},

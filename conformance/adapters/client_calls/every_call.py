@@ -4,7 +4,17 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 from mqproof.conformance.adapters import simulated_loops
-from mqproof.conformance.adapters.client_calls import administering, arguments, consuming, polling, pulling, registration, sending, transacting
+from mqproof.conformance.adapters.client_calls import (
+    administering,
+    arguments,
+    blocking,
+    consuming,
+    polling,
+    pulling,
+    registration,
+    sending,
+    transacting,
+)
 from mqproof.conformance.adapters.client_calls.expectations import Expectations
 from mqproof.conformance.adapters.client_calls.scripted_servers import ScriptedServers, address
 from mqproof.conformance.faults.expected_warnings import expected_warnings
@@ -29,6 +39,8 @@ def differences(seed: int) -> tuple[Witness, ...]:
     with expected_warnings("mqproof.impl"):
         for part in PARTS:
             _run(part, expect, seed)
+        if seed % 2 == 0:  # it needs real time
+            blocking.judge(expect)
     return tuple(expect.wrong)
 
 

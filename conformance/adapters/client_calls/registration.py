@@ -32,8 +32,8 @@ from mqproof.impl.client.producing.producer import Producer, ProducerConfig
 from mqproof.impl.remoting.address_server import AddressServer
 from mqproof.impl.remoting.message import Message
 from mqproof.impl.remoting.signing import Credentials
-from mqproof.impl.runtime.network import Address, Connection
 from mqproof.impl.runtime.clock import now_ms
+from mqproof.impl.runtime.network import Address, Connection
 
 _BEAT, _LEAVE, _ROUTE, _CHECK, _RUNNING, _SEND = 34, 35, 105, 46, 307, 310
 _WEB: Final = Address("127.0.0.1", 8080)
