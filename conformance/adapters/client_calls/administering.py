@@ -7,6 +7,7 @@ import asyncio
 import json
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, Final
 
 from mqproof.conformance.adapters.client_calls.consuming import Listening, consuming
@@ -75,8 +76,8 @@ async def _push(expect: Expectations, feed: Feed) -> None:
     now = now_ms(consumer._session.runtime.clock)
     held = _tables(body, "mqTable")
     expected = {
-        **_HELD, "cachedMsgCount": 2, "cachedMsgMaxOffset": 2, "cachedMsgMinOffset": 1, "cachedMsgSizeInMiB": 3,
-        "commitOffset": 1,
+        **_HELD, "cachedMsgCount": 2, "cachedMsgMaxOffset": 2, "cachedMsgMinOffset": 1,
+        "cachedMsgSizeInMiB": 3, "commitOffset": 1,
     }  # fmt: skip
     mine = dict(held.get(("A", 0), {}))
     expect.equal("the code of the running info", 0, code)
@@ -108,7 +109,7 @@ async def _push(expect: Expectations, feed: Feed) -> None:
 
 
 async def _rates(expect: Expectations, feed: Feed) -> None:
-    """The rates of the last ten seconds: two of three messages succeed, in 1 s on average; pulls take 0.5 s."""
+    """The rates of the last ten seconds: two of three messages succeed, calls take 1 s, pulls 0.5 s."""
     listening = Listening({b"0": [1.0], b"1": [2.0, RetryLater()]})
     answer = Answer(0, pulled(0, 3, 0, 3), records(*feed.put(b"0", b"1", b"2")), after_s=0.5)
     feed.servers.script("a", PULL, answer, answer)
@@ -130,7 +131,8 @@ async def _rates(expect: Expectations, feed: Feed) -> None:
 async def _direct(expect: Expectations, feed: Feed) -> None:
     """A message that an operator passes to the listener: its result is reported, nothing is committed."""
     answers = (
-        (None, "CR_SUCCESS", None), (RetryLater(), "CR_LATER", None), (RetryLater(done=1), "CR_SUCCESS", None),
+        (None, "CR_SUCCESS", None), (RetryLater(), "CR_LATER", None),
+        (RetryLater(done=1), "CR_SUCCESS", None),
         (ValueError("why"), "CR_THROW_EXCEPTION", "ValueError: why"),
     )  # fmt: skip
     listening = Listening({b"x": [each for answer, *_ in answers for each in (0.25, answer)]})
@@ -141,7 +143,13 @@ async def _direct(expect: Expectations, feed: Feed) -> None:
         body = records(message(b"x", "t", reconsume_times=3), queue_offset=8)
         fields = {"consumerGroup": "g", "clientId": "h@i", "brokerName": "broker-z", "msgId": "M"}
         answer = await feed.servers.push("a", _DIRECTLY, fields, body)
-        expected = {"consumeResult": result, "order": False, "spentTimeMills": 250, "remark": remark, "autoCommit": True}
+        expected = {
+            "consumeResult": result,
+            "order": False,
+            "spentTimeMills": 250,
+            "remark": remark,
+            "autoCommit": True,
+        }
         _matches(expect, f"the result {result}", expected, json.loads(answer.body) if answer.body else None)
     queue = MessageQueue("A", "broker-z", 1)
     shown = [(each.queue, each.queue_offset, each.reconsume_times) for each in listening.received]
@@ -150,7 +158,9 @@ async def _direct(expect: Expectations, feed: Feed) -> None:
     expect.equal("a message that is damaged", 1, damaged.code)
     await asyncio.sleep(6)
     seen = feed.servers.take()
-    expect.equal("what is sent back or committed of it", 0, sum(offset for _, offset, _ in feed.commits(seen)))
+    expect.equal(
+        "what is sent back or committed of it", 0, sum(offset for _, offset, _ in feed.commits(seen))
+    )
     expect.equal("send-backs of it", [], [each for each in seen if each.code == SEND_BACK])
     await consumer.stop()
     await stop()
@@ -169,7 +179,11 @@ async def _orderly_info(expect: Expectations, feed: Feed) -> None:
         "transactionMsgMaxOffset": 1, "commitOffset": 0,
     }  # fmt: skip
     _matches(expect, "the queue of an orderly consumer", expected, mine)
-    expect.equal("the time of its lock", True, 0 < now_ms(consumer._session.runtime.clock) - mine["lastLockTimestamp"] <= 3000)
+    expect.equal(
+        "the time of its lock",
+        True,
+        0 < now_ms(consumer._session.runtime.clock) - mine["lastLockTimestamp"] <= 3000,
+    )
     expect.equal("orderly", "true", body["properties"]["PROP_CONSUMEORDERLY"])
     await consumer.stop()
     await stop()
@@ -183,12 +197,17 @@ async def _lite(expect: Expectations, feed: Feed) -> None:
     await consumer.subscribe("A")
     await consumer.poll(max_count=1)
     _, body, _ = await _asked(feed, _RUNNING)
-    expect.equal("the type of a lite pull consumer", "CONSUME_ACTIVELY", body["properties"]["PROP_CONSUME_TYPE"])
-    _matches(expect, "its queue", {**_HELD, "cachedMsgCount": 2, "cachedMsgMaxOffset": 1,
-             "lastPullTimestamp": (mine := _tables(body, "mqTable")[("A", 0)])["lastPullTimestamp"]}, mine)  # fmt: skip
-    code, _, remark = await _asked(feed, _DIRECTLY, brokerName="b")
+    expect.equal(
+        "the type of a lite pull consumer", "CONSUME_ACTIVELY", body["properties"]["PROP_CONSUME_TYPE"]
+    )
+    mine = _tables(body, "mqTable")["A", 0]
+    held = {"cachedMsgCount": 2, "cachedMsgMaxOffset": 1, "lastPullTimestamp": mine["lastPullTimestamp"]}
+    _matches(expect, "its queue", {**_HELD, **held}, mine)
+    code, _, _ = await _asked(feed, _DIRECTLY, brokerName="b")
     expect.equal("it refuses a damaged message", 1, code)
-    answer = await feed.servers.push("a", _DIRECTLY, {"consumerGroup": "g", "clientId": "h@i"}, records(message(b"x")))
+    answer = await feed.servers.push(
+        "a", _DIRECTLY, {"consumerGroup": "g", "clientId": "h@i"}, records(message(b"x"))
+    )
     expect.equal("it has no listener", (1, True), (answer.code, "no listener" in (answer.remark or "")))
     await consumer.stop()
     await session.stop()
@@ -210,7 +229,9 @@ async def _scheduled(expect: Expectations, feed: Feed) -> None:
     expect.equal("its subscriptions", ["A"], [each["topic"] for each in body["subscriptionSet"]])
     code, body, _ = await _asked(feed, _STATUS, topic="A", group="g")
     expect.equal("its offsets", (0, {}), (code, body["messageQueueTable"]))
-    answer = await feed.servers.push("a", _DIRECTLY, {"consumerGroup": "g", "clientId": "h@i"}, records(message(b"x")))
+    answer = await feed.servers.push(
+        "a", _DIRECTLY, {"consumerGroup": "g", "clientId": "h@i"}, records(message(b"x"))
+    )
     expect.equal("it has no listener", 1, answer.code)
     await service.stop()
     await session.stop()
@@ -239,7 +260,7 @@ async def _resets(expect: Expectations, feed: Feed) -> None:
         feed.servers.script("a", 15, Answer(1), Answer(1))
         feed.servers.push_oneway("a", _RESET, fields, table.replace(b":4}", b":2}"))
         await asyncio.sleep(5.5)
-        flags = [each for each in feed.commits(feed.servers.take())]
+        flags = feed.commits(feed.servers.take())
         expect.equal("a reset that is refused is repeated", [(0, 2, False)], flags[:1])
         expect.equal("the next commit is a reset, too", False, flags[1][2] if len(flags) > 1 else None)
         await consumer.stop()
@@ -249,14 +270,20 @@ async def _resets(expect: Expectations, feed: Feed) -> None:
 async def _orderly(expect: Expectations, feed: Feed) -> None:
     """A message that fails blocks its queue, for the time that the listener says."""
     feed.clear(2)
-    pauses = (RetryLater(), RetryLater(pause_ms=1), RetryLater(pause_ms=2500), RetryLater(pause_ms=60_000), ValueError("x"))
+    pauses = (
+        RetryLater(),
+        RetryLater(pause_ms=1),
+        RetryLater(pause_ms=2500),
+        RetryLater(pause_ms=60_000),
+        ValueError("x"),
+    )
     listening = Listening({b"1": [*pauses]})
     feed.put(b"0", b"1", b"2")
     feed.put(b"a", b"b", queue_id=1)
     consumer, stop = await consuming(feed, PushConsumerConfig(orderly=True, concurrency=1), listening)
     await asyncio.sleep(40)
     mine = [each for each in listening.calls if each[1] == [b"1"]]
-    gaps = [round(after[0] - before[0], 2) for before, after in zip(mine, mine[1:], strict=False)]
+    gaps = [round(after[0] - before[0], 2) for before, after in pairwise(mine)]
     expect.equal("the pauses of a queue", [1.0, 0.01, 2.5, 30.0, 1.0], gaps)
     expect.equal("the redeliveries", list(range(6)), [times[0] for _, _, times in mine])
     order = [body for body in listening.bodies if body.isdigit()]
@@ -264,7 +291,7 @@ async def _orderly(expect: Expectations, feed: Feed) -> None:
     expect.equal("the other queue goes on", True, listening.bodies.index(b"b") < listening.bodies.index(b"2"))
     expect.equal("nothing is sent back", [], feed.servers.take(SEND_BACK))
     await asyncio.sleep(5)
-    commits = dict((queue, offset) for queue, offset, _ in feed.commits(feed.servers.take()))
+    commits = {queue: offset for queue, offset, _ in feed.commits(feed.servers.take())}
     expect.equal("the commits of queues", {0: 3, 1: 2}, commits)
     partly = Listening({b"3": [RetryLater(done=1)]})
     feed.put(b"3", b"4", b"5")
@@ -273,7 +300,9 @@ async def _orderly(expect: Expectations, feed: Feed) -> None:
     consumer, stop = await consuming(feed, PushConsumerConfig(orderly=True, batch_max=3), partly)
     await asyncio.sleep(3)
     calls = [(bodies, times) for _, bodies, times in partly.calls]
-    expect.equal("a batch that is consumed in part", [([b"3", b"4", b"5"], [0, 0, 0]), ([b"4", b"5"], [1, 1])], calls)
+    expect.equal(
+        "a batch that is consumed in part", [([b"3", b"4", b"5"], [0, 0, 0]), ([b"4", b"5"], [1, 1])], calls
+    )
     await consumer.stop()
     await stop()
 
@@ -289,7 +318,7 @@ async def _locks(expect: Expectations, feed: Feed) -> None:
     seen = feed.servers.take(LOCK)
     body = json.loads(seen[0].body)
     expect.equal("who locks", ("h@i", "g"), (body["clientId"], body["consumerGroup"]))
-    of_topic = sorted(sum((queues_in(each.body) for each in seen if b'"A"' in each.body), []))
+    of_topic = sorted(queue for each in seen if b'"A"' in each.body for queue in queues_in(each.body))
     expect.equal("the queues that are locked", [0, 1], of_topic)
     names = {(each["topic"], each["brokerName"]) for one in seen for each in json.loads(one.body)["mqSet"]}
     expect.equal("their names", {("A", "broker-a"), ("%RETRY%g", "broker-a")}, names)
@@ -299,7 +328,9 @@ async def _locks(expect: Expectations, feed: Feed) -> None:
     expect.equal("the times of renewals", [1.0, 21.0, 41.0], times)
     expect.equal("all queues are renewed", True, all(len(queues_in(each.body)) == 3 for each in renewals))
     other = json.dumps({"lockOKMQSet": [{"brokerName": "broker-a", "queueId": 1, "topic": "A"}]}).encode()
-    feed.servers.replies[LOCK] = lambda seen: Answer(body=other if b'"A"' in seen.body else b'{"lockOKMQSet":[]}')
+    feed.servers.replies[LOCK] = lambda seen: Answer(
+        body=other if b'"A"' in seen.body else b'{"lockOKMQSet":[]}'
+    )
     await asyncio.sleep(20)
     expect.equal("the queue that stays", [MessageQueue("A", "broker-a", 1)], consumer.queues())
     feed.put(b"1")
@@ -315,7 +346,11 @@ async def _locks(expect: Expectations, feed: Feed) -> None:
     feed.servers.members = ["a@b", "h@i"]
     feed.servers.push_oneway("a", _NOTIFY, {"consumerGroup": "g"})
     await asyncio.sleep(0.5)
-    expect.equal("no unlock while the listener works", [], [each for each in feed.servers.take(UNLOCK) if queues_in(each.body) == [0] and b'"A"' in each.body])
+    expect.equal(
+        "no unlock while the listener works",
+        [],
+        [each for each in feed.servers.take(UNLOCK) if queues_in(each.body) == [0] and b'"A"' in each.body],
+    )
     await asyncio.sleep(3)
     unlocked = [queues_in(each.body) for each in feed.servers.take(UNLOCK) if b'"A"' in each.body]
     expect.equal("the unlock afterwards", [[0]], unlocked)
@@ -330,8 +365,8 @@ async def _locks(expect: Expectations, feed: Feed) -> None:
     expect.equal("it is renewed later", True, b"y" in listening.bodies)
     feed.servers.take()
     await consumer.stop()
-    unlocked = sorted(sum((queues_in(each.body) for each in feed.servers.take(UNLOCK)), []))
-    expect.equal("the unlocks of the stop", True, 1 in unlocked)
+    released = {queue for each in feed.servers.take(UNLOCK) for queue in queues_in(each.body)}
+    expect.equal("the unlocks of the stop", True, 1 in released)
     await stop()
     feed.servers.script("a", LOCK, *[Answer(body=b"{")] * 4)
     feed.servers.members = ["h@i"]
@@ -374,7 +409,9 @@ def _judge_allocation(expect: Expectations) -> None:
         return [[queues.index(each) for each in strategy(of, ids, one)] for one in (*ids, "other")]
 
     near = allocation.by_nearest_room(allocation.averagely, {"a": "r1", "b": "r2", "c": "r2"}.get)
-    far = allocation.by_nearest_room(allocation.by_circle, lambda _: "r1", lambda each: "r2" if each.queue_id else "r1")
+    far = allocation.by_nearest_room(
+        allocation.by_circle, lambda _: "r1", lambda each: "r2" if each.queue_id else "r1"
+    )
     cases: tuple[tuple[str, allocation.Strategy, list[list[int]]], ...] = (
         ("averagely", allocation.averagely, [[0, 1, 2], [3, 4, 5], [6, 7], []]),
         ("by circle", allocation.by_circle, [[0, 3, 6], [1, 4, 7], [2, 5], []]),
@@ -389,10 +426,12 @@ def _judge_allocation(expect: Expectations) -> None:
     few = [[0], [1], [], []]
     expect.equal("the shares of few queues", few, shares(allocation.averagely, queues[:2]))
     ring = shares(allocation.consistent_hash)
-    expect.equal("a ring gives each queue to one member", list(range(8)), sorted(sum(ring, [])))
+    expect.equal(
+        "a ring gives each queue to one member",
+        list(range(8)),
+        sorted(each for share in ring for each in share),
+    )
     expect.equal("others get nothing of a ring", [], ring[-1])
     expect.equal("a position on the ring", 0xD41D8CD9, allocation.ring_position(""))
     plain = MessageQueue("T", "b", 0)
     expect.equal("a broker without a room", [], allocation.by_machine_room(["b", ""])([plain], ids, "a"))
-
-

@@ -275,15 +275,15 @@ def _judge_connections(expect: Expectations) -> None:
     expect.equal("the id of an instance", ["i"], client_id("i").split("@")[1:])
     expect.equal("the id of a unit", ["i", "u"], client_id("i", "u").split("@")[1:])
     expect.equal("the host of an id", 4, len(client_id("i").split("@")[0].split(".")))
-    for name in (None, "DEFAULT"):
-        parts = client_id(name).split("@")
+    for instance in (None, "DEFAULT"):
+        parts = client_id(instance).split("@")
         expect.equal("the parts of an id that is unique", (2, True), (len(parts), "#" in parts[1]))
-        expect.equal("two ids are equal", False, client_id(name) == client_id(name))
+        expect.equal("two ids are equal", False, client_id(instance) == client_id(instance))
     expect.refused("an empty list", ValueError, lambda: connect(";"))
     expect.refused("a bad port", ValueError, lambda: connect("127.0.0.1:x"))
-    for parts in ({"instance": "i"}, {"unit": "u"}):
+    for named in ({"instance": "i"}, {"unit": "u"}):
         expect.refused(
-            f"a client id with {parts}", ValueError, lambda: connect("127.0.0.1:1", "a@b", **parts)  # type: ignore[arg-type] # noqa: B023
+            f"a client id with {named}", ValueError, lambda: connect("127.0.0.1:1", "a@b", **named)  # type: ignore[arg-type] # noqa: B023
         )  # fmt: skip
     some = ClientSettings(name_servers="127.0.0.1:1;127.0.0.1:2", instance="s", unit="u")
     cases: tuple[tuple[Session | None, str], ...] = (
@@ -338,5 +338,5 @@ def _judge_values(expect: Expectations) -> None:
         no_reply = NoReplyError(5, outcome_or_none)
         expected_error = (f"no reply to the request within 5 ms; {end}", outcome_or_none)
         expect.equal("the error of a request", expected_error, (str(no_reply), no_reply.outcome))
-    for outcome in (sent, Refused("U", "S", "", 1), Unknown("U", "", 1)):
-        expect.refused(f"the truth of {type(outcome).__name__}", TypeError, lambda: bool(outcome))  # noqa: B023
+    for one in (sent, Refused("U", "S", "", 1), Unknown("U", "", 1)):
+        expect.refused(f"the truth of {type(one).__name__}", TypeError, lambda: bool(one))  # noqa: B023

@@ -1,6 +1,6 @@
 """The blocking client on our broker, over sockets: each call, from code without an event loop.
 
-See docs/how-to/client.md. It is the only part that needs real time, because the client has a thread of its own.
+See docs/how-to/client.md. Only this part needs real time, because the client has a thread of its own.
 """
 
 import threading
@@ -91,7 +91,11 @@ def _calls(expect: Expectations, name_server: str) -> None:
         _polls(expect, client)
         _listens(expect, client)
         _transacts(expect, client)
-    expect.equal("the group of sends", {"senders"}, hook.groups.get("SEND_MESSAGE_V2", set()) - {"transactors", "CLIENT_INNER_PRODUCER"})
+    expect.equal(
+        "the group of sends",
+        {"senders"},
+        hook.groups.get("SEND_MESSAGE_V2", set()) - {"transactors", "CLIENT_INNER_PRODUCER"},
+    )
     expect.equal("the group of commits", True, "pullers" in hook.groups.get("UPDATE_CONSUMER_OFFSET", set()))
     expect.equal("the thread has ended", [], _threads())
     with BlockingClient(name_server, instance="i1") as named:
@@ -118,10 +122,17 @@ def _sends(expect: Expectations, client: BlockingClient) -> None:
     one, other = queues
     sent = client.send_or_raise(_text(1), other)
     expect.equal("a send to a queue", other, sent.queue)
-    expect.equal("a send by a selector", by_hash("x")(queues), client.send_or_raise(_text(2), select=by_hash("x")).queue)
+    expect.equal(
+        "a send by a selector",
+        by_hash("x")(queues),
+        client.send_or_raise(_text(2), select=by_hash("x")).queue,
+    )
     expect.equal("another one", one, _queue(client.send(_text(3), select=lambda known: known[0])))
     expect.equal("one to a queue", one, _queue(client.send(_text(4), one)))
-    for later in (client.send_later(_text(5), other), client.send_later(_text(6), select=lambda known: known[1])):
+    for later in (
+        client.send_later(_text(5), other),
+        client.send_later(_text(6), select=lambda known: known[1]),
+    ):
         expect.equal("a send in the background", other, _queue(later.result(5)))
     outcomes = client.send_many([_text(7), _text(8)], outstanding=1)
     expect.equal("many sends", 2, len([each for each in outcomes if isinstance(each, Sent)]))
@@ -135,11 +146,19 @@ def _sends(expect: Expectations, client: BlockingClient) -> None:
     expect.refused("none outstanding", ValueError, lambda: client.send_many([], outstanding=0))
     expect.refused("a recall without a handle", MessageError, lambda: client.recall(_TOPIC, "x"))
     waiting = client.send_or_raise(new_message(_TOPIC, b"timed", delay=3600))
-    expect.equal("a recall", None, client.recall(_TOPIC, waiting.recall_handle or ""))
-    expect.refused("a second recall", RefusalError, lambda: client.recall(_TOPIC, waiting.recall_handle or ""))
+    expect.accepted("a recall", lambda: client.recall(_TOPIC, waiting.recall_handle or ""))
+    expect.refused(
+        "a second recall", RefusalError, lambda: client.recall(_TOPIC, waiting.recall_handle or "")
+    )
     began_s = time.monotonic()
-    expect.refused("a request without a reply", NoReplyError, lambda: client.request(_text(12), one, timeout_ms=60))
-    expect.refused("one by a selector", NoReplyError, lambda: client.request(_text(13), select=lambda known: known[0], timeout_ms=60))
+    expect.refused(
+        "a request without a reply", NoReplyError, lambda: client.request(_text(12), one, timeout_ms=60)
+    )
+    expect.refused(
+        "one by a selector",
+        NoReplyError,
+        lambda: client.request(_text(13), select=lambda known: known[0], timeout_ms=60),
+    )
     expect.equal("their time", True, time.monotonic() - began_s < 5)
 
 
@@ -150,7 +169,9 @@ def _queue(outcome: Any) -> MessageQueue | None:
 def _pulls(expect: Expectations, client: BlockingClient) -> None:
     found: list[bytes] = []
     for _ in range(_LOOKS):  # a one-way send, and the last entries of a queue, come a little later
-        found = [each.message.body for queue in client.queues(_TOPIC) for each in client.pull(queue, 0).messages]
+        found = [
+            each.message.body for queue in client.queues(_TOPIC) for each in client.pull(queue, 0).messages
+        ]
         if len(found) >= 14:
             break
         time.sleep(_LOOK_S)
@@ -160,7 +181,11 @@ def _pulls(expect: Expectations, client: BlockingClient) -> None:
         end = client.max_offset(queue)
         expect.equal("the end of a queue", len(whole), end)
         expect.equal("the begin of a queue", 0, client.min_offset(queue))
-        expect.equal("one message", whole[1:2], [each.message.body for each in client.pull(queue, 1, max_count=1).messages])
+        expect.equal(
+            "one message",
+            whole[1:2],
+            [each.message.body for each in client.pull(queue, 1, max_count=1).messages],
+        )
         tagged = [each.message.body for each in client.pull(queue, 0, tags="t1").messages]
         expect.equal("the messages with a tag", [body for body in whole if int(body) % 2], tagged)
         expect.equal("the committed offset before", 0, client.committed(queue))
@@ -258,7 +283,9 @@ def _listens(expect: Expectations, client: BlockingClient) -> None:
 
     with client.consuming("listeners-2", {_TOPIC: "t0"}, listen_slowly):
         _until(lambda: len(most) >= 8)
-    expect.equal("the calls with a tag, and the threads of the client", (8, 2), (len(most), max(most, default=0)))
+    expect.equal(
+        "the calls with a tag, and the threads of the client", (8, 2), (len(most), max(most, default=0))
+    )
 
     def fail() -> None:
         with client.consuming("listeners-2", {_TOPIC: "a = 1"}, listen):

@@ -7,6 +7,7 @@ See docs/reference/protocol/groups.md, "Push consumers", and docs/reference/prot
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Final
 
 from mqproof.conformance.adapters.client_calls.expectations import Expectations
@@ -34,7 +35,7 @@ class Listening:
     """A listener that returns scripted answers, and keeps its calls."""
 
     answers: dict[bytes, list[Any]] = field(default_factory=dict)
-    """What the calls for a message return, by body; an exception is raised, and a number is a time to wait."""
+    """What the calls for a message return, by body: an exception to raise, or a time to wait first."""
     calls: list[tuple[float, list[bytes], list[int]]] = field(default_factory=list)
     """The time, bodies and redeliveries of each call."""
     received: list[ReceivedMessage] = field(default_factory=list)
@@ -44,7 +45,9 @@ class Listening:
 
     async def __call__(self, messages: Sequence[ReceivedMessage]) -> Any:
         at_s = asyncio.get_running_loop().time()
-        self.calls.append((at_s, [each.body for each in messages], [each.reconsume_times for each in messages]))
+        self.calls.append(
+            (at_s, [each.body for each in messages], [each.reconsume_times for each in messages])
+        )
         self.received += messages
         self.running += 1
         self.most = max(self.most, self.running)
@@ -87,7 +90,7 @@ async def consuming(
 
 def seconds(calls: Sequence[tuple[float, list[bytes], list[int]]]) -> list[float]:
     """Return the times between the calls."""
-    return [round(after[0] - before[0], 1) for before, after in zip(calls, calls[1:], strict=False)]
+    return [round(after[0] - before[0], 1) for before, after in pairwise(calls)]
 
 
 async def _send_backs(expect: Expectations, feed: Feed) -> None:
@@ -127,12 +130,20 @@ async def _send_backs(expect: Expectations, feed: Feed) -> None:
     for key, expected in kinds.items():
         shown_kinds = [each.kind for each in events if each.msg_id == key]
         expect.equal(f"the events of {key}", ["deliver", *expected], [str(each) for each in shown_kinds])
-    expect.equal("the queues of the member", [1, 1], [int(each.attrs["queues"]) for each in events if each.kind == "rebalance"])
+    expect.equal(
+        "the queues of the member",
+        [1, 1],
+        [int(each.attrs["queues"]) for each in events if each.kind == "rebalance"],
+    )
     subscribed = [each.topic for each in events if each.kind == "subscribe"]
     expect.equal("the events of subscriptions", ["A", "%RETRY%g"], subscribed)
     await asyncio.sleep(3)
     expect.equal("the commit after the interval", (0, 7, True), feed.commits(feed.servers.take())[-1:][0])
-    committed = [(each.queue_offset, each.attrs.get("reset")) for each in events if each.kind == "offset_commit" and each.topic == "A"]
+    committed = [
+        (each.queue_offset, each.attrs.get("reset"))
+        for each in events
+        if each.kind == "offset_commit" and each.topic == "A"
+    ]
     expect.equal("the event of a commit", (7, None), committed[-1] if committed else None)
     listed = consumer.queues()
     expect.equal("the queues of the consumer", [MessageQueue("A", "broker-a", 0)], listed)
@@ -158,7 +169,9 @@ async def _kept(expect: Expectations, feed: Feed) -> None:
     copies = [each for each in seen if each.code == SEND]
     expect.equal("the topics of copies", ["%RETRY%g"] * 3, [each.fields["b"] for each in copies])
     expect.equal("the bodies of copies", [b"1", b"2", b"3"], [each.body for each in copies])
-    for copy, times, level, most, place in zip(copies, (1, 5, 17), ("3", "7", "19"), ("8", "0", "0"), range(3), strict=False):
+    for copy, times, level, most, place in zip(
+        copies, (1, 5, 17), ("3", "7", "19"), ("8", "0", "0"), range(3), strict=False
+    ):
         properties = dict(properties_of(copy.fields["i"]))
         expected = {
             "RETRY_TOPIC": "A", "RECONSUME_TIME": str(times), "MAX_RECONSUME_TIMES": most, "DELAY": level,
@@ -172,11 +185,21 @@ async def _kept(expect: Expectations, feed: Feed) -> None:
     await asyncio.sleep(9)
     expect.equal("the calls for the kept message", [([b"1"], [0]), ([b"1"], [1])],
                  [(bodies, times) for _, bodies, times in listening.calls if bodies == [b"1"]])  # fmt: skip
-    expect.equal("the time until it is consumed again", [5.0], seconds([each for each in listening.calls if each[1] == [b"1"]]))
+    expect.equal(
+        "the time until it is consumed again",
+        [5.0],
+        seconds([each for each in listening.calls if each[1] == [b"1"]]),
+    )
     seen = feed.servers.take(SEND, COMMIT)
-    expect.equal("the level of its copy", ["2"], [dict(properties_of(each.fields["i"]))["DELAY"] for each in seen if each.code == SEND])
+    expect.equal(
+        "the level of its copy",
+        ["2"],
+        [dict(properties_of(each.fields["i"]))["DELAY"] for each in seen if each.code == SEND],
+    )
     commits = feed.commits(seen)
-    expect.equal("no commit passes it before", True, commits[:1] == [(0, 0, True)] and commits[-1:] == [(0, 3, True)])
+    expect.equal(
+        "no commit passes it before", True, commits[:1] == [(0, 0, True)] and commits[-1:] == [(0, 3, True)]
+    )
     del feed.servers.replies[SEND_BACK]
     await consumer.stop()
     await stop()
@@ -189,7 +212,9 @@ async def _slow(expect: Expectations, feed: Feed) -> None:
     consumer, stop = await consuming(feed, PushConsumerConfig(), listening)
     await asyncio.sleep(15)
     seen = feed.servers.take()
-    expect.equal("pulls while the listener works", True, len([each for each in seen if each.code == PULL]) > 10)
+    expect.equal(
+        "pulls while the listener works", True, len([each for each in seen if each.code == PULL]) > 10
+    )
     expect.equal("the commits while it works", {1}, {offset for _, offset, _ in feed.commits(seen)} - {0})
     await asyncio.sleep(11)
     expect.equal("the commit afterwards", (0, 3, True), feed.commits(feed.servers.take())[-1])
@@ -202,7 +227,11 @@ async def _slow(expect: Expectations, feed: Feed) -> None:
 
 async def _stopped(expect: Expectations, feed: Feed) -> None:
     """A stop waits for the listener, for a time; what it has not finished by then is not committed."""
-    for listen_s, stop_ms, committed, took_s in ((3.0, 5000, 2, 2.0), (30.0, 5000, 1, 5.0), (30.0, 0, 1, 0.0)):
+    for listen_s, stop_ms, committed, took_s in (
+        (3.0, 5000, 2, 2.0),
+        (30.0, 5000, 1, 5.0),
+        (30.0, 0, 1, 0.0),
+    ):
         feed.clear()
         listening = Listening({b"1": [listen_s]})
         feed.put(b"0", b"1")
@@ -211,7 +240,9 @@ async def _stopped(expect: Expectations, feed: Feed) -> None:
         feed.servers.take()
         began_s = asyncio.get_running_loop().time()
         await consumer.stop()
-        expect.equal("the time of the stop", True, abs(asyncio.get_running_loop().time() - began_s - took_s) <= 0.3)
+        expect.equal(
+            "the time of the stop", True, abs(asyncio.get_running_loop().time() - began_s - took_s) <= 0.3
+        )
         expect.equal("the commit of the stop", (0, committed, True), feed.commits(feed.servers.take())[-1])
         await stop()
         feed.servers.take()
@@ -282,7 +313,9 @@ async def _overdue(expect: Expectations, feed: Feed) -> None:
     expect.equal("nothing is sent back before", [], feed.servers.take(SEND_BACK))
     await asyncio.sleep(17)
     seen = feed.servers.take()
-    back = [(each.fields["originMsgId"], each.fields["delayLevel"]) for each in seen if each.code == SEND_BACK]
+    back = [
+        (each.fields["originMsgId"], each.fields["delayLevel"]) for each in seen if each.code == SEND_BACK
+    ]
     expect.equal("an overdue message", [("K30", "3")], back)
     expect.equal("its commit", (0, 2, True), feed.commits(seen)[-1])
     await asyncio.sleep(90)
@@ -322,8 +355,9 @@ async def _answers(expect: Expectations, feed: Feed) -> None:
     one = message(b"x")
     disorder = Answer(0, pulled(0, 9, 0, 9), records(one, queue_offset=3) + records(one, queue_offset=2))
     cases: tuple[tuple[str, Answer, float, int], ...] = (
-        ("flow control", Answer(215), 0.02, 0), ("an error", Answer(1), 1.0, 0), ("no group", Answer(26), 1.0, 0),
-        ("a damaged answer", Answer(0), 1.0, 0), ("a wrong order", disorder, 1.0, 0),
+        ("flow control", Answer(215), 0.02, 0), ("an error", Answer(1), 1.0, 0),
+        ("no group", Answer(26), 1.0, 0), ("a damaged answer", Answer(0), 1.0, 0),
+        ("a wrong order", disorder, 1.0, 0),
         ("nothing matched", Answer(20, pulled(0, 5, 0, 9)), 0.0, 5),
         ("nothing matched, no progress", Answer(20, pulled(0, 0, 0, 9)), 1.0, 0),
         ("nothing new", Answer(19, pulled(0, 0, 0, 0)), 0.0, 0),
@@ -410,7 +444,9 @@ async def _created_later(expect: Expectations, feed: Feed) -> None:
     expect.equal("the queues after unsubscribe", [], consumer.queues())
     feed.servers.take()
     await asyncio.sleep(3)
-    expect.equal("pulls after unsubscribe", {"%RETRY%g"}, {each.fields["topic"] for each in feed.servers.take(PULL)})
+    expect.equal(
+        "pulls after unsubscribe", {"%RETRY%g"}, {each.fields["topic"] for each in feed.servers.take(PULL)}
+    )
     await consumer.stop()
     await stop()
 
@@ -454,6 +490,8 @@ async def _threads(expect: Expectations, feed: Feed) -> None:
     consumer, stop = await consuming(feed, PushConsumerConfig(concurrency=1), listen)
     await asyncio.sleep(2)
     expect.equal("what a plain function receives", [b"0", b"1"], received)
-    expect.equal("what it returns", ["5"], [each.fields["delayLevel"] for each in feed.servers.take(SEND_BACK)])
+    expect.equal(
+        "what it returns", ["5"], [each.fields["delayLevel"] for each in feed.servers.take(SEND_BACK)]
+    )
     await consumer.stop()
     await stop()

@@ -29,7 +29,16 @@ async def _arguments(expect: Expectations, servers: ScriptedServers) -> None:
     arguments.judge(expect, Session([address("names-1")], servers.runtime("client"), "h@i"))
 
 
-PARTS: Final[tuple[Part, ...]] = (_arguments, sending.judge, pulling.judge, registration.judge, transacting.judge, consuming.judge, polling.judge, administering.judge)
+PARTS: Final[tuple[Part, ...]] = (
+    _arguments,
+    sending.judge,
+    pulling.judge,
+    registration.judge,
+    transacting.judge,
+    consuming.judge,
+    polling.judge,
+    administering.judge,
+)
 """The parts, each on servers of its own."""
 
 

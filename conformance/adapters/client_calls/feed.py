@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from mqproof.conformance.adapters.client_calls.pulling import PULL, message, records
 from mqproof.conformance.adapters.client_calls.scripted_servers import (
@@ -42,7 +43,7 @@ class Feed:
         self.servers._scripts.clear()
         self.servers.take()
 
-    def put(self, *bodies: bytes, queue_id: int = 0, **more: int) -> list[Message]:
+    def put(self, *bodies: bytes, queue_id: int = 0, **more: Any) -> list[Message]:
         """Add messages to a queue."""
         added = [message(body, "t", queue_id=queue_id, **more) for body in bodies]
         self.queues["A", queue_id] += added
@@ -57,7 +58,11 @@ class Feed:
     def commits(self, seen: Sequence[Seen], topic: str = "A") -> list[tuple[int, int, bool]]:
         """Return queue, offset, and onlyForward of each commit."""
         return [
-            (int(one.fields["queueId"]), int(one.fields["commitOffset"]), one.fields.get("onlyForward") == "true")
+            (
+                int(one.fields["queueId"]),
+                int(one.fields["commitOffset"]),
+                one.fields.get("onlyForward") == "true",
+            )
             for one in seen
             if one.code == COMMIT and one.fields["topic"] == topic
         ]

@@ -5,6 +5,7 @@ See docs/reference/protocol/groups.md, "Lite pull consumers".
 
 import asyncio
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any, Final
 
 from mqproof.conformance.adapters.client_calls.expectations import Expectations
@@ -29,7 +30,17 @@ _NOTIFY: Final = 40
 
 async def judge(expect: Expectations, servers: ScriptedServers) -> None:
     feed = Feed(servers)
-    for work in (_polls, _seeks, _assigns, _iterates, _acknowledges, _commits, _subscribes, _stores, _schedules):
+    for work in (
+        _polls,
+        _seeks,
+        _assigns,
+        _iterates,
+        _acknowledges,
+        _commits,
+        _subscribes,
+        _stores,
+        _schedules,
+    ):
         feed.clear(2)
         await work(expect, feed)
 
@@ -54,11 +65,11 @@ async def _polls(expect: Expectations, feed: Feed) -> None:
     await asyncio.sleep(1)
     expect.equal("the queues", [_Q, _R], consumer.assignment())
     expect.equal("the queues of the topic", [_Q, _R], await consumer.queues("A"))
-    pulls = {(each.fields["maxMsgNums"], each.fields["suspendTimeoutMillis"]) for each in feed.servers.take(PULL)}
+    pulls = {
+        (each.fields["maxMsgNums"], each.fields["suspendTimeoutMillis"]) for each in feed.servers.take(PULL)
+    }
     expect.equal("the size and time of pulls", {("32", "20000")}, pulls)
-    polls: list[list[bytes]] = []
-    for count in (1, 1, 2, 5, 5):
-        polls.append(bodies(await consumer.poll(max_count=count)))
+    polls = [bodies(await consumer.poll(max_count=count)) for count in (1, 1, 2, 5, 5)]
     expect.equal("the polls", [[b"0"], [b"a"], [b"1", b"2"], [b"b"], [b"3"]], polls)
     delivered = [(each.queue_id, each.queue_offset) for each in events if each.kind == "deliver"]
     expect.equal("the events of deliveries", [(0, 0), (1, 0), (0, 1), (0, 2), (1, 1), (0, 3)], delivered)
@@ -101,16 +112,24 @@ async def _seeks(expect: Expectations, feed: Feed) -> None:
     for offset in (1, 4, 0):
         feed.servers.take()
         await consumer.seek(_Q, offset)
-        expect.equal(f"the commit of a seek to {offset}", [(0, offset, False)], feed.commits(feed.servers.take()))
-        expect.equal(f"the poll after a seek to {offset}", [b"%d" % offset], bodies(await consumer.poll(max_count=1)))
+        expect.equal(
+            f"the commit of a seek to {offset}", [(0, offset, False)], feed.commits(feed.servers.take())
+        )
+        expect.equal(
+            f"the poll after a seek to {offset}", [b"%d" % offset], bodies(await consumer.poll(max_count=1))
+        )
     await consumer.seek_to_end(_Q)
     expect.equal("a poll at the end", [], await consumer.poll(300))
     feed.servers.take()
     await consumer.seek_to_begin(_Q)
     asked = [each for each in feed.servers.take() if each.code == 31]
-    expect.equal("the request of the begin", [{"topic": "A", "queueId": "0"}], [each.fields for each in asked])
+    expect.equal(
+        "the request of the begin", [{"topic": "A", "queueId": "0"}], [each.fields for each in asked]
+    )
     expect.equal("a poll at the begin", [b"0", b"1", b"2"], bodies(await consumer.poll(max_count=3)))
-    await expect.fails("a seek of another queue", ClientError, consumer.seek(MessageQueue("A", "broker-a", 7), 0))
+    await expect.fails(
+        "a seek of another queue", ClientError, consumer.seek(MessageQueue("A", "broker-a", 7), 0)
+    )
     feed.servers.script("a", 29, Answer(fields={"offset": "4"}))
     expect.equal("the offset for a time", 4, await consumer.offset_for_time(_Q, 123))
     asked = [each for each in feed.servers.take() if each.code == 29]
@@ -202,7 +221,11 @@ async def _iterates(expect: Expectations, feed: Feed) -> None:
     expect.equal("the iteration goes on", False, iterating.done())
     await ended.stop()
     await asyncio.sleep(0.1)
-    expect.equal("the iteration ends with the stop", (True, 1), (iterating.done(), iterating.done() and iterating.result()))
+    expect.equal(
+        "the iteration ends with the stop",
+        (True, 1),
+        (iterating.done(), iterating.done() and iterating.result()),
+    )
     await session.stop()
 
 
@@ -225,7 +248,7 @@ async def _acknowledges(expect: Expectations, feed: Feed) -> None:
 
     async def take() -> None:
         async for each in consumer.unacknowledged():
-            got.append(each)
+            got.append(each)  # noqa: PERF401  # compared while it goes on
 
     taking = asyncio.create_task(take())
     await asyncio.sleep(2)
@@ -235,7 +258,11 @@ async def _acknowledges(expect: Expectations, feed: Feed) -> None:
         expect.equal("a second one", False, await consumer.acknowledge(got[place]))
         feed.servers.take()
         await consumer.commit()
-        expect.equal("its commit", [(0, offset, True)], [each for each in feed.commits(feed.servers.take()) if each[0] == 0])
+        expect.equal(
+            "its commit",
+            [(0, offset, True)],
+            [each for each in feed.commits(feed.servers.take()) if each[0] == 0],
+        )
     await consumer.stop()
     await asyncio.sleep(0.1)
     expect.equal("the iteration ended", True, taking.done())
@@ -275,12 +302,16 @@ async def _subscribes(expect: Expectations, feed: Feed) -> None:
     seen = {each.fields["subscription"] for each in feed.servers.take(PULL)}
     expect.equal("the expression of pulls", {"t || u"}, seen)
     feed.servers.script("a", 46, Answer(23, remark="r"))
-    await expect.fails("a refused expression", RefusalError, consumer.subscribe("A", MessageSelector.sql("p > 1")))
+    await expect.fails(
+        "a refused expression", RefusalError, consumer.subscribe("A", MessageSelector.sql("p > 1"))
+    )
     await expect.fails("tags that are none", ValueError, consumer.subscribe("A", "a = 1"))
     await asyncio.sleep(1.5)
     feed.servers.take()
     await asyncio.sleep(2)
-    expect.equal("the expression stays", {"t || u"}, {each.fields["subscription"] for each in feed.servers.take(PULL)})
+    expect.equal(
+        "the expression stays", {"t || u"}, {each.fields["subscription"] for each in feed.servers.take(PULL)}
+    )
     feed.servers.members = ["a@b", "h@i"]
     feed.servers.push_oneway("a", _NOTIFY, {"consumerGroup": "g"})
     await asyncio.sleep(0.5)
@@ -363,7 +394,11 @@ async def _stores(expect: Expectations, feed: Feed) -> None:
     store.calls.clear()
     await push.start()
     await asyncio.sleep(6)
-    expect.equal("the last call of a push consumer", {0: 3, 1: 0}, {q: o for q, o in store.calls[-1][1].items() if q in (0, 1)})
+    expect.equal(
+        "the last call of a push consumer",
+        {0: 3, 1: 0},
+        {q: o for q, o in store.calls[-1][1].items() if q in (0, 1)},
+    )
     await push.stop()
     await session.stop()
 
@@ -381,7 +416,7 @@ async def _schedules(expect: Expectations, feed: Feed) -> None:
         if isinstance(pause, Exception):
             raise pause
         await consumer.committed(queue)
-        return pause  # type: ignore[no-any-return]
+        return pause
 
     await service.start()
     await expect.fails("a second start", ClientError, service.start())
@@ -390,7 +425,7 @@ async def _schedules(expect: Expectations, feed: Feed) -> None:
     await service.register("A", task)
     await asyncio.sleep(5)
     times = [at_s for at_s, queue_id in calls if queue_id == 0]
-    gaps = [round(after - before, 2) for before, after in zip(times, times[1:], strict=False)]
+    gaps = [round(after - before, 2) for before, after in pairwise(times)]
     expect.equal("the pauses of a task", [0.3, 0.2, 0.2, 1.0], gaps)
     expect.equal("the calls of the other queue", 1, len([each for each in calls if each[1] == 1]))
     feed.servers.members = ["a@b", "h@i"]

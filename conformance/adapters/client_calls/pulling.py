@@ -110,13 +110,15 @@ async def _judge_pulls(
     for code, status in codes.items():
         servers.script("a", PULL, Answer(code, pulled(0, 9, 3, 20)))
         result = await consumer.pull(_Q, 7)
-        shown = (result.status, result.next_offset, result.min_offset, result.max_offset)
-        expect.equal(f"the result of code {code}", (status, 9, 3, 20), shown)
+        places = (result.status, result.next_offset, result.min_offset, result.max_offset)
+        expect.equal(f"the result of code {code}", (status, 9, 3, 20), places)
     for code in (1, 2, 16, 24, 26, 215, 999):
         servers.script("a", PULL, Answer(code, remark="why"))
         error = await expect.fails(f"a pull with code {code}", RefusalError, consumer.pull(_Q, 7))
         expect.equal("its code", code, getattr(error, "code", None))
-        expect.equal("its remark", True, str(error).endswith(": why") and str(error).startswith("A@broker-a:1"))
+        expect.equal(
+            "its remark", True, str(error).endswith(": why") and str(error).startswith("A@broker-a:1")
+        )
     servers.script("a", PULL, Answer(1))
     error = await expect.fails("a refusal without a remark", RefusalError, consumer.pull(_Q, 7))
     expect.equal("its text", "A@broker-a:1: SYSTEM_ERROR: no remark", str(error))
@@ -167,8 +169,8 @@ async def _judge_tags(
 async def _judge_replicas(expect: Expectations, servers: ScriptedServers, consumer: PullConsumer) -> None:
     """An answer suggests the replica of the next pull of its queue."""
     other = MessageQueue("A", "broker-a", 0)
-    steps = ((1, _Q, "a"), (1, _Q, "a-slave"), (0, _Q, "a-slave"), (0, _Q, "a"), (1, other, "a"), (5, _Q, "a"),
-             (0, _Q, "a"), (0, other, "a-slave"))  # fmt: skip
+    steps = ((1, _Q, "a"), (1, _Q, "a-slave"), (0, _Q, "a-slave"), (0, _Q, "a"), (1, other, "a"),
+             (5, _Q, "a"), (0, _Q, "a"), (0, other, "a-slave"))  # fmt: skip
     for number, (suggested, queue, server) in enumerate(steps):
         servers.take()
         for each in ("a", "a-slave"):
@@ -192,19 +194,27 @@ async def _judge_bodies(expect: Expectations, servers: ScriptedServers, consumer
         servers.script("a", PULL, Answer(0, pulled(0, 5, 0, 5), records(*packed)))
         result = await consumer.pull(_Q, 0)
         bodies = [each.message.body for each in result.messages]
-        expect.equal(f"the sizes with flag {flag}", [len(body) for body in plain], [len(body) for body in bodies])
+        expect.equal(
+            f"the sizes with flag {flag}", [len(body) for body in plain], [len(body) for body in bodies]
+        )
         expect.equal(f"the bodies with flag {flag}", True, plain == bodies)
     damaged = (b"no stream", zlib.compress(b"a" * 5000)[:-6], zlib.compress(b"")[:3])
-    servers.script("a", PULL, Answer(0, pulled(0, 3, 0, 3), records(*(message(b, sys_flag=1) for b in damaged))))
+    servers.script(
+        "a", PULL, Answer(0, pulled(0, 3, 0, 3), records(*(message(b, sys_flag=1) for b in damaged)))
+    )
     result = await consumer.pull(_Q, 0)
     expect.equal("bodies that are no streams", list(damaged), [each.message.body for each in result.messages])
-    servers.script("a", PULL, Answer(0, pulled(0, 1, 0, 1), records(message(zlib.compress(b"x"), sys_flag=0))))
+    servers.script(
+        "a", PULL, Answer(0, pulled(0, 1, 0, 1), records(message(zlib.compress(b"x"), sys_flag=0)))
+    )
     result = await consumer.pull(_Q, 0)
     expect.equal("a stream without the flag", zlib.compress(b"x"), result.messages[0].message.body)
     many = [message(b"%d" % number) for number in range(300)]
     servers.script("a", PULL, Answer(0, pulled(0, 300, 0, 300), records(*many)))
     result = await consumer.pull(_Q, 0)
-    expect.equal("many messages", [each.body for each in many], [each.message.body for each in result.messages])
+    expect.equal(
+        "many messages", [each.body for each in many], [each.message.body for each in result.messages]
+    )
 
 
 async def _judge_offsets(expect: Expectations, servers: ScriptedServers, consumer: PullConsumer) -> None:
@@ -219,8 +229,17 @@ async def _judge_offsets(expect: Expectations, servers: ScriptedServers, consume
         servers.script("a", code, Answer(fields={"offset": "42"}))
         expect.equal(name, 42, await call(_Q))
         (seen,) = servers.take(code)
-        expect.equal(f"the request of {name}", ("a", {"topic": "A", "queueId": "1", **more}), (seen.server, seen.fields))
-        for answer in (Answer(1, remark="r"), Answer(2, {"offset": "1"}), Answer(), Answer(fields={"offset": "x"})):
+        expect.equal(
+            f"the request of {name}",
+            ("a", {"topic": "A", "queueId": "1", **more}),
+            (seen.server, seen.fields),
+        )
+        for answer in (
+            Answer(1, remark="r"),
+            Answer(2, {"offset": "1"}),
+            Answer(),
+            Answer(fields={"offset": "x"}),
+        ):
             servers.script("a", code, answer)
             kind = RefusalError if answer.code else ClientError
             await expect.fails(f"{name} with {answer}", kind, call(_Q))
@@ -271,6 +290,6 @@ async def _judge_silence(expect: Expectations, servers: ScriptedServers, consume
         servers.take()
         await expect.fails(f"code {code}", RefusalError, consumer.min_offset(b))
         await asyncio.sleep(0.1)
-        expect.equal(f"the routes after code {code}", again, [each.fields["topic"] for each in servers.take(_ROUTE)])
-
-
+        expect.equal(
+            f"the routes after code {code}", again, [each.fields["topic"] for each in servers.take(_ROUTE)]
+        )

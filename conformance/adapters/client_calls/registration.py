@@ -61,7 +61,9 @@ def _subscription(topic: str, since: int, **more: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _consumer(group: str, kind: str, begin: str, model: str, subscriptions: list[dict[str, Any]]) -> dict[str, Any]:
+def _consumer(
+    group: str, kind: str, begin: str, model: str, subscriptions: list[dict[str, Any]]
+) -> dict[str, Any]:
     return {
         "consumeFromWhere": begin, "consumeType": kind, "groupName": group, "messageModel": model,
         "subscriptionDataSet": subscriptions, "unitMode": False,
@@ -129,22 +131,30 @@ async def _judge_heartbeats(expect: Expectations, servers: ScriptedServers) -> N
     await push.unsubscribe("B")
     await asyncio.sleep(0.1)
     topics = [
-        each["topic"] for one in _bodies(servers.take(_BEAT))[-1]["consumerDataSet"] if one["groupName"] == "push"
-        for each in one["subscriptionDataSet"]
+        each["topic"] for one in _bodies(servers.take(_BEAT))[-1]["consumerDataSet"]
+        if one["groupName"] == "push" for each in one["subscriptionDataSet"]
     ]  # fmt: skip
     expect.equal("the topics after unsubscribe", ["A", "%RETRY%push"], topics)
     servers.script("a", _CHECK, Answer(23, remark="r"))
-    await expect.fails("a refused expression", RefusalError, push.subscribe("A", MessageSelector.sql("q > 1")))
+    await expect.fails(
+        "a refused expression", RefusalError, push.subscribe("A", MessageSelector.sql("q > 1"))
+    )
     servers.take()
     for stop in (push.stop, casting.stop, lite.stop, service.stop):
         await stop()
-    left = sorted((each.fields["consumerGroup"], each.server, each.fields["clientID"]) for each in servers.take(_LEAVE))
+    left = sorted(
+        (each.fields["consumerGroup"], each.server, each.fields["clientID"]) for each in servers.take(_LEAVE)
+    )
     all_brokers = ("a", "a-slave", "b")
-    expected = [(group, server, "h@i") for group in ("cast", "lite", "push", "scheduled") for server in all_brokers]
+    expected = [
+        (group, server, "h@i") for group in ("cast", "lite", "push", "scheduled") for server in all_brokers
+    ]
     expect.equal("the groups that are left", expected, left)
     await session.stop()
     requests = servers.take(_LEAVE)
-    names = sorted({each.fields.get("producerGroup") or each.fields.get("consumerGroup") or "" for each in requests})
+    names = sorted(
+        {each.fields.get("producerGroup") or each.fields.get("consumerGroup") or "" for each in requests}
+    )
     expect.equal("the groups that a stop leaves", ["CLIENT_INNER_PRODUCER", "g", "pull"], names)
     await asyncio.sleep(70)
     expect.equal("requests after the stop", [], servers.take())
@@ -164,7 +174,9 @@ async def _judge_times(expect: Expectations, servers: ScriptedServers) -> None:
         expect.equal("the times of heartbeats", [beat_s, 2 * beat_s, 3 * beat_s], beats)
         asked = [round(each.at_s - began_s) for each in seen if each.code == _ROUTE]
         expect.equal("the times of routes", list(range(route_s, 3 * beat_s + 1, route_s)), asked)
-        expect.equal("the topics of routes", {"B"}, {each.fields["topic"] for each in seen if each.code == _ROUTE})
+        expect.equal(
+            "the topics of routes", {"B"}, {each.fields["topic"] for each in seen if each.code == _ROUTE}
+        )
         servers.hang_up("b")
         await asyncio.sleep(0.1)
         await session.greet()
@@ -377,5 +389,7 @@ async def _judge_hooks(expect: Expectations, servers: ScriptedServers) -> None:
     sizes = (0, 5, 2, 1)
     expect.equal("the begins", [(*one[:2], size) for one, size in zip(expected, sizes, strict=True)], begins)
     route_fields = next(iter(each[2] for each in hook.seen))
-    expect.equal("the fields that a hook sees", {"topic": "B"}, {n: v for n, v in route_fields.items() if n == "topic"})
+    expect.equal(
+        "the fields that a hook sees", {"topic": "B"}, {n: v for n, v in route_fields.items() if n == "topic"}
+    )
     await session.stop()

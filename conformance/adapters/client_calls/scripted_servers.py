@@ -60,6 +60,7 @@ class ScriptedServers:
         self._servers: dict[str, RemotingServer] = {}
         self._channels: dict[str, Channel] = {}
         self._seen: list[Seen] = []
+        self._never = asyncio.Event()
         self._scripts: defaultdict[tuple[str, int], list[Answer]] = defaultdict(list)
         self.routes: dict[str, bytes] = {}
         """The route of each topic that exists."""
@@ -125,7 +126,7 @@ class ScriptedServers:
 
     async def _after(self, request: Command, answer: Answer) -> Reply:
         if answer.after_s == float("inf"):
-            await asyncio.Event().wait()
+            await self._never.wait()
         await asyncio.sleep(answer.after_s)
         return _reply(request, answer)
 
@@ -172,7 +173,8 @@ def stored(queue_id: int, queue_offset: int, code: int = 0, **more: str) -> Answ
 def pulled(suggested: int, following: int, least: int, most: int) -> dict[str, str]:
     """Return the fields of an answer to a pull."""
     values = {
-        "suggestWhichBrokerId": suggested, "nextBeginOffset": following, "minOffset": least, "maxOffset": most,
+        "suggestWhichBrokerId": suggested, "nextBeginOffset": following, "minOffset": least,
+        "maxOffset": most,
     }  # fmt: skip
     return {name: str(value) for name, value in values.items()}
 
@@ -195,8 +197,8 @@ def route(
         "filterServerTable": {},
         "queueDatas": [
             {
-                "brokerName": f"broker-{broker}", "perm": perm, "readQueueNums": count if read is None else read,
-                "topicSysFlag": 0, "writeQueueNums": count,
+                "brokerName": f"broker-{broker}", "perm": perm,
+                "readQueueNums": count if read is None else read, "topicSysFlag": 0, "writeQueueNums": count,
             }
             for broker, count in queues.items()
         ],

@@ -49,6 +49,7 @@ _FINAL: Final = {3: "REQUEST_CODE_NOT_SUPPORTED", 13: "MESSAGE_ILLEGAL", 26: "SU
                  215: "FLOW_CONTROL", 999: "CODE_999"}  # fmt: skip
 _RETRIED: Final = {2: "SYSTEM_BUSY", 14: "SERVICE_NOT_AVAILABLE", 16: "NO_PERMISSION", 17: "TOPIC_NOT_EXIST",
                    204: "NO_BUYER_ID", 205: "NOT_IN_CURRENT_UNIT", 1500: "GO_AWAY"}  # fmt: skip
+_UNCONFIRMED: Final = {10: "FLUSH_DISK_TIMEOUT", 11: "SLAVE_NOT_AVAILABLE", 12: "FLUSH_SLAVE_TIMEOUT"}
 _ACL: Final = "org.apache.rocketmq.acl.common.AclException: no"
 
 _Case = tuple[str, Sequence[Answer], tuple[str, str, str, int], dict[str, Any]]
@@ -61,7 +62,7 @@ def _cases() -> list[_Case]:
         ("code 0", (ok,), ("Sent", "SEND_OK", "", 1), {}),
         *(
             (f"code {code}", (stored(0, 5, code),), ("Sent", name, "", 1), {})
-            for code, name in ((10, "FLUSH_DISK_TIMEOUT"), (11, "SLAVE_NOT_AVAILABLE"), (12, "FLUSH_SLAVE_TIMEOUT"))
+            for code, name in _UNCONFIRMED.items()
         ),
         *(
             (f"code {code}", (Answer(code, remark="r"),), ("Refused", name, "r", 1), {})
@@ -172,18 +173,19 @@ async def _judge_failures(expect: Expectations, servers: ScriptedServers, sessio
     loop = asyncio.get_running_loop()
     producer = Producer(session, ProducerConfig("g"))
     message = Message("A", b"x")
-    for limit_ms, options in ((3000, {}), (700, {"timeout_ms": 700})):
+    for limit_ms, timeout_ms in ((3000, None), (700, 700)):
         servers.script("a", SEND, SILENCE)
         began_s = loop.time()
-        outcome = await producer.send(message, **options)
+        outcome = await producer.send(message, timeout_ms=timeout_ms)
         took_ms = round((loop.time() - began_s) * 1000)
         expect.equal("silence: kind, attempts, time", ("Unknown", 1, limit_ms),
                      (type(outcome).__name__, outcome.attempts, took_ms))  # fmt: skip
     servers.script("a", SEND, Answer(2, after_s=2.0), Answer(2, after_s=0.9), SILENCE)
     began_s = loop.time()
     outcome = await producer.send(message)
-    expect.equal("slow refusals, then silence", ("Unknown", 3, 3000),
-                 (type(outcome).__name__, outcome.attempts, round((loop.time() - began_s) * 1000)))  # fmt: skip
+    took_ms = round((loop.time() - began_s) * 1000)
+    shown = (type(outcome).__name__, outcome.attempts, took_ms)
+    expect.equal("slow refusals, then silence", ("Unknown", 3, 3000), shown)
     servers.script("a", SEND, Answer(0, {"queueId": "0"}))
     outcome = await producer.send(message)
     expect.equal("stored without a place", ("Unknown", 1), (type(outcome).__name__, outcome.attempts))
@@ -296,7 +298,8 @@ async def _judge_batches(
     shown = [(type(each).__name__, each.attempts, getattr(each, "remark", "")) for each in outcomes]
     expect.equal("a batch that is refused", [("Refused", 1, "r")] * 2, shown)
     bad: tuple[list[Message], ...] = (
-        [], [Message("A", b"1"), Message("T", b"2")], [Message("A", b"1"), Message("A", b"2", {"WAIT": "false"})],
+        [], [Message("A", b"1"), Message("T", b"2")],
+        [Message("A", b"1"), Message("A", b"2", {"WAIT": "false"})],
         [Message("A", b"1", {"DELAY": "1"})], [Message("A", b"1", {"TIMER_DELAY_SEC": "1"})],
         [Message("A", b"1"), Message("A", b"")], [Message("%RETRY%g", b"1")],
     )  # fmt: skip

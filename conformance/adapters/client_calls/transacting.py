@@ -38,7 +38,11 @@ from mqproof.impl.remoting.message import Message, StoredMessage
 from mqproof.impl.runtime.clock import now_ms
 
 _SEND, _END, _CHECK, _BEAT, _PUSH_REPLY, _REPLY = 310, 37, 39, 34, 326, 325
-_STATES: Final = {TransactionState.COMMIT: "8", TransactionState.ROLLBACK: "12", TransactionState.UNKNOWN: "0"}
+_STATES: Final = {
+    TransactionState.COMMIT: "8",
+    TransactionState.ROLLBACK: "12",
+    TransactionState.UNKNOWN: "0",
+}
 _QUEUE: Final = MessageQueue("A", "broker-a", 0)
 
 
@@ -65,7 +69,11 @@ async def _judge_transactions(expect: Expectations, servers: ScriptedServers, se
         return answer  # type: ignore[no-any-return]
 
     producer = TransactionProducer(session, check, ProducerConfig("tg"))
-    expect.refused("a second one of the group", ClientError, lambda: TransactionProducer(session, check, ProducerConfig("tg")))
+    expect.refused(
+        "a second one of the group",
+        ClientError,
+        lambda: TransactionProducer(session, check, ProducerConfig("tg")),
+    )
     locals_: list[tuple[Message, str]] = []
     ends: tuple[tuple[Any, str, str | None], ...] = (
         *((state, value, None) for state, value in _STATES.items()),
@@ -91,7 +99,11 @@ async def _judge_transactions(expect: Expectations, servers: ScriptedServers, se
         expect.equal("the key of a half message is new", True, key not in ("old", ""))
         properties = {"TRAN_MSG": "true", "PGROUP": "tg", "TAGS": "t", "UNIQ_KEY": key, "WAIT": "true"}
         expect.equal("the properties of a half message", properties, dict(properties_of(half.fields["i"])))
-        expect.equal("the flags of a half message", ("4", "3", "tg"), (half.fields["f"], half.fields["h"], half.fields["a"]))
+        expect.equal(
+            "the flags of a half message",
+            ("4", "3", "tg"),
+            (half.fields["f"], half.fields["h"], half.fields["a"]),
+        )
         state = ending if isinstance(ending, TransactionState) else TransactionState.UNKNOWN
         expect.equal("the state", state, outcome.state)
         expect.equal("the error", isinstance(ending, TransactionState), outcome.error is None)
@@ -103,7 +115,9 @@ async def _judge_transactions(expect: Expectations, servers: ScriptedServers, se
             "commitOrRollback": value, "fromTransactionCheck": "false", "msgId": key, "transactionId": key,
             "topic": "A",
         }  # fmt: skip
-        expect.equal("the end", ("a", True, remark, fields), (end.server, end.is_oneway, end.remark, end.fields))
+        expect.equal(
+            "the end", ("a", True, remark, fields), (end.server, end.is_oneway, end.remark, end.fields)
+        )
     expect.equal("the number of local transactions", len(ends), len(locals_))
     await _judge_halves(expect, servers, producer)
     await asyncio.sleep(0.1)
@@ -118,7 +132,9 @@ async def _judge_transactions(expect: Expectations, servers: ScriptedServers, se
     await again.stop()
 
 
-async def _judge_halves(expect: Expectations, servers: ScriptedServers, producer: TransactionProducer) -> None:
+async def _judge_halves(
+    expect: Expectations, servers: ScriptedServers, producer: TransactionProducer
+) -> None:
     """Half messages that are not stored safely, and those that are not allowed."""
     ran: list[str] = []
 
@@ -146,7 +162,9 @@ async def _judge_halves(expect: Expectations, servers: ScriptedServers, producer
         expect.equal(f"a half message with {answers}", (kind, ends, attempts), shown)
         expect.equal("the local transaction ran", ends != ["12"] and kind == "Sent", bool(ran))
     for properties in ({"DELAY": "1"}, {"TIMER_DELAY_MS": "5"}):
-        await expect.fails("a delayed half message", MessageError, producer.send(Message("A", b"h", properties), local))
+        await expect.fails(
+            "a delayed half message", MessageError, producer.send(Message("A", b"h", properties), local)
+        )
     await expect.fails("a local transaction that is none", TypeError, producer.send(Message("A", b"h"), 1))  # type: ignore[arg-type]
     servers.script("a", _SEND, SILENCE)
     began_s = asyncio.get_running_loop().time()
@@ -158,7 +176,9 @@ async def _judge_halves(expect: Expectations, servers: ScriptedServers, producer
     def plain(_half: Message, _id: str) -> TransactionState:
         return TransactionState.COMMIT
 
-    expect.equal("a plain function", TransactionState.COMMIT, (await producer.send(Message("A", b"h"), plain)).state)
+    expect.equal(
+        "a plain function", TransactionState.COMMIT, (await producer.send(Message("A", b"h"), plain)).state
+    )
 
 
 async def _judge_checks(
@@ -182,7 +202,11 @@ async def _judge_checks(
             "commitOrRollback": value, "fromTransactionCheck": "true", "msgId": "K68", "transactionId": "T1",
             "topic": "A",
         }  # fmt: skip
-        expect.equal("the end of a check", ("a", True, remark, fields), (end.server, end.is_oneway, end.remark, end.fields))
+        expect.equal(
+            "the end of a check",
+            ("a", True, remark, fields),
+            (end.server, end.is_oneway, end.remark, end.fields),
+        )
         expect.equal("the checked message", [(b"h", "K68")], [(one.message.body, id_) for one, id_ in checks])
     servers.take()
     _push_check(servers, stored_message(b"h", properties={"PGROUP": "other"}))
@@ -229,8 +253,8 @@ async def _judge_requests(expect: Expectations, servers: ScriptedServers, sessio
         expect.equal("the confirmation of a reply", 0, answer.code)
         reply = await asking
         shown = (
-            reply.body, reply.topic, reply.queue_id, reply.flag, reply.born_timestamp_ms, str(reply.born_host),
-            str(reply.store_host), reply.reconsume_times, reply.properties.get("own"),
+            reply.body, reply.topic, reply.queue_id, reply.flag, reply.born_timestamp_ms,
+            str(reply.born_host), str(reply.store_host), reply.reconsume_times, reply.properties.get("own"),
             reply.properties.get("ARRIVE_TIME"), reply.sys_flag,
         )  # fmt: skip
         values = (
@@ -241,11 +265,13 @@ async def _judge_requests(expect: Expectations, servers: ScriptedServers, sessio
         expect.equal("its hosts", (True, True), ("1.2.3.4" in shown[5], "5.6.7.8" in shown[6]))
         late = await servers.push("a", _PUSH_REPLY, *_reply(correlation, b"late"))
         expect.equal("a late reply is confirmed", 0, late.code)
-    for options, seconds in (({}, 3.0), ({"timeout_ms": 700}, 0.7)):
+    for timeout_ms, seconds in ((None, 3.0), (700, 0.7)):
         for answers, kind in (((), "Sent"), ((SILENCE,), "Unknown"), ((Answer(1),) * 3, "Unknown")):
             servers.script("a", _SEND, *answers)
             began_s = loop.time()
-            error = await expect.fails("no reply", NoReplyError, producer.request(Message("A", b"q"), **options))  # type: ignore[arg-type]
+            error = await expect.fails(
+                "no reply", NoReplyError, producer.request(Message("A", b"q"), timeout_ms=timeout_ms)
+            )
             expect.equal("its time", seconds, round(loop.time() - began_s, 2))
             outcome = getattr(error, "outcome", None)
             expect.equal("its outcome", True, outcome is None or type(outcome).__name__ == kind)
@@ -254,7 +280,9 @@ async def _judge_requests(expect: Expectations, servers: ScriptedServers, sessio
     began_s = loop.time()
     await expect.fails("a request that is refused", SendError, producer.request(Message("A", b"q")))
     expect.equal("its time", True, loop.time() - began_s < 0.5)
-    await expect.fails("a delayed request", MessageError, producer.request(Message("A", b"q", {"DELAY": "2"})))
+    await expect.fails(
+        "a delayed request", MessageError, producer.request(Message("A", b"q", {"DELAY": "2"}))
+    )
     servers.take()
     asking = asyncio.create_task(producer.request(Message("A", b"q"), timeout_ms=8000))
     await asyncio.sleep(0.5)
@@ -271,8 +299,9 @@ def _reply(correlation: str, body: bytes) -> tuple[dict[str, str], bytes]:
     properties = {"CORRELATION_ID": correlation, "own": "v"}
     text = "".join(f"{name}\1{value}\2" for name, value in properties.items() if value)
     fields = {
-        "producerGroup": "x", "topic": "c_REPLY_TOPIC", "defaultTopic": "TBW102", "defaultTopicQueueNums": "4",
-        "queueId": "2", "sysFlag": "0", "bornTimestamp": "123", "flag": "9", "bornHost": "/1.2.3.4:5",
+        "producerGroup": "x", "topic": "c_REPLY_TOPIC", "defaultTopic": "TBW102",
+        "defaultTopicQueueNums": "4", "queueId": "2", "sysFlag": "0", "bornTimestamp": "123",
+        "flag": "9", "bornHost": "/1.2.3.4:5",
         "storeHost": "5.6.7.8:9", "storeTimestamp": "124", "properties": text, "reconsumeTimes": "3",
     }  # fmt: skip
     return fields, body
@@ -299,21 +328,37 @@ async def _judge_replies(expect: Expectations, servers: ScriptedServers, session
         }  # fmt: skip
         expect.equal("the properties of a reply", expected, properties)
         whole = zlib.decompress(seen.body) if flag != "0" else seen.body
-        shown = (seen.server, seen.fields["b"], seen.fields["a"], seen.fields["e"], seen.fields["f"], len(whole))
+        shown = (
+            seen.server,
+            seen.fields["b"],
+            seen.fields["a"],
+            seen.fields["e"],
+            seen.fields["f"],
+            len(whole),
+        )
         expect.equal("a reply that is sent", ("a", "c_REPLY_TOPIC", "rg", "0", flag, len(body)), shown)
     await producer.reply(request(TTL=None), b"r")
-    expect.equal("a reply without a limit", False, "TTL" in dict(properties_of(servers.take(_REPLY)[-1].fields["i"])))
+    expect.equal(
+        "a reply without a limit", False, "TTL" in dict(properties_of(servers.take(_REPLY)[-1].fields["i"]))
+    )
     for name in ("CLUSTER", "CORRELATION_ID", "REPLY_TO_CLIENT"):
-        await expect.fails(f"a reply without {name}", MessageError, producer.reply(request(**{name: None}), b"r"))
-    for bad in ({"own": 1}, {2: "v"}):
-        await expect.fails("a property that is no text", MessageError, producer.reply(request(), b"r", properties=bad))  # type: ignore[arg-type]
+        await expect.fails(
+            f"a reply without {name}", MessageError, producer.reply(request(**{name: None}), b"r")
+        )
+    both: tuple[dict[Any, Any], ...] = ({"own": 1}, {2: "v"})
+    for bad in both:
+        await expect.fails(
+            "a property that is no text", MessageError, producer.reply(request(), b"r", properties=bad)
+        )
     servers.script("a", _REPLY, Answer(1, remark="r"))
     error = await expect.fails("a reply that is refused", ReplyError, producer.reply(request(), b"r"))
     expect.equal("its text", "SYSTEM_ERROR: r", str(error))
-    for options, seconds in (({}, 3.0), ({"timeout_ms": 600}, 0.6)):
+    for timeout_ms, seconds in ((None, 3.0), (600, 0.6)):
         servers.script("a", _REPLY, SILENCE)
         began_s = asyncio.get_running_loop().time()
-        await expect.fails("a reply without an answer", ReplyError, producer.reply(request(), b"r", **options))  # type: ignore[arg-type]
+        await expect.fails(
+            "a reply without an answer", ReplyError, producer.reply(request(), b"r", timeout_ms=timeout_ms)
+        )
         expect.equal("its time", seconds, round(asyncio.get_running_loop().time() - began_s, 2))
     elsewhere = ReceivedMessage(request().stored, MessageQueue("A", "broker-x", 0), 0)
     await expect.fails("a reply at no broker", ReplyError, producer.reply(elsewhere, b"r"))
@@ -325,7 +370,9 @@ async def _judge_traces(expect: Expectations, servers: ScriptedServers, session:
     clock = session.runtime.clock
     b = str(address("a"))
 
-    async def one(send: Callable[[], Awaitable[Any]], answer: Answer, expected: Callable[[Any, int, int], str | None]) -> None:
+    async def one(
+        send: Callable[[], Awaitable[Any]], answer: Answer, expected: Callable[[Any, int, int], str | None]
+    ) -> None:
         servers.take()
         for code in (_SEND, 320):
             servers._scripts["a", code].clear()
@@ -346,9 +393,13 @@ async def _judge_traces(expect: Expectations, servers: ScriptedServers, session:
     def line(kind: str, tag: str, keys: str, ok: str, offsets: str = MESSAGE_ID, took: int = 0,
              region: str = "R") -> Callable[[Any, int, int], str]:  # fmt: skip
         def text(outcome: Any, at_ms: int, size: int) -> str:
-            ids = ",".join(each.message_id for each in outcome) if isinstance(outcome, list) else outcome.message_id
-            fields = ("Pub", str(at_ms - took), region, "g", "A", ids, tag, keys, b, str(size), str(took), kind,
-                      offsets, ok)  # fmt: skip
+            ids = (
+                ",".join(each.message_id for each in outcome)
+                if isinstance(outcome, list)
+                else outcome.message_id
+            )
+            fields = ("Pub", str(at_ms - took), region, "g", "A", ids, tag, keys, b, str(size), str(took),
+                      kind, offsets, ok)  # fmt: skip
             return "\1".join(fields) + "\2"
 
         return text
@@ -359,10 +410,20 @@ async def _judge_traces(expect: Expectations, servers: ScriptedServers, session:
     late = Answer(10, {**ok.fields}, after_s=0.2)
     await one(lambda: producer.send(Message("A", b"1")), late, line("0", "null", "null", "false", took=200))
     bare = stored(0, 1, TRACE_ON="true")
-    await one(lambda: producer.send(Message("A", b"1", {"DELAY": "1"})), bare, line("3", "null", "null", "true", region="null"))
-    await one(lambda: producer.send(Message("A", b"1", {"TRAN_MSG": "true"})), ok, line("1", "null", "null", "true"))
+    await one(
+        lambda: producer.send(Message("A", b"1", {"DELAY": "1"})),
+        bare,
+        line("3", "null", "null", "true", region="null"),
+    )
+    await one(
+        lambda: producer.send(Message("A", b"1", {"TRAN_MSG": "true"})), ok, line("1", "null", "null", "true")
+    )
     await one(lambda: producer.send(plain), stored(0, 1, TRACE_ON="false"), lambda *_: None)
     await one(lambda: producer.send(plain), Answer(13), lambda *_: None)
     batch = [Message("A", b"1", {"TAGS": "t"}), Message("A", b"2")]
     both = f"{MESSAGE_ID},{MESSAGE_ID}"
-    await one(lambda: producer.send_batch(batch), stored(0, 1, msgId=both, MSG_REGION="R"), line("0", "null", "null", "true", both))
+    await one(
+        lambda: producer.send_batch(batch),
+        stored(0, 1, msgId=both, MSG_REGION="R"),
+        line("0", "null", "null", "true", both),
+    )
