@@ -162,8 +162,14 @@ def _judge_configs(expect: Expectations, session: Session) -> None:
     expect.refused(
         "a trace topic with a space", MessageError, lambda: produce(ProducerConfig(trace_topic="a b"))
     )
+    _judge_groups(expect, session)
+    expect.refused("a listener that is a number", TypeError, lambda: PushConsumer(session, "g", 1))  # type: ignore[arg-type]
+    expect.refused("a check that is a number", TypeError, lambda: TransactionProducer(session, 1))  # type: ignore[arg-type]
+
+
+def _judge_groups(expect: Expectations, session: Session) -> None:
     members: tuple[Callable[[Any], object], ...] = (
-        lambda group: produce(ProducerConfig(group=group)),
+        lambda group: Producer(session, ProducerConfig(group=group)),
         lambda group: PushConsumer(session, group, _nothing),
         lambda group: LitePullConsumer(session, group),
         lambda group: PullConsumer(session, group),
@@ -178,8 +184,6 @@ def _judge_configs(expect: Expectations, session: Session) -> None:
         ):
             expect.refused(f"member {number} of group {group!r}", kind, lambda: member(group))  # noqa: B023
         expect.accepted(f"member {number} of the longest group", lambda: member(_LONGEST_GROUP))  # noqa: B023
-    expect.refused("a listener that is a number", TypeError, lambda: PushConsumer(session, "g", 1))  # type: ignore[arg-type]
-    expect.refused("a check that is a number", TypeError, lambda: TransactionProducer(session, 1))  # type: ignore[arg-type]
 
 
 def _judge_cases(

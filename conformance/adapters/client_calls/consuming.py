@@ -18,6 +18,7 @@ from mqproof.conformance.adapters.client_calls.scripted_servers import (
     Answer,
     ScriptedServers,
     pulled,
+    route,
 )
 from mqproof.conformance.answers.stored_record import properties_of
 from mqproof.impl.client.consuming.assigned_queues import PullLimits
@@ -71,7 +72,7 @@ class Listening:
 async def judge(expect: Expectations, servers: ScriptedServers) -> None:
     feed = Feed(servers)
     for work in (_send_backs, _kept, _slow, _stopped, _lost, _batches, _overdue, _limits, _answers, _starts,
-                 _created_later, _suspended, _threads):  # fmt: skip
+                 _created_later, _suspended, _threads, _traced):  # fmt: skip
         feed.clear()
         await work(expect, feed)
 
@@ -493,5 +494,33 @@ async def _threads(expect: Expectations, feed: Feed) -> None:
     expect.equal(
         "what it returns", ["5"], [each.fields["delayLevel"] for each in feed.servers.take(SEND_BACK)]
     )
+    await consumer.stop()
+    await stop()
+
+
+async def _traced(expect: Expectations, feed: Feed) -> None:
+    """Each call of the listener has a record before and one after, for each message that is traced."""
+    listening = Listening({b"1": [0.5, RetryLater()], b"2": [ValueError("x")], b"4": [0.25]})
+    feed.put(b"0", b"1", b"2", properties={"MSG_REGION": "R", "KEYS": "k"})
+    feed.put(b"3", properties={"TRACE_ON": "false"})
+    feed.put(b"4")
+    feed.servers.routes["TR"] = route({"b": 1})
+    config = PushConsumerConfig(concurrency=1, trace_topic="TR")
+    consumer, stop = await consuming(feed, config, listening)
+    await asyncio.sleep(4)
+    traces = [each for each in feed.servers.take(SEND) if each.server == "b"]
+    lines = [line.split("\1") for each in traces for line in each.body.decode().split("\2") if line]
+    before, after = ([line for line in lines if line[0] == kind] for kind in ("SubBefore", "SubAfter"))
+    begun = [("R", "g", "K30", "0", "k"), ("R", "g", "K31", "0", "k"), ("R", "g", "K32", "0", "k"),
+             ("null", "g", "K34", "0", "null")]  # fmt: skip
+    expect.equal("the records before", begun, [(line[2], line[3], *line[5:]) for line in before])
+    ended = [("K30", "0", "true", "k", "0", "g"), ("K31", "500", "false", "k", "4", "g"),
+             ("K32", "0", "false", "k", "2", "g"), ("K34", "250", "true", "null", "0", "g")]  # fmt: skip
+    expect.equal("the records after", ended, [(*line[2:7], line[8]) for line in after])
+    expect.equal("both name the call", [line[4] for line in before], [line[1] for line in after])
+    took = [int(end[7]) - int(begin[1]) for begin, end in zip(before, after, strict=True)]
+    expect.equal("their times", [0, 500, 0, 250], took)
+    groups = {each.fields["a"] for each in traces}
+    expect.equal("the group of traces", {"_INNER_TRACE_PRODUCER-g-CONSUME-1"}, groups)
     await consumer.stop()
     await stop()

@@ -109,6 +109,11 @@ async def _judge_heartbeats(expect: Expectations, servers: ScriptedServers) -> N
     await session.heartbeat()
     seen = servers.take(_BEAT)
     expect.equal("the receivers of heartbeats", ["a", "a-slave", "b"], sorted(each.server for each in seen))
+    _compare_heartbeats(expect, seen, since, sql)
+    await _judge_leaving(expect, servers, session, push, (casting, lite, service))
+
+
+def _compare_heartbeats(expect: Expectations, seen: Sequence[Seen], since: int, sql: dict[str, Any]) -> None:
     tags = _subscription("A", since, subString="x || y", codeSet=[120, 121], tagsSet=["x", "y"])
     first, last, timed = (f"CONSUME_FROM_{name}" for name in ("FIRST_OFFSET", "LAST_OFFSET", "TIMESTAMP"))
     active, passive, shared = "CONSUME_ACTIVELY", "CONSUME_PASSIVELY", "CLUSTERING"
@@ -128,6 +133,16 @@ async def _judge_heartbeats(expect: Expectations, servers: ScriptedServers) -> N
         for group in groups:
             expect.equal(f"the group {group['groupName']}", group, named.pop(group["groupName"], None))
         expect.equal("other groups", {}, named)
+
+
+async def _judge_leaving(
+    expect: Expectations,
+    servers: ScriptedServers,
+    session: Session,
+    push: PushConsumer,
+    others: Sequence[Any],
+) -> None:
+    """Topics and groups are left one by one, and the rest with the session."""
     await push.unsubscribe("B")
     await asyncio.sleep(0.1)
     topics = [
@@ -140,8 +155,8 @@ async def _judge_heartbeats(expect: Expectations, servers: ScriptedServers) -> N
         "a refused expression", RefusalError, push.subscribe("A", MessageSelector.sql("q > 1"))
     )
     servers.take()
-    for stop in (push.stop, casting.stop, lite.stop, service.stop):
-        await stop()
+    for member in (push, *others):
+        await member.stop()
     left = sorted(
         (each.fields["consumerGroup"], each.server, each.fields["clientID"]) for each in servers.take(_LEAVE)
     )

@@ -6,7 +6,7 @@ docs/reference/protocol/event-log.md, "Message trace".
 
 import asyncio
 import zlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
 from mqproof.conformance.adapters.client_calls.expectations import Expectations
@@ -17,6 +17,7 @@ from mqproof.conformance.adapters.client_calls.scripted_servers import (
     SILENCE,
     Answer,
     ScriptedServers,
+    Seen,
     address,
     route,
     stored,
@@ -33,7 +34,11 @@ from mqproof.impl.client.model import (
     SendError,
 )
 from mqproof.impl.client.producing.producer import Producer, ProducerConfig
-from mqproof.impl.client.producing.transaction_producer import TransactionProducer, TransactionState
+from mqproof.impl.client.producing.transaction_producer import (
+    TransactionOutcome,
+    TransactionProducer,
+    TransactionState,
+)
 from mqproof.impl.remoting.message import Message, StoredMessage
 from mqproof.impl.runtime.clock import now_ms
 
@@ -94,30 +99,10 @@ async def _judge_transactions(expect: Expectations, servers: ScriptedServers, se
         outcome = await producer.send(given, local)
         await asyncio.sleep(0.01)
         seen = servers.take()
-        (half,) = [each for each in seen if each.code == _SEND]
-        key = outcome.sent.message_id
-        expect.equal("the key of a half message is new", True, key not in ("old", ""))
-        properties = {"TRAN_MSG": "true", "PGROUP": "tg", "TAGS": "t", "UNIQ_KEY": key, "WAIT": "true"}
-        expect.equal("the properties of a half message", properties, dict(properties_of(half.fields["i"])))
-        expect.equal(
-            "the flags of a half message",
-            ("4", "3", "tg"),
-            (half.fields["f"], half.fields["h"], half.fields["a"]),
-        )
-        state = ending if isinstance(ending, TransactionState) else TransactionState.UNKNOWN
-        expect.equal("the state", state, outcome.state)
-        expect.equal("the error", isinstance(ending, TransactionState), outcome.error is None)
+        _compare_transaction(expect, seen, outcome, ending, (value, remark))
+        key, half_message = outcome.sent.message_id, locals_[-1][0]
         expect.equal("the local transaction is told its id", key, locals_[-1][1])
-        expect.equal("it receives the message", (b"half", "A"), (locals_[-1][0].body, locals_[-1][0].topic))
-        (end,) = [each for each in seen if each.code == _END]
-        fields = {
-            "producerGroup": "tg", "tranStateTableOffset": "77", "commitLogOffset": "1234",
-            "commitOrRollback": value, "fromTransactionCheck": "false", "msgId": key, "transactionId": key,
-            "topic": "A",
-        }  # fmt: skip
-        expect.equal(
-            "the end", ("a", True, remark, fields), (end.server, end.is_oneway, end.remark, end.fields)
-        )
+        expect.equal("it receives the message", (b"half", "A"), (half_message.body, half_message.topic))
     expect.equal("the number of local transactions", len(ends), len(locals_))
     await _judge_halves(expect, servers, producer)
     await asyncio.sleep(0.1)
@@ -130,6 +115,37 @@ async def _judge_transactions(expect: Expectations, servers: ScriptedServers, se
     expect.equal("a check after the stop", [], servers.take(_END))
     again = TransactionProducer(session, check, ProducerConfig("tg"))
     await again.stop()
+
+
+def _compare_transaction(
+    expect: Expectations,
+    seen: Sequence[Seen],
+    outcome: TransactionOutcome,
+    ending: Any,
+    end_of: tuple[str, str | None],
+) -> None:
+    """Compare the half message and the report of its end."""
+    value, remark = end_of
+    (half,) = [each for each in seen if each.code == _SEND]
+    key = outcome.sent.message_id
+    expect.equal("the key of a half message is new", True, key not in ("old", ""))
+    properties = {"TRAN_MSG": "true", "PGROUP": "tg", "TAGS": "t", "UNIQ_KEY": key, "WAIT": "true"}
+    expect.equal("the properties of a half message", properties, dict(properties_of(half.fields["i"])))
+    expect.equal(
+        "the flags of a half message",
+        ("4", "3", "tg"),
+        (half.fields["f"], half.fields["h"], half.fields["a"]),
+    )
+    state = ending if isinstance(ending, TransactionState) else TransactionState.UNKNOWN
+    expect.equal("the state", state, outcome.state)
+    expect.equal("the error", isinstance(ending, TransactionState), outcome.error is None)
+    (end,) = [each for each in seen if each.code == _END]
+    fields = {
+        "producerGroup": "tg", "tranStateTableOffset": "77", "commitLogOffset": "1234",
+        "commitOrRollback": value, "fromTransactionCheck": "false", "msgId": key, "transactionId": key,
+        "topic": "A",
+    }  # fmt: skip
+    expect.equal("the end", ("a", True, remark, fields), (end.server, end.is_oneway, end.remark, end.fields))
 
 
 async def _judge_halves(
@@ -229,7 +245,6 @@ def _push_check(servers: ScriptedServers, half: Message | None) -> None:
 async def _judge_requests(expect: Expectations, servers: ScriptedServers, session: Session) -> None:
     """A request carries what its consumer needs for the reply; the first reply in time counts."""
     producer = Producer(session, ProducerConfig("rg"))
-    loop = asyncio.get_running_loop()
     bodies = (b"reply", b"r" * 5000)
     for body in bodies:
         servers.take()
@@ -265,6 +280,12 @@ async def _judge_requests(expect: Expectations, servers: ScriptedServers, sessio
         expect.equal("its hosts", (True, True), ("1.2.3.4" in shown[5], "5.6.7.8" in shown[6]))
         late = await servers.push("a", _PUSH_REPLY, *_reply(correlation, b"late"))
         expect.equal("a late reply is confirmed", 0, late.code)
+    await _judge_lost_requests(expect, servers, producer)
+
+
+async def _judge_lost_requests(expect: Expectations, servers: ScriptedServers, producer: Producer) -> None:
+    """Requests that get no reply, and those that are refused."""
+    loop = asyncio.get_running_loop()
     for timeout_ms, seconds in ((None, 3.0), (700, 0.7)):
         for answers, kind in (((), "Sent"), ((SILENCE,), "Unknown"), ((Answer(1),) * 3, "Unknown")):
             servers.script("a", _SEND, *answers)
@@ -368,7 +389,6 @@ async def _judge_traces(expect: Expectations, servers: ScriptedServers, session:
     """Each stored message or batch has a record, unless the broker has tracing off."""
     producer = Producer(session, ProducerConfig("g", trace_topic="TR"))
     clock = session.runtime.clock
-    b = str(address("a"))
 
     async def one(
         send: Callable[[], Awaitable[Any]], answer: Answer, expected: Callable[[Any, int, int], str | None]
@@ -390,33 +410,23 @@ async def _judge_traces(expect: Expectations, servers: ScriptedServers, session:
             ids = [one.message_id for one in outcome] if isinstance(outcome, list) else [outcome.message_id]
             expect.equal("the keys of a trace", True, set(ids) <= set(keys))
 
-    def line(kind: str, tag: str, keys: str, ok: str, offsets: str = MESSAGE_ID, took: int = 0,
-             region: str = "R") -> Callable[[Any, int, int], str]:  # fmt: skip
-        def text(outcome: Any, at_ms: int, size: int) -> str:
-            ids = (
-                ",".join(each.message_id for each in outcome)
-                if isinstance(outcome, list)
-                else outcome.message_id
-            )
-            fields = ("Pub", str(at_ms - took), region, "g", "A", ids, tag, keys, b, str(size), str(took),
-                      kind, offsets, ok)  # fmt: skip
-            return "\1".join(fields) + "\2"
-
-        return text
-
     ok = stored(0, 1, MSG_REGION="R")
     plain = Message("A", b"12345", {"TAGS": "t", "KEYS": "k l"})
-    await one(lambda: producer.send(plain), ok, line("0", "t", "k l", "true"))
+    await one(lambda: producer.send(plain), ok, _published("0", "t", "k l", "true"))
     late = Answer(10, {**ok.fields}, after_s=0.2)
-    await one(lambda: producer.send(Message("A", b"1")), late, line("0", "null", "null", "false", took=200))
+    await one(
+        lambda: producer.send(Message("A", b"1")), late, _published("0", "null", "null", "false", took=200)
+    )
     bare = stored(0, 1, TRACE_ON="true")
     await one(
         lambda: producer.send(Message("A", b"1", {"DELAY": "1"})),
         bare,
-        line("3", "null", "null", "true", region="null"),
+        _published("3", "null", "null", "true", region="null"),
     )
     await one(
-        lambda: producer.send(Message("A", b"1", {"TRAN_MSG": "true"})), ok, line("1", "null", "null", "true")
+        lambda: producer.send(Message("A", b"1", {"TRAN_MSG": "true"})),
+        ok,
+        _published("1", "null", "null", "true"),
     )
     await one(lambda: producer.send(plain), stored(0, 1, TRACE_ON="false"), lambda *_: None)
     await one(lambda: producer.send(plain), Answer(13), lambda *_: None)
@@ -425,5 +435,21 @@ async def _judge_traces(expect: Expectations, servers: ScriptedServers, session:
     await one(
         lambda: producer.send_batch(batch),
         stored(0, 1, msgId=both, MSG_REGION="R"),
-        line("0", "null", "null", "true", both),
+        _published("0", "null", "null", "true", both),
     )
+
+
+def _published(
+    kind: str, tag: str, keys: str, ok: str, offsets: str = MESSAGE_ID, took: int = 0, region: str = "R"
+) -> Callable[[Any, int, int], str]:
+    """Return a function that returns the record of a send, from its outcome, time and size."""
+
+    def text(outcome: Any, at_ms: int, size: int) -> str:
+        ids = [each.message_id for each in outcome] if isinstance(outcome, list) else [outcome.message_id]
+        fields = (
+            "Pub", str(at_ms - took), region, "g", "A", ",".join(ids), tag, keys, str(address("a")),
+            str(size), str(took), kind, offsets, ok,
+        )  # fmt: skip
+        return "\1".join(fields) + "\2"
+
+    return text
