@@ -22,9 +22,10 @@ from mqproof.conformance.adapters.client_calls.scripted_servers import (
 )
 from mqproof.conformance.answers.stored_record import properties_of
 from mqproof.impl.client.consuming.assigned_queues import PullLimits
-from mqproof.impl.client.consuming.push_consumer import PushConsumer, PushConsumerConfig
+from mqproof.impl.client.consuming.push_consumer import MessageModel, PushConsumer, PushConsumerConfig
 from mqproof.impl.client.consuming.start_offset import ConsumeFrom
 from mqproof.impl.client.model import MessageQueue, ReceivedMessage, RetryLater
+from mqproof.impl.runtime.clock import now_ms
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.spec.events import Event
 
@@ -450,6 +451,26 @@ async def _created_later(expect: Expectations, feed: Feed) -> None:
     )
     await consumer.stop()
     await stop()
+    cases = ((ConsumeFrom.LAST_OFFSET, 29), (ConsumeFrom.FIRST_OFFSET, 31))
+    for number, (begin, code) in enumerate(cases):
+        feed.servers.routes.clear()
+        config = PushConsumerConfig(
+            MessageModel.BROADCASTING, consume_from=begin, offsets_directory=f"/late-{number}"
+        )
+        consumer, stop = await consuming(feed, config, Listening())
+        subscribed_ms = now_ms(consumer._session.runtime.clock)
+        await asyncio.sleep(5)
+        feed.servers.take()
+        feed.servers.routes["A"] = known
+        await asyncio.sleep(5)
+        asked = [each for each in feed.servers.take() if each.code in (29, 30, 31)]
+        expect.equal("where a member that broadcasts begins later", [code], [each.code for each in asked])
+        times = [each.fields["timestamp"] for each in asked if each.code == 29]
+        expect.equal(
+            "the time at which it begins", [str(subscribed_ms - 60_000)] if code == 29 else [], times
+        )
+        await consumer.stop()
+        await stop()
 
 
 async def _suspended(expect: Expectations, feed: Feed) -> None:

@@ -29,6 +29,9 @@ async def _arguments(expect: Expectations, servers: ScriptedServers) -> None:
     arguments.judge(expect, Session([address("names-1")], servers.runtime("client"), "h@i"))
 
 
+_TURNS_MAX: Final = 30_000
+"""How many callbacks may run while no time passes."""
+
 PARTS: Final[tuple[Part, ...]] = (
     _arguments,
     sending.judge,
@@ -54,7 +57,7 @@ def differences(seed: int) -> tuple[Witness, ...]:
 
 
 def _run(part: Part, expect: Expectations, seed: int) -> None:
-    loop = SimulatedLoop()
+    loop = SimulatedLoop(_TURNS_MAX)
 
     async def run() -> None:
         servers = ScriptedServers(loop, seed)
