@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from mqproof.conformance.mutants.mutant import Mutant
+from mqproof.impl.client.blocking import BlockingClient
 from mqproof.impl.client.consuming.group_requests import GroupRequests
 from mqproof.impl.client.consuming.offset_store import FileOffsets, Offsets
 from mqproof.impl.client.consuming.rebalance import Rebalancer
@@ -17,7 +18,7 @@ from mqproof.impl.remoting.bodies import ConsumerData, HeldQueue
 from mqproof.impl.remoting.headers import PULL_HAS_SUBSCRIPTION, PullRequest
 from mqproof.impl.remoting.message import RETRY_PREFIX
 
-_gain = ScheduledPull.gain
+_gain, _send_batch = ScheduledPull.gain, BlockingClient.send_batch
 _load, _commit, _queues_of_member = Offsets.load, GroupRequests.commit, Rebalancer._queues_of_member
 
 
@@ -55,6 +56,14 @@ async def _back_too(
     only_forward: bool = False,  # noqa: ARG001
 ) -> None:
     await _commit(calls, queue, offset)
+
+
+def _to_any_queue(client: BlockingClient, messages: Any, _queue: object = None) -> Any:
+    return _send_batch(client, messages)
+
+
+async def _none_lost(_locks: object) -> list[MessageQueue]:
+    return []
 
 
 async def nothing_is_no_share(rebalancer: Rebalancer, topic: str) -> set[MessageQueue]:
@@ -115,6 +124,18 @@ MUTANTS: Final[dict[str, Mutant]] = {
         Mutant(
             "retries-not-subscribed", "a member does not subscribe to its retry topic", "SPEC-1",
             "mqproof.impl.client.consuming.push_consumer:ConsumerData", _without_retries,
+        ),
+        Mutant(
+            "numbers-not-checked", "the numbers of a push consumer's configuration are not checked", "SPEC-1",
+            "mqproof.impl.client.consuming.push_consumer:require_whole", _no_effect,
+        ),
+        Mutant(
+            "locks-not-renewed", "an orderly consumer does not renew its locks", "SPEC-1",
+            "mqproof.impl.client.consuming.locks:QueueLocks.renew", _none_lost,
+        ),
+        Mutant(
+            "batch-to-any-queue", "the blocking client ignores the queue of a batch", "SPEC-1",
+            "mqproof.impl.client.blocking:BlockingClient.send_batch", _to_any_queue,
         ),
         Mutant(
             "shown-behind", "a member reports offsets that are one behind", "SPEC-1",

@@ -49,6 +49,7 @@ from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command
 from mqproof.impl.remoting.headers import PULL_COMMITS_OFFSET, OffsetResponse, ResetOffsetRequest
 from mqproof.impl.runtime.runtime import Runtime
+from mqproof.report.model import Witness
 
 _FORGOTTEN_S: Final = 150.0
 """The wait until all know that a member is silent: two minutes, a scan of the broker, and a rebalance."""
@@ -59,6 +60,7 @@ _COMMITTED_S: Final = 12.0
 _LOOK_S: Final = 0.25
 _LOOKS: Final = 24
 """How often the committed offsets are queried: for longer than a commit interval."""
+_CALLS: Final = "mqproof.conformance.adapters.client_calls"
 _RESET_CHANCE: Final = 0.1
 _PAUSED_CHANCE: Final = 0.5
 _CONFIG: Final = PushConsumerConfig(consume_from=ConsumeFrom.FIRST_OFFSET)
@@ -100,6 +102,8 @@ class PushMembers(Group):
             f"a broker with a new topic of {QUEUES} queues and a new group", EXPLANATION, CHECKERS
         )
         self._environment = environment
+        self.different: tuple[Witness, ...] = ()
+        """What differs in the calls of our client's interface."""
         self._members: dict[str, _Member] = {}
         self._leaving: dict[str, _Member] = {}
         self._live: set[str] = set()
@@ -227,7 +231,8 @@ class PushMembers(Group):
         self._environment.watch.found("the tables about the group", wrong)
 
     def findings(self) -> dict[str, Finding]:
-        return with_wrong_answers(super().findings(), self._environment.watch.wrong)
+        wrong = (*self._environment.watch.wrong, *self.different)
+        return with_wrong_answers(super().findings(), wrong)
 
     def faults_in(self, operation: Operation) -> tuple[FaultKind, ...]:
         return faults_of_members(operation)
@@ -405,6 +410,7 @@ def live(seed: int, environment: Callable[[], SimulatedEnvironment] = SimulatedE
     """
     chance = random.Random(seed)
     group = PushMembers(environment())
+    group.different = _differences(seed)
     try:
         there: set[str] = set()
         for _ in range(CHANGES):
@@ -428,3 +434,14 @@ def live(seed: int, environment: Callable[[], SimulatedEnvironment] = SimulatedE
     finally:
         group.close()
     return group
+
+
+def _differences(seed: int) -> tuple[Witness, ...]:
+    """Return what differs in the calls of our client; nothing in an installed package, which lacks them."""
+    try:
+        from mqproof.conformance.adapters.client_calls import every_call
+    except ModuleNotFoundError as error:
+        if not str(error.name).startswith(_CALLS):
+            raise
+        return ()
+    return every_call.differences(seed)

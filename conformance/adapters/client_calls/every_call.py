@@ -1,0 +1,73 @@
+"""Makes every call of our client's interface, in simulated time, and returns what differs."""
+
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
+
+from mqproof.conformance.adapters import simulated_loops
+from mqproof.conformance.adapters.client_calls import (
+    administering,
+    arguments,
+    blocking,
+    consuming,
+    polling,
+    pulling,
+    registration,
+    sending,
+    transacting,
+)
+from mqproof.conformance.adapters.client_calls.expectations import Expectations
+from mqproof.conformance.adapters.client_calls.scripted_servers import ScriptedServers, address
+from mqproof.conformance.faults.expected_warnings import expected_warnings
+from mqproof.impl.client.connection.session import Session
+from mqproof.impl.runtime.simulated_loop import SimulatedLoop
+from mqproof.report.model import Witness
+
+Part = Callable[[Expectations, ScriptedServers], Coroutine[Any, Any, None]]
+
+
+async def _arguments(expect: Expectations, servers: ScriptedServers) -> None:
+    arguments.judge(expect, Session([address("names-1")], servers.runtime("client"), "h@i"))
+
+
+_TURNS_MAX: Final = 30_000
+"""How many callbacks may run while no time passes."""
+
+PARTS: Final[tuple[Part, ...]] = (
+    _arguments,
+    sending.judge,
+    pulling.judge,
+    registration.judge,
+    transacting.judge,
+    consuming.judge,
+    polling.judge,
+    administering.judge,
+)
+"""The parts, each on servers of its own."""
+
+
+def differences(seed: int) -> tuple[Witness, ...]:
+    """Run every part. The seed determines what the clients choose by chance."""
+    expect = Expectations()
+    with expected_warnings("mqproof.impl"):
+        for part in PARTS:
+            _run(part, expect, seed)
+        if seed % 2 == 0:  # it needs real time
+            blocking.judge(expect)
+    return tuple(expect.wrong)
+
+
+def _run(part: Part, expect: Expectations, seed: int) -> None:
+    loop = SimulatedLoop(_TURNS_MAX)
+
+    async def run() -> None:
+        servers = ScriptedServers(loop, seed)
+        await servers.start()
+        await part(expect, servers)
+        await servers.stop()
+
+    try:
+        simulated_loops.run(loop, run())
+    except Exception as error:  # whatever a defect of the client raises is a difference
+        expect.failed(part.__module__, error)
+    finally:
+        simulated_loops.end(loop)
