@@ -18,6 +18,7 @@ from mqproof.conformance.adapters import simulated_loops
 from mqproof.conformance.adapters.apache.fault_controls import of_broker
 from mqproof.conformance.adapters.brokers.final_look import FinalLook
 from mqproof.conformance.adapters.caller import Caller
+from mqproof.conformance.adapters.inspections.site import Inspection, inspect
 from mqproof.conformance.adapters.watched_network import WatchedNetwork
 from mqproof.conformance.answers.watch import Watch
 from mqproof.conformance.engine.broker_faults import CRASHES, ENDS, BrokerFault
@@ -331,6 +332,9 @@ class RunningEnvironment:
 class OnEnvironment:
     """The common part of targets that are a broker in an environment: opening, closing and faults."""
 
+    inspections: tuple[Inspection, ...] = ()
+    """One of them follows each example, if our broker is the target."""
+
     def __init__(self, environment: Environment) -> None:
         self.name = environment.name
         self._environment = environment
@@ -354,6 +358,9 @@ class OnEnvironment:
                 after = environment.run(last.look())
                 last.compare(before, after)
                 before = after
+        if environment.is_simulated and self.inspections:
+            chosen = self.inspections[environment.watch.answers % len(self.inspections)]
+            environment.watch.wrong += inspect(chosen)
 
     @property
     def wrong_answers(self) -> tuple[Witness, ...]:
