@@ -85,8 +85,8 @@ class Setup:
     """The pause between two searches of a name server for silent brokers."""
     name_server_events: bool = False
     """Whether `events` has the events of name servers, too."""
-    broker: Mapping[str, Any] = field(default_factory=dict)
-    """Other fields of the configuration of each broker."""
+    configured: Callable[[BrokerConfig], BrokerConfig] = lambda config: config
+    """Returns the configuration of a broker for that of these options."""
     name_server: Mapping[str, Any] = field(default_factory=dict)
     """Other fields of the configuration of each name server."""
 
@@ -405,7 +405,7 @@ class Cluster:
             register_interval_ms=setup.register_interval_ms,
             store=replace(setup.store, flush_mode=setup.flush),
         )
-        common = replace(common, **setup.broker)
+        common = setup.configured(common)
         if setup.elected:
             peers = tuple(Peer(each, Address(self.machines[each].host, _GROUP_PORT)) for each in MEMBERS)
             return replace(common, membership=Membership(is_member=True, peers=peers, self_id=node))

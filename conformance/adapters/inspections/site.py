@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -17,6 +17,8 @@ from mqproof.conformance.hosts.simulated import MASTER, NAME_SERVERS, Cluster, S
 from mqproof.conformance.wire import chapters
 from mqproof.conformance.wire.frames import Frame
 from mqproof.conformance.wire.operations import ALL
+from mqproof.impl.broker import config as broker_config
+from mqproof.impl.broker.config import BrokerConfig
 from mqproof.impl.runtime.clock import now_ms
 from mqproof.impl.runtime.disk import SECRET_MODE, write_durably
 from mqproof.impl.runtime.network import Address
@@ -46,8 +48,20 @@ class Inspection:
     files: Mapping[str, str] = field(default_factory=dict)
     """The texts of the broker's files before its first start, by path."""
     name_server_files: Mapping[str, str] = field(default_factory=dict)
+    properties: str | None = None
+    """The text of the broker's properties file; None for the defaults of simulated brokers."""
     judges_answers: bool = True
     """Whether the rules for every answer apply; a server that refuses a request does not keep all of them."""
+
+    def configured(self, config: BrokerConfig) -> BrokerConfig:
+        """Return the configuration of the broker."""
+        if self.properties is not None:
+            of_file, _ = broker_config.read(self.properties, "broker.properties")
+            config = replace(
+                of_file, host=config.host, port=config.port, name_servers=config.name_servers,
+                store_directory=config.store_directory,
+            )  # fmt: skip
+        return replace(config, **self.broker)
 
 
 class Site:
@@ -137,9 +151,8 @@ def inspect(inspection: Inspection) -> tuple[Witness, ...]:
         EndlessError, TargetError, and what our servers raise.
     """
     loop = SimulatedLoop(_TURNS_MAX)
-    cluster = Cluster(
-        loop, 0, Setup(replication=None, broker=inspection.broker, name_server=inspection.name_server)
-    )
+    setup = Setup(replication=None, configured=inspection.configured, name_server=inspection.name_server)
+    cluster = Cluster(loop, 0, setup)
     cluster.internet.delay_s = (0.0, 0.0)
     site = Site(cluster, judges_answers=inspection.judges_answers)
     for path, text in inspection.files.items():
