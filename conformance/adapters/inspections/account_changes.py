@@ -344,6 +344,6 @@ async def without(site: Site) -> None:
 
 
 _WITH: Final[dict[str, Any]] = {"acl_enabled": True}
-ACCOUNTS_OF_4_9: Final = Inspection("accounts", of_4_9, _WITH, files={_PATH: FILE}, judges_answers=False)
-USERS_OF_5_X: Final = Inspection("users", of_5_x, _WITH, files={_PATH: FILE}, judges_answers=False)
+ACCOUNTS_OF_4_9: Final = Inspection("accounts", of_4_9, _WITH, files={_PATH: FILE})
+USERS_OF_5_X: Final = Inspection("users", of_5_x, _WITH, files={_PATH: FILE})
 NO_ACCOUNTS: Final = Inspection("no accounts", without)

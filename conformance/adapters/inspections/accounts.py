@@ -313,5 +313,5 @@ async def _signatures(site: Site, visitor: Visitor, line: RawClient) -> None:
 PERMISSIONS: Final = Inspection(
     "permissions", permissions, {"acl_enabled": True, "property_filter": True}, {"acl_enabled": True},
     {"/store/config/plain_acl.yml": FILE, "/store/config/tools.yml": _TOOLS},
-    {"/names/plain_acl.yml": FILE}, judges_answers=False,
+    {"/names/plain_acl.yml": FILE},
 )  # fmt: skip

@@ -332,9 +332,7 @@ def _to_the_default(key: _Key) -> Iterable[str]:
 
 
 _OWN: Final[dict[str, Any]] = {"config_path": _FILE}
-SETTINGS: Final = Inspection(
-    "settings", of_a_broker, _OWN, files={_FILE: _TEXT_OF_FILE}, properties="", judges_answers=False
-)
+SETTINGS: Final = Inspection("settings", of_a_broker, _OWN, files={_FILE: _TEXT_OF_FILE}, properties="")
 NAME_SERVER_SETTINGS: Final = Inspection(
     "name server settings", of_a_name_server, name_server={"config_path": _NAMES_FILE},
     name_server_files={_NAMES_FILE: "unknown=7\n"},

@@ -50,8 +50,6 @@ class Inspection:
     name_server_files: Mapping[str, str] = field(default_factory=dict)
     properties: str | None = None
     """The text of the broker's properties file; None for the defaults of simulated brokers."""
-    judges_answers: bool = True
-    """Whether the rules for every answer apply; a server that refuses a request does not keep all of them."""
 
     def configured(self, config: BrokerConfig) -> BrokerConfig:
         """Return the configuration of the broker."""
@@ -67,14 +65,14 @@ class Inspection:
 class Site:
     """A name server and a broker on simulated machines, and the clients of an inspection."""
 
-    def __init__(self, cluster: Cluster, *, judges_answers: bool) -> None:
+    def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.rule = chapters.REMOTING_COMMAND
         """The section of the protocol documentation of what is compared now."""
         self.broker = Address(cluster.machines[MASTER].host, _BROKER_PORT)
         self.name_server = cluster.names[0]
         self._clock = cluster.machines[MASTER].clock
-        self.watch = Watch(lambda: self.now_ms, is_exact=True, judges_answers=judges_answers)
+        self.watch = Watch(lambda: self.now_ms, is_exact=True)
         self._lines: dict[tuple[str, str, Address], RawClient] = {}
 
     @property
@@ -154,7 +152,7 @@ def inspect(inspection: Inspection) -> tuple[Witness, ...]:
     setup = Setup(replication=None, configured=inspection.configured, name_server=inspection.name_server)
     cluster = Cluster(loop, 0, setup)
     cluster.internet.delay_s = (0.0, 0.0)
-    site = Site(cluster, judges_answers=inspection.judges_answers)
+    site = Site(cluster)
     for path, text in inspection.files.items():
         site.write_file(MASTER, path, text)
     for path, text in inspection.name_server_files.items():
