@@ -65,6 +65,7 @@ _FROZEN_S: Final = 4.0
 """How long a broker stays frozen: longer than a lease, and longer than some delays."""
 _REAL_FROZEN_S: Final = 1.0
 _DOWN_S: Final = 1.0
+_INSPECTIONS_EACH: Final = 3
 _RESTARTED_EACH: Final = 3
 """One example in so many is read back after restarts too, since they take most of the time."""
 _FAULT_CONTROLS: Final = {
@@ -333,7 +334,7 @@ class OnEnvironment:
     """The common part of targets that are a broker in an environment: opening, closing and faults."""
 
     inspections: tuple[Inspection, ...] = ()
-    """One of them follows each example, if our broker is the target."""
+    """Some of them follow each example, if our broker is the target."""
 
     def __init__(self, environment: Environment) -> None:
         self.name = environment.name
@@ -359,8 +360,13 @@ class OnEnvironment:
                 last.compare(before, after)
                 before = after
         if environment.is_simulated and self.inspections:
-            chosen = self.inspections[environment.watch.answers % len(self.inspections)]
-            environment.watch.wrong += inspect(chosen)
+            self._inspect(environment.watch)
+
+    def _inspect(self, watch: Watch) -> None:
+        """Run some of the inspections, other ones after each example."""
+        count = len(self.inspections)
+        for number in range(min(_INSPECTIONS_EACH, count)):
+            watch.wrong += inspect(self.inspections[(watch.answers + number) % count])
 
     @property
     def wrong_answers(self) -> tuple[Witness, ...]:

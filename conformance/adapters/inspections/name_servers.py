@@ -178,14 +178,15 @@ async def _lists(site: Site, both: Mapping[str, Mapping[str, str]]) -> None:
     site.compare("the clusters", ["DefaultCluster", _CLUSTER], sorted(info["clusterAddrTable"]))
     site.compare("the brokers of the cluster", sorted(both), sorted(info["clusterAddrTable"][_CLUSTER]))
     own = {"t", "u", "v"}
-    for name, fields, expected in (
+    queries: tuple[tuple[str, dict[str, Any], set[str]], ...] = (
         ("GET_ALL_TOPIC_LIST_FROM_NAMESERVER", {}, own),
         ("GET_TOPICS_BY_CLUSTER", {"cluster": _CLUSTER}, own),
         ("GET_TOPICS_BY_CLUSTER", {"cluster": "unknown"}, set()),
         ("GET_UNIT_TOPIC_LIST", {}, {"u"}),
         ("GET_HAS_UNIT_SUB_TOPIC_LIST", {}, set()),
         ("GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST", {}, set()),
-    ):
+    )
+    for name, fields, expected in queries:
         found = java_values.read((await site.ask(name, to=to, **fields)).body)["topicList"]
         listed = {each for each in found if len(each) == 1}
         site.compare(f"the topics of {name} {fields}", expected, listed)

@@ -2,7 +2,7 @@
 
 import json
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mqproof.conformance.adapters.inspections.raw_client import RawClient
@@ -16,7 +16,7 @@ def properties(values: Mapping[str, str]) -> str:
 
 
 async def make_topic(site: Site, name: str, queues: int = 1, *, expects: int = 0, **more: object) -> Frame:
-    fields: dict[str, object] = {
+    fields: dict[str, Any] = {
         "topic": name, "defaultTopic": "TBW102", "readQueueNums": queues, "writeQueueNums": queues, "perm": 6,
         "topicFilterType": "SINGLE_TAG", "topicSysFlag": 0, "order": False, **more,
     }  # fmt: skip
@@ -45,14 +45,14 @@ async def send(
     **more: object,
 ) -> Frame:
     """Send a message with the properties `of`; `more` are fields by their short names."""
-    fields: dict[str, object] = {
+    fields: dict[str, Any] = {
         "a": "producers", "b": topic, "c": "TBW102", "d": 4, "e": queue, "f": 0, "g": site.now_ms, "h": 0,
         "i": properties(of or {}), "j": 0, "k": False, "m": name == "SEND_BATCH_MESSAGE", **more,
     }  # fmt: skip
     return await site.ask(name, body, expects=expects, **fields)
 
 
-def batch(parts: list[tuple[bytes, int, Mapping[str, str]]]) -> bytes:
+def batch(parts: Sequence[tuple[bytes, int, Mapping[str, str]]]) -> bytes:
     """Return the body of a batch: the body, the flag and the properties of each message."""
     found = b""
     for body, flag, values in parts:
@@ -66,7 +66,7 @@ async def pull(
     site: Site, topic: str, offset: int = 0, queue: int = 0, *, group: str = "g", expects: int | None = 0,
     by: RawClient | None = None, **more: object,
 ) -> Frame:  # fmt: skip
-    fields: dict[str, object] = {
+    fields: dict[str, Any] = {
         "consumerGroup": group, "topic": topic, "queueId": queue, "queueOffset": offset, "maxMsgNums": 32,
         "sysFlag": 4, "commitOffset": 0, "suspendTimeoutMillis": 0, "subVersion": 0, "subscription": "*",
         "expressionType": "TAG", **more,
