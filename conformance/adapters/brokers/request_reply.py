@@ -15,7 +15,7 @@ from mqproof.conformance.adapters.brokers.environments import (
     SimulatedEnvironment,
     loop_time_s,
 )
-from mqproof.conformance.adapters.inspections.name_servers import KEY_VALUES, REGISTRATIONS
+from mqproof.conformance.adapters.inspections.strange_brokers import KEY_VALUES, REGISTRATIONS
 from mqproof.conformance.engine.broker_faults import BrokerFault
 from mqproof.conformance.engine.targets import REFERENCE, TargetError
 from mqproof.conformance.suites.request_reply.target import Answer, Capability, End, Result
