@@ -25,7 +25,6 @@ from mqproof.impl.runtime.network import Address
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop
 from mqproof.report.model import Witness
 
-CLUSTER: Final = "DefaultCluster"
 CODES: Final[Mapping[str, int]] = {operation.name: operation.code for operation in ALL}
 """The request codes of the protocol documentation, by name."""
 HOST: Final = "10.0.1.1"
