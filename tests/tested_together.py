@@ -64,6 +64,7 @@ WHY_TOGETHER: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         "conformance/client_scenarios": ("conformance/client_scenarios/test_matrix",),
         "conformance/adapters/brokers": (_DRAWN,),
         "conformance/adapters/client_calls": ("conformance/adapters/client_calls/test_every_call",),
+        "conformance/adapters/inspections": ("conformance/adapters/inspections/test_every",),
         "conformance/adapters/producers": ("conformance/suites/producers/test_suite",),
         "conformance/adapters/routing": (_REMOTING,),
         "conformance/adapters/workload": ("conformance/history/test_workload",),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from mqproof.conformance.answers.request_and_answer import SEND_BATCH, Exchange, long_names
-from mqproof.conformance.answers.stored_record import StoredRecord, properties_of, read_batch
+from mqproof.conformance.answers.stored_record import RecordError, StoredRecord, properties_of, read_batch
 from mqproof.conformance.wire.frames import Frame
 
 UNIQUE_KEY: Final = "UNIQ_KEY"
@@ -123,7 +123,7 @@ class Known:
 
 
 def messages(request: Frame, client: str, now_ms: int) -> Iterator[Sent]:
-    """Yield the messages in a send."""
+    """Yield the messages in a send; a batch that cannot be read has none."""
     fields = long_names(request)
 
     def number(name: str) -> int:
@@ -137,5 +137,9 @@ def messages(request: Frame, client: str, now_ms: int) -> Iterator[Sent]:
     if request.code != SEND_BATCH and fields.get("batch") != "true":
         yield sent
         return
-    for each in read_batch(request.body):
+    try:
+        parts = list(read_batch(request.body))
+    except RecordError:
+        return
+    for each in parts:
         yield replace(sent, flag=each.flag, body=each.body, properties={**common, **each.properties})

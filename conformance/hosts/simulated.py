@@ -6,7 +6,7 @@ can be cut; the seed determines everything that happens.
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
@@ -89,6 +89,10 @@ class Setup:
     """The pause between two searches of a name server for silent brokers."""
     name_server_events: bool = False
     """Whether `events` has the events of name servers, too."""
+    configured: Callable[[BrokerConfig], BrokerConfig] = lambda config: config
+    """Returns the configuration of a broker for that of these options."""
+    name_server: Mapping[str, Any] = field(default_factory=dict)
+    """Other fields of the configuration of each name server."""
 
 
 class Fsync:
@@ -268,6 +272,7 @@ class Cluster:
                 broker_expiry_ms=self.setup.broker_expiry_ms,
                 scan_interval_ms=self.setup.scan_interval_ms,
             )
+            config = replace(config, **self.setup.name_server)
             own = EventLog(self._record, node, machine.clock, self._seqs.get(node, 0))
             log = own if self.setup.name_server_events else None
             server = self.name_servers[node] = NameServer(config, machine.runtime(), log)
@@ -404,6 +409,7 @@ class Cluster:
             register_interval_ms=setup.register_interval_ms,
             store=replace(setup.store, flush_mode=setup.flush),
         )
+        common = setup.configured(common)
         if setup.elected:
             peers = tuple(Peer(each, Address(self.machines[each].host, _GROUP_PORT)) for each in MEMBERS)
             return replace(common, membership=Membership(is_member=True, peers=peers, self_id=node))

@@ -16,6 +16,8 @@ from mqproof.conformance.adapters import damaged_brokers
 from mqproof.conformance.adapters.attacked_servers import attacked
 from mqproof.conformance.adapters.brokers import push_members
 from mqproof.conformance.adapters.brokers.factories import EXAMINEES
+from mqproof.conformance.adapters.inspections.every import EVERY
+from mqproof.conformance.adapters.inspections.site import inspect
 from mqproof.conformance.adapters.mutant_broker import MutantTarget
 from mqproof.conformance.adapters.producers.factories import ImplProducer
 from mqproof.conformance.adapters.routing.name_servers import MutantNameServer
@@ -41,6 +43,7 @@ from mqproof.conformance.mutants import (
     dledger,
     filter_servers,
     hostile,
+    inspections,
     order_lock,
     replication,
     retry,
@@ -209,6 +212,10 @@ def by_answers(mutant: Mutant, search: Search) -> Result:
     return by_suite(examinee.suite, examinee.mutant)(mutant, search)
 
 
+def _of_an_inspection(mutant: Mutant, _: int) -> tuple[Witness, ...]:
+    return inspect(EVERY[inspections.INSPECTIONS[mutant.name]])
+
+
 def by_case(mutant: Mutant, search: Search) -> Result:
     """Run the wire case named by the mutant on servers with the defect."""
     return _by_case(mutant, search, mutant.breaks, wire.serving)
@@ -309,6 +316,7 @@ HUNTS: Final = (
     Hunt(PRODUCERS.name, producers_mutants.MUTANTS, by_suite(PRODUCERS, ImplProducer)),
     *(Hunt(name, each.mutants, by_suite(each.suite, each.mutant)) for name, each in EXAMINEES.items()),
     Hunt("answers", answers.MUTANTS, by_answers),
+    Hunt("inspections", inspections.MUTANTS, by_seed(_of_an_inspection)),
     Hunt("consumers", consumers.MUTANTS, by_seed(_of_a_group)),
     Hunt("workload", workload.MUTANTS, by_seed(_of_a_workload)),
     Hunt("wire", wire.MUTANTS, by_case),

@@ -19,6 +19,7 @@ from mqproof.conformance.adapters.apache.fault_controls import of_broker
 from mqproof.conformance.adapters.brokers.final_look import FinalLook
 from mqproof.conformance.adapters.brokers.recovered_copies import RecoveredCopies
 from mqproof.conformance.adapters.caller import Caller
+from mqproof.conformance.adapters.inspections.site import Inspection, inspect
 from mqproof.conformance.adapters.watched_network import WatchedNetwork
 from mqproof.conformance.answers.watch import Watch
 from mqproof.conformance.engine.broker_faults import CRASHES, ENDS, BrokerFault
@@ -65,6 +66,7 @@ _FROZEN_S: Final = 4.0
 """How long a broker stays frozen: longer than a lease, and longer than some delays."""
 _REAL_FROZEN_S: Final = 1.0
 _DOWN_S: Final = 1.0
+_INSPECTIONS_EACH: Final = 3
 _RESTARTED_EACH: Final = 3
 """One example in so many is read back after restarts too, since they take most of the time."""
 _FAULT_CONTROLS: Final = {
@@ -342,6 +344,9 @@ class RunningEnvironment:
 class OnEnvironment:
     """The common part of targets that are a broker in an environment: opening, closing and faults."""
 
+    inspections: tuple[Inspection, ...] = ()
+    """Some of them follow each example, if our broker is the target."""
+
     def __init__(self, environment: Environment) -> None:
         self.name = environment.name
         self._environment = environment
@@ -367,6 +372,14 @@ class OnEnvironment:
                 after = environment.run(last.look())
                 last.compare(before, after)
                 before = after
+        if environment.is_simulated and self.inspections:
+            self._inspect(environment.watch)
+
+    def _inspect(self, watch: Watch) -> None:
+        """Run some of the inspections, other ones after each example."""
+        count = len(self.inspections)
+        for number in range(min(_INSPECTIONS_EACH, count)):
+            watch.wrong += inspect(self.inspections[(watch.answers + number) % count])
 
     @property
     def wrong_answers(self) -> tuple[Witness, ...]:

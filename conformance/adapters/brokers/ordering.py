@@ -6,6 +6,7 @@ from collections.abc import Set
 from typing import Final
 
 from mqproof.conformance.adapters.brokers.environments import Environment, OnEnvironment, loop_time_s
+from mqproof.conformance.adapters.inspections.every import WITHOUT_ACCOUNTS
 from mqproof.conformance.engine.broker_faults import ENDS, BrokerFault
 from mqproof.conformance.engine.shared_steps import Span
 from mqproof.conformance.engine.targets import REFERENCE
@@ -21,6 +22,8 @@ _PATIENCE_S: Final = 5.0
 
 class BrokerOrdering(OnEnvironment):
     """The target of the ordering suite that drives a broker in an environment."""
+
+    inspections = WITHOUT_ACCOUNTS
 
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)

@@ -15,6 +15,7 @@ from mqproof.conformance.adapters.brokers.environments import (
     SimulatedEnvironment,
     loop_time_s,
 )
+from mqproof.conformance.adapters.inspections.strange_brokers import KEY_VALUES, REGISTRATIONS
 from mqproof.conformance.engine.broker_faults import BrokerFault
 from mqproof.conformance.engine.targets import REFERENCE, TargetError
 from mqproof.conformance.suites.request_reply.target import Answer, Capability, End, Result
@@ -49,6 +50,8 @@ class _Process:
 
 class BrokerRequestReply(OnEnvironment):
     """The target of the suite that drives a broker in an environment."""
+
+    inspections = (REGISTRATIONS, KEY_VALUES)
 
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)

@@ -265,3 +265,22 @@ def test_a_broker_with_other_clocks_and_addresses_is_not_judged_by_ours() -> Non
     body = _record(born_host="10.9.9.9:1", stored=7, properties=untraced)
     case.call(PULL, _PULL, answer=Frame(0, fields={**_PULLED, "suggestWhichBrokerId": "1"}, body=body))
     assert case.wrong == []
+
+
+@pytest.mark.parametrize(
+    ("remark", "is_wrong"), [("TypeError: no code", True), ("queue 7 is unknown", False)]
+)
+def test_an_error_of_the_server_itself_is_reported(remark: str, *, is_wrong: bool) -> None:
+    watch = Watch(lambda: 0, is_exact=True)
+    line = watch.connection(_CLIENT, _SERVER, examined=False)
+    line.sent(encode(Frame(GET_MAX_OFFSET, 1, fields={"topic": "T", "queueId": "0"})))
+    line.received(encode(Frame(1, 1, RESPONSE, remark=remark)))
+    assert bool(watch.wrong) is is_wrong
+
+
+def test_a_batch_that_cannot_be_read_has_no_messages() -> None:
+    watch = Watch(lambda: 0, is_exact=True)
+    line = watch.connection(_CLIENT, _SERVER, examined=False)
+    line.sent(encode(Frame(SEND_V2, 1, fields={**_SENT, "m": "true"}, body=b"\0\0\0\4")))
+    line.received(encode(Frame(13, 1, RESPONSE, fields=_TRACING, remark="refused")))
+    assert watch.wrong == []

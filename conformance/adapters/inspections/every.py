@@ -1,0 +1,26 @@
+"""All inspections, and those for the suite whose examples are the cheapest."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from mqproof.conformance.adapters.inspections.account_changes import (
+    ACCOUNTS_OF_4_9,
+    NO_ACCOUNTS,
+    USERS_OF_5_X,
+)
+from mqproof.conformance.adapters.inspections.accounts import PERMISSIONS
+from mqproof.conformance.adapters.inspections.sends import MESSAGES, TOPICS
+from mqproof.conformance.adapters.inspections.settings import NAME_SERVER_SETTINGS, SETTINGS
+from mqproof.conformance.adapters.inspections.site import Inspection
+from mqproof.conformance.adapters.inspections.statistics import STATISTICS
+from mqproof.conformance.adapters.inspections.strange_brokers import KEY_VALUES, REGISTRATIONS
+from mqproof.conformance.adapters.inspections.subscribed_pulls import FILTERS, HELD_PULLS
+
+WITHOUT_ACCOUNTS: Final[tuple[Inspection, ...]] = (
+    SETTINGS, REGISTRATIONS, STATISTICS, MESSAGES, TOPICS, FILTERS, HELD_PULLS, NAME_SERVER_SETTINGS,
+    KEY_VALUES,
+)  # fmt: skip
+EVERY: Final[Mapping[str, Inspection]] = {
+    each.name: each for each in (*WITHOUT_ACCOUNTS, PERMISSIONS, ACCOUNTS_OF_4_9, USERS_OF_5_X, NO_ACCOUNTS)
+}
+"""All inspections by name."""

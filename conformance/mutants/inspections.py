@@ -1,0 +1,163 @@
+"""Mutants that the inspections detect, at least one for each inspection."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from mqproof.conformance.mutants.mutant import Mutant, by_name
+from mqproof.impl.access import policies
+from mqproof.impl.access.permissions import ANY, DENY
+from mqproof.impl.broker.processors import inspection, send
+from mqproof.impl.broker.state.consumer_filters import ConsumerFilterTable
+from mqproof.impl.namesrv.kv_config import KvConfig
+from mqproof.impl.remoting.bodies import DataVersion, StatsWindow
+from mqproof.impl.remoting.codes import ResponseCode
+from mqproof.impl.remoting.headers import WipeWriteResponse
+from mqproof.impl.remoting.request_handler import RefusedError
+from mqproof.impl.runtime import properties
+
+_BREAKS: Final = "SPEC-1"
+_PROCESSORS: Final = "mqproof.impl.broker.processors"
+
+_become, _entry, _unpacked = KvConfig._become, policies._entry, send._unpacked
+_registered, _shown = ConsumerFilterTable._registered, inspection._shown
+_with_values = properties.with_values
+
+
+def _default_of_every_topic(account: Any, need: Any) -> bool:
+    if account.is_admin and not any(account.permissions.values()):
+        return True
+    granted = account.permissions[need.kind].get(need.name, account.defaults[need.kind])
+    return not granted & DENY and bool(granted & (need.permission | ANY))
+
+
+def _first_only(text: str | None) -> list[str] | None:
+    return None if text is None else [part for part in text.split(",") if part][:1]
+
+
+def _never_denied(*arguments: Any) -> Any:
+    return msgspec.structs.replace(_entry(*arguments), decision="Allow")
+
+
+def _no_permission(code: object, remark: str) -> Exception:  # noqa: ARG001
+    return RefusedError(ResponseCode.NO_PERMISSION, remark)
+
+
+def _same_version(_counter: int, now_ms: int) -> DataVersion:
+    return DataVersion(1, now_ms)
+
+
+def _other_lines_dropped(_text: str, values: Mapping[str, str]) -> str:
+    return _with_values("", values)
+
+
+def _one_topic(_count: int) -> WipeWriteResponse:
+    return WipeWriteResponse(1)
+
+
+async def _visible_before_written(kv: KvConfig, spaces: dict[str, dict[str, str]]) -> None:
+    before = KvConfig(kv._path, kv._runtime)
+    before._spaces, kv._spaces = kv._spaces, spaces
+    await _become(before, spaces)
+
+
+def _average_is_the_sum(counted: Any) -> StatsWindow:
+    return msgspec.structs.replace(_shown(counted), avgpt=float(counted.sum))
+
+
+def _any_name(_name: str) -> None:
+    return None
+
+
+def _flag_of_the_header(services: Any, header: Any, batch: Any) -> list[Any]:
+    parts = _unpacked(services, header, batch)
+    return [msgspec.structs.replace(each, flag=batch.flag) for each in parts]
+
+
+def _version_kept(table: Any, group: str, subscription: Any, known: Any, now_ms: int) -> Any:
+    if known is not None and subscription.sub_string == known.expression:
+        return msgspec.structs.replace(known, dead_time=0)
+    return _registered(table, group, subscription, known, now_ms)
+
+
+def _never_unlocked(_table: object, _group: str, _client_id: str, _queues: Iterable[object]) -> None:
+    """Do nothing."""
+
+
+def _mutant(name: str, defect: str, where: str, wrong: Callable[..., Any]) -> Mutant:
+    return Mutant(name, defect, _BREAKS, where, wrong)
+
+
+INSPECTIONS: Final[Mapping[str, str]] = {
+    "default-of-every-topic": "permissions",
+    "first-permission-only": "accounts",
+    "never-denied": "users",
+    "accounts-refused-as-forbidden": "no accounts",
+    "settings-of-one-version": "settings",
+    "other-settings-dropped": "name server settings",
+    "one-topic-wiped": "registrations",
+    "pair-visible-before-written": "key-value pairs",
+    "average-is-the-sum": "statistics",
+    "any-topic-name": "topics and groups",
+    "flag-of-the-header": "messages",
+    "filter-version-kept": "filters",
+    "never-unlocked": "held pulls",
+}
+"""The inspection that detects each mutant."""
+
+MUTANTS: Final = by_name(
+    _mutant(
+        "default-of-every-topic", "an account's default permission applies to the broker's own topics too",
+        "mqproof.impl.access.acl:Account.allows", _default_of_every_topic,
+    ),
+    _mutant(
+        "first-permission-only", "of several permissions in a request, only the first one counts",
+        f"{_PROCESSORS}.acl_admin:_parts", _first_only,
+    ),
+    _mutant(
+        "never-denied", "a denied permission is shown as allowed", "mqproof.impl.access.policies:_entry",
+        _never_denied,
+    ),
+    _mutant(
+        "accounts-refused-as-forbidden", "a broker without accounts answers NO_PERMISSION",
+        f"{_PROCESSORS}.acl_admin:RefusedError", _no_permission,
+    ),
+    _mutant(
+        "settings-of-one-version", "the version of the settings does not change with them",
+        f"{_PROCESSORS}.broker_admin:DataVersion", _same_version,
+    ),
+    _mutant(
+        "other-settings-dropped", "a change of settings drops the other lines of the file",
+        "mqproof.impl.runtime.config_file:with_values", _other_lines_dropped,
+    ),
+    _mutant(
+        "one-topic-wiped", "the number of topics without write permission is 1",
+        "mqproof.impl.namesrv.administration:WipeWriteResponse", _one_topic,
+    ),
+    _mutant(
+        "pair-visible-before-written", "a key-value pair is visible although its file was not written",
+        "mqproof.impl.namesrv.kv_config:KvConfig._become", _visible_before_written,
+    ),
+    _mutant(
+        "average-is-the-sum", "the average of a counter is its sum", f"{_PROCESSORS}.inspection:_shown",
+        _average_is_the_sum,
+    ),
+    _mutant(
+        "any-topic-name", "administrators may create topics with any name",
+        f"{_PROCESSORS}.topic_admin:name_problem", _any_name,
+    ),
+    _mutant(
+        "flag-of-the-header", "the messages of a batch have the flag of its header",
+        f"{_PROCESSORS}.send:_unpacked", _flag_of_the_header,
+    ),
+    _mutant(
+        "filter-version-kept", "a later heartbeat with the same expression does not renew its version",
+        "mqproof.impl.broker.state.consumer_filters:ConsumerFilterTable._registered", _version_kept,
+    ),
+    _mutant(
+        "never-unlocked", "a queue stays locked after it is unlocked",
+        "mqproof.impl.broker.state.queue_locks:QueueLockTable.unlock", _never_unlocked,
+    ),
+)  # fmt: skip
+"""The mutants by name."""
