@@ -11,6 +11,15 @@ from mqproof.report.model import Exit, exit_code
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
+_Certificates = Annotated[
+    Path | None,
+    typer.Option(
+        "--certificates",
+        metavar="FILE",
+        help="Write the lines that prove the verdicts of A01, A04, A06, A07 and A11.",
+    ),
+]
+
 
 @app.callback()
 def _root() -> None:
@@ -41,14 +50,7 @@ def check_history(
             help="Write the order of each queue's operations, or the operations that have no order.",
         ),
     ] = None,
-    certificate_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--certificates",
-            metavar="FILE",
-            help="Write the lines that prove the verdicts of A01, A04, A06, A07 and A11.",
-        ),
-    ] = None,
+    certificate_file: _Certificates = None,
     processes: Annotated[
         int | None,
         typer.Option(min=1, help="Number of processes that apply the rules; by default one for each core."),
