@@ -1,7 +1,7 @@
-"""Finds the checkout of the repository, for commands that write its pages and its recorded results.
+"""Finds the checkout of the repository, for commands that write its pages and results, or change its code.
 
-An installed package has no pages, and its folder may belong to another user. Such a command refuses to run
-there.
+An installed package lacks what only these need, and its folder may belong to another user. Such a command
+refuses to run there.
 """
 
 import os
@@ -24,7 +24,7 @@ def expect_checkout(option: str) -> Path:
         from mqproof.report.console import stop
         from mqproof.report.model import Exit
 
-        stop(f"{option}: writes into a checkout of mqproof's repository; this package is {_ROOT}", Exit.USAGE)
+        stop(f"{option}: needs a checkout of mqproof's repository; this package is {_ROOT}", Exit.USAGE)
     return root
 
 

@@ -81,10 +81,10 @@ def mutate_impl(
     """Change the code of impl/ in small ways; report which changes no suite detects.
 
     Each mutant runs in a process of its own, under the suites of `conform` that execute its line. The first
-    suite that reports a violation detects it.
+    suite that reports a violation detects it. It needs a checkout: an installed package lacks it.
 
     --unit-tests runs tests/impl and tests/fuzz on the mutants that no suite detects: the files of the module,
-    those that import it, and those of its folder, for at most 60 s of processor time. It needs a checkout.
+    those that import it, and those of its folder, for at most 60 s of processor time.
 
     --patches judges defects written by hand: each .patch file is a change of impl/, as `git diff` writes it.
 
@@ -93,6 +93,9 @@ def mutate_impl(
 
     Examples: mqproof mutate-impl store --sample 50; mqproof mutate-impl --sample 1500 --seed 7
     """
+    from mqproof.spec.checkout import expect_checkout
+
+    expect_checkout("mutate-impl")
     from mqproof.conformance.mutation import score
     from mqproof.conformance.mutation.fork_server import ServerError
     from mqproof.conformance.mutation.patches import PatchError
@@ -100,10 +103,7 @@ def mutate_impl(
     from mqproof.conformance.mutation.survivors import SurvivorsError
     from mqproof.report import terminal
     from mqproof.report.files import expect_writable, write_files
-    from mqproof.spec.checkout import expect_checkout
 
-    if judge.unit_tests:
-        expect_checkout("--unit-tests")
     options = _campaign(chosen, judge)
     expect_writable(json=json_file, report=report_file)
     try:

@@ -126,18 +126,6 @@ MUTANTS: Final[dict[str, Mutant]] = {
             "mqproof.impl.client.consuming.push_consumer:ConsumerData", _without_retries,
         ),
         Mutant(
-            "numbers-not-checked", "the numbers of a push consumer's configuration are not checked", "SPEC-1",
-            "mqproof.impl.client.consuming.push_consumer:require_whole", _no_effect,
-        ),
-        Mutant(
-            "locks-not-renewed", "an orderly consumer does not renew its locks", "SPEC-1",
-            "mqproof.impl.client.consuming.locks:QueueLocks.renew", _none_lost,
-        ),
-        Mutant(
-            "batch-to-any-queue", "the blocking client ignores the queue of a batch", "SPEC-1",
-            "mqproof.impl.client.blocking:BlockingClient.send_batch", _to_any_queue,
-        ),
-        Mutant(
             "shown-behind", "a member reports offsets that are one behind", "SPEC-1",
             "mqproof.impl.client.consuming.running_info:HeldQueue", _behind,
         ),
@@ -170,3 +158,22 @@ MUTANTS: Final[dict[str, Mutant]] = {
     )
 }  # fmt: skip
 """The mutants by name."""
+
+OF_CALLS: Final[dict[str, Mutant]] = {
+    each.name: each
+    for each in (
+        Mutant(
+            "numbers-not-checked", "the numbers of a push consumer's configuration are not checked", "SPEC-1",
+            "mqproof.impl.client.consuming.push_consumer:require_whole", _no_effect,
+        ),
+        Mutant(
+            "locks-not-renewed", "an orderly consumer does not renew its locks", "SPEC-1",
+            "mqproof.impl.client.consuming.locks:QueueLocks.renew", _none_lost,
+        ),
+        Mutant(
+            "batch-to-any-queue", "the blocking client ignores the queue of a batch", "SPEC-1",
+            "mqproof.impl.client.blocking:BlockingClient.send_batch", _to_any_queue,
+        ),
+    )
+}  # fmt: skip
+"""The mutants that every call of the client detects, by name."""

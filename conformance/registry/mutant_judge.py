@@ -12,12 +12,10 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any, Final
 
-from mqproof.conformance.adapters import damaged_brokers
+from mqproof.conformance.adapters import damaged_brokers, own_checks
 from mqproof.conformance.adapters.attacked_servers import attacked
 from mqproof.conformance.adapters.brokers import push_members
 from mqproof.conformance.adapters.brokers.factories import EXAMINEES
-from mqproof.conformance.adapters.inspections.every import EVERY
-from mqproof.conformance.adapters.inspections.site import inspect
 from mqproof.conformance.adapters.mutant_broker import MutantTarget
 from mqproof.conformance.adapters.producers.factories import ImplProducer
 from mqproof.conformance.adapters.routing.name_servers import MutantNameServer
@@ -213,7 +211,7 @@ def by_answers(mutant: Mutant, search: Search) -> Result:
 
 
 def _of_an_inspection(mutant: Mutant, _: int) -> tuple[Witness, ...]:
-    return inspect(EVERY[inspections.INSPECTIONS[mutant.name]])
+    return own_checks.inspected(inspections.INSPECTIONS[mutant.name])
 
 
 def by_case(mutant: Mutant, search: Search) -> Result:
@@ -307,6 +305,10 @@ def _of_a_behaviour(
     return look
 
 
+_OF_A_CHECKOUT: Final = (
+    Hunt("inspections", inspections.MUTANTS, by_seed(_of_an_inspection)),
+    Hunt("calls of the client", consumers.OF_CALLS, by_seed(_of_a_group)),
+)
 HUNTS: Final = (
     Hunt(FLUSH.name, MUTANTS, by_suite(FLUSH, MutantTarget)),
     Hunt("replication", replication.MUTANTS, by_seed(_of_a_pair)),
@@ -316,7 +318,7 @@ HUNTS: Final = (
     Hunt(PRODUCERS.name, producers_mutants.MUTANTS, by_suite(PRODUCERS, ImplProducer)),
     *(Hunt(name, each.mutants, by_suite(each.suite, each.mutant)) for name, each in EXAMINEES.items()),
     Hunt("answers", answers.MUTANTS, by_answers),
-    Hunt("inspections", inspections.MUTANTS, by_seed(_of_an_inspection)),
+    *(_OF_A_CHECKOUT if own_checks.ARE_THERE else ()),
     Hunt("consumers", consumers.MUTANTS, by_seed(_of_a_group)),
     Hunt("workload", workload.MUTANTS, by_seed(_of_a_workload)),
     Hunt("wire", wire.MUTANTS, by_case),

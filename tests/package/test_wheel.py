@@ -12,16 +12,20 @@ pytestmark = pytest.mark.xdist_group("package")
 
 PARTS = ("spec", "reference", "impl", "conformance", "fuzz", "spark_audit", "report")
 
+_FOLDERS_LEFT_OUT = (
+    "pages", "adapters/client_calls", "adapters/inspections", "mutation", "client_scenarios",
+)  # fmt: skip
 LEFT_OUT = {
     "mqproof/spec/mutation_scores.json",
+    "mqproof/conformance/behaviours/corpus/README.md",
     *(
         f"mqproof/conformance/{folder}/{file.name}"
-        for folder in ("pages", "adapters/client_calls")
-        for file in (ROOT / "conformance" / folder).glob("*.py")
+        for folder in _FOLDERS_LEFT_OUT
+        for file in (ROOT / "conformance" / folder).glob("*.*")
     ),
 }
 """The results of our own campaigns, which only our documentation shows; what writes its pages; and what
-examines our client, whose code a user does not change.
+examines our own client and servers, whose code a user does not change.
 """
 
 _APPLICATION = """

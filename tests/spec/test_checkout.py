@@ -26,5 +26,5 @@ def test_an_installed_package_is_not_a_checkout_and_cannot_write_records(
         expect_checkout("--record")
     assert ended.value.code == 2
     assert capsys.readouterr().err == (
-        f"mqproof: --record: writes into a checkout of mqproof's repository; this package is {tmp_path}\n"
+        f"mqproof: --record: needs a checkout of mqproof's repository; this package is {tmp_path}\n"
     )

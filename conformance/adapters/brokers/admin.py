@@ -6,12 +6,6 @@ from itertools import cycle
 from typing import Final
 
 from mqproof.conformance.adapters.brokers.environments import Environment, OnEnvironment
-from mqproof.conformance.adapters.inspections.account_changes import (
-    ACCOUNTS_OF_4_9,
-    NO_ACCOUNTS,
-    USERS_OF_5_X,
-)
-from mqproof.conformance.adapters.inspections.accounts import PERMISSIONS
 from mqproof.conformance.engine.broker_faults import CRASHES, ENDS, BrokerFault
 from mqproof.conformance.engine.targets import REFERENCE, TargetError
 from mqproof.conformance.suites.admin.target import GROUPS, TOPICS
@@ -45,7 +39,7 @@ _EMPTY: Final = (ResponseCode.PULL_NOT_FOUND, ResponseCode.PULL_OFFSET_MOVED)
 class BrokerAdmin(OnEnvironment):
     """The target of the admin suite that drives a broker in an environment."""
 
-    inspections = (PERMISSIONS, ACCOUNTS_OF_4_9, USERS_OF_5_X, NO_ACCOUNTS)
+    inspections = ("permissions", "accounts", "users", "no accounts")
 
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)

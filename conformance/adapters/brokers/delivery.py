@@ -10,7 +10,6 @@ from typing import Final
 from mqproof.conformance.adapters.brokers.drawn_commits import DrawnCommits
 from mqproof.conformance.adapters.brokers.environments import Environment, OnEnvironment
 from mqproof.conformance.adapters.caller import TIMEOUT_S
-from mqproof.conformance.adapters.inspections.subscribed_pulls import FILTERS, HELD_PULLS
 from mqproof.conformance.engine.broker_faults import BrokerFault
 from mqproof.conformance.engine.targets import REFERENCE, TargetError
 from mqproof.conformance.suites.delivery.target import MEMBERS, QUEUES, Capability, Message
@@ -54,7 +53,7 @@ class _Line:
 class BrokerDelivery(OnEnvironment):
     """The target of the delivery suite that drives a broker in an environment."""
 
-    inspections = (FILTERS, HELD_PULLS)
+    inspections = ("filters", "held pulls")
 
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)

@@ -14,12 +14,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, Protocol, TypeVar
 
-from mqproof.conformance.adapters import simulated_loops
+from mqproof.conformance.adapters import own_checks, simulated_loops
 from mqproof.conformance.adapters.apache.fault_controls import of_broker
 from mqproof.conformance.adapters.brokers.final_look import FinalLook
 from mqproof.conformance.adapters.brokers.recovered_copies import RecoveredCopies
 from mqproof.conformance.adapters.caller import Caller
-from mqproof.conformance.adapters.inspections.site import Inspection, inspect
 from mqproof.conformance.adapters.watched_network import WatchedNetwork
 from mqproof.conformance.answers.watch import Watch
 from mqproof.conformance.engine.broker_faults import CRASHES, ENDS, BrokerFault
@@ -344,8 +343,8 @@ class RunningEnvironment:
 class OnEnvironment:
     """The common part of targets that are a broker in an environment: opening, closing and faults."""
 
-    inspections: tuple[Inspection, ...] = ()
-    """Some of them follow each example, if our broker is the target."""
+    inspections: tuple[str, ...] = ()
+    """Inspections by name. Some of them follow each example, if our broker is the target."""
 
     def __init__(self, environment: Environment) -> None:
         self.name = environment.name
@@ -379,7 +378,7 @@ class OnEnvironment:
         """Run some of the inspections, other ones after each example."""
         count = len(self.inspections)
         for number in range(min(_INSPECTIONS_EACH, count)):
-            watch.wrong += inspect(self.inspections[(watch.answers + number) % count])
+            watch.wrong += own_checks.inspected(self.inspections[(watch.answers + number) % count])
 
     @property
     def wrong_answers(self) -> tuple[Witness, ...]:

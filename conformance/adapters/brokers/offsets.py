@@ -8,7 +8,6 @@ from typing import Final
 from mqproof.conformance.adapters.brokers.drawn_commits import DrawnCommits
 from mqproof.conformance.adapters.brokers.environments import CONFIG, Environment, OnEnvironment
 from mqproof.conformance.adapters.caller import TIMEOUT_S
-from mqproof.conformance.adapters.inspections.statistics import STATISTICS
 from mqproof.conformance.engine.broker_faults import BrokerFault
 from mqproof.conformance.engine.targets import REFERENCE
 from mqproof.conformance.suites.offsets.target import QUEUES, Capability, Held, Message, Pulled, Searched
@@ -50,7 +49,7 @@ _OLD_S: Final = CONFIG.store.file_reserved_ms / 1000 + 1
 class BrokerOffsets(OnEnvironment):
     """A broker in an environment. Only in simulated time can the target let time pass and messages expire."""
 
-    inspections = (STATISTICS,)
+    inspections = ("statistics",)
 
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)

@@ -6,7 +6,6 @@ from collections.abc import Set
 from typing import Final
 
 from mqproof.conformance.adapters.brokers.environments import Environment, OnEnvironment, loop_time_s
-from mqproof.conformance.adapters.inspections.every import WITHOUT_ACCOUNTS
 from mqproof.conformance.engine.broker_faults import ENDS, BrokerFault
 from mqproof.conformance.engine.shared_steps import Span
 from mqproof.conformance.engine.targets import REFERENCE
@@ -23,7 +22,10 @@ _PATIENCE_S: Final = 5.0
 class BrokerOrdering(OnEnvironment):
     """The target of the ordering suite that drives a broker in an environment."""
 
-    inspections = WITHOUT_ACCOUNTS
+    inspections = (
+        "settings", "registrations", "statistics", "messages", "topics and groups", "filters", "held pulls",
+        "name server settings", "key-value pairs",
+    )  # fmt: skip
 
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)

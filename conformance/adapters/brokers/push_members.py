@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from mqproof.conformance.adapters import own_checks
 from mqproof.conformance.adapters.brokers.client_tour import Tour
 from mqproof.conformance.adapters.brokers.environments import SimulatedEnvironment
 from mqproof.conformance.adapters.brokers.final_look import FinalLook
@@ -60,7 +61,6 @@ _COMMITTED_S: Final = 12.0
 _LOOK_S: Final = 0.25
 _LOOKS: Final = 24
 """How often the committed offsets are queried: for longer than a commit interval."""
-_CALLS: Final = "mqproof.conformance.adapters.client_calls"
 _RESET_CHANCE: Final = 0.1
 _PAUSED_CHANCE: Final = 0.5
 _CONFIG: Final = PushConsumerConfig(consume_from=ConsumeFrom.FIRST_OFFSET)
@@ -410,7 +410,7 @@ def live(seed: int, environment: Callable[[], SimulatedEnvironment] = SimulatedE
     """
     chance = random.Random(seed)
     group = PushMembers(environment())
-    group.different = _differences(seed)
+    group.different = own_checks.different_calls(seed)
     try:
         there: set[str] = set()
         for _ in range(CHANGES):
@@ -434,14 +434,3 @@ def live(seed: int, environment: Callable[[], SimulatedEnvironment] = SimulatedE
     finally:
         group.close()
     return group
-
-
-def _differences(seed: int) -> tuple[Witness, ...]:
-    """Return what differs in the calls of our client; nothing in an installed package, which lacks them."""
-    try:
-        from mqproof.conformance.adapters.client_calls import every_call
-    except ModuleNotFoundError as error:
-        if not str(error.name).startswith(_CALLS):
-            raise
-        return ()
-    return every_call.differences(seed)

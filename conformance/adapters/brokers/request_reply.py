@@ -15,7 +15,6 @@ from mqproof.conformance.adapters.brokers.environments import (
     SimulatedEnvironment,
     loop_time_s,
 )
-from mqproof.conformance.adapters.inspections.strange_brokers import KEY_VALUES, REGISTRATIONS
 from mqproof.conformance.engine.broker_faults import BrokerFault
 from mqproof.conformance.engine.targets import REFERENCE, TargetError
 from mqproof.conformance.suites.request_reply.target import Answer, Capability, End, Result
@@ -51,7 +50,7 @@ class _Process:
 class BrokerRequestReply(OnEnvironment):
     """The target of the suite that drives a broker in an environment."""
 
-    inspections = (REGISTRATIONS, KEY_VALUES)
+    inspections = ("registrations", "key-value pairs")
 
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)

@@ -11,7 +11,6 @@ from mqproof.conformance.adapters.brokers.environments import (
     SimulatedEnvironment,
     loop_time_s,
 )
-from mqproof.conformance.adapters.inspections.sends import TOPICS
 from mqproof.conformance.engine.broker_faults import CRASHES, BrokerFault
 from mqproof.conformance.engine.shared_steps import Span
 from mqproof.conformance.engine.targets import REFERENCE
@@ -46,7 +45,7 @@ _READS_MAX: Final = 1000
 class BrokerRetry(OnEnvironment):
     """The target of the retry suite that drives a broker in an environment."""
 
-    inspections = (TOPICS,)
+    inspections = ("topics and groups",)
 
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)

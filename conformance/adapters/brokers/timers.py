@@ -5,7 +5,6 @@ import random
 from typing import Final
 
 from mqproof.conformance.adapters.brokers.environments import Environment, OnEnvironment, loop_time_s
-from mqproof.conformance.adapters.inspections.sends import MESSAGES
 from mqproof.conformance.engine.broker_faults import ENDS, BrokerFault
 from mqproof.conformance.engine.targets import REFERENCE
 from mqproof.conformance.suites.timers.target import DELAY_MAX_S, Answer, Capability, Sent
@@ -31,7 +30,7 @@ _PULLED: Final = (ResponseCode.SUCCESS, ResponseCode.PULL_NOT_FOUND, ResponseCod
 class BrokerTimers(OnEnvironment):
     """The target of the suite that drives a broker in an environment."""
 
-    inspections = (MESSAGES,)
+    inspections = ("messages",)
 
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)

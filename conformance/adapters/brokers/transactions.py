@@ -5,7 +5,6 @@ import random
 from typing import Final
 
 from mqproof.conformance.adapters.brokers.environments import CONFIG, Environment, OnEnvironment, loop_time_s
-from mqproof.conformance.adapters.inspections.sends import MESSAGES
 from mqproof.conformance.engine.broker_faults import ENDS, BrokerFault
 from mqproof.conformance.engine.targets import REFERENCE, TargetError
 from mqproof.conformance.suites.transactions.target import Answer, Capability, End, Half
@@ -39,7 +38,7 @@ _KEEP_ALIVE_S: Final = 30.0
 class BrokerTransactions(OnEnvironment):
     """The target of the suite that drives a broker in an environment."""
 
-    inspections = (MESSAGES,)
+    inspections = ("messages",)
 
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)

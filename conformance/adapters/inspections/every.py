@@ -1,4 +1,4 @@
-"""All inspections, and those for the suite whose examples are the cheapest."""
+"""All inspections by name."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -16,11 +16,10 @@ from mqproof.conformance.adapters.inspections.statistics import STATISTICS
 from mqproof.conformance.adapters.inspections.strange_brokers import KEY_VALUES, REGISTRATIONS
 from mqproof.conformance.adapters.inspections.subscribed_pulls import FILTERS, HELD_PULLS
 
-WITHOUT_ACCOUNTS: Final[tuple[Inspection, ...]] = (
-    SETTINGS, REGISTRATIONS, STATISTICS, MESSAGES, TOPICS, FILTERS, HELD_PULLS, NAME_SERVER_SETTINGS,
-    KEY_VALUES,
-)  # fmt: skip
 EVERY: Final[Mapping[str, Inspection]] = {
-    each.name: each for each in (*WITHOUT_ACCOUNTS, PERMISSIONS, ACCOUNTS_OF_4_9, USERS_OF_5_X, NO_ACCOUNTS)
-}
-"""All inspections by name."""
+    each.name: each
+    for each in (
+        SETTINGS, REGISTRATIONS, STATISTICS, MESSAGES, TOPICS, FILTERS, HELD_PULLS, NAME_SERVER_SETTINGS,
+        KEY_VALUES, PERMISSIONS, ACCOUNTS_OF_4_9, USERS_OF_5_X, NO_ACCOUNTS,
+    )
+}  # fmt: skip

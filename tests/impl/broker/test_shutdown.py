@@ -62,7 +62,8 @@ def test_a_cancelled_send_does_not_block_the_answers_to_others() -> None:
         assert world.broker is not None
         services = world.broker.services
         assert services is not None
-        peer = SimpleNamespace(remote=Address("10.0.0.9", 1))
+        later = asyncio.get_running_loop().create_future
+        peer = SimpleNamespace(remote=Address("10.0.0.9", 1), later=later)
         request = new_request(RequestCode.SEND_MESSAGE, altered(SEND), b"x")
         with hanging_disk(world):
             given_up, other = (send_message(services, request, peer) for _ in range(2))  # type: ignore[arg-type]
