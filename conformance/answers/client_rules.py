@@ -24,6 +24,8 @@ _MAY_BE_HELD: Final = 2
 _HAS_SUBSCRIPTION: Final = 4
 _COUNT: Final = 32
 _HELD_MS: Final = 15_000
+_GIVEN_UP_MS: Final = 25_000
+"""The time after which a client may have given up a pull: the 15 s, and 10 s for the answer to arrive."""
 _PAUSE_MS: Final = 1000
 _FLOW_CONTROL: Final = 215
 _PULLED: Final = frozenset({0, 19, 20, 21})
@@ -229,6 +231,8 @@ class Client:
         if progress.asked_ms != exchange.asked_ms:
             return  # the client no longer waits for this answer
         progress.asked_ms = None
+        if exchange.answered_ms - exchange.asked_ms >= _GIVEN_UP_MS:
+            return  # a process that was paused may find the time-out before the answer
         code = exchange.answer.code
         if code not in _PULLED:
             progress.refused_ms = exchange.answered_ms if code != _FLOW_CONTROL else None

@@ -132,6 +132,18 @@ def test_pulls_at_a_wrong_time_are_reported() -> None:
     ]
 
 
+@pytest.mark.parametrize(("late_ms", "count"), [(24_999, 1), (25_000, 0)])
+def test_an_answer_that_may_have_been_given_up_does_not_move_a_pull(late_ms: int, count: int) -> None:
+    member = _Member()
+    member.ask(PULL, _PULL)
+    member.now_ms += late_ms
+    member.hear(0, {"nextBeginOffset": "2"})
+    member.ask(PULL, _PULL)
+    assert [each.startswith("a pull from 0, the answer before says 2") for each in member.wrong] == [
+        True
+    ] * count
+
+
 def test_wrong_commits_are_reported() -> None:
     member = _Member()
     member.pull()
