@@ -99,7 +99,7 @@ INSPECTIONS: Final[Mapping[str, str]] = {
     "one-topic-wiped": "registrations",
     "pair-visible-before-written": "key-value pairs",
     "average-is-the-sum": "statistics",
-    "any-topic-name": "topics and groups",
+    "topic-name-not-checked": "topics and groups",
     "flag-of-the-header": "messages",
     "filter-version-kept": "filters",
     "never-unlocked": "held pulls",
@@ -144,7 +144,7 @@ MUTANTS: Final = by_name(
         _average_is_the_sum,
     ),
     _mutant(
-        "any-topic-name", "administrators may create topics with any name",
+        "topic-name-not-checked", "administrators may create topics with any name",
         f"{_PROCESSORS}.topic_admin:name_problem", _any_name,
     ),
     _mutant(

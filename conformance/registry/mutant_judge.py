@@ -312,6 +312,7 @@ _OF_A_CHECKOUT: Final = (
 HUNTS: Final = (
     Hunt(FLUSH.name, MUTANTS, by_suite(FLUSH, MutantTarget)),
     Hunt("replication", replication.MUTANTS, by_seed(_of_a_pair)),
+    Hunt("replication to two slaves", replication.OF_TWO_SLAVES, by_seed(_of_a_pair)),
     Hunt("dledger", dledger.OBSERVED, by_seed(_of_a_dledger_group)),
     Hunt("convergence", convergence.MUTANTS, by_seed(_of_a_cluster)),
     Hunt(ROUTING.name, routing_mutants.MUTANTS, by_suite(ROUTING, MutantNameServer)),

@@ -281,7 +281,10 @@ class Broker:
             clients=self._clients,
             locks=QueueLockTable(config.queue_lock_ms),
             holds=self._holds,
-            sends=SendGate(config.sends_max, config.sends_bytes_max, config.busy_ms),
+            # Until Python 3.12, each look-up of the loop is a system call.
+            sends=SendGate(
+                config.sends_max, config.sends_bytes_max, config.busy_ms, asyncio.get_running_loop().time
+            ),
             statistics=Statistics(config.cluster),
             config_version=DataVersion(0, wall_ms(runtime.clock)),
             config_file=ConfigFile(config.config_path, runtime),

@@ -5,10 +5,9 @@ waits for too long, new sends are refused before anything is stored. See docs/re
 "Flow control".
 """
 
-import asyncio
 import itertools
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
@@ -27,14 +26,13 @@ class SendGate:
     A send is always admitted when no other one is in progress.
     """
 
-    def __init__(self, count_max: int, bytes_max: int, busy_ms: int) -> None:
+    def __init__(self, count_max: int, bytes_max: int, busy_ms: int, now_s: Callable[[], float]) -> None:
         self._count_max = count_max
         self._bytes_max = bytes_max
         self._busy_s = busy_ms / 1000
         self._bytes = 0
         self._tickets = itertools.count()
-        # Until Python 3.12, each look-up of the loop is a system call.
-        self._now_s = asyncio.get_running_loop().time
+        self._now_s = now_s
         self._waiting: dict[int, tuple[float, int]] = {}  # by ticket: start time and size; oldest first
         self.took = [0] * (len(TOOK_MS) + 1)
         """The number of sends in each interval of TOOK_MS; the last entry counts those that took longer."""

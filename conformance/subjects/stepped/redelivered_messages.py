@@ -201,7 +201,7 @@ class SteppedRetries:
             groups={GROUP: SubscriptionGroup(group_name=GROUP)},
             clients=ClientTable(),
             pull_progress=PullProgress(broker.offset_pairs_max),
-            sends=SendGate(1000, 1 << 20, _LONG_MS),
+            sends=SendGate(1000, 1 << 20, _LONG_MS, lambda: asyncio.get_running_loop().time()),
             statistics=Statistics("cluster"),
             events=None,
             level_logged_s=float("-inf"),

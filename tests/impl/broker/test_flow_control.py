@@ -15,7 +15,7 @@ from mqproof.impl.runtime.simulated_loop import run_simulated
 
 def test_one_send_is_always_admitted_whatever_its_size() -> None:
     async def scenario() -> None:
-        gate = SendGate(count_max=1, bytes_max=10, busy_ms=200)
+        gate = SendGate(count_max=1, bytes_max=10, busy_ms=200, now_s=asyncio.get_running_loop().time)
         with gate.admitted(1000):
             assert len(gate) == 1
         assert len(gate) == 0
@@ -26,7 +26,7 @@ def test_one_send_is_always_admitted_whatever_its_size() -> None:
 @pytest.mark.parametrize(("count_max", "bytes_max"), [(1, 1000), (10, 15)])
 def test_sends_above_the_limits_of_number_or_bytes_are_refused(count_max: int, bytes_max: int) -> None:
     async def scenario() -> None:
-        gate = SendGate(count_max, bytes_max, busy_ms=200)
+        gate = SendGate(count_max, bytes_max, busy_ms=200, now_s=asyncio.get_running_loop().time)
         first = gate.enter(10)
         with pytest.raises(RefusedError) as refused:
             gate.enter(10)
@@ -39,7 +39,7 @@ def test_sends_above_the_limits_of_number_or_bytes_are_refused(count_max: int, b
 
 def test_sends_are_refused_while_the_oldest_one_has_waited_too_long() -> None:
     async def scenario() -> None:
-        gate = SendGate(count_max=10, bytes_max=1000, busy_ms=200)
+        gate = SendGate(count_max=10, bytes_max=1000, busy_ms=200, now_s=asyncio.get_running_loop().time)
         first = gate.enter(1)
         await asyncio.sleep(0.2)
         gate.leave(gate.enter(1))

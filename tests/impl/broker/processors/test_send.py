@@ -199,7 +199,7 @@ def test_a_peer_cannot_create_topics_and_groups_without_limit() -> None:
 
 def test_sends_above_the_limits_are_refused_before_anything_is_stored() -> None:
     async def main() -> None:
-        gate = SendGate(count_max=2, bytes_max=100, busy_ms=1000)
+        gate = SendGate(count_max=2, bytes_max=100, busy_ms=1000, now_s=asyncio.get_running_loop().time)
         with gate.admitted(1000):  # a single send may be as large as a frame
             assert len(gate) == 1
             with pytest.raises(RefusedError, match="OVERLOAD"), gate.admitted(1):
