@@ -56,4 +56,5 @@ def _take(invariant: str, found: Found, checked: Counter[str]) -> None:
     name = catalogue.catalogue()[invariant].name
     if found.verdict is Verdict.VIOLATED:
         raise Finding(name, found.witnesses[0].text)
-    checked[name] += found.verdict is Verdict.HELD
+    if found.verdict is Verdict.HELD:
+        checked[name] += 1

@@ -148,6 +148,9 @@ def _command(tools: Toolbox, place: Path, job: Job, options: Sequence[str]) -> l
     command += ["-metadir", str(place / "meta"), "-workers", str(job.workers)]
     # A fixed polynomial makes two single-worker runs alike.
     command += ["-fp", "0"]
+    if job.brief:
+        # TLC would clear a table of fingerprints in a quarter of the heap; beyond this size it uses files.
+        command += ["-fpmem", "0.01"]
     if not job.deadlock:
         command += ["-deadlock"]
     if job.coverage:
