@@ -2,13 +2,14 @@
 
 import pytest
 
-from mqproof.conformance.mutants.replication import MUTANTS
+from mqproof.conformance.mutants import replication
 from mqproof.conformance.registry import mutant_judge
 from mqproof.conformance.subjects.pair_run import live
 from mqproof.conformance.suites.replication import checkers
 from mqproof.conformance.suites.replication.checkers import CHECKERS, Life, LogsSeen, ReadsSeen, SendSeen
 from mqproof.report.model import Verdict
 
+MUTANTS = replication.MUTANTS | replication.OF_TWO_SLAVES
 LIVES = range(24)
 FIRST = {"last-record-not-compared": 23, "logs-compared-as-shipped": 3, "slave-never-hangs-up": 5}
 """The first seed for rarely detected mutants, so that they are detected soon."""
