@@ -136,8 +136,9 @@ def _sends(expect: Expectations, client: BlockingClient) -> None:
         expect.equal("a send in the background", other, _queue(later.result(5)))
     outcomes = client.send_many([_text(7), _text(8)], outstanding=1)
     expect.equal("many sends", 2, len([each for each in outcomes if isinstance(each, Sent)]))
-    batch = client.send_batch([_text(9), _text(10)], one)
-    expect.equal("a batch", [one, one], [_queue(each) for each in batch])
+    # Without the queue, two batches would go to both queues of the topic.
+    batches = [client.send_batch([_text(number)], one) for number in (9, 10)]
+    expect.equal("two batches", [one, one], [_queue(each) for batch in batches for each in batch])
     key = client.send_oneway(_text(11))
     expect.equal("the id of a one-way send", 32, len(key))
     nowhere = MessageQueue(_TOPIC, "nowhere", 0)
