@@ -5,11 +5,11 @@ crash it therefore knows which records must be there, which may be, and which mu
 """
 
 import random
-from collections.abc import Coroutine
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from mqproof.impl.remoting.message import Message
+from mqproof.impl.runtime.immediate import result_of
 from mqproof.impl.runtime.network import SimulatedNetwork
 from mqproof.impl.runtime.runtime import Runtime, inline
 from mqproof.impl.runtime.simulated_disk import Image, SimulatedCrashError, SimulatedDisk, Step
@@ -82,7 +82,7 @@ class SimulatedStore:
         self.truth.append(Appended(queue, done.queue_offset, done.commit_offset, data, body, key))
 
     def flush_log(self) -> None:
-        now(self.store.flush_log())
+        result_of(self.store.flush_log())
         self.durable_end = self.store.log_flushed
 
     def flush_log_fails(self) -> None:
@@ -101,17 +101,17 @@ class SimulatedStore:
             self.disk.on_step = None
 
     def flush_queues(self) -> None:
-        now(self.store.flush_queues())
+        result_of(self.store.flush_queues())
 
     def write_checkpoint(self) -> None:
-        now(self.store.write_checkpoint())
+        result_of(self.store.write_checkpoint())
         content = self.read("checkpoint")
         if content is not None and content not in self.checkpoints:
             self.checkpoints.append(content)
 
     def stop(self) -> None:
         """Stop the store cleanly."""
-        now(self.store.stop())
+        result_of(self.store.stop())
         if not self.store.failure:
             self.durable_end = self.store.log_end
 
@@ -193,14 +193,3 @@ class SimulatedStore:
     def _make(self) -> MessageStore:
         runtime = Runtime(self.clock, self.disk, SimulatedNetwork(), random.Random(0), inline)
         return MessageStore(DIRECTORY, self.config, runtime)
-
-
-def now(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Return the result of a coroutine that never has to wait."""
-    try:
-        coroutine.send(None)
-    except StopIteration as stop:
-        result: T = stop.value
-        return result
-    coroutine.close()
-    raise AssertionError("the coroutine waits for something")

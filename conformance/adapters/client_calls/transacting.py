@@ -105,7 +105,7 @@ async def _judge_transactions(expect: Expectations, servers: ScriptedServers, se
         seen = servers.take()
         _compare_transaction(expect, seen, outcome, ending, (value, remark))
         key, half_message = outcome.sent.message_id, locals_[-1][0]
-        expect.equal("the local transaction is told its id", key, locals_[-1][1])
+        expect.equal("the local transaction receives its id", key, locals_[-1][1])
         expect.equal("it receives the message", (b"half", "A"), (half_message.body, half_message.topic))
     expect.equal("the number of local transactions", len(ends), len(locals_))
     await _judge_halves(expect, servers, producer)

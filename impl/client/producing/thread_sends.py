@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from mqproof.impl.client.connection.session import Session
 from mqproof.impl.client.producing.producer import Producer, with_transport
 from mqproof.impl.client.producing.transport import ThreadTransport
+from mqproof.impl.runtime.immediate import result_of
 
 T = TypeVar("T")
 
@@ -47,7 +48,7 @@ class ThreadSends:
         if lane is None:
             return asyncio.run_coroutine_threadsafe(send(self._producer), self._loop).result()
         try:
-            return _ran(send(lane.producer))
+            return result_of(send(lane.producer))
         finally:
             self._idle.append(lane)
             if not self._is_usable:
@@ -82,14 +83,3 @@ class ThreadSends:
                 self._idle.pop().transport.connections.close()
             except IndexError:  # another thread was faster
                 return
-
-
-def _ran(send: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine that never suspends: its transport blocks instead."""
-    try:
-        send.send(None)
-    except StopIteration as end:
-        result: T = end.value
-        return result
-    send.close()
-    raise AssertionError("a send in a thread waits for the event loop")

@@ -18,6 +18,7 @@ from mqproof.conformance.history.injected import INJECTED, parts, redelivery
 from mqproof.conformance.history.injected.parts import QUEUE
 from mqproof.conformance.history.judge import check
 from mqproof.conformance.history.lines import Setup, encode
+from tests.conformance.history.test_rules import delivered_again_after_a_rebalance, sent_twice
 
 LINES_MAX = 150
 VERIFIERS = (delivery_verifier, place_verifier, repetition_verifier)
@@ -77,15 +78,6 @@ def cut_off(world: ExactDelivery) -> None:
     parts.read(world, parts.placed(parts.unknown(world), message.offset + 1))
 
 
-def sent_twice(world: ExactDelivery) -> None:
-    message = world.message()
-    at = [world.append(QUEUE, message) for _ in range(2)]
-    answer = lines.SendValue(status="SEND_OK", queue=QUEUE, offset=at[1], attempts=2)
-    world.did("x1", lines.SendValue("T", (message,)), answer)
-    for offset in at:
-        parts.read(world, world.queue(QUEUE)[offset])
-
-
 def stored_again_by_a_killed_broker(world: ExactDelivery) -> None:
     message = redelivery.delayed(world, 10)
     world.fault("kill")
@@ -99,13 +91,6 @@ def consumed_after_a_failure(world: ExactDelivery) -> None:
     value = lines.ConsumeValue("r", QUEUE, "x3", (message,))
     world.did("x3", value, value, lines.Type.FAIL)
     parts.consumed(world, "r", QUEUE, "x3", message)
-
-
-def delivered_again_after_a_rebalance(world: ExactDelivery) -> None:
-    message = parts.send(world)
-    parts.consumed(world, "r", QUEUE, "x3", message)
-    world.did("x5", lines.AssignValue("r", "x5", (QUEUE,)))
-    parts.consumed(world, "r", QUEUE, "x5", message)
 
 
 def delivered_again_by_a_killed_broker(world: ExactDelivery) -> None:

@@ -18,10 +18,11 @@ from mqproof.impl.examine.verdict import Verdict
 from mqproof.impl.examine.verify import verify
 from mqproof.impl.remoting.message import SYS_TRANSACTION_PREPARED, SYS_TRANSACTION_ROLLBACK
 from mqproof.impl.runtime.disk import read_whole, write_durably
+from mqproof.impl.runtime.immediate import result_of
 from mqproof.impl.store.delay import scheduled
 from mqproof.impl.store.errors import StoreError
 from mqproof.impl.store.files.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
-from tests.impl.store.site import Site, message, now
+from tests.impl.store.site import Site, message
 
 HOUR_MS = 3_600_000
 TOPICS_OF_OTHERS = b'{"dataVersion":{"counter":1,"timestamp":1},"topicConfigTable":{"T":{"topicName":"T"}}}'
@@ -117,7 +118,7 @@ def test_expired_data_is_not_missing() -> None:
     site = written()
     site.open()
     site.clock.advance_ms(100 * HOUR_MS)
-    assert now(site.store.clean(manually=True)) > 3
+    assert result_of(site.store.clean(manually=True)) > 3
     site.close()
     assert damages(site) == []
 

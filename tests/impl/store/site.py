@@ -1,13 +1,13 @@
 """A store on a simulated disk, step by step: no event loop, no services, no waiting."""
 
 import random
-from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from mqproof.impl.remoting.message import Message, StoredMessage
 from mqproof.impl.runtime.disk import Disk
 from mqproof.impl.runtime.event_log import EventLog
+from mqproof.impl.runtime.immediate import result_of
 from mqproof.impl.runtime.network import SimulatedNetwork
 from mqproof.impl.runtime.runtime import Runtime, inline
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk
@@ -30,17 +30,6 @@ SMALL = StoreConfig(
     index_entries=5,
 )
 """Four or five records to a log segment, three entries to a queue segment, four keys to an index file."""
-
-
-def now(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Return the result of a coroutine that never waits."""
-    try:
-        coroutine.send(None)
-    except StopIteration as stop:
-        result: T = stop.value
-        return result
-    coroutine.close()
-    raise AssertionError("the coroutine waits for something")
 
 
 def message(name: str, queue_id: int = 0, topic: str = "T", **properties: str) -> Message:
@@ -97,13 +86,13 @@ class Site:
 
     def flush(self) -> None:
         """Make log and queues durable, and write the checkpoint."""
-        now(self.store.flush_log())
-        now(self.store.flush_queues())
-        now(self.store.write_checkpoint())
+        result_of(self.store.flush_log())
+        result_of(self.store.flush_queues())
+        result_of(self.store.write_checkpoint())
 
     def close(self) -> None:
         """Exit cleanly."""
-        now(self.store.stop())
+        result_of(self.store.stop())
 
     def reopen_after_process_crash(self) -> MessageStore:
         self.simulated_disk.crash_process()

@@ -11,10 +11,11 @@ from itertools import islice
 
 import pytest
 
+from mqproof.impl.runtime.immediate import result_of
 from mqproof.impl.runtime.simulated_disk import SimulatedCrashError, SimulatedDisk, Step
 from mqproof.impl.store.config import FlushMode
 from mqproof.impl.store.dispatch import Appended
-from tests.impl.store.site import SMALL, Site, bodies, check_index, now, stored_messages
+from tests.impl.store.site import SMALL, Site, bodies, check_index, stored_messages
 
 STEPS_MAX = 500
 
@@ -79,8 +80,8 @@ def test_crash_images_of_an_unsynced_index_are_recovered(stride: int) -> None:
     appended = site.append("a", "b", "c")
     site.flush()
     appended += site.append("d", "e")
-    now(site.store.flush_log())
-    now(site.store.flush_queues())
+    result_of(site.store.flush_log())
+    result_of(site.store.flush_queues())
     disk = site.simulated_disk
     assert 3000 < disk.image_count() < 15_000
     for image in islice(disk.images(), 0, None, stride):
@@ -102,10 +103,10 @@ def test_drawn_crash_images_of_many_records_over_several_segments_are_recovered(
     for number in range(10):
         appended += site.append(f"n{number}", queue_id=number % 3)
     if flush in ("log", "all"):
-        now(site.store.flush_log())
+        result_of(site.store.flush_log())
         durable_end = site.store.log_flushed
     if flush in ("queues", "all"):
-        now(site.store.flush_queues())
+        result_of(site.store.flush_queues())
     lengths = set()
     for seed in range(60):
         crashed = _crashed(site, site.simulated_disk.copy())

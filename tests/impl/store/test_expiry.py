@@ -14,6 +14,7 @@ import pytest
 from mqproof.impl.remoting.message import Message
 from mqproof.impl.runtime.clock import local_hour
 from mqproof.impl.runtime.disk import Space
+from mqproof.impl.runtime.immediate import result_of
 from mqproof.impl.runtime.network import SimulatedNetwork
 from mqproof.impl.runtime.runtime import simulated
 from mqproof.impl.runtime.simulated_disk import SimulatedCrashError, SimulatedDisk, Step
@@ -22,7 +23,7 @@ from mqproof.impl.store.config import FlushMode
 from mqproof.impl.store.files import record
 from mqproof.impl.store.message_store import MessageStore
 from mqproof.impl.store.results import GetStatus, PutStatus
-from tests.impl.store.site import SMALL, Site, message, now
+from tests.impl.store.site import SMALL, Site, message
 
 HOUR_MS = 3_600_000
 CONFIG = replace(SMALL, delete_when_hours=(), file_reserved_ms=10 * HOUR_MS)
@@ -45,7 +46,7 @@ def _written(hours: int = 12) -> Site:
 
 
 def clean(site: Site, **how: bool) -> int:
-    return now(site.store.clean(**how))
+    return result_of(site.store.clean(**how))
 
 
 def readable(store: MessageStore, queue_id: int) -> list[str]:
@@ -142,12 +143,12 @@ def test_a_nearly_full_disk_stores_nothing_until_there_is_space_again(
     site.store.config = replace(CONFIG, clean_forcibly=False)
     site.simulated_disk.room = Space(100, 9)
     clean(site)
-    result = now(site.store.put(message("no")))
+    result = result_of(site.store.put(message("no")))
     assert (result.status, result.reason) == (PutStatus.SERVICE_NOT_AVAILABLE, "the disk is nearly full")
     site.simulated_disk.room = Space(100, 10)
     clean(site)
     clean(site)
-    assert now(site.store.put(message("yes"))).status is PutStatus.PUT_OK
+    assert result_of(site.store.put(message("yes"))).status is PutStatus.PUT_OK
     assert caplog.messages == [
         "store: the disk is 91.0 % full, more than 90 %: messages are refused until space is free",
         "store: the disk is 90.0 % full: messages are accepted again, no restart is needed",
@@ -162,7 +163,7 @@ def test_nothing_is_deleted_before_the_queues_are_durable() -> None:
     site.append(*(str(number) for number in range(12)))
     site.clock.advance_ms(20 * HOUR_MS)
     assert clean(site, manually=True) == 0
-    now(site.store.flush_log())
+    result_of(site.store.flush_log())
     assert clean(site, manually=True) > 0
 
 

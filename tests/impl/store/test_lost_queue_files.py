@@ -13,13 +13,14 @@ from dataclasses import replace
 import pytest
 
 from mqproof.impl.runtime.disk import read_whole, write_durably
+from mqproof.impl.runtime.immediate import result_of
 from mqproof.impl.runtime.simulated_disk import SimulatedCrashError, Step
 from mqproof.impl.store import recovery
 from mqproof.impl.store.config import FlushMode
 from mqproof.impl.store.errors import StoreError
 from mqproof.impl.store.files.checkpoint import DISTRUST, QueueCount, read_checkpoint
 from mqproof.impl.store.recovery import Parts
-from tests.impl.store.site import SMALL, Site, bodies, now
+from tests.impl.store.site import SMALL, Site, bodies
 
 QUEUES = "store/consumequeue/T"
 CHECKPOINT = "store/checkpoint"
@@ -145,7 +146,7 @@ def test_rebuilt_entries_are_trusted_after_a_crash_no_more_than_before(released:
             _as_released_broker(site)
         site.open()
         site.append("unsynced")
-        now(site.store.write_checkpoint())
+        result_of(site.store.write_checkpoint())
         site.simulated_disk.crash_os(random.Random(seed))
         site.open()
         assert [body for body in bodies(site.store) if body != "unsynced"] == ALL, f"seed {seed}"
@@ -191,7 +192,7 @@ def test_the_whole_log_is_dispatched_until_the_queues_are_flushed_and_counted_ag
     _lose(site, f"{QUEUES}/1")
     site.open()
     assert read_checkpoint(site.disk, CHECKPOINT).queue_count == DISTRUST
-    now(site.store.write_checkpoint())
+    result_of(site.store.write_checkpoint())
     assert read_checkpoint(site.disk, CHECKPOINT).queue_count == DISTRUST
     site.flush()
     assert read_checkpoint(site.disk, CHECKPOINT).queue_count == QueueCount(0, site.store.log_end, 14)
@@ -243,10 +244,10 @@ def _random_steps(site: Site, chance: random.Random) -> None:
             case "append":
                 site.append(f"n{number}", queue_id=chance.randrange(3))
             case "log":
-                now(site.store.flush_log())
+                result_of(site.store.flush_log())
             case "queues":
-                now(site.store.flush_queues())
+                result_of(site.store.flush_queues())
             case "checkpoint":
-                now(site.store.write_checkpoint())
+                result_of(site.store.write_checkpoint())
             case _:
                 site.clock.advance_ms(3_600_000)

@@ -16,6 +16,7 @@ from msgspec import structs
 from mqproof.impl.remoting.message import Message
 from mqproof.impl.runtime.disk import RealDisk
 from mqproof.impl.runtime.event_log import EventLog
+from mqproof.impl.runtime.immediate import result_of
 from mqproof.impl.runtime.network import SimulatedNetwork
 from mqproof.impl.runtime.runtime import production, simulated
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk, Step
@@ -29,7 +30,7 @@ from mqproof.impl.store.files.consume_queue import Unit
 from mqproof.impl.store.message_store import MessageStore
 from mqproof.impl.store.results import GetStatus, PutResult, PutStatus
 from mqproof.spec.events import Event, Kind
-from tests.impl.store.site import SMALL, Site, bodies, message, now, stored_messages
+from tests.impl.store.site import SMALL, Site, bodies, message, stored_messages
 
 T = TypeVar("T")
 
@@ -119,7 +120,7 @@ def test_a_record_may_fill_a_segment_with_its_filler_and_not_one_byte_more() -> 
     fits = Message("T", b"x" * (room + len("UNIQ_KEY\x01")), {"UNIQ_KEY": ""})
     assert store.append(fits).size == 512 - record.FILLER_BYTES
     assert store.append(fits).commit_offset == 512
-    result = now(store.put(structs.replace(fits, body=fits.body + b"x")))
+    result = result_of(store.put(structs.replace(fits, body=fits.body + b"x")))
     assert (result.status, result.reason) == (
         PutStatus.MESSAGE_ILLEGAL,
         "record has 505 bytes, 504 fit a segment",
@@ -131,7 +132,7 @@ def test_a_batch_has_consecutive_offsets_in_one_segment() -> None:
     site = Site()
     store = site.open()
     site.append("before", "and", "more")
-    results = now(store.put_batch([message(name) for name in ("a", "b")]))
+    results = result_of(store.put_batch([message(name) for name in ("a", "b")]))
     assert [result.queue_offset for result in results] == [3, 4]
     assert results[0].commit_offset == 512, "the whole batch goes to the next segment"
     assert results[1].commit_offset == 512 + len(store.record_at(512) or b"")
@@ -142,10 +143,10 @@ def test_a_batch_has_consecutive_offsets_in_one_segment() -> None:
 def test_a_batch_too_large_for_a_segment_is_refused_as_a_whole() -> None:
     site = Site()
     store = site.open()
-    results = now(store.put_batch([message(name) for name in "abcdef"]))
+    results = result_of(store.put_batch([message(name) for name in "abcdef"]))
     assert {result.status for result in results} == {PutStatus.MESSAGE_ILLEGAL}
     assert "6 record(s)" in results[0].reason
-    results = now(store.put_batch([message("a"), Message("T", b"", {"k": "\x02"})]))
+    results = result_of(store.put_batch([message("a"), Message("T", b"", {"k": "\x02"})]))
     assert {result.status for result in results} == {PutStatus.MESSAGE_ILLEGAL}
     assert store.log_end == 0
 
@@ -184,11 +185,11 @@ def test_at_a_position_without_a_record_none_is_found_whatever_the_bytes_are() -
 def test_an_illegal_message_is_refused_and_takes_no_offset(bad: Message, reason: str) -> None:
     site = Site(replace(SMALL, message_bytes_max=100))
     store = site.open()
-    result = now(store.put(bad))
+    result = result_of(store.put(bad))
     assert (result.status, result.queue_offset, result.commit_offset) == (PutStatus.MESSAGE_ILLEGAL, -1, -1)
     assert reason in result.reason
     assert store.log_end == 0
-    assert now(store.put(message("good"))).queue_offset == 0
+    assert result_of(store.put(message("good"))).queue_offset == 0
 
 
 @pytest.mark.parametrize(
@@ -261,7 +262,7 @@ def test_an_unknown_queue_and_an_empty_one_are_reported() -> None:
     site.open()
     assert site.store.get("T", 0, 0).status is GetStatus.NO_MATCHED_LOGIC_QUEUE
     site.append("a")
-    now(site.store.flush_log())
+    result_of(site.store.flush_log())
     site.disk.open(f"store/consumequeue/T/0/{0:020d}")
     site.reopen_after_power_loss()
     assert site.store.get("T", 0, 0).status is GetStatus.FOUND
@@ -310,7 +311,7 @@ def test_with_sync_flush_a_message_is_visible_only_when_it_is_durable() -> None:
     store = site.open()
     site.append("a")
     assert store.max_offset("T", 0) == 0
-    now(store.flush_log())
+    result_of(store.flush_log())
     assert bodies(store) == ["a"]
 
 
@@ -319,8 +320,8 @@ def test_with_async_flush_an_append_is_visible_at_once_and_arrivals_are_notified
     store = site.open()
     reported: list[tuple[str, int, int, int]] = []
     store.on_arrival = lambda *arrival: reported.append(arrival)
-    now(store.put(message("a", TAGS="TagA")))
-    now(store.put(message("b", queue_id=2)))
+    result_of(store.put(message("a", TAGS="TagA")))
+    result_of(store.put(message("b", queue_id=2)))
     assert reported == [("T", 0, 1, 2598919), ("T", 2, 1, 0)]
 
 
@@ -386,7 +387,7 @@ def test_a_record_is_found_by_its_commit_offset() -> None:
 def test_a_store_that_is_not_started_accepts_nothing() -> None:
     site = Site()
     site.store.load()
-    result = now(site.store.put(message("a")))
+    result = result_of(site.store.put(message("a")))
     assert (result.status, result.reason) == (PutStatus.SERVICE_NOT_AVAILABLE, "the store is not started")
     assert not site.store.writable
 
@@ -460,11 +461,11 @@ def test_a_failing_append_makes_the_store_read_only() -> None:
     store = site.open()
     site.append("a")
     site.simulated_disk.on_step = _refuse("write", "commitlog")
-    result = now(store.put(message("b")))
+    result = result_of(store.put(message("b")))
     assert result.status is PutStatus.UNKNOWN_ERROR
     assert "disk error, the store is read-only" in result.reason
     site.simulated_disk.on_step = None
-    assert now(store.put(message("c"))).status is PutStatus.SERVICE_NOT_AVAILABLE
+    assert result_of(store.put(message("c"))).status is PutStatus.SERVICE_NOT_AVAILABLE
     assert bodies(store) == ["a"]
     site.close()
     assert site.disk.exists("store/abort")
@@ -474,7 +475,7 @@ def test_a_failing_dispatch_makes_the_store_read_only_and_recovery_completes_it(
     site = Site()
     store = site.open()
     site.simulated_disk.on_step = _refuse("write", "consumequeue")
-    assert now(store.put(message("a"))).status is PutStatus.PUT_OK
+    assert result_of(store.put(message("a"))).status is PutStatus.PUT_OK
     assert not store.writable
     site.simulated_disk.on_step = None
     assert bodies(site.reopen_after_process_crash()) == ["a"]
@@ -485,9 +486,9 @@ def test_after_a_failed_fsync_nothing_more_counts_as_flushed() -> None:
     store = site.open()
     site.append("a")
     site.simulated_disk.on_step = _refuse("sync", "commitlog")
-    now(store.flush_log())
+    result_of(store.flush_log())
     site.simulated_disk.on_step = None
-    now(store.flush_log())
+    result_of(store.flush_log())
     assert (store.log_flushed, store.writable) == (0, False)
     site.close()
     assert site.disk.exists("store/abort")
@@ -499,10 +500,10 @@ def test_a_failed_flush_of_queues_or_checkpoint_leaves_the_old_checkpoint(part: 
     site = Site()
     store = site.open()
     site.append("a")
-    now(store.flush_log())
+    result_of(store.flush_log())
     site.simulated_disk.on_step = _refuse("sync", part)
-    now(store.flush_queues())
-    now(store.write_checkpoint())
+    result_of(store.flush_queues())
+    result_of(store.write_checkpoint())
     site.simulated_disk.on_step = None
     site.close()
     assert not site.disk.exists("store/checkpoint")

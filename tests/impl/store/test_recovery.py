@@ -11,13 +11,14 @@ import pytest
 
 from mqproof.impl.runtime.clock import now_ms
 from mqproof.impl.runtime.disk import write_durably
+from mqproof.impl.runtime.immediate import result_of
 from mqproof.impl.runtime.simulated_disk import Image, Step
 from mqproof.impl.store.config import FlushMode
 from mqproof.impl.store.errors import StoreError
 from mqproof.impl.store.files import record
 from mqproof.impl.store.files.checkpoint import Checkpoint, read_checkpoint
 from mqproof.spec.events import Kind, encode, read_log
-from tests.impl.store.site import SMALL, Site, bodies, message, now, stored_messages
+from tests.impl.store.site import SMALL, Site, bodies, message, stored_messages
 
 NAMES = [f"m{number}" for number in range(9)]
 
@@ -170,7 +171,7 @@ def test_a_stale_record_after_a_torn_one_does_not_reappear() -> None:
     """
     site = _opened("durable")
     torn, stale = site.append("torn", "stale")
-    now(site.store.flush_log())
+    result_of(site.store.flush_log())
     log = site.disk.open(f"store/commitlog/{0:020d}")
     log.write(torn.commit_offset + 88, b"\xff")
     log.sync()
@@ -185,7 +186,7 @@ def test_a_stale_record_after_a_torn_one_does_not_reappear() -> None:
 
 def test_a_stale_segment_does_not_reappear_when_the_crash_undoes_its_removal() -> None:
     site = _opened(*NAMES, durable=False)
-    now(site.store.flush_log())
+    result_of(site.store.flush_log())
     first_segment = [stored for stored in stored_messages(site.store) if stored.commit_offset < 512]
     log = site.disk.open(f"store/commitlog/{0:020d}")
     log.write(first_segment[-1].commit_offset + 4, b"\0")
@@ -217,7 +218,7 @@ def test_a_complete_record_at_the_wrong_position_is_refused() -> None:
 def test_queues_that_are_ahead_of_the_log_are_cut() -> None:
     site = _opened("a")
     site.append("b", "c")
-    now(site.store.flush_queues())
+    result_of(site.store.flush_queues())
     site.reopen_after_power_loss()
     assert site.recovery.queue_entries_cut == 2
     assert site.store.max_offset("T", 0) == 1
@@ -229,7 +230,7 @@ def test_queues_that_lag_are_completed() -> None:
     site = _opened("a")
     site.append("b", "c")
     site.append("x", queue_id=1)
-    now(site.store.flush_log())
+    result_of(site.store.flush_log())
     site.reopen_after_power_loss()
     assert site.recovery.redispatched == 3
     assert bodies(site.store) == ["a", "b", "c"]
@@ -240,7 +241,7 @@ def test_every_torn_queue_entry_is_rewritten() -> None:
     site = _opened("a")
     site.store.append(message("b", TAGS="TagA"))
     site.store.dispatch()
-    now(site.store.flush_log())
+    result_of(site.store.flush_log())
     queue = next(name for name in site.simulated_disk.unsynced().contents if "consumequeue" in name)
     for kept in range(20 + 1):
         torn = Site(disk=site.simulated_disk.copy())
@@ -299,7 +300,7 @@ def test_a_surplus_entry_that_points_into_the_log_is_cut() -> None:
 def test_an_entry_that_a_torn_cut_partly_zeroed_is_cut() -> None:
     site = _opened("a")
     site.append("b", queue_id=1)
-    now(site.store.flush_queues())
+    result_of(site.store.flush_queues())
     site.simulated_disk.lose_power()
     queue = site.disk.open(f"store/consumequeue/T/1/{0:020d}")
     for zeroed in range(20):
@@ -389,9 +390,9 @@ def test_the_checkpoint_does_not_cover_unsynced_entries() -> None:
     for hour in range(3):  # each hour has its own segment; queue 1 has entries of the first hour only
         names = [f"h{hour}m{number}" for number in range(4 if hour else 3)]
         site.append(*names, queue_id=2 if hour else 1)
-        now(site.store.flush_log())
+        result_of(site.store.flush_log())
         site.clock.advance_ms(3_600_000)
-    now(site.store.write_checkpoint())
+    result_of(site.store.write_checkpoint())
     site.reopen_after_power_loss()
     assert bodies(site.store, queue_id=1) == ["h0m0", "h0m1", "h0m2"]
 
@@ -523,7 +524,7 @@ def test_data_that_a_failed_fsync_left_only_in_memory_is_durable_after_a_recover
             raise OSError(5, "Input/output error", step.path)
 
     site.simulated_disk.on_step = fail
-    now(site.store.flush_log())
+    result_of(site.store.flush_log())
     site.simulated_disk.on_step = None
     assert site.store.failure
     site.reopen_after_process_crash()

@@ -15,6 +15,7 @@ import pytest
 
 from mqproof.impl.remoting.message import Message
 from mqproof.impl.runtime.disk import Lock
+from mqproof.impl.runtime.immediate import result_of
 from mqproof.impl.runtime.network import SimulatedNetwork
 from mqproof.impl.runtime.runtime import simulated
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk, Step
@@ -25,7 +26,7 @@ from mqproof.impl.store.errors import StoreError
 from mqproof.impl.store.files.record import RecordError, decode
 from mqproof.impl.store.message_store import MessageStore
 from mqproof.impl.store.results import PutResult, PutStatus
-from tests.impl.store.site import SMALL, Site, bodies, check_index, message, now
+from tests.impl.store.site import SMALL, Site, bodies, check_index, message
 
 
 def _fails(code: int, kind: str, part: str) -> Callable[[Step], None]:
@@ -51,14 +52,14 @@ def test_a_full_disk_makes_the_store_read_only_until_a_restart_with_space(
     for number in range(20):
         appended = _try_append(site, f"m{number}")
         stored += [f"m{number}"] * appended
-        now(site.store.flush_log())
+        result_of(site.store.flush_log())
         if site.store.failure:
             break
     assert "No space left on device" in site.store.failure
     (line,) = caplog.messages
     assert line.startswith(site.store.failure)
     assert line.endswith("until it is restarted: free space on the disk, and restart it")
-    refused = now(site.store.put(message("no")))
+    refused = result_of(site.store.put(message("no")))
     assert (refused.status, refused.reason) == (PutStatus.SERVICE_NOT_AVAILABLE, site.store.failure)
     site.simulated_disk.on_step = None
     site.reopen_after_process_crash()
@@ -78,8 +79,8 @@ def test_a_checkpoint_without_space_is_written_once_there_is_space(
         site.append(f"m{number}")
         site.flush()
         site.simulated_disk.on_step = _fails(code, kind, "checkpoint") if number < 2 else None
-        now(site.store.flush_queues())
-        now(site.store.write_checkpoint())
+        result_of(site.store.flush_queues())
+        result_of(site.store.write_checkpoint())
         assert (site.store.failure, site.store.writable) == ("", True)
     (line,) = caplog.messages
     assert line.startswith("the checkpoint is not written, and this is tried again: ")
@@ -93,7 +94,7 @@ def test_an_exit_without_space_for_the_checkpoint_is_not_clean() -> None:
     site.open()
     site.append("m")
     site.simulated_disk.on_step = _fails(errno.ENOSPC, "create", "checkpoint")
-    now(site.store.stop())
+    result_of(site.store.stop())
     site.simulated_disk.on_step = None
     assert site.disk.exists("store/abort")
     site.open()
@@ -207,7 +208,7 @@ def test_a_topic_can_only_be_a_name_within_the_directory(topic: str) -> None:
     site = Site()
     store = site.open()
     before = site.disk.names("store")
-    result = now(store.put(Message(topic, b"x")))
+    result = result_of(store.put(Message(topic, b"x")))
     assert result.status is PutStatus.MESSAGE_ILLEGAL
     assert site.disk.names("store") == before
     assert store.log_end == 0
@@ -245,4 +246,4 @@ def test_a_clock_that_steps_back_changes_neither_the_order_nor_the_recovery() ->
     assert times == sorted(times)
     site.reopen_after_power_loss()
     assert len(bodies(site.store)) == 12
-    assert now(site.store.clean(manually=True)) == 0
+    assert result_of(site.store.clean(manually=True)) == 0

@@ -10,8 +10,8 @@ import pytest
 
 from mqproof.conformance.hosts.simulated import SLAVE
 from mqproof.conformance.subjects.pair import TOPIC, Pair, play
-from mqproof.fuzz.store.simulated_store import now
 from mqproof.impl.replication.record_repair import INTERVAL_S
+from mqproof.impl.runtime.immediate import result_of
 from mqproof.impl.runtime.runtime import inline
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 from mqproof.impl.store.damage import DamageKind, Outcome
@@ -34,7 +34,7 @@ def _passes(scrub: Scrub, count: int = 1) -> int:
     """Run whole passes; return the number of steps."""
     steps = 0
     while scrub.passes < count:
-        now(scrub.step())
+        result_of(scrub.step())
         steps += 1
     return steps
 
@@ -42,7 +42,7 @@ def _passes(scrub: Scrub, count: int = 1) -> int:
 def test_a_pass_compares_every_record_once() -> None:
     store = filled(250)
     scrub = _scrub(store, 1 << 30)
-    assert now(scrub.step()) == STEP_MS
+    assert result_of(scrub.step()) == STEP_MS
     _passes(scrub)
     assert scrub.records == 250
     assert len(store.damage) == 0

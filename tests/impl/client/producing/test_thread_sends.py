@@ -3,7 +3,6 @@
 Scripted brokers listen on real sockets, in an event loop of their own.
 """
 
-import asyncio
 import re
 import threading
 import time
@@ -15,7 +14,7 @@ from msgspec.structs import replace
 
 from mqproof.impl.client.model import MessageError, MessageQueue, Outcome, Refused, SendError, Sent, Unknown
 from mqproof.impl.client.producing.producer import Producer, ProducerConfig
-from mqproof.impl.client.producing.thread_sends import _LANES_MAX, ThreadSends, _ran
+from mqproof.impl.client.producing.thread_sends import _LANES_MAX, ThreadSends
 from mqproof.impl.embedded.loop_thread import LoopThread
 from mqproof.impl.remoting.channel import Channel
 from mqproof.impl.remoting.message import Message
@@ -208,11 +207,3 @@ def test_a_close_ends_the_send_of_another_thread_without_a_known_outcome() -> No
         assert isinstance(outcomes[0], Unknown)
         assert not one.sends._idle
         assert not one.sends._lanes[0].transport.connections._connections
-
-
-def test_a_send_that_waits_for_the_event_loop_is_a_defect() -> None:
-    async def wait() -> None:
-        await asyncio.sleep(0)
-
-    with pytest.raises(AssertionError, match="waits for the event loop"):
-        _ran(wait())

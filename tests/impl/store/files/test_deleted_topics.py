@@ -10,10 +10,11 @@ from dataclasses import replace
 
 import pytest
 
+from mqproof.impl.runtime.immediate import result_of
 from mqproof.impl.runtime.simulated_disk import SimulatedCrashError, Step
 from mqproof.impl.store.config import FlushMode
 from mqproof.impl.store.errors import StoreError
-from tests.impl.store.site import SMALL, Site, bodies, message, now
+from tests.impl.store.site import SMALL, Site, bodies, message
 
 SYNC = replace(SMALL, flush_mode=FlushMode.SYNC_FLUSH)
 ENDS = ["clean", "process", "power"]
@@ -60,7 +61,7 @@ def test_a_recreated_topic_begins_at_0_and_has_only_its_own_messages(end: str, f
     if flushed:
         site.flush()
     else:
-        now(site.store.flush_log())  # no data of the queues is durable
+        result_of(site.store.flush_log())  # no data of the queues is durable
     for _ in range(2):
         reopen(site, end)
         assert (bodies(site.store), bodies(site.store, queue_id=1)) == (["new 0", "new 1"], [])
@@ -85,11 +86,11 @@ def test_a_message_that_waits_for_its_flush_when_its_topic_is_deleted_is_not_vis
     site = Site(SYNC)
     site.open()
     site.append("old 0")
-    now(site.store.flush_log())
+    result_of(site.store.flush_log())
     site.append("old 1")  # not durable yet, so not visible
     site.store.delete_topic("T")
     site.append("new 0")
-    now(site.store.flush_log())
+    result_of(site.store.flush_log())
     assert bodies(site.store) == ["new 0"]
     site.reopen_after_power_loss()
     assert bodies(site.store) == ["new 0"]
@@ -234,11 +235,11 @@ def test_a_slave_that_learns_late_of_a_deletion_keeps_the_messages_of_the_new_to
     master.append("old 0", "old 1")
     master.append("other 0", queue_id=1)
     follow(master, slave, 3)
-    now(slave.store.flush_log())
+    result_of(slave.store.flush_log())
     master.store.delete_topic("T")
     master.append("new 0", "new 1")
     follow_all(master, slave)
-    now(slave.store.flush_log())
+    result_of(slave.store.flush_log())
     assert (bodies(slave.store), bodies(slave.store, queue_id=1)) == (["new 0", "new 1"], [])
 
 
@@ -251,7 +252,7 @@ def test_a_slave_that_recovers_both_topics_without_the_deletion_shows_the_new_on
     master.store.delete_topic("T")
     master.append("new 0", "new 1")
     follow(master, slave, 5)
-    now(slave.store.flush_log())
+    result_of(slave.store.flush_log())
     slave.simulated_disk.lose_power()
     slave = slave_of(master, slave)
     assert bodies(slave.store) == ["new 0", "new 1"]
@@ -318,7 +319,7 @@ def test_a_queue_with_missing_entries_makes_a_store_read_only_and_releases_its_l
     master.open()
     slave = slave_of(master)
     master.append("0", "1")
-    now(master.store.flush_log())
+    result_of(master.store.flush_log())
     follow(master, slave, 1)  # waits for its flush
     slave.store.correct_deletions({})
     slave.store.adopt_deletions({"T": slave.store.log_end})

@@ -14,6 +14,7 @@ from msgspec import structs
 from mqproof.impl.remoting.message import SYS_TRANSACTION_PREPARED, SYS_TRANSACTION_ROLLBACK, Message
 from mqproof.impl.runtime.clock import local_stamp
 from mqproof.impl.runtime.disk import read_whole, write_durably
+from mqproof.impl.runtime.immediate import result_of
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk
 from mqproof.impl.store.errors import StoreError
 from mqproof.impl.store.files import record
@@ -21,7 +22,7 @@ from mqproof.impl.store.files.checkpoint import read_checkpoint, write_checkpoin
 from mqproof.impl.store.files.index import Index, key_hash
 from mqproof.impl.store.files.index_file import HEADER_BYTES, Header, IndexShape
 from mqproof.impl.store.message_store import MessageStore
-from tests.impl.store.site import Site, check_index, message, now
+from tests.impl.store.site import Site, check_index, message
 
 SHAPE = IndexShape(slots=3, entries=5)
 FOREVER = (0, 1 << 62)
@@ -226,7 +227,7 @@ def test_after_a_clean_exit_missing_files_are_rebuilt_where_that_is_noticed(lost
 
 def test_after_a_killed_process_the_index_has_the_same_bytes() -> None:
     site = _written()
-    now(site.store.write_checkpoint())
+    result_of(site.store.write_checkpoint())
     for number in range(3):
         site.append(f"later{number}")
     expected = _written()
@@ -240,9 +241,9 @@ def test_after_a_killed_process_the_index_has_the_same_bytes() -> None:
 
 def test_after_a_power_loss_flushed_entries_are_kept_and_the_rest_is_indexed_again() -> None:
     site = _written()
-    now(site.store.write_checkpoint())
+    result_of(site.store.write_checkpoint())
     site.append("later")
-    now(site.store.flush_log())
+    result_of(site.store.flush_log())
     site.reopen_after_power_loss()
     check_index(site.store)
     assert found(site.store, "later") == ["later"]
@@ -377,7 +378,7 @@ def test_the_checkpoint_has_the_state_of_the_index() -> None:
 
 def test_the_index_becomes_durable_after_the_log_and_nothing_is_rebuilt() -> None:
     site = _written(count=6)
-    now(site.store.write_checkpoint())
+    result_of(site.store.write_checkpoint())
     before = _images(site)
     site.reopen_after_power_loss()
     assert _images(site) == before
