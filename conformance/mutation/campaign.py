@@ -1,7 +1,8 @@
 """Judges a sample of mutants in parallel, keeps every verdict in a folder, and counts.
 
 A verdict is kept with the digest of the module and of everything that judges it, so that a campaign that was
-stopped goes on, and one after a change judges only what may have changed.
+stopped goes on, and one after a change judges only what may have changed. One with more time for each mutant
+judges only those again that no suite detected and that can be shown.
 """
 
 import hashlib
@@ -32,6 +33,7 @@ from mqproof.conformance.mutation.fork_server import ForkServer, verdict_of
 from mqproof.conformance.mutation.loading import modules
 from mqproof.conformance.mutation.operators import Mutant, mutants
 from mqproof.conformance.mutation.reach import EXAMPLES_MAX, Hits, Reach
+from mqproof.conformance.mutation.survivors import SHOWN, stated, stated_of
 from mqproof.conformance.registry.suite_registry import SUITES
 from mqproof.report.write import write_text
 
@@ -98,7 +100,8 @@ def sample(parts: Iterable[str], size: int, seed: int) -> tuple[Mutant, ...]:
 def run(campaign: Campaign, on_judged: Callable[[Judged, int, int], None]) -> tuple[Judged, ...]:
     """Judge the sample, or the patches; return the verdicts in their order.
 
-    When the time of the campaign is used up, the verdicts are those of the first part of the sample.
+    When the time of the campaign is used up, the verdicts are those of the first part of the sample. A kept
+    verdict under less processor time stands for a mutant that was not judged again.
 
     `on_judged` is called with each verdict, the number of judged mutants so far, and their total number.
 
@@ -125,7 +128,11 @@ def run(campaign: Campaign, on_judged: Callable[[Judged, int, int], None]) -> tu
                     break
         finally:
             pool.shutdown(cancel_futures=True)
-    return tuple(judged[each.mutant.id] for each in chosen if each.mutant.id in judged)
+    found = [judged.get(each.mutant.id) or _kept_verdict(each, reached, kept) for each in chosen]
+    is_ended = None in found
+    while is_ended and found and (found[-1] is None or found[-1].verdict.outcome is Outcome.UNREACHED):
+        found.pop()  # the rest of the sample was not judged
+    return tuple(one for one in found if one is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,20 +161,33 @@ def _judge(
     servers: "Queue[ForkServer]",
 ) -> Judged:
     judges = _judges(change, reached)
-    suites = tuple(judge.suite for judge in judges)
+    suites = _suites_of(judges)
     task = Task(
         "" if change.sources else change.mutant.module, change.mutant.number, judges, campaign.examples,
         campaign.seed, campaign.cpu_s, _is_imported(change, reached), change.sources,
     )  # fmt: skip
     verdict = Verdict(Outcome.UNREACHED)
     if suites:
-        verdict = kept.judged(kept.key(change, suites), lambda: _examined(servers, task, kept))
+        is_shown = stated_of(change.mutant, kept.survivors).kind in SHOWN
+        cpu_s = campaign.cpu_s if is_shown else 0
+        verdict = kept.judged(kept.key(change, suites), lambda: _examined(servers, task, kept), cpu_s)
     judged = Judged(change.mutant, suites, verdict)
     if not campaign.unit_tests or verdict.outcome in DETECTED:
         return judged
     files = unit_tests.files_of(change.mutant.module)
     key = kept.key(change, (unit_tests.NAME, _digest(ROOT / file for file in files)))
     return replace(judged, by_unit_tests=kept.judged(key, lambda: _tested(servers, task, files)))
+
+
+def _kept_verdict(change: _Change, reached: Mapping[str, Reach], kept: "_Kept") -> Judged | None:
+    """Return the verdict that is known without judging; None if there is none."""
+    suites = _suites_of(_judges(change, reached))
+    verdict = kept.verdict(kept.key(change, suites)) if suites else Verdict(Outcome.UNREACHED)
+    return None if verdict is None else Judged(change.mutant, suites, verdict)
+
+
+def _suites_of(judges: Iterable[Judge]) -> tuple[str, ...]:
+    return tuple(judge.suite for judge in judges)
 
 
 def _examined(servers: "Queue[ForkServer]", task: Task, kept: "_Kept") -> Verdict:
@@ -253,30 +273,40 @@ def _is_imported(change: _Change, reached: Mapping[str, Reach]) -> bool:
 
 
 class _Kept:
-    """The verdicts in the folder of a campaign, in one file of JSON lines."""
+    """The verdicts in the folder of a campaign, in one file of JSON lines, each with its processor time."""
 
     def __init__(self, campaign: Campaign) -> None:
         self._file = campaign.folder / "verdicts.ndjson"
         self._judges = _digest(ROOT / each for each in _JUDGES)
         self._code = _code_digest()
-        self._options = f"{campaign.examples} {campaign.seed} {campaign.cpu_s}"
+        self._options = f"{campaign.examples} {campaign.seed}"
         self._files = modules(campaign.parts)
-        self._verdicts: dict[str, Verdict] = {}
+        self._verdicts: dict[str, tuple[Verdict, int]] = {}
+        self.survivors: Final = stated()
         if self._file.exists():
             for line in self._file.read_text(encoding="utf-8").splitlines():
                 try:
                     fields = json.loads(line)
                 except ValueError:
                     continue  # the campaign was killed while it wrote this line
-                key = fields.pop("key")
-                self._verdicts[key] = verdict_of(fields)
+                key, cpu_s = fields.pop("key"), fields.pop("allowed_cpu_s", 0)
+                self._verdicts[key] = verdict_of(fields), cpu_s
 
-    def judged(self, key: str, judge: Callable[[], Verdict]) -> Verdict:
-        """Return the kept verdict; without one, judge and keep it."""
-        if (kept := self._verdicts.get(key)) is not None:
-            return kept
-        verdict = self._verdicts[key] = judge()
-        line = json.dumps({"key": key, **asdict(verdict)})
+    def verdict(self, key: str) -> Verdict | None:
+        """Return the kept verdict, whatever processor time it was given; None without one."""
+        return self._verdicts.get(key, (None, 0))[0]
+
+    def judged(self, key: str, judge: Callable[[], Verdict], cpu_s: int = 0) -> Verdict:
+        """Return the kept verdict; judge and keep it if there is none.
+
+        A mutant that survived less than this processor time, in seconds, is judged again.
+        """
+        verdict, allowed = self._verdicts.get(key, (None, 0))
+        if verdict is not None and (verdict.outcome in DETECTED or allowed >= cpu_s):
+            return verdict
+        verdict = judge()
+        self._verdicts[key] = verdict, cpu_s
+        line = json.dumps({"key": key, "allowed_cpu_s": cpu_s, **asdict(verdict)})
         with self._file.open("a", encoding="utf-8") as file:
             file.write(f"\n{line}\n")  # the line before may be incomplete
         return verdict

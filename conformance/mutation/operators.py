@@ -115,7 +115,8 @@ def _swap_arguments(node: ast.AST) -> Iterator[ast.AST]:
         for at in range(len(node.args) - 1):
             args = [copy.deepcopy(each) for each in node.args]
             args[at], args[at + 1] = args[at + 1], args[at]
-            yield _changed(node, args=args)
+            if ast.dump(args[at]) != ast.dump(args[at + 1]):
+                yield _changed(node, args=args)
 
 
 def _return_early(node: ast.AST) -> Iterator[ast.AST]:

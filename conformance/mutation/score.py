@@ -14,7 +14,7 @@ from typing import Final
 from mqproof.conformance.mutation.campaign import Judged
 from mqproof.conformance.mutation.examiner import DETECTED, Outcome
 from mqproof.conformance.mutation.examiner import Verdict as Judgement
-from mqproof.conformance.mutation.survivors import UNSTATED, Kind, Stated, Survivors, change, key, stated
+from mqproof.conformance.mutation.survivors import SHOWN, Kind, Survivors, change, stated, stated_of
 from mqproof.report.model import Report, Result, Table, Verdict, Witness
 
 TITLE: Final = "mqproof mutate-impl"
@@ -31,11 +31,6 @@ def is_detected(one: Judged) -> bool:
     return one.verdict.outcome in DETECTED
 
 
-def statement(one: Judged, known: Survivors) -> Stated:
-    """Return what survivors.toml says about a mutant."""
-    return known.get((one.mutant.module, key(one.mutant)), UNSTATED)
-
-
 def report(
     judged: Sequence[Judged],
     facts: Mapping[str, str],
@@ -49,7 +44,8 @@ def report(
     survivors.toml, unless a test passes another one.
     """
     known = stated() if known is None else known
-    counts = [one for one in judged if is_detected(one) or statement(one, known).kind is not Kind.EQUIVALENT]
+    equivalent = {one.mutant for one in judged if stated_of(one.mutant, known).kind is Kind.EQUIVALENT}
+    counts = [one for one in judged if is_detected(one) or one.mutant not in equivalent]
     replay = f"mqproof mutate-impl --patches {shlex.quote(str(patches))}" if patches else ""
     results = tuple(
         _result(part, of_part, known, goal_percent, replay or f"mqproof mutate-impl {part}")
@@ -68,7 +64,7 @@ def report(
 
 def shown(judged: Iterable[Judged], known: Survivors) -> list[Judged]:
     """Return the mutants that a peer or a restart can show."""
-    return [one for one in judged if is_detected(one) or statement(one, known).kind is not Kind.INVISIBLE]
+    return [one for one in judged if is_detected(one) or stated_of(one.mutant, known).kind in SHOWN]
 
 
 def percent(judged: Sequence[Judged]) -> int:
@@ -113,7 +109,7 @@ def _scores(title: str, column: str, groups: Mapping[str, Sequence[Judged]], kno
 def _counts(judged: Sequence[Judged], known: Survivors) -> tuple[str, ...]:
     outcomes = Counter(one.verdict.outcome for one in judged)
     missed = [one for one in judged if not is_detected(one)]
-    invisible = sum(statement(one, known).kind is Kind.INVISIBLE for one in missed)
+    invisible = sum(stated_of(one.mutant, known).kind is Kind.INVISIBLE for one in missed)
     rest = (outcomes[each] for each in (Outcome.ENDLESS, Outcome.SURVIVED, Outcome.UNREACHED))
     numbers = (len(judged), len(judged) - len(missed), *rest, invisible)
     counts = shown(judged, known)
@@ -173,7 +169,7 @@ def _survivors(judged: Iterable[Judged], known: Survivors) -> Table:
             change(one.mutant),
             one.verdict.outcome.value,
             _names(one.reached_by),
-            (said := statement(one, known)).kind.value,
+            (said := stated_of(one.mutant, known)).kind.value,
             said.reason,
             _test_that_fails(one.by_unit_tests),
         )

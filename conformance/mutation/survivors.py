@@ -29,9 +29,13 @@ class Stated:
     reason: str = ""
 
 
+SHOWN: Final = frozenset({Kind.VISIBLE, Kind.UNSTATED})
+"""The kinds that a peer or a restart can show, as far as is known."""
 UNSTATED: Final = Stated(Kind.UNSTATED)
+ALL: Final = "*"
+"""Stands for every change: of a line in the key of a mutant, or of a module instead of a key."""
 Survivors = Mapping[tuple[str, str], Stated]
-"""Maps the module and the key of a mutant to what is stated about it."""
+"""Maps a module and the key of a mutant, of a line, or ALL, to what is stated about it."""
 
 
 class SurvivorsError(ValueError):
@@ -46,6 +50,17 @@ def change(mutant: Mutant) -> str:
 def key(mutant: Mutant) -> str:
     """Return the name of a mutant in survivors.toml; it does not change when lines move."""
     return f"{change(mutant)} | {mutant.text}"
+
+
+def line_key(mutant: Mutant) -> str:
+    """Return the name of all mutants of a line in survivors.toml."""
+    return f"{ALL} | {mutant.text}"
+
+
+def stated_of(mutant: Mutant, known: Survivors) -> Stated:
+    """Return what is stated about a mutant, its line, or its module, the first that is."""
+    names = key(mutant), line_key(mutant), ALL
+    return next((known[mutant.module, name] for name in names if (mutant.module, name) in known), UNSTATED)
 
 
 def stated(file: Path = FILE) -> Survivors:

@@ -55,9 +55,32 @@ def test_campaign_keeps_verdicts_and_names_unreached_lines(
         file.write('{"key": "cut off')  # the campaign was killed
     assert run(options, lambda *_: None) == found
     assert len(tasks) == before, "a kept verdict is judged again"
+    assert run(replace(options, cpu_s=61, minutes=0), lambda *_: None) == found
+    assert len(tasks) <= before + 2, "the time of the campaign is not kept to"
     run(replace(options, cpu_s=61), lambda *_: None)
-    assert len(tasks) == 2 * before, "a verdict under other options is used"
-    assert len(run(replace(options, minutes=0), lambda *_: None)) == 1
+    assert len(tasks) == 2 * before, "a survivor is not judged again with more time"
+    run(replace(options, seed=1), lambda *_: None)
+    assert len(tasks) > 2 * before, "a verdict under another seed is used"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "kept_cpu_s", "cpu_s", "is_judged"),
+    [
+        (Outcome.SURVIVED, 8, 60, True),
+        (Outcome.ENDLESS, 8, 60, True),
+        (Outcome.SURVIVED, 60, 60, False),
+        (Outcome.SURVIVED, 8, 0, False),  # it cannot be shown, so more time is in vain
+        (Outcome.VIOLATION, 8, 60, False),
+    ],
+)
+def test_a_survivor_is_judged_again_with_more_time(
+    tmp_path: Path, outcome: Outcome, kept_cpu_s: int, cpu_s: int, is_judged: bool
+) -> None:
+    campaign._Kept(Campaign(tmp_path)).judged("m", lambda: Verdict(outcome), kept_cpu_s)
+    again = Verdict(Outcome.BROKEN)
+    kept = campaign._Kept(Campaign(tmp_path))
+    assert kept.judged("m", lambda: again, cpu_s) == (again if is_judged else Verdict(outcome))
+    assert campaign._Kept(Campaign(tmp_path)).verdict("m") == kept.verdict("m")
 
 
 @pytest.mark.parametrize(
