@@ -61,7 +61,7 @@ class Examination:
 
     def keep_failure(self, invariant: str, session: Session, finding: Finding, *, shrinking: bool) -> None:
         """Keep this run as the failure of the invariant, unless a shorter one was found before."""
-        script = tuple(session.script())
+        script = (*session.script(), *getattr(session.target, "afterwards", ()))
         found = self.failures.get(invariant)
         if found is None and shrinking:
             self.counts[invariant].update(finding.counts)

@@ -345,9 +345,12 @@ class OnEnvironment:
 
     inspections: tuple[str, ...] = ()
     """Inspections by name. Some of them follow each example, if our broker is the target."""
+    afterwards: list[str]
+    """Steps after those of the example that saw something wrong, in the form of a script."""
 
     def __init__(self, environment: Environment) -> None:
         self.name = environment.name
+        self.afterwards: list[str] = []
         self._environment = environment
         self._is_open = False
 
@@ -359,6 +362,20 @@ class OnEnvironment:
 
     def read_back(self) -> None:
         """Read everything of the example by every way of access, in some examples after restarts too."""
+        with self._afterwards("read each message, table and file"):
+            self._read_back()
+        if self._environment.is_simulated and self.inspections:
+            self._inspect(self._environment.watch)
+
+    @contextmanager
+    def _afterwards(self, step: str) -> Iterator[None]:
+        """Keep the step with the first thing that is wrong in the block, if there is one."""
+        wrong = self._environment.watch.wrong
+        before = len(wrong)
+        yield
+        self.afterwards += [f"{step}: {each.text}" for each in wrong[before : before + 1]]
+
+    def _read_back(self) -> None:
         environment = self._environment
         last = FinalLook(self._caller, environment.watch)
         before = environment.run(last.look())
@@ -371,14 +388,14 @@ class OnEnvironment:
                 after = environment.run(last.look())
                 last.compare(before, after)
                 before = after
-        if environment.is_simulated and self.inspections:
-            self._inspect(environment.watch)
 
     def _inspect(self, watch: Watch) -> None:
         """Run some of the inspections, other ones after each example."""
         count = len(self.inspections)
         for number in range(min(_INSPECTIONS_EACH, count)):
-            watch.wrong += own_checks.inspected(self.inspections[(watch.answers + number) % count])
+            name = self.inspections[(watch.answers + number) % count]
+            with self._afterwards(f"inspect {name} of another broker"):
+                watch.wrong += own_checks.inspected(name)
 
     @property
     def wrong_answers(self) -> tuple[Witness, ...]:
