@@ -402,10 +402,26 @@ def require_counted(parts: Parts) -> None:
         return
     entries = parts.queues.count_between(count.begin, count.position)
     if entries < count.entries:
+        entries += _replaced_entries(parts, count)
+    if entries < count.entries:
         raise StoreError(
             f"{parts.queues.directory}: {count.entries} entries expected by the checkpoint, the log has"
             f" records for {entries}: a record of the log is damaged"
         )
+
+
+def _replaced_entries(parts: Parts, count: QueueCount) -> int:
+    """Return the number of counted records whose topic a master deleted and recreated afterwards.
+
+    The records of the new topic took the places of their entries.
+    """
+    births = _births(parts, parts.log.begin)
+    replaced = (
+        takes_queue_offset(stored.message.sys_flag) and _is_deleted(stored, parts.deleted, births)
+        for _, stored in parts.log.scan(count.begin)
+        if stored is not None and stored.commit_offset < count.position
+    )
+    return sum(replaced)
 
 
 def _dispatch_from(parts: Parts, start: int) -> int:

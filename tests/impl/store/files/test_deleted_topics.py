@@ -189,6 +189,25 @@ def test_a_slave_follows_its_master_through_a_deletion() -> None:
     assert bodies(slave.store) == ["new 0", "new 1"]
 
 
+@pytest.mark.parametrize("end", ["process", "power"])
+def test_a_slave_starts_again_although_the_counted_entries_of_an_old_topic_are_replaced(end: str) -> None:
+    """It crashes after a record of the recreated topic, before it writes the next checkpoint."""
+    master, slave = Site(), Site(directory="slave")
+    master.open()
+    slave.open()
+    master.append("stays", topic="U")
+    master.append("old 0", "old 1", "old 2")
+    follow(master, slave, 4)
+    slave.flush()
+    master.store.delete_topic("T")
+    master.append("new 0")
+    follow(master, slave, 1)
+    result_of(slave.store.flush_log())
+    reopen(slave, end)
+    assert bodies(slave.store) == ["new 0"]
+    assert bodies(slave.store, topic="U") == ["stays"]
+
+
 def follow_all(master: Site, slave: Site) -> None:
     """Pass the missing records and the deletions to the slave."""
     follow(master, slave, 100)
