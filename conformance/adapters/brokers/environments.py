@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, Protocol, TypeVar
 
-from mqproof.conformance.adapters import own_checks, simulated_loops
+from mqproof.conformance.adapters import simulated_loops
 from mqproof.conformance.adapters.apache.fault_controls import of_broker
 from mqproof.conformance.adapters.brokers.final_look import FinalLook
 from mqproof.conformance.adapters.brokers.recovered_copies import RecoveredCopies
@@ -65,7 +65,6 @@ _FROZEN_S: Final = 4.0
 """How long a broker stays frozen: longer than a lease, and longer than some delays."""
 _REAL_FROZEN_S: Final = 1.0
 _DOWN_S: Final = 1.0
-_INSPECTIONS_EACH: Final = 3
 _RESTARTED_EACH: Final = 3
 """One example in so many is read back after restarts too, since they take most of the time."""
 _FAULT_CONTROLS: Final = {
@@ -343,9 +342,6 @@ class RunningEnvironment:
 class OnEnvironment:
     """The common part of targets that are a broker in an environment: opening, closing and faults."""
 
-    inspections: tuple[str, ...] = ()
-    """Inspections by name. Some of them follow each example, if our broker is the target."""
-
     def __init__(self, environment: Environment) -> None:
         self.name = environment.name
         self._environment = environment
@@ -371,14 +367,6 @@ class OnEnvironment:
                 after = environment.run(last.look())
                 last.compare(before, after)
                 before = after
-        if environment.is_simulated and self.inspections:
-            self._inspect(environment.watch)
-
-    def _inspect(self, watch: Watch) -> None:
-        """Run some of the inspections, other ones after each example."""
-        count = len(self.inspections)
-        for number in range(min(_INSPECTIONS_EACH, count)):
-            watch.wrong += own_checks.inspected(self.inspections[(watch.answers + number) % count])
 
     @property
     def wrong_answers(self) -> tuple[Witness, ...]:

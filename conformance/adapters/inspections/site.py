@@ -12,6 +12,7 @@ from mqproof.conformance.adapters.inspections.raw_client import RawClient
 from mqproof.conformance.adapters.watched_network import WatchedNetwork
 from mqproof.conformance.answers.request_and_answer import Wrong
 from mqproof.conformance.answers.watch import Watch
+from mqproof.conformance.engine.targets import TargetError
 from mqproof.conformance.faults.expected_warnings import expected_warnings
 from mqproof.conformance.hosts.simulated import MASTER, NAME_SERVERS, Cluster, Setup
 from mqproof.conformance.wire import chapters
@@ -144,7 +145,7 @@ def inspect(inspection: Inspection) -> tuple[Witness, ...]:
     """Run the inspection on servers of its own; return what is wrong.
 
     Raises:
-        EndlessError, TargetError, and what our servers raise.
+        EndlessError, and what our servers raise.
     """
     loop = SimulatedLoop(_TURNS_MAX)
     setup = Setup(replication=None, configured=inspection.configured, name_server=inspection.name_server)
@@ -170,3 +171,5 @@ async def _looked(site: Site, inspection: Inspection) -> None:
         await inspection.look(site)
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         site.report(f"{inspection.name}: an answer has another form: {error!r}")
+    except TargetError as error:
+        site.report(str(error))
