@@ -14,6 +14,7 @@ from mqproof.impl.namesrv.kv_config import KvConfig
 from mqproof.impl.remoting.bodies import DataVersion, StatsWindow
 from mqproof.impl.remoting.codes import ResponseCode
 from mqproof.impl.remoting.headers import WipeWriteResponse
+from mqproof.impl.remoting.message import PUSH_REPLY_TIME, encode_properties
 from mqproof.impl.remoting.request_handler import RefusedError
 from mqproof.impl.runtime import properties
 
@@ -85,6 +86,18 @@ def _never_unlocked(_table: object, _group: str, _client_id: str, _queues: Itera
     """Do nothing."""
 
 
+def _unchanged(values: Mapping[str, str]) -> str:
+    return encode_properties({name: each for name, each in values.items() if name != PUSH_REPLY_TIME})
+
+
+def _nothing_notified(_services: object, _header: object, _body: bytes) -> None:
+    """Do nothing."""
+
+
+def _no_age(*_: object) -> int:
+    return 0
+
+
 def _mutant(name: str, defect: str, where: str, wrong: Callable[..., Any]) -> Mutant:
     return Mutant(name, defect, _BREAKS, where, wrong)
 
@@ -103,6 +116,9 @@ INSPECTIONS: Final[Mapping[str, str]] = {
     "flag-of-the-header": "messages",
     "filter-version-kept": "filters",
     "never-unlocked": "held pulls",
+    "reply-without-its-time": "replies",
+    "members-not-notified": "requests to consumers",
+    "lag-without-age": "metrics",
 }
 """The inspection that detects each mutant."""
 
@@ -158,6 +174,18 @@ MUTANTS: Final = by_name(
     _mutant(
         "never-unlocked", "a queue stays locked after it is unlocked",
         "mqproof.impl.broker.state.queue_locks:QueueLockTable.unlock", _never_unlocked,
+    ),
+    _mutant(
+        "reply-without-its-time", "a pushed reply does not say when it was pushed",
+        f"{_PROCESSORS}.replies:encode_properties", _unchanged,
+    ),
+    _mutant(
+        "members-not-notified", "the members of a group are not notified of a reset of their offsets",
+        f"{_PROCESSORS}.offset_admin:_notify_members", _nothing_notified,
+    ),
+    _mutant(
+        "lag-without-age", "the metrics of a lag have no age", "mqproof.impl.broker.consumer_lag:_age_ms",
+        _no_age,
     ),
 )  # fmt: skip
 """The mutants by name."""

@@ -1,4 +1,4 @@
-"""The suite `inspections`: one result for each inspection, and a violation with its values for one that fails."""
+"""The suite `inspections`: one result for each inspection, and a violation if a value differs."""
 
 import pytest
 
