@@ -94,6 +94,22 @@ def _nothing_notified(_services: object, _header: object, _body: bytes) -> None:
     """Do nothing."""
 
 
+def _no_check(*_: object) -> None:
+    """Refuse nothing."""
+
+
+def _is_near(*_: object) -> bool:
+    return False
+
+
+async def _stays(_: object) -> None:
+    """Do nothing."""
+
+
+def _none_newer(_table: object, _masters: object) -> list[object]:
+    return []
+
+
 def _no_age(*_: object) -> int:
     return 0
 
@@ -119,6 +135,11 @@ INSPECTIONS: Final[Mapping[str, str]] = {
     "reply-without-its-time": "replies",
     "members-not-notified": "requests to consumers",
     "lag-without-age": "metrics",
+    "sends-not-limited": "flow control",
+    "half-messages-not-checked": "full tables",
+    "never-far-behind": "far behind",
+    "registered-after-the-stop": "stops",
+    "commits-kept-at-the-slave": "slave",
 }
 """The inspection that detects each mutant."""
 
@@ -186,6 +207,26 @@ MUTANTS: Final = by_name(
     _mutant(
         "lag-without-age", "the metrics of a lag have no age", "mqproof.impl.broker.consumer_lag:_age_ms",
         _no_age,
+    ),
+    _mutant(
+        "sends-not-limited", "any number of sends may wait for the disk",
+        "mqproof.impl.broker.flow_control:SendGate._require_room", _no_check,
+    ),
+    _mutant(
+        "half-messages-not-checked", "any number of transactions may be open",
+        f"{_PROCESSORS}.send:_check_transaction", _no_check,
+    ),
+    _mutant(
+        "never-far-behind", "a consumer far behind is not sent to the slave",
+        f"{_PROCESSORS}.pull:is_far_behind", _is_near,
+    ),
+    _mutant(
+        "registered-after-the-stop", "a broker that stops stays registered",
+        "mqproof.impl.broker.registration:Registrar.unregister", _stays,
+    ),
+    _mutant(
+        "commits-kept-at-the-slave", "the master does not receive the offsets that are committed at its slave",
+        "mqproof.impl.broker.state.offsets:OffsetTable.newer_than", _none_newer,
     ),
 )  # fmt: skip
 """The mutants by name."""
