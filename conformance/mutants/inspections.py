@@ -225,7 +225,7 @@ MUTANTS: Final = by_name(
         "mqproof.impl.broker.registration:Registrar.unregister", _stays,
     ),
     _mutant(
-        "commits-kept-at-the-slave", "the master does not receive the offsets that are committed at its slave",
+        "commits-kept-at-the-slave", "the master does not receive the offsets committed at its slave",
         "mqproof.impl.broker.state.offsets:OffsetTable.newer_than", _none_newer,
     ),
 )  # fmt: skip

@@ -196,13 +196,13 @@ def _of_traffic(found: Mapping[tuple[str, int], list[StoredRecord]], at_ms: int)
         page["rocketmq_message_size_count", labels] = requests
         page["rocketmq_message_size_sum", labels] = size
     for topic, group, received in (
-        (_X, "g", sizes[_X, 0]), ("t", "g", [*first[:2], *first]), ("t", "h", sizes["t", 1]),
+        (_X, "g", sizes[_X, 0]), ("t", "g", [*first[:2], *first]), ("t", "h", sizes["t", 1][1:]),
     ):  # fmt: skip
         labels = _labels(topic=topic, consumer_group=group, is_system="false")
         page["rocketmq_messages_out_total", labels] = len(received)
         page["rocketmq_throughput_out_total", labels] = sum(received)
     for topic, group, in_flight, ready, behind, unseen in (
-        ("t", "g", 2, 0, found["t", 0][1], None), ("t", "h", 0, 0, None, None),
+        ("t", "g", 2, 0, found["t", 0][1], None), ("t", "h", 2, 0, found["t", 1][1], None),
         (_X, "h", 0, 1, found[_X, 0][0], found[_X, 0][0]), (_OPERATIONS, _OWN, 0, 0, None, None),
         (_HALVES, _OWN, 0, 1, found[_HALVES, 0][3], found[_HALVES, 0][3]),
     ):  # fmt: skip
@@ -255,8 +255,8 @@ async def _traffic(site: Site) -> list[int]:
             await site.ask("END_TRANSACTION", **fields)
     await pull(site, "t", 0, maxMsgNums=2)
     await commit(site, "g", "t", 0, 1)
-    await pull(site, "t", 0, 1, group="h")
-    await commit(site, "h", "t", 1, 3)
+    await pull(site, "t", 1, 1, group="h")
+    await commit(site, "h", "t", 1, 1)
     await commit(site, "h", _X, 0, 0)
     site.compare("the committed message", 1, len(await records(site, _X)))
     first = (await records(site, "t"))[0]
