@@ -9,6 +9,15 @@ ARE_THERE: Final = checkout() is not None
 """Whether this is a checkout. The functions find nothing in an installed package."""
 
 
+def inspections() -> tuple[str, ...]:
+    """Return the names of the inspections of our servers."""
+    if not ARE_THERE:
+        return ()
+    from mqproof.conformance.adapters.inspections.every import EVERY
+
+    return tuple(EVERY)
+
+
 def inspected(name: str) -> tuple[Witness, ...]:
     """Run one of the inspections of our servers; return what is wrong."""
     if not ARE_THERE:

@@ -3,7 +3,6 @@
 A rule compares an answer with its request and with `Known`, which has what earlier answers established.
 """
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
@@ -33,8 +32,6 @@ _HAS_SUBSCRIPTION: Final = 4
 _MESSAGES_MAX: Final = 32
 _BYTES_MAX: Final = 256 << 10
 _RECORD_BYTES_MIN: Final = 91
-_OWN_ERROR: Final = re.compile(r"[A-Z]\w*Error: ")
-"""The remark of a server in Python that failed at a request; a refusal has the text of its reason only."""
 _REFUSED_ACCOUNT: Final = "AclException"
 _ID_CHARACTERS: Final = frozenset({32, 56})
 
@@ -43,7 +40,7 @@ def wrong_in(known: Known, exchange: Exchange) -> Iterator[Wrong]:
     """Yield everything that is wrong in an answer, and keep what it establishes."""
     if exchange.answer.code == 1 and not exchange.answer.remark:
         yield Wrong(chapters.REMOTING_COMMAND, "SYSTEM_ERROR without a remark")
-    if _OWN_ERROR.match(exchange.answer.remark or ""):
+    if exchange.answer.is_own_error:
         yield Wrong(chapters.REMOTING_COMMAND, f"an error of the server itself: {exchange.answer.remark}")
     for rule in _RULES.get(exchange.request.code, ()):
         yield from rule(known, exchange)

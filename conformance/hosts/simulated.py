@@ -150,6 +150,7 @@ class Machine:
         self.disk = SimulatedDisk()
         self.clock = SimulatedClock(loop)
         self.fsync = Fsync(random.Random(f"{seed} fsync"))
+        self.memory_bytes = 16 << 30
         self.life = 0
         """The number of processes on this machine that have ended or begun to stop."""
         self._network = internet.machine(host)
@@ -159,7 +160,9 @@ class Machine:
         """Return a runtime for one process."""
         chance = random.Random(self._chance.getrandbits(64))
         disk = self.disk.process()
-        runtime = Runtime(self.clock, disk, self._network, chance, self.fsync, nonce=chance.randbytes)
+        runtime = Runtime(
+            self.clock, disk, self._network, chance, self.fsync, self.memory_bytes, nonce=chance.randbytes
+        )  # fmt: skip
         runtime.supervisor.on_failure = self._loop.task_failed
         return runtime
 

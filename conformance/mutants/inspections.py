@@ -14,6 +14,7 @@ from mqproof.impl.namesrv.kv_config import KvConfig
 from mqproof.impl.remoting.bodies import DataVersion, StatsWindow
 from mqproof.impl.remoting.codes import ResponseCode
 from mqproof.impl.remoting.headers import WipeWriteResponse
+from mqproof.impl.remoting.message import PUSH_REPLY_TIME, encode_properties
 from mqproof.impl.remoting.request_handler import RefusedError
 from mqproof.impl.runtime import properties
 
@@ -85,6 +86,34 @@ def _never_unlocked(_table: object, _group: str, _client_id: str, _queues: Itera
     """Do nothing."""
 
 
+def _unchanged(values: Mapping[str, str]) -> str:
+    return encode_properties({name: each for name, each in values.items() if name != PUSH_REPLY_TIME})
+
+
+def _nothing_notified(_services: object, _header: object, _body: bytes) -> None:
+    """Do nothing."""
+
+
+def _no_check(*_: object) -> None:
+    """Refuse nothing."""
+
+
+def _is_near(*_: object) -> bool:
+    return False
+
+
+async def _stays(_: object) -> None:
+    """Do nothing."""
+
+
+def _none_newer(_table: object, _masters: object) -> list[object]:
+    return []
+
+
+def _no_age(*_: object) -> int:
+    return 0
+
+
 def _mutant(name: str, defect: str, where: str, wrong: Callable[..., Any]) -> Mutant:
     return Mutant(name, defect, _BREAKS, where, wrong)
 
@@ -103,6 +132,14 @@ INSPECTIONS: Final[Mapping[str, str]] = {
     "flag-of-the-header": "messages",
     "filter-version-kept": "filters",
     "never-unlocked": "held pulls",
+    "reply-without-its-time": "replies",
+    "members-not-notified": "requests to consumers",
+    "lag-without-age": "metrics",
+    "sends-not-limited": "flow control",
+    "half-messages-not-checked": "full tables",
+    "never-far-behind": "far behind",
+    "registered-after-the-stop": "stops",
+    "commits-kept-at-the-slave": "slave",
 }
 """The inspection that detects each mutant."""
 
@@ -158,6 +195,38 @@ MUTANTS: Final = by_name(
     _mutant(
         "never-unlocked", "a queue stays locked after it is unlocked",
         "mqproof.impl.broker.state.queue_locks:QueueLockTable.unlock", _never_unlocked,
+    ),
+    _mutant(
+        "reply-without-its-time", "a pushed reply does not say when it was pushed",
+        f"{_PROCESSORS}.replies:encode_properties", _unchanged,
+    ),
+    _mutant(
+        "members-not-notified", "the members of a group are not notified of a reset of their offsets",
+        f"{_PROCESSORS}.offset_admin:_notify_members", _nothing_notified,
+    ),
+    _mutant(
+        "lag-without-age", "the metrics of a lag have no age", "mqproof.impl.broker.consumer_lag:_age_ms",
+        _no_age,
+    ),
+    _mutant(
+        "sends-not-limited", "any number of sends may wait for the disk",
+        "mqproof.impl.broker.flow_control:SendGate._require_room", _no_check,
+    ),
+    _mutant(
+        "half-messages-not-checked", "any number of transactions may be open",
+        f"{_PROCESSORS}.send:_check_transaction", _no_check,
+    ),
+    _mutant(
+        "never-far-behind", "a consumer far behind is not sent to the slave",
+        f"{_PROCESSORS}.pull:is_far_behind", _is_near,
+    ),
+    _mutant(
+        "registered-after-the-stop", "a broker that stops stays registered",
+        "mqproof.impl.broker.registration:Registrar.unregister", _stays,
+    ),
+    _mutant(
+        "commits-kept-at-the-slave", "the master does not receive the offsets committed at its slave",
+        "mqproof.impl.broker.state.offsets:OffsetTable.newer_than", _none_newer,
     ),
 )  # fmt: skip
 """The mutants by name."""

@@ -32,7 +32,7 @@ FIRST_ROUNDS: Final = (2, 10)
 """The numbers of examples in the first rounds of a suite, after those that do not execute the line."""
 SPARE_PART: Final = 0.3
 """The part of the processor time that is left for the example that runs when the rest is used up."""
-CASE_SUITES: Final = frozenset({"wire", "hostile"})
+CASE_SUITES: Final = frozenset({"wire", "inspections", "hostile"})
 """The suites whose cases can run alone."""
 ONCE: Final = frozenset({"damage"})
 """The suites that neither draw examples nor run some of their cases."""

@@ -340,6 +340,12 @@ def _run_wire(options: RunOptions, progress: Progress) -> Part:
     return run(options, progress, servers)
 
 
+def _run_inspections(options: RunOptions, progress: Progress) -> Part:
+    from mqproof.conformance.adapters.inspection_cases import run
+
+    return run(options, progress)
+
+
 def _run_hostile(options: RunOptions, progress: Progress) -> Part:
     from mqproof.conformance.adapters.victims import victims
     from mqproof.conformance.hostile.suite import run
@@ -442,6 +448,11 @@ SUITES: Final[dict[str, Registered]] = {
         "mqproof.conformance.wire.suite",
         _run_wire,
         is_long=True,
+    ),
+    "inspections": Undrawn(
+        "our servers: every field of fixed sequences of requests",
+        "mqproof.conformance.adapters.inspection_cases",
+        _run_inspections,
     ),
     "hostile": Undrawn(
         "named attacks of a client without rights; runs only if it is named",

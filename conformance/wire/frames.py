@@ -6,6 +6,7 @@ It writes whatever is requested, including invalid frames, and reads strictly.
 """
 
 import json
+import re
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,6 +20,8 @@ VERSION: Final = 409
 """4.9.8: old enough for every server, and new enough for standard JSON in routes."""
 LANGUAGE: Final = "PYTHON"
 _LANGUAGE_CODE: Final = 3
+
+_OWN_ERROR: Final = re.compile(r"[A-Z]\w*Error: ")
 
 _FIXED: Final = struct.Struct(">hbhii")
 
@@ -52,6 +55,11 @@ class Frame:
     @property
     def is_response(self) -> bool:
         return bool(self.flag & RESPONSE)
+
+    @property
+    def is_own_error(self) -> bool:
+        """Return whether a server in Python failed at the request; a refusal has only its reason."""
+        return _OWN_ERROR.match(self.remark or "") is not None
 
 
 def encode(frame: Frame) -> bytes:

@@ -69,6 +69,10 @@ class _NotMetError(Exception):
     """An answer does not meet the case's requirements."""
 
 
+class _ServerFailedError(Exception):
+    """The server did not refuse the request, but failed at it. No strength of a rule excuses that."""
+
+
 class _UnimplementedError(Exception):
     pass
 
@@ -93,7 +97,7 @@ def _judge(case: Case, play: "_Play") -> tuple[Verdict, str]:
         return Verdict.UNIMPLEMENTED, str(error)
     except _NotMetError as error:
         return _NOT_MET[case.strength], str(error)
-    except (SilentError, ClosedError, UnreachableError, MalformedError) as error:
+    except (SilentError, ClosedError, UnreachableError, MalformedError, _ServerFailedError) as error:
         return Verdict.FAILED, str(error)
     if case.strength is Strength.MAY:
         return Verdict.INFORMATIONAL, play.last
@@ -232,7 +236,7 @@ class _Play:
             took = time.monotonic() - at
             self.exchanges += 1
             self._check(answer, expect)
-        except (SilentError, ClosedError, MalformedError, _NotMetError) as error:
+        except (SilentError, ClosedError, MalformedError, _NotMetError, _ServerFailedError) as error:
             raise type(error)(f"{where}{error}") from None
         if took < expect.not_before_s:
             raise _NotMetError(f"answered after {took:.3f} s, not before {expect.not_before_s:g} s expected")
@@ -241,6 +245,8 @@ class _Play:
     def _check(self, answer: Frame, expect: Expect) -> None:
         text = f"code {answer.code}" + (f", {answer.remark[:80]!r}" if answer.remark else "")
         self.last = f"answered with {text}"
+        if answer.is_own_error:
+            raise _ServerFailedError(f"{self.last}, an error of the server itself")
         if answer.code in {NOT_SUPPORTED, *expect.lacking}.difference(expect.codes):
             raise _UnimplementedError(text)
         if expect.codes and answer.code not in expect.codes:

@@ -39,8 +39,6 @@ _EMPTY: Final = (ResponseCode.PULL_NOT_FOUND, ResponseCode.PULL_OFFSET_MOVED)
 class BrokerAdmin(OnEnvironment):
     """The target of the admin suite that drives a broker in an environment."""
 
-    inspections = ("permissions", "accounts", "users", "no accounts")
-
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
         self.capabilities = environment.faults

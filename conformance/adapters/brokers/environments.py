@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, Protocol, TypeVar
 
-from mqproof.conformance.adapters import own_checks, simulated_loops
+from mqproof.conformance.adapters import simulated_loops
 from mqproof.conformance.adapters.apache.fault_controls import of_broker
 from mqproof.conformance.adapters.brokers.final_look import FinalLook
 from mqproof.conformance.adapters.brokers.recovered_copies import RecoveredCopies
@@ -65,7 +65,6 @@ _FROZEN_S: Final = 4.0
 """How long a broker stays frozen: longer than a lease, and longer than some delays."""
 _REAL_FROZEN_S: Final = 1.0
 _DOWN_S: Final = 1.0
-_INSPECTIONS_EACH: Final = 3
 _RESTARTED_EACH: Final = 3
 """One example in so many is read back after restarts too, since they take most of the time."""
 _FAULT_CONTROLS: Final = {
@@ -343,14 +342,11 @@ class RunningEnvironment:
 class OnEnvironment:
     """The common part of targets that are a broker in an environment: opening, closing and faults."""
 
-    inspections: tuple[str, ...] = ()
-    """Inspections by name. Some of them follow each example, if our broker is the target."""
-    afterwards: list[str]
+    afterwards: Sequence[str] = ()
     """Steps after those of the example that saw something wrong, in the form of a script."""
 
     def __init__(self, environment: Environment) -> None:
         self.name = environment.name
-        self.afterwards: list[str] = []
         self._environment = environment
         self._is_open = False
 
@@ -362,18 +358,10 @@ class OnEnvironment:
 
     def read_back(self) -> None:
         """Read everything of the example by every way of access, in some examples after restarts too."""
-        with self._afterwards("read each message, table and file"):
-            self._read_back()
-        if self._environment.is_simulated and self.inspections:
-            self._inspect(self._environment.watch)
-
-    @contextmanager
-    def _afterwards(self, step: str) -> Iterator[None]:
-        """Keep the step with the first thing that is wrong in the block, if there is one."""
         wrong = self._environment.watch.wrong
         before = len(wrong)
-        yield
-        self.afterwards += [f"{step}: {each.text}" for each in wrong[before : before + 1]]
+        self._read_back()
+        self.afterwards = [f"read each message, table and file: {each.text}" for each in wrong[before:][:1]]
 
     def _read_back(self) -> None:
         environment = self._environment
@@ -388,14 +376,6 @@ class OnEnvironment:
                 after = environment.run(last.look())
                 last.compare(before, after)
                 before = after
-
-    def _inspect(self, watch: Watch) -> None:
-        """Run some of the inspections, other ones after each example."""
-        count = len(self.inspections)
-        for number in range(min(_INSPECTIONS_EACH, count)):
-            name = self.inspections[(watch.answers + number) % count]
-            with self._afterwards(f"inspect {name} of another broker"):
-                watch.wrong += own_checks.inspected(name)
 
     @property
     def wrong_answers(self) -> tuple[Witness, ...]:

@@ -49,8 +49,6 @@ _OLD_S: Final = CONFIG.store.file_reserved_ms / 1000 + 1
 class BrokerOffsets(OnEnvironment):
     """A broker in an environment. Only in simulated time can the target let time pass and messages expire."""
 
-    inspections = ("statistics",)
-
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
         able = frozenset(Capability) if environment.is_simulated else frozenset[Capability]()

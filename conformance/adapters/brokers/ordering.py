@@ -22,11 +22,6 @@ _PATIENCE_S: Final = 5.0
 class BrokerOrdering(OnEnvironment):
     """The target of the ordering suite that drives a broker in an environment."""
 
-    inspections = (
-        "settings", "registrations", "statistics", "messages", "topics and groups", "filters", "held pulls",
-        "name server settings", "key-value pairs",
-    )  # fmt: skip
-
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
         self.lease_s = environment.lock_lease_s

@@ -50,8 +50,6 @@ class _Process:
 class BrokerRequestReply(OnEnvironment):
     """The target of the suite that drives a broker in an environment."""
 
-    inspections = ("registrations", "key-value pairs")
-
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
         able = {Capability.SIMULATED_TIME} if environment.is_simulated else set[Capability]()

@@ -45,8 +45,6 @@ _READS_MAX: Final = 1000
 class BrokerRetry(OnEnvironment):
     """The target of the retry suite that drives a broker in an environment."""
 
-    inspections = ("topics and groups",)
-
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
         able = frozenset(Capability) if environment.is_simulated else frozenset[Capability]()

@@ -30,8 +30,6 @@ _PULLED: Final = (ResponseCode.SUCCESS, ResponseCode.PULL_NOT_FOUND, ResponseCod
 class BrokerTimers(OnEnvironment):
     """The target of the suite that drives a broker in an environment."""
 
-    inspections = ("messages",)
-
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
         able = frozenset(Capability) if environment.is_simulated else frozenset[Capability]()

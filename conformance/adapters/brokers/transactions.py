@@ -38,8 +38,6 @@ _KEEP_ALIVE_S: Final = 30.0
 class BrokerTransactions(OnEnvironment):
     """The target of the suite that drives a broker in an environment."""
 
-    inspections = ("messages",)
-
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
         self.round_s = CONFIG.transaction_check_interval_ms / 1000

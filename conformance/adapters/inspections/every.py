@@ -9,6 +9,10 @@ from mqproof.conformance.adapters.inspections.account_changes import (
     USERS_OF_5_X,
 )
 from mqproof.conformance.adapters.inspections.accounts import PERMISSIONS
+from mqproof.conformance.adapters.inspections.consumer_requests import REPLIES, TO_CONSUMERS
+from mqproof.conformance.adapters.inspections.copies import SLAVE_COPIES
+from mqproof.conformance.adapters.inspections.loaded import FAR_BEHIND, FLOW_CONTROL, FULL_TABLES, STOPS
+from mqproof.conformance.adapters.inspections.scraped import METRICS
 from mqproof.conformance.adapters.inspections.sends import MESSAGES, TOPICS
 from mqproof.conformance.adapters.inspections.settings import NAME_SERVER_SETTINGS, SETTINGS
 from mqproof.conformance.adapters.inspections.site import Inspection
@@ -20,6 +24,7 @@ EVERY: Final[Mapping[str, Inspection]] = {
     each.name: each
     for each in (
         SETTINGS, REGISTRATIONS, STATISTICS, MESSAGES, TOPICS, FILTERS, HELD_PULLS, NAME_SERVER_SETTINGS,
-        KEY_VALUES, PERMISSIONS, ACCOUNTS_OF_4_9, USERS_OF_5_X, NO_ACCOUNTS,
+        KEY_VALUES, REPLIES, TO_CONSUMERS, METRICS, FLOW_CONTROL, FULL_TABLES, FAR_BEHIND,
+        STOPS, SLAVE_COPIES, PERMISSIONS, ACCOUNTS_OF_4_9, USERS_OF_5_X, NO_ACCOUNTS,
     )
 }  # fmt: skip

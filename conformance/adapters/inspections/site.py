@@ -12,6 +12,7 @@ from mqproof.conformance.adapters.inspections.raw_client import RawClient
 from mqproof.conformance.adapters.watched_network import WatchedNetwork
 from mqproof.conformance.answers.request_and_answer import Wrong
 from mqproof.conformance.answers.watch import Watch
+from mqproof.conformance.engine.targets import TargetError
 from mqproof.conformance.faults.expected_warnings import expected_warnings
 from mqproof.conformance.hosts.simulated import MASTER, NAME_SERVERS, Cluster, Setup
 from mqproof.conformance.wire import chapters
@@ -19,10 +20,12 @@ from mqproof.conformance.wire.frames import Frame
 from mqproof.conformance.wire.operations import ALL
 from mqproof.impl.broker import config as broker_config
 from mqproof.impl.broker.config import BrokerConfig
+from mqproof.impl.replication.config import ReplicationConfig
 from mqproof.impl.runtime.clock import now_ms
 from mqproof.impl.runtime.disk import SECRET_MODE, write_durably
 from mqproof.impl.runtime.network import Address
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop
+from mqproof.impl.store.config import FlushMode
 from mqproof.report.model import Witness
 
 CODES: Final[Mapping[str, int]] = {operation.name: operation.code for operation in ALL}
@@ -46,6 +49,9 @@ class Inspection:
     files: Mapping[str, str] = field(default_factory=dict)
     """The texts of the broker's files before its first start, by path."""
     name_server_files: Mapping[str, str] = field(default_factory=dict)
+    flush: FlushMode = FlushMode.ASYNC_FLUSH
+    replication: ReplicationConfig | None = None
+    """The replication of the broker, which then has a slave."""
     properties: str | None = None
     """The text of the broker's properties file; None for the defaults of simulated brokers."""
 
@@ -70,7 +76,7 @@ class Site:
         self.broker = Address(cluster.machines[MASTER].host, _BROKER_PORT)
         self.name_server = cluster.names[0]
         self._clock = cluster.machines[MASTER].clock
-        self.watch = Watch(lambda: self.now_ms, is_exact=True)
+        self.watch = Watch(lambda: self.now_ms, is_exact=True, stored_at=str(self.broker))
         self._lines: dict[tuple[str, str, Address], RawClient] = {}
 
     @property
@@ -144,10 +150,15 @@ def inspect(inspection: Inspection) -> tuple[Witness, ...]:
     """Run the inspection on servers of its own; return what is wrong.
 
     Raises:
-        EndlessError, TargetError, and what our servers raise.
+        EndlessError, and what our servers raise.
     """
     loop = SimulatedLoop(_TURNS_MAX)
-    setup = Setup(replication=None, configured=inspection.configured, name_server=inspection.name_server)
+    setup = Setup(
+        inspection.flush,
+        replication=inspection.replication,
+        configured=inspection.configured,
+        name_server=inspection.name_server,
+    )
     cluster = Cluster(loop, 0, setup)
     cluster.internet.delay_s = (0.0, 0.0)
     site = Site(cluster)
@@ -170,3 +181,5 @@ async def _looked(site: Site, inspection: Inspection) -> None:
         await inspection.look(site)
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         site.report(f"{inspection.name}: an answer has another form: {error!r}")
+    except TargetError as error:
+        site.report(str(error))

@@ -108,6 +108,7 @@ async def _refused_pulls(site: Site) -> None:
     await pull(site, "t", 2, commitOffset=2, sysFlag=5)
     answer = await site.ask("QUERY_CONSUMER_OFFSET", consumerGroup="g", topic="t", queueId=0)
     site.compare("the offset that a pull committed", "2", answer.fields.get("offset"))
+    await pull(site, "t", 2, commitOffset=-1, sysFlag=5)
     await pull(site, "t", 2, commitOffset=3, sysFlag=4)
     answer = await site.ask("QUERY_CONSUMER_OFFSET", consumerGroup="g", topic="t", queueId=0)
     site.compare("the offset after a pull without commit", "2", answer.fields.get("offset"))

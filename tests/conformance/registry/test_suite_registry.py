@@ -39,7 +39,7 @@ def test_a_suite_lists_the_selected_results_and_a_line_for_each(name: str) -> No
 def test_the_page_of_suites_has_those_without_a_page_of_their_own_in_this_order() -> None:
     page = (ROOT / "docs/explanation/conformance/suites.md").read_text(encoding="utf-8")
     table = page.split("| suite | steps")[1].split("\n\n")[0]
-    of_their_own = {"flush", "routing", "workload", "wire", "hostile", "damage"}
+    of_their_own = {"flush", "routing", "workload", "wire", "inspections", "hostile", "damage"}
     expected = [name for name in SUITES if name not in of_their_own]
     assert re.findall(r"^\| (\w+) \|", table, re.MULTILINE) == expected
     of_one_broker = expected[: len(EXAMINEES)]

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from mqproof.conformance.wire import chapters
-from mqproof.conformance.wire.frames import Frame, Header, encode, framed
+from mqproof.conformance.wire.frames import RESPONSE, Frame, Header, encode, framed
 from mqproof.conformance.wire.model import (
     Call,
     Case,
@@ -135,6 +135,17 @@ def test_the_answer_to_a_may_case_is_reported() -> None:
     may = case_of(Call(Request(30), Expect(codes=())), strength=Strength.MAY)
     found = at(may, lambda r: answer(r, 77))
     assert (found.verdict, found.detail) == (Verdict.INFORMATIONAL, "answered with code 77")
+
+
+def test_an_error_of_the_server_itself_fails_a_may_case_too() -> None:
+    may = case_of(Call(Request(30), Expect(codes=())), strength=Strength.MAY)
+
+    def fails(request: Frame) -> bytes:
+        return encode(Frame(1, request.opaque, RESPONSE, remark="KeyError: 'topic'"))
+
+    found = at(may, fails)
+    assert found.verdict is Verdict.FAILED
+    assert "an error of the server itself" in found.detail
 
 
 def test_a_missing_answer_fails_a_may_case_too() -> None:
