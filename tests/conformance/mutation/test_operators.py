@@ -46,6 +46,7 @@ def test_operator_makes_its_change(operator: str) -> None:
         "def __repr__(self):\n    return 1",
         "x = f'{1}'",
         "x = max(a, b)",
+        "x = f(a, a)",
     ],
 )
 def test_code_without_effect_on_others_has_no_mutants(source: str) -> None:
