@@ -195,7 +195,7 @@ def live(seed: int) -> Life:
         finally:
             await run.stop()
 
-    with expected_warnings("mqproof.impl"), simulated_loops.endless_reported():
+    with expected_warnings("mqproof.impl"), simulated_loops.failures_reported():
         return run_simulated(main(), loop)
 
 

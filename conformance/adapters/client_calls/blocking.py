@@ -313,7 +313,7 @@ def _transacts(expect: Expectations, client: BlockingClient) -> None:
         return TransactionState.COMMIT
 
     def fail(_message: Message, _id: str) -> TransactionState:
-        raise LookupError("the transaction fails")
+        raise RuntimeError("the transaction fails")
 
     queue = client.queues(_TOPIC)[0]
     before = client.max_offset(queue)
