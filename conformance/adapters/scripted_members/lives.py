@@ -89,6 +89,11 @@ async def _as_follower(group: ScriptedGroup) -> None:
     await ask(BEAT, 5, "n0")
     await ask(BEAT, 5 + (1 << 24) + 1)
     await ask(BEAT, -2)
+    await _entries(group)
+
+
+async def _entries(group: ScriptedGroup) -> None:
+    ask = group.ask
     group.heading("clients at a follower")
     await ask(METADATA, -1, "c")
     await ask(APPEND, -1, "c", body="eA==")
@@ -109,6 +114,11 @@ async def _as_follower(group: ScriptedGroup) -> None:
     group.heading("an entry before the one that came early")
     await ask(PUSH, 5, **_push(_APPENDED, 1, 3, [third], commitIndex=1, keptByAll=0))
     await early
+    await _refused_pushes(group)
+
+
+async def _refused_pushes(group: ScriptedGroup) -> None:
+    ask = group.ask
     group.heading("pushes that are refused")
     await ask(PUSH, 4, **_push(_APPENDED, 3, 5))
     await ask(PUSH, 6, **_push(_APPENDED, 3, 5))
@@ -122,6 +132,11 @@ async def _as_follower(group: ScriptedGroup) -> None:
     await ask(PUSH, 5, **_push(_APPENDED, 3, 5, [entry(4, 5, 196, b"e", size=48)]))
     await ask(PUSH, 5, **_push(_APPENDED, 0, 3, [entry(1, 5, 49, b"x")]))
     await ask(PUSH, 5, **_push(_APPENDED, -1, 0, [entry(0, 5, 0, b"x", magic=3)]))
+    await _replaced_entries(group)
+
+
+async def _replaced_entries(group: ScriptedGroup) -> None:
+    ask = group.ask
     group.heading("a commit, then the leader of a later term replaces the last entry")
     await ask(PUSH, 5, **_push(_COMMITTED, 3, 5, commitIndex=2, keptByAll=1))
     await ask(BEAT, 7, "n2")
@@ -178,6 +193,11 @@ async def _as_voter(group: ScriptedGroup) -> None:
     await ask(VOTE, 3, group="h")
     await ask(VOTE, 3, "n0")
     await ask(VOTE, 3, remoteId="n2")
+    await _votes_with_a_log(group)
+
+
+async def _votes_with_a_log(group: ScriptedGroup) -> None:
+    ask = group.ask
     group.heading("votes while a leader is known, and with a log")
     await ask(BEAT, 3)
     await ask(PUSH, 3, **_push(_APPENDED, -1, 0, [entry(0, 1, 0, b"a"), entry(1, 3, 49, b"b")]))
