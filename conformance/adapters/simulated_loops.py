@@ -5,7 +5,8 @@ from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-from mqproof.conformance.engine.targets import EndlessError
+from mqproof.conformance.engine.targets import EndlessError, InternalError
+from mqproof.conformance.faults.expected_warnings import errors_kept, internal_error
 from mqproof.impl.runtime.simulated_loop import LivelockError, StuckError
 
 T = TypeVar("T")
@@ -16,18 +17,22 @@ def run(loop: asyncio.AbstractEventLoop, work: Awaitable[T]) -> T:
 
     Raises:
         EndlessError: the work waits for something that cannot happen, or computes without end.
+        InternalError: a task or a callback failed where no caller receives the error.
     """
-    with endless_reported():
+    with failures_reported():
         return loop.run_until_complete(work)
 
 
 @contextmanager
-def endless_reported() -> Iterator[None]:
-    """Report simulated work without an end as an EndlessError."""
+def failures_reported() -> Iterator[None]:
+    """Raise EndlessError for work without an end, InternalError for errors that no caller receives."""
     try:
-        yield
+        with errors_kept("mqproof.impl"):
+            yield
     except (LivelockError, StuckError) as error:
         raise EndlessError(str(error)) from None
+    if error_text := internal_error():
+        raise InternalError(error_text)
 
 
 def end(loop: asyncio.AbstractEventLoop) -> None:

@@ -7,7 +7,7 @@ from typing import Generic, Protocol, TypeVar
 from hypothesis.stateful import RuleBasedStateMachine
 
 from mqproof.conformance.engine import time_bounds
-from mqproof.conformance.engine.targets import EndlessError, TargetError
+from mqproof.conformance.engine.targets import EndlessError, InternalError, TargetError
 
 SessionT = TypeVar("SessionT")
 
@@ -86,7 +86,7 @@ class Machine(RuleBasedStateMachine, Generic[TargetT, SessionT]):
                         read_back()
             finally:
                 self.target.close()
-        except (TargetError, EndlessError, time_bounds.OutOfTimeInterrupt) as error:
+        except (TargetError, EndlessError, InternalError, time_bounds.OutOfTimeInterrupt) as error:
             # The first error shows the cause: closing a target that no longer works may fail too.
             interrupted = interrupted or error
         finally:
@@ -99,7 +99,7 @@ class Machine(RuleBasedStateMachine, Generic[TargetT, SessionT]):
         """Raise if a target that cannot be driven, or that never ends, interrupted the example."""
         if isinstance(interrupted, TargetError):
             raise UndrivableError(interrupted)
-        if isinstance(interrupted, EndlessError | time_bounds.OutOfTimeInterrupt):
+        if isinstance(interrupted, EndlessError | InternalError | time_bounds.OutOfTimeInterrupt):
             if not hasattr(self, "session"):
                 raise UndrivableError(TargetError(f"the target does not start: {interrupted}"))
             raise EndlessExampleError(self.session, str(interrupted))

@@ -29,6 +29,10 @@ class EndlessError(Exception):
     """An operation of the target never ends. The message says how that was found out."""
 
 
+class InternalError(Exception):
+    """The code of our own target failed where no caller receives the error, which the message describes."""
+
+
 class UnknownTargetError(ValueError):
     """No target has this name; the message lists the names that exist."""
 

@@ -9,6 +9,7 @@ import msgspec
 
 from mqproof.conformance.mutants.mutant import Mutant
 from mqproof.impl.client.blocking import BlockingClient
+from mqproof.impl.client.consuming.consumer_events import ConsumerEvents
 from mqproof.impl.client.consuming.group_requests import GroupRequests
 from mqproof.impl.client.consuming.offset_store import FileOffsets, Offsets
 from mqproof.impl.client.consuming.rebalance import Rebalancer
@@ -24,6 +25,10 @@ _load, _commit, _queues_of_member = Offsets.load, GroupRequests.commit, Rebalanc
 
 def _no_effect(*_args: Any) -> None:
     pass
+
+
+def _no_number(_events: ConsumerEvents, topic: str, queues: int) -> None:
+    raise TypeError(f"{queues} queues of {topic}")
 
 
 async def _no_rewind(*_args: Any) -> None:
@@ -173,6 +178,10 @@ OF_CALLS: Final[dict[str, Mutant]] = {
         Mutant(
             "batch-to-any-queue", "the blocking client ignores the queue of a batch", "SPEC-1",
             "mqproof.impl.client.blocking:BlockingClient.send_batch", _to_any_queue,
+        ),
+        Mutant(
+            "rebalance-fails-at-its-end", "a rebalance fails after its last step, which only the log shows",
+            "SPEC-1", "mqproof.impl.client.consuming.consumer_events:ConsumerEvents.rebalanced", _no_number,
         ),
     )
 }  # fmt: skip

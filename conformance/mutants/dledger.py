@@ -60,6 +60,10 @@ def _nothing(*_: object) -> None:
     return None
 
 
+def _no_fields(*_: object) -> dict[str, int]:
+    return {}
+
+
 def _half(members: int) -> int:
     return members // 2
 
@@ -174,6 +178,10 @@ OBSERVED: Final = by_name(
     Mutant(
         "lease-from-the-answer", "a leader counts its lease from the answer to its heartbeat", "SPEC-1",
         "mqproof.impl.dledger.election:Election.heart_beat_answered", _counted_from_the_answer,
+    ),
+    Mutant(
+        "conflict-not-named", "a follower does not say which entry it has in place of the leader's", "SPEC-1",
+        "mqproof.impl.dledger.log_replication:Following._conflict", _no_fields,
     ),
 )  # fmt: skip
 """The mutants by name; a client at the ports of the members detects them."""

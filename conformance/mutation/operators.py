@@ -114,6 +114,8 @@ def _swap_arguments(node: ast.AST) -> Iterator[ast.AST]:
     if not (isinstance(node.func, ast.Name) and node.func.id in _COMMUTATIVE):
         for at in range(len(node.args) - 1):
             args = [copy.deepcopy(each) for each in node.args]
+            if ast.dump(args[at]) == ast.dump(args[at + 1]):
+                continue
             args[at], args[at + 1] = args[at + 1], args[at]
             if ast.dump(args[at]) != ast.dump(args[at + 1]):
                 yield _changed(node, args=args)

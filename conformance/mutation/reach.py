@@ -66,12 +66,15 @@ class Reach:
         """Return what executes the line; None if nothing does.
 
         A line that only the import executes, such as that of a constant, counts as the busiest line of its
-        module.
+        module; of its package, if the module has no other lines.
         """
-        lines = self.by_line.get(module, {})
-        if (found := lines.get(line)) or not lines or line not in self.at_import.get(module, ()):
+        found = self.by_line.get(module, {}).get(line)
+        if found or line not in self.at_import.get(module, ()):
             return found
-        return max(lines.values(), key=lambda each: each.count)
+        package = module.rpartition(".")[0] + "."
+        return _busiest([self.by_line.get(module, {})]) or _busiest(
+            [lines for name, lines in self.by_line.items() if name.startswith(package)]
+        )
 
     def stored(self) -> Stored:
         return Stored(
@@ -95,6 +98,11 @@ class Reach:
                 for module, lines in stored["by_line"].items()
             },
         )
+
+
+def _busiest(modules: Iterable[Mapping[int, Hits]]) -> Hits | None:
+    hits = [each for lines in modules for each in lines.values()]
+    return max(hits, key=lambda each: each.count, default=None)
 
 
 def measure(suite: str, examples: int, seed: int) -> Reach:

@@ -26,9 +26,10 @@ from mqproof.conformance.behaviours.replay import replay
 from mqproof.conformance.damage import damage_run
 from mqproof.conformance.damage.cases import CASES as DAMAGES
 from mqproof.conformance.damage.checkers import damage_settled
+from mqproof.conformance.engine.finding import SPEC_1
 from mqproof.conformance.engine.suite_definition import Suite, option
 from mqproof.conformance.engine.suite_run import examine
-from mqproof.conformance.engine.targets import IMPL, MUTANT
+from mqproof.conformance.engine.targets import IMPL, MUTANT, InternalError
 from mqproof.conformance.history.judge import judge as judge_history
 from mqproof.conformance.history.workload import Workload
 from mqproof.conformance.hostile.attack_run import run as run_attacks
@@ -200,7 +201,10 @@ def _of_a_workload(mutant: Mutant, seed: int) -> tuple[Witness, ...]:
 
 def _of_a_group(mutant: Mutant, seed: int) -> tuple[Witness, ...]:
     """Return the violations of the mutant's invariant in a run of our push consumers."""
-    finding = push_members.live(seed).findings()[mutant.breaks]
+    try:
+        finding = push_members.live(seed).findings()[mutant.breaks]
+    except InternalError as error:
+        return (Witness(str(error)),) if mutant.breaks == SPEC_1 else ()
     return finding.witnesses if finding.verdict is Verdict.VIOLATED else ()
 
 

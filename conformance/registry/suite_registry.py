@@ -17,7 +17,14 @@ from mqproof.conformance.engine.run_options import SINCE, Part, RunOptions, RunO
 from mqproof.conformance.engine.suite_definition import Session, Suite, TargetFactory, known
 from mqproof.conformance.engine.suite_results import results
 from mqproof.conformance.engine.suite_run import OnExample, examine
-from mqproof.conformance.engine.targets import APACHE, STDIO, EndlessError, TargetError, UnknownTargetError
+from mqproof.conformance.engine.targets import (
+    APACHE,
+    STDIO,
+    EndlessError,
+    InternalError,
+    TargetError,
+    UnknownTargetError,
+)
 from mqproof.conformance.engine.time_bounds import BudgetInterrupt, budget
 from mqproof.report.model import Result, Table, Verdict, Witness
 from mqproof.spec.catalogue import catalogue
@@ -199,12 +206,13 @@ def _cut_short(part: Part, options: RunOptions) -> Part:
 def _run(suite: Registered, options: RunOptions, name: str, progress: Progress) -> Part:
     try:
         return suite.run(options, progress)
-    except EndlessError as error:
-        endless = Result(
+    except (EndlessError, InternalError) as error:
+        why = "a run never ends" if isinstance(error, EndlessError) else "our own code failed"
+        stopped = Result(
             SPEC_1, catalogue()[SPEC_1].name, name, Verdict.VIOLATED, {}, (Witness(str(error)),),
-            "a run never ends", options.replay(name, "--seed", str(options.seed)),
+            why, options.replay(name, "--seed", str(options.seed)),
         )  # fmt: skip
-        return Part(name, (endless,), {}, 0.0)
+        return Part(name, (stopped,), {}, 0.0)
     except (UnknownTargetError, TargetError) as error:
         verdict = Verdict.NOT_TESTED if isinstance(error, UnknownTargetError) else Verdict.UNKNOWN
         results = tuple(replace(one, verdict=verdict, detail=str(error)) for one in suite.listed(options))

@@ -56,7 +56,7 @@ def live(seed: int) -> Life:
             for node in (*cluster.brokers, *cluster.name_servers):
                 cluster.kill(node)
 
-    with expected_warnings("mqproof.impl"), simulated_loops.endless_reported():
+    with expected_warnings("mqproof.impl"), simulated_loops.failures_reported():
         return run_simulated(main(), loop)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any, Final, Self, TypeVar
 
-from mqproof.conformance.adapters.simulated_loops import endless_reported
+from mqproof.conformance.adapters.simulated_loops import failures_reported
 from mqproof.conformance.hosts.simulated import MASTER, SLAVE, STORE, Cluster, Setup
 from mqproof.conformance.subjects.released_consumer import ReleasedCommits
 from mqproof.impl.broker.broker import Broker
@@ -99,5 +99,5 @@ def play(scenario: Callable[[Pair], Awaitable[T]], seed: int = 0, **options: Any
         async with Pair(loop, seed, **options) as pair:
             return await scenario(pair)
 
-    with endless_reported():
+    with failures_reported():
         return run_simulated(main(), loop)

@@ -1,13 +1,13 @@
 """DLedger's RPC as remoting commands: the code is the kind of the message, the body is the message as JSON.
 
-The header of the frame always says success; the real result is the `code` in the body.
+The header of the frame of an answer always says success; the real result is the `code` in the body.
 """
 
 from typing import Final, TypeVar
 
 import msgspec
 
-from mqproof.impl.dledger.codes import RequestCode
+from mqproof.impl.dledger.codes import RequestCode, ResponseCode
 from mqproof.impl.dledger.rpc_bodies import (
     AppendRequest,
     AppendResponse,
@@ -49,6 +49,8 @@ RESPONSES: Final[dict[type[Message], type[Message]]] = {
     PushRequest: PushResponse,
     TransferRequest: TransferResponse,
 }
+_ANSWERED: Final = frozenset({FrameCode.SUCCESS, ResponseCode.SUCCESS})
+"""The codes in the frames of answers: ours have 0, those of released members 200."""
 _CODES: Final = {kind: code for code, kind in REQUESTS.items()}
 
 _encoder = msgspec.json.Encoder()
@@ -71,6 +73,6 @@ def encode_response(asked: Command, response: Message) -> Command:
 
 def decode_response(request: Message, command: Command) -> Message:
     """Return the response to a request. Raises java_json.BodyError when the command is not one."""
-    if command.code != FrameCode.SUCCESS:
+    if command.code not in _ANSWERED:
         raise java_json.BodyError(f"refused with {command.code}: {command.remark or 'no remark'}")
     return java_json.read(RESPONSES[type(request)], command.body)

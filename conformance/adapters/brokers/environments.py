@@ -342,7 +342,7 @@ class RunningEnvironment:
 class OnEnvironment:
     """The common part of targets that are a broker in an environment: opening, closing and faults."""
 
-    afterwards: Sequence[str] = ()
+    afterwards: tuple[str, ...] = ()
     """Steps after those of the example that saw something wrong, in the form of a script."""
 
     def __init__(self, environment: Environment) -> None:
@@ -361,7 +361,7 @@ class OnEnvironment:
         wrong = self._environment.watch.wrong
         before = len(wrong)
         self._read_back()
-        self.afterwards = [f"read each message, table and file: {each.text}" for each in wrong[before:][:1]]
+        self.afterwards = tuple(f"read each message, table and file: {each.text}" for each in wrong[before:][:1])
 
     def _read_back(self) -> None:
         environment = self._environment

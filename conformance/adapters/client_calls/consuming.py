@@ -21,6 +21,7 @@ from mqproof.conformance.adapters.client_calls.scripted_servers import (
     route,
 )
 from mqproof.conformance.answers.stored_record import properties_of
+from mqproof.conformance.faults.expected_warnings import internal_error
 from mqproof.impl.client.consuming.assigned_queues import PullLimits
 from mqproof.impl.client.consuming.push_consumer import MessageModel, PushConsumer, PushConsumerConfig
 from mqproof.impl.client.consuming.start_offset import ConsumeFrom
@@ -108,6 +109,7 @@ async def _send_backs(expect: Expectations, feed: Feed) -> None:
     await consumer.start()
     await asyncio.sleep(3)
     expect.equal("the received bodies", [b"%d" % n for n in range(7)], sorted(listening.bodies))
+    expect.equal("the log has the wrong answer", True, "'no answer'" in internal_error())
     for each in listening.received:
         offset = int(each.body)
         shown = (each.queue, each.queue_offset, each.topic, each.tag, each.min_offset, each.max_offset,

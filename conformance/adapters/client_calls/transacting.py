@@ -23,6 +23,7 @@ from mqproof.conformance.adapters.client_calls.scripted_servers import (
     stored,
 )
 from mqproof.conformance.answers.stored_record import properties_of
+from mqproof.conformance.faults.expected_warnings import internal_error
 from mqproof.impl.client.connection.session import Session, SessionConfig
 from mqproof.impl.client.model import (
     ClientError,
@@ -102,6 +103,7 @@ async def _judge_transactions(expect: Expectations, servers: ScriptedServers, se
         given = Message("A", b"half", {"TAGS": "t", "UNIQ_KEY": "old"}, flag=3, sys_flag=0)
         outcome = await producer.send(given, local)
         await asyncio.sleep(0.01)
+        expect.equal("the log has the wrong state", ending == "COMMIT", "'COMMIT'" in internal_error())
         seen = servers.take()
         _compare_transaction(expect, seen, outcome, ending, (value, remark))
         key, half_message = outcome.sent.message_id, locals_[-1][0]
@@ -206,7 +208,7 @@ async def _judge_checks(
 ) -> None:
     asked: tuple[tuple[Any, str, str | None], ...] = (
         *((state, value, None) for state, value in _STATES.items()),
-        (KeyError("k"), "0", "KeyError: 'k'"),
+        (OSError("k"), "0", "OSError: k"),
         (None, "0", "TypeError: the function returned None, a TransactionState expected"),
     )
     for answer, value, remark in asked:
@@ -228,6 +230,9 @@ async def _judge_checks(
             (end.server, end.is_oneway, end.remark, end.fields),
         )
         expect.equal("the checked message", [(b"h", "K68")], [(one.message.body, id_) for one, id_ in checks])
+        expect.equal(
+            "the log has the missing state", remark == asked[-1][2], "returned None" in internal_error()
+        )
     servers.take()
     _push_check(servers, stored_message(b"h", properties={"PGROUP": "other"}))
     _push_check(servers, None)

@@ -18,7 +18,7 @@ from typing import Final
 
 from mqproof.conformance.adapters.apache.fault_controls import of_broker
 from mqproof.conformance.adapters.caller import Caller
-from mqproof.conformance.adapters.simulated_loops import endless_reported
+from mqproof.conformance.adapters.simulated_loops import failures_reported
 from mqproof.conformance.adapters.workload.workload_clients import Clients, groups
 from mqproof.conformance.engine.fault_commands import FaultCommands
 from mqproof.conformance.engine.targets import APACHE, IMPL, MUTANT, REMOTING, TargetError, mutant_named
@@ -315,5 +315,5 @@ def _simulated(workload: Workload, progress: Progress) -> list[Line]:
         return historian.lines
 
     # Errors from injected faults are expected.
-    with expected_warnings("mqproof.impl"), endless_reported(), bounded():
+    with expected_warnings("mqproof.impl"), failures_reported(), bounded():
         return run_simulated(main(), loop)

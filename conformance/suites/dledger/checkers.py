@@ -19,6 +19,7 @@ from mqproof.conformance.suites.dledger.steps import (
     Log,
     Operation,
     Read,
+    Scripted,
     Vote,
 )
 
@@ -165,15 +166,20 @@ def logs_converge(life: Life) -> Finding:
     return tally.finding("logs")
 
 
-def answers_of_leaders(life: Life) -> Finding:
+def answers_of_members(life: Life) -> Finding:
     """SPEC-1 ObservationExplained: a leader answers no client after a later leader has answered one.
 
     A leader steps down before its followers elect another one
-    (docs/reference/protocol/dledger.md, "Leadership").
+    (docs/reference/protocol/dledger.md, "Leadership"). Among scripted members, a member of ours sends the
+    messages that the protocol has.
     """
     tally = Tally()
     latest = 0
     for step, operation in _numbered(life):
+        if isinstance(operation, Scripted):
+            tally.looked += operation.messages
+            for wrong in operation.wrong:
+                tally.found(f"step {step}: {wrong}")
         if isinstance(operation, Append | Read | Log):
             tally.looked += 1
             if operation.term < latest:
@@ -191,6 +197,6 @@ CHECKERS: Final[dict[str, Callable[[Life], Finding]]] = {
     "RAFT-6": vote_once_per_term,
     "RAFT-7": leader_eventually,
     "RAFT-8": logs_converge,
-    "SPEC-1": answers_of_leaders,
+    "SPEC-1": answers_of_members,
 }
 """The checkers by invariant id."""

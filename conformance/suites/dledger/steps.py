@@ -87,6 +87,17 @@ class Log:
 
 
 @dataclass(frozen=True, slots=True)
+class Scripted:
+    """A member among scripted ones sent messages; `wrong` has those that differ from the expected ones."""
+
+    messages: int
+    wrong: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"a member among scripted ones sends {self.messages} messages, {len(self.wrong)} wrong"
+
+
+@dataclass(frozen=True, slots=True)
 class Fault:
     """A fault was injected, or has ended."""
 
@@ -108,7 +119,7 @@ class Calm:
         return f"after the faults the group {serves}; ends: {dict(self.ends)}"
 
 
-Operation = Claim | End | Vote | Append | Read | Log | Fault | Calm
+Operation = Claim | End | Vote | Append | Read | Log | Scripted | Fault | Calm
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,14 @@ def test_a_line_of_the_import_alone_counts_as_the_busiest_line_of_its_module() -
     assert reach.hits("n", 1) is None
 
 
+def test_a_module_of_constants_counts_as_the_busiest_line_of_its_package() -> None:
+    reach = Reach(
+        1.0, (), {"p.codes": frozenset({1})}, {"p.codes": {}, "p.user": {5: Hits(1, (0,))}, "q.user": {}}
+    )
+    assert reach.hits("p.codes", 1) == Hits(1, (0,))
+    assert reach.hits("p.codes", 2) is None
+
+
 def test_only_some_of_many_steps_are_kept() -> None:
     hits = spread(range(1000))
     assert (hits.count, len(hits.steps), hits.steps[0]) == (1000, STEPS_KEPT, 0)

@@ -44,7 +44,9 @@ def test_a_defect_is_a_difference(where: str, wrong: Any, text: str) -> None:
         assert any(text in each.text for each in differences(1))
 
 
-@pytest.mark.parametrize("name", ["numbers-not-checked", "locks-not-renewed", "batch-to-any-queue"])
+@pytest.mark.parametrize(
+    "name", ["numbers-not-checked", "locks-not-renewed", "batch-to-any-queue", "rebalance-fails-at-its-end"]
+)
 def test_a_mutant_of_the_registry_is_a_difference(name: str) -> None:
     with injected(consumers.OF_CALLS[name]):
         assert differences(0)
