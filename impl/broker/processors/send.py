@@ -64,6 +64,9 @@ _BATCH_MESSAGES_MAX: Final = 16_384
 _DELAYS: Final = frozenset({DELAY, *TIMER_REQUESTS, timed_messages.RECALLED_KEY})
 """Most messages have none of these properties, and need no closer look."""
 
+_UNUSUAL_IN_BATCH: Final = _DELAYS | {WAIT}
+"""The same for a message of a batch."""
+
 _MULTI_TAG: Final = "MULTI_TAG"
 _SHARDING_KEY: Final = "__SHARDINGKEY"
 """The property by which released brokers recognise an ordered message."""
@@ -357,11 +360,13 @@ def _unpacked(services: Services, header: SendRequest, batch: Message) -> list[M
     except ValueError as error:
         raise RefusedError(ResponseCode.MESSAGE_ILLEGAL, str(error)) from None
     messages = []
+    common = batch.properties
     for part in parts:
-        properties = {**batch.properties, **part.properties}
-        properties.pop(WAIT, None)
-        if not properties.keys().isdisjoint(_DELAYS) and _asks_for_delay(properties):
-            raise RefusedError(ResponseCode.MESSAGE_ILLEGAL, "a message of a batch cannot be delayed")
+        properties = {**common, **part.properties}
+        if not _UNUSUAL_IN_BATCH.isdisjoint(properties):
+            properties.pop(WAIT, None)
+            if _asks_for_delay(properties):
+                raise RefusedError(ResponseCode.MESSAGE_ILLEGAL, "a message of a batch cannot be delayed")
         messages.append(replace(batch, body=part.body, properties=properties, flag=part.flag))
     return messages
 
