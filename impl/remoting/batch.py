@@ -7,7 +7,9 @@ equal the sum of the parts.
 
 import struct
 from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
+from typing import Final
+
+import msgspec
 
 from mqproof.impl.remoting.message import decode_properties, encode_properties
 
@@ -16,7 +18,7 @@ _PROPERTIES_LENGTH: Final = struct.Struct(">H")
 _PROPERTIES_BYTES_MAX: Final = 32767
 
 
-class Part(NamedTuple):
+class Part(msgspec.Struct, frozen=True):
     """One message of a batch. What all messages have in common is in the header of the send request."""
 
     body: bytes
@@ -40,16 +42,26 @@ def decode_batch(data: bytes, count_max: int) -> list[Part]:
         ValueError: there are none, there are more than `count_max`, or the bytes are not a batch.
     """
     parts: list[Part] = []
-    at = 0
-    while at < len(data):
-        if len(parts) == count_max:
-            raise ValueError(f"the batch has more than {count_max} messages")
-        try:
-            part, size = _decode(data, at)
-        except (struct.error, UnicodeDecodeError):
-            raise ValueError(f"the batch has no whole message at byte {at}") from None
-        parts.append(part)
-        at += size
+    at, end = 0, len(data)
+    try:
+        while at < end:
+            if len(parts) == count_max:
+                raise ValueError(f"the batch has more than {count_max} messages")
+            size, _, _, flag, body_bytes = _HEAD.unpack_from(data, at)
+            body_at = at + _HEAD.size
+            body_end = body_at + body_bytes
+            (properties_bytes,) = _PROPERTIES_LENGTH.unpack_from(data, body_end)
+            properties_at = body_end + _PROPERTIES_LENGTH.size
+            part_end = properties_at + properties_bytes
+            if size != part_end - at or part_end > end:
+                raise ValueError(
+                    f"the batch's message at byte {at} has {part_end - at} bytes, its size says {size}"
+                )
+            properties = decode_properties(data[properties_at:part_end].decode())
+            parts.append(Part(data[body_at:body_end], properties, flag))
+            at = part_end
+    except (struct.error, UnicodeDecodeError):
+        raise ValueError(f"the batch has no whole message at byte {at}") from None
     if not parts:
         raise ValueError("the batch is empty")
     return parts
@@ -65,15 +77,3 @@ def _encode(part: Part) -> bytes:
     except struct.error as error:
         raise ValueError(f"a number of the message is out of range: {error}") from None
     return b"".join((head, part.body, _PROPERTIES_LENGTH.pack(len(properties)), properties))
-
-
-def _decode(data: bytes, at: int) -> tuple[Part, int]:
-    size, _, _, flag, body_bytes = _HEAD.unpack_from(data, at)
-    body_at = at + _HEAD.size
-    properties_at = body_at + body_bytes + _PROPERTIES_LENGTH.size
-    (properties_bytes,) = _PROPERTIES_LENGTH.unpack_from(data, properties_at - _PROPERTIES_LENGTH.size)
-    end = properties_at + properties_bytes
-    if size != end - at or end > len(data):
-        raise ValueError(f"the batch's message at byte {at} has {end - at} bytes, its size says {size}")
-    properties = decode_properties(data[properties_at:end].decode())
-    return Part(data[body_at : body_at + body_bytes], properties, flag), size

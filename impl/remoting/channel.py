@@ -19,6 +19,7 @@ from mqproof.impl.remoting.budget import ServerBudgets
 from mqproof.impl.remoting.codes import ResponseCode
 from mqproof.impl.remoting.command import Command, decode, encode
 from mqproof.impl.remoting.frame import FRAME_BYTES_MAX, FrameError, read_frame
+from mqproof.impl.remoting.later import Later
 from mqproof.impl.runtime import upkeep
 from mqproof.impl.runtime.network import Address, Connection
 
@@ -115,7 +116,9 @@ class Channel:
         self._alarm: asyncio.TimerHandle | None = None
         """A timer that fires at `_alarm_s`, when a pending request may time out, or earlier."""
         self._alarm_s = 0.0
-        self._working: dict[asyncio.Future[Reply], None] = {}  # in the order of their requests
+        self._working: dict[asyncio.Future[None] | Later, None] = {}  # in the order of their requests
+        self._drained: asyncio.Future[None] | None = None
+        """Done when no request is in progress any more; None until `drain`."""
         self._unanswered = 0
         self._unanswered_bytes = 0
         self._peer_takes = True
@@ -171,11 +174,6 @@ class Channel:
         finally:
             self._pending.pop(request.opaque, None)
 
-    def later(self) -> asyncio.Future[Reply]:
-        """Return a future for a reply to this peer, for a handler to return and to set later."""
-        # The running loop is not looked up: until Python 3.12, each look-up is a system call.
-        return self._loop.create_future()
-
     def send_oneway(self, request: Command) -> None:
         """Send a request without a response. Its arrival is not confirmed; a closed channel drops it."""
         self._write(request)
@@ -203,8 +201,8 @@ class Channel:
     def kill(self) -> None:
         """End a simulated process: break the connection, and cancel the requests in progress."""
         self._draining = True
-        for task in list(self._working):
-            task.cancel()
+        for work in list(self._working):
+            work.cancel()
         self._connection.abort()
 
     async def drain(self, timeout_s: float) -> None:
@@ -212,9 +210,10 @@ class Channel:
         self._draining = True
         self._pause_reading()
         if self._working:
-            await asyncio.wait(self._working, timeout=timeout_s)
-            for task in list(self._working):
-                task.cancel()
+            self._drained = self._loop.create_future()
+            await asyncio.wait((self._drained,), timeout=timeout_s)
+            for work in list(self._working):
+                work.cancel()
 
     # The methods of a connection's receiver.
 
@@ -319,6 +318,8 @@ class Channel:
             self._answer(command, command.answer(ResponseCode.SYSTEM_BUSY, remark=reason))
             return
         reply = self._handle(command, self)
+        if isinstance(reply, Later) and reply.is_ended:
+            reply = reply.reply
         if reply is None or isinstance(reply, Command):
             self._unanswered_bytes -= size
             self._reserve()
@@ -329,28 +330,32 @@ class Channel:
             self._pause_reading()
         # The processor has the body, if it needs it.
         asked = msgspec.structs.replace(command, body=b"") if command.body else command
-        work = (
-            reply
-            if isinstance(reply, asyncio.Future)
-            else self._loop.create_task(self._answered(asked, reply))
-        )
-        self._working[work] = None
-        work.add_done_callback(partial(self._worked, asked, size))
+        if isinstance(reply, Later):
+            self._working[reply] = None
+            reply.when_ended(partial(self._set, asked, size))
+        else:
+            work = self._loop.create_task(self._answered(asked, reply))
+            self._working[work] = None
+            work.add_done_callback(partial(self._worked, size))
 
     async def _answered(self, request: Command, reply: Awaitable[Reply]) -> None:
         # Send it in the same turn in which it is made. Of many requests that wait for one event, the next
         # then sees whether the peer still reads (`takes`) before it makes its own response.
         self._answer(request, await reply)
 
-    def _worked(self, request: Command, size: int, work: asyncio.Future[Reply]) -> None:
+    def _set(self, request: Command, size: int, work: Later) -> None:
+        self._worked(size, work)
+        self._answer(request, work.reply)
+
+    def _worked(self, size: int, work: asyncio.Future[None] | Later) -> None:
         del self._working[work]
         self._unanswered -= 1
         self._unanswered_bytes -= size
         self._reserve()
-        if not work.cancelled():
-            self._answer(request, work.result())
         if not self._reading:
             self._resume_reading()
+        if self._drained is not None and not self._working and not self._drained.done():
+            self._drained.set_result(None)
 
     def _answer(self, request: Command, reply: Reply) -> None:
         if reply is None or request.is_oneway:

@@ -4,7 +4,7 @@ Sources: docs/reference/protocol/messages.md, "Properties", "Message identifiers
 """
 
 import random
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import ip_address
@@ -120,8 +120,8 @@ def encode_properties(properties: Mapping[str, str]) -> str:
         ValueError: a name or value contains one of the two separators.
     """
     count = len(properties)
-    text = VALUE_END.join(map(NAME_END.join, properties.items()))
-    if text.count(NAME_END) != count or text.count(VALUE_END) != max(0, count - 1):
+    text = VALUE_END.join([NAME_END.join(pair) for pair in properties.items()])
+    if text.count(NAME_END) != count or text.count(VALUE_END) != (count - 1 if count else 0):
         raise ValueError(f"a property holds 0x01 or 0x02: {dict(properties)!r}")
     return text
 
@@ -133,8 +133,8 @@ def decode_properties(text: str) -> dict[str, str]:
     """
     properties = {}
     for pair in text.split(VALUE_END):
-        name, separator, value = pair.partition(NAME_END)
-        if separator and name and value:
+        name, _, value = pair.partition(NAME_END)
+        if name and value:
             properties[name] = value
     return properties
 
@@ -177,7 +177,13 @@ def decode_address(data: bytes) -> Address:
 
 def offset_message_id(store_host: Address, commit_offset: int) -> str:
     """Return the broker's identifier of a record: upper-case hex of host, port and commit log offset."""
-    return f"{_address_digits(store_host)}{commit_offset:016X}"
+    return offset_message_ids(store_host, (commit_offset,))[0]
+
+
+def offset_message_ids(store_host: Address, commit_offsets: Iterable[int]) -> list[str]:
+    """Return the broker's identifiers of several records."""
+    begin = _address_digits(store_host)
+    return [f"{begin}{commit_offset:016X}" for commit_offset in commit_offsets]
 
 
 @lru_cache(maxsize=4096)

@@ -2,10 +2,9 @@
 
 A processor is a function or coroutine function of (request, channel). It returns the response, returns None
 for "no response", or raises. Every exception becomes the protocol's error response. A processor of very
-frequent requests may return a future, which costs less than a task; it must never set an exception in it.
+frequent requests may return a `Later`, which costs less than a task.
 """
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Mapping
 
@@ -14,6 +13,7 @@ from mqproof.impl.remoting.codes import ResponseCode
 from mqproof.impl.remoting.command import Command
 from mqproof.impl.remoting.headers import HeaderError
 from mqproof.impl.remoting.java_json import BodyError
+from mqproof.impl.remoting.later import Later
 
 _log = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ def handler(processors: Mapping[int, Handler]) -> Handler:
             reply = processor(request, channel)
         except Exception as error:  # an error in a processor must not end the server
             return error_answer(request, error)
-        if reply is None or isinstance(reply, (Command, asyncio.Future)):
+        if reply is None or isinstance(reply, (Command, Later)):
             return reply
         return _guarded(request, reply)
 

@@ -7,11 +7,11 @@ There are two steps, so that many messages cost one write: `stage` assigns a pos
 from collections import deque
 from collections.abc import Sequence
 
-from mqproof.impl.remoting.message import TAGS, UNIQUE_KEY, Message, offset_message_id
+from mqproof.impl.remoting.message import TAGS, UNIQUE_KEY, Message, offset_message_id, tags_code
 from mqproof.impl.runtime.clock import Clock, now_ms
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.store.config import StoreConfig
-from mqproof.impl.store.delay import unit_code
+from mqproof.impl.store.delay import SCHEDULE_TOPIC, unit_code
 from mqproof.impl.store.dispatch import Appended, Dispatcher, emit_append, index_keys, takes_queue_offset
 from mqproof.impl.store.files import record
 from mqproof.impl.store.files.commit_log import CommitLog
@@ -59,8 +59,10 @@ class Appender:
         self._emit_appends()  # a full segment may have been written
         stored_ms = self._log.staged_timestamp_ms
         staged = []
+        levels_ms = config.delay_levels_ms if topic == SCHEDULE_TOPIC else ()
         for message, draft in zip(messages, drafts, strict=True):
             size, properties = len(draft), message.properties
+            tags = properties.get(TAGS, "")
             staged.append(
                 Appended(
                     topic,
@@ -68,12 +70,12 @@ class Appender:
                     queue_offset,
                     commit_offset,
                     size,
-                    unit_code(message, stored_ms, config.delay_levels_ms),
+                    unit_code(message, stored_ms, levels_ms) if levels_ms else tags_code(tags),
                     stored_ms,
                     properties.get(UNIQUE_KEY) or offset_message_id(message.store_host, commit_offset),
                     queued,
                     index_keys(message),
-                    properties.get(TAGS, ""),
+                    tags,
                     properties,
                 )
             )

@@ -146,16 +146,21 @@ class Dispatcher:
         Raises:
             OSError: the disk failed; all of them still wait, and none is visible.
         """
-        ready = list(takewhile(lambda one: one.commit_offset + one.size <= limit, self._waiting))
+        ready = self._waiting
         if not ready:
             return 0
+        if ready[-1].end > limit:
+            ready = list(takewhile(lambda one: one.end <= limit, ready))
+            if not ready:
+                return 0
         by_queue: dict[QueueKey, list[Appended]] = {}
         for appended in ready:
             if appended.queued:
                 key = appended.topic, appended.queue_id
-                if key not in by_queue or appended.queue_offset == 0:
-                    by_queue[key] = []  # with offset 0, a master's topic was deleted and recreated
-                by_queue[key].append(appended)
+                entries = by_queue.get(key)
+                if entries is None or appended.queue_offset == 0:
+                    by_queue[key] = entries = []  # with offset 0, a master's topic was deleted and recreated
+                entries.append(appended)
         queues = {key: self._queues.find_or_make(*key) for key in by_queue}
         for key, entries in by_queue.items():
             if entries[0].queue_offset == 0 < queues[key].end:
@@ -168,7 +173,7 @@ class Dispatcher:
             queues[key].end = max(queues[key].end, entries[-1].queue_offset + 1)
         self.position = ready[-1].end
         self.store_timestamp_ms = ready[-1].store_timestamp_ms
-        del self._waiting[: len(ready)]
+        self._waiting = self._waiting[len(ready) :]
         for appended in ready if self._events or on_arrival else ():
             if appended.queued:
                 self._emit(appended)

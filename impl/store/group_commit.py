@@ -7,7 +7,7 @@ little more than for a single request.
 from collections.abc import Callable
 from typing import NamedTuple
 
-from mqproof.impl.remoting.message import Address, offset_message_id
+from mqproof.impl.remoting.message import Address, offset_message_ids
 from mqproof.impl.store.dispatch import Appended
 from mqproof.impl.store.results import PutResult, PutStatus
 
@@ -33,14 +33,8 @@ def answer(puts: list[Put], status: PutStatus, reason: str) -> None:
 
 def results(appended: list[Appended], store_host: Address, status: PutStatus, reason: str) -> list[PutResult]:
     """Return the results of messages that are in the log, whatever the status says about durability."""
+    ids = offset_message_ids(store_host, [one.commit_offset for one in appended])
     return [
-        PutResult(
-            status,
-            one.queue_offset,
-            one.commit_offset,
-            offset_message_id(store_host, one.commit_offset),
-            reason,
-            one.size,
-        )
-        for one in appended
+        PutResult(status, one.queue_offset, one.commit_offset, message_id, reason, one.size)
+        for one, message_id in zip(appended, ids, strict=True)
     ]

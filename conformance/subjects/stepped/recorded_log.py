@@ -4,7 +4,6 @@ A target appends through request processors, and flushes, reads and loses the lo
 crash keeps a prefix of the records: all that were synced, and some that were not.
 """
 
-import asyncio
 import random
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -14,7 +13,7 @@ from mqproof.impl.broker.processors import send
 from mqproof.impl.broker.services import Services
 from mqproof.impl.broker.state.offsets import OffsetTable
 from mqproof.impl.remoting import headers
-from mqproof.impl.remoting.channel import Channel, Reply
+from mqproof.impl.remoting.channel import Channel
 from mqproof.impl.remoting.codes import RequestCode
 from mqproof.impl.remoting.command import Command, new_request
 from mqproof.impl.remoting.headers import SendRequest
@@ -56,9 +55,6 @@ class ClientConnection:
 
     def __init__(self) -> None:
         self.received: list[Command] = []
-
-    def later(self) -> asyncio.Future[Reply]:
-        return asyncio.get_running_loop().create_future()
 
     def send_oneway(self, command: Command) -> None:
         self.received.append(command)

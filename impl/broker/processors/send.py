@@ -4,7 +4,6 @@ See docs/reference/protocol/sending.md, "Send requests" and "Batches"; docs/refe
 "Put statuses".
 """
 
-import asyncio
 from collections.abc import Awaitable, Mapping
 from typing import Final, NamedTuple
 
@@ -23,6 +22,7 @@ from mqproof.impl.remoting.channel import Channel, Reply
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command
 from mqproof.impl.remoting.headers import HeaderError, SendRequest
+from mqproof.impl.remoting.later import Later
 from mqproof.impl.remoting.message import (
     DELAY,
     RETRY_PREFIX,
@@ -63,6 +63,9 @@ _BATCH_MESSAGES_MAX: Final = 16_384
 
 _DELAYS: Final = frozenset({DELAY, *TIMER_REQUESTS, timed_messages.RECALLED_KEY})
 """Most messages have none of these properties, and need no closer look."""
+
+_UNUSUAL_IN_BATCH: Final = _DELAYS | {WAIT}
+"""The same for a message of a batch."""
 
 _MULTI_TAG: Final = "MULTI_TAG"
 _SHARDING_KEY: Final = "__SHARDINGKEY"
@@ -110,7 +113,7 @@ async def _send_when_made(
 
 def _store(
     services: Services, request: Command, header: SendRequest, target: _Target, channel: Channel
-) -> asyncio.Future[Reply]:
+) -> Later:
     """Store the messages together with all others of this turn of the event loop.
 
     The answer is sent when their status is known.
@@ -118,13 +121,13 @@ def _store(
     messages, wait = _messages(services, request, header, target, channel)
     # A send that only waits for the end of this turn does not indicate that the disk is slow.
     ticket = None if services.store.confirms_at_once(wait) else services.sends.enter(len(request.body))
-    reply = channel.later()
+    reply = Later()
 
     def done(results: list[PutResult]) -> None:
         if ticket is not None:
             services.sends.leave(ticket)
-        if not reply.done():  # cancelled when the answer is no longer awaited
-            reply.set_result(_answer(services, request, target, messages, wait, results))
+        if not reply.is_ended:
+            reply.set(_answer(services, request, target, messages, wait, results))
 
     services.store.put_soon(messages, done, wait=wait)
     return reply
@@ -357,11 +360,13 @@ def _unpacked(services: Services, header: SendRequest, batch: Message) -> list[M
     except ValueError as error:
         raise RefusedError(ResponseCode.MESSAGE_ILLEGAL, str(error)) from None
     messages = []
+    common = batch.properties
     for part in parts:
-        properties = {**batch.properties, **part.properties}
-        properties.pop(WAIT, None)
-        if not properties.keys().isdisjoint(_DELAYS) and _asks_for_delay(properties):
-            raise RefusedError(ResponseCode.MESSAGE_ILLEGAL, "a message of a batch cannot be delayed")
+        properties = {**common, **part.properties}
+        if not _UNUSUAL_IN_BATCH.isdisjoint(properties):
+            properties.pop(WAIT, None)
+            if _asks_for_delay(properties):
+                raise RefusedError(ResponseCode.MESSAGE_ILLEGAL, "a message of a batch cannot be delayed")
         messages.append(replace(batch, body=part.body, properties=properties, flag=part.flag))
     return messages
 

@@ -18,6 +18,7 @@ from mqproof.impl.remoting.channel import Channel, Reply
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command, new_request
 from mqproof.impl.remoting.headers import CheckTransactionRequest, EndTransactionRequest, ResumeCheckRequest
+from mqproof.impl.remoting.later import Later
 from mqproof.impl.remoting.message import (
     REAL_TOPIC,
     SYS_TRANSACTION_COMMIT,
@@ -39,7 +40,11 @@ _CODES: Final = {
 }
 
 
-def end_transaction(services: Services, request: Command, channel: Channel) -> Reply | Awaitable[Reply]:
+def end_transaction(
+    services: Services,
+    request: Command,
+    channel: Channel,  # noqa: ARG001  # a processor's signature
+) -> Reply | Awaitable[Reply]:
     """Commit or roll back the half message that the request names."""
     header = headers.read(EndTransactionRequest, request.fields)
     if services.is_slave:
@@ -51,15 +56,14 @@ def end_transaction(services: Services, request: Command, channel: Channel) -> R
         remark = f"commitOrRollback is {header.commit_or_rollback}, 0, 8 or 12 expected"
         raise RefusedError(ResponseCode.SYSTEM_ERROR, remark)
     stored = _named(services, header)
-    reply = channel.later()
+    reply = Later()
     topic = stored.message.properties.get(REAL_TOPIC, OTHERS)
 
     def done(status: PutStatus | None, reason: str) -> None:
         code = ResponseCode.SUCCESS if status is None else _CODES.get(status, ResponseCode.SYSTEM_ERROR)
         if end is End.ROLLBACK or status in STORED:
             services.statistics.traffic.transaction_ended(topic, committed=end is not End.ROLLBACK)
-        if not reply.done():  # cancelled when the answer is no longer awaited
-            reply.set_result(request.answer(code, remark=reason or None))
+        reply.set(request.answer(code, remark=reason or None))
 
     services.transactions.end(stored, end, done)
     return reply

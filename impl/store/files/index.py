@@ -39,8 +39,8 @@ def key_hash(topic: str, key: str) -> int:
     # Successive unique keys of one producer differ only in their last characters.
     power, tail = _tail_hash(key[-_TAIL_CHARACTERS:])
     value = (_head_hash(topic, key[:-_TAIL_CHARACTERS]) * power + tail) & 0xFFFFFFFF
-    value = value - (1 << 32) if value >> 31 else value
-    return abs(value) if value != -(1 << 31) else 0
+    # The absolute value of the signed number; -2^31 has none in 32 bits, and becomes 0.
+    return -value & 0x7FFFFFFF if value >> 31 else value
 
 
 class Index:
@@ -83,14 +83,15 @@ class Index:
         if commit_offset < self.position:
             return
         # After a crash the last record may be indexed with some of its keys only, in one file or in two.
-        doubtful = bool(self._files) and commit_offset <= self.newest.end_offset
+        files = self._files
+        doubtful = bool(files) and commit_offset <= files[-1].header.end_offset
         for key in keys:
             hashed = key_hash(topic, key)
             if not (doubtful and self._has(hashed, commit_offset)):
-                file = self._writable(store_timestamp_ms)
+                has_room = files and files[-1].header.entry_next < self._shape.entries
+                file = files[-1] if has_room else self._new_file(store_timestamp_ms)
                 self._unsynced[file.name] = file.file
-                file.put(hashed, commit_offset, store_timestamp_ms)
-                if file.header.entry_next == 2:
+                if file.put(hashed, commit_offset, store_timestamp_ms) == 1:
                     # A released broker that takes over after a kill detects by this that the file must not be
                     # trusted.
                     file.write_out()
@@ -210,11 +211,9 @@ class Index:
     def _has(self, hashed: int, commit_offset: int) -> bool:
         return any(file.has(hashed, commit_offset) for file in self._files[-2:])
 
-    def _writable(self, store_timestamp_ms: int) -> IndexFile:
-        """Return the newest file, or a new one when it is full."""
+    def _new_file(self, store_timestamp_ms: int) -> IndexFile:
+        """Return a new file, which follows the full ones."""
         if self._files:
-            if not self._files[-1].is_full:
-                return self._files[-1]
             self._files[-1].finish()
         last = self._files[-1].name if self._files else 0
         # The name is the record's store time, not the clock's time, so that rebuilding the index gives the

@@ -107,21 +107,17 @@ class IndexFile:
         self.on_damage: Callable[[str, int], None] = lambda _path, _number: None
         """Called with the file and the number of an entry that does not belong to its chain."""
 
-    @property
-    def is_full(self) -> bool:
-        return self.header.entry_next >= self._shape.entries
-
-    def put(self, key_hash: int, commit_offset: int, store_timestamp_ms: int) -> None:
-        """Add an entry; the file must not be full. Raises OSError."""
+    def put(self, key_hash: int, commit_offset: int, store_timestamp_ms: int) -> int:
+        """Add an entry, and return its number; the file must not be full. Raises OSError."""
         header, number = self.header, self.header.entry_next
         slots = self._slots if self._slots is not None else self._load_slots()
         slot = key_hash % len(slots)
         previous = slots[slot]
         if not 0 <= previous < number:
             previous = 0
-        seconds = 0
-        if header.begin_timestamp_ms > 0:
-            seconds = min(max(store_timestamp_ms - header.begin_timestamp_ms, 0) // 1000, _INT_MAX)
+        seconds, begin_ms = 0, header.begin_timestamp_ms
+        if store_timestamp_ms > begin_ms > 0:
+            seconds = min((store_timestamp_ms - begin_ms) // 1000, _INT_MAX)
         self._unwritten += _ENTRY.pack(key_hash, commit_offset, seconds, previous)
         slots[slot] = number
         self._changed_slots.add(slot // _BLOCK_SLOTS)
@@ -132,6 +128,7 @@ class IndexFile:
         header.entry_next = number + 1
         if len(self._unwritten) >= _UNWRITTEN_BYTES_MAX:
             self._write_entries()
+        return number
 
     def write_out(self) -> None:
         """Write all changes to the file. Raises OSError, after which it may be called again."""

@@ -11,12 +11,13 @@ import struct
 import zlib
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from mqproof.impl.remoting.message import (
     SYS_BORN_HOST_V6,
     SYS_STORE_HOST_V6,
     TAGS,
+    Address,
     Message,
     StoredMessage,
     decode_address,
@@ -82,27 +83,22 @@ def encode(message: Message) -> bytearray:
             digits and %|_-; properties too long, holding a separator, or ending in a zero byte; a number out
             of its range.
     """
-    topic, properties = _topic_bytes(message.topic), _properties_bytes(message)
-    born_host, store_host = encode_address(message.born_host), encode_address(message.store_host)
-    sys_flag = message.sys_flag & ~(SYS_BORN_HOST_V6 | SYS_STORE_HOST_V6)
-    if len(born_host) > 8:
-        sys_flag |= SYS_BORN_HOST_V6
-    if len(store_host) > 8:
-        sys_flag |= SYS_STORE_HOST_V6
-    body = message.body
-    head = _HEADS[len(born_host), len(store_host)]
+    properties, body = _properties_bytes(message), message.body
+    head, magic, topic, born_host, store_host, host_flags = _frame_of(
+        message.topic, message.born_host, message.store_host
+    )
     try:
         return bytearray().join(
             (
                 head.pack(
                     head.size + len(body) + len(topic) + 2 + len(properties),
-                    MAGIC_V1 if len(topic) <= 1 + _TOPIC_V1_BYTES_MAX else MAGIC_V2,
-                    body_crc(body),
+                    magic,
+                    zlib.crc32(body) & 0x7FFFFFFF,
                     message.queue_id,
                     message.flag,
                     0,
                     0,
-                    sys_flag,
+                    message.sys_flag & ~_HOST_FLAGS | host_flags,
                     message.born_timestamp_ms,
                     born_host,
                     0,
@@ -124,8 +120,8 @@ def encode(message: Message) -> bytearray:
 def place(draft: bytearray, queue_offset: int, commit_offset: int, store_timestamp_ms: int) -> None:
     """Write the offsets and the store time into the encoded record."""
     _PLACE.pack_into(draft, _PLACE_AT, queue_offset, commit_offset)
-    born_host_bytes = 20 if draft[39] & SYS_BORN_HOST_V6 else 8
-    _TIME.pack_into(draft, _BORN_HOST_AT + born_host_bytes, store_timestamp_ms)
+    at = _BORN_HOST_AT + (20 if draft[39] & SYS_BORN_HOST_V6 else 8)
+    _TIME.pack_into(draft, at, store_timestamp_ms)
 
 
 def store_time_ms(front: bytes) -> int | None:
@@ -318,7 +314,29 @@ def text_is_whole(text: bytes) -> bool:
     return not text.endswith(b"\0")
 
 
+class _Frame(NamedTuple):
+    """The parts of a record that all messages of a topic and of two hosts have in common."""
+
+    head: struct.Struct
+    magic: int
+    topic: bytes
+    """The topic with its length before it."""
+    born_host: bytes
+    store_host: bytes
+    host_flags: int
+
+
 @lru_cache(maxsize=4096)
+def _frame_of(topic_name: str, born: Address, store: Address) -> _Frame:
+    topic, born_host, store_host = _topic_bytes(topic_name), encode_address(born), encode_address(store)
+    magic = MAGIC_V1 if len(topic) <= 1 + _TOPIC_V1_BYTES_MAX else MAGIC_V2
+    host_flags = (SYS_BORN_HOST_V6 if len(born_host) > 8 else 0) | (
+        SYS_STORE_HOST_V6 if len(store_host) > 8 else 0
+    )
+    head = _HEADS[len(born_host), len(store_host)]
+    return _Frame(head, magic, topic, born_host, store_host, host_flags)
+
+
 def _topic_bytes(topic: str) -> bytes:
     """Return the topic with its length before it."""
     # This also keeps a topic a valid file name: it is a directory of the store.

@@ -11,6 +11,7 @@ import pytest
 from mqproof.impl.broker.processors.send import send_message
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import new_request
+from mqproof.impl.remoting.later import Later
 from mqproof.impl.runtime.disk import read_whole
 from mqproof.impl.runtime.network import Address
 from tests.impl.broker.processors.test_groups import Client
@@ -62,15 +63,16 @@ def test_a_cancelled_send_does_not_block_the_answers_to_others() -> None:
         assert world.broker is not None
         services = world.broker.services
         assert services is not None
-        later = asyncio.get_running_loop().create_future
-        peer = SimpleNamespace(remote=Address("10.0.0.9", 1), later=later)
+        peer = SimpleNamespace(remote=Address("10.0.0.9", 1))
         request = new_request(RequestCode.SEND_MESSAGE, altered(SEND), b"x")
         with hanging_disk(world):
             given_up, other = (send_message(services, request, peer) for _ in range(2))  # type: ignore[arg-type]
-            assert isinstance(given_up, asyncio.Future)
-            assert isinstance(other, asyncio.Future)
+            assert isinstance(given_up, Later)
+            assert isinstance(other, Later)
             given_up.cancel()
-        return (await other).code, len(services.sends)
+        answer = await other
+        assert answer is not None
+        return answer.code, len(services.sends)
 
     assert play(scenario) == (0, 0)
 
