@@ -117,8 +117,7 @@ def _swap_arguments(node: ast.AST) -> Iterator[ast.AST]:
             if ast.dump(args[at]) == ast.dump(args[at + 1]):
                 continue
             args[at], args[at + 1] = args[at + 1], args[at]
-            if ast.dump(args[at]) != ast.dump(args[at + 1]):
-                yield _changed(node, args=args)
+            yield _changed(node, args=args)
 
 
 def _return_early(node: ast.AST) -> Iterator[ast.AST]:

@@ -361,7 +361,8 @@ class OnEnvironment:
         wrong = self._environment.watch.wrong
         before = len(wrong)
         self._read_back()
-        self.afterwards = tuple(f"read each message, table and file: {each.text}" for each in wrong[before:][:1])
+        if new := wrong[before:]:
+            self.afterwards = (f"read each message, table and file: {new[0].text}",)
 
     def _read_back(self) -> None:
         environment = self._environment
