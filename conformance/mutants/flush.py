@@ -1,6 +1,6 @@
 """The mutants that the flush suite must detect: a broker and its store with one wrong rule each."""
 
-import asyncio
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
@@ -21,21 +21,27 @@ from mqproof.impl.store.results import GetResult, PutStatus
 # Truthful answers
 
 
-async def _settle_at_once(_store: MessageStore, _appended: object, _wait: bool) -> PutStatus:
-    return PutStatus.PUT_OK
+_Call = Callable[[PutStatus], None]
 
 
-async def _settle_as_refused(store: MessageStore, appended: Any, wait: bool) -> PutStatus:
-    status = await _settle(store, appended, wait)
-    return PutStatus.SERVICE_NOT_AVAILABLE if status is PutStatus.FLUSH_DISK_TIMEOUT else status
+def _settle_at_once(_store: MessageStore, _appended: object, _wait: bool, call: _Call) -> None:
+    call(PutStatus.PUT_OK)
 
 
-async def _settle_for_ever(store: MessageStore, appended: Any, wait: bool) -> PutStatus:
+def _settle_as_refused(store: MessageStore, appended: Any, wait: bool, call: _Call) -> None:
+    timeout = PutStatus.FLUSH_DISK_TIMEOUT
+    _settle(
+        store,
+        appended,
+        wait,
+        lambda status: call(PutStatus.SERVICE_NOT_AVAILABLE if status is timeout else status),
+    )
+
+
+def _settle_for_ever(store: MessageStore, appended: Any, wait: bool, call: _Call) -> None:
     """Does not answer a send whose flush takes too long."""
-    status = await _settle(store, appended, wait)
-    if status is PutStatus.FLUSH_DISK_TIMEOUT:
-        await asyncio.Event().wait()
-    return status
+    timeout = PutStatus.FLUSH_DISK_TIMEOUT
+    _settle(store, appended, wait, lambda status: None if status is timeout else call(status))
 
 
 def _round_covers_all(flusher: LogFlusher, flush_round: FlushRound) -> None:
@@ -142,7 +148,7 @@ async def _persist_nothing(_broker: Broker) -> None:
 
 # The original functions, which some of the wrong ones call
 
-_settle = MessageStore.settle
+_settle = MessageStore.when_settled
 _round_done = LogFlusher.round_done
 _room_for = CommitLog._room_for
 _find_end = recovery.find_end
@@ -160,7 +166,7 @@ MUTANTS: Final = by_name(
         "ack-before-flush",
         "under SYNC_FLUSH a send is answered before its fsync",
         "FLUSH-1",
-        f"{_STORE}.settle",
+        f"{_STORE}.when_settled",
         _settle_at_once,
     ),
     Mutant(
@@ -202,7 +208,7 @@ MUTANTS: Final = by_name(
         "late-flush-not-answered",
         "a send whose flush takes too long is not answered",
         "FLUSH-7",
-        f"{_STORE}.settle",
+        f"{_STORE}.when_settled",
         _settle_for_ever,
     ),
     Mutant(
@@ -258,7 +264,7 @@ MUTANTS: Final = by_name(
         "refused-but-stored",
         "a message is refused after it was stored",
         "DELIV-2",
-        f"{_STORE}.settle",
+        f"{_STORE}.when_settled",
         _settle_as_refused,
     ),
     Mutant(

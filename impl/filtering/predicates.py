@@ -114,6 +114,9 @@ def order(left: Value, right: Value) -> int | None:
 
 
 def _order(left: Value, right: Value) -> int:
+    if isinstance(left, str) and isinstance(right, Number) and right.bits:  # the most frequent case
+        number = whole(left, right.bits)
+        return (number > right.value) - (number < right.value)
     if isinstance(left, str) and isinstance(right, str):
         return order_of(decimal(left), decimal(right))
     if isinstance(left, str) and isinstance(right, Number):

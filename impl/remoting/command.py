@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from mqproof.impl.remoting.frame import FrameError, write_frame
+from mqproof.impl.remoting.frame import LENGTH_BYTES, FrameError
 
 VERSION: Final = 409
 """The protocol version that we announce: the ordinal of 4.9.8, whose behaviour we implement."""
@@ -26,6 +26,9 @@ HEADER_BYTES_MAX: Final = 1 << 20
 """The maximum size of a header. Its length field could announce 16 times as much."""
 FIELDS_MAX: Final = 1000
 """The maximum number of fields in a header."""
+
+_FRONT: Final = struct.Struct(">II")
+"""The length of the frame, then the serialization in one byte and the length of the header in three."""
 
 _RESPONSE: Final = 1
 _ONEWAY: Final = 2
@@ -100,12 +103,13 @@ def encode(command: Command) -> bytes:
     Raises:
         ValueError: the header exceeds HEADER_BYTES_MAX, or contains text that is not Unicode.
     """
-    json = command.serialization is Serialization.JSON
-    header = _encode_json(command) if json else _encode_binary(command)
-    if len(header) > HEADER_BYTES_MAX:
-        raise ValueError(f"a header of {len(header)} bytes, at most {HEADER_BYTES_MAX} expected")
-    word = (command.serialization << 24 | len(header)).to_bytes(4, "big")
-    return write_frame(word, header, command.body)
+    kind, body = command.serialization, command.body
+    header = _encode_json(command) if kind is Serialization.JSON else _encode_binary(command)
+    size = len(header)
+    if size > HEADER_BYTES_MAX:
+        raise ValueError(f"a header of {size} bytes, at most {HEADER_BYTES_MAX} expected")
+    front = _FRONT.pack(_FRONT.size - LENGTH_BYTES + size + len(body), kind << 24 | size)
+    return b"".join((front, header, body))
 
 
 def decode(frame: bytes) -> Command:

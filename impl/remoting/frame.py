@@ -4,12 +4,14 @@ See docs/reference/protocol/framing.md, "Remoting frame". This module does not i
 frame.
 """
 
+import struct
 from typing import Final
 
 FRAME_BYTES_MAX: Final = 16 * 1024 * 1024
 """The default limit on a whole frame, including its length field."""
 
 LENGTH_BYTES: Final = 4
+_LENGTH: Final = struct.Struct(">I")
 
 
 class FrameError(ValueError):
@@ -31,7 +33,7 @@ def read_frame(buffer: bytearray, frame_bytes_max: int = FRAME_BYTES_MAX) -> byt
     """
     if len(buffer) < LENGTH_BYTES:
         return None
-    end = LENGTH_BYTES + int.from_bytes(buffer[:LENGTH_BYTES], "big")
+    end = LENGTH_BYTES + _LENGTH.unpack_from(buffer)[0]
     # Check before waiting for the rest: a peer must not make us buffer an arbitrary announced length.
     if end > frame_bytes_max:
         raise FrameError(f"frame of {end} bytes announced, at most {frame_bytes_max} expected")

@@ -9,7 +9,9 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any, NoReturn, ParamSpec
+
+P = ParamSpec("P")
 
 _log = logging.getLogger(__name__)
 
@@ -51,7 +53,7 @@ class Supervisor:
         task.add_done_callback(self._ended)
         return task
 
-    def guarded(self, name: str, callback: Callable[[], None]) -> Callable[[], None]:
+    def guarded(self, name: str, callback: Callable[P, None]) -> Callable[P, None]:
         """Return the callback for an event loop, supervised: an error in it is a failure of the task."""
         return partial(self._call, name, callback)
 
@@ -83,8 +85,8 @@ class Supervisor:
         if not task.cancelled() and (error := task.exception()) is not None:
             self.fail(task.get_name(), error)
 
-    def _call(self, name: str, callback: Callable[[], None]) -> None:
+    def _call(self, name: str, callback: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
         try:
-            callback()
+            callback(*args, **kwargs)
         except Exception as error:  # whatever it is, the work of this task is no longer done
             self.fail(name, error)

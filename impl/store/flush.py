@@ -19,6 +19,25 @@ from mqproof.impl.store.files.segments import Unsynced
 from mqproof.spec.events import Kind
 
 
+class _Wait:
+    """A function to call once, when the log is durable up to `end`, or a time has passed."""
+
+    def __init__(self, end: int, timeout_s: float, call: Callable[[bool], None]) -> None:
+        self.end = end
+        self._call: Callable[[bool], None] | None = call
+        self._deadline = asyncio.get_running_loop().call_later(timeout_s, self.resolve, False)
+
+    def resolve(self, durable: bool) -> None:
+        call = self._call
+        self.cancel()
+        if call is not None:
+            call(durable)
+
+    def cancel(self) -> None:
+        self._call = None
+        self._deadline.cancel()
+
+
 @dataclass(frozen=True, slots=True)
 class FlushRound:
     """One fsync: when it has returned, everything before `end` is durable."""
@@ -53,7 +72,7 @@ class LogFlusher:
         self._wanted_end = 0
         self._failed = False
         self._one_round = asyncio.Lock()
-        self._waiting: deque[tuple[int, asyncio.Future[bool]]] = deque()  # by log end, ascending
+        self._waiting: deque[_Wait] = deque()  # by log end, ascending
 
     @property
     def unflushed_bytes(self) -> int:
@@ -105,29 +124,38 @@ class LogFlusher:
         self._wanted_end = max(self._wanted_end, end)
         self.wanted.set()
 
-    async def wait_durable(self, end: int, timeout_ms: int) -> bool:
-        """Wait until the log is durable up to the commit offset; return False on timeout or failure."""
+    def when_durable(self, end: int, timeout_ms: int, call: Callable[[bool], None]) -> None:
+        """Call the function once the log is durable up to the commit offset, or with False.
+
+        False means a timeout or a failure. If the log is durable already, the function is called before this
+        method returns.
+        """
         if self._log.flushed >= end:
-            return True
-        loop = asyncio.get_running_loop()
-        durable: asyncio.Future[bool] = loop.create_future()
-        deadline = loop.call_later(timeout_ms / 1000, _resolve, durable, False)
-        self._waiting.append((end, durable))
+            call(True)
+            return
+        self._waiting.append(_Wait(end, timeout_ms / 1000, call))
         self.want(end)
-        try:
-            return await durable
-        finally:
-            deadline.cancel()
+
+    def forget_waits(self) -> None:
+        """Call no function any more."""
+        for wait in self._waiting:
+            wait.cancel()
+        self._waiting.clear()
 
     def _answer(self) -> None:
-        """Answer the waits whose records are durable and, after a failure, all others as not durable."""
-        while self._waiting and (self._failed or self._waiting[0][0] <= self._log.flushed):
-            end, durable = self._waiting.popleft()
-            _resolve(durable, end <= self._log.flushed)
+        """Answer the waits whose records are durable and, after a failure, all others as not durable.
+
+        They are answered together, after the next round has begun its fsync.
+        """
+        ended = []
+        while self._waiting and (self._failed or self._waiting[0].end <= self._log.flushed):
+            ended.append(self._waiting.popleft())
+        if ended:
+            asyncio.get_running_loop().call_soon(_resolve, ended, self._log.flushed)
         if self._failed or self._log.flushed >= self._wanted_end:
             self.wanted.clear()
 
 
-def _resolve(durable: "asyncio.Future[bool]", value: bool) -> None:
-    if not durable.done():
-        durable.set_result(value)
+def _resolve(waits: list[_Wait], flushed: int) -> None:
+    for wait in waits:
+        wait.resolve(wait.end <= flushed)

@@ -5,7 +5,8 @@ little more than for a single request.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+
+import msgspec
 
 from mqproof.impl.remoting.message import Address, offset_message_ids
 from mqproof.impl.store.dispatch import Appended
@@ -15,7 +16,7 @@ Done = Callable[[list[PutResult]], None]
 """Called once with the results of a put; must not raise."""
 
 
-class Put(NamedTuple):
+class Put(msgspec.Struct, frozen=True):
     """Messages that were staged together, and the callback that receives their status."""
 
     appended: list[Appended]

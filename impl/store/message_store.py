@@ -5,6 +5,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -125,6 +126,7 @@ class MessageStore(Store):
         self._turn = []
         for task in self._answering:
             task.cancel()
+        self._flusher.forget_waits()
         self._services.kill()
 
     # -- messages
@@ -184,15 +186,24 @@ class MessageStore(Store):
         self.dispatch()
         for wait in (True, False):
             alike = [put for put in puts if put.wait is wait]
-            if alike and self.confirms_at_once(wait):
-                answer(alike, PutStatus.PUT_OK, "")
-            elif alike:
-                task = self._runtime.supervisor.run("answers to sends", self._answer(alike, wait))
-                self._answering.add(task)
-                task.add_done_callback(self._answering.discard)
+            if alike:
+                self._answer(alike, wait)
 
-    async def _answer(self, puts: list[Put], wait: bool) -> None:
-        status = await self._confirmed(puts[-1].appended[-1], wait)
+    def _answer(self, puts: list[Put], wait: bool) -> None:
+        """Answer puts of one turn when their status is known."""
+        last, supervisor = puts[-1].appended[-1], self._runtime.supervisor
+        if wait and self.replicate:
+            task = supervisor.run("answers to sends", self._answer_confirmed(puts, last))
+            self._answering.add(task)
+            task.add_done_callback(self._answering.discard)
+        else:
+            settled = supervisor.guarded("answers to sends", partial(self._answer_settled, puts))
+            self.when_settled(last, wait, settled)
+
+    async def _answer_confirmed(self, puts: list[Put], last: Appended) -> None:
+        self._answer_settled(puts, await self._confirmed(last, wait=True))
+
+    def _answer_settled(self, puts: list[Put], status: PutStatus) -> None:
         answer(puts, status, self._reason(status))
 
     def confirms_at_once(self, wait: bool) -> bool:
@@ -318,12 +329,25 @@ class MessageStore(Store):
         """Return the status of a put; under SYNC_FLUSH, wait until the record is durable."""
         if self.config.flush_mode is FlushMode.ASYNC_FLUSH:
             return PutStatus.PUT_OK
-        if not wait:
+        settled: asyncio.Future[PutStatus] = asyncio.get_running_loop().create_future()
+        self.when_settled(
+            appended, wait, lambda status: None if settled.done() else settled.set_result(status)
+        )
+        return await settled
+
+    def when_settled(self, appended: Appended, wait: bool, call: Callable[[PutStatus], None]) -> None:
+        """Call the function with the status of a put; under SYNC_FLUSH, when the record is durable."""
+        if self.config.flush_mode is FlushMode.ASYNC_FLUSH:
+            call(PutStatus.PUT_OK)
+        elif not wait:
             self._flusher.want(appended.end)  # it becomes visible only when it is durable
-            return PutStatus.PUT_OK
-        if await self._flusher.wait_durable(appended.end, self.config.sync_flush_timeout_ms):
-            return PutStatus.PUT_OK
-        return PutStatus.FLUSH_DISK_TIMEOUT
+            call(PutStatus.PUT_OK)
+        else:
+            self._flusher.when_durable(
+                appended.end,
+                self.config.sync_flush_timeout_ms,
+                lambda durable: call(PutStatus.PUT_OK if durable else PutStatus.FLUSH_DISK_TIMEOUT),
+            )
 
     # -- steps
 

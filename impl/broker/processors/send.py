@@ -5,8 +5,9 @@ See docs/reference/protocol/sending.md, "Send requests" and "Batches"; docs/refe
 """
 
 from collections.abc import Awaitable, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
+import msgspec
 from msgspec.structs import replace
 
 from mqproof.impl.broker import half_messages, timed_messages
@@ -72,7 +73,7 @@ _SHARDING_KEY: Final = "__SHARDINGKEY"
 """The property by which released brokers recognise an ordered message."""
 
 
-class _Target(NamedTuple):
+class _Target(msgspec.Struct, frozen=True):
     """The topic and queue in which a send is stored.
 
     For a retry beyond the limit this is the dead-letter topic, not the topic of the request.

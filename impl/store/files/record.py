@@ -207,13 +207,12 @@ def properties_of(data: bytes) -> dict[str, str]:
     """
     try:
         _, magic, _, _, _, _, _, sys_flag = _FRONT.unpack_from(data)
-        at = _BORN_HOST_AT + (20 if sys_flag & SYS_BORN_HOST_V6 else 8) + 8
-        at += 20 if sys_flag & SYS_STORE_HOST_V6 else 8
-        _, _, body_size = _TAIL.unpack_from(data, at)
-        at += _TAIL.size + body_size
-        topic_length_bytes = 1 if magic == MAGIC_V1 else 2
-        _, at = _take(data, at + topic_length_bytes, _length(data, at, topic_length_bytes), "topic")
-        properties, _ = _take(data, at + 2, _length(data, at, 2), "properties")
+        body_at = _BODY_AT[sys_flag & _HOST_FLAGS]
+        at = body_at + _unpack_size(data, body_at - 4)[0]
+        if at < body_at:
+            raise RecordError(f"record of {len(data)} bytes says that its body has {at - body_at} bytes")
+        at += 1 + data[at] if magic == MAGIC_V1 else 2 + (data[at] << 8 | data[at + 1])
+        properties, _ = _take(data, at + 2, data[at] << 8 | data[at + 1], "properties")
     except (struct.error, IndexError):
         raise RecordError(f"record of {len(data)} bytes ends too early") from None
     return decode_properties(_properties_text(properties))

@@ -70,7 +70,7 @@ BROKEN: dict[tuple[str, str], tuple[type, str]] = {
     ("master", "deletion of old files"): (MessageStore, "clean"),
     ("master", "scrub"): (Scrub, "step"),
     ("master", "write of messages"): (MessageStore, "_write"),
-    ("master", "answers to sends"): (MessageStore, "_confirmed"),
+    ("master", "answers to sends"): (MessageStore, "_reason"),
     ("master", "write of offsets"): (OffsetTable, "persist"),
     ("master", "write of delays"): (DelayedDelivery, "persist"),
     ("master", "delivery of delayed messages"): (DelayedDelivery, "_step"),
