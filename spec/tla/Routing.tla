@@ -511,7 +511,7 @@ NeverStuck ==
     /\ \A n \in NameServers, b \in Brokers :
         IF <<n, b>> \in brokerCut THEN ENABLED <<HealBroker(n, b)>>_brokerCut /\ ~ENABLED CutBroker(n, b)
         ELSE /\ ENABLED <<CutBroker(n, b)>>_brokerCut
-             /\ n \in serving /\ b \in running \cap connected[n] => ENABLED <<CloseChannel(n, b)>>_connected
+             /\ (n \in serving /\ b \in running \cap connected[n] => ENABLED <<CloseChannel(n, b)>>_connected)
     /\ \A n \in NameServers, c \in Clients :
         IF <<n, c>> \in clientCut THEN ENABLED <<HealClient(n, c)>>_clientCut /\ ~ENABLED CutClient(n, c)
         ELSE ENABLED <<CutClient(n, c)>>_clientCut
