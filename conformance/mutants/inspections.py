@@ -133,7 +133,7 @@ INSPECTIONS: Final[Mapping[str, str]] = {
     "filter-version-kept": "filters",
     "never-unlocked": "held pulls",
     "reply-without-its-time": "replies",
-    "members-not-notified": "requests to consumers",
+    "reset-not-notified": "requests to consumers",
     "lag-without-age": "metrics",
     "sends-not-limited": "flow control",
     "half-messages-not-checked": "full tables",
@@ -201,7 +201,7 @@ MUTANTS: Final = by_name(
         f"{_PROCESSORS}.replies:encode_properties", _unchanged,
     ),
     _mutant(
-        "members-not-notified", "the members of a group are not notified of a reset of their offsets",
+        "reset-not-notified", "the members of a group are not notified of a reset of their offsets",
         f"{_PROCESSORS}.offset_admin:_notify_members", _nothing_notified,
     ),
     _mutant(
