@@ -1,5 +1,6 @@
 """Mutants that the inspections detect, at least one for each inspection."""
 
+import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
@@ -8,7 +9,7 @@ import msgspec
 from mqproof.conformance.mutants.mutant import Mutant, by_name
 from mqproof.impl.access import policies
 from mqproof.impl.access.permissions import ANY, DENY
-from mqproof.impl.broker.processors import inspection, send
+from mqproof.impl.broker.processors import inspection, retries, send
 from mqproof.impl.broker.state.consumer_filters import ConsumerFilterTable
 from mqproof.impl.namesrv.kv_config import KvConfig
 from mqproof.impl.remoting.bodies import DataVersion, StatsWindow
@@ -23,6 +24,7 @@ _PROCESSORS: Final = "mqproof.impl.broker.processors"
 
 _become, _entry, _unpacked = KvConfig._become, policies._entry, send._unpacked
 _registered, _shown = ConsumerFilterTable._registered, inspection._shown
+_again = retries._again
 _with_values = properties.with_values
 
 
@@ -110,6 +112,10 @@ def _none_newer(_table: object, _masters: object) -> list[object]:
     return []
 
 
+def _without_flag(*arguments: Any) -> Any:
+    return dataclasses.replace(_again(*arguments), flag=0)
+
+
 def _no_age(*_: object) -> int:
     return 0
 
@@ -140,6 +146,7 @@ INSPECTIONS: Final[Mapping[str, str]] = {
     "never-far-behind": "far behind",
     "registered-after-the-stop": "stops",
     "commits-kept-at-the-slave": "slave",
+    "copy-without-flag": "returned messages",
 }
 """The inspection that detects each mutant."""
 
@@ -227,6 +234,10 @@ MUTANTS: Final = by_name(
     _mutant(
         "commits-kept-at-the-slave", "the master does not receive the offsets committed at its slave",
         "mqproof.impl.broker.state.offsets:OffsetTable.newer_than", _none_newer,
+    ),
+    _mutant(
+        "copy-without-flag", "the copy of a returned message has no flag", f"{_PROCESSORS}.retries:_again",
+        _without_flag,
     ),
 )  # fmt: skip
 """The mutants by name."""
