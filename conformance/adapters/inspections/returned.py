@@ -44,7 +44,27 @@ async def returned(site: Site) -> None:
     await asyncio.sleep(2)
     site.compare("the dead letters", 3, len(await _dead(site)))
     site.compare("the copies", 4, len(await records(site, _RETRIES)))
+    await _sent_again(site)
     await _refused(site, original)
+
+
+async def _sent_again(site: Site) -> None:
+    """A consumer that cannot return a message sends it to the retry topic, with the number of its retries."""
+    delays = {"DELAY": "3", "TIMER_DELAY_SEC": "9", "own": "2"}
+    for times, most, values, dead, copies in (
+        (1, None, {}, 3, 5), (2, None, {}, 3, 6), (3, None, delays, 4, 6), (1, 1, {}, 5, 6), (3, 4, {}, 5, 7),
+    ):  # fmt: skip
+        answer = await send(site, _RETRIES, f"again {times}", j=times, l=most, of=values)
+        found = await _dead(site), await records(site, _RETRIES)
+        site.compare(f"the dead letters and copies after {times}", (dead, copies), tuple(map(len, found)))
+        record = max((*found[0], *found[1]), key=lambda each: each.commit_offset)
+        shown = {name: text for name, text in record.properties.items() if name in delays}
+        expected = {"own": "2"} if values else {}
+        site.compare("the message", (f"again {times}".encode(), times, expected), (
+            record.body, record.reconsume_times, shown))  # fmt: skip
+        id_ = offset_message_id(str(site.broker), record.commit_offset)
+        site.compare("the answer", (id_, str(record.queue_offset), "0"), tuple(
+            answer.fields.get(name) for name in ("msgId", "queueOffset", "queueId")))  # fmt: skip
 
 
 async def _send_back(site: Site, record: StoredRecord, *, expects: int = 0, **more: object) -> None:
@@ -92,11 +112,12 @@ async def _refused(site: Site, record: StoredRecord) -> None:
     await _send_back(site, record, expects=16)
     await site.ask("UPDATE_BROKER_CONFIG", "brokerPermission=6\nautoCreateSubscriptionGroup=false")
     await _send_back(site, record, expects=26, group="unknown")
+    await send(site, "%RETRY%unknown", expects=26)
     await make_group(site, "none", retryQueueNums=0)
     await _send_back(site, record, group="none")
     await asyncio.sleep(40)
     await site.ask("GET_TOPIC_CONFIG", expects=17, topic="%RETRY%none")
-    site.compare("the copies after refused returns", 4, len(await records(site, _RETRIES)))
+    site.compare("the copies after refused returns", 7, len(await records(site, _RETRIES)))
 
 
 RETURNED: Final = Inspection("returned messages", returned)

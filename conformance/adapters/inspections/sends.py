@@ -114,6 +114,25 @@ async def _groups(site: Site) -> None:
     await site.ask("DELETE_SUBSCRIPTIONGROUP", groupName="g")
     table = java_values.read((await site.ask("GET_ALL_SUBSCRIPTIONGROUP_CONFIG")).body)
     site.compare("whether the group is deleted", False, "g" in table["subscriptionGroupTable"])
+    await _deleted_offsets(site)
+
+
+async def _deleted_offsets(site: Site) -> None:
+    """A deletion of a topic removes its offsets; that of a group does if the request says so."""
+    site.rule = chapters.CONSUMER_OFFSETS
+    for topic in ("t", "u"):
+        await make_topic(site, topic)
+    for group in ("h", "i", "j"):
+        await make_group(site, group)
+        for topic in ("t", "u"):
+            await commit(site, group, topic, 0, 0)
+    await site.ask("DELETE_SUBSCRIPTIONGROUP", groupName="h", removeOffset=True)
+    await site.ask("DELETE_SUBSCRIPTIONGROUP", groupName="i", cleanOffset=True)
+    await site.ask("DELETE_TOPIC_IN_BROKER", topic="u")
+    for _ in range(2):
+        table = java_values.read((await site.ask("GET_ALL_CONSUMER_OFFSET")).body)["offsetTable"]
+        site.compare("the offsets after deletions", {"t@g", "t@j"}, set(table))
+        await site.restart()
 
 
 async def messages(site: Site) -> None:
