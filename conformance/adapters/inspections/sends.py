@@ -224,7 +224,7 @@ async def _halves(site: Site, half: dict[str, str]) -> None:
         (16, {"of": half, "f": 12}),
         (16, {"of": {**half, "TRAN_MSG": "no"}}),
         (13, {"of": half, "topic": "%RETRY%g", "f": 0}),
-        (13, {"of": half, "name": "SEND_BATCH_MESSAGE"}),
+        (13, {"of": half, "name": "SEND_BATCH_MESSAGE", "body": batch([(b"x", 0, {})])}),
     ):
         given: dict[str, Any] = {"topic": "t", "f": 4, "expects": expects, **fields}
         await send(site, **given)
