@@ -23,6 +23,18 @@ def lines(options: RunOptions) -> Iterator[str]:
         yield f"{id_}  {LAYER}  {name}"
 
 
+def in_short(results: tuple[Result, ...]) -> tuple[Result, ...]:
+    """Return each violated result, and one row for the others."""
+    violated = tuple(each for each in results if each.verdict is Verdict.VIOLATED)
+    rest = [each for each in results if each.verdict is not Verdict.VIOLATED]
+    if not rest:
+        return violated
+    counts = {"inspections": len(rest)} if rest[0].verdict is Verdict.HELD else {}
+    seconds = sum(each.seconds for each in rest)
+    row = Result(LAYER, "Answers", LAYER, rest[0].verdict, counts, detail=rest[0].detail, seconds=seconds)
+    return (*violated, row)
+
+
 def run(options: RunOptions, progress: Callable[[int, int], None]) -> Part:
     """Run each selected inspection on servers of its own.
 
@@ -37,7 +49,8 @@ def run(options: RunOptions, progress: Callable[[int, int], None]) -> Part:
     for number, (id_, name) in enumerate(chosen.items()):
         progress(number, len(chosen))
         found.append(_result(id_, name, options))
-    return Part(LAYER, tuple(found), {"cases": len(found)}, time.perf_counter() - began)
+    seconds, results = time.perf_counter() - began, tuple(found)
+    return Part(LAYER, results, {"cases": len(found)}, seconds, summary=in_short(results))
 
 
 def _chosen(options: RunOptions) -> dict[str, str]:

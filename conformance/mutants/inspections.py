@@ -1,5 +1,6 @@
 """Mutants that the inspections detect, at least one for each inspection."""
 
+import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
@@ -8,7 +9,7 @@ import msgspec
 from mqproof.conformance.mutants.mutant import Mutant, by_name
 from mqproof.impl.access import policies
 from mqproof.impl.access.permissions import ANY, DENY
-from mqproof.impl.broker.processors import inspection, send
+from mqproof.impl.broker.processors import inspection, replies, retries, send
 from mqproof.impl.broker.state.consumer_filters import ConsumerFilterTable
 from mqproof.impl.namesrv.kv_config import KvConfig
 from mqproof.impl.remoting.bodies import DataVersion, StatsWindow
@@ -23,6 +24,7 @@ _PROCESSORS: Final = "mqproof.impl.broker.processors"
 
 _become, _entry, _unpacked = KvConfig._become, policies._entry, send._unpacked
 _registered, _shown = ConsumerFilterTable._registered, inspection._shown
+_again, _answer_fields = retries._again, replies._answer_fields
 _with_values = properties.with_values
 
 
@@ -110,6 +112,14 @@ def _none_newer(_table: object, _masters: object) -> list[object]:
     return []
 
 
+def _without_flag(*arguments: Any) -> Any:
+    return dataclasses.replace(_again(*arguments), flag=0)
+
+
+def _with_any_id(*arguments: Any) -> dict[str, str]:
+    return _answer_fields(*arguments) | {"msgId": "1"}
+
+
 def _no_age(*_: object) -> int:
     return 0
 
@@ -133,13 +143,15 @@ INSPECTIONS: Final[Mapping[str, str]] = {
     "filter-version-kept": "filters",
     "never-unlocked": "held pulls",
     "reply-without-its-time": "replies",
-    "members-not-notified": "requests to consumers",
+    "reset-not-notified": "requests to consumers",
     "lag-without-age": "metrics",
     "sends-not-limited": "flow control",
     "half-messages-not-checked": "full tables",
     "never-far-behind": "far behind",
     "registered-after-the-stop": "stops",
     "commits-kept-at-the-slave": "slave",
+    "copy-without-flag": "returned messages",
+    "lost-reply-with-an-id": "full disk",
 }
 """The inspection that detects each mutant."""
 
@@ -201,7 +213,7 @@ MUTANTS: Final = by_name(
         f"{_PROCESSORS}.replies:encode_properties", _unchanged,
     ),
     _mutant(
-        "members-not-notified", "the members of a group are not notified of a reset of their offsets",
+        "reset-not-notified", "the members of a group are not notified of a reset of their offsets",
         f"{_PROCESSORS}.offset_admin:_notify_members", _nothing_notified,
     ),
     _mutant(
@@ -227,6 +239,14 @@ MUTANTS: Final = by_name(
     _mutant(
         "commits-kept-at-the-slave", "the master does not receive the offsets committed at its slave",
         "mqproof.impl.broker.state.offsets:OffsetTable.newer_than", _none_newer,
+    ),
+    _mutant(
+        "lost-reply-with-an-id", "the answer to a reply that is not stored has a message id",
+        f"{_PROCESSORS}.replies:_answer_fields", _with_any_id,
+    ),
+    _mutant(
+        "copy-without-flag", "the copy of a returned message has no flag", f"{_PROCESSORS}.retries:_again",
+        _without_flag,
     ),
 )  # fmt: skip
 """The mutants by name."""

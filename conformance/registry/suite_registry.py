@@ -461,6 +461,7 @@ SUITES: Final[dict[str, Registered]] = {
         "our servers: every field of fixed sequences of requests",
         "mqproof.conformance.adapters.inspection_cases",
         _run_inspections,
+        is_long=True,
     ),
     "hostile": Undrawn(
         "named attacks of a client without rights; runs only if it is named",

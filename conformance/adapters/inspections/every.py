@@ -11,7 +11,14 @@ from mqproof.conformance.adapters.inspections.account_changes import (
 from mqproof.conformance.adapters.inspections.accounts import PERMISSIONS
 from mqproof.conformance.adapters.inspections.consumer_requests import REPLIES, TO_CONSUMERS
 from mqproof.conformance.adapters.inspections.copies import SLAVE_COPIES
-from mqproof.conformance.adapters.inspections.loaded import FAR_BEHIND, FLOW_CONTROL, FULL_TABLES, STOPS
+from mqproof.conformance.adapters.inspections.loaded import (
+    FAR_BEHIND,
+    FLOW_CONTROL,
+    FULL_DISK,
+    FULL_TABLES,
+    STOPS,
+)
+from mqproof.conformance.adapters.inspections.returned import RETURNED
 from mqproof.conformance.adapters.inspections.scraped import METRICS
 from mqproof.conformance.adapters.inspections.sends import MESSAGES, TOPICS
 from mqproof.conformance.adapters.inspections.settings import NAME_SERVER_SETTINGS, SETTINGS
@@ -25,6 +32,6 @@ EVERY: Final[Mapping[str, Inspection]] = {
     for each in (
         SETTINGS, REGISTRATIONS, STATISTICS, MESSAGES, TOPICS, FILTERS, HELD_PULLS, NAME_SERVER_SETTINGS,
         KEY_VALUES, REPLIES, TO_CONSUMERS, METRICS, FLOW_CONTROL, FULL_TABLES, FAR_BEHIND,
-        STOPS, SLAVE_COPIES, PERMISSIONS, ACCOUNTS_OF_4_9, USERS_OF_5_X, NO_ACCOUNTS,
+        FULL_DISK, STOPS, SLAVE_COPIES, RETURNED, PERMISSIONS, ACCOUNTS_OF_4_9, USERS_OF_5_X, NO_ACCOUNTS,
     )
 }  # fmt: skip

@@ -22,6 +22,7 @@ from mqproof.conformance.adapters.inspections.traffic import (
 from mqproof.conformance.answers.stored_record import read_records
 from mqproof.conformance.hosts.simulated import MASTER
 from mqproof.conformance.wire import chapters
+from mqproof.impl.runtime.disk import Space
 from mqproof.impl.store.config import FlushMode
 
 _BUSY: Final = 2
@@ -125,6 +126,51 @@ async def _waiting_messages(site: Site) -> None:
     site.compare("the messages", 1, len(list(read_records(answer.body))))
 
 
+async def full_disk(site: Site) -> None:
+    """While the disk is nearly full, nothing is stored, and everything is served; then all is as before."""
+    site.rule = chapters.SEND_REQUESTS
+    await make_topic(site, "t")
+    await make_group(site, "g")
+    await send(site, "t", "before")
+    later = await send(site, "t", "later", of={"TIMER_DELAY_SEC": "3600", "UNIQ_KEY": "k"})
+    half = {"TRAN_MSG": "true", "PGROUP": "p", "UNIQ_KEY": "h"}
+    kept = await send(site, "t", "half", f=4, of=half)
+    place = int(kept.fields["msgId"][-16:], 16)
+    disk, room = site.cluster.machines[MASTER].disk, site.cluster.machines[MASTER].disk.room
+    reply = {"CORRELATION_ID": "c", "REPLY_TO_CLIENT": "absent"}
+    end: dict[str, Any] = {
+        "producerGroup": "p", "tranStateTableOffset": kept.fields["queueOffset"], "commitLogOffset": place,
+        "commitOrRollback": 8, "msgId": "h", "transactionId": "h", "fromTransactionCheck": False,
+    }  # fmt: skip
+    for is_full in (True, False):
+        disk.room = Space(room.total_bytes, 1) if is_full else room
+        await asyncio.sleep(30)
+        code = 14 if is_full else 0
+        await send(site, "t", "now", expects=code)
+        await send(site, "t", "half", f=4, of={**half, "UNIQ_KEY": f"h{is_full}"}, expects=code)
+        await send(site, "t", of={"DELAY": "1"}, expects=code)
+        await send(site, "t", of={"TIMER_DELAY_SEC": "1"}, expects=code)
+        answer = await send(
+            site, "DefaultCluster_REPLY_TOPIC", name="SEND_REPLY_MESSAGE_V2", of=reply, expects=1
+        )
+        site.compare("whether the reply is stored", not is_full, answer.fields.get("msgId") != "0")
+        await site.ask(
+            "CONSUMER_SEND_MSG_BACK", expects=1 if is_full else 0, offset=0, group="g", delayLevel=1,
+            originMsgId="m", originTopic="t", unitMode=False, maxReconsumeTimes=16,
+        )  # fmt: skip
+        await site.ask("END_TRANSACTION", expects=code, **end)
+        handle = later.fields.get("recallHandle")
+        await site.ask("RECALL_MESSAGE", expects=code, producerGroup="p", topic="t", recallHandle=handle)
+        await asyncio.sleep(5)
+        found = [each.body for each in await records(site, "t")]
+        expected = [b"before"] if is_full else [b"before", b"half", b"m", b"m", b"now"]
+        site.compare("the messages", expected, sorted(found))
+        await commit(site, "g", "t", 0, 1)
+        await make_topic(site, f"made {is_full}".replace(" ", "_"))
+    table = java_values.read((await site.ask("GET_BROKER_RUNTIME_INFO")).body)["table"]
+    site.compare("the sends that failed", True, int(table["putMessageFailedTimes"]) > 0)
+
+
 async def far_behind(site: Site) -> None:
     """Consumers of old messages receive fewer at once, and are sent to the slave that their group names."""
     site.rule = chapters.PULL_REQUESTS
@@ -209,4 +255,5 @@ FULL_TABLES: Final = Inspection(
      "transactions_open_max": 1},
 )  # fmt: skip
 FAR_BEHIND: Final = Inspection("far behind", far_behind)
+FULL_DISK: Final = Inspection("full disk", full_disk)
 STOPS: Final = Inspection("stops", stops, {"property_filter": True})

@@ -114,6 +114,25 @@ async def _groups(site: Site) -> None:
     await site.ask("DELETE_SUBSCRIPTIONGROUP", groupName="g")
     table = java_values.read((await site.ask("GET_ALL_SUBSCRIPTIONGROUP_CONFIG")).body)
     site.compare("whether the group is deleted", False, "g" in table["subscriptionGroupTable"])
+    await _deleted_offsets(site)
+
+
+async def _deleted_offsets(site: Site) -> None:
+    """A deletion of a topic removes its offsets; that of a group does if the request says so."""
+    site.rule = chapters.CONSUMER_OFFSETS
+    for topic in ("t", "u"):
+        await make_topic(site, topic)
+    for group in ("h", "i", "j"):
+        await make_group(site, group)
+        for topic in ("t", "u"):
+            await commit(site, group, topic, 0, 0)
+    await site.ask("DELETE_SUBSCRIPTIONGROUP", groupName="h", removeOffset=True)
+    await site.ask("DELETE_SUBSCRIPTIONGROUP", groupName="i", cleanOffset=True)
+    await site.ask("DELETE_TOPIC_IN_BROKER", topic="u")
+    for _ in range(2):
+        table = java_values.read((await site.ask("GET_ALL_CONSUMER_OFFSET")).body)["offsetTable"]
+        site.compare("the offsets after deletions", {"t@g", "t@j"}, set(table))
+        await site.restart()
 
 
 async def messages(site: Site) -> None:
@@ -205,7 +224,7 @@ async def _halves(site: Site, half: dict[str, str]) -> None:
         (16, {"of": half, "f": 12}),
         (16, {"of": {**half, "TRAN_MSG": "no"}}),
         (13, {"of": half, "topic": "%RETRY%g", "f": 0}),
-        (13, {"of": half, "name": "SEND_BATCH_MESSAGE"}),
+        (13, {"of": half, "name": "SEND_BATCH_MESSAGE", "body": batch([(b"x", 0, {})])}),
     ):
         given: dict[str, Any] = {"topic": "t", "f": 4, "expects": expects, **fields}
         await send(site, **given)

@@ -212,6 +212,7 @@ async def _progress(site: Site, found: Mapping[int, list[StoredRecord]]) -> None
         }
         site.compare(f"the topics of each group, ordered {is_order}", topics, counted)
         site.compare(f"the total difference, ordered {is_order}", behind, listed["totalDiff"])
+    await _by_time(site, [each.store_ms for each in found[0]])
     await _of_offsets(site, found)
     await _of_members(site)
 
@@ -224,6 +225,25 @@ def _shown(stats: Mapping[str, Any], topic: str) -> dict[int, tuple[int, int, in
         for key, each in stats["offsetTable"].items()
         if dict(key)["topic"] == topic and dict(key)["brokerName"] == "broker-a"
     }  # fmt: skip
+
+
+async def _by_time(site: Site, times: list[int]) -> None:
+    """Search by times around each message: the nearest, the first not before, and the last not after."""
+    middle = (times[0] + times[1]) // 2
+    around = [ms + shift for ms in times for shift in (-1, 0, 1)]
+    for asked in (0, *around, middle, middle + 1, times[-1] + 10_000):
+        later = [at for at, ms in enumerate(times) if ms >= asked]
+        before = [at for at, ms in enumerate(times) if ms <= asked]
+        nearest = min(range(len(times)), key=lambda at: abs(times[at] - asked))
+        for boundary, expected in (
+            (None, nearest), ("LOWER", [*later, len(times)][0]), ("UPPER", [0, *before][-1]),
+            ("upper", [0, *before][-1]),
+        ):  # fmt: skip
+            answer = await site.ask(
+                "SEARCH_OFFSET_BY_TIMESTAMP", topic=_TOPIC, queueId=0, timestamp=asked, boundaryType=boundary
+            )
+            what = f"the offset at {asked - times[0]} ms, {boundary}"
+            site.compare(what, str(expected), answer.fields.get("offset"))
 
 
 async def _of_offsets(site: Site, found: Mapping[int, list[StoredRecord]]) -> None:

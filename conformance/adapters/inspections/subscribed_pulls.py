@@ -4,6 +4,7 @@ See docs/reference/protocol/filters.md, groups.md and pulling.md.
 """
 
 import asyncio
+import json
 from typing import Any, Final
 
 from mqproof.conformance.adapters.inspections import java_values
@@ -18,12 +19,13 @@ from mqproof.conformance.adapters.inspections.traffic import (
     subscription,
 )
 from mqproof.conformance.answers.stored_record import read_records
+from mqproof.conformance.hosts.simulated import MASTER
 from mqproof.conformance.wire import chapters
 
 _SQL: Final = "SQL92"
 _HELD: Final = 20
 """The pulls that one queue holds; more than a broker answers in one turn."""
-_DAY_S: Final = 24 * 3600
+_FILE: Final = "/store/config/consumerFilter.json"
 _WITHOUT: Final = {"sysFlag": 0, "subscription": None}
 
 
@@ -68,9 +70,31 @@ async def filters(site: Site) -> None:
     line = await site.client("member")
     await beats("a IN ('1', '3')", 16)
     await pulls("13", 16)
+    site.compare("the kept expressions", [("g", "a IN ('1', '3')", 16, False)], await _kept(site))
     await beats("*", 18, "TAG")
     await pulls("0123", 18, "TAG")
+    site.compare("those of a group that filters no more", [("g", "a IN ('1', '3')", 16, True)],
+                 await _kept(site))  # fmt: skip
+    await beats("a = 2", 19)
+    site.compare("those of a group that is back", [("g", "a = 2", 19, False)], await _kept(site))
+    await site.ask("UNREGISTER_CLIENT", by=line, clientID="member@1", consumerGroup="g")
+    site.compare("those of a group that left", [("g", "a = 2", 19, True)], await _kept(site))
+    for hours, count in ((23, 1), (1, 0)):
+        site.cluster.machines[MASTER].clock.skew_us += hours * 3_600_000_000
+        await asyncio.sleep(15)
+        site.compare(f"those after {hours} more hours", count, len(await _kept(site)))
     await _own_expressions(site)
+
+
+async def _kept(site: Site) -> list[tuple[str, str, int, bool]]:
+    """Return the expressions in the broker's file: group, text, version, and whether the group left."""
+    await asyncio.sleep(15)
+    table = json.loads(site.cluster.machines[MASTER].disk.written(_FILE))["filterDataByTopic"]
+    return [
+        (group, each["expression"], each["clientVersion"], each["deadTime"] > 0)
+        for of_topic in table.values()
+        for group, each in of_topic["groupFilterData"].items()
+    ]
 
 
 async def _own_expressions(site: Site) -> None:

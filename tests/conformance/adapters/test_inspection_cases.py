@@ -5,7 +5,7 @@ import pytest
 from mqproof.conformance.adapters import inspection_cases, own_checks
 from mqproof.conformance.engine.run_options import RunOptions
 from mqproof.conformance.engine.targets import UnknownTargetError
-from mqproof.report.model import Verdict, Witness
+from mqproof.report.model import Result, Verdict, Witness
 
 
 def silent(*_: int) -> None:
@@ -28,6 +28,14 @@ def test_an_inspection_that_fails_is_violated_and_can_be_repeated(monkeypatch: p
     (found,) = inspection_cases.run(RunOptions("impl", ids=("*/users",)), silent).results
     assert (found.verdict, found.witnesses) == (Verdict.VIOLATED, (Witness("1, expected 2"),))
     assert found.replay == "mqproof conform --target impl --suite inspections --id inspections/users"
+
+
+def test_the_others_are_one_row() -> None:
+    options = RunOptions("impl", ids=("*/users", "*/no-accounts"))
+    (row,) = inspection_cases.run(options, silent).summary or ()
+    assert (row.verdict, row.counts) == (Verdict.HELD, {"inspections": 2})
+    failed = Result("inspections/users", "users", "inspections", Verdict.VIOLATED)
+    assert inspection_cases.in_short((failed,)) == (failed,)
 
 
 def test_other_targets_are_refused() -> None:
