@@ -26,7 +26,7 @@ from mqproof.conformance.answers.store_on_disk import (
 from mqproof.conformance.wire import chapters
 
 CONFIG: Final = "config/"
-_DELETED: Final = "config/deletedTopics.json"
+DELETED: Final = "deletedTopics.json"
 _SEAL: Final = re.compile(rb',?"mqproofSeal":"([0-9]+)-([0-9a-f]{8})"\}\Z')
 
 
@@ -47,7 +47,7 @@ def wrong_in_files(files: Files, shape: Shape) -> Iterator[Wrong]:
 
 def deletions(files: Files) -> dict[str, int]:
     """Return the deleted topics, each with the commit offset before which its records were deleted."""
-    table = json.loads(files.get(_DELETED, b"{}"))
+    table = json.loads(files.get(f"{CONFIG}{DELETED}", b"{}"))
     return {name: at for name, at in table.items() if type(at) is int}
 
 
@@ -63,6 +63,13 @@ def wrong_tables(files: Files) -> Iterator[Wrong]:
             yield Wrong(chapters.CONFIGURATION_FILES, f"{path} does not match its seal")
         elif files.get(f"{path}.bak") != data:
             yield Wrong(chapters.CONFIGURATION_FILES, f"{path}.bak is not equal to {path}")
+
+
+def wrong_after_kill(files: Files) -> Iterator[Wrong]:
+    """Yield what is wrong in the files of a store that was killed and not started again."""
+    for path, data in files.items():
+        if path.startswith(INDEX) and not int.from_bytes(data[36:40], "big"):
+            yield Wrong(chapters.KEY_INDEX, f"{path} has entries, and its header does not show the first one")
 
 
 def _log(log: Log) -> Iterator[Wrong]:
@@ -145,7 +152,7 @@ def _untrue(
         found.begin <= at < found.position for entries in queues.values() for at, _, _ in entries.values()
     )
     is_true = found.count == count or (found.count > count and not is_exact)
-    if found.position > log.end or (found.begin >= log.begin and not is_true):
+    if found.position > log.next or (found.begin >= log.begin and not is_true):
         yield f"{found.count} entries from {found.begin} to {found.position}, expected {count}"
     if found.indexed > log.end:
         yield f"the index has keys up to {found.indexed}"

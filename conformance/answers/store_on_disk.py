@@ -57,6 +57,8 @@ class Log:
     begin: int
     end: int
     """The position after the last whole record; fillers do not move it."""
+    next: int
+    """The position after it and a filler that follows."""
     records: tuple[StoredRecord, ...]
     is_clean: bool
     """Whether nothing but a filler follows."""
@@ -79,7 +81,7 @@ def read_log(files: Files, shape: Shape) -> Log:
         records.append(record)
         at = end = at + size
     rest = [data[max(0, at - start) :] for start, data in segments.items() if start + len(data) > at]
-    return Log(begin, end, tuple(records), not any(map(any, rest)))
+    return Log(begin, end, at, tuple(records), not any(map(any, rest)))
 
 
 def _record(data: bytes) -> StoredRecord | None:

@@ -18,12 +18,14 @@ from mqproof.impl.remoting.message import Message, StoredMessage
 from mqproof.impl.store.entry_repair import EntryRepair
 from mqproof.impl.store.files import record, sealed_file
 from mqproof.impl.store.files.index_file import IndexFile
+from mqproof.impl.store.recovery import is_record_of
 
 _BREAKS: Final = "SPEC-1"
 _PROCESSORS: Final = "mqproof.impl.broker.processors"
 
 _encode, _write_send_response = record.encode, headers.write_send_response
 _write_out, _write_sealed, _correct = IndexFile.write_out, sealed_file.write_sealed, EntryRepair._correct
+_restore = sealed_file._restore
 _final, _progress, _again = half_messages.final, offset_admin._progress, retries._again
 
 
@@ -112,6 +114,14 @@ def _first_entry_only(repair: EntryRepair, queue: Any, found: dict[int, Any]) ->
     _correct(repair, queue, {offset: unit for offset, unit in found.items() if offset == 0})
 
 
+def _newer_replaced(disk: Any, main: Any, backup: Any, chosen: Any, damage: Any) -> None:
+    _restore(disk, main, chosen, backup, damage)
+
+
+async def _kept(_cleaner: object, _log_begin: int) -> None:
+    """Delete nothing."""
+
+
 def _mutant(name: str, defect: str, where: str, wrong: Callable[..., Any]) -> Mutant:
     return Mutant(name, defect, _BREAKS, where, wrong)
 
@@ -191,6 +201,18 @@ MUTANTS: Final = by_name(
     _mutant(
         "only-first-entry-repaired", "an altered entry is repaired only at the beginning of its queue",
         "mqproof.impl.store.entry_repair:EntryRepair._correct", _first_entry_only,
+    ),
+    _mutant(
+        "expired-files-kept", "expired segments are not read any more, but their files stay",
+        "mqproof.impl.store.expiry:Cleaner._follow", _kept,
+    ),
+    _mutant(
+        "unqueued-in-place-of-lost", "a rolled-back message is delivered in place of a damaged one",
+        "mqproof.impl.store.entry_repair:has_offset", is_record_of,
+    ),
+    _mutant(
+        "newer-table-replaced", "of a table and its backup, the older one replaces the newer one",
+        "mqproof.impl.store.files.sealed_file:_restore", _newer_replaced,
     ),
 )  # fmt: skip
 """The mutants by name."""

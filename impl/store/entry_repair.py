@@ -16,7 +16,7 @@ from mqproof.impl.store.dispatch import appended_record, queue_unit
 from mqproof.impl.store.files import record
 from mqproof.impl.store.files.commit_log import CommitLog
 from mqproof.impl.store.files.consume_queue import ConsumeQueue, QueueGapError, QueueKey, Unit
-from mqproof.impl.store.recovery import is_record_of, points_at_its_record, record_place
+from mqproof.impl.store.recovery import has_offset, is_record_of, points_at_its_record, record_place
 from mqproof.impl.store.verified_entries import VerifiedEntries
 
 _NEIGHBOURS_MAX: Final = 1000
@@ -182,7 +182,7 @@ class EntryRepair:
         for position, stored in self._log.scan(begin):
             if (
                 stored is not None
-                and is_record_of(stored, queue, stored.queue_offset)
+                and has_offset(stored, queue, stored.queue_offset)
                 and stored.queue_offset in offsets
                 and stored.commit_offset < end
                 and not self._is_deleted(queue.key[0], stored.commit_offset)

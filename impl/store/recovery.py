@@ -6,7 +6,7 @@ therefore changes nothing: the next recovery starts over and ends in the same st
 same steps run and find nothing to do.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -130,14 +130,21 @@ def report_lost_end(parts: Parts, end: int, truncated_bytes: int) -> None:
     path, is_listed = log.segments.path_of(end), False
     for queue in parts.queues:
         first = queue.find_end(lambda unit: points_into_log(unit, end))
-        beyond = [unit for unit in queue.units(first, _LISTED_MAX) if unit.size > 0]
+        beyond = [(offset, unit) for offset, unit in _entries(queue, first, _LISTED_MAX) if unit.size > 0]
         is_listed |= bool(beyond)
-        for offset, unit in enumerate(beyond, first):
+        for offset, unit in beyond:
             place = record_place(log, queue, offset, unit)
             parts.damage.add(Damage(DamageKind.RECORD, place, "no whole record is there", Outcome.CUT))
     if truncated_bytes and not is_listed:
         problem = f"{truncated_bytes} bytes are no whole record: they are damaged, or a crash came first"
         parts.damage.add(Damage(DamageKind.LOG, f"{path}, commit offset {end}", problem, Outcome.CUT))
+
+
+def _entries(queue: ConsumeQueue, first: int, count: int) -> Iterator[tuple[int, Unit]]:
+    """Yield at most `count` entries with their offsets, beyond the end of a segment too."""
+    while units := queue.units(first, count):
+        yield from enumerate(units, first)
+        first, count = first + len(units), count - len(units)
 
 
 def record_place(log: CommitLog, queue: ConsumeQueue, queue_offset: int, unit: Unit) -> str:
@@ -287,7 +294,7 @@ def points_into_damage(queue: ConsumeQueue, queue_offset: int, log: CommitLog) -
     for position, stored in log.scan(begin):
         if stored is not None and stored.commit_offset == at:
             there = stored
-        if stored is not None and is_record_of(stored, queue, queue_offset):
+        if stored is not None and has_offset(stored, queue, queue_offset):
             return False  # the entry is damaged, not its record
         if position > at and not follows_sound:
             break
@@ -302,6 +309,11 @@ def is_record_of(stored: StoredMessage, queue: ConsumeQueue, queue_offset: int) 
     """Return whether the record names this queue and offset as its own."""
     key = (stored.message.topic, stored.message.queue_id)
     return key == queue.key and stored.queue_offset == queue_offset
+
+
+def has_offset(stored: StoredMessage, queue: ConsumeQueue, queue_offset: int) -> bool:
+    """Return whether the record takes this offset; a prepared or rolled-back one only names an offset."""
+    return is_record_of(stored, queue, queue_offset) and takes_queue_offset(stored.message.sys_flag)
 
 
 def _has_entry(queues: ConsumeQueues, stored: StoredMessage) -> bool:

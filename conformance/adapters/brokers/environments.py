@@ -16,6 +16,7 @@ from typing import Final, Protocol, TypeVar
 
 from mqproof.conformance.adapters import simulated_loops
 from mqproof.conformance.adapters.apache.fault_controls import of_broker
+from mqproof.conformance.adapters.brokers.drawn_stores import DrawnStore
 from mqproof.conformance.adapters.brokers.final_look import FinalLook
 from mqproof.conformance.adapters.brokers.recovered_copies import RecoveredCopies
 from mqproof.conformance.adapters.caller import Caller
@@ -61,6 +62,10 @@ _CONFIG_FOLDER: Final = "config"
 """The folder of a store that has the settings and offsets."""
 _CLIENTS: Final = "clients"
 """The simulated machine on which the suite's clients run."""
+_DRAWN: Final = "drawn store"
+"""The simulated machine with a store that no broker has."""
+_DRAWN_EACH: Final = 2
+"""One example in so many has one, since it takes as long as the example itself."""
 _FROZEN_S: Final = 4.0
 """How long a broker stays frozen: longer than a lease, and longer than some delays."""
 _REAL_FROZEN_S: Final = 1.0
@@ -204,7 +209,7 @@ class SimulatedEnvironment:
         return _watched(self._cluster.add_machine(name).runtime(), self.watch, examined=True)
 
     def examine_files(self) -> None:
-        """Start stores on copies of the broker's disk, and compare all files with their logs."""
+        """Start stores on copies of the broker's disk and of a drawn store; compare all files with logs."""
         broker = self._cluster.brokers.get(MASTER)
         if broker is not None:
             machine, config = self._cluster.machines[MASTER], self._cluster.config(MASTER)
@@ -212,6 +217,9 @@ class SimulatedEnvironment:
                 machine.disk, config.store_directory, config.store, machine.runtime(), self.watch
             )
             self.run(copies.examine(self.watch.answers))
+        if self.watch.answers % _DRAWN_EACH == 0:
+            drawn = self._cluster.add_machine(_DRAWN)
+            self.run(DrawnStore(drawn.disk, drawn.runtime(), self.watch, self.watch.answers).examine())
 
     def lose_messages(self) -> None:
         """Delete all files of the broker's store but its settings and offsets while it is stopped."""

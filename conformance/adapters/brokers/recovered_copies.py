@@ -5,7 +5,8 @@ files were lost that a start can compute again.
 """
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -68,8 +69,11 @@ def _no_newest_index(disk: SimulatedDisk, store: str, chance: random.Random) -> 
 
 
 def _no_queue(disk: SimulatedDisk, store: str, chance: random.Random) -> None:
+    """Lose the first or the last file of a queue; a start is refused if one between two others is missing."""
     if paths := _paths(disk, store, QUEUES):
-        disk.lose(chance.choice(paths))
+        queue = chance.choice(paths).rpartition("/")[0]
+        files = [path for path in paths if path.rpartition("/")[0] == queue]
+        disk.lose(chance.choice((files[0], files[-1])))
 
 
 def _no_queues(disk: SimulatedDisk, store: str, _chance: random.Random) -> None:
@@ -103,6 +107,34 @@ def _torn_end(disk: SimulatedDisk, store: str, chance: random.Random) -> None:
         disk.damage(path, len(written), written[: chance.randrange(1, 92)])
 
 
+def _no_table(disk: SimulatedDisk, store: str, chance: random.Random) -> None:
+    """Lose the table of deleted topics or its backup, or empty it."""
+    if paths := _tables(disk, store):
+        path = chance.choice(paths)
+        if chance.random() < 0.5:
+            disk.lose(path)
+        else:
+            disk.resize(path, b"")
+
+
+def _altered_table(disk: SimulatedDisk, store: str, chance: random.Random) -> None:
+    """Alter a bit of the table of deleted topics or of its backup."""
+    if paths := _tables(disk, store):
+        path = chance.choice(paths)
+        at = chance.randrange(len(disk.written(path)))
+        disk.damage(path, at, bytes([disk.written(path)[at] ^ 1]))
+
+
+def _older_table(disk: SimulatedDisk, store: str, chance: random.Random) -> None:
+    """Lose the last write of the table of deleted topics, or of its backup."""
+    if paths := _tables(disk, store):
+        disk.resize(chance.choice(paths), b'{"mqproofSeal":"0-%08x"}' % zlib.crc32(b"{}"))
+
+
+def _tables(disk: SimulatedDisk, store: str) -> list[str]:
+    return [path for path in disk.files(f"{store}/config") if file_rules.DELETED in path]
+
+
 def _was_killed(disk: SimulatedDisk, store: str, _chance: random.Random) -> None:
     disk.create(f"{store}/abort", 0).sync()
     disk.sync_directory(store)
@@ -119,6 +151,9 @@ DAMAGES: Final[Mapping[str, Damage]] = {
     "the last entries of a queue are lost": _no_last_entries,
     "a byte of an entry is altered": _altered_entry,
     "a write at the end of the log was interrupted": _torn_end,
+    "a table or its backup is lost": _no_table,
+    "a table or its backup is altered": _altered_table,
+    "a table or its backup is older": _older_table,
 }
 """What happens to the files of a stopped store that a start can repair."""
 
@@ -147,11 +182,12 @@ class RecoveredCopies:
         chance = random.Random(number)
         killed = self._disk.copy()
         killed.crash_process()
-        self._watch.found("the tables", file_rules.wrong_tables(self._files(killed)))
-        await self._restart("a kill", killed)
-        files = self._files(killed)
+        self._watch.found("the tables", file_rules.wrong_tables(self.files(killed)))
+        self._watch.found("after a kill", file_rules.wrong_after_kill(self.files(killed)))
+        await self.restart("a kill", killed)
+        files = self.files(killed)
         log = read_log(files, self.shape)
-        self._no_less("a kill", read_log(self._files(self._disk), self.shape), log)
+        self._no_less("a kill", read_log(self.files(self._disk), self.shape), log)
         await self._after_power_loss(chance, log)
         names = list(DAMAGES)
         await self._after_damage(names[number % len(names)], killed, chance, files, log)
@@ -161,9 +197,9 @@ class RecoveredCopies:
         synced, crashed = self._disk.copy(), self._disk.copy()
         synced.lose_power()
         crashed.crash_os(chance)
-        await self._restart("a crash of the machine", crashed)
-        found = read_log(self._files(crashed), self.shape)
-        self._no_less("a crash of the machine", read_log(self._files(synced), self.shape), found)
+        await self.restart("a crash of the machine", crashed)
+        found = read_log(self.files(crashed), self.shape)
+        self._no_less("a crash of the machine", read_log(self.files(synced), self.shape), found)
         self._no_less("a kill", found, whole)
 
     async def _after_damage(
@@ -172,33 +208,50 @@ class RecoveredCopies:
         """Damage the stopped store, start it, read everything, and lose power before it stops."""
         disk.lose_power()
         what = f"a clean exit and a loss of power, then {name}"
-        if self._derived(self._files(disk)) != self._derived(files):
+        if self._derived(self.files(disk)) != self._derived(files):
             self._watch.found(what, [Wrong(chapters.DURABILITY, "files of a clean exit are lost")])
         DAMAGES[name](disk, self._directory, chance)
-        store = await self._started(what, disk)
+        store = await self.started(what, disk)
         if store is None:
             return
-        self._watch.found(what, self._read(store, log))
+        self._watch.found(what, self._repaired_tables(disk, files))
+        self._watch.found(what, self.read(store, log))
         store.kill()
         disk.lose_power()
-        await self._restart(f"{what}, a start and a loss of power", disk, log)
+        await self.restart(f"{what}, a start and a loss of power", disk, log)
         is_kept = not log.begin and not file_rules.deletions(files)
-        if is_kept and (changed := sorted(self._changed(files, self._files(disk)))):
+        if is_kept and (changed := sorted(self._changed(files, self.files(disk)))):
             self._watch.found(what, [Wrong(chapters.DAMAGED_FILES, f"a start does not repair {changed}")])
 
-    async def _restart(self, what: str, disk: SimulatedDisk, log: Log | None = None) -> None:
+    def _repaired_tables(self, disk: SimulatedDisk, before: Mapping[str, bytes]) -> Iterator[Wrong]:
+        """Yield what is wrong in the table of deleted topics, which the store has read."""
+        now = self.files(disk)
+        yield from file_rules.wrong_tables(
+            {
+                path: data
+                for path, data in now.items()
+                if path.startswith(f"{file_rules.CONFIG}{file_rules.DELETED}")
+            }
+        )
+        if file_rules.deletions(now) != file_rules.deletions(before):
+            text = (
+                f"the deleted topics are {file_rules.deletions(now)}, before {file_rules.deletions(before)}"
+            )
+            yield Wrong(chapters.CONFIGURATION_FILES, text)
+
+    async def restart(self, what: str, disk: SimulatedDisk, log: Log | None = None) -> None:
         """Start a store and stop it; all files must then follow from the log.
 
         With a log, all of its records are read in between.
         """
-        if store := await self._started(what, disk):
+        if store := await self.started(what, disk):
             if log is not None:
-                self._watch.found(what, self._read(store, log))
+                self._watch.found(what, self.read(store, log))
             await store.stop()
             disk.crash_process()
-            self._watch.found(f"after {what}", file_rules.wrong_in_files(self._files(disk), self.shape))
+            self._watch.found(f"after {what}", file_rules.wrong_in_files(self.files(disk), self.shape))
 
-    async def _started(self, what: str, disk: SimulatedDisk) -> MessageStore | None:
+    async def started(self, what: str, disk: SimulatedDisk) -> MessageStore | None:
         runtime = replace(self._runtime, disk=disk.process(), offload=inline)
         store = MessageStore(self._directory, self._config, runtime)
         try:
@@ -210,16 +263,18 @@ class RecoveredCopies:
             return None
         return store
 
-    def _read(self, store: MessageStore, log: Log) -> list[Wrong]:
+    def read(self, store: MessageStore, log: Log) -> list[Wrong]:
         """Read all queues, all records of each and those with one tag; a read repairs altered entries."""
         raw = {record.commit_offset: record.raw for record in log.records}
         wrong = []
         for queue, entries in expected_queues(log, self.shape, store.deleted_topics).items():
-            for offset in sorted(entries):
-                store.unit(*queue, offset)
+            for offset, entry in sorted(entries.items()):
+                if (unit := store.unit(*queue, offset)) != entry:
+                    text = f"the entry {offset} of queue {queue[1]} of {queue[0]} is {unit}, expected {entry}"
+                    wrong.append(Wrong(chapters.CONSUME_QUEUE, text))
             code = entries[max(entries)][2]
             for codes in (None, {code}):
-                found = self._records(store, queue, range(min(entries), max(entries) + 1), codes)
+                found = self.records(store, queue, range(min(entries), max(entries) + 1), codes)
                 expected = [
                     raw[at] for _, (at, _, its_code) in sorted(entries.items()) if codes in (None, {its_code})
                 ]
@@ -228,7 +283,7 @@ class RecoveredCopies:
                     wrong.append(Wrong(chapters.DAMAGED_FILES, f"{text}, expected {len(expected)}"))
         return wrong
 
-    def _records(
+    def records(
         self, store: MessageStore, queue: Queue, offsets: range, codes: set[int] | None
     ) -> list[bytes]:
         found: list[bytes] = []
@@ -247,7 +302,7 @@ class RecoveredCopies:
             text = f"the log ends at {more.end}, expected {less.end} at least, with the same records"
             self._watch.found(f"after {what}", [Wrong(chapters.DURABILITY, text)])
 
-    def _files(self, disk: SimulatedDisk) -> dict[str, bytes]:
+    def files(self, disk: SimulatedDisk) -> dict[str, bytes]:
         begin = len(self._directory) + 1
         return {path[begin:]: disk.written(path) for path in disk.files(self._directory)}
 
