@@ -19,6 +19,19 @@ def inspected(name: str) -> tuple[Witness, ...]:
     return inspect(EVERY[name])
 
 
+class Inspections:
+    """The inspections of one target. Each runs once: the code of the servers decides what it finds."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, tuple[Witness, ...]] = {}
+
+    def wrong(self, name: str) -> tuple[Witness, ...]:
+        """Return what is wrong by that inspection."""
+        if name not in self._found:
+            self._found[name] = inspected(name)
+        return self._found[name]
+
+
 def different_calls(seed: int) -> tuple[Witness, ...]:
     """Make every call of our client; return what differs."""
     if not ARE_THERE:

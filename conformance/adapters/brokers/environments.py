@@ -10,15 +10,17 @@ import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, Protocol, TypeVar
 
-from mqproof.conformance.adapters import own_checks, simulated_loops
+from mqproof.conformance.adapters import simulated_loops
 from mqproof.conformance.adapters.apache.fault_controls import of_broker
 from mqproof.conformance.adapters.brokers.final_look import FinalLook
 from mqproof.conformance.adapters.brokers.recovered_copies import RecoveredCopies
 from mqproof.conformance.adapters.caller import Caller
+from mqproof.conformance.adapters.own_checks import Inspections
 from mqproof.conformance.adapters.watched_network import WatchedNetwork
 from mqproof.conformance.answers.watch import Watch
 from mqproof.conformance.engine.broker_faults import CRASHES, ENDS, BrokerFault
@@ -171,8 +173,12 @@ class SimulatedEnvironment:
     lock_lease_s = LOCK_LEASE_MS / 1000
     faults = frozenset(BrokerFault)
 
-    def __init__(self, name: str = IMPL, defect: Defect | None = None) -> None:
+    def __init__(
+        self, name: str = IMPL, defect: Defect | None = None, inspections: Inspections | None = None
+    ) -> None:
+        """`inspections`: those of the target, which its environments share."""
         self.name = name
+        self.inspections = inspections or Inspections()
         self._defect = defect
         self._loop: SimulatedLoop | None = None
         self._held = ExitStack()
@@ -371,14 +377,14 @@ class OnEnvironment:
                 after = environment.run(last.look())
                 last.compare(before, after)
                 before = after
-        if environment.is_simulated and self.inspections:
-            self._inspect(environment.watch)
+        if isinstance(environment, SimulatedEnvironment) and self.inspections:
+            self._inspect(environment)
 
-    def _inspect(self, watch: Watch) -> None:
-        """Run some of the inspections, other ones after each example."""
-        count = len(self.inspections)
+    def _inspect(self, environment: SimulatedEnvironment) -> None:
+        """Add the findings of some of the inspections, other ones after each example."""
+        watch, count = environment.watch, len(self.inspections)
         for number in range(min(_INSPECTIONS_EACH, count)):
-            watch.wrong += own_checks.inspected(self.inspections[(watch.answers + number) % count])
+            watch.wrong += environment.inspections.wrong(self.inspections[(watch.answers + number) % count])
 
     @property
     def wrong_answers(self) -> tuple[Witness, ...]:
@@ -428,10 +434,9 @@ def environments(
         UnknownTargetError: the name is none of these. TargetError: the servers did not start.
     """
     if name == IMPL:
-        yield SimulatedEnvironment
+        yield partial(SimulatedEnvironment, inspections=Inspections())
     elif name.startswith(MUTANT):
-        defect = mutant_named(name, defects)
-        yield lambda: SimulatedEnvironment(name, defect)
+        yield partial(SimulatedEnvironment, name, mutant_named(name, defects), Inspections())
     elif name.startswith(REMOTING):
         try:
             address = Address.parse(name.removeprefix(REMOTING))

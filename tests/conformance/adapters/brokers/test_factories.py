@@ -3,7 +3,6 @@
 import asyncio
 import threading
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -16,7 +15,7 @@ from mqproof.conformance.engine.broker_faults import BrokerFault
 from mqproof.conformance.engine.fault_kinds import KINDS, FaultKind
 from mqproof.conformance.engine.suite_results import results
 from mqproof.conformance.engine.suite_run import examine, run_suite
-from mqproof.conformance.engine.targets import UnknownTargetError
+from mqproof.conformance.engine.targets import MUTANT, UnknownTargetError
 from mqproof.conformance.pages.mutants import recorded
 from mqproof.conformance.suites.retry.target import RetryTarget
 from mqproof.impl.broker.broker import Broker
@@ -90,14 +89,9 @@ def test_the_same_seed_gives_the_same_run(suite: str) -> None:
 def test_the_named_invariant_detects_the_mutant(suite: str, name: str) -> None:
     examinee = EXAMINEES[suite]
     mutant = examinee.mutants[name]
-    examination = examine(
-        partial(examinee.mutant, mutant),
-        200,
-        0,
-        suite=examinee.suite,
-        wanted=frozenset({mutant.breaks}),
-        shrink=False,
-    )
+    wanted = frozenset({mutant.breaks})
+    with examinee.targets(f"{MUTANT}{name}") as factory:
+        examination = examine(factory, 200, 0, suite=examinee.suite, wanted=wanted, shrink=False)
     assert mutant.breaks in examination.failures, f"{mutant.defect}: not noticed"
 
 
