@@ -128,9 +128,8 @@ class WatchedConnection:
             self._known.asked(request, self._client, now_ms)
         elif request.code == END_TRANSACTION:
             self._known.ended(request)
-        if self._examined:
-            what = f"the request {request.code} of {self._client} {_shown(request)}"
-            self._watch.found(what, self._examined.asked(request, self._server, now_ms))
+        if self._examined and (wrong := list(self._examined.asked(request, self._server, now_ms))):
+            self._watch.found(f"the request {request.code} of {self._client} {_shown(request)}", wrong)
         if not request.flag & ONEWAY:
             self._open[request.opaque] = request, now_ms, self._watch.next_number()
 
@@ -150,8 +149,9 @@ class WatchedConnection:
             self._examined.answered(exchange)
         if not self._watch.judges_answers:
             return
-        what = f"the answer with code {answer.code} to request {request.code} {_shown(request)}"
-        self._watch.found(what, [*_frame(request, answer), *wrong_in(self._known, exchange)])
+        if wrong := [*_frame(request, answer), *wrong_in(self._known, exchange)]:
+            what = f"the answer with code {answer.code} to request {request.code} {_shown(request)}"
+            self._watch.found(what, wrong)
 
     def _pushed(self, request: Frame) -> None:
         """A request of the server."""
