@@ -127,7 +127,10 @@ class DelayedDelivery:
         await asyncio.gather(*(self._deliver(level, address) for level in range(1, LEVELS_MAX + 1)))
 
     async def persist(self) -> None:
-        """Write the file if anything was delivered since the last write. Raises OSError when that fails."""
+        """Write the file if anything was delivered since the last write. Raises OSError when that fails.
+
+        After a failure or a cancellation, the next call writes again.
+        """
         if not self._is_dirty:
             return
         offsets = self.offsets()
@@ -139,7 +142,7 @@ class DelayedDelivery:
                 if self._store.failure:
                     raise OSError(self._store.failure)
             await self._runtime.offload(lambda: write_sealed(self._runtime.disk, self._path, data))
-        except OSError:
+        except BaseException:
             self._is_dirty = True
             raise
         self._counted = offsets.offset_table

@@ -147,7 +147,7 @@ class DurableTable(Generic[Value]):
         was_dirty, self._is_dirty = self._is_dirty, False
         try:
             await self._runtime.offload(lambda: write_sealed(self._runtime.disk, self._path, data))
-        except OSError:
+        except BaseException:  # a cancellation too
             self._is_dirty = was_dirty
             raise
 

@@ -183,7 +183,10 @@ class OffsetTable:
             self.unsent = {pair for pair in self.unsent if pair[0] in self._table}
 
     async def persist(self) -> None:
-        """Write the file if anything changed since the last write. Raises OSError when that fails."""
+        """Write the file if anything changed since the last write. Raises OSError when that fails.
+
+        After a failure or a cancellation, the next call writes again.
+        """
         if not self._is_dirty:
             return
         data = write(self._content(), standard=True)
@@ -191,7 +194,7 @@ class OffsetTable:
         self._is_dirty = False
         try:
             await self._runtime.offload(lambda: write_sealed(self._runtime.disk, self._path, data))
-        except OSError:
+        except BaseException:
             self._is_dirty = True
             raise
 

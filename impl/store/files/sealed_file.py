@@ -7,6 +7,7 @@ docs/reference/protocol/storing.md, "Configuration files".
 
 import logging
 import re
+import threading
 import zlib
 from collections.abc import Callable
 from typing import Final, TypeVar
@@ -19,6 +20,8 @@ T = TypeVar("T")
 
 _SEAL: Final = re.compile(rb',?"mqproofSeal":"([0-9]{1,18})-([0-9a-f]{8})"\}\s*\Z')
 _SEAL_BYTES_MAX: Final = 64
+_WRITING: Final = threading.Lock()
+"""A cancelled write goes on in its thread. The next one waits for it, so that the newer content stays."""
 
 _log = logging.getLogger(__name__)
 
@@ -49,6 +52,11 @@ def write_sealed(disk: Disk, path: str, data: bytes) -> None:
     """
     content = data.rstrip()
     assert content.endswith(b"}"), f"a JSON object expected: {content[-20:]!r}"
+    with _WRITING:
+        _write(disk, path, content)
+
+
+def _write(disk: Disk, path: str, content: bytes) -> None:
     number = 1 + max(_number(disk, path), _number(disk, f"{path}.bak"))
     comma = b"" if content[:-1].rstrip() == b"{" else b","
     seal = b'%s"mqproofSeal":"%d-%s"}' % (comma, number, _sum(number, content))

@@ -144,3 +144,20 @@ def test_a_broken_file_without_a_good_backup_is_refused(data: bytes | None, bak:
 
 def test_without_files_the_table_is_empty() -> None:
     assert on_disk(SimulatedDisk()) == set()
+
+
+def test_a_cancelled_write_is_made_up_by_the_next_one() -> None:
+    loop, disk = SimulatedLoop(), SimulatedDisk()
+
+    async def main() -> None:
+        groups = table(loop, disk)
+        groups.add_now({"one": ONE})
+        periodic = asyncio.create_task(groups.persist())
+        await asyncio.sleep(0)
+        periodic.cancel()
+        await asyncio.wait([periodic])
+        assert on_disk(disk) == set()
+        await groups.persist()
+        assert on_disk(disk) == {"one"}
+
+    run_simulated(main(), loop)

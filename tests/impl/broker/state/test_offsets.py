@@ -3,6 +3,7 @@
 Source: docs/reference/protocol/offsets.md, "Consumer offsets".
 """
 
+import asyncio
 from contextlib import closing
 
 import pytest
@@ -164,3 +165,21 @@ def test_a_file_that_is_not_an_offset_table_is_refused_by_name() -> None:
     disk.create(PATH, 2).write(0, b"[]")
     with closing(SimulatedLoop()) as loop, pytest.raises(StoreError, match=r"consumerOffset\.json"):
         table(loop, disk)
+
+
+def test_a_cancelled_write_is_made_up_by_the_next_one() -> None:
+    """A clean exit cancels the periodic write, and then writes once more."""
+    loop, disk = SimulatedLoop(), SimulatedDisk()
+
+    async def main() -> None:
+        offsets = table(loop, disk)
+        offsets.commit("G", "T", 0, 7)
+        periodic = asyncio.create_task(offsets.persist())
+        await asyncio.sleep(0)
+        periodic.cancel()
+        await asyncio.wait([periodic])
+        assert not disk.exists(PATH)
+        await offsets.persist()
+        assert table(loop, disk).query("G", "T", 0) == 7
+
+    run_simulated(main(), loop)

@@ -4,11 +4,13 @@ Source: docs/reference/protocol/storing.md, "Configuration files".
 """
 
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from mqproof.impl.runtime.disk import read_whole, write_durably
-from mqproof.impl.runtime.simulated_disk import SimulatedDisk
+from mqproof.impl.runtime.simulated_disk import SimulatedDisk, Step
 from mqproof.impl.store.damage import DamageKind, DamageReport, Outcome
 from mqproof.impl.store.errors import StoreError
 from mqproof.impl.store.files.sealed_file import is_sealed, read_sealed, write_sealed
@@ -85,3 +87,23 @@ def test_the_file_of_a_released_broker_counts_whatever_the_backup_says() -> None
     disk = _written({"perm": 6}, {"perm": 4})
     write_durably(disk, PATH, b'{"perm": 2}')
     assert _read(disk, DamageReport()) == {"perm": 2}
+
+
+def test_a_write_waits_for_one_that_goes_on_in_another_thread() -> None:
+    """The task of the first write may be cancelled; its thread may not overwrite the newer content."""
+    disk, is_writing, may_write = _written({"n": 0}), threading.Event(), threading.Event()
+
+    def pause(_: Step) -> None:
+        disk.on_step = None
+        is_writing.set()
+        assert may_write.wait(10)
+
+    disk.on_step = pause
+    with ThreadPoolExecutor(2) as pool:
+        writes = [pool.submit(write_sealed, disk, PATH, b'{"n": 1}')]
+        assert is_writing.wait(10)
+        writes.append(pool.submit(write_sealed, disk, PATH, b'{"n": 2}'))
+        assert not writes[1].done()
+        may_write.set()
+    assert [write.result() for write in writes] == [None, None]
+    assert _read(disk) == {"n": 2}
