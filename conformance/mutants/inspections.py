@@ -36,6 +36,10 @@ def _first_only(text: str | None) -> list[str] | None:
     return None if text is None else [part for part in text.split(",") if part][:1]
 
 
+def _not_counted(_fields: dict[str, str]) -> None:
+    pass
+
+
 def _never_denied(*arguments: Any) -> Any:
     return msgspec.structs.replace(_entry(*arguments), decision="Allow")
 
@@ -103,6 +107,7 @@ INSPECTIONS: Final[Mapping[str, str]] = {
     "flag-of-the-header": "messages",
     "filter-version-kept": "filters",
     "never-unlocked": "held pulls",
+    "fields-not-counted": "frames",
 }
 """The inspection that detects each mutant."""
 
@@ -158,6 +163,10 @@ MUTANTS: Final = by_name(
     _mutant(
         "never-unlocked", "a queue stays locked after it is unlocked",
         "mqproof.impl.broker.state.queue_locks:QueueLockTable.unlock", _never_unlocked,
+    ),
+    _mutant(
+        "fields-not-counted", "a header may have any number of fields",
+        "mqproof.impl.remoting.command:_check_count", _not_counted,
     ),
 )  # fmt: skip
 """The mutants by name."""

@@ -49,7 +49,7 @@ _OLD_S: Final = CONFIG.store.file_reserved_ms / 1000 + 1
 class BrokerOffsets(OnEnvironment):
     """A broker in an environment. Only in simulated time can the target let time pass and messages expire."""
 
-    inspections = ("statistics",)
+    inspections = ("statistics", "frames")
 
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)

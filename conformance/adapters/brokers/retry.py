@@ -45,7 +45,7 @@ _READS_MAX: Final = 1000
 class BrokerRetry(OnEnvironment):
     """The target of the retry suite that drives a broker in an environment."""
 
-    inspections = ("topics and groups",)
+    inspections = ("topics and groups", "frames")
 
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
