@@ -29,6 +29,15 @@ def wrong_messages() -> tuple[int, tuple[str, ...]]:
     return len(sent), tuple(lives.differences(sent))
 
 
+def wrong_reads() -> tuple[str, ...]:
+    """Run brokers that elect their master; return what is wrong in what their masters show."""
+    if not ARE_THERE:
+        return ()
+    from mqproof.conformance.adapters.scripted_members import elected_group
+
+    return elected_group.wrong_reads()
+
+
 def different_calls(seed: int) -> tuple[Witness, ...]:
     """Make every call of our client; return what differs."""
     if not ARE_THERE:

@@ -27,6 +27,7 @@ from mqproof.conformance.suites.dledger.steps import (
     Operation,
     Read,
     Scripted,
+    Shown,
     Vote,
 )
 from mqproof.impl.dledger import wire
@@ -81,7 +82,8 @@ _CONFIRMED_CHANCE: Final = 0.5
 _LEASE_S: Final = 9.0
 """The time from a heartbeat until another member leads, with time to spare."""
 _SCRIPTED_EACH: Final = 2
-"""One run in so many begins with a member among scripted ones, which takes a quarter of its time."""
+_BROKERS_EACH: Final = 4
+"""One run in so many begins with a member among scripted ones, or with brokers that elect their master."""
 
 
 class GroupClient:
@@ -198,10 +200,14 @@ def live(seed: int) -> Life:
         finally:
             await run.stop()
 
-    scripted = (Scripted(*own_checks.wrong_messages()),) if seed % _SCRIPTED_EACH == 0 else ()
+    own: list[Operation] = []
+    if seed % _SCRIPTED_EACH == 0:
+        own.append(Scripted(*own_checks.wrong_messages()))
+    if seed % _BROKERS_EACH == 1:
+        own.append(Shown(own_checks.wrong_reads()))
     with expected_warnings("mqproof.impl"), simulated_loops.failures_reported():
         life = run_simulated(main(), loop)
-    return Life(scripted + life.operations)
+    return Life((*own, *life.operations))
 
 
 class _Run:
