@@ -19,25 +19,6 @@ def inspected(name: str) -> tuple[Witness, ...]:
     return inspect(EVERY[name])
 
 
-def wrong_messages() -> tuple[int, tuple[str, ...]]:
-    """Run a DLedger member among scripted ones; return how many messages it sends, and which differ."""
-    if not ARE_THERE:
-        return 0, ()
-    from mqproof.conformance.adapters.scripted_members import lives
-
-    sent = lives.sent()
-    return len(sent), tuple(lives.differences(sent))
-
-
-def wrong_reads() -> tuple[str, ...]:
-    """Run brokers that elect their master; return what is wrong in what their masters show."""
-    if not ARE_THERE:
-        return ()
-    from mqproof.conformance.adapters.scripted_members import elected_group
-
-    return elected_group.wrong_reads()
-
-
 def different_calls(seed: int) -> tuple[Witness, ...]:
     """Make every call of our client; return what differs."""
     if not ARE_THERE:

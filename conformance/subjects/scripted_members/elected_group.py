@@ -14,11 +14,12 @@ from mqproof.conformance.adapters.caller import Caller
 from mqproof.conformance.adapters.watched_network import WatchedNetwork
 from mqproof.conformance.answers.watch import Watch
 from mqproof.conformance.faults.expected_warnings import expected_warnings
-from mqproof.conformance.hosts.simulated import MEMBERS, Cluster, Setup
+from mqproof.conformance.hosts.simulated import MEMBERS, STORE, Cluster, Setup
 from mqproof.impl.remoting import headers
 from mqproof.impl.remoting.bodies import SubscriptionGroup
 from mqproof.impl.remoting.codes import RequestCode
 from mqproof.impl.runtime.clock import now_ms
+from mqproof.impl.runtime.network import Address
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop
 
 _TURNS_MAX: Final = 30_000
@@ -28,6 +29,11 @@ _COPIED_S: Final = 12.0
 _LED_S: Final = 30.0
 _COMMIT, _ROLLBACK = 8, 12
 _LEADERS: Final = ("n0", "n1", "n0")
+_AWAY: Final = "n2"
+_MANY: Final = 40
+"""So many messages fill several segments."""
+_KEPT_MS: Final = 100_000
+_STORE: Final = replace(STORE, commit_log_segment_bytes=8192, file_reserved_ms=_KEPT_MS)
 
 
 def wrong_reads() -> tuple[str, ...]:
@@ -35,7 +41,9 @@ def wrong_reads() -> tuple[str, ...]:
     loop = SimulatedLoop(_TURNS_MAX)
     with expected_warnings("mqproof.impl"):
         try:
-            return tuple(simulated_loops.run(loop, _lived(Cluster(loop, 0, Setup(elected=True)))))
+            return tuple(
+                simulated_loops.run(loop, _lived(Cluster(loop, 0, Setup(elected=True, store=_STORE))))
+            )
         finally:
             simulated_loops.end(loop)
 
@@ -49,6 +57,13 @@ async def _lived(cluster: Cluster) -> list[str]:
     for leader in _LEADERS:
         await group.led_by(leader)
         await group.use()
+    cluster.kill(_AWAY)
+    await group.send(_MANY)
+    await group.expire()
+    await cluster.start(_AWAY)
+    await group.led_by(_AWAY)
+    await group.look(f"at {_AWAY}, which was away while old messages expired")
+    await group.expire()
     for node in MEMBERS:
         cluster.lose_power(node)
     await cluster.start_all()
@@ -96,16 +111,30 @@ class _Group:
         if self._before is None:
             await caller.make_topic(self._topic, _QUEUES)
             await caller.make_group(SubscriptionGroup(group_name=f"{caller.prefix}_g"))
+        sent = await self.send(4)
+        await self._use_more(f"m{len(self._acked)}", _commit_offset(sent))
+        await asyncio.sleep(_COPIED_S)
+        await self.look(f"at {self._cluster.master}")
+
+    async def send(self, count: int) -> headers.SendResponse:
+        """Send messages to all queues in turn; return the answer to the last one."""
         number = len(self._acked)
-        for at in range(number, number + 4):
-            sent = await caller.send(self._topic, at % _QUEUES, f"m{at}", tag=f"t{at % 3}", key=f"k{at}")
+        for at in range(number, number + count):
+            sent = await self._caller.send(
+                self._topic, at % _QUEUES, f"m{at}", tag=f"t{at % 3}", key=f"k{at}"
+            )
             place = sent.queue_id, sent.queue_offset
             if place in self._acked:
                 self.wrong.append(f"{place} is given to m{at}, and was given to {self._acked[place]!r}")
             self._acked[place] = f"m{at}".encode()
-        await self._use_more(f"m{number}", _commit_offset(sent))
-        await asyncio.sleep(_COPIED_S)
-        await self.look(f"at {self._cluster.master}")
+        return sent
+
+    async def expire(self) -> None:
+        """Let each running broker delete what is older than it keeps messages, except what a member lacks."""
+        await asyncio.sleep(_KEPT_MS / 1000 + 1)
+        for node in self._cluster.brokers:
+            address = Address(self._cluster.machines[node].host, self._caller.broker.port)
+            await self._caller.request(RequestCode.DELETE_EXPIRED_COMMITLOG, to=address)
 
     async def _use_more(self, name: str, stored_at: int) -> None:
         """Commit an offset, delay a message, end transactions, and send a message back."""
@@ -130,8 +159,8 @@ class _Group:
         )
         header = headers.SendRequest(
             producer_group="p", topic=self._topic, default_topic="TBW102", default_topic_queue_nums=4,
-            queue_id=1, sys_flag=4, born_timestamp=0, flag=0, properties=properties, reconsume_times=0, unit_mode=False,
-            batch=False,
+            queue_id=1, sys_flag=4, born_timestamp=0, flag=0, properties=properties, reconsume_times=0,
+            unit_mode=False, batch=False,
         )  # fmt: skip
         answer = await self._caller.request(RequestCode.SEND_MESSAGE, header, name.encode())
         half = headers.read(headers.SendResponse, answer.fields)
@@ -151,20 +180,25 @@ class _Group:
         self.wrong += self._missing(seen, when)
 
     def _missing(self, seen: Seen, when: str) -> Iterator[str]:
+        """Compare the messages that have not expired."""
         for (queue_id, offset), body in self._acked.items():
             queue = seen.queues.get((self._topic, queue_id))
-            found = [each.body for each in queue.records if each.queue_offset == offset] if queue else []
-            if found != [body]:
-                yield f"{when}, queue {queue_id} has {found} at {offset}, expected {body!r}"
+            if queue is None or offset >= queue.begin:
+                found = [each.body for each in queue.records if each.queue_offset == offset] if queue else []
+                if found != [body]:
+                    yield f"{when}, queue {queue_id} has {found} at {offset}, expected {body!r}"
         bodies: dict[str, list[bytes]] = {topic: [] for topic, _ in seen.queues}
+        expired: set[str] = set()
         for (topic, _), queue in seen.queues.items():
             bodies[topic] += [each.body for each in queue.records]
-        expected = sorted([*self._acked.values(), *self._others])
-        if sorted(bodies[self._topic]) != expected:
-            yield f"{when}, the topic has {sorted(bodies[self._topic])}, expected {expected}"
-        copies = bodies.get(f"%RETRY%{self._caller.prefix}_g", [])
-        if len(copies) != self._sent_back:
-            yield f"{when}, the retry topic has {len(copies)} messages, expected {self._sent_back}"
+            if queue.begin:
+                expired.add(topic)
+        copies = f"%RETRY%{self._caller.prefix}_g"
+        everything = sorted([*self._acked.values(), *self._others])
+        if self._topic not in expired and sorted(bodies[self._topic]) != everything:
+            yield f"{when}, the topic has {sorted(bodies[self._topic])}, expected {everything}"
+        if copies not in expired and len(bodies.get(copies, [])) != self._sent_back:
+            yield f"{when}, the retry topic has {bodies.get(copies)}, expected {self._sent_back} messages"
 
 
 def _commit_offset(sent: headers.SendResponse) -> int:
