@@ -28,16 +28,6 @@ def inspected(name: str) -> tuple[Witness, ...]:
     return inspect(EVERY[name])
 
 
-def wrong_messages() -> tuple[int, tuple[str, ...]]:
-    """Run a DLedger member among scripted ones; return how many messages it sends, and which differ."""
-    if not ARE_THERE:
-        return 0, ()
-    from mqproof.conformance.adapters.scripted_members import lives
-
-    sent = lives.sent()
-    return len(sent), tuple(lives.differences(sent))
-
-
 def different_calls(seed: int) -> tuple[Witness, ...]:
     """Make every call of our client; return what differs."""
     if not ARE_THERE:

@@ -15,12 +15,14 @@ from mqproof.impl.dledger import ballot_file, rules
 from mqproof.impl.dledger.changes import Ballot, Written
 from mqproof.impl.dledger.codes import ResponseCode, RoundResult, Vote
 from mqproof.impl.dledger.election import Election
+from mqproof.impl.dledger.ledger_store import LedgerStore
 from mqproof.impl.dledger.member import Member
 from mqproof.impl.dledger.node import Node
 from mqproof.impl.dledger.rpc_bodies import Entry, HeartBeatRequest, HeartBeatResponse
 from mqproof.impl.dledger.state import State
 
 _vote_result, _round_result = rules.vote_result, rules.round_result
+_clean = LedgerStore.clean
 _append, _write = State.append, State.write
 _append_of_client, _heart_beat_answered = Node.append, Election.heart_beat_answered
 
@@ -62,6 +64,12 @@ def _nothing(*_: object) -> None:
 
 def _no_fields(*_: object) -> dict[str, int]:
     return {}
+
+
+async def _kept_by_a_quorum(store: LedgerStore, *, manually: bool = False) -> int:
+    state = store.node.member.core.state
+    state.kept_by_all = state.commit
+    return await _clean(store, manually=manually)
 
 
 def _half(members: int) -> int:
@@ -182,6 +190,10 @@ OBSERVED: Final = by_name(
     Mutant(
         "conflict-not-named", "a follower does not say which entry it has in place of the leader's", "SPEC-1",
         "mqproof.impl.dledger.log_replication:Following._conflict", _no_fields,
+    ),
+    Mutant(
+        "expired-before-copied", "old entries are deleted although a member lacks them", "SPEC-1",
+        "mqproof.impl.dledger.ledger_store:LedgerStore.clean", _kept_by_a_quorum,
     ),
 )  # fmt: skip
 """The mutants by name; a client at the ports of the members detects them."""

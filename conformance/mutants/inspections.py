@@ -39,6 +39,10 @@ def _first_only(text: str | None) -> list[str] | None:
     return None if text is None else [part for part in text.split(",") if part][:1]
 
 
+def _not_counted(_fields: dict[str, str]) -> None:
+    pass
+
+
 def _never_denied(*arguments: Any) -> Any:
     return msgspec.structs.replace(_entry(*arguments), decision="Allow")
 
@@ -152,6 +156,7 @@ INSPECTIONS: Final[Mapping[str, str]] = {
     "commits-kept-at-the-slave": "slave",
     "copy-without-flag": "returned messages",
     "lost-reply-with-an-id": "full disk",
+    "fields-not-counted": "frames",
 }
 """The inspection that detects each mutant."""
 
@@ -247,6 +252,10 @@ MUTANTS: Final = by_name(
     _mutant(
         "copy-without-flag", "the copy of a returned message has no flag", f"{_PROCESSORS}.retries:_again",
         _without_flag,
+    ),
+    _mutant(
+        "fields-not-counted", "a header may have any number of fields",
+        "mqproof.impl.remoting.command:_check_count", _not_counted,
     ),
 )  # fmt: skip
 """The mutants by name."""

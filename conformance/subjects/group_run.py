@@ -9,10 +9,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final, TypeVar
 
-from mqproof.conformance.adapters import own_checks, simulated_loops
+from mqproof.conformance.adapters import simulated_loops
 from mqproof.conformance.engine.value_pairs import Row, row_of
 from mqproof.conformance.faults.expected_warnings import expected_warnings
 from mqproof.conformance.hosts.simulated import Machine
+from mqproof.conformance.subjects import own_group
 from mqproof.conformance.suites.dledger import dimensions
 from mqproof.conformance.suites.dledger.dimensions import BODY_BYTES, COUNTS, DIMENSIONS, LASTS_S
 from mqproof.conformance.suites.dledger.steps import (
@@ -26,7 +27,6 @@ from mqproof.conformance.suites.dledger.steps import (
     Log,
     Operation,
     Read,
-    Scripted,
     Vote,
 )
 from mqproof.impl.dledger import wire
@@ -80,8 +80,6 @@ _CONFIRMED_CHANCE: Final = 0.5
 """How often a client waits for an entry that has no quorum at first."""
 _LEASE_S: Final = 9.0
 """The time from a heartbeat until another member leads, with time to spare."""
-_SCRIPTED_EACH: Final = 2
-"""One run in so many begins with a member among scripted ones, which takes a quarter of its time."""
 
 
 class GroupClient:
@@ -198,10 +196,10 @@ def live(seed: int) -> Life:
         finally:
             await run.stop()
 
-    scripted = (Scripted(*own_checks.wrong_messages()),) if seed % _SCRIPTED_EACH == 0 else ()
+    own = tuple(own_group.observed(seed))
     with expected_warnings("mqproof.impl"), simulated_loops.failures_reported():
         life = run_simulated(main(), loop)
-    return Life(scripted + life.operations)
+    return Life((*own, *life.operations))
 
 
 class _Run:

@@ -20,6 +20,7 @@ from mqproof.conformance.suites.dledger.steps import (
     Operation,
     Read,
     Scripted,
+    Shown,
     Vote,
 )
 
@@ -176,8 +177,8 @@ def answers_of_members(life: Life) -> Finding:
     tally = Tally()
     latest = 0
     for step, operation in _numbered(life):
-        if isinstance(operation, Scripted):
-            tally.looked += operation.messages
+        if isinstance(operation, Scripted | Shown):
+            tally.looked += 1
             for wrong in operation.wrong:
                 tally.found(f"step {step}: {wrong}")
         if isinstance(operation, Append | Read | Log):

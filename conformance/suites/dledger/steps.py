@@ -98,6 +98,16 @@ class Scripted:
 
 
 @dataclass(frozen=True, slots=True)
+class Shown:
+    """Brokers that elect their master led in turn; `wrong` has what is wrong in what they show."""
+
+    wrong: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"brokers that elect their master show {len(self.wrong)} wrong values"
+
+
+@dataclass(frozen=True, slots=True)
 class Fault:
     """A fault was injected, or has ended."""
 
@@ -119,7 +129,7 @@ class Calm:
         return f"after the faults the group {serves}; ends: {dict(self.ends)}"
 
 
-Operation = Claim | End | Vote | Append | Read | Log | Scripted | Fault | Calm
+Operation = Claim | End | Vote | Append | Read | Log | Scripted | Shown | Fault | Calm
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ SEEDS = dict.fromkeys(OBSERVED, 0) | {
     "timed-out-entry-removed": 5,
     "log-of-candidate-ignored": 15,
     "missing-entries-not-sent": 5,
+    "expired-before-copied": 1,
 }
 """The first seed that detects each mutant."""
 

@@ -1,20 +1,20 @@
 """A DLedger member among scripted ones sends the expected messages, and another message is a difference."""
 
-from mqproof.conformance.adapters import own_checks
-from mqproof.conformance.adapters.scripted_members.lives import EXPECTED, differences
 from mqproof.conformance.mutants import dledger
 from mqproof.conformance.mutants.replacement import injected
+from mqproof.conformance.subjects import own_group
+from mqproof.conformance.subjects.scripted_members.lives import EXPECTED, differences
 
 
 def test_our_member_sends_the_expected_messages() -> None:
-    messages, wrong = own_checks.wrong_messages()
-    assert messages > 200
-    assert wrong == ()
+    scripted = own_group.messages()
+    assert scripted.messages > 200
+    assert scripted.wrong == ()
 
 
 def test_a_missing_field_is_a_difference() -> None:
     with injected(dledger.OBSERVED["conflict-not-named"]):
-        _, wrong = own_checks.wrong_messages()
+        wrong = own_group.messages().wrong
     assert wrong
     assert all('"xIndex"' in each for each in wrong)
 

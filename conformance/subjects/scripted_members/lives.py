@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from mqproof.conformance.adapters import simulated_loops
-from mqproof.conformance.adapters.scripted_members.scripted_group import (
+from mqproof.conformance.faults.expected_warnings import expected_warnings
+from mqproof.conformance.subjects.scripted_members.scripted_group import (
     APPEND,
     BEAT,
     GET,
@@ -24,7 +25,6 @@ from mqproof.conformance.adapters.scripted_members.scripted_group import (
     entry,
     silent,
 )
-from mqproof.conformance.faults.expected_warnings import expected_warnings
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop
 
 EXPECTED: Final = Path(__file__).with_suffix(".txt")
