@@ -163,6 +163,10 @@ def cut_by_a_crash(world: ExactDelivery) -> None:
     parts.read(world, world.queue(QUEUE)[first], parts.send(world, process="x2"))
 
 
+def given_again(world: ExactDelivery) -> None:
+    parts.given_again(world)
+
+
 EXPLAINED: dict[str, tuple[str, str, Callable[[ExactDelivery], None]]] = {
     "read": ("A01", "read", lambda _: None),
     "lost": ("A01", "fault", lost_with_the_machine),
@@ -177,7 +181,7 @@ EXPLAINED: dict[str, tuple[str, str, Callable[[ExactDelivery], None]]] = {
     "sought": ("A07", "seek", polled_again_after_a_seek),
     "two owners": ("A07", "owner", delivered_to_two_owners),
     "freed and read": ("A08", "fault", read_as_another_after_a_crash),
-    "freed and answered": ("C01", "fault", parts.given_again),
+    "freed and answered": ("C01", "fault", given_again),
     "torn": ("A12", "fault", cut_by_a_crash),
     "reversed": ("A11", "fault", reversed_by_a_crash),
 }
