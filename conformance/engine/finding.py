@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from mqproof.report.model import Verdict, Witness
 
@@ -10,6 +10,16 @@ SPEC_1: Final = "SPEC-1"
 """The id of the invariant "the model explains every observation"."""
 WITNESSES_MAX: Final = 16
 """The maximum number of witnesses that are kept; all violations are counted."""
+
+
+class Explained(NamedTuple):
+    """Something that would be a violation if no known cause explained it."""
+
+    subject: tuple[str, ...]
+    """The values that the witness of a violation would have."""
+    kind: str
+    line: int
+    """The line of the history that shows the cause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +32,7 @@ class Finding:
     verdict: Verdict
     counts: dict[str, int]
     witnesses: tuple[Witness, ...] = ()
+    explained: tuple[Explained, ...] = ()
 
 
 @dataclass(slots=True)
@@ -32,6 +43,8 @@ class Tally:
     wrong: int = 0
     explained: int = 0
     """The number of checks that would be violations if no known cause explained them."""
+    reasons: list[Explained] = field(default_factory=list)
+    """The causes of those that name one."""
     witnesses: list[Witness] = field(default_factory=list)
 
     def found(self, text: str, **values: object) -> None:
@@ -40,6 +53,11 @@ class Tally:
         if len(self.witnesses) < WITNESSES_MAX:
             self.witnesses.append(Witness(text, {name: str(value) for name, value in values.items()}))
 
+    def explain(self, reason: tuple[str, int], **values: object) -> None:
+        """Record that a known cause explains what would be a violation with these values."""
+        self.explained += 1
+        self.reasons.append(Explained(tuple(map(str, values.values())), *reason))
+
     def finding(self, looked_at: str, **counts: int) -> Finding:
         """Return the finding; `looked_at` names the things that `looked` counts."""
         all_counts = {looked_at: self.looked, **counts, "wrong": self.wrong}
@@ -47,7 +65,8 @@ class Tally:
             all_counts["explained"] = self.explained
         if self.wrong:
             return Finding(Verdict.VIOLATED, all_counts, tuple(self.witnesses))
-        return Finding(Verdict.HELD if self.looked else Verdict.UNKNOWN, all_counts)
+        verdict = Verdict.HELD if self.looked else Verdict.UNKNOWN
+        return Finding(verdict, all_counts, explained=tuple(self.reasons))
 
 
 def with_explanation(

@@ -2,11 +2,10 @@
 
 A rule has subjects: the facts of the history that need a reason, such as an acknowledged message. For `held`,
 the evidence is a reason for each subject, with the index of the line that shows it. For `violated`, it is the
-subjects without a reason. delivery_verifier.py, place_verifier.py and repetition_verifier.py verify
-certificates without this code.
+subjects without a reason. The modules named `*_verifier.py` verify certificates without this code.
 """
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
@@ -15,8 +14,9 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from mqproof.conformance.engine.finding import Finding
 from mqproof.conformance.history.lines import topic_of
-from mqproof.conformance.history.record import FAILED, NEVER, OK, Events, Read, Record, Sent, is_own
+from mqproof.conformance.history.record import FAILED, NEVER, OK, Read, Reason, Record, Sent, is_own
 from mqproof.conformance.history.rules.loss import is_passed, truncated
 from mqproof.conformance.history.rules.order import assignments, causes_of
 from mqproof.report.model import Verdict
@@ -25,7 +25,6 @@ WITHOUT_REASON_MAX: Final = 4
 """The maximum number of subjects without a reason in a certificate: one is a proof."""
 
 Subject = tuple[int | str, ...]
-Reason = tuple[str, int]
 
 
 class Fact(NamedTuple):
@@ -35,41 +34,27 @@ class Fact(NamedTuple):
     reason: Reason | None
 
 
-def certificates(history: Record, verdicts: Mapping[str, Verdict]) -> Iterator[bytes]:
-    """Yield a line of JSON for each rule that has certificates and is held or violated."""
-    for rule, facts in FACTS.items():
-        verdict = verdicts[rule]
+def certificates(history: Record, findings: Mapping[str, Finding]) -> Iterator[bytes]:
+    """Yield a line of JSON for each rule that has a verifier."""
+    for rule in CERTIFIED:
+        found = findings[rule]
         evidence: list[tuple[Any, ...]] = []
-        if verdict is Verdict.HELD:
-            evidence = [(subject, *reason) for subject, reason in facts(history) if reason is not None]
-        elif verdict is Verdict.VIOLATED:
-            without = (fact.subject for fact in facts(history) if fact.reason is None)
+        if found.verdict is Verdict.HELD:
+            evidence = [(fact.subject, *fact.reason) for fact in _facts(history, rule, found) if fact.reason]
+        elif found.verdict is Verdict.VIOLATED:
+            without = (fact.subject for fact in _facts(history, rule, found) if fact.reason is None)
             evidence = [(subject,) for subject in islice(without, WITHOUT_REASON_MAX)]
-        else:
-            continue
+        verdict = Verdict.UNKNOWN if found.verdict is Verdict.NOT_TESTED else found.verdict
         yield msgspec.json.encode({"rule": rule, "verdict": verdict.value, "evidence": evidence}) + b"\n"
 
 
-def _first(events: Events, after: int, before: int = NEVER) -> int | None:
-    place = bisect_right(events.at, after)
-    return events.at[place] if place < len(events.at) and events.at[place] < before else None
-
-
-def _excuse(history: Record, sent: Sent, before: int = NEVER) -> Reason | None:
-    """Return the fault because of which a stored message may be lost by then."""
-    if not history.excuse(sent, before):
-        return None
-    for events in (history.crashes, history.losses):
-        index = _first(events, sent.span.end, before)
-        if index is not None and _may_lose(history, sent, events):
-            return "fault", index
-    return None
-
-
-def _may_lose(history: Record, sent: Sent, events: Events) -> bool:
-    if events is history.losses:
-        return sent.status != "SEND_OK" or history.setup.replication != "sync"
-    return history.setup.flush_mode == "ASYNC_FLUSH" or sent.status == "FLUSH_DISK_TIMEOUT"
+def _facts(history: Record, rule: str, found: Finding) -> Iterator[Fact]:
+    """Yield the facts of a rule, from its own search or from what the rule found."""
+    if rule in FACTS:
+        yield from FACTS[rule](history)
+    else:
+        yield from (Fact(each.subject, (each.kind, each.line)) for each in found.explained)
+        yield from (Fact(tuple(witness.values.values()), None) for witness in found.witnesses)
 
 
 def _lost_writes(history: Record) -> Iterator[Fact]:
@@ -84,7 +69,7 @@ def _lost_writes(history: Record) -> Iterator[Fact]:
         if (index := first.get(sent.message.id)) is not None:
             yield Fact(subject, ("read", index))
         elif is_passed(history, sent):
-            yield Fact(subject, _excuse(history, sent) or _end(history, sent))
+            yield Fact(subject, history.excuse(sent) or _end(history, sent))
 
 
 def _end(history: Record, sent: Sent) -> Reason | None:
@@ -148,7 +133,7 @@ def _second_places(history: Record) -> Iterator[Fact]:
             yield Fact((id_,), ("retry", retried))
             continue
         delayed = mine[-1].span.start if mine and mine[-1].message.deliver_at else NEVER
-        index = _first(history.ends, delayed, at)
+        index = history.ends.first(delayed, at)
         yield Fact((id_,), None if index is None else ("fault", index))
 
 
@@ -160,7 +145,7 @@ def _overtaken_sends(history: Record) -> Iterator[Fact]:
         at = sent.span.process, sent.queue
         before = last.get(at)
         if before is not None and sent.offset < before.offset:
-            yield Fact((sent.span.start,), _excuse(history, before, sent.span.end))
+            yield Fact((sent.span.start,), history.excuse(before, sent.span.end))
         last[at] = sent
 
 
@@ -186,7 +171,7 @@ def _again(history: Record, before: Read, read: Read) -> Reason | None:
         return "seek", read.span.start
     causes = causes_of(history)
     for kind, events in (("fault", causes.of_all), ("move", causes.of_group.get(read.group))):
-        index = _first(events, before.span.start, read.at) if events else None
+        index = events.first(before.span.start, read.at) if events else None
         if index is not None:
             return kind, index
     steps = history.once(assignments).get((read.group, read.client), [])
@@ -204,3 +189,9 @@ FACTS: Final[dict[str, Callable[[Record], Iterator[Fact]]]] = {
     "A11": _overtaken_sends,
 }
 """Maps the rules that have certificates to their facts."""
+
+CERTIFIED: Final = (
+    *FACTS, "A08", "A09", "A10", "A12", "A13", "C01", "C04.1", "C04.2", "C05", "C07", "C10.1", "C11", "C14",
+    "C15", "C16", "C17", "C18",
+)  # fmt: skip
+"""The rules that have certificates. Those without an entry in FACTS are certified by what the rule found."""

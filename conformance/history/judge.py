@@ -84,11 +84,12 @@ def check(
     with _no_collection():
         sorted_out = record(history)
         read_seconds = time.perf_counter() - began
-        found = results(sorted_out, LAYER, f"mqproof check-history {name}", processes)
+        judged = judge(sorted_out, processes)
+        found = tuple(_result(each, sorted_out, LAYER, f"mqproof check-history {name}") for each in judged)
         tables = tuple(_tables(sorted_out, name, order_file))
-        if certificate_file is not None:
-            verdicts = {result.id: result.verdict for result in found}
-            certificate_file.writelines(certificates(sorted_out, verdicts))
+        if certificate_file is not None and not sorted_out.gap_count:
+            findings_of = {each.rule.id: each.finding for each in judged}
+            certificate_file.writelines(certificates(sorted_out, findings_of))
     return Report(
         f"history {name}",
         found,

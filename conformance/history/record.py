@@ -29,6 +29,8 @@ from mqproof.conformance.history.lines import (
 )
 
 T = TypeVar("T")
+Reason = tuple[str, int]
+"""A kind of cause, and the index of the line that shows it."""
 
 NEVER: Final = 1 << 62
 """The end of an operation that has none, as an index and as a time."""
@@ -130,8 +132,12 @@ class Events:
 
     def between(self, after: int, before: int) -> bool:
         """Return whether an event lies strictly between the two indexes."""
+        return self.first(after, before) is not None
+
+    def first(self, after: int, before: int = NEVER) -> int | None:
+        """Return the first event strictly between the two indexes, or None."""
         place = bisect_right(self.at, after)
-        return place < len(self.at) and self.at[place] < before
+        return self.at[place] if place < len(self.at) and self.at[place] < before else None
 
     def last_time(self, before: int) -> int | None:
         """Return the time of the last event before the index, or None."""
@@ -265,23 +271,22 @@ class Record:
         """Losses of a machine's disk, or of a master's data that its slave did not have."""
         return self._faults({"lose_disk", "promote"})
 
-    def excuse(self, sent: Sent, before: int = NEVER) -> str:
-        """Return why a stored message may be lost by then, so that another may be at its place; else "".
+    def excuse(self, sent: Sent, before: int = NEVER) -> Reason | None:
+        """Return the fault by which a stored message may be lost, so that another may be at its place."""
+        return self._loss(sent.status, sent.span.end, before)
 
-        It depends on the guarantee of its status and on the faults since.
-        """
-        after, asynchronous = sent.span.end, self.setup.flush_mode == ASYNC_FLUSH
-        if self.crashes.between(after, before) and (asynchronous or sent.status == "FLUSH_DISK_TIMEOUT"):
-            return "the machine crashed before it was on disk"
-        single = sent.status != SEND_OK or self.setup.replication != "sync"
-        if single and self.losses.between(after, before):
-            return "its only replica was lost"
-        return ""
+    def forgets(self, after: int, before: int) -> Reason | None:
+        """Return the fault by which data that existed at the first index may be lost by the second."""
+        return self._loss(SEND_OK, after, before)
 
-    def forgets(self, after: int, before: int) -> bool:
-        """Return whether data that existed at the first index may be lost by the second."""
-        crashed = self.setup.flush_mode == ASYNC_FLUSH and self.crashes.between(after, before)
-        return crashed or (self.setup.replication != "sync" and self.losses.between(after, before))
+    def _loss(self, status: str, after: int, before: int) -> Reason | None:
+        """Return the first fault between that may lose data stored with this status."""
+        asynchronous = self.setup.flush_mode == ASYNC_FLUSH or status == "FLUSH_DISK_TIMEOUT"
+        single = self.setup.replication != "sync" or status != SEND_OK
+        for events, may_lose in ((self.crashes, asynchronous), (self.losses, single)):
+            if may_lose and (index := events.first(after, before)) is not None:
+                return "fault", index
+        return None
 
     def _faults(self, kinds: Iterable[str]) -> Events:
         wanted = frozenset(kinds)

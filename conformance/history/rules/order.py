@@ -8,7 +8,7 @@ from typing import Final
 
 from mqproof.conformance.engine.finding import Finding, Tally
 from mqproof.conformance.history.lines import Delivered
-from mqproof.conformance.history.record import FAILED, NEVER, OK, Events, Read, Record, Sent, is_own
+from mqproof.conformance.history.record import FAILED, NEVER, OK, Events, Read, Reason, Record, Sent, is_own
 
 
 @dataclass(slots=True)
@@ -249,8 +249,8 @@ def torn_batch(history: Record) -> Finding:
             continue
         tally.looked += 1
         wrong, at = _torn(member, read.queue, message.offset, batches[member.span.start], history)
-        if wrong and _may_be_cut(history, member, max(at, read.at)):
-            tally.explained += 1
+        if wrong and (reason := _may_be_cut(history, member, max(at, read.at))):
+            tally.explain(reason, id=message.id, queue=read.queue, offset=message.offset)
         elif wrong:
             text = f"{message.id}, number {member.place + 1} of a batch, is at {message.offset} of"
             text = f"{text} {read.queue}, {wrong}"
@@ -274,10 +274,13 @@ def _torn(member: Sent, queue: str, offset: int, batch: list[Sent], history: Rec
     return "", -1
 
 
-def _may_be_cut(history: Record, member: Sent, before: int) -> bool:
+def _may_be_cut(history: Record, member: Sent, before: int) -> Reason | None:
     if member.span.outcome is OK:
-        return bool(history.excuse(member, before))
-    return any(each.between(member.span.start, before) for each in (history.crashes, history.losses))
+        return history.excuse(member, before)
+    for events in (history.crashes, history.losses):
+        if (index := events.first(member.span.start, before)) is not None:
+            return "fault", index
+    return None
 
 
 def key_order(history: Record) -> Finding:

@@ -37,8 +37,8 @@ def _held(history: Record) -> tuple[Tally, Tally]:
             pass
         elif holder[1].id == message.id:
             continue
-        elif history.forgets(holder[0].at, read.at):
-            one.explained += 1
+        elif reason := history.forgets(holder[0].at, read.at):
+            one.explain(reason, queue=queue, offset=offset)
         else:
             was = holder[0]
             elsewhere = read.node != was.node
@@ -51,8 +51,8 @@ def _held(history: Record) -> tuple[Tally, Tally]:
         # The later messages of a batch follow the first: A12 judges that.
         if sent is None or sent.place or sent.message.id == message.id:
             continue
-        if history.excuse(sent, read.at) or history.forgets(read.at, sent.span.end):
-            one.explained += 1
+        if reason := history.excuse(sent, read.at) or history.forgets(read.at, sent.span.end):
+            one.explain(reason, queue=queue, offset=offset)
         else:
             text = f"{queue} offset {offset} was acknowledged for {sent.message.id}, but {read.client} read"
             one.found(f"{text} {message.id} there", queue=queue, offset=offset)
@@ -87,8 +87,8 @@ def offset_collision(history: Record) -> Finding:
             for first, sent in pairwise((history.acked[queue][offset], *later)):
                 if first.message.id == sent.message.id:
                     continue
-                if history.excuse(first, sent.span.end):
-                    tally.explained += 1
+                if reason := history.excuse(first, sent.span.end):
+                    tally.explain(reason, queue=queue, offset=offset)
                 else:
                     text = f"{queue} offset {offset} was acknowledged for {first.message.id}"
                     tally.found(f"{text} and for {sent.message.id}", queue=queue, offset=offset)
@@ -231,8 +231,8 @@ def message_ids(history: Record) -> Finding:
         first = answered.setdefault(sent.offset_id, sent)
         if first is sent or (first.queue, first.offset) == (sent.queue, sent.offset):
             continue
-        if history.excuse(first, sent.span.end):
-            tally.explained += 1
+        if reason := history.excuse(first, sent.span.end):
+            tally.explain(reason, offset_id=sent.offset_id)
             answered[sent.offset_id] = sent
         else:
             tally.found(

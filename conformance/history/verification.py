@@ -1,0 +1,123 @@
+"""What the verifiers of certificates share: they read a history, and accept or refuse certificates.
+
+A rule has subjects: the facts that need a reason. A certificate of `held` states a reason for each, with the
+index of the line that shows it. One of `violated` names subjects for which no line shows a reason. One of
+`unknown` claims nothing. It is refused if the history shows a violation.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
+from types import SimpleNamespace
+from typing import Any
+
+NEVER = 1 << 62
+CRASHES, LOSSES = {"crash_os", "lose_power"}, {"lose_disk", "promote"}
+UNANSWERED = {"type": "info", "value": {"attempts": 2}}
+ENDS = {*CRASHES, *LOSSES, "kill", "shutdown", "start"}
+Op = SimpleNamespace
+Reasons = list[tuple[str, int]]
+Facts = Iterator[tuple[tuple[Any, ...], Reasons]]
+
+
+class RefusedError(Exception):
+    """A certificate is not valid, or none was given. The message says why."""
+
+
+def operation(first: dict[str, Any], last: dict[str, Any]) -> Op:
+    """Return an operation; `at` is the index from which its messages are known to be delivered."""
+    asked, answered = first.get("value", {}), last.get("value", {}) if last["type"] == "ok" else {}
+    f, process = first["f"], first["process"]
+    end, ended = (last["index"], last["time"]) if last["type"] != "info" else (NEVER, NEVER)
+    read = asked if f == "consume" else answered if f in ("poll", "pop") else {}
+    return Op(
+        f=f, process=process, group=asked.get("group", ""), client=asked.get("client") or str(process),
+        start=first["index"], end=end, at=first["index"] if f == "consume" else end, began=first["time"],
+        ended=ended, outcome=last["type"], error=last.get("error", ""), asked=asked, answered=answered,
+        queue=answered.get("queue") or asked.get("queue", ""), read=read.get("messages", []),
+        offset=answered.get("offset", -1) if f == "send" and "queue" in answered else -1,
+        sent=asked["messages"] if f == "send" else [], tries=last.get("value", {}).get("attempts", 1),
+    )  # fmt: skip
+
+
+class History:
+    """The operations of a history, in the order of their ends."""
+
+    def __init__(self, lines: Iterable[bytes]) -> None:
+        self.setup, self.faults, self.ops = dict[str, Any](), list[dict[str, Any]](), list[Op]()
+        begun: dict[int | str, dict[str, Any]] = {}
+        for number, line in enumerate(map(json.loads, lines)):
+            if line["index"] != number:
+                raise RefusedError(f"line {number} of the history is missing")
+            self.last_time = line["time"]
+            if line["f"] == "setup":
+                self.setup = line["value"]
+            elif line["f"] == "fault":
+                self.faults.append({"index": number, "time": line["time"], **line["value"]})
+            elif line["type"] == "invoke":
+                begun[line["process"]] = line
+            else:
+                self.ops.append(operation(begun.pop(line["process"]), line))
+        self.ops += [operation(first, UNANSWERED) for first in begun.values()]
+        self.reads = sorted((op for op in self.ops if op.read), key=lambda op: op.at)
+        self.placed = [(op, n, each) for op in self.ops if op.offset >= 0 for n, each in enumerate(op.sent)]
+        self.groups = defaultdict[str, dict[str, Any]](dict, self.setup.get("groups", {}))
+        self.moves = defaultdict[str, list[int]](list)
+        for op in self.ops:
+            if op.f == "assign" or op.asked.get("reset") or (op.asked.get("seek") and op.outcome == "ok"):
+                self.moves[op.group] += [op.start, op.end] if op.f == "assign" else [op.start]
+
+    def causes(self, group: str, after: int, before: int) -> Reasons:
+        """Return the lines between that move the consumers of a group."""
+        moves = [("move", index) for index in self.moves[group] if after < index < before]
+        return moves + self.between(ENDS, after, before)
+
+    def between(self, kinds: set[str], after: int, before: int = NEVER) -> Reasons:
+        found = [fault["index"] for fault in self.faults if fault["kind"] in kinds]
+        return [("fault", index) for index in found if after < index < before]
+
+    def losses(self, status: str, after: int, before: int = NEVER) -> Reasons:
+        """Return the faults that may lose data which was stored with this status."""
+        is_async = self.setup.get("flush_mode") == "ASYNC_FLUSH" or status == "FLUSH_DISK_TIMEOUT"
+        is_single = self.setup.get("replication") != "sync" or status != "SEND_OK"
+        kinds = (CRASHES if is_async else set()) | (LOSSES if is_single else set())
+        return self.between(kinds, after, before)
+
+
+def verify(facts: Facts, verdict: str, evidence: Iterable[list[Any]]) -> None:
+    """Raise RefusedError unless the evidence proves the verdict."""
+    known, given = defaultdict[tuple[Any, ...], list[Reasons]](list), defaultdict[Any, Reasons](list)
+    for subject, reasons in facts:
+        known[subject].append(reasons)
+    for name, *reason in evidence:
+        given[tuple(name)].append(tuple(reason))
+    if verdict not in ("held", "violated", "unknown") or (verdict == "violated" and not given):
+        raise RefusedError(f"{verdict}, without evidence")
+    for subject in given if verdict == "violated" else known | given:
+        if subject not in known:
+            raise RefusedError(f"{subject} is not in the history")
+        every, shown = known[subject], given[subject]
+        is_shown = all(set(one) & set(shown) for one in every) and set(shown) <= set(chain(*every))
+        if verdict == "held" and not is_shown:
+            raise RefusedError(f"{subject}: no line shows {shown}")
+        if verdict == "unknown" and [] in every:
+            raise RefusedError(f"{subject} has no reason")
+        if verdict == "violated" and all(any(kind != "end" for kind, _ in one) for one in every):
+            raise RefusedError(f"{subject} has a reason: {every[0][0]}")
+
+
+def main(rules: Mapping[str, Callable[[History], Facts]], history_file: str, certificate_file: str) -> int:
+    """Print a line for each rule; return 1 if a certificate is refused or missing."""
+    refused = 0
+    with open(history_file, "rb") as lines, open(certificate_file, "rb") as texts:  # noqa: PTH123
+        history, given = History(lines), {each["rule"]: each for each in map(json.loads, texts)}
+    for rule, facts in rules.items():
+        try:
+            verdict, evidence = given[rule]["verdict"], given[rule]["evidence"]
+            verify(facts(history), verdict, evidence)
+            print(f"{rule}: {verdict}, accepted with {len(evidence)} facts")
+        except (RefusedError, KeyError) as error:
+            refused = 1
+            print(f"{rule}: refused: {error}")
+    return refused
