@@ -17,6 +17,8 @@ from typing import Final, NamedTuple, Protocol
 
 _CHUNK_BYTES: Final = 1 << 20
 
+ONE_AFTER_ANOTHER: Final = threading.Lock()
+"""Held while a file is replaced by a newer version. The call of a cancelled task goes on in its thread."""
 SECRET_MODE: Final = 0o600
 """The permissions of a new file with secrets: only its owner can read it."""
 

@@ -7,12 +7,11 @@ docs/reference/protocol/storing.md, "Configuration files".
 
 import logging
 import re
-import threading
 import zlib
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from mqproof.impl.runtime.disk import Disk, read_whole, write_durably
+from mqproof.impl.runtime.disk import ONE_AFTER_ANOTHER, Disk, read_whole, write_durably
 from mqproof.impl.store.damage import Damage, DamageKind, DamageReport, Outcome
 from mqproof.impl.store.errors import StoreError
 
@@ -20,8 +19,6 @@ T = TypeVar("T")
 
 _SEAL: Final = re.compile(rb',?"mqproofSeal":"([0-9]{1,18})-([0-9a-f]{8})"\}\s*\Z')
 _SEAL_BYTES_MAX: Final = 64
-_WRITING: Final = threading.Lock()
-"""A cancelled write goes on in its thread. The next one waits for it, so that the newer content stays."""
 
 _log = logging.getLogger(__name__)
 
@@ -52,7 +49,7 @@ def write_sealed(disk: Disk, path: str, data: bytes) -> None:
     """
     content = data.rstrip()
     assert content.endswith(b"}"), f"a JSON object expected: {content[-20:]!r}"
-    with _WRITING:
+    with ONE_AFTER_ANOTHER:
         _write(disk, path, content)
 
 
