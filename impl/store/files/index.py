@@ -4,9 +4,11 @@ It holds nothing that the commit log does not. `position` is the end of the part
 and recovery indexes the rest. Before that, recovery removes entries that may be wrong after a crash.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import repeat
 from typing import Final
 
 from mqproof.impl.remoting.message import java_hash
@@ -84,17 +86,17 @@ class Index:
             return
         # After a crash the last record may be indexed with some of its keys only, in one file or in two.
         files = self._files
-        doubtful = bool(files) and commit_offset <= files[-1].header.end_offset
-        for key in keys:
-            hashed = key_hash(topic, key)
-            if not (doubtful and self._has(hashed, commit_offset)):
-                has_room = files and files[-1].header.entry_next < self._shape.entries
-                file = files[-1] if has_room else self._new_file(store_timestamp_ms)
-                self._unsynced[file.name] = file.file
-                if file.put(hashed, commit_offset, store_timestamp_ms) == 1:
-                    # A released broker that takes over after a kill detects by this that the file must not be
-                    # trusted.
-                    file.write_out()
+        hashes: Iterable[int] = [key_hash(topic, key) for key in keys]
+        if files and commit_offset <= files[-1].header.end_offset:
+            hashes = self._missing(hashes, commit_offset)
+        for hashed in hashes:
+            has_room = files and files[-1].header.entry_next < self._shape.entries
+            file = files[-1] if has_room else self._new_file(store_timestamp_ms)
+            self._unsynced[file.name] = file.file
+            if file.put(hashed, commit_offset, store_timestamp_ms) == 1:
+                # A released broker that takes over after a kill detects by this that the file must not be
+                # trusted.
+                file.write_out()
         self.position = end
 
     def find(self, topic: str, key: str, begin_ms: int, end_ms: int) -> Iterator[int]:
@@ -208,8 +210,11 @@ class Index:
             if entry.key_hash == hashed and earliest_ms <= end_ms:
                 yield entry.commit_offset
 
-    def _has(self, hashed: int, commit_offset: int) -> bool:
-        return any(file.has(hashed, commit_offset) for file in self._files[-2:])
+    def _missing(self, hashes: Iterable[int], commit_offset: int) -> Iterator[int]:
+        """Yield the hashes of a record's keys that have no entry. Keys with the same hash have one each."""
+        for hashed, count in Counter(hashes).items():
+            there = sum(file.count(hashed, commit_offset) for file in self._files[-2:])
+            yield from repeat(hashed, count - there)
 
     def _new_file(self, store_timestamp_ms: int) -> IndexFile:
         """Return a new file, which follows the full ones."""

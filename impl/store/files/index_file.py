@@ -10,6 +10,7 @@ import sys
 from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Final, NamedTuple, Self
 
 from mqproof.impl.runtime.disk import File
@@ -168,14 +169,10 @@ class IndexFile:
         """Return the slots as they are in the file."""
         return _big_endian(array("i", self.file.read(HEADER_BYTES, self._shape.slots * _SLOT.size)))
 
-    def has(self, key_hash: int, commit_offset: int) -> bool:
-        """Return whether the hash's chain has an entry for that record."""
-        for entry in self.chain(key_hash):
-            if entry.commit_offset < commit_offset:
-                return False
-            if (entry.key_hash, entry.commit_offset) == (key_hash, commit_offset):
-                return True
-        return False
+    def count(self, key_hash: int, commit_offset: int) -> int:
+        """Return the number of the hash's entries for that record: more than one if its keys collide."""
+        newest = takewhile(lambda entry: entry.commit_offset >= commit_offset, self.chain(key_hash))
+        return sum((entry.key_hash, entry.commit_offset) == (key_hash, commit_offset) for entry in newest)
 
     def repair(self) -> None:
         """Compute everything else from the first `entry_next` entries.
