@@ -14,11 +14,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, Protocol, TypeVar
 
-from mqproof.conformance.adapters import simulated_loops
+from mqproof.conformance.adapters import own_checks, simulated_loops
 from mqproof.conformance.adapters.apache.fault_controls import of_broker
-from mqproof.conformance.adapters.brokers.drawn_stores import DrawnStore
 from mqproof.conformance.adapters.brokers.final_look import FinalLook
-from mqproof.conformance.adapters.brokers.recovered_copies import RecoveredCopies
 from mqproof.conformance.adapters.caller import Caller
 from mqproof.conformance.adapters.watched_network import WatchedNetwork
 from mqproof.conformance.answers.watch import Watch
@@ -213,13 +211,9 @@ class SimulatedEnvironment:
         broker = self._cluster.brokers.get(MASTER)
         if broker is not None:
             machine, config = self._cluster.machines[MASTER], self._cluster.config(MASTER)
-            copies = RecoveredCopies(
-                machine.disk, config.store_directory, config.store, machine.runtime(), self.watch
-            )
-            self.run(copies.examine(self.watch.answers))
+            self.run(own_checks.examine_copies(machine, config, self.watch))
         if self.watch.answers % _DRAWN_EACH == 0:
-            drawn = self._cluster.add_machine(_DRAWN)
-            self.run(DrawnStore(drawn.disk, drawn.runtime(), self.watch, self.watch.answers).examine())
+            self.run(own_checks.examine_drawn_store(self._cluster.add_machine(_DRAWN), self.watch))
 
     def lose_messages(self) -> None:
         """Delete all files of the broker's store but its settings and offsets while it is stopped."""

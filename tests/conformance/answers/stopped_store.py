@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from mqproof.conformance.adapters.brokers.recovered_copies import RecoveredCopies
+from mqproof.conformance.adapters.store_copies.recovered_copies import RecoveredCopies
 from mqproof.conformance.answers.store_on_disk import Shape
 from mqproof.conformance.answers.watch import Watch
 from mqproof.impl.remoting.message import Message

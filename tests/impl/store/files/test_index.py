@@ -317,7 +317,7 @@ def test_an_index_that_was_disabled_for_a_while_is_completed() -> None:
 
 @pytest.mark.parametrize("keys", ["k1 k2 k3 k4", "k1 k2 Aa BB", "Aa BB Aa BB"])
 def test_missing_keys_of_a_partly_indexed_record_are_added_after_a_crash(keys: str) -> None:
-    """The last keys of the record are in a new index file, which the crash removes. Aa and BB have one hash."""
+    """The last keys are in a new index file, which the crash removes. Aa and BB have one hash."""
     site = Site()
     store = site.open()
     store.append(message("a", KEYS=keys))

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from mqproof.conformance.adapters.brokers.recovered_copies import RecoveredCopies
+from mqproof.conformance.adapters.store_copies.recovered_copies import RecoveredCopies
 from mqproof.conformance.answers.request_and_answer import Wrong
 from mqproof.conformance.answers.store_on_disk import LOG, Log, expected_queues, read_log
 from mqproof.conformance.answers.watch import Watch

@@ -10,9 +10,9 @@ import random
 from dataclasses import replace
 from typing import Final
 
-from mqproof.conformance.adapters.brokers.altered_records import ALTERATIONS, AlteredRecords
-from mqproof.conformance.adapters.brokers.expired_segments import ExpiredSegments
-from mqproof.conformance.adapters.brokers.recovered_copies import RecoveredCopies
+from mqproof.conformance.adapters.store_copies.altered_records import ALTERATIONS, AlteredRecords
+from mqproof.conformance.adapters.store_copies.expired_segments import ExpiredSegments
+from mqproof.conformance.adapters.store_copies.recovered_copies import RecoveredCopies
 from mqproof.conformance.answers.request_and_answer import Wrong
 from mqproof.conformance.answers.watch import Watch
 from mqproof.conformance.wire import chapters

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mqproof.conformance.adapters.brokers.recovered_copies import DAMAGES
+from mqproof.conformance.adapters.store_copies.recovered_copies import DAMAGES
 from mqproof.conformance.mutants.answers import MUTANTS
 from mqproof.conformance.mutants.replacement import injected
 from tests.conformance.answers.stopped_store import stopped_store

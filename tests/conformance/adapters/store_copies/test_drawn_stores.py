@@ -4,7 +4,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 import pytest
 
-from mqproof.conformance.adapters.brokers.drawn_stores import DrawnStore
+from mqproof.conformance.adapters.store_copies.drawn_stores import DrawnStore
 from mqproof.conformance.answers.watch import Watch
 from mqproof.conformance.faults.expected_warnings import expected_warnings
 from mqproof.conformance.mutants.answers import MUTANTS
