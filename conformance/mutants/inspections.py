@@ -1,6 +1,5 @@
 """Mutants that the inspections detect, at least one for each inspection."""
 
-import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
@@ -117,7 +116,7 @@ def _none_newer(_table: object, _masters: object) -> list[object]:
 
 
 def _without_flag(*arguments: Any) -> Any:
-    return dataclasses.replace(_again(*arguments), flag=0)
+    return msgspec.structs.replace(_again(*arguments), flag=0)
 
 
 def _with_any_id(*arguments: Any) -> dict[str, str]:

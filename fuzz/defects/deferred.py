@@ -47,6 +47,10 @@ async def _never(*_: object) -> None:
     await asyncio.Event().wait()
 
 
+def _nothing_settled(*_: object) -> None:
+    """Call nobody."""
+
+
 def _as_here(theirs: ImplMutant) -> Mutant:
     return as_of_target(theirs, _TARGET, _NOTICED_BY)
 
@@ -94,7 +98,7 @@ MUTANTS: Final = (
         "a send that waits for the disk is never answered",
         _TARGET,
         "SendAnswered",
-        "mqproof.impl.store.message_store:MessageStore.settle",
-        _never,
+        "mqproof.impl.store.message_store:MessageStore.when_settled",
+        _nothing_settled,
     ),
 )
