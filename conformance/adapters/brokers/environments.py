@@ -19,6 +19,7 @@ from mqproof.conformance.adapters.apache.fault_controls import of_broker
 from mqproof.conformance.adapters.brokers.final_look import FinalLook
 from mqproof.conformance.adapters.caller import Caller
 from mqproof.conformance.adapters.watched_network import WatchedNetwork
+from mqproof.conformance.answers.request_and_answer import Wrong
 from mqproof.conformance.answers.watch import Watch
 from mqproof.conformance.engine.broker_faults import CRASHES, ENDS, BrokerFault
 from mqproof.conformance.engine.fault_commands import NO_COMMANDS, FaultCommands
@@ -36,7 +37,9 @@ from mqproof.conformance.faults.expected_warnings import expected_warnings
 from mqproof.conformance.faults.link import LinkedNetwork
 from mqproof.conformance.hosts.simulated import MASTER, Cluster, Setup
 from mqproof.conformance.mutants.replacement import Defect, injected
+from mqproof.conformance.wire import chapters
 from mqproof.impl.broker.config import BrokerConfig
+from mqproof.impl.remoting.java_json import BodyError
 from mqproof.impl.runtime.clock import now_ms
 from mqproof.impl.runtime.network import Address, AsyncioNetwork
 from mqproof.impl.runtime.runtime import Runtime, production
@@ -362,7 +365,11 @@ class OnEnvironment:
         """Read everything of the example by every way of access, in some examples after restarts too."""
         wrong = self._environment.watch.wrong
         before = len(wrong)
-        self._read_back()
+        try:
+            self._read_back()
+        except BodyError as error:
+            unreadable = Wrong(chapters.JSON_BODIES, str(error))
+            self._environment.watch.found("a body that no client can read", [unreadable])
         if new := wrong[before:]:
             self.afterwards = (f"read each message, table and file: {new[0].text}",)
 
