@@ -65,6 +65,10 @@ WHY_TOGETHER: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         "conformance/adapters/brokers": (_DRAWN,),
         "conformance/adapters/client_calls": ("conformance/adapters/client_calls/test_every_call",),
         "conformance/adapters/inspections": ("conformance/adapters/inspections/test_every",),
+        "conformance/adapters/store_copies": (
+            "conformance/adapters/store_copies/test_drawn_stores",
+            "conformance/adapters/store_copies/test_recovered_copies",
+        ),
         "conformance/subjects/scripted_members": ("conformance/subjects/scripted_members/test_lives",),
         "conformance/adapters/producers": ("conformance/suites/producers/test_suite",),
         "conformance/adapters/routing": (_REMOTING,),

@@ -197,12 +197,12 @@ def test_progress_is_reported_after_every_example() -> None:
 def test_a_mutant_leaves_nothing_behind() -> None:
     from mqproof.impl.store.message_store import MessageStore
 
-    right = MessageStore.settle
+    right = MessageStore.when_settled
     target = MutantTarget(MUTANTS["ack-before-flush"])
     target.open(Setup(SYNC_FLUSH))
-    assert MessageStore.settle is not right
+    assert MessageStore.when_settled is not right
     target.close()
-    assert MessageStore.settle is right
+    assert MessageStore.when_settled is right
 
 
 @pytest.fixture
