@@ -13,7 +13,8 @@ pytestmark = pytest.mark.xdist_group("package")
 PARTS = ("spec", "reference", "impl", "conformance", "fuzz", "spark_audit", "report")
 
 _FOLDERS_LEFT_OUT = (
-    "pages", "adapters/client_calls", "adapters/inspections", "adapters/store_copies", "subjects/scripted_members",
+    "pages", "adapters/client_calls", "adapters/inspections", "adapters/store_copies",
+    "subjects/scripted_members",
     "mutation",
     "client_scenarios",
 )  # fmt: skip
