@@ -1,6 +1,5 @@
 """Finds or starts the broker whose store the suite damage alters."""
 
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -20,6 +19,7 @@ from mqproof.conformance.engine.targets import (
     TargetError,
     UnknownTargetError,
 )
+from mqproof.conformance.faults.collected_warnings import collected
 from mqproof.conformance.faults.controls import Place
 from mqproof.conformance.mutants.damage import MUTANTS, OF_PEERS
 from mqproof.conformance.mutants.replacement import injected
@@ -77,7 +77,7 @@ class EmbeddedStore:
 
     def __init__(self, store: Path) -> None:
         self.store = store
-        self._log = _Collected()
+        self._lines: list[str] = []
         self._running: tuple[LoopThread, EmbeddedBroker] | None = None
 
     def start(self) -> Address:
@@ -99,32 +99,15 @@ class EmbeddedStore:
             thread.end_after(broker.stop())
 
     def report(self) -> str:
-        return self._log.take()
+        lines = self._lines[:]
+        del self._lines[: len(lines)]
+        return "\n".join(lines)
 
     @contextmanager
     def logged(self) -> Iterator[None]:
         """Collect the warnings of our broker within the block, instead of showing them."""
-        logger = logging.getLogger("mqproof.impl")
-        propagates, logger.propagate = logger.propagate, False
-        logger.addHandler(self._log)
-        try:
+        with collected("mqproof.impl") as self._lines:
             yield
-        finally:
-            logger.removeHandler(self._log)
-            logger.propagate = propagates
-
-
-class _Collected(logging.Handler):
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-        self._lines: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self._lines.append(record.getMessage())
-
-    def take(self) -> str:
-        lines, self._lines = self._lines, []
-        return "\n".join(lines)
 
 
 @contextmanager

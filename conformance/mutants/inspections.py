@@ -146,7 +146,7 @@ INSPECTIONS: Final[Mapping[str, str]] = {
     "filter-version-kept": "filters",
     "never-unlocked": "held pulls",
     "reply-without-its-time": "replies",
-    "members-not-told-of-reset": "requests to consumers",
+    "members-not-notified-of-reset": "requests to consumers",
     "lag-without-age": "metrics",
     "sends-not-limited": "flow control",
     "half-messages-not-checked": "full tables",
@@ -217,7 +217,8 @@ MUTANTS: Final = by_name(
         f"{_PROCESSORS}.replies:encode_properties", _unchanged,
     ),
     _mutant(
-        "members-not-told-of-reset", "the members of a group are not notified of a reset of their offsets",
+        "members-not-notified-of-reset",
+        "the members of a group are not notified of a reset of their offsets",
         f"{_PROCESSORS}.offset_admin:_notify_members", _nothing_notified,
     ),
     _mutant(

@@ -122,7 +122,7 @@ async def _recorded_by_message(delivery: DelayedDelivery, unit: Unit, address: A
 def _advance_one_behind(delivery: DelayedDelivery, level: int, offset: int) -> int:
     """Records the delivered message itself as the next one."""
     delivery._next[level] = offset
-    delivery._is_dirty = True
+    delivery._unwritten.is_any = True
     return offset + 1
 
 
@@ -131,9 +131,9 @@ def _beyond_the_queue(_delivery: DelayedDelivery) -> None:
 
 
 def _cut_in_memory(delivery: DelayedDelivery) -> None:
-    was_dirty = delivery._is_dirty
+    was_dirty = delivery._unwritten.is_any
     _cut(delivery)
-    delivery._is_dirty = was_dirty
+    delivery._unwritten.is_any = was_dirty
 
 
 def _no_progress(_delivery: DelayedDelivery) -> DelayOffsets:

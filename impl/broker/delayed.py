@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from mqproof.impl.broker.long_polling import PullHolds
 from mqproof.impl.broker.state.durable_table import read_config
+from mqproof.impl.broker.state.unwritten import Unwritten
 from mqproof.impl.remoting.java_json import write
 from mqproof.impl.remoting.message import UNIQUE_KEY, Message
 from mqproof.impl.remoting.topic_names import NOT_FOR_CLIENTS
@@ -67,7 +68,7 @@ class DelayedDelivery:
         self._runtime = runtime
         self._events = events
         self._next: dict[int, int] = {}
-        self._is_dirty = False
+        self._unwritten = Unwritten()
         self._counted: dict[int, int] = {}
         """The offsets that the file has."""
         self._delivers = True
@@ -81,7 +82,7 @@ class DelayedDelivery:
                 read.
         """
         stored = read_config(self._runtime.disk, self._path, DelayOffsets, damage, required=required)
-        self._is_dirty = stored is None
+        self._unwritten.is_any = stored is None
         self._next = dict(stored.offset_table) if stored else {}
         self._counted = dict(self._next)
 
@@ -93,7 +94,7 @@ class DelayedDelivery:
         """Replace the offsets by a master's; a slave does not deliver messages itself."""
         if offsets and dict(offsets) != self._next:
             self._next = dict(offsets)
-            self._is_dirty = True
+            self._unwritten.is_any = True
 
     def follow(self) -> None:
         """Let another broker deliver; `run` ends this."""
@@ -108,7 +109,7 @@ class DelayedDelivery:
             end = self._store.max_offset(SCHEDULE_TOPIC, level - 1)
             if offset > end:
                 self._next[level] = end
-                self._is_dirty = True
+                self._unwritten.is_any = True
 
     async def run(self, address: Address) -> None:
         """Deliver the messages of all levels until cancelled; `address` becomes their store host."""
@@ -131,20 +132,16 @@ class DelayedDelivery:
 
         After a failure or a cancellation, the next call writes again.
         """
-        if not self._is_dirty:
+        if not self._unwritten.is_any:
             return
         offsets = self.offsets()
         data = write(offsets)
-        self._is_dirty = False
-        try:
+        with self._unwritten.writing():
             if self._next:
                 await self._store.flush_log()
                 if self._store.failure:
                     raise OSError(self._store.failure)
             await self._runtime.offload(lambda: write_sealed(self._runtime.disk, self._path, data))
-        except BaseException:
-            self._is_dirty = True
-            raise
         self._counted = offsets.offset_table
 
     def _needed_from(self) -> int | None:
@@ -209,7 +206,7 @@ class DelayedDelivery:
     def _advance(self, level: int, offset: int) -> int:
         """Record that the message at this offset of a level is done; return the next offset."""
         self._next[level] = offset + 1
-        self._is_dirty = True
+        self._unwritten.is_any = True
         return offset + 1
 
     async def _put(self, unit: Unit, address: Address) -> bool:

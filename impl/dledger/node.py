@@ -46,6 +46,7 @@ from mqproof.impl.runtime.network import Address
 from mqproof.impl.runtime.notices import Notices
 from mqproof.impl.runtime.runtime import Runtime
 from mqproof.impl.runtime.security.peer_network import PeerConfig, warn_if_open
+from mqproof.impl.runtime.timed_call import TimedCall
 from mqproof.impl.store.errors import StoreError
 
 _log = logging.getLogger(__name__)
@@ -66,22 +67,9 @@ Settled = Callable[[ResponseCode], None]
 """Called once with the final result of a client's entries. Must not raise."""
 
 
-class _Waiting:
-    """A client's entries that wait to be committed, with a timeout."""
-
-    def __init__(self, settled: Settled) -> None:
-        self._settled: Settled | None = settled
-        loop = asyncio.get_running_loop()
-        self._deadline = loop.call_later(
-            ACK_TIMEOUT_MS / 1000, self.settle, ResponseCode.WAIT_QUORUM_ACK_TIMEOUT
-        )
-
-    def settle(self, code: ResponseCode) -> None:
-        """Report the result. Only the first call counts."""
-        settled, self._settled = self._settled, None
-        if settled is not None:
-            self._deadline.cancel()
-            settled(code)
+def _timed(settled: Settled) -> TimedCall[ResponseCode]:
+    """Return the call for a client's entries that wait to be committed."""
+    return TimedCall(settled, ACK_TIMEOUT_MS / 1000, ResponseCode.WAIT_QUORUM_ACK_TIMEOUT)
 
 
 class _Asked(NamedTuple):
@@ -160,7 +148,7 @@ class Node:
         self._alarm_at = 0.0
         self._answering: dict[int, _Asked] = {}
         """Requests waiting for a response, by the id of the request object, in order of arrival."""
-        self._waiting: Pending[_Waiting] = Pending()
+        self._waiting: Pending[TimedCall[ResponseCode]] = Pending()
         self._tasks: set[asyncio.Task[None]] = set()
         self._transfers: set[asyncio.Future[ResponseCode]] = set()
         """Futures that wait for the result of a leadership transfer."""
@@ -281,7 +269,7 @@ class Node:
             self.fail(error)
             return ResponseCode.DISK_ERROR, []
         taken, self._taken = self._taken, None
-        self._waiting.add(last, taken[-1].term, _Waiting(settled))
+        self._waiting.add(last, taken[-1].term, _timed(settled))
         return code, taken
 
     async def transfer_leadership(self, member: str | None = None) -> ResponseCode:
@@ -418,11 +406,11 @@ class Node:
     def _acknowledge(self, commit: int) -> None:
         """Notify clients whose entries this leader has committed in the term in which it accepted them."""
         for waiting in self._waiting.committed(commit, self.member.core.state.term):
-            waiting.settle(ResponseCode.SUCCESS)
+            waiting.end(ResponseCode.SUCCESS)
 
     def _fail_waiting(self, code: ResponseCode) -> None:
         for waiting in self._waiting.drop():
-            waiting.settle(code)
+            waiting.end(code)
 
     async def _flush(self) -> None:
         flush = self.member.begin_flush()

@@ -14,28 +14,10 @@ from dataclasses import dataclass
 
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.runtime import Offload
+from mqproof.impl.runtime.timed_call import TimedCall
 from mqproof.impl.store.files.commit_log import CommitLog
 from mqproof.impl.store.files.segments import Unsynced
 from mqproof.spec.events import Kind
-
-
-class _Wait:
-    """A function to call once, when the log is durable up to `end`, or a time has passed."""
-
-    def __init__(self, end: int, timeout_s: float, call: Callable[[bool], None]) -> None:
-        self.end = end
-        self._call: Callable[[bool], None] | None = call
-        self._deadline = asyncio.get_running_loop().call_later(timeout_s, self.resolve, False)
-
-    def resolve(self, durable: bool) -> None:
-        call = self._call
-        self.cancel()
-        if call is not None:
-            call(durable)
-
-    def cancel(self) -> None:
-        self._call = None
-        self._deadline.cancel()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +54,7 @@ class LogFlusher:
         self._wanted_end = 0
         self._failed = False
         self._one_round = asyncio.Lock()
-        self._waiting: deque[_Wait] = deque()  # by log end, ascending
+        self._waiting: deque[tuple[int, TimedCall[bool]]] = deque()  # by log end, ascending
 
     @property
     def unflushed_bytes(self) -> int:
@@ -133,12 +115,12 @@ class LogFlusher:
         if self._log.flushed >= end:
             call(True)
             return
-        self._waiting.append(_Wait(end, timeout_ms / 1000, call))
+        self._waiting.append((end, TimedCall(call, timeout_ms / 1000, False)))
         self.want(end)
 
     def forget_waits(self) -> None:
         """Call no function any more."""
-        for wait in self._waiting:
+        for _, wait in self._waiting:
             wait.cancel()
         self._waiting.clear()
 
@@ -148,7 +130,7 @@ class LogFlusher:
         They are answered together, after the next round has begun its fsync.
         """
         ended = []
-        while self._waiting and (self._failed or self._waiting[0].end <= self._log.flushed):
+        while self._waiting and (self._failed or self._waiting[0][0] <= self._log.flushed):
             ended.append(self._waiting.popleft())
         if ended:
             asyncio.get_running_loop().call_soon(_resolve, ended, self._log.flushed)
@@ -156,6 +138,6 @@ class LogFlusher:
             self.wanted.clear()
 
 
-def _resolve(waits: list[_Wait], flushed: int) -> None:
-    for wait in waits:
-        wait.resolve(wait.end <= flushed)
+def _resolve(waits: list[tuple[int, TimedCall[bool]]], flushed: int) -> None:
+    for end, wait in waits:
+        wait.end(end <= flushed)

@@ -4,13 +4,11 @@ See docs/reference/protocol/storing.md, "Damaged files". Only the altered record
 place is reported. No other bytes are delivered in its place, and no later message gets its offset.
 """
 
-import logging
 import random
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from typing import Final
 
-from mqproof.conformance.adapters.store_copies.recovered_copies import RecoveredCopies
+from mqproof.conformance.adapters.store_copies.recovered_copies import RecoveredCopies, was_killed
 from mqproof.conformance.answers.file_rules import deletions
 from mqproof.conformance.answers.request_and_answer import Wrong
 from mqproof.conformance.answers.store_on_disk import (
@@ -21,6 +19,7 @@ from mqproof.conformance.answers.store_on_disk import (
 from mqproof.conformance.answers.stored_record import RecordError, StoredRecord, read_records
 from mqproof.conformance.answers.watch import Watch
 from mqproof.conformance.damage.checkers import is_named
+from mqproof.conformance.faults.collected_warnings import collected
 from mqproof.conformance.wire import chapters
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk
 from mqproof.impl.store.message_store import MessageStore
@@ -144,10 +143,9 @@ class AlteredRecords:
         disk = self._stopped.copy()
         self._write(disk, record, data)
         if chance.random() < 0.5 and not disk.exists(f"{self._directory}/abort"):
-            disk.create(f"{self._directory}/abort", 0).sync()
-            disk.sync_directory(self._directory)
+            was_killed(disk, self._directory)
         what = f"the record at {record.commit_offset} {name}"
-        with _reports() as lines:
+        with collected(_DAMAGE_LOG) as lines:
             for start in ("a start", "a second start"):
                 store = await self._copies.started(f"{start} when {what}", disk)
                 if store is None:
@@ -208,25 +206,3 @@ def _covered(data: bytes) -> tuple[object, ...] | None:
     except (RecordError, ValueError):
         return None
     return record.queue_id, record.queue_offset, record.commit_offset, record.body, record.topic
-
-
-@contextmanager
-def _reports() -> Iterator[list[str]]:
-    """Yield the list to which stores in the block add what they log about damage."""
-    lines: list[str] = []
-
-    class Lines(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            lines.append(record.getMessage())
-
-    logger, handler = logging.getLogger(_DAMAGE_LOG), Lines()
-    before = logger.level, logger.propagate
-    logger.addHandler(handler)
-    logger.setLevel(logging.WARNING)
-    logger.propagate = False
-    try:
-        yield lines
-    finally:
-        logger.removeHandler(handler)
-        logger.setLevel(before[0])
-        logger.propagate = before[1]

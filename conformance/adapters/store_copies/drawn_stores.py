@@ -96,9 +96,7 @@ class DrawnStore:
         altered = AlteredRecords(self._disk, _STORE, copies, self._watch)
         for each in range(_ALTERATIONS_EACH):
             await altered.examine(names[(self._number * _ALTERATIONS_EACH + each) % len(names)], chance)
-        await ExpiredSegments(self._disk, _STORE, self._config, self._runtime, copies, self._watch).examine(
-            chance
-        )
+        await ExpiredSegments(self._disk, _STORE, copies, self._watch).examine(chance)
 
     def _killed(self) -> SimulatedDisk:
         """Return the disk after a kill: no checkpoint counts the entries of the last records."""

@@ -7,7 +7,6 @@ Every queue begins at its first record there, and messages before it are not fou
 import asyncio
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Final
 
 from mqproof.conformance.adapters.store_copies.recovered_copies import RecoveredCopies
@@ -16,9 +15,7 @@ from mqproof.conformance.answers.store_on_disk import LOG, Log, expected_queues,
 from mqproof.conformance.answers.watch import Watch
 from mqproof.conformance.wire import chapters
 from mqproof.impl.remoting.message import Message
-from mqproof.impl.runtime.runtime import Runtime
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk
-from mqproof.impl.store.config import StoreConfig
 from mqproof.impl.store.message_store import MessageStore
 from mqproof.impl.store.results import GetStatus
 
@@ -34,15 +31,11 @@ class ExpiredSegments:
         self,
         stopped: SimulatedDisk,
         directory: str,
-        config: StoreConfig,
-        runtime: Runtime,
         copies: RecoveredCopies,
         watch: Watch,
     ) -> None:
         self._stopped = stopped
         self._directory = directory
-        self._config = replace(config, file_reserved_ms=1, clean_forcibly=False)
-        self._runtime = runtime
         self._copies = copies
         self._watch = watch
 

@@ -61,10 +61,10 @@ def _no_index(disk: SimulatedDisk, store: str, _chance: random.Random) -> None:
     disk.lose(f"{store}/{_CHECKPOINT}")
 
 
-def _no_newest_index(disk: SimulatedDisk, store: str, chance: random.Random) -> None:
+def _no_newest_index(disk: SimulatedDisk, store: str, _chance: random.Random) -> None:
     for path in _paths(disk, store, INDEX)[-1:]:
         disk.lose(path)
-    _was_killed(disk, store, chance)
+    was_killed(disk, store)
     disk.lose(f"{store}/{_CHECKPOINT}")
 
 
@@ -101,7 +101,7 @@ def _altered_entry(disk: SimulatedDisk, store: str, chance: random.Random) -> No
 
 def _torn_end(disk: SimulatedDisk, store: str, chance: random.Random) -> None:
     """Add the beginning of a record that a crash interrupted."""
-    _was_killed(disk, store, chance)
+    was_killed(disk, store)
     for path in _paths(disk, store, LOG)[-1:]:
         written = disk.written(path)
         disk.damage(path, len(written), written[: chance.randrange(1, 92)])
@@ -135,7 +135,8 @@ def _tables(disk: SimulatedDisk, store: str) -> list[str]:
     return [path for path in disk.files(f"{store}/config") if file_rules.DELETED in path]
 
 
-def _was_killed(disk: SimulatedDisk, store: str, _chance: random.Random) -> None:
+def was_killed(disk: SimulatedDisk, store: str) -> None:
+    """Leave the file that a store removes when it stops cleanly."""
     disk.create(f"{store}/abort", 0).sync()
     disk.sync_directory(store)
 

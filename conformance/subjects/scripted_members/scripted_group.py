@@ -109,10 +109,10 @@ class ScriptedGroup:
         except RemotingError as error:
             self.lines.append(f"{_NAMES[kind]}: {type(error).__name__}")
             return
-        told = (
+        content = (
             _sorted(json.loads(answer.body)) if answer.body else (answer.remark or "").partition(" - at ")[2]
         )
-        self.lines.append(f"{_NAMES[kind]}: {answer.code} {told}")
+        self.lines.append(f"{_NAMES[kind]}: {answer.code} {content}")
 
     def begin(self, kind: int, term: int, **more: Any) -> "asyncio.Task[None]":
         """Send a request whose answer comes later."""

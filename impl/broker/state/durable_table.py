@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Generic, TypeVar
 
+from mqproof.impl.broker.state.unwritten import Unwritten
 from mqproof.impl.remoting.bodies import DataVersion
 from mqproof.impl.remoting.java_json import BodyError, read, write
 from mqproof.impl.runtime.clock import now_ms
@@ -62,7 +63,7 @@ class DurableTable(Generic[Value]):
         self.version = DataVersion(0, now_ms(runtime.clock))
         self._changing = asyncio.Lock()
         self._next: _Batch[Value] = _Batch()
-        self._is_dirty = False
+        self._unwritten = Unwritten()
 
     def __len__(self) -> int:
         """Return the number of values, plus the number of changes that are not written yet."""
@@ -75,7 +76,7 @@ class DurableTable(Generic[Value]):
 
     def write_at_next_persist(self) -> None:
         """Let the next `persist` write the file, although nothing has changed."""
-        self._is_dirty = True
+        self._unwritten.is_any = True
 
     def get(self, name: str) -> Value | None:
         return self._values.get(name)
@@ -102,7 +103,7 @@ class DurableTable(Generic[Value]):
     def renew_version(self) -> None:
         """Increase the version, so that readers with the earlier version consider the values changed."""
         self.version = self._next_version()
-        self._is_dirty = True
+        self._unwritten.is_any = True
 
     async def change(self, values: Mapping[str, Value | None]) -> None:
         """Add and replace values, and remove those whose value is None.
@@ -132,24 +133,20 @@ class DurableTable(Generic[Value]):
 
     async def persist(self) -> None:
         """Write the file if memory has changes that it lacks. Raises OSError when that fails."""
-        if self._is_dirty:
+        if self._unwritten.is_any:
             async with self._changing:
                 await self._write(self.version, self._values)
 
     def persist_now(self) -> None:
         """Write the file like `persist`, in the caller's thread."""
-        if self._is_dirty:
-            self._is_dirty = False
-            write_sealed(self._runtime.disk, self._path, self._content(self.version, self._values))
+        if self._unwritten.is_any:
+            with self._unwritten.writing():
+                write_sealed(self._runtime.disk, self._path, self._content(self.version, self._values))
 
     async def _write(self, version: DataVersion, values: dict[str, Value]) -> None:
         data = self._content(version, values)
-        was_dirty, self._is_dirty = self._is_dirty, False
-        try:
+        with self._unwritten.writing():
             await self._runtime.offload(lambda: write_sealed(self._runtime.disk, self._path, data))
-        except BaseException:  # a cancellation too
-            self._is_dirty = was_dirty
-            raise
 
     def _content(self, version: DataVersion, values: dict[str, Value]) -> bytes:
         return write(self._to_file(version, values), standard=True)

@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from mqproof.impl.broker.state.durable_table import read_config
+from mqproof.impl.broker.state.unwritten import Unwritten
 from mqproof.impl.remoting.bodies import DataVersion
 from mqproof.impl.remoting.codes import ResponseCode
 from mqproof.impl.remoting.java_json import write
@@ -50,7 +51,7 @@ class OffsetTable:
         self._pairs_max = pairs_max
         self._runtime = runtime
         self._table: dict[str, dict[int, int]] = {}
-        self._is_dirty = False
+        self._unwritten = Unwritten()
         self._version = DataVersion(0, now_ms(runtime.clock))
         """Changes each time the file is written."""
         self.unsent: set[tuple[str, int]] | None = None
@@ -64,7 +65,7 @@ class OffsetTable:
             OSError: it cannot be read.
         """
         stored = read_config(self._runtime.disk, self._path, _SlavesFile, damage, required=required)
-        self._is_dirty = stored is None
+        self._unwritten.is_any = stored is None
         if stored is not None:
             self._table = stored.offset_table
             self.unsent = {(key, queue_id) for key, queues in stored.untold.items() for queue_id in queues}
@@ -91,7 +92,7 @@ class OffsetTable:
                 raise RefusedError(ResponseCode.SYSTEM_ERROR, remark)
             offsets = self._table[key] = {}
         offsets[queue_id] = offset
-        self._is_dirty = True
+        self._unwritten.is_any = True
         if self.unsent is not None:
             self.unsent.add((key, queue_id))
 
@@ -125,7 +126,7 @@ class OffsetTable:
             self.unsent -= {(key, queue_id) for queue_id in merged if merged[queue_id] == masters[queue_id]}
             if any(own.get(queue_id) != offset for queue_id, offset in merged.items()):
                 own.update(merged)
-                self._is_dirty = True
+                self._unwritten.is_any = True
 
     def newer_than(self, table: Mapping[str, Mapping[int, int]]) -> list[tuple[str, str, int, int]]:
         """Return the commits made here that are ahead of a master's offsets: topic, group, queue, offset."""
@@ -141,7 +142,7 @@ class OffsetTable:
         """Record that the master has received the offset, if it is still the current one."""
         if self.unsent is not None and self.query(group, topic, queue_id) == offset:
             self.unsent.discard((topic + _SEPARATOR + group, queue_id))
-            self._is_dirty = True
+            self._unwritten.is_any = True
 
     def query(self, group: str, topic: str, queue_id: int) -> int | None:
         """Return the committed offset, or None when the group never committed one for that queue."""
@@ -178,7 +179,7 @@ class OffsetTable:
     def _remove(self, keys: list[str]) -> None:
         for key in keys:
             del self._table[key]
-            self._is_dirty = True
+            self._unwritten.is_any = True
         if self.unsent:
             self.unsent = {pair for pair in self.unsent if pair[0] in self._table}
 
@@ -187,16 +188,12 @@ class OffsetTable:
 
         After a failure or a cancellation, the next call writes again.
         """
-        if not self._is_dirty:
+        if not self._unwritten.is_any:
             return
         data = write(self._content(), standard=True)
         self._version = DataVersion(self._version.counter + 1, now_ms(self._runtime.clock))
-        self._is_dirty = False
-        try:
+        with self._unwritten.writing():
             await self._runtime.offload(lambda: write_sealed(self._runtime.disk, self._path, data))
-        except BaseException:
-            self._is_dirty = True
-            raise
 
     def _content(self) -> _File:
         if not self.unsent:
