@@ -185,6 +185,9 @@ class _Search:
             self._keep_endless(ended)
             return True
         except (Flaky, UndrivableError) as ended:
+            if time_bounds.is_used_up():
+                time_bounds.end_budget()
+                return True  # the interruption left a target that is down
             if self.examination.failures:
                 return True  # it ended while shrinking: the earlier failure is still valid
             if error := _died_of(ended):

@@ -84,6 +84,34 @@ def test_a_suite_ends_with_its_budget_and_judges_what_is_finished(monkeypatch: p
     assert Verdict.VIOLATED not in {each.verdict for each in part.results}
 
 
+class _LeftDown(_Slow):
+    """A slow broker that is down after an interruption, so that nothing can be closed or opened."""
+
+    is_down = False
+
+    def pull(self, topic: str, queue_id: int, offset: int, max_count: int) -> Pulled:
+        try:
+            return super().pull(topic, queue_id, offset, max_count)
+        except KeyboardInterrupt:
+            _LeftDown.is_down = True
+            raise
+
+    def close(self) -> None:
+        super().close()
+        if _LeftDown.is_down:
+            raise TargetError("the broker is down")
+
+
+def test_a_budget_may_end_in_the_middle_of_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = types.ModuleType("left_down")
+    module.LeftDown = _LeftDown  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "left_down", module)
+    part = conduct(RunOptions("python:left_down:LeftDown", examples=10_000, minutes=0.03), "flush", silent)
+    assert _LeftDown.is_down
+    assert part.refusal is None
+    assert all("the budget of 0.03 minutes ended the suite after" in each.detail for each in part.results)
+
+
 @pytest.mark.parametrize("name", ["consumers", "replication"])
 def test_a_suite_of_seeds_ends_with_its_budget(name: str) -> None:
     part = conduct(RunOptions("impl", examples=10_000, minutes=0.002), name, silent)
