@@ -22,8 +22,13 @@ def white_list(text: str) -> Match:
     Raises:
         ValueError: a pattern is invalid; the message contains it.
     """
-    patterns = [_pattern(part.strip()) for part in _OUTSIDE_BRACES.split(text) if part.strip()]
+    patterns = [_pattern(part) for part in separate(text)]
     return lambda ip: any(matches(ip) for matches in patterns)
+
+
+def separate(text: str) -> list[str]:
+    """Return the patterns of a text; a comma within braces separates none."""
+    return [part.strip() for part in _OUTSIDE_BRACES.split(text) if part.strip()]
 
 
 def _pattern(text: str) -> Match:

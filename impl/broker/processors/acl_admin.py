@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
+from mqproof.impl.access import white_list
 from mqproof.impl.access.acl import AccountEntry, AclEntries
 from mqproof.impl.access.acl_file import AclFile
 from mqproof.impl.broker.services import Processor, Services
@@ -49,7 +50,7 @@ async def delete_account(services: Services, request: Command, channel: Channel)
 async def update_white_addresses(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
     """Replace the list of addresses that need no account."""
     header = headers.read(WhiteAddressesRequest, request.fields)
-    white = [part.strip() for part in header.global_white_addrs.split(",") if part.strip()]
+    white = white_list.separate(header.global_white_addrs)
     failed = ResponseCode.UPDATE_GLOBAL_WHITE_ADDRS_FAILED
     await _change(
         services,

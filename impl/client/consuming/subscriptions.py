@@ -20,10 +20,10 @@ class Subscriptions:
     """Subscriptions by topic, each with its creation time: brokers use the later of two."""
 
     def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+        self.clock = clock
         self._by_topic: dict[str, Subscription] = {}
         self._functions: dict[str, MessageSelector] = {}
-        """By the name of its function. They stay, for `restore`."""
+        """By the name of its function."""
 
     def add(self, topic: str, selector: str | MessageSelector = "*") -> None:
         """Subscribe to a topic. A text is `TagA || TagB`, or `*` for all.
@@ -36,21 +36,21 @@ class Subscriptions:
         if selector.module is not None:
             self._functions[selector.expression] = selector
             self._by_topic[topic] = Subscription(
-                topic, selector.expression, class_filter_mode=True, sub_version=now_ms(self._clock)
+                topic, selector.expression, class_filter_mode=True, sub_version=now_ms(self.clock)
             )
             return
         if selector.is_sql:
             self._by_topic[topic] = Subscription(
-                topic, selector.expression, expression_type=SQL92, sub_version=now_ms(self._clock)
+                topic, selector.expression, expression_type=SQL92, sub_version=now_ms(self.clock)
             )
             return
         wanted = sorted({tag.strip() for tag in selector.expression.split("||")} - {""})
         if not wanted or wanted == ["*"]:
-            subscription = Subscription(topic, "*", sub_version=now_ms(self._clock))
+            subscription = Subscription(topic, "*", sub_version=now_ms(self.clock))
         else:
             codes = [tags_code(tag) for tag in wanted]
             text = " || ".join(wanted)
-            subscription = Subscription(topic, text, codes, wanted, sub_version=now_ms(self._clock))
+            subscription = Subscription(topic, text, codes, wanted, sub_version=now_ms(self.clock))
         self._by_topic[topic] = subscription
 
     def remove(self, topic: str) -> None:
@@ -64,13 +64,6 @@ class Subscriptions:
 
     def get(self, topic: str) -> Subscription | None:
         return self._by_topic.get(topic)
-
-    def restore(self, topic: str, subscription: Subscription | None) -> None:
-        """Undo `add`: subscribe as before, or not at all."""
-        if subscription is None:
-            self.remove(topic)
-        else:
-            self._by_topic[topic] = subscription
 
     def selector_of(self, topic: str) -> MessageSelector:
         """Return the selector of a topic, in the form that brokers read."""
@@ -89,21 +82,18 @@ class Subscriptions:
 async def add_accepted(
     calls: GroupRequests, subscriptions: Subscriptions, topic: str, selector: str | MessageSelector = "*"
 ) -> None:
-    """Subscribe to a topic if the brokers accept it. If not, the subscriptions are as they were before.
+    """Subscribe to a topic after the brokers have accepted it; until then, nothing changes.
 
     Raises:
         ValueError: the text is no tag expression, or the topic's name is not allowed.
         RefusalError: a broker refuses the SQL92 expression.
         ClientError: another process is a consumer of the group with the same client id.
     """
-    known = subscriptions.get(topic)
+    wanted = Subscriptions(subscriptions.clock)
+    wanted.add(topic, selector)
+    await require_accepted(calls, wanted, topic)
+    await calls.require_sole([topic])
     subscriptions.add(topic, selector)
-    try:
-        await require_accepted(calls, subscriptions, topic)
-        await calls.require_sole([topic])
-    except ClientError:
-        subscriptions.restore(topic, known)
-        raise
 
 
 async def require_accepted(calls: GroupRequests, subscriptions: Subscriptions, topic: str) -> None:
