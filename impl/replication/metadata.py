@@ -11,7 +11,7 @@ import msgspec
 
 from mqproof.impl.remoting import headers
 from mqproof.impl.remoting.bodies import AllGroups, AllTopics
-from mqproof.impl.remoting.channel import RemotingError
+from mqproof.impl.remoting.channel import RemotingError, RequestTimeoutError
 from mqproof.impl.remoting.client import RemotingClient
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode, response_name
 from mqproof.impl.remoting.command import new_request
@@ -80,6 +80,7 @@ class MetadataSync:
         try:
             await self._sync(self.master)
         except (RemotingError, BodyError, OSError) as error:
+            self._doubt_connection(error)
             complaint = f"topics, groups or offsets of master {self.master} cannot be fetched: {error}"
             if complaint != self._complaint:
                 self._complaint = complaint
@@ -99,6 +100,12 @@ class MetadataSync:
         except (RemotingError, BodyError) as error:
             raise OSError(f"its deleted topics are unknown: {error}") from None
         self._tables.correct_deletions(topics)
+
+    def _doubt_connection(self, error: Exception) -> None:
+        """Close a connection on which the master did not answer: it may have forgotten it."""
+        channel = self._client.channel(self.master) if self.master else None
+        if channel is not None and isinstance(error, RequestTimeoutError):
+            channel.abort()
 
     async def _sync(self, master: Address) -> None:
         ask, tables = self._ask, self._tables

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from mqproof.impl.remoting.bodies import AllTopics, SubscriptionGroups
-from mqproof.impl.remoting.channel import RemotingError
+from mqproof.impl.remoting.channel import RemotingError, RequestTimeoutError
 from mqproof.impl.remoting.client import RemotingClient
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command
@@ -24,14 +24,27 @@ BODIES = {
 """A master without offsets answers without a body; there are always topics and groups."""
 
 
+SILENT = -1
+"""Stands for a master that does not answer in time."""
+
+
 class Asked:
     """A client whose requests are answered with one code, or not at all."""
 
     code: int | None = None
+    closed = 0
+
+    def channel(self, _address: Address) -> "Asked":
+        return self
+
+    def abort(self) -> None:
+        self.closed += 1
 
     async def invoke(self, _address: Address, request: Command, _timeout_s: float) -> Command:
         if self.code is None:
             raise RemotingError("it does not answer")
+        if self.code == SILENT:
+            raise RequestTimeoutError("no answer in time")
         return request.answer(self.code, body=BODIES.get(RequestCode(request.code), b""))
 
 
@@ -75,6 +88,16 @@ def play(*codes: int | None) -> list[Any]:
 
     asyncio.run(rounds())
     return tables.got
+
+
+def test_a_connection_without_an_answer_is_closed_so_that_the_next_round_makes_a_new_one() -> None:
+    asked = Asked()
+    sync = MetadataSync(cast(RemotingClient, asked), Adopted())
+    sync.master = MASTER
+    for code, closed in ((ResponseCode.SUCCESS, 0), (None, 0), (SILENT, 1)):
+        asked.code = code
+        asyncio.run(sync.sync())
+        assert asked.closed == closed
 
 
 def test_a_master_without_offsets_answers_without_a_body() -> None:
