@@ -267,6 +267,16 @@ def test_a_broker_with_other_clocks_and_addresses_is_not_judged_by_ours() -> Non
     assert case.wrong == []
 
 
+@pytest.mark.parametrize(("value", "is_wrong"), [("false", False), ("true", True)])
+def test_another_broker_may_keep_the_property_that_no_durable_copy_is_awaited(
+    value: str, *, is_wrong: bool
+) -> None:
+    case = _Case(is_exact=False)
+    body = _record(properties=f"{_PROPERTIES}\x02WAIT\x01{value}")
+    case.call(PULL, _PULL, answer=Frame(0, fields=_PULLED, body=body))
+    assert bool(case.wrong) is is_wrong
+
+
 @pytest.mark.parametrize(
     ("remark", "is_wrong"), [("TypeError: no code", True), ("queue 7 is unknown", False)]
 )
