@@ -154,7 +154,7 @@ class Record:
     reads: list[Read] = field(default_factory=list)
     """All reads, also those that found nothing, in the order in which their messages were delivered."""
     sights: "list[tuple[Read, Delivered]]" = field(default_factory=list)
-    """Deliveries, without exact repetitions at the same place.
+    """Deliveries, without exact repetitions at a place where nothing else was delivered.
 
     Most rules about places need no more, and a message that ten groups read is one object.
     """
@@ -316,6 +316,8 @@ class _Builder:
         self._open: dict[int | str, Any] = {}
         self._calls: dict[int | str, Span] = {}
         """Spans of listener calls that are running."""
+        self._changed: set[tuple[str, int]] = set()
+        """Queue and offset of the places at which different messages were delivered."""
         self._index = 0
         self._time = 0
         self._ends: dict[type, Callable[[Span, Any, Any], None]] = {
@@ -426,7 +428,7 @@ class _Builder:
         self.record.reads.append(read)
         if not messages:
             return
-        places, sights = self.record.places[read.queue], self.record.sights
+        places, sights, changed = self.record.places[read.queue], self.record.sights, self._changed
         same = []
         for message in messages:
             known = places.get(message.offset)
@@ -435,7 +437,10 @@ class _Builder:
                 sights.append(sight)
             elif known[1] == message:
                 message = known[1]
+                if changed and (read.queue, message.offset) in changed:
+                    sights.append((read, message))
             else:
+                changed.add((read.queue, message.offset))
                 sights.append((read, message))
             same.append(message)
         read.messages = tuple(same)

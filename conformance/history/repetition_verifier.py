@@ -4,6 +4,7 @@ python -m mqproof.conformance.history.repetition_verifier HISTORY CERTIFICATES
 """
 
 import sys
+from bisect import bisect_left
 from collections import defaultdict
 from typing import Any
 
@@ -27,7 +28,8 @@ def duplicate_delivery(history: History) -> Facts:
             reasons += [("failed", before.start)] * (before.f == "consume" and before.outcome != "ok")
             reasons += [("seek", op.start)] * bool(op.asked.get("seek"))
             if op.client != before.client:
-                owned = [each for each in assigned[op.group, op.client] if each.start < before.at][-1:]
+                steps = assigned[op.group, op.client]
+                owned = steps[: bisect_left(steps, before.at, key=lambda each: each.start)][-1:]
                 reasons += [("owner", e.start) for e in owned if op.queue in e.asked.get("queues", ())]
             yield (op.start, message["offset"]), reasons
 

@@ -2,10 +2,12 @@
 
 A rule has subjects: the facts that need a reason. A certificate of `held` states a reason for each, with the
 index of the line that shows it. One of `violated` names subjects for which no line shows a reason. One of
-`unknown` claims nothing. It is refused if the history shows a violation.
+`unknown` may name subjects that are `open`: neither held nor violated. It is refused if the history shows a
+violation.
 """
 
 import json
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
@@ -41,6 +43,12 @@ def operation(first: dict[str, Any], last: dict[str, Any]) -> Op:
     )  # fmt: skip
 
 
+def first(kind: str, at: list[int], after: int, before: int) -> Reasons:
+    """Return the first of the ascending lines that is strictly between two others, as a reason."""
+    place = bisect_right(at, after)
+    return [(kind, at[place])] if place < len(at) and at[place] < before else []
+
+
 class History:
     """The operations of a history, in the order of their ends."""
 
@@ -67,15 +75,18 @@ class History:
         for op in self.ops:
             if op.f == "assign" or op.asked.get("reset") or (op.asked.get("seek") and op.outcome == "ok"):
                 self.moves[op.group] += [op.start, op.end] if op.f == "assign" else [op.start]
+        self.moves.update((group, sorted(at)) for group, at in self.moves.items())
+        self.at = defaultdict[str, list[int]](list)
+        for fault in self.faults:
+            self.at[fault["kind"]].append(fault["index"])
 
     def causes(self, group: str, after: int, before: int) -> Reasons:
-        """Return the lines between that move the consumers of a group."""
-        moves = [("move", index) for index in self.moves[group] if after < index < before]
-        return moves + self.between(ENDS, after, before)
+        """Return the first line between that moves the consumers of a group, and the faults between."""
+        return first("move", self.moves[group], after, before) + self.between(ENDS, after, before)
 
     def between(self, kinds: set[str], after: int, before: int = NEVER) -> Reasons:
-        found = [fault["index"] for fault in self.faults if fault["kind"] in kinds]
-        return [("fault", index) for index in found if after < index < before]
+        """Return the first fault of each kind that is strictly between the two lines."""
+        return [each for kind in kinds for each in first("fault", self.at[kind], after, before)]
 
     def losses(self, status: str, after: int, before: int = NEVER) -> Reasons:
         """Return the faults that may lose data which was stored with this status."""
@@ -98,12 +109,13 @@ def verify(facts: Facts, verdict: str, evidence: Iterable[list[Any]]) -> None:
         if subject not in known:
             raise RefusedError(f"{subject} is not in the history")
         every, shown = known[subject], given[subject]
-        is_shown = all(set(one) & set(shown) for one in every) and set(shown) <= set(chain(*every))
-        if verdict == "held" and not is_shown:
+        is_true = verdict == "violated" or set(shown) <= set(chain(*every))
+        is_closed = all(set(one) & set(shown) for one in every) and all(kind != "open" for kind, _ in shown)
+        if not is_true or (verdict == "held" and not is_closed):
             raise RefusedError(f"{subject}: no line shows {shown}")
         if verdict == "unknown" and [] in every:
             raise RefusedError(f"{subject} has no reason")
-        if verdict == "violated" and all(any(kind != "end" for kind, _ in one) for one in every):
+        if verdict == "violated" and all(every):
             raise RefusedError(f"{subject} has a reason: {every[0][0]}")
 
 

@@ -55,6 +55,14 @@ def _replicas_differ(world: ExactDelivery) -> None:
     read(world, placed(unknown(world), 1), process="x5", node="s2")
 
 
+def _replicas_differ_after_a_promotion(world: ExactDelivery) -> None:
+    """Inject a divergence that the promotion does not explain: the first message is read again after it."""
+    read(world, world.queue(QUEUE)[1], node="s1")
+    world.fault("promote")
+    read(world, placed(unknown(world), 1), process="x5", node="s2")
+    read(world, world.queue(QUEUE)[1], node="s1")
+
+
 def _two_answers_one_place(world: ExactDelivery) -> None:
     message = send(world)
     world.queue(QUEUE).pop()
@@ -118,6 +126,7 @@ INJECTED: Final = (
     Injected("C04.2", "message-from-elsewhere", _from_elsewhere, frozenset({"A09"})),
     Injected("C04.2", "message-of-another-queue", _of_another_queue),
     Injected("C05", "replicas-differ", _replicas_differ),
+    Injected("C05", "replicas-differ-after-a-promotion", _replicas_differ_after_a_promotion),
     Injected("C16", "one-key-two-messages", _one_key_twice),
     Injected("C16", "one-offset-id-two-places", _one_offset_id_twice),
     Injected("C17", "body-changed", _changed),

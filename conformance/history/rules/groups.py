@@ -1,10 +1,12 @@
 """Rules about the owners of a group's queues, and about concurrent consumption."""
 
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from mqproof.conformance.engine.finding import Finding, Tally, not_judged
-from mqproof.conformance.history.record import NEVER, Read, Record
+from mqproof.conformance.history.record import NEVER, Read, Record, Sent
 from mqproof.conformance.history.rules.loss import gone
 
 _MS = 1_000_000
@@ -114,35 +116,56 @@ def overlapping(history: Record) -> Finding:
 
 def head_block(history: Record) -> Finding:
     """C10 (head-block): an orderly queue with messages and an owner progresses within `stall_within_ms`."""
-    within = history.setup.stall_within_ms
-    if within is None:
+    if history.setup.stall_within_ms is None:
         return not_judged()
-    tally = Tally()
-    lost = gone(history)
-    last: dict[tuple[str, str], Read] = {}
-    furthest: dict[tuple[str, str], int] = {}
-    """The furthest offset, not the last one: after a rebalance a member may repeat earlier messages."""
-    for read in history.reads:
-        if read.kind == "consume" and history.group(read.group).orderly:
-            at = (read.group, read.queue)
-            last[at] = read
-            furthest[at] = max(furthest.get(at, -1), read.messages[-1].offset if read.messages else -1)
+    tally, lost = Tally(looked=len(_heads(history))), gone(history)
+    for group, waiting in stalled(history):
+        left = [sent for sent in waiting if id(sent) not in lost]
+        if left:
+            head = _heads(history)[group, left[0].queue]
+            late = history.last_time - max(head.since, min(sent.span.ended for sent in left))
+            text = f"{left[0].queue} of {group} makes no progress at {head.furthest} for {late // _MS} ms"
+            tally.found(text, queue=left[0].queue, group=group, offset=head.furthest)
+    return tally.finding("queues")
+
+
+def stalled(history: Record) -> Iterator[tuple[str, list[Sent]]]:
+    """Yield, for each queue of an orderly group with an owner, the messages that have waited too long.
+
+    Lost messages are among them.
+    """
     live: dict[tuple[str, str], bool] = {}
     for step in history.assigns:
         live[step.value.group, step.value.client or str(step.span.process)] = not step.value.left
-    for (group, queue), read in last.items():
-        tally.looked += 1
-        done = furthest[group, queue]
-        acked = history.acked.get(queue, {}).values()
-        waiting = [sent for sent in acked if sent.offset > done and id(sent) not in lost]
-        if not waiting or not live.get((group, read.client)):
-            continue
-        since = max(min(sent.span.ended for sent in waiting), min(read.span.ended, history.last_time))
-        if read.span.end == NEVER:
-            since = max(min(sent.span.ended for sent in waiting), read.span.began)
-        if history.last_time - since > within * _MS:
-            text = (
-                f"{queue} of {group} makes no progress at {done} for {(history.last_time - since) // _MS} ms"
-            )
-            tally.found(text, queue=queue, group=group, offset=done)
-    return tally.finding("queues")
+    within = history.setup.stall_within_ms
+    for (group, queue), head in _heads(history).items() if within is not None else ():
+        if live.get((group, head.client)):
+            due = history.last_time - (within or 0) * _MS
+            acked = history.acked.get(queue, {}).values() if head.since < due else ()
+            yield group, [s for s in acked if s.offset > head.furthest and s.span.ended < due]
+
+
+class _Head(NamedTuple):
+    """How far an orderly group is in a queue."""
+
+    client: str
+    """The member of the last call."""
+    since: int
+    """When the last call ended, or began if it has no end."""
+    furthest: int
+    """The furthest offset, not the last one: after a rebalance a member may repeat earlier messages."""
+
+
+def _heads(history: Record) -> dict[tuple[str, str], _Head]:
+    return history.once(_find_heads)
+
+
+def _find_heads(history: Record) -> dict[tuple[str, str], _Head]:
+    heads: dict[tuple[str, str], _Head] = {}
+    for read in history.reads:
+        if read.kind == "consume" and history.group(read.group).orderly:
+            at = (read.group, read.queue)
+            last = read.messages[-1].offset if read.messages else -1
+            since = read.span.began if read.span.end == NEVER else read.span.ended
+            heads[at] = _Head(read.client, since, max(heads[at].furthest if at in heads else -1, last))
+    return heads

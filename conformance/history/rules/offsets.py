@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import Final
 
 from mqproof.conformance.engine.finding import Finding, Tally
-from mqproof.conformance.history.record import NEVER, OK, Read, Record, Step
+from mqproof.conformance.history.record import NEVER, OK, Read, Reason, Record, Step
 from mqproof.conformance.history.rules.order import first_readable
 
 _Place = tuple[str, str]
@@ -81,12 +81,12 @@ class _CommittedOffsets:
     running: dict[_Place, dict[int, _Running]] = field(default_factory=lambda: defaultdict(dict))
     rebalanced: dict[str, int] = field(default_factory=dict)
     """The line index of each group's last assignment of queues, by group."""
-    owned: dict[tuple[str, str], frozenset[str]] = field(default_factory=dict)
-    """The queues that each member owns, by group and member."""
+    owned: dict[tuple[str, str], Step] = field(default_factory=dict)
+    """The last assignment of each member, by group and member."""
 
     def assign(self, index: int, step: Step) -> None:
         self.rebalanced[step.value.group] = index
-        self.owned[step.value.group, step_client(step)] = frozenset(step.value.queues)
+        self.owned[step.value.group, step_client(step)] = step
 
     def forget_before_crash(self, index: int, step: Step) -> None:
         """Reset the floor if a broker's life ended since it was set, as the commits may be lost."""
@@ -118,16 +118,24 @@ class _CommittedOffsets:
             self.floors[at] = _Floor(min(value.offset, floor.offset), index, client)
         elif value.offset < floor.offset:
             self.tally.looked += 1
-            reassigned = self.rebalanced.get(value.group, -1) > floor.index
-            its_own = value.queue in self.owned.get((value.group, client), ())
-            if client != floor.client and (reassigned or its_own):
-                self.tally.explained += 1
+            if reason := self._reassigned(step, floor):
+                self.tally.explain(reason, queue=value.queue, offset=value.offset)
             else:
                 text = f"{client} committed {value.offset} of {value.queue} for {value.group}"
                 self.tally.found(
                     f"{text} after offset {floor.offset}", queue=value.queue, offset=value.offset
                 )
             self.floors[at] = _Floor(value.offset, index, client)
+
+    def _reassigned(self, step: Step, floor: _Floor) -> Reason | None:
+        """Return the assignment by which another member than that of the floor may commit."""
+        group, client = step.value.group, step_client(step)
+        if client == floor.client:
+            return None
+        if (index := self.rebalanced.get(group, -1)) > floor.index:
+            return "move", index
+        own = self.owned.get((group, client))
+        return ("owner", own.span.start) if own and step.value.queue in own.value.queues else None
 
     def end(self, index: int, step: Step) -> None:
         at = _place(step)

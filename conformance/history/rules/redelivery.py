@@ -56,8 +56,8 @@ def timer(history: Record) -> Finding:
         if sent.span.outcome is OK and id_ not in delivered and id_ not in recalled:
             tally.looked += 1
             if over > within * _MS and _read_since(history, sent.topic, promised + within * _MS):
-                if history.excuse(sent):
-                    tally.explained += 1
+                if reason := history.excuse(sent):
+                    tally.explain(reason, id=id_)
                 else:
                     tally.found(f"{id_} was not delivered within {over // _MS} ms after its time", id=id_)
     return tally.finding("delayed")

@@ -24,7 +24,9 @@ def metadata_loss(history: Record) -> Finding:
             missing = next((name for name in _UNKNOWN_TOPIC if name in span.error), "")
             # Without a route, the broker may be unavailable, not the topic.
             away = missing == "NO_ROUTE" and calm_at(history.once(calm), span.start) is None
-            if missing and not away and deleted.get(topic, NEVER) > span.end:
+            if missing and not away and deleted.get(topic, NEVER) < span.end:
+                tally.explain(("deleted", deleted[topic]), topic=topic, index=span.end)
+            elif missing and not away and span.end < NEVER:
                 text = f"{topic} existed at index {works[topic]}; at {span.end} it is unknown: {span.error}"
                 tally.found(text, topic=topic, index=span.end)
     tally.looked += len(works)
