@@ -7,6 +7,7 @@ import struct
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import ip_address
 from typing import Final
 
@@ -90,6 +91,7 @@ def properties_of(text: str) -> dict[str, str]:
     return {name: value for name, separator, value in pairs if separator}
 
 
+@lru_cache(maxsize=1024)
 def java_hash(text: str) -> int:
     """Return the code of a tag, in docs/reference/protocol/messages.md, "Tag codes"."""
     units, value = text.encode("utf-16-be"), 0
@@ -129,9 +131,12 @@ def _record(raw: bytes) -> StoredRecord:
 
 def _host(raw: bytes, at: int, is_v6: int) -> tuple[str, int]:
     end = at + (20 if is_v6 else 8)
-    address = ip_address(raw[at : end - 4])
-    port = int.from_bytes(raw[end - 4 : end], "big")
-    return f"{address}:{port}", end
+    return _address(raw[at:end]), end
+
+
+@lru_cache(maxsize=1024)
+def _address(raw: bytes) -> str:
+    return f"{ip_address(raw[:-4])}:{int.from_bytes(raw[-4:], 'big')}"
 
 
 def _sized(raw: bytes, at: int, width: int) -> tuple[bytes, int]:

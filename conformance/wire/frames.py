@@ -24,6 +24,7 @@ _LANGUAGE_CODE: Final = 3
 _OWN_ERROR: Final = re.compile(r"[A-Z]\w*Error: ")
 
 _FIXED: Final = struct.Struct(">hbhii")
+_ENCODER: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 
 
 class MalformedError(ValueError):
@@ -86,7 +87,7 @@ def _json_header(frame: Frame) -> bytes:
     }
     if frame.remark is not None:
         members["remark"] = frame.remark
-    return json.dumps(members, separators=(",", ":"), ensure_ascii=False).encode()
+    return _ENCODER.encode(members).encode()
 
 
 def _binary_header(frame: Frame) -> bytes:
@@ -137,7 +138,7 @@ def _decode(payload: bytes) -> Frame:
 
 
 def _read_json(header: bytes, body: bytes) -> Frame:
-    members = json.loads(header)
+    members = json.loads(header.decode())
     fields = members.get("extFields") or {}
     if wrong := [name for name, value in fields.items() if not isinstance(value, str)]:
         raise MalformedError(f"extFields {wrong[0]!r} is not a string")

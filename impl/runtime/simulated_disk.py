@@ -81,7 +81,7 @@ class SimulatedDisk:
     def create(self, path: str, size: int, mode: int | None = None) -> File:
         if path in self._names:
             raise FileExistsError(f"{path} exists")
-        self.step(Step("create", path, size))
+        self.step("create", path, size)
         inode = _Inode(f"{path}#{self._files_made}", 0o644 if mode is None else mode)
         self._files_made += 1
         inode.do(_Resize(size))
@@ -104,17 +104,17 @@ class SimulatedDisk:
 
     def remove(self, path: str) -> None:
         self._inode(path)
-        self.step(Step("remove", path))
+        self.step("remove", path)
         self._change(_Unlink(path))
 
     def replace(self, source: str, target: str) -> None:
         assert parent(source) == parent(target), f"rename within one directory only: {source} to {target}"
         self._inode(source)
-        self.step(Step("replace", target))
+        self.step("replace", target)
         self._change(_Rename(source, target))
 
     def sync_directory(self, directory: str) -> None:
-        self.step(Step("sync_directory", directory))
+        self.step("sync_directory", directory)
         for change in self._unsynced_names.pop(directory, []):
             change.apply(self._durable_names)
 
@@ -218,18 +218,28 @@ class SimulatedDisk:
 
     def copy(self) -> Self:
         """Return an independent disk in the same state; open handles and the hook belong to the original."""
-        hook, self.on_step = self.on_step, None
-        try:
-            return copy.deepcopy(self)
-        finally:
-            self.on_step = hook
+        inodes = {id(inode): inode for inode in (*self._names.values(), *self._inodes())}
+        copies = {identity: inode.copy() for identity, inode in inodes.items()}
+        other = copy.copy(self)
+        other.on_step = None
+        other._names = {path: copies[id(inode)] for path, inode in self._names.items()}
+        other._durable_names = {path: copies[id(inode)] for path, inode in self._durable_names.items()}
+        other._unsynced_names = {
+            directory: [
+                _Link(change.path, copies[id(change.inode)]) if isinstance(change, _Link) else change
+                for change in changes
+            ]
+            for directory, changes in self._unsynced_names.items()
+        }
+        other._locked = set(self._locked)
+        return other
 
     # -- internal methods
 
-    def step(self, step: Step) -> None:
+    def step(self, kind: str, path: str, size: int = 0) -> None:
         self.steps += 1
         if self.on_step is not None:
-            self.on_step(step)
+            self.on_step(Step(kind, path, size))
 
     def _inode(self, path: str) -> "_Inode":
         try:
@@ -270,7 +280,15 @@ class _Content:
         self.data = bytearray()
         self.size = 0
 
+    def copy(self) -> "_Content":
+        other = _Content()
+        other.data, other.size = self.data[:], self.size
+        return other
+
     def read(self, offset: int, size: int) -> bytes:
+        end = offset + size
+        if end <= len(self.data):
+            return bytes(self.data[offset:end])
         wanted = max(0, min(size, self.size - offset))
         return bytes(self.data[offset : offset + wanted]).ljust(wanted, b"\0")
 
@@ -315,6 +333,12 @@ class _Inode:
         self._durable = _Content()
         self._unsynced: list[_Write | _Resize] = []
 
+    def copy(self) -> "_Inode":
+        other = _Inode(self.label, self.mode)
+        other.cache, other._durable = self.cache.copy(), self._durable.copy()
+        other._unsynced = self._unsynced[:]
+        return other
+
     def do(self, change: _Write | _Resize) -> None:
         change.apply(self.cache, change.cost())
         self._unsynced.append(change)
@@ -348,7 +372,7 @@ class _Inode:
     def keep(self, count: int) -> None:
         self._make_durable(count)
         self._unsynced = []
-        self.cache = copy.deepcopy(self._durable)
+        self.cache = self._durable.copy()
 
     def _make_durable(self, count: int) -> None:
         for change in self._unsynced:
@@ -414,7 +438,7 @@ class _Handle:
 
     def write(self, offset: int, data: bytes | bytearray | memoryview) -> None:
         inode = self._live()
-        self._disk.step(Step("write", self.path, len(data)))
+        self._disk.step("write", self.path, len(data))
         inode.do(_Write(offset, bytes(data)))
 
     def zero_tail(self, offset: int) -> int:
@@ -428,7 +452,7 @@ class _Handle:
             return
         inode = self._live()
         try:
-            self._disk.step(Step("sync", self.path))
+            self._disk.step("sync", self.path)
         except OSError:
             inode.forget_unsynced_writes()
             raise

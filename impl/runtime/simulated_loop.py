@@ -86,7 +86,8 @@ class _Timer(_Call):
     def cancel(self) -> None:
         if self._loop is not None and not self._cancelled:
             self._loop.timer_cancelled()
-        super().cancel()
+        self._cancelled = True
+        self._callback, self._args = _nothing, ()
 
 
 class SimulatedLoop(asyncio.SelectorEventLoop):

@@ -22,6 +22,9 @@ assert _UNIT.size == QUEUE_UNIT_BYTES
 QueueKey = tuple[str, int]
 """Topic and queue id."""
 
+_as_unit: Final = tuple.__new__
+"""Makes a unit of a tuple, as `Unit._make`, in half of the time."""
+
 
 class Unit(NamedTuple):
     """An entry of a consume queue."""
@@ -92,7 +95,7 @@ class ConsumeQueue:
 
     def units(self, queue_offset: int, count: int) -> list[Unit]:
         """Return at most `count` entries from `queue_offset` on; fewer at the end of a segment."""
-        return list(self.scan(queue_offset, count))
+        return [_as_unit(Unit, entry) for entry in _UNIT.iter_unpack(self.raw(queue_offset, count))]
 
     def scan(self, queue_offset: int, count: int) -> Iterator[Unit]:
         """Iterate over the same entries as `units`, decoding each only when it is needed."""
