@@ -26,7 +26,7 @@ EPOCH_US: Final = 1_700_000_000_000_000
 _CANCELLED_MAX: Final = 100
 """How many cancelled timers may stay in the heap, unless half of the heap is more."""
 
-TURNS_MAX: Final = 10_000
+TURNS_MAX: Final = 30_000
 """How many callbacks may run within INSTANT_S. More are taken for callbacks that cause each other."""
 
 INSTANT_S: Final = 0.001
@@ -275,7 +275,9 @@ def _callbacks_bounded(progress: Callable[[], object]) -> Iterator[None]:
         seen, before = progress(), seen
         ticks = ticks + 1 if seen == before else 0
         if ticks == 2:
-            raise _CallbackInterrupt(f"a callback used {CALLBACK_CPU_S:g} s of processor time and did not end")
+            raise _CallbackInterrupt(
+                f"a callback used {CALLBACK_CPU_S:g} s of processor time and did not end"
+            )
 
     before = signal.signal(signal.SIGPROF, tick)
     signal.setitimer(signal.ITIMER_PROF, CALLBACK_CPU_S / 2, CALLBACK_CPU_S / 2)

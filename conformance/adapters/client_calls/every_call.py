@@ -9,10 +9,12 @@ from mqproof.conformance.adapters.client_calls import (
     arguments,
     blocking,
     consuming,
+    late_answers,
     polling,
     pulling,
     registration,
     sending,
+    trace_sends,
     transacting,
 )
 from mqproof.conformance.adapters.client_calls.expectations import Expectations
@@ -39,6 +41,8 @@ PARTS: Final[tuple[Part, ...]] = (
     consuming.judge,
     polling.judge,
     administering.judge,
+    trace_sends.judge,
+    late_answers.judge,
 )
 """The parts, each on servers of its own."""
 
