@@ -8,9 +8,13 @@ by SIGSTOP.
 import asyncio
 import heapq
 import selectors
+import signal
+import threading
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import Context, ContextVar, copy_context
+from types import FrameType
 from typing import Any, Final, TypeVar, TypeVarTuple
 
 T = TypeVar("T")
@@ -22,8 +26,14 @@ EPOCH_US: Final = 1_700_000_000_000_000
 _CANCELLED_MAX: Final = 100
 """How many cancelled timers may stay in the heap, unless half of the heap is more."""
 
-TURNS_MAX: Final = 1_000_000
-"""How many callbacks may run while no time passes. More are taken for callbacks that cause each other."""
+TURNS_MAX: Final = 30_000
+"""How many callbacks may run within INSTANT_S. More are taken for callbacks that cause each other."""
+
+INSTANT_S: Final = 0.001
+"""Timers that are set for less than this time again and again take time, but do not get anywhere."""
+
+CALLBACK_CPU_S: Final = 2.0
+"""The processor time that a callback may use. One that uses more is taken for a loop without end."""
 
 _PROCESS: Final[ContextVar[str]] = ContextVar("process", default="")
 """The process that runs now; empty outside all processes."""
@@ -34,7 +44,11 @@ class StuckError(RuntimeError):
 
 
 class LivelockError(RuntimeError):
-    """Callbacks cause each other without end, and no time passes."""
+    """Callbacks cause each other without end while no time passes, or one callback does not end."""
+
+
+class _CallbackInterrupt(KeyboardInterrupt):
+    """Ends a callback that does not end. Event loops and tasks pass such an exception on."""
 
 
 class _Call:
@@ -102,12 +116,10 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
     _closed: bool
     _stopping: bool
 
-    def __init__(self, turns_max: int | None = None) -> None:
-        """Create a loop that takes more than `turns_max` callbacks without time for an endless loop.
-
-        The default is TURNS_MAX.
-        """
-        self._turns_max = turns_max or TURNS_MAX
+    def __init__(self) -> None:
+        self._turns = 0
+        """The number of callbacks that ran since `_counted_from_s`."""
+        self._counted_from_s = 0.0
         self._now_s = 0.0
         self._timers: list[tuple[float, int, _Timer]] = []
         """A heap of timers: when each is due, and its number, which orders timers that are due together."""
@@ -126,6 +138,19 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         self.call_exception_handler({"message": "a supervised task failed", "exception": error})
 
     # -- methods of asyncio's loop
+
+    def run_forever(self) -> None:
+        """Run callbacks until the loop is stopped.
+
+        Raises:
+            StuckError, LivelockError: the simulation cannot go on.
+        """
+        self._turns = 0
+        try:
+            with _callbacks_bounded(lambda: (self._counted_from_s, self._turns)):
+                super().run_forever()
+        except _CallbackInterrupt as interrupt:
+            raise LivelockError(str(interrupt)) from None
 
     def call_soon(
         self, callback: Callable[[*_Ts], object], *args: *_Ts, context: Context | None = None
@@ -170,12 +195,12 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         ready, stopped = self._ready, self._stopped
         if not ready and not self._stopping:
             self._pass_time()
-        turns = 0
         while ready and not self._stopping:
-            turns += 1
-            if turns > self._turns_max:
+            self._turns += 1
+            if self._turns > TURNS_MAX:
+                self._turns = 0
                 raise LivelockError(
-                    f"{self._turns_max:,} callbacks ran at the same simulated time, and more are ready"
+                    f"{TURNS_MAX:,} callbacks ran at the same simulated time, and more are ready"
                 )
             call = ready.popleft()
             if call._cancelled:
@@ -203,6 +228,8 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
                 "nothing is ready and no timer is set: the simulation waits for an event that cannot happen"
             )
         now_s = self._now_s = max(self._now_s, timers[0][0])
+        if now_s - self._counted_from_s >= INSTANT_S:
+            self._counted_from_s, self._turns = now_s, 0
         while timers and timers[0][0] <= now_s:
             _, _, timer = heapq.heappop(timers)
             if timer._cancelled:
@@ -233,6 +260,33 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
 
     def is_stopped(self, process: str) -> bool:
         return process in self._stopped
+
+
+@contextmanager
+def _callbacks_bounded(progress: Callable[[], object]) -> Iterator[None]:
+    """Raise _CallbackInterrupt in the main thread while the progress stays the same for CALLBACK_CPU_S."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    seen: object = None
+    ticks = 0
+
+    def tick(_number: int, _frame: FrameType | None) -> None:
+        nonlocal seen, ticks
+        seen, before = progress(), seen
+        ticks = ticks + 1 if seen == before else 0
+        if ticks == 2:
+            raise _CallbackInterrupt(
+                f"a callback used {CALLBACK_CPU_S:g} s of processor time and did not end"
+            )
+
+    before = signal.signal(signal.SIGPROF, tick)
+    signal.setitimer(signal.ITIMER_PROF, CALLBACK_CPU_S / 2, CALLBACK_CPU_S / 2)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before or signal.SIG_DFL)
 
 
 def _nothing(*_: object) -> None:

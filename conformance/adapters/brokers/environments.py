@@ -57,8 +57,6 @@ LOCK_LEASE_MS: Final = 3000
 _SEGMENT_BYTES: Final = 1024
 """The size of a segment: small, so that a run fills several segments and old ones expire."""
 
-_TURNS_MAX: Final = 3000
-"""How many callbacks may run while no time passes: a suite needs less than 300."""
 _CONFIG_FOLDER: Final = "config"
 """The folder of a store that has the settings and offsets."""
 _CLIENTS: Final = "clients"
@@ -186,7 +184,7 @@ class SimulatedEnvironment:
         self._held.enter_context(expected_warnings("mqproof.impl"))
         if self._defect is not None:
             self._held.enter_context(injected(self._defect))
-        self._loop = SimulatedLoop(_TURNS_MAX)
+        self._loop = SimulatedLoop()
         self._cluster = Cluster(self._loop, 0, _SETUP)
         self._cluster.internet.delay_s = (0.0, 0.0)  # requests arrive in the order in which they were sent
         clients = self._cluster.add_machine(_CLIENTS).runtime()

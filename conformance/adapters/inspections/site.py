@@ -32,7 +32,6 @@ CODES: Final[Mapping[str, int]] = {operation.name: operation.code for operation 
 """The request codes of the protocol documentation, by name."""
 HOST: Final = "10.0.1.1"
 """The machine of the clients."""
-_TURNS_MAX: Final = 20_000
 _BROKER_PORT: Final = 10911
 _NONE: Final[Mapping[str, Any]] = MappingProxyType({})
 
@@ -152,7 +151,7 @@ def inspect(inspection: Inspection) -> tuple[Witness, ...]:
     Raises:
         EndlessError, and what our servers raise.
     """
-    loop = SimulatedLoop(_TURNS_MAX)
+    loop = SimulatedLoop()
     setup = Setup(
         inspection.flush,
         replication=inspection.replication,

@@ -22,7 +22,6 @@ from mqproof.impl.runtime.clock import now_ms
 from mqproof.impl.runtime.network import Address
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop
 
-_TURNS_MAX: Final = 30_000
 _QUEUES: Final = 2
 _COPIED_S: Final = 12.0
 """After this time the members have the topics and groups of their master."""
@@ -38,7 +37,7 @@ _STORE: Final = replace(STORE, commit_log_segment_bytes=8192, file_reserved_ms=_
 
 def wrong_reads() -> tuple[str, ...]:
     """Run the group; return what is wrong in what its masters show."""
-    loop = SimulatedLoop(_TURNS_MAX)
+    loop = SimulatedLoop()
     with expected_warnings("mqproof.impl"):
         try:
             return tuple(

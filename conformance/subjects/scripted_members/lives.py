@@ -29,8 +29,6 @@ from mqproof.impl.runtime.simulated_loop import SimulatedLoop
 
 EXPECTED: Final = Path(__file__).with_suffix(".txt")
 _APPENDED, _COMPARED, _COMMITTED, _TRUNCATED = ("APPEND", "COMPARE", "COMMIT", "TRUNCATE")
-_TURNS_MAX: Final = 10_000
-"""How many callbacks may run while no time passes."""
 _FAR: Final = 1 << 40
 _LATE: Final = (1 << 24) + 2
 """The latest term that a new member enters: it is as far from its own as the limit allows."""
@@ -38,7 +36,7 @@ _LATE: Final = (1 << 24) + 2
 
 def sent() -> list[str]:
     """Run all scripts, each with a member of its own, and return what the member sends, with headings."""
-    loop = SimulatedLoop(_TURNS_MAX)
+    loop = SimulatedLoop()
     with expected_warnings("mqproof.impl"):
         try:
             return simulated_loops.run(loop, _lived(loop))

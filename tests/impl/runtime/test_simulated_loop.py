@@ -183,3 +183,47 @@ def test_callbacks_at_many_times_are_no_livelock(monkeypatch: pytest.MonkeyPatch
         return 1
 
     assert run_simulated(often()) == 1
+
+
+def test_timers_without_time_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simulated_loop, "TURNS_MAX", 1000)
+
+    async def wait_without_end() -> None:
+        while True:
+            await asyncio.wait({asyncio.get_running_loop().create_future()}, timeout=1e-9)
+
+    with pytest.raises(LivelockError, match="1,000 callbacks"):
+        run_simulated(wait_without_end())
+
+
+def test_callbacks_of_several_runs_at_one_time_are_no_livelock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simulated_loop, "TURNS_MAX", 30)
+    loop = SimulatedLoop()
+    for _ in range(100):
+        loop.run_until_complete(asyncio.sleep(0))
+    loop.close()
+
+
+def test_a_callback_that_does_not_end_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simulated_loop, "CALLBACK_CPU_S", 0.02)
+
+    async def compute() -> None:
+        while True:
+            try:
+                sum(range(1000))
+            except Exception:
+                pytest.fail("the code that never ends must not receive the error")
+
+    with pytest.raises(LivelockError, match=r"0\.02 s of processor time"):
+        run_simulated(compute())
+
+
+def test_many_callbacks_may_use_more_time_than_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simulated_loop, "CALLBACK_CPU_S", 0.1)
+
+    async def compute() -> None:
+        for _ in range(2000):
+            sum(range(5000))
+            await asyncio.sleep(0)
+
+    run_simulated(compute())
