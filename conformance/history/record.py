@@ -154,7 +154,7 @@ class Record:
     reads: list[Read] = field(default_factory=list)
     """All reads, also those that found nothing, in the order in which their messages were delivered."""
     sights: "list[tuple[Read, Delivered]]" = field(default_factory=list)
-    """Deliveries, without exact repetitions at a place where nothing else was delivered.
+    """Deliveries, without exact repetitions at a place where no other message was delivered.
 
     Most rules about places need no more, and a message that ten groups read is one object.
     """
@@ -349,6 +349,8 @@ class _Builder:
             invoke = self._open.pop(line.process, None)
             if type(invoke) is not kind:
                 self._gap(f"line {line.index} ends an operation that {line.process} did not begin")
+            elif kind is lines.Consume:
+                self._return(line)  # type: ignore[arg-type]
             else:
                 self._end(invoke, line)
 
@@ -420,9 +422,17 @@ class _Builder:
         read = Read("consume", value.group, value.queue, client, span, (), span.start)
         self._deliver(read, value.messages)
 
+    def _return(self, line: lines.Consume) -> None:
+        """Record the end of a call."""
+        self.record.operations += 1
+        call = self._calls.pop(line.process)
+        call.error = line.error
+        if line.type is not _INFO:
+            call.end, call.ended, call.outcome = line.index, line.time, _OUTCOMES[line.type]
+
     def _consume(self, span: Span, _: lines.ConsumeValue, __: lines.ConsumeValue | None) -> None:
-        call = self._calls.pop(span.process)
-        call.end, call.ended, call.outcome, call.error = span.end, span.ended, span.outcome, span.error
+        """Forget a call that has no end: it is recorded as such from its begin."""
+        del self._calls[span.process]
 
     def _deliver(self, read: Read, messages: tuple[Delivered, ...]) -> None:
         self.record.reads.append(read)
@@ -440,7 +450,8 @@ class _Builder:
                 if changed and (read.queue, message.offset) in changed:
                     sights.append((read, message))
             else:
-                changed.add((read.queue, message.offset))
+                if known[1].id != message.id:
+                    changed.add((read.queue, message.offset))
                 sights.append((read, message))
             same.append(message)
         read.messages = tuple(same)

@@ -336,6 +336,21 @@ def test_an_unread_message_is_open_and_no_other_verdict_about_it_is_accepted(
         assert text in refused(tmp_path, drain_verifier, capsys)["A02"]
 
 
+def test_of_many_faults_and_moves_the_first_of_each_kind_between_two_lines_is_a_reason() -> None:
+    """So the time does not grow with their number for each fact."""
+    world = clean(3, 5)
+    begin = len(world.lines)
+    for _ in range(20):
+        world.fault("kill")
+        world.fault("start")
+        world.did("x3", lines.AssignValue("g", "x3", (QUEUE,)))
+    history = verification.History(map(encode, world.lines))
+    found = history.causes("g", begin, len(world.lines))
+    assert sorted(found) == [("fault", begin + 1), ("fault", begin + 4), ("move", begin + 2)]
+    assert history.causes("g", len(world.lines) - 1, verification.NEVER) == []
+    assert history.between({"kill"}, begin, begin + 4) == []
+
+
 def test_a_missing_certificate_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     certified(tmp_path, clean(3, 5))
     (tmp_path / "c.jsonl").write_bytes(b"")
