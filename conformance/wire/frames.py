@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, Final
 
+import msgspec
+
 RESPONSE: Final = 1
 ONEWAY: Final = 2
 
@@ -61,6 +63,21 @@ class Frame:
     def is_own_error(self) -> bool:
         """Return whether a server in Python failed at the request; a refusal has only its reason."""
         return _OWN_ERROR.match(self.remark or "") is not None
+
+
+class _Members(msgspec.Struct):
+    """The members of a JSON header that are read."""
+
+    code: int
+    opaque: int
+    flag: int
+    fields: dict[str, Any] | None = msgspec.field(default=None, name="extFields")
+    remark: Any = None
+    version: int = 0
+    language: Any = ""
+
+
+_DECODER: Final = msgspec.json.Decoder(_Members, strict=False)
 
 
 def encode(frame: Frame) -> bytes:
@@ -138,19 +155,19 @@ def _decode(payload: bytes) -> Frame:
 
 
 def _read_json(header: bytes, body: bytes) -> Frame:
-    members = json.loads(header.decode())
-    fields = members.get("extFields") or {}
+    members = _DECODER.decode(header)
+    fields = members.fields or {}
     if wrong := [name for name, value in fields.items() if not isinstance(value, str)]:
         raise MalformedError(f"extFields {wrong[0]!r} is not a string")
     return Frame(
-        code=int(members["code"]),
-        opaque=int(members["opaque"]),
-        flag=int(members["flag"]),
+        code=members.code,
+        opaque=members.opaque,
+        flag=members.flag,
         fields=fields,
         body=body,
-        remark=members.get("remark"),
-        version=int(members.get("version", 0)),
-        language=str(members.get("language", "")),
+        remark=members.remark,
+        version=members.version,
+        language=str(members.language),
     )
 
 

@@ -10,7 +10,7 @@ from mqproof.conformance.suites.replication.checkers import CHECKERS, Life, Logs
 from mqproof.report.model import Verdict
 
 MUTANTS = replication.MUTANTS | replication.OF_TWO_SLAVES
-LIVES = range(24)
+LIVES = range(12)
 FIRST = {"last-record-not-compared": 23, "logs-compared-as-shipped": 3, "slave-never-hangs-up": 5}
 """The first seed for rarely detected mutants, so that they are detected soon."""
 
