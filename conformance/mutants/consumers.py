@@ -15,6 +15,8 @@ from mqproof.impl.client.consuming.offset_store import FileOffsets, Offsets
 from mqproof.impl.client.consuming.rebalance import Rebalancer
 from mqproof.impl.client.consuming.scheduled_pull import ScheduledPull
 from mqproof.impl.client.model import MessageQueue
+from mqproof.impl.client.tracing.trace_dispatcher import TraceDispatcher
+from mqproof.impl.client.tracing.trace_records import TraceRecord, encode
 from mqproof.impl.remoting.bodies import ConsumerData, HeldQueue
 from mqproof.impl.remoting.headers import PULL_HAS_SUBSCRIPTION, PullRequest
 from mqproof.impl.remoting.message import RETRY_PREFIX
@@ -65,6 +67,16 @@ async def _back_too(
 
 def _to_any_queue(client: BlockingClient, messages: Any, _queue: object = None) -> Any:
     return _send_batch(client, messages)
+
+
+def _whole_batch(dispatcher: TraceDispatcher) -> tuple[list[TraceRecord], bytes]:
+    batch = list(dispatcher._waiting)
+    dispatcher._waiting.clear()
+    return batch, "".join(map(encode, batch)).encode()
+
+
+async def _not_uploaded(*_args: Any) -> None:
+    pass
 
 
 async def _none_lost(_locks: object) -> list[MessageQueue]:
@@ -182,6 +194,14 @@ OF_CALLS: Final[dict[str, Mutant]] = {
         Mutant(
             "rebalance-fails-at-its-end", "a rebalance fails after its last step, which only the log shows",
             "SPEC-1", "mqproof.impl.client.consuming.consumer_events:ConsumerEvents.rebalanced", _no_number,
+        ),
+        Mutant(
+            "traces-in-one-message", "all trace records that wait are sent in one message", "SPEC-1",
+            "mqproof.impl.client.tracing.trace_dispatcher:TraceDispatcher._next_batch", _whole_batch,
+        ),
+        Mutant(
+            "function-not-uploaded", "a consumer does not upload its function when a filter server lacks it",
+            "SPEC-1", "mqproof.impl.client.consuming.group_requests:GroupRequests._upload", _not_uploaded,
         ),
     )
 }  # fmt: skip

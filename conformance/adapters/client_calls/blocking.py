@@ -6,6 +6,7 @@ See docs/how-to/client.md. Only this part needs real time, because the client ha
 import threading
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 from mqproof.conformance.adapters.client_calls.expectations import Expectations
@@ -37,6 +38,7 @@ from mqproof.impl.remoting.signing import Credentials
 _WAIT_S: Final = 12.0
 """The longest time for all calls; with a defect a call may wait for ever."""
 _TOPIC: Final = "blocking"
+_SENDERS: Final = 20
 _LOOKS: Final = 800
 _LOOK_S: Final = 0.01
 
@@ -98,16 +100,38 @@ def _calls(expect: Expectations, name_server: str) -> None:
     )
     expect.equal("the group of commits", True, "pullers" in hook.groups.get("UPDATE_CONSUMER_OFFSET", set()))
     expect.equal("the thread has ended", [], _threads())
-    with BlockingClient(name_server, instance="i1") as named:
+    expect.equal("the end of the registration", True, "UNREGISTER_CLIENT" in hook.groups)
+    with BlockingClient(name_server, instance="i1", listener_threads=1) as named:
         (queue, _) = named.queues(_TOPIC)
         end = named.max_offset(queue)
         expect.refused("no reply", NoReplyError, lambda: named.request(_text(12), queue, timeout_ms=50))
         asked = named.pull(queue, end).messages
         ids = [each.message.properties.get("REPLY_TO_CLIENT", "").partition("@")[2] for each in asked]
         expect.equal("the instance of a client", ["i1"], ids)
+        _many_threads(expect, named)
     failed = BlockingClient(";")
     expect.refused("a client without a name server", ValueError, failed.__enter__)
     expect.equal("its thread has ended", [], _threads())
+
+
+def _many_threads(expect: Expectations, client: BlockingClient) -> None:
+    """More threads send at a time than there are connections for; one thread runs the listener."""
+    with ThreadPoolExecutor(_SENDERS) as senders:
+        messages = [new_message("threads", b"%d" % n) for n in range(_SENDERS)]
+        outcomes = list(senders.map(client.send, messages))
+    ids = {each.message_id for each in outcomes if isinstance(each, Sent)}
+    expect.equal("the sends of many threads", _SENDERS, len(ids))
+    got: list[bytes] = []
+    running: list[int] = []
+
+    def listen(received: Sequence[ReceivedMessage]) -> None:
+        running.append(threading.get_ident())
+        got.extend(each.body for each in received)
+
+    with client.consuming("one-thread", {"threads": "*"}, listen):
+        _until(lambda: len(got) >= _SENDERS)
+    expect.equal("what one thread receives", sorted(b"%d" % n for n in range(_SENDERS)), sorted(got))
+    expect.equal("the threads of its listener", 1, len(set(running)))
 
 
 def _text(number: int) -> Message:

@@ -14,6 +14,7 @@ from mqproof.conformance.adapters.client_calls import (
     pulling,
     registration,
     sending,
+    thread_requests,
     trace_sends,
     transacting,
 )
@@ -53,6 +54,7 @@ def differences(seed: int) -> tuple[Witness, ...]:
     with expected_warnings("mqproof.impl"):
         ended = all(_ends(part, expect, seed) for part in PARTS)
         if ended and seed % 2 == 0:  # it needs real time
+            thread_requests.judge(expect)
             blocking.judge(expect)
     return tuple(expect.wrong)
 

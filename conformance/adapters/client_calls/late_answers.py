@@ -14,6 +14,7 @@ from mqproof.conformance.adapters.client_calls.expectations import Expectations
 from mqproof.conformance.adapters.client_calls.feed import LOCK, Feed
 from mqproof.conformance.adapters.client_calls.pulling import PULL, message, records
 from mqproof.conformance.adapters.client_calls.scripted_servers import (
+    PORTS,
     SILENCE,
     Answer,
     ScriptedServers,
@@ -30,7 +31,7 @@ from mqproof.impl.client.messages.compose import new_message
 from mqproof.impl.client.model import ClientError, MessageError, MessageQueue, RefusalError, Refused
 from mqproof.impl.client.producing.producer import Producer, ProducerConfig
 from mqproof.impl.filtering.function_names import MAGIC, function_name
-from mqproof.impl.remoting.channel import RequestTimeoutError
+from mqproof.impl.remoting.channel import ConnectError, RequestTimeoutError
 from mqproof.impl.remoting.message import Message
 
 _ROUTE, _SEND, _UPLOAD, _RUNNING, _OFFSET = 105, 310, 302, 307, 14
@@ -73,6 +74,17 @@ async def _name_servers(expect: Expectations, servers: ScriptedServers, session:
     servers.script(used, _ROUTE, Answer(1, remark="r"))
     expect.equal("the route after an error", True, await session.routes.refresh("A") is not None)
     expect.equal("an error is an answer", [used], [each.server for each in servers.take(_ROUTE)])
+    for name in (used, other):
+        await servers.stop_one(name)
+    await asyncio.sleep(0.1)
+    await expect.fails("no name server", ConnectError, session.routes.refresh("A"))
+    in_turn = (await session.name_servers.known())[0].port
+    for name in (used, other):
+        await servers.start_one(name)
+    servers.take()
+    await session.routes.refresh("A")
+    asked = [PORTS[each.server] for each in servers.take(_ROUTE)]
+    expect.equal("the name server after a failure of both", [in_turn], asked)
 
 
 async def _doubts(expect: Expectations, servers: ScriptedServers, session: Session) -> None:

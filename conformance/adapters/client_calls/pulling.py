@@ -5,7 +5,9 @@ See docs/reference/protocol/pulling.md, docs/reference/protocol/offsets.md, "Off
 
 import asyncio
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from importlib import import_module
 from typing import Any, Final
 
 from mqproof.conformance.adapters.client_calls.expectations import Expectations
@@ -20,6 +22,7 @@ from mqproof.conformance.adapters.client_calls.scripted_servers import (
 from mqproof.impl.client.connection.session import Session
 from mqproof.impl.client.consuming.pull_consumer import PullConsumer
 from mqproof.impl.client.message_selector import MessageSelector
+from mqproof.impl.client.messages import compression
 from mqproof.impl.client.model import ClientError, MessageQueue, NoRouteError, RefusalError
 from mqproof.impl.remoting.message import Message
 from mqproof.impl.runtime.event_log import EventLog
@@ -198,6 +201,8 @@ async def _judge_bodies(expect: Expectations, servers: ScriptedServers, consumer
             f"the sizes with flag {flag}", [len(body) for body in plain], [len(body) for body in bodies]
         )
         expect.equal(f"the bodies with flag {flag}", True, plain == bodies)
+    for library, flag in (("LZ4FrameDecompressor", 0x101), ("zstd", 0x201)):
+        await _judge_extra(expect, servers, consumer, plain, library, flag)
     damaged = (b"no stream", zlib.compress(b"a" * 5000)[:-6], zlib.compress(b"")[:3])
     servers.script(
         "a", PULL, Answer(0, pulled(0, 3, 0, 3), records(*(message(b, sys_flag=1) for b in damaged)))
@@ -215,6 +220,46 @@ async def _judge_bodies(expect: Expectations, servers: ScriptedServers, consumer
     expect.equal(
         "many messages", [each.body for each in many], [each.message.body for each in result.messages]
     )
+
+
+async def _judge_extra(
+    expect: Expectations, servers: ScriptedServers, consumer: PullConsumer, plain: list[bytes], library: str,
+    flag: int,
+) -> None:  # fmt: skip
+    """Bodies of LZ4 and ZSTD are decompressed with the extra, and stay compressed without it."""
+    has_library = getattr(compression, library) is not None
+    packed = list(map(_PACKED[library], plain)) if has_library else plain
+    found = Answer(0, pulled(0, 5, 0, 5), records(*(message(body, sys_flag=flag) for body in packed)))
+    for is_there in {False, has_library}:
+        servers.script("a", PULL, found)
+        with nullcontext() if is_there else _without(library):
+            result = await consumer.pull(_Q, 0)
+        bodies = [each.message.body for each in result.messages]
+        expect.equal(f"bodies of {library}: {is_there}", True, bodies == (plain if is_there else packed))
+
+
+def _lz4(body: bytes) -> bytes:
+    packed: bytes = import_module("lz4.frame").compress(body)
+    return packed
+
+
+def _zstd(body: bytes) -> bytes:
+    packed: bytes = vars(compression)["zstd"].compress(body)
+    return packed
+
+
+_PACKED: Final = {"LZ4FrameDecompressor": _lz4, "zstd": _zstd}
+
+
+@contextmanager
+def _without(library: str) -> Iterator[None]:
+    """Let the client run as if the extra were not installed."""
+    found = getattr(compression, library)
+    setattr(compression, library, None)
+    try:
+        yield
+    finally:
+        setattr(compression, library, found)
 
 
 async def _judge_offsets(expect: Expectations, servers: ScriptedServers, consumer: PullConsumer) -> None:

@@ -45,7 +45,15 @@ def test_a_defect_is_a_difference(where: str, wrong: Any, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["numbers-not-checked", "locks-not-renewed", "batch-to-any-queue", "rebalance-fails-at-its-end"]
+    "name",
+    [
+        "numbers-not-checked",
+        "locks-not-renewed",
+        "batch-to-any-queue",
+        "rebalance-fails-at-its-end",
+        "traces-in-one-message",
+        "function-not-uploaded",
+    ],
 )
 def test_a_mutant_of_the_registry_is_a_difference(name: str) -> None:
     with injected(consumers.OF_CALLS[name]):
