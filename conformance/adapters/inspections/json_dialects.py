@@ -42,7 +42,8 @@ _DEPTH_MAX: Final = 100
 async def json_dialects(site: Site) -> None:
     site.rule = chapters.JSON_BODIES
     await _routes(site)
-    await _clients(site)
+    await _clients(site, "g", _STRANGE)
+    await _clients(site, "h", ("a/b", "plain", "/"))
     await _read(site)
     await _recalls(site)
 
@@ -85,21 +86,21 @@ async def _routes(site: Site) -> None:
         await one.ask("UNREGISTER_BROKER")
 
 
-async def _clients(site: Site) -> None:
+async def _clients(site: Site, group: str, names: tuple[str, ...]) -> None:
     """Client ids have any characters, and appear unchanged in lists."""
-    await make_group(site, "g")
-    lines = [await site.client(f"client {number}") for number in range(len(_STRANGE))]
-    for line, name in zip(lines, _STRANGE, strict=True):
-        await beat(site, name, "g", [subscription("t")], by=line)
-    answer = await site.ask("GET_CONSUMER_LIST_BY_GROUP", consumerGroup="g")
+    await make_group(site, group)
+    lines = [await site.client(f"client {number}") for number in range(len(names))]
+    for line, name in zip(lines, names, strict=True):
+        await beat(site, name, group, [subscription("t")], by=line)
+    answer = await site.ask("GET_CONSUMER_LIST_BY_GROUP", consumerGroup=group)
     found = json.loads(answer.body)["consumerIdList"]
     site.compare("the list of the clients", _standard({"consumerIdList": found}), answer.body)
-    site.compare("the ids of the clients", sorted(_STRANGE), sorted(found))
-    answer = await site.ask("GET_CONSUMER_CONNECTION_LIST", consumerGroup="g")
+    site.compare("the ids of the clients", sorted(names), sorted(found))
+    answer = await site.ask("GET_CONSUMER_CONNECTION_LIST", consumerGroup=group)
     shown = json.loads(answer.body)
     site.compare("the text of the connections", _standard(shown), answer.body)
     members = shown["connectionSet"]
-    expected = {(name, line.address) for name, line in zip(_STRANGE, lines, strict=True)}
+    expected = {(name, line.address) for name, line in zip(names, lines, strict=True)}
     site.compare("the connections", expected, {(each["clientId"], each["clientAddr"]) for each in members})
     for line in lines:
         line.close()
