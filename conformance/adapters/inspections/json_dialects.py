@@ -44,6 +44,7 @@ async def json_dialects(site: Site) -> None:
     await _routes(site)
     await _clients(site, "g", _STRANGE)
     await _clients(site, "h", ("a/b", "plain", "/"))
+    await _clients(site, "i", ("\x7f",))
     await _read(site)
     await _recalls(site)
 
@@ -89,7 +90,7 @@ async def _routes(site: Site) -> None:
 async def _clients(site: Site, group: str, names: tuple[str, ...]) -> None:
     """Client ids have any characters, and appear unchanged in lists."""
     await make_group(site, group)
-    lines = [await site.client(f"client {number}") for number in range(len(names))]
+    lines = [await site.client(f"client {group} {number}") for number in range(len(names))]
     for line, name in zip(lines, names, strict=True):
         await beat(site, name, group, [subscription("t")], by=line)
     answer = await site.ask("GET_CONSUMER_LIST_BY_GROUP", consumerGroup=group)
