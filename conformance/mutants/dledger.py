@@ -62,6 +62,10 @@ def _nothing(*_: object) -> None:
     return None
 
 
+def _always(*_: object) -> bool:
+    return True
+
+
 def _no_fields(*_: object) -> dict[str, int]:
     return {}
 
@@ -194,6 +198,10 @@ OBSERVED: Final = by_name(
     Mutant(
         "expired-before-copied", "old entries are deleted although a member lacks them", "SPEC-1",
         "mqproof.impl.dledger.ledger_store:LedgerStore.clean", _kept_by_a_quorum,
+    ),
+    Mutant(
+        "checksum-not-checked", "a start accepts a ledger entry whose checksum does not match", "SPEC-1",
+        "mqproof.impl.dledger.entry_format:is_whole", _always,
     ),
 )  # fmt: skip
 """The mutants by name; a client at the ports of the members detects them."""

@@ -11,6 +11,7 @@ from mqproof.impl.access.permissions import ANY, DENY
 from mqproof.impl.broker.processors import inspection, replies, retries, send
 from mqproof.impl.broker.state.consumer_filters import ConsumerFilterTable
 from mqproof.impl.namesrv.kv_config import KvConfig
+from mqproof.impl.remoting import java_json
 from mqproof.impl.remoting.bodies import DataVersion, StatsWindow
 from mqproof.impl.remoting.codes import ResponseCode
 from mqproof.impl.remoting.headers import WipeWriteResponse
@@ -25,6 +26,7 @@ _become, _entry, _unpacked = KvConfig._become, policies._entry, send._unpacked
 _registered, _shown = ConsumerFilterTable._registered, inspection._shown
 _again, _answer_fields = retries._again, replies._answer_fields
 _with_values = properties.with_values
+_quick = java_json._quick
 
 
 def _default_of_every_topic(account: Any, need: Any) -> bool:
@@ -127,6 +129,19 @@ def _no_age(*_: object) -> int:
     return 0
 
 
+def _any_part(channel: Any, _before_s: float) -> bool:
+    return bool(channel._buffer)
+
+
+def _with_slashes(value: Any) -> bytes | None:
+    quick = _quick(value)
+    return quick and quick.replace(b"\\/", b"/")
+
+
+def _as_it_is(request: Any) -> Any:
+    return request
+
+
 def _mutant(name: str, defect: str, where: str, wrong: Callable[..., Any]) -> Mutant:
     return Mutant(name, defect, _BREAKS, where, wrong)
 
@@ -156,6 +171,10 @@ INSPECTIONS: Final[Mapping[str, str]] = {
     "copy-without-flag": "returned messages",
     "lost-reply-with-an-id": "full disk",
     "fields-not-counted": "frames",
+    "part-of-a-frame-not-awaited": "channels",
+    "later-claim-ignored": "name server limits",
+    "slashes-not-escaped": "JSON and handles",
+    "body-of-any-size": "request bodies",
 }
 """The inspection that detects each mutant."""
 
@@ -256,6 +275,22 @@ MUTANTS: Final = by_name(
     _mutant(
         "fields-not-counted", "a header may have any number of fields",
         "mqproof.impl.remoting.command:_check_count", _not_counted,
+    ),
+    _mutant(
+        "part-of-a-frame-not-awaited", "a connection with a part of a frame ends at the next scan",
+        "mqproof.impl.remoting.channel:Channel.is_waiting_since", _any_part,
+    ),
+    _mutant(
+        "later-claim-ignored", "any address may take over the id of a broker",
+        "mqproof.impl.namesrv.route_table:RouteTable._is_outdated", _no_check,
+    ),
+    _mutant(
+        "slashes-not-escaped", "standard JSON has slashes as they are",
+        "mqproof.impl.remoting.java_json:_quick", _with_slashes,
+    ),
+    _mutant(
+        "body-of-any-size", "a request may have a body of any size", "mqproof.impl.remoting.requests:limited",
+        _as_it_is,
     ),
 )  # fmt: skip
 """The mutants by name."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from mqproof.conformance.adapters import own_checks
-from mqproof.conformance.suites.dledger.steps import Operation, Scripted, Shown
+from mqproof.conformance.suites.dledger.steps import Operation, Recovered, Scripted, Shown
 
 _SCRIPTED_EACH: Final = 2
 _BROKERS_EACH: Final = 4
@@ -13,6 +13,8 @@ _BROKERS_EACH: Final = 4
 
 def observed(seed: int) -> Iterator[Operation]:
     """Yield what the run with the seed observes."""
+    if own_checks.ARE_THERE:
+        yield files(seed)
     if own_checks.ARE_THERE and seed % _SCRIPTED_EACH == 0:
         yield messages()
     if own_checks.ARE_THERE and seed % _BROKERS_EACH == 1:
@@ -32,3 +34,10 @@ def reads() -> Shown:
     from mqproof.conformance.subjects.scripted_members import elected_group
 
     return Shown(elected_group.wrong_reads())
+
+
+def files(seed: int) -> Recovered:
+    """Draw ledgers, and load damaged copies of them."""
+    from mqproof.conformance.subjects.scripted_members import drawn_ledgers
+
+    return Recovered(drawn_ledgers.wrong_ledgers(seed))

@@ -70,6 +70,24 @@ class RawClient:
         assert self._connection is not None, "call open first"
         self._connection.write(data)
 
+    def expect(self, opaque: int) -> "Answer":
+        """Return the answer to a request that the caller writes itself."""
+        answer: Answer = asyncio.get_running_loop().create_future()
+        self._waiting[opaque] = answer
+        return answer
+
+    def stop_taking(self, unsent_bytes: int) -> None:
+        """Behave as a peer that does not read: the server has so many bytes that it could not send."""
+        end: Any = self._connection
+        end.peer.unsent_bytes = unsent_bytes
+        end.peer.process_hears(end.peer.receiver.write_paused)
+
+    def take_again(self) -> None:
+        """Read everything."""
+        end: Any = self._connection
+        end.peer.unsent_bytes = 0
+        end.peer.process_hears(end.peer.receiver.write_resumed)
+
     def close(self) -> None:
         if self._connection is not None:
             self._connection.close()

@@ -20,7 +20,7 @@ from mqproof.conformance.wire.frames import Frame
 from mqproof.impl.runtime.simulated_disk import Step
 
 _CLUSTER: Final = "c"
-_KV_FILE: Final = "/names/kvConfig.json"
+KV_FILE: Final = "/names/kvConfig.json"
 _ORDER: Final = "ORDER_TOPIC_CONFIG"
 _SILENT_S: Final = 121 + 10
 
@@ -59,7 +59,7 @@ def _sized(text: str) -> bytes:
     return struct.pack(">i", len(text.encode())) + text.encode()
 
 
-class _Broker:
+class Registrant:
     """A broker that registers at one name server."""
 
     def __init__(self, site: Site, name: str, broker_id: int = 0, cluster: str = _CLUSTER) -> None:
@@ -129,7 +129,7 @@ async def _routed(
 async def registrations(site: Site) -> None:
     """Brokers register in both forms, are silent, unregister, and disconnect."""
     site.rule = chapters.NAME_SERVER
-    one, slave, two = _Broker(site, "a"), _Broker(site, "a", 1), _Broker(site, "bb")
+    one, slave, two = Registrant(site, "a"), Registrant(site, "a", 1), Registrant(site, "bb")
     answer = await one.register(body_of([topic("t"), topic("u", 2, 4, 1)], servers=["10.7.7.7:1"]))
     site.compare("the master of a master", None, answer.fields.get("masterAddr"))
     answer = await slave.register(body_of([topic("t")]))
@@ -207,7 +207,7 @@ async def _lists(site: Site, both: Mapping[str, Mapping[str, str]]) -> None:
         await site.ask("UPDATE_NAMESRV_CONFIG", f"{key}=true", to=to)
 
 
-async def _members(site: Site, one: _Broker, slave: _Broker) -> None:
+async def _members(site: Site, one: Registrant, slave: Registrant) -> None:
     answer = await site.ask(
         "GET_BROKER_MEMBER_GROUP", to=site.name_server, clusterName=_CLUSTER, brokerName="a"
     )
@@ -217,7 +217,7 @@ async def _members(site: Site, one: _Broker, slave: _Broker) -> None:
     site.compare("the member group", (_CLUSTER, "a", {"0": one.address, "1": slave.address}), observed)
 
 
-async def _versions(site: Site, one: _Broker) -> None:
+async def _versions(site: Site, one: Registrant) -> None:
     for counter, changed in ((1, "false"), (2, "true")):
         version = {"timestamp": 7, "counter": counter, "stateVersion": 0}
         answer = await one.ask("QUERY_DATA_VERSION", version)
@@ -226,7 +226,7 @@ async def _versions(site: Site, one: _Broker) -> None:
         site.compare("the known version", (7, 1), (known["timestamp"], known["counter"]))
 
 
-async def _permissions(site: Site, one: _Broker, both: Mapping[str, Mapping[str, str]]) -> None:
+async def _permissions(site: Site, one: Registrant, both: Mapping[str, Mapping[str, str]]) -> None:
     """Remove and add write permission; delete and add queues."""
     to, servers = site.name_server, {both["bb"]["0"]: ["10.7.7.8:1"]}
     answer = await site.ask("WIPE_WRITE_PERM_OF_BROKER", to=to, brokerName="a")
@@ -275,14 +275,14 @@ async def _bounds(site: Site) -> None:
         ("ccc", body_of([topic("z")], servers=["10.7.7.7:1"] * 101), 1),
         ("ccc", body_of([topic("z" * 512)], servers=[f"10.7.7.7:{port}" for port in range(100)]), 0),
     ):
-        broker = _Broker(site, name)
+        broker = Registrant(site, name)
         await broker.register(body, code)
         found = java_values.read((await site.ask("GET_BROKER_CLUSTER_INFO", to=site.name_server)).body)
         site.compare(f"whether {name[:9]!r} is known", not code, name in found["brokerAddrTable"])
     await broker.ask("UNREGISTER_BROKER")
 
 
-async def _leaving(site: Site, one: _Broker, slave: _Broker, two: _Broker) -> None:
+async def _leaving(site: Site, one: Registrant, slave: Registrant, two: Registrant) -> None:
     """The queues of a name stay while one of its brokers is known."""
     await two.ask("UNREGISTER_BROKER", brokerId=1)
     await _routed(site, "v", {"bb": (1, 2, 2)}, {"bb": {"0": two.address}}, {two.address: ["10.7.7.8:1"]})
@@ -339,7 +339,7 @@ async def key_values(site: Site) -> None:
     await delete("m", "unknown")
     disk.on_step = None
     await compare({"n": {"k": "4", "l": "2"}, "m": {"k": "3"}})
-    written_file = json.loads(disk.written(_KV_FILE))
+    written_file = json.loads(disk.written(KV_FILE))
     site.compare("the file", {"configTable": {"n": {"k": "4", "l": "2"}, "m": {"k": "3"}}}, written_file)
     await delete("m", "k")
     await put(_ORDER, "t", "a:4")
@@ -358,7 +358,7 @@ def _full(step: Step) -> None:
 
 async def _order(site: Site) -> None:
     """Brokers receive the ordered topics, and so do routes if that is on."""
-    to, one = site.name_server, _Broker(site, "a")
+    to, one = site.name_server, Registrant(site, "a")
     answer = await one.register(body_of([topic("t"), topic("u")]))
     site.compare("the ordered topics", {"t": "a:4"}, java_values.read(answer.body)["table"])
     await _routed(site, "t", {"a": (4, 5, 6)}, {"a": {"0": one.address}})
@@ -382,7 +382,7 @@ async def _order(site: Site) -> None:
 async def _acting_masters(site: Site) -> None:
     """The slave with the least id acts for a missing master of a name without write permission."""
     to = site.name_server
-    slaves = [_Broker(site, "dddd", number) for number in (2, 1)]
+    slaves = [Registrant(site, "dddd", number) for number in (2, 1)]
     for slave in slaves:
         await slave.register(body_of([topic("s")]), enableActingMaster=True)
     real = {"1": slaves[1].address, "2": slaves[0].address}

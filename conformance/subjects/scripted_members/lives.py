@@ -8,10 +8,11 @@ import asyncio
 from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from mqproof.conformance.adapters import simulated_loops
 from mqproof.conformance.faults.expected_warnings import expected_warnings
+from mqproof.conformance.subjects.scripted_members import more_lives
 from mqproof.conformance.subjects.scripted_members.scripted_group import (
     APPEND,
     BEAT,
@@ -20,9 +21,10 @@ from mqproof.conformance.subjects.scripted_members.scripted_group import (
     PUSH,
     TRANSFER,
     VOTE,
-    Fields,
+    Followers,
     ScriptedGroup,
     entry,
+    push,
     silent,
 )
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop
@@ -46,11 +48,13 @@ def sent() -> list[str]:
 
 async def _lived(loop: SimulatedLoop) -> list[str]:
     found: list[str] = []
-    for life in (_as_follower, _at_limits, _as_voter, _as_leader, _as_successor, _as_chosen_one):
-        group = ScriptedGroup(loop)
+    lives = (_as_follower, _at_limits, _as_voter, _as_leader, _as_successor, _as_chosen_one)
+    for life, config in (*((each, {}) for each in lives), *more_lives.LIVES):
+        group = ScriptedGroup(loop, **config)
         await group.start()
         try:
             await life(group)
+            await group.stop_member()
         finally:
             await group.stop()
         found += group.lines
@@ -64,13 +68,6 @@ def differences(observed: list[str]) -> Iterator[str]:
         heading = expected if expected and expected.startswith("#") else heading
         if line != expected:
             yield f"{heading.lstrip('# ')}: the member sends {line}; expected {expected}"
-
-
-def _push(kind: str, before: int, before_term: int, entries: list[Fields] = [], **more: Any) -> Fields:  # noqa: B006
-    return {
-        "type": kind, "preLogIndex": before, "preLogTerm": before_term, "batchEntry": entries,
-        "count": len(entries), "totalSize": sum(each["size"] for each in entries), **more,
-    }  # fmt: skip
 
 
 async def _as_follower(group: ScriptedGroup) -> None:
@@ -100,17 +97,17 @@ async def _entries(group: ScriptedGroup) -> None:
     group.heading("comparisons and entries")
     first, second = entry(0, 3, 0, b"a"), entry(1, 3, 49, b"bc")
     third, fourth = entry(2, 5, 99, magic=2), entry(3, 5, 147, b"d")
-    await ask(PUSH, 5, **_push(_COMPARED, 2, 5))
-    await ask(PUSH, 5, **_push(_COMPARED, -1, 0))
-    await ask(PUSH, 5, **_push(_APPENDED, -1, 0, [first, second]))
-    await ask(PUSH, 5, **_push(_APPENDED, -1, 0, [first, second]))
-    await ask(PUSH, 5, **_push(_COMPARED, 1, 4))
-    await ask(PUSH, 5, **_push(_COMPARED, 0, 4))
-    await ask(PUSH, 5, **_push(_COMPARED, 1, 3))
-    early = group.begin(PUSH, 5, **_push(_APPENDED, 2, 5, [fourth]))
+    await ask(PUSH, 5, **push(_COMPARED, 2, 5))
+    await ask(PUSH, 5, **push(_COMPARED, -1, 0))
+    await ask(PUSH, 5, **push(_APPENDED, -1, 0, [first, second]))
+    await ask(PUSH, 5, **push(_APPENDED, -1, 0, [first, second]))
+    await ask(PUSH, 5, **push(_COMPARED, 1, 4))
+    await ask(PUSH, 5, **push(_COMPARED, 0, 4))
+    await ask(PUSH, 5, **push(_COMPARED, 1, 3))
+    early = group.begin(PUSH, 5, **push(_APPENDED, 2, 5, [fourth]))
     await asyncio.sleep(0.1)
     group.heading("an entry before the one that came early")
-    await ask(PUSH, 5, **_push(_APPENDED, 1, 3, [third], commitIndex=1, keptByAll=0))
+    await ask(PUSH, 5, **push(_APPENDED, 1, 3, [third], commitIndex=1, keptByAll=0))
     await early
     await _refused_pushes(group)
 
@@ -118,40 +115,40 @@ async def _entries(group: ScriptedGroup) -> None:
 async def _refused_pushes(group: ScriptedGroup) -> None:
     ask = group.ask
     group.heading("pushes that are refused")
-    await ask(PUSH, 4, **_push(_APPENDED, 3, 5))
-    await ask(PUSH, 6, **_push(_APPENDED, 3, 5))
-    await ask(PUSH, 5, "n2", **_push(_APPENDED, 3, 5))
-    await ask(PUSH, 5, **_push(_TRUNCATED, 3, 5))
-    await ask(PUSH, 5, **_push(_APPENDED, 3, 5, [entry(5, 5, 196, b"e")]))
-    await ask(PUSH, 5, **_push(_APPENDED, 3, 5, [entry(4, 4, 196, b"e")]))
-    await ask(PUSH, 5, **_push(_APPENDED, 3, 5, [entry(4, 6, 196, b"e")]))
-    await ask(PUSH, 5, **_push(_APPENDED, 3, 5, [entry(4, 5, 196, b"e"), entry(6, 5, 245, b"f")]))
-    await ask(PUSH, 5, **_push(_APPENDED, 3, 5, [entry(4, 5, 100, b"e")]))
-    await ask(PUSH, 5, **_push(_APPENDED, 3, 5, [entry(4, 5, 196, b"e", size=48)]))
-    await ask(PUSH, 5, **_push(_APPENDED, 0, 3, [entry(1, 5, 49, b"x")]))
-    await ask(PUSH, 5, **_push(_APPENDED, -1, 0, [entry(0, 5, 0, b"x", magic=3)]))
+    await ask(PUSH, 4, **push(_APPENDED, 3, 5))
+    await ask(PUSH, 6, **push(_APPENDED, 3, 5))
+    await ask(PUSH, 5, "n2", **push(_APPENDED, 3, 5))
+    await ask(PUSH, 5, **push(_TRUNCATED, 3, 5))
+    await ask(PUSH, 5, **push(_APPENDED, 3, 5, [entry(5, 5, 196, b"e")]))
+    await ask(PUSH, 5, **push(_APPENDED, 3, 5, [entry(4, 4, 196, b"e")]))
+    await ask(PUSH, 5, **push(_APPENDED, 3, 5, [entry(4, 6, 196, b"e")]))
+    await ask(PUSH, 5, **push(_APPENDED, 3, 5, [entry(4, 5, 196, b"e"), entry(6, 5, 245, b"f")]))
+    await ask(PUSH, 5, **push(_APPENDED, 3, 5, [entry(4, 5, 100, b"e")]))
+    await ask(PUSH, 5, **push(_APPENDED, 3, 5, [entry(4, 5, 196, b"e", size=48)]))
+    await ask(PUSH, 5, **push(_APPENDED, 0, 3, [entry(1, 5, 49, b"x")]))
+    await ask(PUSH, 5, **push(_APPENDED, -1, 0, [entry(0, 5, 0, b"x", magic=3)]))
     await _replaced_entries(group)
 
 
 async def _replaced_entries(group: ScriptedGroup) -> None:
     ask = group.ask
     group.heading("a commit, then the leader of a later term replaces the last entry")
-    await ask(PUSH, 5, **_push(_COMMITTED, 3, 5, commitIndex=2, keptByAll=1))
+    await ask(PUSH, 5, **push(_COMMITTED, 3, 5, commitIndex=2, keptByAll=1))
     await ask(BEAT, 7, "n2")
     await ask(BEAT, 7, "n2")
-    await ask(PUSH, 7, "n2", **_push(_COMPARED, 3, 6))
-    await ask(PUSH, 7, "n2", **_push(_COMPARED, 2, 5, commitIndex=9))
-    await ask(PUSH, 7, "n2", **_push(_APPENDED, 2, 5, [entry(3, 7, 147, b"yy")]))
-    await ask(PUSH, 7, "n2", **_push(_APPENDED, 1, 3, [entry(2, 7, 99, b"z")]))
+    await ask(PUSH, 7, "n2", **push(_COMPARED, 3, 6))
+    await ask(PUSH, 7, "n2", **push(_COMPARED, 2, 5, commitIndex=9))
+    await ask(PUSH, 7, "n2", **push(_APPENDED, 2, 5, [entry(3, 7, 147, b"yy")]))
+    await ask(PUSH, 7, "n2", **push(_APPENDED, 1, 3, [entry(2, 7, 99, b"z")]))
     group.heading("after a restart")
     group.kill_member()
     await group.start_member()
     await ask(METADATA, -1, "c")
-    await ask(PUSH, 0, **_push(_COMPARED, 0, 0))
+    await ask(PUSH, 0, **push(_COMPARED, 0, 0))
     await ask(VOTE, 7, ledgerEndIndex=_FAR, ledgerEndTerm=7)
     await ask(BEAT, 8, "n2")
     await ask(BEAT, 8, "n2")
-    await ask(PUSH, 8, "n2", **_push(_COMPARED, 3, 7))
+    await ask(PUSH, 8, "n2", **push(_COMPARED, 3, 7))
 
 
 async def _at_limits(group: ScriptedGroup) -> None:
@@ -167,15 +164,15 @@ async def _at_limits(group: ScriptedGroup) -> None:
         await ask(VOTE, 1, ledgerEndIndex=index, ledgerEndTerm=1)
     await ask(BEAT, _LATE)
     for end in (1 << 56, (1 << 56) + 1):
-        await ask(PUSH, _LATE, **_push(_COMPARED, end, 1))
-        await ask(PUSH, _LATE, **_push(_COMMITTED, -1, 0, commitIndex=end, keptByAll=end - 1))
+        await ask(PUSH, _LATE, **push(_COMPARED, end, 1))
+        await ask(PUSH, _LATE, **push(_COMMITTED, -1, 0, commitIndex=end, keptByAll=end - 1))
     for more in (
         {"magic": 0}, {"magic": 3}, {"size": 47}, {"index": -1}, {"term": 0}, {"pos": -1},
         {"pos": (1 << 62) + 1}, {"channel": -(1 << 31) - 1}, {"chainCrc": 1 << 31}, {"bodyCrc": 1 << 31},
         {"chainCrc": 7},
         {"channel": (1 << 31) - 1, "bodyCrc": -(1 << 31)},
     ):  # fmt: skip
-        await ask(PUSH, _LATE, **_push(_APPENDED, -1, 0, [{**entry(0, 1, 0, b"a"), **more}]))
+        await ask(PUSH, _LATE, **push(_APPENDED, -1, 0, [{**entry(0, 1, 0, b"a"), **more}]))
 
 
 async def _as_voter(group: ScriptedGroup) -> None:
@@ -198,13 +195,13 @@ async def _votes_with_a_log(group: ScriptedGroup) -> None:
     ask = group.ask
     group.heading("votes while a leader is known, and with a log")
     await ask(BEAT, 3)
-    await ask(PUSH, 3, **_push(_APPENDED, -1, 0, [entry(0, 1, 0, b"a"), entry(1, 3, 49, b"b")]))
+    await ask(PUSH, 3, **push(_APPENDED, -1, 0, [entry(0, 1, 0, b"a"), entry(1, 3, 49, b"b")]))
     await ask(VOTE, 3, "n2", ledgerEndIndex=1, ledgerEndTerm=3)
     await ask(VOTE, 4, "n2", ledgerEndIndex=9, ledgerEndTerm=2)
     await ask(VOTE, 4, "n2", ledgerEndIndex=0, ledgerEndTerm=3)
     await ask(VOTE, 4, "n2", ledgerEndIndex=1, ledgerEndTerm=3)
     await ask(VOTE, 4, "n2", ledgerEndIndex=1, ledgerEndTerm=3)
-    await ask(PUSH, 4, "n2", **_push(_COMPARED, 1, 3))
+    await ask(PUSH, 4, "n2", **push(_COMPARED, 1, 3))
     group.heading("a vote is kept over a restart")
     group.kill_member()
     await group.start_member()
@@ -212,34 +209,8 @@ async def _votes_with_a_log(group: ScriptedGroup) -> None:
     await ask(VOTE, 4, "n2", ledgerEndIndex=1, ledgerEndTerm=3)
 
 
-class _Followers:
-    """Followers that accept everything, and keep what they received."""
-
-    def __init__(self) -> None:
-        self.ends = {"n1": -1, "n2": -1}
-        self.instead: dict[int, list[Fields]] = {}
-        """Answers by request code that replace the correct one, the next one first."""
-        self.away: set[str] = set()
-
-    def answer(self, name: str, code: int, request: Fields) -> Fields | None:
-        if name in self.away:
-            return None
-        if answers := self.instead.get(code):
-            return answers.pop(0)
-        if code == VOTE:
-            return {"voteResult": "ACCEPT"}
-        if code != PUSH:
-            return {"leaderId": "n0"}
-        if request["preLogIndex"] > self.ends[name]:
-            return {"code": 406, "endIndex": self.ends[name], "leaderId": "n0"}
-        if request["batchEntry"]:
-            self.ends[name] = max(self.ends[name], request["batchEntry"][-1]["index"])
-        last = request["batchEntry"][-1]["index"] if request["batchEntry"] else request["preLogIndex"]
-        return {"index": last, "endIndex": self.ends[name], "leaderId": "n0"}
-
-
 async def _as_leader(group: ScriptedGroup) -> None:
-    ask, followers = group.ask, _Followers()
+    ask, followers = group.ask, Followers()
     group.heading("an election, and the entry that starts the term")
     group.script = followers.answer
     await asyncio.sleep(1.5)
@@ -253,7 +224,7 @@ async def _as_leader(group: ScriptedGroup) -> None:
     await asyncio.sleep(1.2)
     followers.away = {"n2"}
     await ask(APPEND, -1, "c", body="eXk=")
-    await ask(PUSH, 1, **_push(_COMPARED, 0, 1))
+    await ask(PUSH, 1, **push(_COMPARED, 0, 1))
     await ask(BEAT, 1)
     await ask(VOTE, 1, ledgerEndIndex=_FAR, ledgerEndTerm=1)
     group.heading("the member is back without entries")
@@ -279,12 +250,12 @@ async def _as_leader(group: ScriptedGroup) -> None:
 
 async def _as_successor(group: ScriptedGroup) -> None:
     """The member was a follower with entries of several terms, and leads after its leader fell silent."""
-    ask, followers = group.ask, _Followers()
+    ask, followers = group.ask, Followers()
     group.heading("a log of two terms, then the leader is silent")
     await ask(BEAT, 3)
     await ask(BEAT, 3)
     log = [entry(0, 1, 0, b"a"), entry(1, 1, 49, b"b"), entry(2, 3, 98, b"c"), entry(3, 3, 147, b"d")]
-    await ask(PUSH, 3, **_push(_APPENDED, -1, 0, log, commitIndex=1))
+    await ask(PUSH, 3, **push(_APPENDED, -1, 0, log, commitIndex=1))
     group.script = followers.answer
     followers.ends["n1"] = 0
     followers.instead[PUSH] = [{"code": 406, "endIndex": 3, "xTerm": 2, "xIndex": 1}]
@@ -303,7 +274,7 @@ async def _as_successor(group: ScriptedGroup) -> None:
 
 async def _as_chosen_one(group: ScriptedGroup) -> None:
     """The leader transfers its leadership to the member."""
-    ask, followers = group.ask, _Followers()
+    ask, followers = group.ask, Followers()
     group.heading("a request to take over from a stranger, and one that waits for an entry in vain")
     await ask(BEAT, 2)
     await ask(BEAT, 2)
@@ -313,7 +284,7 @@ async def _as_chosen_one(group: ScriptedGroup) -> None:
     chosen = group.begin(TRANSFER, 2, transferId="n1", transfereeId="n0", takeLeadershipLedgerIndex=0)
     await asyncio.sleep(0.1)
     group.script = followers.answer
-    await ask(PUSH, 2, **_push(_APPENDED, -1, 0, [entry(0, 2, 0, magic=2)]))
+    await ask(PUSH, 2, **push(_APPENDED, -1, 0, [entry(0, 2, 0, magic=2)]))
     await chosen
     await asyncio.sleep(0.5)
     group.heading("a leader that stands still is asked for a vote of a later term")

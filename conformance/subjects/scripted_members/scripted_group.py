@@ -7,11 +7,14 @@ import asyncio
 import base64
 import json
 import random
+import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
 from mqproof.conformance.hosts.simulated import Machine
+from mqproof.impl.dledger.codes import ResponseCode
 from mqproof.impl.dledger.config import GroupConfig
 from mqproof.impl.dledger.ledger import LedgerConfig
 from mqproof.impl.dledger.node import Node
@@ -20,8 +23,10 @@ from mqproof.impl.remoting.client import RemotingClient
 from mqproof.impl.remoting.command import Command, new_request
 from mqproof.impl.remoting.server import RemotingServer
 from mqproof.impl.runtime.network import Address
+from mqproof.impl.runtime.simulated_disk import SimulatedDisk
 from mqproof.impl.runtime.simulated_internet import SimulatedInternet
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop
+from mqproof.impl.store.errors import StoreError
 
 METADATA, APPEND, GET, VOTE, BEAT, PUSH, TRANSFER = 50000, 50001, 50002, 51001, 51002, 51004, 51005
 _NAMES: Final = {
@@ -33,6 +38,11 @@ _PORT: Final = 40911
 _HEADER_BYTES: Final = 48
 _FRAME_CODE: Final = 200
 """The code of the frames of scripted members, as of released ones. Ours accepts 0 too."""
+
+_SHOWN_MAX: Final = 8
+"""A push with more entries is recorded in short."""
+ABSENT: Final = object()
+"""The value of a field that a request does not have."""
 
 Fields = dict[str, Any]
 Script = Callable[[str, int, Fields], Fields | None]
@@ -47,7 +57,8 @@ def silent(_member: str, _code: int, _request: Fields) -> None:
 class ScriptedGroup:
     """The member n0, and the scripted members n1 and n2, from which all requests to it come."""
 
-    def __init__(self, loop: SimulatedLoop) -> None:
+    def __init__(self, loop: SimulatedLoop, segment_bytes: int = 8192, **config: Any) -> None:
+        """`config` has fields of the configuration of n0 that differ from the defaults."""
         self.lines: list[str] = []
         """What n0 sends, with headings."""
         self.script: Script = silent
@@ -61,6 +72,14 @@ class ScriptedGroup:
         self._client = RemotingClient(self._machines["n1"].runtime().remoting)
         self._servers: list[RemotingServer] = []
         self._node: Node | None = None
+        self._config = GroupConfig("g", "n0", _MEMBERS, **config)
+        self._segment_bytes = segment_bytes
+        self._sent = asyncio.Event()
+
+    @property
+    def disk(self) -> SimulatedDisk:
+        """The disk of n0."""
+        return self._machines["n0"].disk
 
     async def start(self) -> None:
         for name in _MEMBERS[1:]:
@@ -71,9 +90,14 @@ class ScriptedGroup:
 
     async def start_member(self) -> None:
         machine = self._machines["n0"]
-        config, ledger = GroupConfig("g", "n0", _MEMBERS), LedgerConfig(8192, 32768)
-        self._node = Node(config, self._addresses, "/store", machine.runtime(), ledger_config=ledger)
-        await self._loop.create_task(self._node.start(), context=self._loop.context_of(machine.host))
+        ledger = LedgerConfig(self._segment_bytes, 32768)
+        node = Node(self._config, self._addresses, "/store", machine.runtime(), ledger_config=ledger)
+        try:
+            await self._loop.create_task(node.start(), context=self._loop.context_of(machine.host))
+        except StoreError as error:
+            self.lines.append(f"n0 does not start: {error}")
+        else:
+            self._node = node
 
     def kill_member(self) -> None:
         assert self._node is not None, "it does not run"
@@ -87,6 +111,55 @@ class ScriptedGroup:
             self._node.kill()
         for server in self._servers:
             await server.stop(0.0)
+
+    async def stop_member(self) -> None:
+        """Stop n0, and record what its files have."""
+        if self._node is not None:
+            context = self._loop.context_of(self._machines["n0"].host)
+            await self._loop.create_task(self._node.stop(), context=context)
+            self._node = None
+        for path in self.disk.files("/store"):
+            content = self.disk.written(path).rstrip(b"\0")
+            shown = content.decode() if path.endswith("currterm") else f"crc {zlib.crc32(content)}"
+            self.lines.append(f"{path}: {len(content)} bytes, {shown!r}")
+
+    def take(self, count: int) -> None:
+        """Pass empty entries to n0 together, as its broker does, and record the result."""
+        node = self._node
+        assert node is not None, "it does not run"
+
+        def take() -> None:
+            code, entries = node.take([b""] * count, settled)
+            places = f"{entries[0].index} to {entries[-1].index}" if entries else "none"
+            self.lines.append(f"{count} entries together: {code.value}, {places}")
+
+        def settled(code: ResponseCode) -> None:
+            self.lines.append(f"{count} entries together: in the end {code.value}")
+
+        self._loop.context_of(self._machines["n0"].host).copy().run(take)
+
+    async def until_sent(
+        self, kind: int, term: int | None = None, to: str = "n1", most_s: float = 9.0
+    ) -> float:
+        """Wait until n0 sends a message of a kind, of a term if given; return after how long."""
+        began = self._loop.time()
+        text = f"n0 -> {to} {_NAMES[kind]} "
+        seen = len(self.lines)
+        while self._loop.time() < began + most_s:
+            for line in self.lines[seen:]:
+                if line.startswith(text) and (term is None or f'"term":{term},' in line):
+                    return self._loop.time() - began
+            seen = len(self.lines)
+            self._sent.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(began + most_s - self._loop.time()):
+                    await self._sent.wait()
+        return -1.0
+
+    def timed(self, what: str, least_s: float, observed_s: float, most_s: float | None = None) -> None:
+        """Record whether a time is in its range; without `most_s` it is exact."""
+        is_right = least_s - 0.002 <= observed_s <= (most_s or least_s) + 0.002
+        self.lines.append(f"{what}: {'in time' if is_right else f'after {observed_s:.3f} s'}")
 
     def heading(self, text: str) -> None:
         self.lines.append(f"# {text}")
@@ -103,7 +176,8 @@ class ScriptedGroup:
             "term": term,
             "code": 200,
         }
-        command = new_request(kind, body=json.dumps({**request, **more}).encode())
+        fields = {name: value for name, value in {**request, **more}.items() if value is not ABSENT}
+        command = new_request(kind, body=json.dumps(fields).encode())
         try:
             answer = await self._client.invoke(self._addresses["n0"], command, timeout_s)
         except RemotingError as error:
@@ -120,7 +194,8 @@ class ScriptedGroup:
 
     async def _asked(self, name: str, command: Command, _channel: Channel) -> Command | None:
         request = json.loads(command.body)
-        self.lines.append(f"n0 -> {name} {_NAMES[command.code]} {_sorted(request)}")
+        self.lines.append(f"n0 -> {name} {_NAMES[command.code]} {_sorted(_in_short(request))}")
+        self._sent.set()
         fields = self.script(name, command.code, request)
         if fields is None:
             return None
@@ -135,12 +210,55 @@ class ScriptedGroup:
         return command.answer(_FRAME_CODE, body=json.dumps(answer).encode())
 
 
+def push(kind: str, before: int, before_term: int, entries: list[Fields] = [], **more: Any) -> Fields:  # noqa: B006
+    """Return the fields of a push."""
+    return {
+        "type": kind, "preLogIndex": before, "preLogTerm": before_term, "batchEntry": entries,
+        "count": len(entries), "totalSize": sum(each["size"] for each in entries), **more,
+    }  # fmt: skip
+
+
+class Followers:
+    """Followers that accept everything, and keep what they received."""
+
+    def __init__(self) -> None:
+        self.ends = {"n1": -1, "n2": -1}
+        self.instead: dict[int, list[Fields]] = {}
+        """Answers by request code that replace the correct one, the next one first."""
+        self.away: set[str] = set()
+
+    def answer(self, name: str, code: int, request: Fields) -> Fields | None:
+        if name in self.away:
+            return None
+        if answers := self.instead.get(code):
+            return answers.pop(0)
+        if code == VOTE:
+            return {"voteResult": "ACCEPT"}
+        if code != PUSH:
+            return {"leaderId": "n0"}
+        if request["preLogIndex"] > self.ends[name]:
+            return {"code": 406, "endIndex": self.ends[name], "leaderId": "n0"}
+        if request["batchEntry"]:
+            self.ends[name] = max(self.ends[name], request["batchEntry"][-1]["index"])
+        last = request["batchEntry"][-1]["index"] if request["batchEntry"] else request["preLogIndex"]
+        return {"index": last, "endIndex": self.ends[name], "leaderId": "n0"}
+
+
 def entry(index: int, term: int, pos: int, body: bytes = b"", **more: Any) -> Fields:
     """Return an entry as it is in a push."""
     return {
         "magic": 1, "size": _HEADER_BYTES + len(body), "index": index, "term": term, "pos": pos, "channel": 0,
         "chainCrc": 0, "bodyCrc": 0, "body": base64.b64encode(body).decode(), **more,
     }  # fmt: skip
+
+
+def _in_short(request: Fields) -> Fields:
+    """Return a request with a summary of its entries if they are many."""
+    entries = request.get("batchEntry") or []
+    if len(entries) <= _SHOWN_MAX:
+        return request
+    text = f"{len(entries)} from {entries[0]['index']}, crc {zlib.crc32(_sorted({'': entries}).encode())}"
+    return {**request, "batchEntry": text}
 
 
 def _sorted(fields: Fields) -> str:

@@ -19,6 +19,7 @@ from mqproof.conformance.suites.dledger.steps import (
     Log,
     Operation,
     Read,
+    Recovered,
     Scripted,
     Shown,
     Vote,
@@ -177,7 +178,7 @@ def answers_of_members(life: Life) -> Finding:
     tally = Tally()
     latest = 0
     for step, operation in _numbered(life):
-        if isinstance(operation, Scripted | Shown):
+        if isinstance(operation, Scripted | Shown | Recovered):
             tally.looked += 1
             for wrong in operation.wrong:
                 tally.found(f"step {step}: {wrong}")

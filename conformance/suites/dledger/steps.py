@@ -108,6 +108,16 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
+class Recovered:
+    """Drawn ledgers were cut, damaged and loaded; `wrong` has what differs in their files and entries."""
+
+    wrong: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"drawn ledgers have {len(self.wrong)} wrong values"
+
+
+@dataclass(frozen=True, slots=True)
 class Fault:
     """A fault was injected, or has ended."""
 
@@ -129,7 +139,7 @@ class Calm:
         return f"after the faults the group {serves}; ends: {dict(self.ends)}"
 
 
-Operation = Claim | End | Vote | Append | Read | Log | Scripted | Shown | Fault | Calm
+Operation = Claim | End | Vote | Append | Read | Log | Scripted | Shown | Recovered | Fault | Calm
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,4 @@ def test_a_missing_field_is_a_difference() -> None:
 def test_a_missing_message_is_a_difference() -> None:
     lines = EXPECTED.read_text(encoding="utf-8").splitlines()
     (text,) = differences(lines[:-1])
-    assert text.startswith(
-        "a leader that stands still is asked for a vote of a later term: the member sends None"
-    )
+    assert text.startswith("a start after a vote for none: the member sends None")
