@@ -1,0 +1,103 @@
+"""Mutants of a broker's work that the inspections detect: what waits, is counted, shared and registered."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from mqproof.conformance.mutants.mutant import Mutant
+from mqproof.impl.broker import half_messages, timed_messages
+from mqproof.impl.broker.state.waiting_timers import WaitingTimers
+
+_BREAKS: Final = "SPEC-1"
+_BROKER: Final = "mqproof.impl.broker"
+
+_checked_copy, _rolled = half_messages.checked_copy, timed_messages.rolled
+_finish, _point = WaitingTimers.finish, WaitingTimers.point
+
+
+def _a_millisecond_more(*arguments: Any) -> timed_messages.Point:
+    found = _point(*arguments)
+    return found._replace(due_ms=found.due_ms + 1)
+
+
+def _always_the_first(*arguments: Any) -> Any:
+    copy = _rolled(*arguments)
+    return msgspec.structs.replace(copy, properties={**copy.properties, timed_messages.ROLL_TIMES: "1"})
+
+
+def _with_evidence_only(table: WaitingTimers, original: int, evidence: int | None) -> None:
+    if evidence is not None:
+        _finish(table, original, evidence)
+
+
+def _nothing_delivered(*_: object) -> None:
+    return None
+
+
+def _held_only(table: WaitingTimers, original: int, evidence: int | None) -> None:
+    before = len(table._heap)
+    _finish(table, original, evidence)
+    if len(table._heap) < before:
+        table._heap = []
+
+
+def _not_counted(*arguments: Any) -> Any:
+    copy = _checked_copy(*arguments)
+    return msgspec.structs.replace(copy, properties={**copy.properties, half_messages.CHECK_TIMES: "1"})
+
+
+def _does_nothing(*_: object) -> None:
+    """Do nothing."""
+
+
+def _mutant(name: str, defect: str, where: str, wrong: Callable[..., Any]) -> Mutant:
+    return Mutant(name, defect, _BREAKS, f"{_BROKER}.{where}", wrong)
+
+
+DETECTED: Final[Mapping[str, str]] = {
+    "point-a-millisecond-late": "waiting messages",
+    "copies-not-counted": "copies of waiting messages",
+    "dropped-messages-still-wait": "damaged waiting messages",
+    "timercheck-ignored": "waiting messages of 5.x",
+    "waiting-forgotten-after-recalls": "very many waiting messages",
+    "checks-not-counted": "transactions",
+    "delay-progress-not-lowered": "delays",
+    "held-after-a-failed-read": "failing reads",
+}
+"""The inspection that detects each mutant."""
+
+BROKER_MUTANTS: Final = (
+    _mutant(
+        "point-a-millisecond-late", "a point covers the messages of the next millisecond",
+        "state.waiting_timers:WaitingTimers.point", _a_millisecond_more,
+    ),
+    _mutant(
+        "copies-not-counted", "each copy of a waiting message counts as the first one",
+        "timed_messages:rolled", _always_the_first,
+    ),
+    _mutant(
+        "dropped-messages-still-wait", "a waiting message that is dropped still counts as one that waits",
+        "state.waiting_timers:WaitingTimers.finish", _with_evidence_only,
+    ),
+    _mutant(
+        "timercheck-ignored", "the progress of a released broker's timers is not read",
+        "processors.recalls:released_progress", _nothing_delivered,
+    ),
+    _mutant(
+        "waiting-forgotten-after-recalls", "a table that shrinks forgets the messages that wait",
+        "state.waiting_timers:WaitingTimers.finish", _held_only,
+    ),
+    _mutant(
+        "checks-not-counted", "each check of a transaction counts as the first one",
+        "half_messages:checked_copy", _not_counted,
+    ),
+    _mutant(
+        "delay-progress-not-lowered", "progress beyond the end of a delay level is kept",
+        "delayed:DelayedDelivery.cut", _does_nothing,
+    ),
+    _mutant(
+        "held-after-a-failed-read", "a waiting message that could not be read is not tried again",
+        "state.waiting_timers:WaitingTimers.release", _does_nothing,
+    ),
+)  # fmt: skip
