@@ -6,7 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from mqproof.conformance.mutants.mutant import Mutant
-from mqproof.impl.broker import half_messages, timed_messages
+from mqproof.impl.broker import half_messages, services, timed_messages
 from mqproof.impl.broker.state.waiting_timers import WaitingTimers
 
 _BREAKS: Final = "SPEC-1"
@@ -51,6 +51,22 @@ def _does_nothing(*_: object) -> None:
     """Do nothing."""
 
 
+def _without_written(table: Any) -> int:
+    return len(table._values) + len(table._next.values)
+
+
+def _none_silent(*_: object) -> bool:
+    return False
+
+
+def _always(*_: object) -> bool:
+    return True
+
+
+def _a_minute_more() -> int:
+    return services.loop_ms() + 60_000
+
+
 def _mutant(name: str, defect: str, where: str, wrong: Callable[..., Any]) -> Mutant:
     return Mutant(name, defect, _BREAKS, f"{_BROKER}.{where}", wrong)
 
@@ -64,6 +80,12 @@ DETECTED: Final[Mapping[str, str]] = {
     "checks-not-counted": "transactions",
     "delay-progress-not-lowered": "delays",
     "held-after-a-failed-read": "failing reads",
+    "names-never-free": "shares",
+    "written-changes-not-counted": "last places",
+    "memberships-not-limited": "memberships",
+    "silent-filter-servers-kept": "filter servers",
+    "no-room-for-copies": "corner cases",
+    "longer-running": "running time",
 }
 """The inspection that detects each mutant."""
 
@@ -99,5 +121,29 @@ BROKER_MUTANTS: Final = (
     _mutant(
         "held-after-a-failed-read", "a waiting message that could not be read is not tried again",
         "state.waiting_timers:WaitingTimers.release", _does_nothing,
+    ),
+    _mutant(
+        "names-never-free", "names that could not be created, or are deleted, count for the share of a peer",
+        "state.subscription_groups:NameBudget.deleted", _does_nothing,
+    ),
+    _mutant(
+        "written-changes-not-counted", "changes that are being written do not count for the limit of a table",
+        "state.durable_table:DurableTable.__len__", _without_written,
+    ),
+    _mutant(
+        "memberships-not-limited", "heartbeats may fill the memory of the broker",
+        "state.clients:ClientTable.refusal", _does_nothing,
+    ),
+    _mutant(
+        "silent-filter-servers-kept", "a filter server that is silent stays registered",
+        "state.filter_servers:FilterServers.drop_silent", _none_silent,
+    ),
+    _mutant(
+        "no-room-for-copies", "a message is accepted whose copies cannot be stored",
+        "timed_messages:has_room_for_copies", _always,
+    ),
+    _mutant(
+        "longer-running", "the broker counts a minute that it did not run",
+        "processors.broker_admin:loop_ms", _a_minute_more,
     ),
 )  # fmt: skip

@@ -11,6 +11,7 @@ from mqproof.conformance.adapters.inspections.account_changes import (
 from mqproof.conformance.adapters.inspections.accounts import PERMISSIONS
 from mqproof.conformance.adapters.inspections.consumer_requests import REPLIES, TO_CONSUMERS
 from mqproof.conformance.adapters.inspections.copies import SLAVE_COPIES
+from mqproof.conformance.adapters.inspections.corner_cases import CORNER_CASES, RUNNING_TIME
 from mqproof.conformance.adapters.inspections.delays import DELAYS
 from mqproof.conformance.adapters.inspections.failing_reads import FAILING_READS
 from mqproof.conformance.adapters.inspections.frame_limits import FRAMES
@@ -26,6 +27,12 @@ from mqproof.conformance.adapters.inspections.returned import RETURNED
 from mqproof.conformance.adapters.inspections.scraped import METRICS
 from mqproof.conformance.adapters.inspections.sends import MESSAGES, TOPICS
 from mqproof.conformance.adapters.inspections.settings import NAME_SERVER_SETTINGS, SETTINGS
+from mqproof.conformance.adapters.inspections.shares import (
+    AT_ONCE,
+    FILTER_SERVERS,
+    MEMBERSHIPS,
+    SHARES,
+)
 from mqproof.conformance.adapters.inspections.site import Inspection
 from mqproof.conformance.adapters.inspections.statistics import STATISTICS
 from mqproof.conformance.adapters.inspections.strange_brokers import KEY_VALUES, REGISTRATIONS
@@ -40,5 +47,6 @@ EVERY: Final[Mapping[str, Inspection]] = {
         KEY_VALUES, REPLIES, TO_CONSUMERS, METRICS, FLOW_CONTROL, FULL_TABLES, FAR_BEHIND, FRAMES,
         FULL_DISK, STOPS, SLAVE_COPIES, RETURNED, PERMISSIONS, ACCOUNTS_OF_4_9, USERS_OF_5_X, NO_ACCOUNTS,
         WAITING, COPIES, DAMAGED, OF_5_X, VERY_MANY, TRANSACTIONS, DELAYS, FAILING_READS,
+        SHARES, AT_ONCE, MEMBERSHIPS, FILTER_SERVERS, CORNER_CASES, RUNNING_TIME,
     )
 }  # fmt: skip
