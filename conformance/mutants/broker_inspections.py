@@ -8,6 +8,7 @@ import msgspec
 from mqproof.conformance.mutants.mutant import Mutant
 from mqproof.impl.broker import half_messages, services, timed_messages
 from mqproof.impl.broker.state.waiting_timers import WaitingTimers
+from mqproof.impl.remoting.headers import RegisterBrokerRequest
 
 _BREAKS: Final = "SPEC-1"
 _BROKER: Final = "mqproof.impl.broker"
@@ -67,6 +68,18 @@ def _a_minute_more() -> int:
     return services.loop_ms() + 60_000
 
 
+async def _is_always_news(*_: object) -> bool:
+    return True
+
+
+def _with_another_port(**fields: Any) -> Any:
+    return RegisterBrokerRequest(**{**fields, "ha_server_addr": "10.0.0.3:10999"})
+
+
+async def _nothing_fetched(_: object) -> None:
+    """Do nothing."""
+
+
 def _mutant(name: str, defect: str, where: str, wrong: Callable[..., Any]) -> Mutant:
     return Mutant(name, defect, _BREAKS, f"{_BROKER}.{where}", wrong)
 
@@ -86,6 +99,9 @@ DETECTED: Final[Mapping[str, str]] = {
     "silent-filter-servers-kept": "filter servers",
     "no-room-for-copies": "corner cases",
     "longer-running": "running time",
+    "registered-at-each-look": "registration",
+    "other-port-for-slaves": "registration by default",
+    "list-never-fetched": "fetched name servers",
 }
 """The inspection that detects each mutant."""
 
@@ -145,5 +161,17 @@ BROKER_MUTANTS: Final = (
     _mutant(
         "longer-running", "the broker counts a minute that it did not run",
         "processors.broker_admin:loop_ms", _a_minute_more,
+    ),
+    _mutant(
+        "registered-at-each-look", "a slave without its master registers whenever it looks for one",
+        "registration:Registrar._is_news", _is_always_news,
+    ),
+    _mutant(
+        "other-port-for-slaves", "a master registers another port for slaves than that on which it listens",
+        "registration:RegisterBrokerRequest", _with_another_port,
+    ),
+    _mutant(
+        "list-never-fetched", "the list of an address server is not fetched",
+        "registration:Registrar.fetch", _nothing_fetched,
     ),
 )  # fmt: skip

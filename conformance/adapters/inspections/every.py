@@ -23,6 +23,7 @@ from mqproof.conformance.adapters.inspections.loaded import (
     STOPS,
 )
 from mqproof.conformance.adapters.inspections.old_timers import COPIES, DAMAGED, OF_5_X, VERY_MANY
+from mqproof.conformance.adapters.inspections.registered import BY_DEFAULT, FETCHED, REGISTERED
 from mqproof.conformance.adapters.inspections.returned import RETURNED
 from mqproof.conformance.adapters.inspections.scraped import METRICS
 from mqproof.conformance.adapters.inspections.sends import MESSAGES, TOPICS
@@ -48,5 +49,6 @@ EVERY: Final[Mapping[str, Inspection]] = {
         FULL_DISK, STOPS, SLAVE_COPIES, RETURNED, PERMISSIONS, ACCOUNTS_OF_4_9, USERS_OF_5_X, NO_ACCOUNTS,
         WAITING, COPIES, DAMAGED, OF_5_X, VERY_MANY, TRANSACTIONS, DELAYS, FAILING_READS,
         SHARES, AT_ONCE, MEMBERSHIPS, FILTER_SERVERS, CORNER_CASES, RUNNING_TIME,
+        REGISTERED, BY_DEFAULT, FETCHED,
     )
 }  # fmt: skip
