@@ -1,12 +1,14 @@
 """Mutants of a broker's work that the inspections detect: what waits, is counted, shared and registered."""
 
 from collections.abc import Callable, Mapping
+from itertools import takewhile
 from typing import Any, Final
 
 import msgspec
 
 from mqproof.conformance.mutants.mutant import Mutant
 from mqproof.impl.broker import half_messages, services, timed_messages
+from mqproof.impl.broker.state.offsets import OffsetTable
 from mqproof.impl.broker.state.waiting_timers import WaitingTimers
 from mqproof.impl.remoting.headers import RegisterBrokerRequest
 
@@ -14,6 +16,7 @@ _BREAKS: Final = "SPEC-1"
 _BROKER: Final = "mqproof.impl.broker"
 
 _checked_copy, _rolled = half_messages.checked_copy, timed_messages.rolled
+_merge = OffsetTable.merge
 _finish, _point = WaitingTimers.finish, WaitingTimers.point
 
 
@@ -68,6 +71,11 @@ def _a_minute_more() -> int:
     return services.loop_ms() + 60_000
 
 
+def _merged_until_unknown(table: OffsetTable, masters: Mapping[str, Mapping[int, int]]) -> None:
+    known = takewhile(lambda key: key in table._table or len(table._table) < table._pairs_max, masters)
+    _merge(table, {key: masters[key] for key in known})
+
+
 async def _is_always_news(*_: object) -> bool:
     return True
 
@@ -102,6 +110,9 @@ DETECTED: Final[Mapping[str, str]] = {
     "registered-at-each-look": "registration",
     "other-port-for-slaves": "registration by default",
     "list-never-fetched": "fetched name servers",
+    "sent-offsets-still-unsent": "offsets of a slave",
+    "no-offsets-after-an-unknown-pair": "full slave",
+    "masters-expression-always": "expressions of a slave",
 }
 """The inspection that detects each mutant."""
 
@@ -173,5 +184,17 @@ BROKER_MUTANTS: Final = (
     _mutant(
         "list-never-fetched", "the list of an address server is not fetched",
         "registration:Registrar.fetch", _nothing_fetched,
+    ),
+    _mutant(
+        "sent-offsets-still-unsent", "a slave never accepts a lower offset of its master once it had its own",
+        "state.offsets:OffsetTable.mark_sent", _does_nothing,
+    ),
+    _mutant(
+        "no-offsets-after-an-unknown-pair", "a slave with a full table ignores what follows an unknown pair",
+        "state.offsets:OffsetTable.merge", _merged_until_unknown,
+    ),
+    _mutant(
+        "masters-expression-always", "the expression of the master replaces that of a member at the slave",
+        "state.consumer_filters:_is_newer", _always,
     ),
 )  # fmt: skip

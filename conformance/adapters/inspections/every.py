@@ -35,6 +35,11 @@ from mqproof.conformance.adapters.inspections.shares import (
     SHARES,
 )
 from mqproof.conformance.adapters.inspections.site import Inspection
+from mqproof.conformance.adapters.inspections.slave_tables import (
+    FULL_SLAVE,
+    SLAVE_EXPRESSIONS,
+    SLAVE_OFFSETS,
+)
 from mqproof.conformance.adapters.inspections.statistics import STATISTICS
 from mqproof.conformance.adapters.inspections.strange_brokers import KEY_VALUES, REGISTRATIONS
 from mqproof.conformance.adapters.inspections.subscribed_pulls import FILTERS, HELD_PULLS
@@ -49,6 +54,6 @@ EVERY: Final[Mapping[str, Inspection]] = {
         FULL_DISK, STOPS, SLAVE_COPIES, RETURNED, PERMISSIONS, ACCOUNTS_OF_4_9, USERS_OF_5_X, NO_ACCOUNTS,
         WAITING, COPIES, DAMAGED, OF_5_X, VERY_MANY, TRANSACTIONS, DELAYS, FAILING_READS,
         SHARES, AT_ONCE, MEMBERSHIPS, FILTER_SERVERS, CORNER_CASES, RUNNING_TIME,
-        REGISTERED, BY_DEFAULT, FETCHED,
+        REGISTERED, BY_DEFAULT, FETCHED, SLAVE_OFFSETS, FULL_SLAVE, SLAVE_EXPRESSIONS,
     )
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""A scripted name server and a scripted address server: they record what a broker sends, and answer as told."""
+"""A scripted name server and a scripted address server: they record requests, and answer as a script states."""
 
 import json
 from collections.abc import Callable
