@@ -1,4 +1,4 @@
-"""A scripted name server and a scripted address server: they record requests, and answer as a script states."""
+"""A scripted name server and a scripted address server, which record each request of a broker."""
 
 import json
 from collections.abc import Callable

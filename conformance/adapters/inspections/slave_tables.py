@@ -126,23 +126,21 @@ async def full_slave(site: Site) -> None:
     await make_topic(site, _TOPIC)
     for group in ("a", "b", "c", "d", "s"):
         await make_group(site, group)
-    for group in ("a", "b", "c"):
+    for group in ("a", "c", "d"):
         await _commit(site, group, 1)
-    await _both(site, "of the master", a=1, b=1, c=1)
+    await _both(site, "of the master", a=1, c=1, d=1)
     await site.cluster.stop(MASTER)
     await _commit(site, "s", 3, at_slave=True)
-    await commit_refused(site)
+    await _refused(site)
     await site.cluster.start(MASTER)
-    await site.ask("DELETE_SUBSCRIPTIONGROUP", groupName="c", removeOffset=True)
-    for group in ("d", "c", "a", "b"):
-        await make_group(site, group)
+    for group in ("b", "d", "c", "a"):
         await _commit(site, group, 2)
-    await _both(site, "of a full table", a=2, b=2, c=2)
+    await _both(site, "of a full table", a=2, c=2, d=2)
     found = await _offsets(site, _slave(site))
-    site.compare("the groups at the slave", {"a", "b", "c", "s"}, set(found))
+    site.compare("the groups at the slave", {"a", "c", "d", "s"}, set(found))
 
 
-async def commit_refused(site: Site) -> None:
+async def _refused(site: Site) -> None:
     by = await site.client(to=_slave(site))
     await site.ask(
         "UPDATE_CONSUMER_OFFSET", by=by, expects=1, consumerGroup="x", topic=_TOPIC, queueId=0, commitOffset=1
@@ -193,7 +191,7 @@ async def _subscribe(site: Site, line: Any, known: tuple[int, str] | None) -> No
 _PAIR: Final = ReplicationConfig(Role.ASYNC_MASTER)
 _OF_FILE: Final = {
     "filterDataByTopic": {"t": {"topic": "t", "groupFilterData": {
-        "of_file": {"topic": "t", "consumerGroup": "of_file", "expression": "a > 1", "expressionType": "SQL92"}
+        "of_file": {"topic": "t", "consumerGroup": "of_file", "expression": "a > 1"}
     }}}
 }  # fmt: skip
 SLAVE_OFFSETS: Final = Inspection("offsets of a slave", offsets, replication=_PAIR)
