@@ -76,6 +76,10 @@ def _merged_until_unknown(table: OffsetTable, masters: Mapping[str, Mapping[int,
     _merge(table, {key: masters[key] for key in known})
 
 
+def _no_reason(_: object) -> str:
+    return ""
+
+
 async def _is_always_news(*_: object) -> bool:
     return True
 
@@ -113,6 +117,7 @@ DETECTED: Final[Mapping[str, str]] = {
     "sent-offsets-still-unsent": "offsets of a slave",
     "no-offsets-after-an-unknown-pair": "full slave",
     "masters-expression-always": "expressions of a slave",
+    "ready-with-a-failed-disk": "metrics of a pair",
 }
 """The inspection that detects each mutant."""
 
@@ -196,5 +201,9 @@ BROKER_MUTANTS: Final = (
     _mutant(
         "masters-expression-always", "the expression of the master replaces that of a member at the slave",
         "state.consumer_filters:_is_newer", _always,
+    ),
+    _mutant(
+        "ready-with-a-failed-disk", "a broker is ready as long as it runs",
+        "broker_metrics:BrokerMetrics.unready", _no_reason,
     ),
 )  # fmt: skip
