@@ -118,6 +118,7 @@ DETECTED: Final[Mapping[str, str]] = {
     "no-offsets-after-an-unknown-pair": "full slave",
     "masters-expression-always": "expressions of a slave",
     "ready-with-a-failed-disk": "metrics of a pair",
+    "dropped-pulls-still-held": "many held pulls",
 }
 """The inspection that detects each mutant."""
 
@@ -205,5 +206,9 @@ BROKER_MUTANTS: Final = (
     _mutant(
         "ready-with-a-failed-disk", "a broker is ready as long as it runs",
         "broker_metrics:BrokerMetrics.unready", _no_reason,
+    ),
+    _mutant(
+        "dropped-pulls-still-held", "the pulls of a connection that has ended count as held",
+        "long_polling:PullHolds.drop", _does_nothing,
     ),
 )  # fmt: skip

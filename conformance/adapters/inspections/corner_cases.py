@@ -189,16 +189,42 @@ async def _rates(site: Site) -> None:
 
 
 async def running_time(site: Site) -> None:
+    """Compare what the broker counts of one message, second by second, and after an hour."""
     site.rule = chapters.STATISTICS_OF_A_BROKER
-    await asyncio.sleep(59)
-    for seconds, shown in (
-        (0, "0 hours, 0 minutes, 59 seconds"),
-        (1, "0 hours, 1 minutes, 0 seconds"),
-        (3540, "1 hours, 0 minutes, 0 seconds"),
-    ):
+    await make_topic(site, "t")
+    await send(site, "t", "m" * 7)
+    await asyncio.sleep(0.5)
+    shown_s = [second for second in range(1, 76) if await _counted_after(site, second)]
+    site.compare("the seconds in which the last minute has the message", list(range(10, 70)), shown_s)
+    await asyncio.sleep(3599.3 - 75.5)
+    for seconds, shown, hour in (
+        (0, "0 hours, 59 minutes, 59 seconds", 1), (1, "1 hours, 0 minutes, 0 seconds", 0),
+    ):  # fmt: skip
         await asyncio.sleep(seconds)
         table = java_values.read((await site.ask("GET_BROKER_RUNTIME_INFO")).body)["table"]
         site.compare("the running time", f"[ 0 days, {shown} ]", table["runtime"])
+        windows = await _windows(site, "TOPIC_PUT_NUMS", "t")
+        sums = windows["statsMinute"]["sum"], windows["statsHour"]["sum"], windows["statsDay"]["sum"]
+        site.compare("the sums after an hour", (0, hour, 1), sums)
+
+
+async def _windows(site: Site, name: str, key: str) -> Any:
+    return java_values.read((await site.ask("VIEW_BROKER_STATS_DATA", statsName=name, statsKey=key)).body)
+
+
+async def _counted_after(site: Site, second: int) -> bool:
+    """Return whether the counts of the last minute have the message; compare their rates."""
+    await asyncio.sleep(1)
+    sizes = (await _windows(site, "TOPIC_PUT_SIZE", "t"))["statsMinute"]
+    counts = (await _windows(site, "TOPIC_PUT_NUMS", "t"))["statsMinute"]
+    is_there = counts["sum"] == 1
+    expected = (1.0, 7, 7.0) if is_there else (0.0, 0, 0.0)
+    site.compare(f"the averages after {second} s", expected, (counts["avgpt"], sizes["sum"], sizes["avgpt"]))
+    for shown, amount in ((counts, 1), (sizes, 7)):
+        rate = amount / min(second + 0.5, 60) if is_there else 0.0
+        close = abs(shown["tps"] - rate) <= 0.05 * rate
+        site.compare(f"whether the rate after {second} s, {shown['tps']}, is {rate}", True, close)
+    return bool(is_there)
 
 
 _LARGE: Final = replace(STORE, commit_log_segment_bytes=1 << 17)

@@ -22,6 +22,7 @@ from mqproof.conformance.adapters.inspections.loaded import (
     FULL_TABLES,
     STOPS,
 )
+from mqproof.conformance.adapters.inspections.many_pulls import MANY_PULLS
 from mqproof.conformance.adapters.inspections.old_timers import COPIES, DAMAGED, OF_5_X, VERY_MANY
 from mqproof.conformance.adapters.inspections.registered import BY_DEFAULT, FETCHED, REGISTERED
 from mqproof.conformance.adapters.inspections.returned import RETURNED
@@ -56,6 +57,6 @@ EVERY: Final[Mapping[str, Inspection]] = {
         WAITING, COPIES, DAMAGED, OF_5_X, VERY_MANY, TRANSACTIONS, DELAYS, FAILING_READS,
         SHARES, AT_ONCE, MEMBERSHIPS, FILTER_SERVERS, CORNER_CASES, RUNNING_TIME,
         REGISTERED, BY_DEFAULT, FETCHED, SLAVE_OFFSETS, FULL_SLAVE, SLAVE_EXPRESSIONS,
-        PAIR_METRICS,
+        PAIR_METRICS, MANY_PULLS,
     )
 }  # fmt: skip
