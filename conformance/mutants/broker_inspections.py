@@ -119,6 +119,7 @@ DETECTED: Final[Mapping[str, str]] = {
     "masters-expression-always": "expressions of a slave",
     "ready-with-a-failed-disk": "metrics of a pair",
     "dropped-pulls-still-held": "many held pulls",
+    "slave-deletes-what-waits": "a slave's disk",
 }
 """The inspection that detects each mutant."""
 
@@ -210,5 +211,9 @@ BROKER_MUTANTS: Final = (
     _mutant(
         "dropped-pulls-still-held", "the pulls of a connection that has ended count as held",
         "long_polling:PullHolds.drop", _does_nothing,
+    ),
+    _mutant(
+        "slave-deletes-what-waits", "a slave deletes the segments of messages that its master has to deliver",
+        "timers:Timers._needed_by_point", _does_nothing,
     ),
 )  # fmt: skip

@@ -45,6 +45,7 @@ from mqproof.conformance.adapters.inspections.slave_tables import (
 from mqproof.conformance.adapters.inspections.statistics import STATISTICS
 from mqproof.conformance.adapters.inspections.strange_brokers import KEY_VALUES, REGISTRATIONS
 from mqproof.conformance.adapters.inspections.subscribed_pulls import FILTERS, HELD_PULLS
+from mqproof.conformance.adapters.inspections.taken_over import TAKEN_OVER
 from mqproof.conformance.adapters.inspections.transactions import TRANSACTIONS
 from mqproof.conformance.adapters.inspections.waiting import WAITING
 
@@ -57,6 +58,6 @@ EVERY: Final[Mapping[str, Inspection]] = {
         WAITING, COPIES, DAMAGED, OF_5_X, VERY_MANY, TRANSACTIONS, DELAYS, FAILING_READS,
         SHARES, AT_ONCE, MEMBERSHIPS, FILTER_SERVERS, CORNER_CASES, RUNNING_TIME,
         REGISTERED, BY_DEFAULT, FETCHED, SLAVE_OFFSETS, FULL_SLAVE, SLAVE_EXPRESSIONS,
-        PAIR_METRICS, MANY_PULLS,
+        PAIR_METRICS, MANY_PULLS, TAKEN_OVER,
     )
 }  # fmt: skip
