@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
+from mqproof.conformance.mutants.broker_inspections import BROKER_MUTANTS, DETECTED
 from mqproof.conformance.mutants.mutant import Mutant, by_name
 from mqproof.impl.access import policies
 from mqproof.impl.access.permissions import ANY, DENY
@@ -175,6 +176,7 @@ INSPECTIONS: Final[Mapping[str, str]] = {
     "later-claim-ignored": "name server limits",
     "slashes-not-escaped": "JSON and handles",
     "body-of-any-size": "request bodies",
+    **DETECTED,
 }
 """The inspection that detects each mutant."""
 
@@ -292,5 +294,6 @@ MUTANTS: Final = by_name(
         "body-of-any-size", "a request may have a body of any size", "mqproof.impl.remoting.requests:limited",
         _as_it_is,
     ),
+    *BROKER_MUTANTS,
 )  # fmt: skip
 """The mutants by name."""

@@ -218,8 +218,13 @@ class Timers:
             return
         now_ms = store.now_ms()
         due = table.take_due(now_ms, _BATCH, store.next_commit_offset)
-        for waiting in due:
-            self._put_final(table, waiting)
+        for number, waiting in enumerate(due):
+            try:
+                self._put_final(table, waiting)
+            except OSError:  # the disk cannot be read
+                for each in due[number:]:
+                    table.release(each.original)
+                raise
         if due:
             await asyncio.sleep(0)
             return

@@ -62,6 +62,8 @@ class SimulatedDisk:
 
     def __init__(self) -> None:
         self.on_step: Callable[[Step], None] | None = None
+        self.on_read: Callable[[str], None] | None = None
+        """Called with the path of each file that is read. Raising OSError makes that read fail."""
         self.steps = 0
         self.room = Space(1 << 40, 1 << 39)
         """The space that it reports; no operation ever fails for lack of space."""
@@ -434,7 +436,10 @@ class _Handle:
         return self._live().cache.size
 
     def read(self, offset: int, size: int) -> bytes:
-        return self._live().cache.read(offset, size)
+        inode = self._live()
+        if self._disk.on_read is not None:
+            self._disk.on_read(self.path)
+        return inode.cache.read(offset, size)
 
     def write(self, offset: int, data: bytes | bytearray | memoryview) -> None:
         inode = self._live()

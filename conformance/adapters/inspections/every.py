@@ -12,6 +12,9 @@ from mqproof.conformance.adapters.inspections.accounts import PERMISSIONS
 from mqproof.conformance.adapters.inspections.channels import CHANNELS
 from mqproof.conformance.adapters.inspections.consumer_requests import REPLIES, TO_CONSUMERS
 from mqproof.conformance.adapters.inspections.copies import SLAVE_COPIES
+from mqproof.conformance.adapters.inspections.corner_cases import CORNER_CASES, RUNNING_TIME
+from mqproof.conformance.adapters.inspections.delays import DELAYS
+from mqproof.conformance.adapters.inspections.failing_reads import FAILING_READS
 from mqproof.conformance.adapters.inspections.frame_limits import FRAMES
 from mqproof.conformance.adapters.inspections.json_dialects import JSON_DIALECTS
 from mqproof.conformance.adapters.inspections.loaded import (
@@ -21,16 +24,34 @@ from mqproof.conformance.adapters.inspections.loaded import (
     FULL_TABLES,
     STOPS,
 )
+from mqproof.conformance.adapters.inspections.many_pulls import MANY_PULLS
 from mqproof.conformance.adapters.inspections.name_server_limits import NAME_SERVER_LIMITS
+from mqproof.conformance.adapters.inspections.old_timers import COPIES, DAMAGED, OF_5_X, VERY_MANY
+from mqproof.conformance.adapters.inspections.registered import BY_DEFAULT, FETCHED, REGISTERED
 from mqproof.conformance.adapters.inspections.request_bodies import REQUEST_BODIES
 from mqproof.conformance.adapters.inspections.returned import RETURNED
 from mqproof.conformance.adapters.inspections.scraped import METRICS
+from mqproof.conformance.adapters.inspections.scraped_pair import PAIR_METRICS
 from mqproof.conformance.adapters.inspections.sends import MESSAGES, TOPICS
 from mqproof.conformance.adapters.inspections.settings import NAME_SERVER_SETTINGS, SETTINGS
+from mqproof.conformance.adapters.inspections.shares import (
+    AT_ONCE,
+    FILTER_SERVERS,
+    MEMBERSHIPS,
+    SHARES,
+)
 from mqproof.conformance.adapters.inspections.site import Inspection
+from mqproof.conformance.adapters.inspections.slave_tables import (
+    FULL_SLAVE,
+    SLAVE_EXPRESSIONS,
+    SLAVE_OFFSETS,
+)
 from mqproof.conformance.adapters.inspections.statistics import STATISTICS
 from mqproof.conformance.adapters.inspections.strange_brokers import KEY_VALUES, REGISTRATIONS
 from mqproof.conformance.adapters.inspections.subscribed_pulls import FILTERS, HELD_PULLS
+from mqproof.conformance.adapters.inspections.taken_over import TAKEN_OVER
+from mqproof.conformance.adapters.inspections.transactions import TRANSACTIONS
+from mqproof.conformance.adapters.inspections.waiting import WAITING
 
 EVERY: Final[Mapping[str, Inspection]] = {
     each.name: each
@@ -39,5 +60,9 @@ EVERY: Final[Mapping[str, Inspection]] = {
         KEY_VALUES, REPLIES, TO_CONSUMERS, METRICS, FLOW_CONTROL, FULL_TABLES, FAR_BEHIND, FRAMES,
         FULL_DISK, STOPS, SLAVE_COPIES, RETURNED, PERMISSIONS, ACCOUNTS_OF_4_9, USERS_OF_5_X, NO_ACCOUNTS,
         CHANNELS, NAME_SERVER_LIMITS, JSON_DIALECTS, REQUEST_BODIES,
+        WAITING, COPIES, DAMAGED, OF_5_X, VERY_MANY, TRANSACTIONS, DELAYS, FAILING_READS,
+        SHARES, AT_ONCE, MEMBERSHIPS, FILTER_SERVERS, CORNER_CASES, RUNNING_TIME,
+        REGISTERED, BY_DEFAULT, FETCHED, SLAVE_OFFSETS, FULL_SLAVE, SLAVE_EXPRESSIONS,
+        PAIR_METRICS, MANY_PULLS, TAKEN_OVER,
     )
 }  # fmt: skip

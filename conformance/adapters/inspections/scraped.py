@@ -27,7 +27,7 @@ from mqproof.impl.metrics.config import MetricsConfig
 from mqproof.impl.metrics.metrics_server import MetricsServer
 from mqproof.impl.runtime.network import Address, Connection
 
-_PORT: Final = 5557
+PORT: Final = 5557
 _SERIES: Final = re.compile(r"(\w+)(?:\{(.*)\})? (\S+)")
 _LABEL: Final = re.compile(r'(\w+)="([^"]*)"')
 
@@ -60,24 +60,25 @@ class _Fetch:
         self.is_done.set()
 
 
-async def _fetched(site: Site, path: str) -> tuple[str, str]:
-    """Return the status and the body of a page."""
+async def fetched(site: Site, path: str, host: str = "") -> tuple[str, str]:
+    """Return the status and the body of a page, by default of the master."""
     fetch = _Fetch()
 
     def accept(connection: Connection) -> _Fetch:
         connection.write(f"GET {path} HTTP/1.1\r\nHost: broker\r\n\r\n".encode())
         return fetch
 
-    await site.cluster.internet.machine(HOST).connect(Address(site.broker.host, _PORT), accept)
+    await site.cluster.internet.machine(HOST).connect(Address(host or site.broker.host, PORT), accept)
     async with asyncio.timeout(20):
         await fetch.is_done.wait()
     head, _, body = fetch.data.decode().partition("\r\n\r\n")
     return head.splitlines()[0].split(" ")[1] if head else "", body
 
 
-async def _page(site: Site) -> Page:
+async def page_of(site: Site, host: str = "") -> Page:
+    """Return the page of metrics, by default of the master."""
     await asyncio.sleep(1)  # a page is reused for a second
-    status, body = await _fetched(site, "/metrics")
+    status, body = await fetched(site, "/metrics", host)
     site.compare("the status of the metrics", "200", status)
     found = {}
     for line in body.splitlines():
@@ -91,16 +92,16 @@ async def metrics(site: Site) -> None:
     """Compare the page of metrics before and after known traffic, and whether the broker is ready."""
     site.rule = chapters.METRICS_OF_A_BROKER
     broker = site.cluster.brokers[MASTER]
-    config = MetricsConfig(metrics_host=site.broker.host, metrics_port=_PORT)
+    config = MetricsConfig(metrics_host=site.broker.host, metrics_port=PORT)
     server = MetricsServer(config, site.cluster.machines[MASTER].runtime(), ("broker",))
     await server.start()
-    site.compare("the status before the start", "503", (await _fetched(site, "/readyz"))[0])
+    site.compare("the status before the start", "503", (await fetched(site, "/readyz"))[0])
     server.sources["broker"] = BrokerMetrics(broker)
     for path, status in (("/readyz", "200"), ("/healthz", "200"), ("/other", "404")):
-        site.compare(f"the status of {path}", status, (await _fetched(site, path))[0])
-    _compare(site, await _page(site), _of_an_idle_broker(8))
+        site.compare(f"the status of {path}", status, (await fetched(site, path))[0])
+    _compare(site, await page_of(site), _of_an_idle_broker(8))
     halves = await _traffic(site)
-    page, at_ms = await _page(site), site.now_ms
+    page, at_ms = await page_of(site), site.now_ms
     _compare(site, page, {
         **_of_an_idle_broker(12), **_of_traffic(await _read(site, halves), at_ms),
         ("rocketmq_storage_size_bytes", _LOCAL): await _log_end(site),

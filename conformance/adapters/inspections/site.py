@@ -12,6 +12,7 @@ from mqproof.conformance.adapters.inspections.raw_client import RawClient
 from mqproof.conformance.adapters.watched_network import WatchedNetwork
 from mqproof.conformance.answers.request_and_answer import Wrong
 from mqproof.conformance.answers.watch import Watch
+from mqproof.conformance.engine import time_bounds
 from mqproof.conformance.engine.targets import TargetError
 from mqproof.conformance.faults.expected_warnings import expected_warnings
 from mqproof.conformance.hosts.simulated import MASTER, NAME_SERVERS, Cluster, Setup
@@ -32,6 +33,8 @@ CODES: Final[Mapping[str, int]] = {operation.name: operation.code for operation 
 """The request codes of the protocol documentation, by name."""
 HOST: Final = "10.0.1.1"
 """The machine of the clients."""
+_SECONDS_MAX: Final = 3.0
+"""The processor time after which an inspection is ended; none takes a sixth of it."""
 _BROKER_PORT: Final = 10911
 _NONE: Final[Mapping[str, Any]] = MappingProxyType({})
 
@@ -166,7 +169,7 @@ def inspect(inspection: Inspection) -> tuple[Witness, ...]:
     for path, text in inspection.name_server_files.items():
         for node in NAME_SERVERS:
             site.write_file(node, path, text)
-    with expected_warnings("mqproof.impl"):
+    with expected_warnings("mqproof.impl"), time_bounds.bounded(_SECONDS_MAX):
         try:
             simulated_loops.run(loop, _looked(site, inspection))
         finally:

@@ -15,7 +15,9 @@ def properties(values: Mapping[str, str]) -> str:
     return "".join(f"{name}\x01{value}\x02" for name, value in values.items())
 
 
-async def make_topic(site: Site, name: str, queues: int = 1, *, expects: int = 0, **more: object) -> Frame:
+async def make_topic(
+    site: Site, name: str, queues: int = 1, *, expects: int | None = 0, **more: object
+) -> Frame:
     fields: dict[str, Any] = {
         "topic": name, "defaultTopic": "TBW102", "readQueueNums": queues, "writeQueueNums": queues, "perm": 6,
         "topicFilterType": "SINGLE_TAG", "topicSysFlag": 0, "order": False, **more,
@@ -23,7 +25,7 @@ async def make_topic(site: Site, name: str, queues: int = 1, *, expects: int = 0
     return await site.ask("UPDATE_AND_CREATE_TOPIC", expects=expects, **fields)
 
 
-async def make_group(site: Site, name: str, *, expects: int = 0, **more: object) -> Frame:
+async def make_group(site: Site, name: str, *, expects: int | None = 0, **more: object) -> Frame:
     body = {
         "groupName": name, "consumeEnable": True, "consumeFromMinEnable": True,
         "consumeBroadcastEnable": True, "retryQueueNums": 1, "retryMaxTimes": 16, "brokerId": 0,
@@ -39,7 +41,7 @@ async def send(
     body: str | bytes = "m",
     queue: int = 0,
     *,
-    expects: int = 0,
+    expects: int | None = 0,
     name: str = "SEND_MESSAGE_V2",
     of: Mapping[str, str] | None = None,
     **more: object,

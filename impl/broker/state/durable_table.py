@@ -63,11 +63,13 @@ class DurableTable(Generic[Value]):
         self.version = DataVersion(0, now_ms(runtime.clock))
         self._changing = asyncio.Lock()
         self._next: _Batch[Value] = _Batch()
+        self._written: _Batch[Value] = _Batch()
+        """The changes that are being written."""
         self._unwritten = Unwritten()
 
     def __len__(self) -> int:
         """Return the number of values, plus the number of changes that are not written yet."""
-        return len(self._values) + len(self._next.values)
+        return len(self._values) + len(self._next.values) + len(self._written.values)
 
     def load(self, version: DataVersion, values: Mapping[str, Value]) -> None:
         """Set the version and values read from the file."""
@@ -115,8 +117,11 @@ class DurableTable(Generic[Value]):
         batch.values.update(values)
         async with self._changing:
             if batch is self._next:
-                self._next = _Batch()
-                await self._write_batch(batch)
+                self._next, self._written = _Batch(), batch
+                try:
+                    await self._write_batch(batch)
+                finally:
+                    self._written = _Batch()
         if batch.error is not None:
             raise batch.error
 

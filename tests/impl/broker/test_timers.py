@@ -257,6 +257,26 @@ def test_a_message_whose_time_passed_during_an_outage_is_delivered_at_the_start(
     play(scenario, config=CONFIG)
 
 
+def test_messages_that_cannot_be_read_when_they_are_due_are_delivered_once_the_disk_works_again() -> None:
+    async def scenario(world: World) -> None:
+        for number in range(3):
+            await after(world, 5, str(number))
+        failures = 2
+
+        def fail(path: str) -> None:
+            nonlocal failures
+            if failures and "/commitlog/" in path:
+                failures -= 1
+                raise OSError("the disk failed")
+
+        await asyncio.sleep(4.9)
+        world.disk.on_read = fail
+        await asyncio.sleep(4)
+        assert bodies(world) == list("012")
+
+    play(scenario, config=CONFIG)
+
+
 def test_a_loss_of_the_end_of_the_log_delivers_the_message_again() -> None:
     """Issue 10668: the table is never ahead of the log, because it is read from the log."""
 

@@ -2,8 +2,10 @@
 
 import pytest
 
+from mqproof.conformance.adapters.inspections import site
 from mqproof.conformance.adapters.inspections.every import EVERY
-from mqproof.conformance.adapters.inspections.site import CODES, inspect
+from mqproof.conformance.adapters.inspections.site import CODES, Inspection, Site, inspect
+from mqproof.conformance.engine.targets import EndlessError
 from mqproof.conformance.mutants.inspections import INSPECTIONS, MUTANTS
 from mqproof.conformance.mutants.replacement import injected
 from mqproof.impl.remoting.codes import RequestCode
@@ -30,3 +32,14 @@ def test_the_codes_of_the_documentation_are_those_of_our_servers() -> None:
     assert {name: code for name, code in CODES.items() if name in ours} == {
         name: code for name, code in ours.items() if name in CODES
     }
+
+
+async def _endless(_: Site) -> None:
+    while True:
+        pass
+
+
+def test_an_inspection_that_computes_without_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(site, "_SECONDS_MAX", 0.05)
+    with pytest.raises(EndlessError, match="processor time"):
+        inspect(Inspection("endless", _endless))

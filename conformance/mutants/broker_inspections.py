@@ -1,0 +1,219 @@
+"""Mutants of a broker's work that the inspections detect: what waits, is counted, shared and registered."""
+
+from collections.abc import Callable, Mapping
+from itertools import takewhile
+from typing import Any, Final
+
+import msgspec
+
+from mqproof.conformance.mutants.mutant import Mutant
+from mqproof.impl.broker import half_messages, services, timed_messages
+from mqproof.impl.broker.state.offsets import OffsetTable
+from mqproof.impl.broker.state.waiting_timers import WaitingTimers
+from mqproof.impl.remoting.headers import RegisterBrokerRequest
+
+_BREAKS: Final = "SPEC-1"
+_BROKER: Final = "mqproof.impl.broker"
+
+_checked_copy, _rolled = half_messages.checked_copy, timed_messages.rolled
+_merge = OffsetTable.merge
+_finish, _point = WaitingTimers.finish, WaitingTimers.point
+
+
+def _a_millisecond_more(*arguments: Any) -> timed_messages.Point:
+    found = _point(*arguments)
+    return found._replace(due_ms=found.due_ms + 1)
+
+
+def _always_the_first(*arguments: Any) -> Any:
+    copy = _rolled(*arguments)
+    return msgspec.structs.replace(copy, properties={**copy.properties, timed_messages.ROLL_TIMES: "1"})
+
+
+def _with_evidence_only(table: WaitingTimers, original: int, evidence: int | None) -> None:
+    if evidence is not None:
+        _finish(table, original, evidence)
+
+
+def _nothing_delivered(*_: object) -> None:
+    return None
+
+
+def _held_only(table: WaitingTimers, original: int, evidence: int | None) -> None:
+    before = len(table._heap)
+    _finish(table, original, evidence)
+    if len(table._heap) < before:
+        table._heap = []
+
+
+def _not_counted(*arguments: Any) -> Any:
+    copy = _checked_copy(*arguments)
+    return msgspec.structs.replace(copy, properties={**copy.properties, half_messages.CHECK_TIMES: "1"})
+
+
+def _does_nothing(*_: object) -> None:
+    """Do nothing."""
+
+
+def _without_written(table: Any) -> int:
+    return len(table._values) + len(table._next.values)
+
+
+def _none_silent(*_: object) -> bool:
+    return False
+
+
+def _always(*_: object) -> bool:
+    return True
+
+
+def _a_minute_more() -> int:
+    return services.loop_ms() + 60_000
+
+
+def _merged_until_unknown(table: OffsetTable, masters: Mapping[str, Mapping[int, int]]) -> None:
+    known = takewhile(lambda key: key in table._table or len(table._table) < table._pairs_max, masters)
+    _merge(table, {key: masters[key] for key in known})
+
+
+def _no_reason(_: object) -> str:
+    return ""
+
+
+async def _is_always_news(*_: object) -> bool:
+    return True
+
+
+def _with_another_port(**fields: Any) -> Any:
+    return RegisterBrokerRequest(**{**fields, "ha_server_addr": "10.0.0.3:10999"})
+
+
+async def _nothing_fetched(_: object) -> None:
+    """Do nothing."""
+
+
+def _mutant(name: str, defect: str, where: str, wrong: Callable[..., Any]) -> Mutant:
+    return Mutant(name, defect, _BREAKS, f"{_BROKER}.{where}", wrong)
+
+
+DETECTED: Final[Mapping[str, str]] = {
+    "point-a-millisecond-late": "waiting messages",
+    "copies-not-counted": "copies of waiting messages",
+    "dropped-messages-still-wait": "damaged waiting messages",
+    "timercheck-ignored": "waiting messages of 5.x",
+    "waiting-forgotten-after-recalls": "very many waiting messages",
+    "checks-not-counted": "transactions",
+    "delay-progress-not-lowered": "delays",
+    "held-after-a-failed-read": "failing reads",
+    "names-never-free": "shares",
+    "written-changes-not-counted": "last places",
+    "memberships-not-limited": "memberships",
+    "silent-filter-servers-kept": "filter servers",
+    "no-room-for-copies": "corner cases",
+    "longer-running": "running time",
+    "registered-at-each-look": "registration",
+    "other-port-for-slaves": "registration by default",
+    "list-never-fetched": "fetched name servers",
+    "sent-offsets-still-unsent": "offsets of a slave",
+    "no-offsets-after-an-unknown-pair": "full slave",
+    "masters-expression-always": "expressions of a slave",
+    "ready-with-a-failed-disk": "metrics of a pair",
+    "dropped-pulls-still-held": "many held pulls",
+    "slave-deletes-what-waits": "a slave's disk",
+}
+"""The inspection that detects each mutant."""
+
+BROKER_MUTANTS: Final = (
+    _mutant(
+        "point-a-millisecond-late", "a point covers the messages of the next millisecond",
+        "state.waiting_timers:WaitingTimers.point", _a_millisecond_more,
+    ),
+    _mutant(
+        "copies-not-counted", "each copy of a waiting message counts as the first one",
+        "timed_messages:rolled", _always_the_first,
+    ),
+    _mutant(
+        "dropped-messages-still-wait", "a waiting message that is dropped still counts as one that waits",
+        "state.waiting_timers:WaitingTimers.finish", _with_evidence_only,
+    ),
+    _mutant(
+        "timercheck-ignored", "the progress of a released broker's timers is not read",
+        "processors.recalls:released_progress", _nothing_delivered,
+    ),
+    _mutant(
+        "waiting-forgotten-after-recalls", "a table that shrinks forgets the messages that wait",
+        "state.waiting_timers:WaitingTimers.finish", _held_only,
+    ),
+    _mutant(
+        "checks-not-counted", "each check of a transaction counts as the first one",
+        "half_messages:checked_copy", _not_counted,
+    ),
+    _mutant(
+        "delay-progress-not-lowered", "progress beyond the end of a delay level is kept",
+        "delayed:DelayedDelivery.cut", _does_nothing,
+    ),
+    _mutant(
+        "held-after-a-failed-read", "a waiting message that could not be read is not tried again",
+        "state.waiting_timers:WaitingTimers.release", _does_nothing,
+    ),
+    _mutant(
+        "names-never-free", "names that could not be created, or are deleted, count for the share of a peer",
+        "state.subscription_groups:NameBudget.deleted", _does_nothing,
+    ),
+    _mutant(
+        "written-changes-not-counted", "changes that are being written do not count for the limit of a table",
+        "state.durable_table:DurableTable.__len__", _without_written,
+    ),
+    _mutant(
+        "memberships-not-limited", "heartbeats may fill the memory of the broker",
+        "state.clients:ClientTable.refusal", _does_nothing,
+    ),
+    _mutant(
+        "silent-filter-servers-kept", "a filter server that is silent stays registered",
+        "state.filter_servers:FilterServers.drop_silent", _none_silent,
+    ),
+    _mutant(
+        "no-room-for-copies", "a message is accepted whose copies cannot be stored",
+        "timed_messages:has_room_for_copies", _always,
+    ),
+    _mutant(
+        "longer-running", "the broker counts a minute that it did not run",
+        "processors.broker_admin:loop_ms", _a_minute_more,
+    ),
+    _mutant(
+        "registered-at-each-look", "a slave without its master registers whenever it looks for one",
+        "registration:Registrar._is_news", _is_always_news,
+    ),
+    _mutant(
+        "other-port-for-slaves", "a master registers another port for slaves than that on which it listens",
+        "registration:RegisterBrokerRequest", _with_another_port,
+    ),
+    _mutant(
+        "list-never-fetched", "the list of an address server is not fetched",
+        "registration:Registrar.fetch", _nothing_fetched,
+    ),
+    _mutant(
+        "sent-offsets-still-unsent", "a slave never accepts a lower offset of its master once it had its own",
+        "state.offsets:OffsetTable.mark_sent", _does_nothing,
+    ),
+    _mutant(
+        "no-offsets-after-an-unknown-pair", "a slave with a full table ignores what follows an unknown pair",
+        "state.offsets:OffsetTable.merge", _merged_until_unknown,
+    ),
+    _mutant(
+        "masters-expression-always", "the expression of the master replaces that of a member at the slave",
+        "state.consumer_filters:_is_newer", _always,
+    ),
+    _mutant(
+        "ready-with-a-failed-disk", "a broker is ready as long as it runs",
+        "broker_metrics:BrokerMetrics.unready", _no_reason,
+    ),
+    _mutant(
+        "dropped-pulls-still-held", "the pulls of a connection that has ended count as held",
+        "long_polling:PullHolds.drop", _does_nothing,
+    ),
+    _mutant(
+        "slave-deletes-what-waits", "a slave deletes the segments of messages that its master has to deliver",
+        "timers:Timers._needed_by_point", _does_nothing,
+    ),
+)  # fmt: skip
