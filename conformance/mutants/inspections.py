@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
+from mqproof.conformance.mutants import inspected_stores
 from mqproof.conformance.mutants.mutant import Mutant, by_name
 from mqproof.impl.access import policies
 from mqproof.impl.access.permissions import ANY, DENY
@@ -156,6 +157,7 @@ INSPECTIONS: Final[Mapping[str, str]] = {
     "copy-without-flag": "returned messages",
     "lost-reply-with-an-id": "full disk",
     "fields-not-counted": "frames",
+    **inspected_stores.INSPECTIONS,
 }
 """The inspection that detects each mutant."""
 
@@ -257,5 +259,6 @@ MUTANTS: Final = by_name(
         "fields-not-counted", "a header may have any number of fields",
         "mqproof.impl.remoting.command:_check_count", _not_counted,
     ),
+    *inspected_stores.MUTANTS.values(),
 )  # fmt: skip
 """The mutants by name."""

@@ -11,6 +11,23 @@ from mqproof.conformance.adapters.inspections.account_changes import (
 from mqproof.conformance.adapters.inspections.accounts import PERMISSIONS
 from mqproof.conformance.adapters.inspections.consumer_requests import REPLIES, TO_CONSUMERS
 from mqproof.conformance.adapters.inspections.copies import SLAVE_COPIES
+from mqproof.conformance.adapters.inspections.damaged_stores import (
+    CRASHED_STARTS,
+    DAMAGED_END,
+    DAMAGED_END_SYNC,
+    DAMAGED_FILES,
+    DAMAGED_RECORDS,
+    EXPIRED_SEGMENTS,
+)
+from mqproof.conformance.adapters.inspections.flushed_files import (
+    CHECKPOINTS,
+    COLLIDING_KEYS,
+    DEFAULT_FILES,
+    FLUSHED_IN_TIME,
+    HELD_DISK,
+    USED_DISK,
+    WITHOUT_INDEX,
+)
 from mqproof.conformance.adapters.inspections.frame_limits import FRAMES
 from mqproof.conformance.adapters.inspections.loaded import (
     FAR_BEHIND,
@@ -19,8 +36,16 @@ from mqproof.conformance.adapters.inspections.loaded import (
     FULL_TABLES,
     STOPS,
 )
+from mqproof.conformance.adapters.inspections.repaired_records import DAMAGED_TAGS, REPAIRED
+from mqproof.conformance.adapters.inspections.replication_streams import (
+    SLAVES_AS_SHIPPED,
+    SLAVES_COMPARED,
+    SLAVES_MANY,
+    SLAVES_PROVED,
+)
 from mqproof.conformance.adapters.inspections.returned import RETURNED
 from mqproof.conformance.adapters.inspections.scraped import METRICS
+from mqproof.conformance.adapters.inspections.scripted_masters import STRANGE_MASTERS
 from mqproof.conformance.adapters.inspections.sends import MESSAGES, TOPICS
 from mqproof.conformance.adapters.inspections.settings import NAME_SERVER_SETTINGS, SETTINGS
 from mqproof.conformance.adapters.inspections.site import Inspection
@@ -31,8 +56,13 @@ from mqproof.conformance.adapters.inspections.subscribed_pulls import FILTERS, H
 EVERY: Final[Mapping[str, Inspection]] = {
     each.name: each
     for each in (
+        # Those that need the least time are first: a mutant of impl/ has a bound of it.
+        SLAVES_COMPARED, SLAVES_MANY, SLAVES_AS_SHIPPED, SLAVES_PROVED, STRANGE_MASTERS, FLUSHED_IN_TIME,
+        CHECKPOINTS, WITHOUT_INDEX, HELD_DISK, USED_DISK, DAMAGED_TAGS, REPAIRED, DEFAULT_FILES,
         SETTINGS, REGISTRATIONS, STATISTICS, MESSAGES, TOPICS, FILTERS, HELD_PULLS, NAME_SERVER_SETTINGS,
         KEY_VALUES, REPLIES, TO_CONSUMERS, METRICS, FLOW_CONTROL, FULL_TABLES, FAR_BEHIND, FRAMES,
-        FULL_DISK, STOPS, SLAVE_COPIES, RETURNED, PERMISSIONS, ACCOUNTS_OF_4_9, USERS_OF_5_X, NO_ACCOUNTS,
+        FULL_DISK, STOPS, SLAVE_COPIES, RETURNED, COLLIDING_KEYS, EXPIRED_SEGMENTS, DAMAGED_FILES,
+        DAMAGED_RECORDS, CRASHED_STARTS, DAMAGED_END, DAMAGED_END_SYNC,
+        PERMISSIONS, ACCOUNTS_OF_4_9, USERS_OF_5_X, NO_ACCOUNTS,
     )
 }  # fmt: skip
