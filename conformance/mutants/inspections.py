@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
+from mqproof.conformance.mutants import inspected_stores
 from mqproof.conformance.mutants.broker_inspections import BROKER_MUTANTS, DETECTED
 from mqproof.conformance.mutants.mutant import Mutant, by_name
 from mqproof.impl.access import policies
@@ -177,6 +178,7 @@ INSPECTIONS: Final[Mapping[str, str]] = {
     "slashes-not-escaped": "JSON and handles",
     "body-of-any-size": "request bodies",
     **DETECTED,
+    **inspected_stores.INSPECTIONS,
 }
 """The inspection that detects each mutant."""
 
@@ -295,5 +297,6 @@ MUTANTS: Final = by_name(
         _as_it_is,
     ),
     *BROKER_MUTANTS,
+    *inspected_stores.MUTANTS.values(),
 )  # fmt: skip
 """The mutants by name."""

@@ -62,9 +62,11 @@ class Feed:
         while (position := self._next_report()) is not None:
             if self.sent is None:
                 self._asked(position)
+                if self._check is not LogCheck.AS_SHIPPED:
+                    continue
             else:
                 self._acknowledged(position)
-                acknowledged = position
+            acknowledged = position
         return acknowledged
 
     def next_frame(self) -> bytes:

@@ -13,8 +13,25 @@ from mqproof.conformance.adapters.inspections.channels import CHANNELS
 from mqproof.conformance.adapters.inspections.consumer_requests import REPLIES, TO_CONSUMERS
 from mqproof.conformance.adapters.inspections.copies import SLAVE_COPIES
 from mqproof.conformance.adapters.inspections.corner_cases import CORNER_CASES, RUNNING_TIME
+from mqproof.conformance.adapters.inspections.damaged_stores import (
+    CRASHED_STARTS,
+    DAMAGED_END,
+    DAMAGED_END_SYNC,
+    DAMAGED_FILES,
+    DAMAGED_RECORDS,
+    EXPIRED_SEGMENTS,
+)
 from mqproof.conformance.adapters.inspections.delays import DELAYS
 from mqproof.conformance.adapters.inspections.failing_reads import FAILING_READS
+from mqproof.conformance.adapters.inspections.flushed_files import (
+    CHECKPOINTS,
+    COLLIDING_KEYS,
+    DEFAULT_FILES,
+    FLUSHED_IN_TIME,
+    HELD_DISK,
+    USED_DISK,
+    WITHOUT_INDEX,
+)
 from mqproof.conformance.adapters.inspections.frame_limits import FRAMES
 from mqproof.conformance.adapters.inspections.json_dialects import JSON_DIALECTS
 from mqproof.conformance.adapters.inspections.loaded import (
@@ -28,10 +45,18 @@ from mqproof.conformance.adapters.inspections.many_pulls import MANY_PULLS
 from mqproof.conformance.adapters.inspections.name_server_limits import NAME_SERVER_LIMITS
 from mqproof.conformance.adapters.inspections.old_timers import COPIES, DAMAGED, OF_5_X, VERY_MANY
 from mqproof.conformance.adapters.inspections.registered import BY_DEFAULT, FETCHED, REGISTERED
+from mqproof.conformance.adapters.inspections.repaired_records import DAMAGED_TAGS, REPAIRED
+from mqproof.conformance.adapters.inspections.replication_streams import (
+    SLAVES_AS_SHIPPED,
+    SLAVES_COMPARED,
+    SLAVES_MANY,
+    SLAVES_PROVED,
+)
 from mqproof.conformance.adapters.inspections.request_bodies import REQUEST_BODIES
 from mqproof.conformance.adapters.inspections.returned import RETURNED
 from mqproof.conformance.adapters.inspections.scraped import METRICS
 from mqproof.conformance.adapters.inspections.scraped_pair import PAIR_METRICS
+from mqproof.conformance.adapters.inspections.scripted_masters import STRANGE_MASTERS
 from mqproof.conformance.adapters.inspections.sends import MESSAGES, TOPICS
 from mqproof.conformance.adapters.inspections.settings import NAME_SERVER_SETTINGS, SETTINGS
 from mqproof.conformance.adapters.inspections.shares import (
@@ -56,13 +81,18 @@ from mqproof.conformance.adapters.inspections.waiting import WAITING
 EVERY: Final[Mapping[str, Inspection]] = {
     each.name: each
     for each in (
+        # Those that need the least time are first: a mutant of impl/ has a bound of it.
+        SLAVES_COMPARED, SLAVES_MANY, SLAVES_AS_SHIPPED, SLAVES_PROVED, STRANGE_MASTERS, FLUSHED_IN_TIME,
+        CHECKPOINTS, WITHOUT_INDEX, HELD_DISK, USED_DISK, DAMAGED_TAGS, REPAIRED, DEFAULT_FILES,
         SETTINGS, REGISTRATIONS, STATISTICS, MESSAGES, TOPICS, FILTERS, HELD_PULLS, NAME_SERVER_SETTINGS,
         KEY_VALUES, REPLIES, TO_CONSUMERS, METRICS, FLOW_CONTROL, FULL_TABLES, FAR_BEHIND, FRAMES,
-        FULL_DISK, STOPS, SLAVE_COPIES, RETURNED, PERMISSIONS, ACCOUNTS_OF_4_9, USERS_OF_5_X, NO_ACCOUNTS,
         CHANNELS, NAME_SERVER_LIMITS, JSON_DIALECTS, REQUEST_BODIES,
         WAITING, COPIES, DAMAGED, OF_5_X, VERY_MANY, TRANSACTIONS, DELAYS, FAILING_READS,
         SHARES, AT_ONCE, MEMBERSHIPS, FILTER_SERVERS, CORNER_CASES, RUNNING_TIME,
         REGISTERED, BY_DEFAULT, FETCHED, SLAVE_OFFSETS, FULL_SLAVE, SLAVE_EXPRESSIONS,
         PAIR_METRICS, MANY_PULLS, TAKEN_OVER,
+        FULL_DISK, STOPS, SLAVE_COPIES, RETURNED, COLLIDING_KEYS, EXPIRED_SEGMENTS, DAMAGED_FILES,
+        DAMAGED_RECORDS, CRASHED_STARTS, DAMAGED_END, DAMAGED_END_SYNC,
+        PERMISSIONS, ACCOUNTS_OF_4_9, USERS_OF_5_X, NO_ACCOUNTS,
     )
 }  # fmt: skip

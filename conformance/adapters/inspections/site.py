@@ -25,8 +25,10 @@ from mqproof.impl.replication.config import ReplicationConfig
 from mqproof.impl.runtime.clock import now_ms
 from mqproof.impl.runtime.disk import SECRET_MODE, write_durably
 from mqproof.impl.runtime.network import Address
+from mqproof.impl.runtime.simulated_disk import SimulatedDisk
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop
 from mqproof.impl.store.config import FlushMode
+from mqproof.impl.store.errors import StoreError
 from mqproof.report.model import Witness
 
 CODES: Final[Mapping[str, int]] = {operation.name: operation.code for operation in ALL}
@@ -49,7 +51,7 @@ class Inspection:
     """The fields of the broker's configuration that differ from the defaults."""
     name_server: Mapping[str, Any] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
-    """The texts of the broker's files before its first start, by path."""
+    """The texts of the files of each broker before its first start, by path."""
     name_server_files: Mapping[str, str] = field(default_factory=dict)
     flush: FlushMode = FlushMode.ASYNC_FLUSH
     replication: ReplicationConfig | None = None
@@ -78,7 +80,7 @@ class Site:
         self.broker = Address(cluster.machines[MASTER].host, _BROKER_PORT)
         self.name_server = cluster.names[0]
         self._clock = cluster.machines[MASTER].clock
-        self.watch = Watch(lambda: self.now_ms, is_exact=True, stored_at=str(self.broker))
+        self.watch = self._new_watch()
         self._lines: dict[tuple[str, str, Address], RawClient] = {}
 
     @property
@@ -135,6 +137,36 @@ class Site:
         await self.cluster.start(MASTER)
         await asyncio.sleep(1)
 
+    async def lose_power(self) -> None:
+        """Cut the broker's power: only synced data remains. Then start it. Raises StoreError, OSError."""
+        self.cluster.lose_power(MASTER)
+        self.hang_up()  # no connection reports that its broker is gone
+        await self.cluster.start(MASTER)
+
+    def replace_disk(self, disk: SimulatedDisk) -> None:
+        """Give the stopped broker another disk: answers may contradict the earlier ones."""
+        self.cluster.machines[MASTER].disk = disk
+        self.forget()
+
+    def forget(self) -> None:
+        """Close all connections; from now on, answers may contradict the earlier ones."""
+        self.hang_up()
+        wrong, self.watch = self.watch.wrong, self._new_watch()
+        self.watch.wrong = wrong
+
+    def machine_clock_add(self, microseconds: int) -> None:
+        """Advance the clock of the broker's machine alone."""
+        self._clock.skew_us += microseconds
+
+    def hang_up(self) -> None:
+        """Close all connections."""
+        for line in self._lines.values():
+            line.close()
+        self._lines.clear()
+
+    def _new_watch(self) -> Watch:
+        return Watch(lambda: self.now_ms, is_exact=True, stored_at=str(self.broker))
+
 
 def in_bytes(body: bytes | str | list[Any] | dict[str, Any]) -> bytes:
     """Return a body; lists and tables are written as JSON."""
@@ -165,7 +197,8 @@ def inspect(inspection: Inspection) -> tuple[Witness, ...]:
     cluster.internet.delay_s = (0.0, 0.0)
     site = Site(cluster)
     for path, text in inspection.files.items():
-        site.write_file(MASTER, path, text)
+        for node in cluster.nodes:
+            site.write_file(node, path, text)
     for path, text in inspection.name_server_files.items():
         for node in NAME_SERVERS:
             site.write_file(node, path, text)
@@ -183,5 +216,5 @@ async def _looked(site: Site, inspection: Inspection) -> None:
         await inspection.look(site)
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         site.report(f"{inspection.name}: an answer has another form: {error!r}")
-    except TargetError as error:
+    except (TargetError, StoreError, OSError) as error:
         site.report(str(error))
