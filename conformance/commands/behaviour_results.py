@@ -16,7 +16,7 @@ from mqproof.conformance.behaviours.json_values import order
 from mqproof.conformance.behaviours.outcomes import FOLDER, behaviours, there_are
 from mqproof.conformance.behaviours.replay import Failure, Replayed, replay
 from mqproof.conformance.crash_images import member_images, pair_images, store_images
-from mqproof.conformance.subjects.stepped.model_targets import NOT_STEPPED, resolve
+from mqproof.conformance.subjects.stepped.model_targets import resolve, why_not
 from mqproof.reference.models import MODELS
 from mqproof.report.model import Figure, Result, Table, Verdict, Witness
 
@@ -98,7 +98,7 @@ def replayed(model: str, target: str, folder: Path, every: int, *, images: bool)
     name = f"Behaviours of {model}"
     make = resolve(target, model)
     if make is None:
-        detail = f"{target} does not support this model: {NOT_STEPPED[model]}"
+        detail = f"{target} does not support this model: {why_not(model)}"
         return ModelReplay(Result("SPEC-1", name, "behaviours", Verdict.NOT_TESTED, detail=detail))
     path = file_of(model, folder)
     lines = read_lines(path)

@@ -160,12 +160,12 @@ def _answered(model: str, target: str, variant: str) -> Result:
     from mqproof.conformance.behaviours.counterexample import CounterexampleError, replay_counterexample
     from mqproof.conformance.behaviours.replay import Failure
     from mqproof.conformance.commands.behaviour_results import witness
-    from mqproof.conformance.subjects.stepped.model_targets import resolve
+    from mqproof.conformance.subjects.stepped.model_targets import resolve, why_not
     from mqproof.spec.tlc.errors import TlcError
 
     make = resolve(target, model)
     if make is None:
-        stop(f"--target {target}: it does not support the model {model}", Exit.USAGE)
+        stop(f"--target {target}: it does not support the model {model}: {why_not(model)}", Exit.USAGE)
     began = time.perf_counter()
     try:
         answer = replay_counterexample(model, variant, make)

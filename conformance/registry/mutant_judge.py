@@ -312,6 +312,19 @@ def _of_a_behaviour(
 _OF_A_CHECKOUT: Final = (
     Hunt("inspections", inspections.MUTANTS, by_seed(_of_an_inspection)),
     Hunt("calls of the client", consumers.OF_CALLS, by_seed(_of_a_group)),
+    Hunt("behaviours of Replication", replication.STEPPED, by_seed(_of_a_behaviour("Replication"))),
+    Hunt(
+        "conditions of Replication",
+        replication.CONDITIONAL,
+        by_seed(_of_a_behaviour("Replication", behaviours)),
+    ),
+    Hunt("behaviours of Election", dledger.MUTANTS, by_seed(_of_a_behaviour("Election"))),
+    Hunt("behaviours of QueueChoice", producers_mutants.STEPPED, by_seed(_of_a_behaviour("QueueChoice"))),
+    Hunt("behaviours of OrderLock", order_lock.MUTANTS, by_seed(_of_a_behaviour("OrderLock"))),
+    Hunt("behaviours of Transactions", transactions.STEPPED, by_seed(_of_a_behaviour("Transactions"))),
+    Hunt("behaviours of Timers", timers.STEPPED, by_seed(_of_a_behaviour("Timers"))),
+    Hunt("behaviours of Retry", retry.STEPPED, by_seed(_of_a_behaviour("Retry"))),
+    Hunt("behaviours of Tracing", tracing.MUTANTS, by_seed(_of_a_behaviour("Tracing"))),
 )
 HUNTS: Final = (
     Hunt(FLUSH.name, MUTANTS, by_suite(FLUSH, MutantTarget)),
@@ -331,19 +344,6 @@ HUNTS: Final = (
     Hunt("damage", damage_mutants.MUTANTS, by_damage),
     Hunt("damage of peers", damage_mutants.OF_PEERS, by_seed(_of_damaged_peers)),
     Hunt("hostile", hostile.MUTANTS, by_attack),
-    Hunt("behaviours of Replication", replication.STEPPED, by_seed(_of_a_behaviour("Replication"))),
-    Hunt(
-        "conditions of Replication",
-        replication.CONDITIONAL,
-        by_seed(_of_a_behaviour("Replication", behaviours)),
-    ),
-    Hunt("behaviours of Election", dledger.MUTANTS, by_seed(_of_a_behaviour("Election"))),
-    Hunt("behaviours of QueueChoice", producers_mutants.STEPPED, by_seed(_of_a_behaviour("QueueChoice"))),
-    Hunt("behaviours of OrderLock", order_lock.MUTANTS, by_seed(_of_a_behaviour("OrderLock"))),
-    Hunt("behaviours of Transactions", transactions.STEPPED, by_seed(_of_a_behaviour("Transactions"))),
-    Hunt("behaviours of Timers", timers.STEPPED, by_seed(_of_a_behaviour("Timers"))),
-    Hunt("behaviours of Retry", retry.STEPPED, by_seed(_of_a_behaviour("Retry"))),
-    Hunt("behaviours of Tracing", tracing.MUTANTS, by_seed(_of_a_behaviour("Tracing"))),
 )
 
 

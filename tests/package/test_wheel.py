@@ -18,6 +18,11 @@ _FOLDERS_LEFT_OUT = (
     "mutation",
     "client_scenarios",
 )  # fmt: skip
+_STEPPED = "conformance/subjects/stepped"
+_STEPPED_AND_THERE = (
+    "__init__", "crashing_store", "delayed_requests", "model_targets", "replicating_pair", "step_loop",
+    "traced_client",
+)  # fmt: skip
 LEFT_OUT = {
     "mqproof/spec/mutation_scores.json",
     "mqproof/conformance/behaviours/corpus/README.md",
@@ -25,6 +30,11 @@ LEFT_OUT = {
         f"mqproof/conformance/{folder}/{file.name}"
         for folder in _FOLDERS_LEFT_OUT
         for file in (ROOT / "conformance" / folder).glob("*.*")
+    ),
+    *(
+        f"mqproof/{_STEPPED}/{file.name}"
+        for file in (ROOT / _STEPPED).glob("*.py")
+        if file.stem not in _STEPPED_AND_THERE
     ),
 }
 """The results of our own campaigns, which only our documentation shows; what writes its pages; and what

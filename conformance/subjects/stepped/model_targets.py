@@ -5,6 +5,7 @@ from pkgutil import resolve_name
 from typing import Final
 
 from mqproof.conformance.behaviours.subject import BehaviourTarget, ReferenceTarget
+from mqproof.spec.checkout import checkout
 
 _OURS: Final = {
     "Flush": "mqproof.conformance.subjects.stepped.crashing_store:SteppedStore",
@@ -24,7 +25,7 @@ _OURS: Final = {
     "RequestReply": "mqproof.conformance.subjects.stepped.requesting_clients:SteppedRequests",
     "Tracing": "mqproof.conformance.subjects.stepped.traced_operations:SteppedTracing",
 }
-"""Import paths, since each driver imports much of our code."""
+"""Import paths, since each driver imports much of our code. An installed package has no drivers."""
 NOT_STEPPED: Final = {
     "Guarantee": "mqproof matrix --on impl runs it on our brokers",
     "Damage": "the suite damage does the faults to the files of our broker, and judges what clients see",
@@ -32,11 +33,16 @@ NOT_STEPPED: Final = {
 """The models whose behaviours are not replayed on our code, with the reason: the result is "not tested"."""
 
 
+def why_not(model: str) -> str:
+    """Return the reason why the behaviours of a model are not replayed on our code."""
+    return NOT_STEPPED.get(model, "only a checkout of mqproof's repository has what drives our code")
+
+
 def resolve(name: str, model: str) -> Callable[[], BehaviourTarget] | None:
     """Return the target `reference` or `impl` for a model; None if there is none."""
     if name == "reference":
         return lambda: ReferenceTarget(model)
-    if name != "impl" or model not in _OURS:
+    if name != "impl" or model not in _OURS or checkout() is None:
         return None
     make: Callable[[], BehaviourTarget] = resolve_name(_OURS[model])
     return make
