@@ -221,9 +221,8 @@ class FinalLook:
         table = java_json.read(TopicStats, answer.body).offset_table
         extents = {key.as_a(MessageQueue).queue_id: extent for key, extent in table.items()}
         wrong = []
-        counts = [config["writeQueueNums"]]
-        if not self._watch.is_exact:
-            counts.append(max(config["writeQueueNums"], config["readQueueNums"]))  # as released brokers of 5.x
+        write, read = config["writeQueueNums"], config["readQueueNums"]
+        counts = (write,) if self._watch.is_exact else (write, max(write, read))  # the latter in 5.x
         if sorted(extents) not in [list(range(count)) for count in counts]:
             wrong.append(f"queues {sorted(extents)}, the topic has {config['writeQueueNums']} write queues")
         for queue_id, extent in extents.items():
