@@ -176,7 +176,7 @@ INSPECTIONS: Final[Mapping[str, str]] = {
     "part-of-a-frame-not-awaited": "channels",
     "later-claim-ignored": "name server limits",
     "slashes-not-escaped": "JSON and handles",
-    "body-of-any-size": "request bodies",
+    "request-body-of-any-size": "request bodies",
     **DETECTED,
     **inspected_stores.INSPECTIONS,
 }
@@ -293,7 +293,7 @@ MUTANTS: Final = by_name(
         "mqproof.impl.remoting.java_json:_quick", _with_slashes,
     ),
     _mutant(
-        "body-of-any-size", "a request may have a body of any size", "mqproof.impl.remoting.requests:limited",
+        "request-body-of-any-size", "a request may have a body of any size", "mqproof.impl.remoting.requests:limited",
         _as_it_is,
     ),
     *BROKER_MUTANTS,
