@@ -293,8 +293,8 @@ MUTANTS: Final = by_name(
         "mqproof.impl.remoting.java_json:_quick", _with_slashes,
     ),
     _mutant(
-        "request-body-of-any-size", "a request may have a body of any size", "mqproof.impl.remoting.requests:limited",
-        _as_it_is,
+        "request-body-of-any-size", "a request may have a body of any size",
+        "mqproof.impl.remoting.requests:limited", _as_it_is,
     ),
     *BROKER_MUTANTS,
     *inspected_stores.MUTANTS.values(),
