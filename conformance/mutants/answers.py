@@ -3,12 +3,12 @@
 Each one belongs to a suite that otherwise does not look at the broken value.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
 
-from mqproof.conformance.mutants.mutant import Mutant, by_name
+from mqproof.conformance.mutants.mutant import by_name, unexplained
 from mqproof.impl.broker import half_messages
 from mqproof.impl.broker.processors import offset_admin, retries
 from mqproof.impl.remoting import headers
@@ -20,7 +20,6 @@ from mqproof.impl.store.files import record, sealed_file
 from mqproof.impl.store.files.index_file import IndexFile
 from mqproof.impl.store.recovery import is_record_of
 
-_BREAKS: Final = "SPEC-1"
 _PROCESSORS: Final = "mqproof.impl.broker.processors"
 
 _encode, _write_send_response = record.encode, headers.write_send_response
@@ -122,10 +121,6 @@ async def _kept(_cleaner: object, _log_begin: int) -> None:
     """Delete nothing."""
 
 
-def _mutant(name: str, defect: str, where: str, wrong: Callable[..., Any]) -> Mutant:
-    return Mutant(name, defect, _BREAKS, where, wrong)
-
-
 _RECORD: Final = "mqproof.impl.store.files.record:encode"
 
 SUITES: Final[Mapping[str, str]] = {
@@ -140,77 +135,77 @@ SUITES: Final[Mapping[str, str]] = {
 ANY_SUITE: Final = "delivery"
 
 MUTANTS: Final = by_name(
-    _mutant(
+    unexplained(
         "answers-without-region", "answers to sends have no MSG_REGION and TRACE_ON",
         "mqproof.impl.broker.services:Services.tracing_fields", _no_region,
     ),
-    _mutant(
+    unexplained(
         "id-for-the-key", "the transactionId is the offset message id",
         f"{_PROCESSORS}.send:headers.write_send_response", _id_for_the_key,
     ),
-    _mutant(
+    unexplained(
         "slave-suggested", "every pull suggests a slave", f"{_PROCESSORS}.pull:PullResponse", _slave_suggested
     ),
-    _mutant("flag-dropped", "the flag of a message is not stored", _RECORD, _no_flag),
-    _mutant("born-at-the-broker", "the born host is that of the broker", _RECORD, _brokers_own_host),
-    _mutant("born-later", "the born time is a millisecond late", _RECORD, _born_when_stored),
-    _mutant(
+    unexplained("flag-dropped", "the flag of a message is not stored", _RECORD, _no_flag),
+    unexplained("born-at-the-broker", "the born host is that of the broker", _RECORD, _brokers_own_host),
+    unexplained("born-later", "the born time is a millisecond late", _RECORD, _born_when_stored),
+    unexplained(
         "own-properties-dropped", "properties with a space in their name are dropped", _RECORD,
         _own_properties_dropped,
     ),
-    _mutant(
+    unexplained(
         "half-unnamed", "a final message does not name its half message",
         "mqproof.impl.broker.half_messages:final", _half_unnamed,
     ),
-    _mutant(
+    unexplained(
         "checked-in-half-topic", "a check shows the half message in the topic of half messages",
         "mqproof.impl.broker.half_messages:for_producer", _where_it_is_stored,
     ),
-    _mutant(
+    unexplained(
         "never-is-zero", "a queue without messages has times", f"{_PROCESSORS}.offset_admin:TimeSpan",
         _never_is_zero,
     ),
-    _mutant(
+    unexplained(
         "original-unnamed", "a message that is sent back does not name its first delivery",
         f"{_PROCESSORS}.retries:_again", _original_unnamed,
     ),
-    _mutant(
+    unexplained(
         "earliest-never-missing", "an empty queue has an earliest message",
         f"{_PROCESSORS}.queries:StoreTimeResponse", _never_empty,
     ),
-    _mutant(
+    unexplained(
         "updated-never", "the statistics of a topic have no times",
         f"{_PROCESSORS}.offset_admin:QueueExtent", _updated_never,
     ),
-    _mutant(
+    unexplained(
         "consumed-before", "the last consumed message is the next one",
         f"{_PROCESSORS}.offset_admin:_progress", _consumed_before,
     ),
-    _mutant(
+    unexplained(
         "entries-without-tags", "the entries of a queue have no tag codes",
         f"{_PROCESSORS}.inspection:QueueEntry", _no_code,
     ),
-    _mutant(
+    unexplained(
         "index-not-written", "the files of the key index lack all entries but the first",
         "mqproof.impl.store.files.index_file:IndexFile.write_out", _written_at_start_only,
     ),
-    _mutant(
+    unexplained(
         "tables-without-backup", "the tables of a broker have no backup",
         "mqproof.impl.broker.state.durable_table:write_sealed", _without_backup,
     ),
-    _mutant(
+    unexplained(
         "only-first-entry-repaired", "an altered entry is repaired only at the beginning of its queue",
         "mqproof.impl.store.entry_repair:EntryRepair._correct", _first_entry_only,
     ),
-    _mutant(
+    unexplained(
         "expired-files-kept", "expired segments are not read any more, but their files stay",
         "mqproof.impl.store.expiry:Cleaner._follow", _kept,
     ),
-    _mutant(
+    unexplained(
         "unqueued-in-place-of-lost", "a rolled-back message is delivered in place of a damaged one",
         "mqproof.impl.store.entry_repair:has_offset", is_record_of,
     ),
-    _mutant(
+    unexplained(
         "newer-table-replaced", "of a table and its backup, the older one replaces the newer one",
         "mqproof.impl.store.files.sealed_file:_restore", _newer_replaced,
     ),

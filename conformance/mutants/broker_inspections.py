@@ -6,13 +6,12 @@ from typing import Any, Final
 
 import msgspec
 
-from mqproof.conformance.mutants.mutant import Mutant
+from mqproof.conformance.mutants.mutant import Mutant, by_name, unexplained
 from mqproof.impl.broker import half_messages, services, timed_messages
 from mqproof.impl.broker.state.offsets import OffsetTable
 from mqproof.impl.broker.state.waiting_timers import WaitingTimers
 from mqproof.impl.remoting.headers import RegisterBrokerRequest
 
-_BREAKS: Final = "SPEC-1"
 _BROKER: Final = "mqproof.impl.broker"
 
 _checked_copy, _rolled = half_messages.checked_copy, timed_messages.rolled
@@ -93,10 +92,10 @@ async def _nothing_fetched(_: object) -> None:
 
 
 def _mutant(name: str, defect: str, where: str, wrong: Callable[..., Any]) -> Mutant:
-    return Mutant(name, defect, _BREAKS, f"{_BROKER}.{where}", wrong)
+    return unexplained(name, defect, f"{_BROKER}.{where}", wrong)
 
 
-DETECTED: Final[Mapping[str, str]] = {
+INSPECTIONS: Final[Mapping[str, str]] = {
     "point-a-millisecond-late": "waiting messages",
     "copies-not-counted": "copies of waiting messages",
     "dropped-messages-still-wait": "damaged waiting messages",
@@ -123,7 +122,7 @@ DETECTED: Final[Mapping[str, str]] = {
 }
 """The inspection that detects each mutant."""
 
-BROKER_MUTANTS: Final = (
+MUTANTS: Final = by_name(
     _mutant(
         "point-a-millisecond-late", "a point covers the messages of the next millisecond",
         "state.waiting_timers:WaitingTimers.point", _a_millisecond_more,

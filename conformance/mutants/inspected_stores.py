@@ -1,12 +1,11 @@
 """Mutants that the inspections of stores and of replication detect, at least one for each inspection."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
-from mqproof.conformance.mutants.mutant import Mutant, by_name
+from mqproof.conformance.mutants.mutant import by_name, unexplained
 from mqproof.impl.store.files.commit_log import CommitLog
 
-_BREAKS: Final = "SPEC-1"
 _STORE: Final = "mqproof.impl.store"
 _REPLICATION: Final = "mqproof.impl.replication"
 
@@ -71,10 +70,6 @@ def _not_found(*_: object) -> list[bytes]:
     raise OSError("no index")
 
 
-def _mutant(name: str, defect: str, where: str, wrong: Callable[..., Any]) -> Mutant:
-    return Mutant(name, defect, _BREAKS, where, wrong)
-
-
 INSPECTIONS: Final[Mapping[str, str]] = {
     "offset-of-a-lost-record-used-again": "damaged records",
     "entries-repaired-in-answers-only": "damaged files",
@@ -100,84 +95,84 @@ INSPECTIONS: Final[Mapping[str, str]] = {
 """The inspection that detects each mutant."""
 
 MUTANTS: Final = by_name(
-    _mutant(
+    unexplained(
         "offset-of-a-lost-record-used-again",
         "a start cuts the last entry of a queue if its record is damaged",
         f"{_STORE}.recovery:points_into_damage", _never,
     ),
-    _mutant(
+    unexplained(
         "entries-repaired-in-answers-only", "a damaged queue entry stays in its file",
         f"{_STORE}.entry_repair:EntryRepair._correct", _nothing,
     ),
-    _mutant(
+    unexplained(
         "entries-beyond-the-log", "a start keeps queue entries beyond the end of the log",
         f"{_STORE}.recovery:cut_queue", _zero,
     ),
-    _mutant(
+    unexplained(
         "records-not-dispatched-again", "a start writes no missing entries of queues",
         f"{_STORE}.recovery:dispatch_again", _zero,
     ),
-    _mutant(
+    unexplained(
         "removed-files-stay", "the files of expired segments stay on the disk",
         f"{_STORE}.expiry:_carry_out", _nothing,
     ),
-    _mutant(
+    unexplained(
         "lost-entries-unnoticed", "a start does not notice that the checkpoint counted more entries",
         f"{_STORE}.recovery:queues_are_whole", _always,
     ),
-    _mutant(
+    unexplained(
         "positions-as-reported", "the position of a slave decreases with its reports",
         f"{_REPLICATION}.rules:acked_position", _as_reported,
     ),
-    _mutant(
+    unexplained(
         "refused-slaves-stay", "the connection to a refused slave stays open",
         f"{_REPLICATION}.server:_Sender.refuse", _nothing,
     ),
-    _mutant(
+    unexplained(
         "reports-as-shipped-ignored", "with the released rules, no report of a slave counts",
         f"{_REPLICATION}.acks:Acks.reported_as_shipped", _nothing,
     ),
-    _mutant(
+    unexplained(
         "proof-of-nothing", "a master expects the checksum 0 as the proof of every log",
         f"{_REPLICATION}.feed:tail_checksum", _zero,
     ),
-    _mutant(
+    unexplained(
         "any-last-record-accepted", "a slave accepts any bytes in the place of its last record",
         f"{_REPLICATION}.follow:Follow._compare", _not_compared,
     ),
-    _mutant(
+    unexplained(
         "idle-records-not-compared", "the scrub compares nothing", f"{_STORE}.scrub:Scrub._compare", _nothing,
     ),
-    _mutant(
+    unexplained(
         "tags-verified-unseen", "each block of queue entries counts as compared",
         f"{_STORE}.verified_entries:VerifiedEntries.has", _always,
     ),
-    _mutant(
+    unexplained(
         "no-timed-flush", "under ASYNC_FLUSH, no timer flushes the log",
         f"{_STORE}.background:BackgroundTasks._timed_flush", _no_work,
     ),
-    _mutant(
+    unexplained(
         "checkpoint-never-written", "the checkpoint file is never written",
         f"{_STORE}.queue_flush:write_checkpoint", _nothing,
     ),
-    _mutant(
+    unexplained(
         "large-records-not-read", "records of 64 KiB or more are left out",
         f"{_STORE}.files.commit_log:CommitLog.read_record", _small_only,
     ),
-    _mutant(
+    unexplained(
         "query-needs-an-index", "without an index, a query by key fails", f"{_STORE}.base:Store.find",
         _not_found,
     ),
-    _mutant(
+    unexplained(
         "keys-by-hash-alone", "a query by key finds messages with other keys of the same hash",
         f"{_STORE}.base:index_keys", _each_key,
     ),
-    _mutant(
+    unexplained(
         "end-of-the-durable-part",
         "under SYNC_FLUSH, an offset beyond the durable end counts as beyond the queue's end",
         f"{_STORE}.message_store:MessageStore.taken_end", _visible_end,
     ),
-    _mutant(
+    unexplained(
         "expired-at-any-hour", "expired segments are deleted at any hour",
         f"{_STORE}.expiry:local_hour", _four,
     ),

@@ -1,13 +1,12 @@
 """Mutants that the inspections detect, at least one for each inspection."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
 
-from mqproof.conformance.mutants import inspected_stores
-from mqproof.conformance.mutants.broker_inspections import BROKER_MUTANTS, DETECTED
-from mqproof.conformance.mutants.mutant import Mutant, by_name
+from mqproof.conformance.mutants import broker_inspections, inspected_stores
+from mqproof.conformance.mutants.mutant import by_name, unexplained
 from mqproof.impl.access import policies
 from mqproof.impl.access.permissions import ANY, DENY
 from mqproof.impl.broker.processors import inspection, replies, retries, send
@@ -21,7 +20,6 @@ from mqproof.impl.remoting.message import PUSH_REPLY_TIME, encode_properties
 from mqproof.impl.remoting.request_handler import RefusedError
 from mqproof.impl.runtime import properties
 
-_BREAKS: Final = "SPEC-1"
 _PROCESSORS: Final = "mqproof.impl.broker.processors"
 
 _become, _entry, _unpacked = KvConfig._become, policies._entry, send._unpacked
@@ -144,10 +142,6 @@ def _as_it_is(request: Any) -> Any:
     return request
 
 
-def _mutant(name: str, defect: str, where: str, wrong: Callable[..., Any]) -> Mutant:
-    return Mutant(name, defect, _BREAKS, where, wrong)
-
-
 INSPECTIONS: Final[Mapping[str, str]] = {
     "default-of-every-topic": "permissions",
     "first-permission-only": "accounts",
@@ -177,126 +171,126 @@ INSPECTIONS: Final[Mapping[str, str]] = {
     "later-claim-ignored": "name server limits",
     "slashes-not-escaped": "JSON and handles",
     "request-body-of-any-size": "request bodies",
-    **DETECTED,
+    **broker_inspections.INSPECTIONS,
     **inspected_stores.INSPECTIONS,
 }
 """The inspection that detects each mutant."""
 
 MUTANTS: Final = by_name(
-    _mutant(
+    unexplained(
         "default-of-every-topic", "an account's default permission applies to the broker's own topics too",
         "mqproof.impl.access.acl:Account.allows", _default_of_every_topic,
     ),
-    _mutant(
+    unexplained(
         "first-permission-only", "of several permissions in a request, only the first one counts",
         f"{_PROCESSORS}.acl_admin:_parts", _first_only,
     ),
-    _mutant(
+    unexplained(
         "never-denied", "a denied permission is shown as allowed", "mqproof.impl.access.policies:_entry",
         _never_denied,
     ),
-    _mutant(
+    unexplained(
         "accounts-refused-as-forbidden", "a broker without accounts answers NO_PERMISSION",
         f"{_PROCESSORS}.acl_admin:RefusedError", _no_permission,
     ),
-    _mutant(
+    unexplained(
         "settings-of-one-version", "the version of the settings does not change with them",
         f"{_PROCESSORS}.broker_admin:DataVersion", _same_version,
     ),
-    _mutant(
+    unexplained(
         "other-settings-dropped", "a change of settings drops the other lines of the file",
         "mqproof.impl.runtime.config_file:with_values", _other_lines_dropped,
     ),
-    _mutant(
+    unexplained(
         "one-topic-wiped", "the number of topics without write permission is 1",
         "mqproof.impl.namesrv.administration:WipeWriteResponse", _one_topic,
     ),
-    _mutant(
+    unexplained(
         "pair-visible-before-written", "a key-value pair is visible although its file was not written",
         "mqproof.impl.namesrv.kv_config:KvConfig._become", _visible_before_written,
     ),
-    _mutant(
+    unexplained(
         "average-is-the-sum", "the average of a counter is its sum", f"{_PROCESSORS}.inspection:_shown",
         _average_is_the_sum,
     ),
-    _mutant(
+    unexplained(
         "topic-name-not-checked", "administrators may create topics with any name",
         f"{_PROCESSORS}.topic_admin:name_problem", _any_name,
     ),
-    _mutant(
+    unexplained(
         "flag-of-the-header", "the messages of a batch have the flag of its header",
         f"{_PROCESSORS}.send:_unpacked", _flag_of_the_header,
     ),
-    _mutant(
+    unexplained(
         "filter-version-kept", "a later heartbeat with the same expression does not renew its version",
         "mqproof.impl.broker.state.consumer_filters:ConsumerFilterTable._registered", _version_kept,
     ),
-    _mutant(
+    unexplained(
         "never-unlocked", "a queue stays locked after it is unlocked",
         "mqproof.impl.broker.state.queue_locks:QueueLockTable.unlock", _never_unlocked,
     ),
-    _mutant(
+    unexplained(
         "reply-without-its-time", "a pushed reply does not say when it was pushed",
         f"{_PROCESSORS}.replies:encode_properties", _unchanged,
     ),
-    _mutant(
+    unexplained(
         "members-not-notified-of-reset",
         "the members of a group are not notified of a reset of their offsets",
         f"{_PROCESSORS}.offset_admin:_notify_members", _nothing_notified,
     ),
-    _mutant(
+    unexplained(
         "lag-without-age", "the metrics of a lag have no age", "mqproof.impl.broker.consumer_lag:_age_ms",
         _no_age,
     ),
-    _mutant(
+    unexplained(
         "sends-not-limited", "any number of sends may wait for the disk",
         "mqproof.impl.broker.flow_control:SendGate._require_room", _no_check,
     ),
-    _mutant(
+    unexplained(
         "half-messages-not-checked", "any number of transactions may be open",
         f"{_PROCESSORS}.send:_check_transaction", _no_check,
     ),
-    _mutant(
+    unexplained(
         "never-far-behind", "a consumer far behind is not sent to the slave",
         f"{_PROCESSORS}.pull:is_far_behind", _is_near,
     ),
-    _mutant(
+    unexplained(
         "registered-after-the-stop", "a broker that stops stays registered",
         "mqproof.impl.broker.registration:Registrar.unregister", _stays,
     ),
-    _mutant(
+    unexplained(
         "commits-kept-at-the-slave", "the master does not receive the offsets committed at its slave",
         "mqproof.impl.broker.state.offsets:OffsetTable.newer_than", _none_newer,
     ),
-    _mutant(
+    unexplained(
         "lost-reply-with-an-id", "the answer to a reply that is not stored has a message id",
         f"{_PROCESSORS}.replies:_answer_fields", _with_any_id,
     ),
-    _mutant(
+    unexplained(
         "copy-without-flag", "the copy of a returned message has no flag", f"{_PROCESSORS}.retries:_again",
         _without_flag,
     ),
-    _mutant(
+    unexplained(
         "fields-not-counted", "a header may have any number of fields",
         "mqproof.impl.remoting.command:_check_count", _not_counted,
     ),
-    _mutant(
+    unexplained(
         "part-of-a-frame-not-awaited", "a connection with a part of a frame ends at the next scan",
         "mqproof.impl.remoting.channel:Channel.is_waiting_since", _any_part,
     ),
-    _mutant(
+    unexplained(
         "later-claim-ignored", "any address may take over the id of a broker",
         "mqproof.impl.namesrv.route_table:RouteTable._is_outdated", _no_check,
     ),
-    _mutant(
+    unexplained(
         "slashes-not-escaped", "standard JSON has slashes as they are",
         "mqproof.impl.remoting.java_json:_quick", _with_slashes,
     ),
-    _mutant(
+    unexplained(
         "request-body-of-any-size", "a request may have a body of any size",
         "mqproof.impl.remoting.requests:limited", _as_it_is,
     ),
-    *BROKER_MUTANTS,
+    *broker_inspections.MUTANTS.values(),
     *inspected_stores.MUTANTS.values(),
 )  # fmt: skip
 """The mutants by name."""

@@ -23,5 +23,10 @@ class Mutant:
     wrong: Callable[..., Any]
 
 
+def unexplained(name: str, defect: str, where: str, wrong: Callable[..., Any]) -> Mutant:
+    """Return a mutant whose answers or files no behaviour of the models explains: it breaks SPEC-1."""
+    return Mutant(name, defect, "SPEC-1", where, wrong)
+
+
 def by_name(*mutants: Mutant) -> dict[str, Mutant]:
     return {mutant.name: mutant for mutant in mutants}

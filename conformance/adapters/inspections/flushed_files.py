@@ -130,7 +130,7 @@ async def without_index(site: Site) -> None:
 
 
 async def colliding_keys(site: Site) -> None:
-    """Keys with the same hash are told apart; a query ends after too many others."""
+    """Keys with the same hash are distinguished; a query ends after too many others."""
     site.rule = chapters.KEY_INDEX
     await make_topic(site, "t")
     first = await send(site, "t", "first", of={"KEYS": _colliding(0)})
