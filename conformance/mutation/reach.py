@@ -22,7 +22,7 @@ from mqproof.report.model import Verdict
 
 EXAMPLES_MAX: Final = 16
 """The number of examples while lines are recorded; a line that only a later example executes is unreached."""
-STEPS_KEPT: Final = 40
+STEPS_KEPT: Final = 200
 """For each line, this many of the examples or cases that execute it are kept, spread over all of them."""
 _TIMEOUT_S: Final = 3600
 _IMPORT: Final = "import"
@@ -65,14 +65,14 @@ class Reach:
     def hits(self, module: str, line: int) -> Hits | None:
         """Return what executes the line; None if nothing does.
 
-        A line that only the import executes, such as that of a constant, counts as the busiest line of its
-        module; of its package, if the module has no other lines.
+        A line that only the import executes, such as that of a constant, counts as executed by what executes
+        its module; its package, if the module has no other lines.
         """
         found = self.by_line.get(module, {}).get(line)
         if found or line not in self.at_import.get(module, ()):
             return found
         package = module.rpartition(".")[0] + "."
-        return _busiest([self.by_line.get(module, {})]) or _busiest(
+        return _together([self.by_line.get(module, {})]) or _together(
             [lines for name, lines in self.by_line.items() if name.startswith(package)]
         )
 
@@ -100,9 +100,12 @@ class Reach:
         )
 
 
-def _busiest(modules: Iterable[Mapping[int, Hits]]) -> Hits | None:
+def _together(modules: Iterable[Mapping[int, Hits]]) -> Hits | None:
     hits = [each for lines in modules for each in lines.values()]
-    return max(hits, key=lambda each: each.count, default=None)
+    if not hits:
+        return None
+    steps = spread({step for each in hits for step in each.steps})
+    return Hits(max(steps.count, *(each.count for each in hits)), steps.steps)
 
 
 def measure(suite: str, examples: int, seed: int) -> Reach:

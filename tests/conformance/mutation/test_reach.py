@@ -26,17 +26,17 @@ def test_reach_names_executed_lines_only() -> None:
     assert Reach.of(json.loads(json.dumps(reach.stored()))) == reach
 
 
-def test_a_line_of_the_import_alone_counts_as_the_busiest_line_of_its_module() -> None:
+def test_a_line_of_the_import_alone_is_judged_by_all_that_executes_its_module() -> None:
     reach = Reach(
-        1.0, (), {"m": frozenset({1, 2})}, {"m": {5: Hits(1, (0,)), 6: Hits(3, (0, 1, 2))}, "n": {}}
+        1.0, (), {"m": frozenset({1, 2})}, {"m": {5: Hits(1, (4,)), 6: Hits(3, (0, 1, 2))}, "n": {}}
     )
-    assert reach.hits("m", 1) == Hits(3, (0, 1, 2))
-    assert reach.hits("m", 5) == Hits(1, (0,))
+    assert reach.hits("m", 1) == Hits(4, (0, 1, 2, 4))
+    assert reach.hits("m", 5) == Hits(1, (4,))
     assert reach.hits("m", 7) is None
     assert reach.hits("n", 1) is None
 
 
-def test_a_module_of_constants_counts_as_the_busiest_line_of_its_package() -> None:
+def test_a_module_of_constants_is_judged_by_all_that_executes_its_package() -> None:
     reach = Reach(
         1.0, (), {"p.codes": frozenset({1})}, {"p.codes": {}, "p.user": {5: Hits(1, (0,))}, "q.user": {}}
     )
