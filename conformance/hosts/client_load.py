@@ -9,7 +9,7 @@ import asyncio
 import struct
 import sys
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final
 
 from mqproof.impl.client.blocking import BlockingClient
@@ -113,19 +113,32 @@ async def _latency(name_server: str, topic: str, count: int, size: int, rate: in
     async with connect(name_server) as session:
         consumer = await _subscribed(session, topic, listener)
         producer = Producer(session)
-        began, sending = time.perf_counter_ns(), []
-        for number in range(count):
-            due = began + number * 1_000_000_000 // rate
-            if (wait := due - time.perf_counter_ns()) > 0:
-                await asyncio.sleep(wait / 1e9)
+        sending: list[asyncio.Future[object]] = []
+
+        def send(due: int) -> None:
             body = _STAMP.pack(due) + bytes(size - _STAMP.size)
             sending.append(asyncio.ensure_future(producer.send(new_message(topic, body))))
+
+        await asyncio.to_thread(_at_rate, count, rate, asyncio.get_running_loop(), send)
         async with asyncio.timeout(_WAIT_S):
             _require_sent(await asyncio.gather(*sending))
             await done.wait()
         await consumer.stop()
     later = sorted(delays[count // 2 : count])  # the first half warms the connection
     return later[len(later) // 2], later[len(later) * 99 // 100]
+
+
+def _at_rate(count: int, rate: int, loop: asyncio.AbstractEventLoop, send: Callable[[int], None]) -> None:
+    """Call `send` in the loop when each message is due.
+
+    This is a thread, because the timers of an event loop count whole milliseconds.
+    """
+    began = time.perf_counter_ns()
+    for number in range(count):
+        due = began + number * 1_000_000_000 // rate
+        if (wait := due - time.perf_counter_ns()) > 0:
+            time.sleep(wait / 1e9)
+        loop.call_soon_threadsafe(send, due)
 
 
 async def _subscribed(session: Session, topic: str, listener: Listener) -> PushConsumer:
