@@ -4,7 +4,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Final, TextIO
+from typing import Final
 
 from mqproof.conformance.adapters.apache.artifacts import ApacheMissingError, release_of
 from mqproof.conformance.adapters.apache.servers import ApacheServerError
@@ -12,9 +12,10 @@ from mqproof.conformance.adapters.clients.driver_client import DriverError
 from mqproof.conformance.engine.targets import APACHE, IMPL, TargetError, UnknownTargetError
 from mqproof.conformance.faults.expected_warnings import expected_warnings
 from mqproof.fuzz import fault_campaign
+from mqproof.fuzz.count_line import CountLine
 from mqproof.fuzz.fault_campaign import Tally
 from mqproof.fuzz.store.single_fault import Point
-from mqproof.report.console import is_quiet, stop
+from mqproof.report.console import stop
 from mqproof.report.model import Exit, Report, Verdict
 
 _PIPE_STEP: Final = 10_000
@@ -45,7 +46,8 @@ def judge_points(run: FaultRun, keep: Callable[[Report], None]) -> Report:
     chosen = None if run.point is None else _decoded(run.point)
     if run.target != IMPL and run.brokers != fault_campaign.SINGLE:
         stop(f"--brokers {run.brokers}: a released broker is {fault_campaign.SINGLE}", Exit.USAGE)
-    progress = _Progress(sys.stderr, run.target, 1 if chosen else len(run.numbers))
+    step = _PIPE_STEP if run.target == IMPL else _PIPE_STEP_RELEASED
+    progress = CountLine(sys.stderr, 1 if chosen else len(run.numbers), "fault points", step)
     facts = {"target": run.target, "brokers": run.brokers, "seed": str(run.seed)}
     command = f"mqproof fuzz faults --target {run.target} --brokers {run.brokers}"
 
@@ -54,7 +56,7 @@ def judge_points(run: FaultRun, keep: Callable[[Report], None]) -> Report:
         return fault_campaign.report(command, so_far, tally, run.brokers)
 
     def on_change(tally: Tally) -> None:
-        progress.show(tally)
+        progress.show(tally.points)
         keep(reported(tally))
 
     if run.target == IMPL:
@@ -108,27 +110,3 @@ def _decoded(point: str) -> bytes:
         return bytes.fromhex(point)
     except ValueError:
         stop(f"--point {point}: hexadecimal digits expected", Exit.USAGE)
-
-
-class _Progress:
-    """Prints the number of judged points: one line, rewritten on a terminal, repeated in a pipe."""
-
-    def __init__(self, stream: TextIO, target: str, points: int) -> None:
-        self._stream = stream
-        self._points = points
-        self._step = _PIPE_STEP if target == IMPL else _PIPE_STEP_RELEASED
-        self._erase = "\r\x1b[2K" if stream.isatty() else ""
-        self._next = 0
-
-    def show(self, tally: Tally) -> None:
-        judged = tally.points
-        if is_quiet() or judged < self._next:
-            return
-        self._next = judged + (1 if self._erase else self._step)
-        text = f"{judged:,} of {self._points:,} fault points"
-        self._stream.write(f"{self._erase}{text}" if self._erase else f"{text}\n")
-        self._stream.flush()
-
-    def end(self) -> None:
-        self._stream.write(self._erase)
-        self._stream.flush()

@@ -104,8 +104,10 @@ def is_elected(data: bytes) -> bool:
 class Run:
     """One run of a program."""
 
-    def __init__(self, data: bytes, checked: Counter[str]) -> None:
+    def __init__(self, data: bytes, checked: Counter[str], stretch: int = 1) -> None:
+        """Create a run. Its faults begin `stretch` times as late, and it lasts so much longer."""
         seed, shape, sky = head_of(data)
+        self._stretch = stretch
         elected = is_elected(data)
         self._faults = faults_of(data, FAULTS_MAX)
         setup = Setup(
@@ -144,6 +146,11 @@ class Run:
     def sends(self) -> int:
         return self._sends
 
+    @property
+    def faults_drawn(self) -> int:
+        """The number of faults in the program."""
+        return len(self._faults)
+
     def run(self) -> None:
         """Run the faults, then the calm. Raises Finding, or any unexpected exception of a background task."""
         self._background.run(self._play())
@@ -175,11 +182,11 @@ class Run:
         for fault in self._faults:
             self._background.inject(self._strike(*fault))
         last = max((at * QUARTER_S for _, _, at, _ in self._faults), default=0.0)
-        end_s = self._loop.time() + last + _AFTER_S
+        end_s = self._loop.time() + self._stretch * last + _AFTER_S
         while self._loop.time() < end_s:
             if self._failures:
                 return
-            await asyncio.sleep(min(_STEP_S, end_s - self._loop.time()))
+            await asyncio.sleep(min(_STEP_S * self._stretch, end_s - self._loop.time()))
             self.witness.look()
         await self._calm(producer)
         self.witness.judge()
@@ -263,7 +270,7 @@ class Run:
     # -- faults
 
     async def _strike(self, kind: int, selector: int, at: int, length: int) -> None:
-        await asyncio.sleep(at * QUARTER_S)
+        await asyncio.sleep(at * QUARTER_S * self._stretch)
         if work := _UPKEEP.get(kind):
             await work(self, selector, seconds_of(length))
         else:

@@ -40,14 +40,18 @@ class _HangError(BaseException):
 
 
 def judge(
-    target: Target, data: bytes, run: Callable[[Callable[[bytes], None], bytes], None] | None = None
+    target: Target,
+    data: bytes,
+    run: Callable[[Callable[[bytes], None], bytes], None] | None = None,
+    *,
+    cpu_seconds: float = CPU_SECONDS_MAX,
 ) -> Failure | None:
     """Return the failure that the input causes, or None.
 
     `run(target.run, data)` may wrap the execution to measure it.
     """
     try:
-        with _time_limit(CPU_SECONDS_MAX):
+        with _time_limit(cpu_seconds):
             if run is None:
                 target.run(data)
             else:
@@ -57,7 +61,7 @@ def judge(
     except _HangError as error:
         where = stack(error)[:1] or ["unknown place"]
         place = where[0].rsplit(":", 1)[0]  # a loop can be interrupted at any of its lines
-        message = f"more than {CPU_SECONDS_MAX:g} seconds of processor time, in {place}"
+        message = f"more than {cpu_seconds:g} seconds of processor time, in {place}"
         return Failure(ENDS_IN_TIME, f"{ENDS_IN_TIME} {place}", message)
     except Exception as error:
         kind = type(error).__name__
