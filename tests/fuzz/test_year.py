@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from mqproof.fuzz import hours, year
 from mqproof.fuzz.cli import app
+from mqproof.fuzz.cluster.program import Run
 from mqproof.fuzz.hours import INVARIANTS, Hour
 from mqproof.report.model import Verdict
 
@@ -98,11 +99,11 @@ def test_one_hour_of_a_group_under_faults_holds(tmp_path: Path, monkeypatch: pyt
 
 def test_a_broken_group_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hours, "_STRETCH", 1)
-    monkeypatch.setattr(hours.Run, "_consume", _nothing)
+    monkeypatch.setattr(Run, "_consume", _nothing)
     assert hours.simulate(1).invariant == "AckedDelivered"
 
 
-async def _nothing(_run: hours.Run, _messages: object) -> None:
+async def _nothing(_run: Run, _messages: object) -> None:
     """Receive messages without noting them."""
 
 
