@@ -22,10 +22,11 @@ from mqproof.conformance.adapters.inspections.traffic import (
 from mqproof.conformance.answers.stored_record import StoredRecord, java_hash, read_records
 from mqproof.conformance.hosts.simulated import MASTER, STORE
 from mqproof.conformance.wire import chapters
+from mqproof.impl.runtime.disk import Space
 
 _TOPIC: Final = "t"
 _MESSAGES: Final = 40
-_NO_OFFSET, _NO_MESSAGE, _MOVED, _ILLEGAL = 22, 22, 21, 13
+_NO_OFFSET, _NO_MESSAGE, _MOVED, _ILLEGAL, _FULL = 22, 22, 21, 13, 14
 _LOG: Final = "/store/commitlog"
 
 _Queues = dict[int, list[StoredRecord]]
@@ -235,22 +236,35 @@ async def _far(site: Site, stored: _Queues) -> None:
 async def many_messages(site: Site) -> None:
     """As many messages as one batch, one view of a queue, and one query by key may have, and one more."""
     await make_topic(site, _TOPIC)
+    await _largest_batch(site)
     # A watch of this connection would remember every message.
     line = await RawClient(site.broker).open(site.cluster.internet.machine(HOST))
-    for count, expects in ((_BATCH_MAX, 0), (_BATCH_MAX + 1, _ILLEGAL)):
-        site.rule = chapters.BATCHES
-        parts = batch([(b"", 0, {})]) * count
-        await send(site, _TOPIC, parts, name="SEND_BATCH_MESSAGE", expects=expects, by=line)
+    parts = batch([(b"", 0, {})]) * _QUEUE
+    await send(site, _TOPIC, parts, name="SEND_BATCH_MESSAGE", by=line)
     site.rule = chapters.STATISTICS_OF_A_BROKER
     for index, count, found in (
-        (0, 2000, _ENTRIES_MAX), (0, _ENTRIES_MAX, _ENTRIES_MAX), (_BATCH_MAX - 10, 2000, 10),
-        (_BATCH_MAX - _ENTRIES_MAX, 2000, _ENTRIES_MAX),
+        (0, 2000, _ENTRIES_MAX), (0, _ENTRIES_MAX, _ENTRIES_MAX), (_QUEUE - 10, 2000, 10), (0, 3, 3),
+        (_QUEUE - _ENTRIES_MAX, 2000, _ENTRIES_MAX), (1, 2000, _ENTRIES_MAX),
     ):  # fmt: skip
         answer = await site.ask("QUERY_CONSUME_QUEUE", topic=_TOPIC, queueId=0, index=index, count=count)
         entries = java_values.read(answer.body)["queueData"]
         site.compare(f"the entries from {index}, at most {count}", found, len(entries))
     await _by_key(site)
     await _large(site)
+
+
+async def _largest_batch(site: Site) -> None:
+    """A full disk refuses a batch that another disk would store; one that is too large is refused before."""
+    site.rule = chapters.BATCHES
+    disk, room = site.cluster.machines[MASTER].disk, site.cluster.machines[MASTER].disk.room
+    line = await RawClient(site.broker).open(site.cluster.internet.machine(HOST))
+    disk.room = Space(room.total_bytes, 1)
+    await asyncio.sleep(30)
+    for count, expects in ((_BATCH_MAX, _FULL), (_BATCH_MAX + 1, _ILLEGAL)):
+        parts = batch([(b"", 0, {})]) * count
+        await send(site, _TOPIC, parts, name="SEND_BATCH_MESSAGE", expects=expects, by=line)
+    disk.room = room
+    await asyncio.sleep(30)
 
 
 async def _by_key(site: Site) -> None:
@@ -307,6 +321,7 @@ async def _large(site: Site) -> None:
 
 _BATCH_MAX: Final = 16_384
 _ENTRIES_MAX: Final = 1024
-_LARGE: Final = replace(STORE, commit_log_segment_bytes=1 << 24, consume_queue_segment_bytes=400_000)
+_QUEUE: Final = 1100
+_LARGE: Final = replace(STORE, commit_log_segment_bytes=1 << 24, consume_queue_segment_bytes=40_000)
 QUEUE_EXTENTS: Final = Inspection("queue extents", queue_extents)
 MANY_MESSAGES: Final = Inspection("many messages", many_messages, {"store": _LARGE})
