@@ -29,6 +29,7 @@ MOVED: Final = 21
 _PULLED: Final = frozenset({FOUND, NOT_FOUND, RETRY, MOVED})
 _PULL_FIELDS: Final = ("nextBeginOffset", "minOffset", "maxOffset", "suggestWhichBrokerId")
 _HAS_SUBSCRIPTION: Final = 4
+_OWN_CODE: Final = 8
 _MESSAGES_MAX: Final = 32
 _BYTES_MAX: Final = 256 << 10
 _RECORD_BYTES_MIN: Final = 91
@@ -157,25 +158,30 @@ def _pulled_records(known: Known, exchange: Exchange, examined: range) -> Iterat
         if codes is not None and java_hash(record.properties.get("TAGS", "")) not in codes:
             text = f"tag {record.properties.get('TAGS')!r} for {exchange.fields.get('subscription')!r}"
             yield Wrong(chapters.PULL_REQUESTS, text)
-    count, most = len(found), min(_MESSAGES_MAX, exchange.number("maxMsgNums"))
+    count, most = len(found), min(_MESSAGES_MAX, max(exchange.number("maxMsgNums"), 1))
     if count > most or (count > 1 and len(exchange.answer.body) > _BYTES_MAX):
         text = f"{count} messages and {len(exchange.answer.body)} bytes, at most {most} and {_BYTES_MAX}"
         yield Wrong(chapters.PULL_REQUESTS, text)
-    if exchange.fields.get("expressionType", "TAG") == "TAG" and codes != frozenset():
+    if _names_its_tags(exchange):
         for offset, sent in known.places[queue].items():
             is_selected = codes is None or java_hash(sent.properties.get("TAGS", "")) in codes
             if offset in examined and is_selected and offset not in found:
                 yield Wrong(chapters.GET_STATUSES, f"offset {offset} is left out, next is {examined.stop}")
 
 
+def _names_its_tags(exchange: Exchange) -> bool:
+    """Return whether the pull itself says which tags it wants."""
+    has = exchange.number("sysFlag") & _HAS_SUBSCRIPTION
+    return bool(has) and exchange.fields.get("expressionType", "TAG") == "TAG"
+
+
 def _tag_codes(exchange: Exchange) -> frozenset[int] | None:
     """Return the codes of the tags that the pull names; None if it does not select by tags."""
     expression = exchange.fields.get("subscription", "")
-    is_by_tag = exchange.fields.get("expressionType", "TAG") == "TAG"
-    has = exchange.number("sysFlag") & _HAS_SUBSCRIPTION and is_by_tag
+    has = _names_its_tags(exchange) and not exchange.number("sysFlag") & _OWN_CODE
     if not has or expression in ("", "*") or exchange.fields.get("topic", "").startswith("%RETRY%"):
         return None
-    return frozenset(java_hash(tag.strip()) for tag in expression.split("||"))
+    return frozenset(java_hash(tag.strip()) for tag in expression.split("||") if tag.strip())
 
 
 # Offsets

@@ -41,9 +41,13 @@ from mqproof.conformance.adapters.inspections.loaded import (
     FULL_TABLES,
     STOPS,
 )
+from mqproof.conformance.adapters.inspections.long_polls import LONG_POLLS
 from mqproof.conformance.adapters.inspections.many_pulls import MANY_PULLS
+from mqproof.conformance.adapters.inspections.members import MEMBERS
 from mqproof.conformance.adapters.inspections.name_server_limits import NAME_SERVER_LIMITS
 from mqproof.conformance.adapters.inspections.old_timers import COPIES, DAMAGED, OF_5_X, VERY_MANY
+from mqproof.conformance.adapters.inspections.pull_cases import PULL_CASES
+from mqproof.conformance.adapters.inspections.queue_extents import MANY_MESSAGES, QUEUE_EXTENTS
 from mqproof.conformance.adapters.inspections.registered import BY_DEFAULT, FETCHED, REGISTERED
 from mqproof.conformance.adapters.inspections.repaired_records import DAMAGED_TAGS, REPAIRED
 from mqproof.conformance.adapters.inspections.replication_streams import (
@@ -58,6 +62,7 @@ from mqproof.conformance.adapters.inspections.scraped import METRICS
 from mqproof.conformance.adapters.inspections.scraped_pair import PAIR_METRICS
 from mqproof.conformance.adapters.inspections.scripted_masters import STRANGE_MASTERS
 from mqproof.conformance.adapters.inspections.sends import MESSAGES, TOPICS
+from mqproof.conformance.adapters.inspections.sent_back import AT_A_SLAVE, SENT_BACK, SLOW_DISK
 from mqproof.conformance.adapters.inspections.settings import NAME_SERVER_SETTINGS, SETTINGS
 from mqproof.conformance.adapters.inspections.shares import (
     AT_ONCE,
@@ -90,7 +95,8 @@ EVERY: Final[Mapping[str, Inspection]] = {
         WAITING, COPIES, DAMAGED, OF_5_X, VERY_MANY, TRANSACTIONS, DELAYS, FAILING_READS,
         SHARES, AT_ONCE, MEMBERSHIPS, FILTER_SERVERS, CORNER_CASES, RUNNING_TIME,
         REGISTERED, BY_DEFAULT, FETCHED, SLAVE_OFFSETS, FULL_SLAVE, SLAVE_EXPRESSIONS,
-        PAIR_METRICS, MANY_PULLS, TAKEN_OVER,
+        PAIR_METRICS, MANY_PULLS, TAKEN_OVER, LONG_POLLS, PULL_CASES, MEMBERS, QUEUE_EXTENTS,
+        SENT_BACK, SLOW_DISK, AT_A_SLAVE, MANY_MESSAGES,
         FULL_DISK, STOPS, SLAVE_COPIES, RETURNED, COLLIDING_KEYS, EXPIRED_SEGMENTS, DAMAGED_FILES,
         DAMAGED_RECORDS, CRASHED_STARTS, DAMAGED_END, DAMAGED_END_SYNC,
         PERMISSIONS, ACCOUNTS_OF_4_9, USERS_OF_5_X, NO_ACCOUNTS,
