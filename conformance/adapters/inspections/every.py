@@ -46,6 +46,7 @@ from mqproof.conformance.adapters.inspections.loaded import (
 )
 from mqproof.conformance.adapters.inspections.lost_power import LOST_POWER
 from mqproof.conformance.adapters.inspections.many_pulls import MANY_PULLS
+from mqproof.conformance.adapters.inspections.members import MEMBERS
 from mqproof.conformance.adapters.inspections.name_server_limits import NAME_SERVER_LIMITS
 from mqproof.conformance.adapters.inspections.old_timers import COPIES, DAMAGED, OF_5_X, VERY_MANY
 from mqproof.conformance.adapters.inspections.registered import BY_DEFAULT, FETCHED, REGISTERED
@@ -71,6 +72,7 @@ from mqproof.conformance.adapters.inspections.shares import (
 )
 from mqproof.conformance.adapters.inspections.silent_names import SILENT_NAMES
 from mqproof.conformance.adapters.inspections.site import Inspection
+from mqproof.conformance.adapters.inspections.slave_changes import SLAVE_CHANGES
 from mqproof.conformance.adapters.inspections.slave_tables import (
     FULL_SLAVE,
     SLAVE_EXPRESSIONS,
@@ -98,7 +100,7 @@ EVERY: Final[Mapping[str, Inspection]] = {
         REGISTERED, BY_DEFAULT, FETCHED, SLAVE_OFFSETS, FULL_SLAVE, SLAVE_EXPRESSIONS,
         PAIR_METRICS, MANY_PULLS, TAKEN_OVER,
         CHECK_TIMES, SLOW_ENDS, MANY_ENDS, LOST_POWER, CHANGING_TABLES, ELECTED,
-        SILENT_NAMES, STRANGE_HALVES, STRANGE_DELAYS,
+        SILENT_NAMES, STRANGE_HALVES, STRANGE_DELAYS, MEMBERS, SLAVE_CHANGES,
         FULL_DISK, STOPS, SLAVE_COPIES, RETURNED, COLLIDING_KEYS, EXPIRED_SEGMENTS, DAMAGED_FILES,
         DAMAGED_RECORDS, CRASHED_STARTS, DAMAGED_END, DAMAGED_END_SYNC,
         PERMISSIONS, ACCOUNTS_OF_4_9, USERS_OF_5_X, NO_ACCOUNTS,
