@@ -1,6 +1,7 @@
 """Mutants of a broker's work that the inspections detect: what waits, is counted, shared and registered."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from itertools import takewhile
 from typing import Any, Final
 
@@ -9,6 +10,8 @@ import msgspec
 from mqproof.conformance.mutants.mutant import Mutant, by_name, unexplained
 from mqproof.impl.broker import half_messages, services, timed_messages
 from mqproof.impl.broker.state.offsets import OffsetTable
+from mqproof.impl.broker.state.open_transactions import HalfMessage, OpenTransactions
+from mqproof.impl.broker.state.unwritten import Unwritten
 from mqproof.impl.broker.state.waiting_timers import WaitingTimers
 from mqproof.impl.remoting.headers import RegisterBrokerRequest
 
@@ -16,6 +19,7 @@ _BROKER: Final = "mqproof.impl.broker"
 
 _checked_copy, _rolled = half_messages.checked_copy, timed_messages.rolled
 _merge = OffsetTable.merge
+_without_operation = OpenTransactions.without_operation
 _finish, _point = WaitingTimers.finish, WaitingTimers.point
 
 
@@ -91,6 +95,33 @@ async def _nothing_fetched(_: object) -> None:
     """Do nothing."""
 
 
+@contextmanager
+def _clean_after_the_write(unwritten: Unwritten) -> Iterator[None]:
+    yield
+    unwritten.is_any = False
+
+
+def _own_time_if_not_zero(half: HalfMessage, now_ms: int, timeout_ms: int, most_ms: int) -> bool:
+    return half.times > 0 or now_ms - half.stored_ms >= min(half.immunity_ms or timeout_ms, most_ms)
+
+
+def _open_until_stored(table: OpenTransactions, original: int) -> HalfMessage | None:
+    return None if original in table._ended else table._halves.get(original)
+
+
+def _of_any_size(table: OpenTransactions, _: int) -> list[HalfMessage]:
+    return _without_operation(table, 1 << 30)
+
+
+async def _master_of_an_answer(registrar: Any, address: Any) -> str | None:
+    broker = await registrar._broker_at(address)
+    return broker.broker_addrs.get(0) if broker is not None else None
+
+
+def _any_queue(message: Any) -> tuple[str, int]:
+    return message.properties.get(half_messages.REAL_TOPIC, "t"), 0
+
+
 def _mutant(name: str, defect: str, where: str, wrong: Callable[..., Any]) -> Mutant:
     return unexplained(name, defect, f"{_BROKER}.{where}", wrong)
 
@@ -119,6 +150,15 @@ INSPECTIONS: Final[Mapping[str, str]] = {
     "ready-with-a-failed-disk": "metrics of a pair",
     "dropped-pulls-still-held": "many held pulls",
     "slave-deletes-what-waits": "a slave's disk",
+    "changes-during-a-write-forgotten": "changing tables",
+    "progress-before-the-log": "lost power",
+    "own-time-of-zero-ignored": "times of checks",
+    "ended-twice-at-once": "ends on a slow disk",
+    "operations-of-any-size": "many ends",
+    "leader-still-a-slave": "elected master",
+    "silent-name-server-ends-the-search": "silent name servers",
+    "half-messages-of-any-queue": "strange half messages",
+    "delays-of-no-time": "strange delayed messages",
 }
 """The inspection that detects each mutant."""
 
@@ -214,5 +254,40 @@ MUTANTS: Final = by_name(
     _mutant(
         "slave-deletes-what-waits", "a slave deletes the segments of messages that its master has to deliver",
         "timers:Timers._needed_by_point", _does_nothing,
+    ),
+    _mutant(
+        "changes-during-a-write-forgotten", "a table counts as written with what changed during the write",
+        "state.unwritten:Unwritten.writing", _clean_after_the_write,
+    ),
+    unexplained(
+        "progress-before-the-log", "a broker stores its progress before the log is durable",
+        "mqproof.impl.store.message_store:MessageStore.flush_log", _nothing_fetched,
+    ),
+    _mutant(
+        "own-time-of-zero-ignored", "a half message without an immunity time waits as long as others",
+        "transactions:is_due", _own_time_if_not_zero,
+    ),
+    _mutant(
+        "ended-twice-at-once", "a transaction can end in another way while its commit is being stored",
+        "state.open_transactions:OpenTransactions.find", _open_until_stored,
+    ),
+    _mutant(
+        "operations-of-any-size", "an operation contains all ends, however many there are",
+        "state.open_transactions:OpenTransactions.without_operation", _of_any_size,
+    ),
+    _mutant(
+        "leader-still-a-slave", "a member that leads its group still counts its offsets as those of a slave",
+        "state.offsets:OffsetTable.lead", _does_nothing,
+    ),
+    _mutant(
+        "silent-name-server-ends-the-search", "a slave finds no master if a name server does not answer",
+        "registration:Registrar._master_at", _master_of_an_answer,
+    ),
+    _mutant(
+        "half-messages-of-any-queue", "a half message that names no queue is committed to the first one",
+        "half_messages:real_queue", _any_queue,
+    ),
+    _mutant(
+        "delays-of-no-time", "a delayed message is due at once", "delayed:is_due", _always,
     ),
 )  # fmt: skip

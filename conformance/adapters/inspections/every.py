@@ -9,7 +9,9 @@ from mqproof.conformance.adapters.inspections.account_changes import (
     USERS_OF_5_X,
 )
 from mqproof.conformance.adapters.inspections.accounts import PERMISSIONS
+from mqproof.conformance.adapters.inspections.changing_tables import CHANGING_TABLES
 from mqproof.conformance.adapters.inspections.channels import CHANNELS
+from mqproof.conformance.adapters.inspections.checks import CHECK_TIMES, MANY_ENDS, SLOW_ENDS
 from mqproof.conformance.adapters.inspections.consumer_requests import REPLIES, TO_CONSUMERS
 from mqproof.conformance.adapters.inspections.copies import SLAVE_COPIES
 from mqproof.conformance.adapters.inspections.corner_cases import CORNER_CASES, RUNNING_TIME
@@ -22,6 +24,7 @@ from mqproof.conformance.adapters.inspections.damaged_stores import (
     EXPIRED_SEGMENTS,
 )
 from mqproof.conformance.adapters.inspections.delays import DELAYS
+from mqproof.conformance.adapters.inspections.elected import ELECTED
 from mqproof.conformance.adapters.inspections.failing_reads import FAILING_READS
 from mqproof.conformance.adapters.inspections.flushed_files import (
     CHECKPOINTS,
@@ -33,6 +36,7 @@ from mqproof.conformance.adapters.inspections.flushed_files import (
     WITHOUT_INDEX,
 )
 from mqproof.conformance.adapters.inspections.frame_limits import FRAMES
+from mqproof.conformance.adapters.inspections.heartbeats import HEARTBEATS
 from mqproof.conformance.adapters.inspections.json_dialects import JSON_DIALECTS
 from mqproof.conformance.adapters.inspections.loaded import (
     FAR_BEHIND,
@@ -42,6 +46,7 @@ from mqproof.conformance.adapters.inspections.loaded import (
     STOPS,
 )
 from mqproof.conformance.adapters.inspections.long_polls import LONG_POLLS
+from mqproof.conformance.adapters.inspections.lost_power import LOST_POWER
 from mqproof.conformance.adapters.inspections.many_pulls import MANY_PULLS
 from mqproof.conformance.adapters.inspections.members import MEMBERS
 from mqproof.conformance.adapters.inspections.name_server_limits import NAME_SERVER_LIMITS
@@ -70,7 +75,9 @@ from mqproof.conformance.adapters.inspections.shares import (
     MEMBERSHIPS,
     SHARES,
 )
+from mqproof.conformance.adapters.inspections.silent_names import SILENT_NAMES
 from mqproof.conformance.adapters.inspections.site import Inspection
+from mqproof.conformance.adapters.inspections.slave_changes import SLAVE_CHANGES
 from mqproof.conformance.adapters.inspections.slave_tables import (
     FULL_SLAVE,
     SLAVE_EXPRESSIONS,
@@ -78,6 +85,7 @@ from mqproof.conformance.adapters.inspections.slave_tables import (
 )
 from mqproof.conformance.adapters.inspections.statistics import STATISTICS
 from mqproof.conformance.adapters.inspections.strange_brokers import KEY_VALUES, REGISTRATIONS
+from mqproof.conformance.adapters.inspections.strange_internals import STRANGE_DELAYS, STRANGE_HALVES
 from mqproof.conformance.adapters.inspections.subscribed_pulls import FILTERS, HELD_PULLS
 from mqproof.conformance.adapters.inspections.taken_over import TAKEN_OVER
 from mqproof.conformance.adapters.inspections.transactions import TRANSACTIONS
@@ -97,6 +105,8 @@ EVERY: Final[Mapping[str, Inspection]] = {
         REGISTERED, BY_DEFAULT, FETCHED, SLAVE_OFFSETS, FULL_SLAVE, SLAVE_EXPRESSIONS,
         PAIR_METRICS, MANY_PULLS, TAKEN_OVER, LONG_POLLS, PULL_CASES, MEMBERS, QUEUE_EXTENTS,
         SENT_BACK, SLOW_DISK, AT_A_SLAVE, MANY_MESSAGES,
+        CHECK_TIMES, SLOW_ENDS, MANY_ENDS, LOST_POWER, CHANGING_TABLES, ELECTED,
+        SILENT_NAMES, STRANGE_HALVES, STRANGE_DELAYS, HEARTBEATS, SLAVE_CHANGES,
         FULL_DISK, STOPS, SLAVE_COPIES, RETURNED, COLLIDING_KEYS, EXPIRED_SEGMENTS, DAMAGED_FILES,
         DAMAGED_RECORDS, CRASHED_STARTS, DAMAGED_END, DAMAGED_END_SYNC,
         PERMISSIONS, ACCOUNTS_OF_4_9, USERS_OF_5_X, NO_ACCOUNTS,

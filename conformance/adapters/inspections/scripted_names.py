@@ -43,6 +43,12 @@ class ScriptedNames:
     """The address of the master that it knows; empty for none."""
     ha_address: str = ""
     """Where that master accepts slaves."""
+    is_silent: bool = False
+    """Whether it answers nothing."""
+    code: int = 0
+    """The code of each answer."""
+    cluster: bytes | None = None
+    """The body of each answer about the cluster; None for the true one."""
     requests: list[tuple[str, Frame]] = field(default_factory=list)
     """The host of each broker with its request, in their order."""
 
@@ -60,13 +66,16 @@ class ScriptedNames:
     def _received(self, connection: Connection, buffer: bytearray) -> None:
         while request := take(buffer):
             self.requests.append((connection.remote.host, request))
-            fields, body = self._answer(request)
-            connection.write(encode(Frame(0, request.opaque, RESPONSE, fields, body)))
+            if not self.is_silent:
+                fields, body = self._answer(request)
+                connection.write(encode(Frame(self.code, request.opaque, RESPONSE, fields, body)))
 
     def _answer(self, request: Frame) -> tuple[dict[str, str], bytes]:
         if request.code == CODES["REGISTER_BROKER"]:
             fields = {"masterAddr": self.master, "haServerAddr": self.ha_address} if self.master else {}
             return fields, b""
+        if request.code == CODES["GET_BROKER_CLUSTER_INFO"] and self.cluster is not None:
+            return {}, self.cluster
         if request.code == CODES["GET_BROKER_CLUSTER_INFO"]:
             addresses = {"0": self.master} if self.master else {"1": "10.0.9.99:10911"}
             broker: dict[str, Any] = {"brokerName": "broker-a", "cluster": "c", "brokerAddrs": addresses}

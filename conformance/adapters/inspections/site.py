@@ -56,6 +56,8 @@ class Inspection:
     flush: FlushMode = FlushMode.ASYNC_FLUSH
     replication: ReplicationConfig | None = None
     """The replication of the broker, which then has a slave."""
+    elected: bool = False
+    """Whether the brokers are a group of three that elects its master."""
     properties: str | None = None
     """The text of the broker's properties file; None for the defaults of simulated brokers."""
 
@@ -77,9 +79,10 @@ class Site:
         self.cluster = cluster
         self.rule = chapters.REMOTING_COMMAND
         """The section of the protocol documentation of what is compared now."""
-        self.broker = Address(cluster.machines[MASTER].host, _BROKER_PORT)
+        first = cluster.machines[cluster.nodes[0]]
+        self.broker = Address(first.host, _BROKER_PORT)
         self.name_server = cluster.names[0]
-        self._clock = cluster.machines[MASTER].clock
+        self._clock = first.clock
         self.watch = self._new_watch()
         self._lines: dict[tuple[str, str, Address], RawClient] = {}
 
@@ -190,6 +193,7 @@ def inspect(inspection: Inspection) -> tuple[Witness, ...]:
     setup = Setup(
         inspection.flush,
         replication=inspection.replication,
+        elected=inspection.elected,
         configured=inspection.configured,
         name_server=inspection.name_server,
     )
