@@ -22,7 +22,13 @@ from mqproof.conformance.adapters.inspections.damaged_stores import (
     EXPIRED_SEGMENTS,
 )
 from mqproof.conformance.adapters.inspections.delays import DELAYS
+from mqproof.conformance.adapters.inspections.deletions import (
+    DELETIONS,
+    DELETIONS_AT_SLAVE,
+    DELETIONS_AT_SYNC_SLAVE,
+)
 from mqproof.conformance.adapters.inspections.failing_reads import FAILING_READS
+from mqproof.conformance.adapters.inspections.failing_writes import FAILING_WRITES, FAILING_WRITES_SYNC
 from mqproof.conformance.adapters.inspections.flushed_files import (
     CHECKPOINTS,
     COLLIDING_KEYS,
@@ -44,6 +50,7 @@ from mqproof.conformance.adapters.inspections.loaded import (
 from mqproof.conformance.adapters.inspections.many_pulls import MANY_PULLS
 from mqproof.conformance.adapters.inspections.name_server_limits import NAME_SERVER_LIMITS
 from mqproof.conformance.adapters.inspections.old_timers import COPIES, DAMAGED, OF_5_X, VERY_MANY
+from mqproof.conformance.adapters.inspections.overlapping_writes import LATE_FLUSHES, OVERLAPPING_TABLES
 from mqproof.conformance.adapters.inspections.registered import BY_DEFAULT, FETCHED, REGISTERED
 from mqproof.conformance.adapters.inspections.repaired_records import DAMAGED_TAGS, REPAIRED
 from mqproof.conformance.adapters.inspections.replication_streams import (
@@ -77,12 +84,14 @@ from mqproof.conformance.adapters.inspections.subscribed_pulls import FILTERS, H
 from mqproof.conformance.adapters.inspections.taken_over import TAKEN_OVER
 from mqproof.conformance.adapters.inspections.transactions import TRANSACTIONS
 from mqproof.conformance.adapters.inspections.waiting import WAITING
+from mqproof.conformance.adapters.inspections.written_logs import ALTERED_LOG, DAMAGED_LOG, WRITTEN_LOG
 
 EVERY: Final[Mapping[str, Inspection]] = {
     each.name: each
     for each in (
         # Those that need the least time are first: a mutant of impl/ has a bound of it.
-        SLAVES_COMPARED, SLAVES_MANY, SLAVES_AS_SHIPPED, SLAVES_PROVED, STRANGE_MASTERS, FLUSHED_IN_TIME,
+        LATE_FLUSHES, DAMAGED_LOG, WRITTEN_LOG, OVERLAPPING_TABLES, ALTERED_LOG, DELETIONS_AT_SYNC_SLAVE,
+        DELETIONS_AT_SLAVE, SLAVES_COMPARED, SLAVES_MANY, SLAVES_AS_SHIPPED, SLAVES_PROVED, STRANGE_MASTERS, FLUSHED_IN_TIME,
         CHECKPOINTS, WITHOUT_INDEX, HELD_DISK, USED_DISK, DAMAGED_TAGS, REPAIRED, DEFAULT_FILES,
         SETTINGS, REGISTRATIONS, STATISTICS, MESSAGES, TOPICS, FILTERS, HELD_PULLS, NAME_SERVER_SETTINGS,
         KEY_VALUES, REPLIES, TO_CONSUMERS, METRICS, FLOW_CONTROL, FULL_TABLES, FAR_BEHIND, FRAMES,
@@ -91,7 +100,7 @@ EVERY: Final[Mapping[str, Inspection]] = {
         SHARES, AT_ONCE, MEMBERSHIPS, FILTER_SERVERS, CORNER_CASES, RUNNING_TIME,
         REGISTERED, BY_DEFAULT, FETCHED, SLAVE_OFFSETS, FULL_SLAVE, SLAVE_EXPRESSIONS,
         PAIR_METRICS, MANY_PULLS, TAKEN_OVER,
-        FULL_DISK, STOPS, SLAVE_COPIES, RETURNED, COLLIDING_KEYS, EXPIRED_SEGMENTS, DAMAGED_FILES,
+        FAILING_WRITES, FAILING_WRITES_SYNC, DELETIONS, FULL_DISK, STOPS, SLAVE_COPIES, RETURNED, COLLIDING_KEYS, EXPIRED_SEGMENTS, DAMAGED_FILES,
         DAMAGED_RECORDS, CRASHED_STARTS, DAMAGED_END, DAMAGED_END_SYNC,
         PERMISSIONS, ACCOUNTS_OF_4_9, USERS_OF_5_X, NO_ACCOUNTS,
     )

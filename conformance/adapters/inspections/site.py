@@ -67,7 +67,10 @@ class Inspection:
                 of_file, host=config.host, port=config.port, name_servers=config.name_servers,
                 store_directory=config.store_directory,
             )  # fmt: skip
-        return replace(config, **self.broker)
+        config = replace(config, **self.broker)
+        if "store" in self.broker:
+            config = replace(config, store=replace(config.store, flush_mode=self.flush))
+        return config
 
 
 class Site:
