@@ -9,6 +9,8 @@ from mqproof.conformance.adapters.inspections.account_changes import (
     USERS_OF_5_X,
 )
 from mqproof.conformance.adapters.inspections.accounts import PERMISSIONS
+from mqproof.conformance.adapters.inspections.acting_masters import ACTING_MASTERS
+from mqproof.conformance.adapters.inspections.answer_limits import ANSWER_LIMITS
 from mqproof.conformance.adapters.inspections.channels import CHANNELS
 from mqproof.conformance.adapters.inspections.consumer_requests import REPLIES, TO_CONSUMERS
 from mqproof.conformance.adapters.inspections.copies import SLAVE_COPIES
@@ -40,6 +42,7 @@ from mqproof.conformance.adapters.inspections.flushed_files import (
 )
 from mqproof.conformance.adapters.inspections.frame_limits import FRAMES
 from mqproof.conformance.adapters.inspections.json_dialects import JSON_DIALECTS
+from mqproof.conformance.adapters.inspections.late_deliveries import DURABLE_DELIVERIES, LATE_TRANSACTIONS
 from mqproof.conformance.adapters.inspections.loaded import (
     FAR_BEHIND,
     FLOW_CONTROL,
@@ -51,6 +54,12 @@ from mqproof.conformance.adapters.inspections.many_pulls import MANY_PULLS
 from mqproof.conformance.adapters.inspections.name_server_limits import NAME_SERVER_LIMITS
 from mqproof.conformance.adapters.inspections.old_timers import COPIES, DAMAGED, OF_5_X, VERY_MANY
 from mqproof.conformance.adapters.inspections.overlapping_writes import LATE_FLUSHES, OVERLAPPING_TABLES
+from mqproof.conformance.adapters.inspections.pairs import (
+    DAMAGED_ENDS,
+    PROVED_ENDS,
+    REFUSED_COMMITS,
+    UNREAD,
+)
 from mqproof.conformance.adapters.inspections.registered import BY_DEFAULT, FETCHED, REGISTERED
 from mqproof.conformance.adapters.inspections.repaired_records import DAMAGED_TAGS, REPAIRED
 from mqproof.conformance.adapters.inspections.replication_streams import (
@@ -91,17 +100,17 @@ EVERY: Final[Mapping[str, Inspection]] = {
     for each in (
         # Those that need the least time are first: a mutant of impl/ has a bound of it.
         LATE_FLUSHES, DAMAGED_LOG, WRITTEN_LOG, OVERLAPPING_TABLES, ALTERED_LOG, DELETIONS_AT_SYNC_SLAVE,
-        DELETIONS_AT_SLAVE, SLAVES_COMPARED, SLAVES_MANY, SLAVES_AS_SHIPPED, SLAVES_PROVED, STRANGE_MASTERS, FLUSHED_IN_TIME,
-        CHECKPOINTS, WITHOUT_INDEX, HELD_DISK, USED_DISK, DAMAGED_TAGS, REPAIRED, DEFAULT_FILES,
-        SETTINGS, REGISTRATIONS, STATISTICS, MESSAGES, TOPICS, FILTERS, HELD_PULLS, NAME_SERVER_SETTINGS,
-        KEY_VALUES, REPLIES, TO_CONSUMERS, METRICS, FLOW_CONTROL, FULL_TABLES, FAR_BEHIND, FRAMES,
-        CHANNELS, NAME_SERVER_LIMITS, JSON_DIALECTS, REQUEST_BODIES,
-        WAITING, COPIES, DAMAGED, OF_5_X, VERY_MANY, TRANSACTIONS, DELAYS, FAILING_READS,
-        SHARES, AT_ONCE, MEMBERSHIPS, FILTER_SERVERS, CORNER_CASES, RUNNING_TIME,
-        REGISTERED, BY_DEFAULT, FETCHED, SLAVE_OFFSETS, FULL_SLAVE, SLAVE_EXPRESSIONS,
-        PAIR_METRICS, MANY_PULLS, TAKEN_OVER,
-        FAILING_WRITES, FAILING_WRITES_SYNC, DELETIONS, FULL_DISK, STOPS, SLAVE_COPIES, RETURNED, COLLIDING_KEYS, EXPIRED_SEGMENTS, DAMAGED_FILES,
-        DAMAGED_RECORDS, CRASHED_STARTS, DAMAGED_END, DAMAGED_END_SYNC,
+        DELETIONS_AT_SLAVE, LATE_TRANSACTIONS, DURABLE_DELIVERIES, REFUSED_COMMITS, DAMAGED_ENDS,
+        PROVED_ENDS, UNREAD, ACTING_MASTERS, ANSWER_LIMITS, SLAVES_COMPARED, SLAVES_MANY, SLAVES_AS_SHIPPED,
+        SLAVES_PROVED, STRANGE_MASTERS, FLUSHED_IN_TIME, CHECKPOINTS, WITHOUT_INDEX, HELD_DISK, USED_DISK,
+        DAMAGED_TAGS, REPAIRED, DEFAULT_FILES, SETTINGS, REGISTRATIONS, STATISTICS, MESSAGES, TOPICS,
+        FILTERS, HELD_PULLS, NAME_SERVER_SETTINGS, KEY_VALUES, REPLIES, TO_CONSUMERS, METRICS, FLOW_CONTROL,
+        FULL_TABLES, FAR_BEHIND, FRAMES, CHANNELS, NAME_SERVER_LIMITS, JSON_DIALECTS, REQUEST_BODIES,
+        WAITING, COPIES, DAMAGED, OF_5_X, VERY_MANY, TRANSACTIONS, DELAYS, FAILING_READS, SHARES, AT_ONCE,
+        MEMBERSHIPS, FILTER_SERVERS, CORNER_CASES, RUNNING_TIME, REGISTERED, BY_DEFAULT, FETCHED,
+        SLAVE_OFFSETS, FULL_SLAVE, SLAVE_EXPRESSIONS, PAIR_METRICS, MANY_PULLS, TAKEN_OVER, FAILING_WRITES,
+        FAILING_WRITES_SYNC, DELETIONS, FULL_DISK, STOPS, SLAVE_COPIES, RETURNED, COLLIDING_KEYS,
+        EXPIRED_SEGMENTS, DAMAGED_FILES, DAMAGED_RECORDS, CRASHED_STARTS, DAMAGED_END, DAMAGED_END_SYNC,
         PERMISSIONS, ACCOUNTS_OF_4_9, USERS_OF_5_X, NO_ACCOUNTS,
     )
 }  # fmt: skip

@@ -12,7 +12,14 @@ from typing import Any, Final, TypeVar
 from mqproof.conformance.adapters.inspections import java_values
 from mqproof.conformance.adapters.inspections.raw_client import Answer
 from mqproof.conformance.adapters.inspections.site import CODES, Inspection, Site, in_bytes, written
-from mqproof.conformance.adapters.inspections.traffic import commit, make_group, make_topic, pull, records, send
+from mqproof.conformance.adapters.inspections.traffic import (
+    commit,
+    make_group,
+    make_topic,
+    pull,
+    records,
+    send,
+)
 from mqproof.conformance.hosts.simulated import MASTER, NAME_SERVERS, STORE
 from mqproof.conformance.wire import chapters
 from mqproof.impl.runtime.network import Address
@@ -60,7 +67,9 @@ class _LateDisk:
             self.return_one()
 
 
-async def _put(site: Site, name: str, by: str, body: Any = b"", to: Address | None = None, **fields: Any) -> Answer:
+async def _put(
+    site: Site, name: str, by: str, body: Any = b"", to: Address | None = None, **fields: Any
+) -> Answer:
     """Send a request on a connection of its own; return its answer as a future."""
     line = await site.client(by, to=to)
     given = {key: written(value) for key, value in fields.items() if value is not None}
@@ -96,8 +105,12 @@ async def _offsets(site: Site) -> None:
                 await asyncio.sleep(_LATE_S)
             await site.restart(killed=killed)
             for group, queue in (("g", 0), ("h", 1)):
-                answer = await site.ask("QUERY_CONSUMER_OFFSET", consumerGroup=group, topic="t", queueId=queue)
-                site.compare(f"the offset of {group} after {first}, {second}", str(second), answer.fields["offset"])
+                answer = await site.ask(
+                    "QUERY_CONSUMER_OFFSET", consumerGroup=group, topic="t", queueId=queue
+                )
+                site.compare(
+                    f"the offset of {group} after {first}, {second}", str(second), answer.fields["offset"]
+                )
 
 
 def _topic(name: str, queues: int) -> dict[str, Any]:
@@ -158,7 +171,9 @@ async def _values(site: Site) -> None:
     for space, names in ((_NAMESPACE, ("a", "b", "c")), (_NAMESPACE, ("d", "e"))):
         fsync.hold()
         waiting = [
-            await _put(site, "PUT_KV_CONFIG", f"kv {name}", to=to, namespace=space, key=name, value=f"of {name}")
+            await _put(
+                site, "PUT_KV_CONFIG", f"kv {name}", to=to, namespace=space, key=name, value=f"of {name}"
+            )
             for name in names
         ]
         if names[0] == "d":
