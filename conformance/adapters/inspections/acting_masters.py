@@ -25,13 +25,11 @@ class _Names:
         self.brokers = [Registrant(site, name, number) for number in range(3)]
         self._version = 1
 
-    async def register(self, number: int, *, is_changed: bool = True, **more: object) -> None:
-        self._version += is_changed
-        fields = {"enableActingMaster": self.enable, **more}
-        await self.brokers[number].register(
-            body_of([topic(self.name)], self._version),
-            **{key: value for key, value in fields.items() if value is not None},
-        )
+    async def register(self, number: int) -> None:
+        """Register with changed topics."""
+        self._version += 1
+        fields: dict[str, Any] = {} if self.enable is None else {"enableActingMaster": self.enable}
+        await self.brokers[number].register(body_of([topic(self.name)], self._version), **fields)
 
     async def leave(self, number: int, how: str) -> None:
         """Let a broker go: it unregisters, its connection ends, or it is silent while the others are not."""

@@ -9,7 +9,7 @@ import struct
 import zlib
 from collections.abc import Callable, Collection
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from mqproof.conformance.adapters.inspections.site import Inspection, Site
 from mqproof.conformance.adapters.inspections.store_damages import CHECKPOINT, INDEX, LOG, QUEUES, lose
@@ -126,8 +126,8 @@ async def _begin(site: Site, log: WrittenLog, begin: int, checkpoint: bytes = b"
     await asyncio.sleep(1)
 
 
-async def _pulled(site: Site, topic: str, queue: int, begin: int = 0, **more: object) -> list[bytes]:
-    offset, found = begin, list[bytes]()
+async def _pulled(site: Site, topic: str, queue: int, **more: Any) -> list[bytes]:
+    offset, found = 0, list[bytes]()
     for _ in range(30):
         answer = await pull(site, topic, offset, queue, expects=None, **more)
         if not answer.code:
