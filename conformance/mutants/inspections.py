@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from mqproof.conformance.mutants import broker_inspections, inspected_stores
+from mqproof.conformance.mutants import broker_inspections, inspected_logs, inspected_stores
 from mqproof.conformance.mutants.mutant import by_name, unexplained
 from mqproof.impl.access import policies
 from mqproof.impl.access.permissions import ANY, DENY
@@ -173,6 +173,7 @@ INSPECTIONS: Final[Mapping[str, str]] = {
     "request-body-of-any-size": "request bodies",
     **broker_inspections.INSPECTIONS,
     **inspected_stores.INSPECTIONS,
+    **inspected_logs.INSPECTIONS,
 }
 """The inspection that detects each mutant."""
 
@@ -292,5 +293,6 @@ MUTANTS: Final = by_name(
     ),
     *broker_inspections.MUTANTS.values(),
     *inspected_stores.MUTANTS.values(),
+    *inspected_logs.MUTANTS.values(),
 )  # fmt: skip
 """The mutants by name."""

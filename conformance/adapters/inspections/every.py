@@ -9,6 +9,8 @@ from mqproof.conformance.adapters.inspections.account_changes import (
     USERS_OF_5_X,
 )
 from mqproof.conformance.adapters.inspections.accounts import PERMISSIONS
+from mqproof.conformance.adapters.inspections.acting_masters import ACTING_MASTERS
+from mqproof.conformance.adapters.inspections.answer_limits import ANSWER_LIMITS
 from mqproof.conformance.adapters.inspections.changing_tables import CHANGING_TABLES
 from mqproof.conformance.adapters.inspections.channels import CHANNELS
 from mqproof.conformance.adapters.inspections.checks import CHECK_TIMES, MANY_ENDS, SLOW_ENDS
@@ -24,8 +26,14 @@ from mqproof.conformance.adapters.inspections.damaged_stores import (
     EXPIRED_SEGMENTS,
 )
 from mqproof.conformance.adapters.inspections.delays import DELAYS
+from mqproof.conformance.adapters.inspections.deletions import (
+    DELETIONS,
+    DELETIONS_AT_SLAVE,
+    DELETIONS_AT_SYNC_SLAVE,
+)
 from mqproof.conformance.adapters.inspections.elected import ELECTED
 from mqproof.conformance.adapters.inspections.failing_reads import FAILING_READS
+from mqproof.conformance.adapters.inspections.failing_writes import FAILING_WRITES, FAILING_WRITES_SYNC
 from mqproof.conformance.adapters.inspections.flushed_files import (
     CHECKPOINTS,
     COLLIDING_KEYS,
@@ -38,6 +46,7 @@ from mqproof.conformance.adapters.inspections.flushed_files import (
 from mqproof.conformance.adapters.inspections.frame_limits import FRAMES
 from mqproof.conformance.adapters.inspections.heartbeats import HEARTBEATS
 from mqproof.conformance.adapters.inspections.json_dialects import JSON_DIALECTS
+from mqproof.conformance.adapters.inspections.late_deliveries import DURABLE_DELIVERIES, LATE_TRANSACTIONS
 from mqproof.conformance.adapters.inspections.loaded import (
     FAR_BEHIND,
     FLOW_CONTROL,
@@ -51,6 +60,8 @@ from mqproof.conformance.adapters.inspections.many_pulls import MANY_PULLS
 from mqproof.conformance.adapters.inspections.members import MEMBERS
 from mqproof.conformance.adapters.inspections.name_server_limits import NAME_SERVER_LIMITS
 from mqproof.conformance.adapters.inspections.old_timers import COPIES, DAMAGED, OF_5_X, VERY_MANY
+from mqproof.conformance.adapters.inspections.overlapping_writes import LATE_FLUSHES, OVERLAPPING_TABLES
+from mqproof.conformance.adapters.inspections.pairs import DAMAGED_ENDS, PROVED_ENDS, REFUSED_COMMITS, UNREAD
 from mqproof.conformance.adapters.inspections.pull_cases import PULL_CASES
 from mqproof.conformance.adapters.inspections.queue_extents import MANY_MESSAGES, QUEUE_EXTENTS
 from mqproof.conformance.adapters.inspections.registered import BY_DEFAULT, FETCHED, REGISTERED
@@ -90,6 +101,7 @@ from mqproof.conformance.adapters.inspections.subscribed_pulls import FILTERS, H
 from mqproof.conformance.adapters.inspections.taken_over import TAKEN_OVER
 from mqproof.conformance.adapters.inspections.transactions import TRANSACTIONS
 from mqproof.conformance.adapters.inspections.waiting import WAITING
+from mqproof.conformance.adapters.inspections.written_logs import ALTERED_LOG, DAMAGED_LOG, WRITTEN_LOG
 
 EVERY: Final[Mapping[str, Inspection]] = {
     each.name: each
@@ -110,5 +122,8 @@ EVERY: Final[Mapping[str, Inspection]] = {
         FULL_DISK, STOPS, SLAVE_COPIES, RETURNED, COLLIDING_KEYS, EXPIRED_SEGMENTS, DAMAGED_FILES,
         DAMAGED_RECORDS, CRASHED_STARTS, DAMAGED_END, DAMAGED_END_SYNC,
         PERMISSIONS, ACCOUNTS_OF_4_9, USERS_OF_5_X, NO_ACCOUNTS,
+        LATE_FLUSHES, DAMAGED_LOG, WRITTEN_LOG, OVERLAPPING_TABLES, ALTERED_LOG, DELETIONS_AT_SYNC_SLAVE,
+        DELETIONS_AT_SLAVE, LATE_TRANSACTIONS, DURABLE_DELIVERIES, REFUSED_COMMITS, DAMAGED_ENDS,
+        PROVED_ENDS, UNREAD, ACTING_MASTERS, ANSWER_LIMITS, FAILING_WRITES, FAILING_WRITES_SYNC, DELETIONS,
     )
 }  # fmt: skip

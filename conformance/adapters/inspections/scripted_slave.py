@@ -8,7 +8,7 @@ import hashlib
 import hmac
 import struct
 import zlib
-from typing import Final
+from typing import Any, Final
 
 from mqproof.impl.runtime.network import Address, Connection, Network
 
@@ -64,6 +64,16 @@ class ScriptedSlave:
 
     def send(self, data: bytes) -> None:
         self._write(data)
+
+    def stop_taking(self) -> None:
+        """Behave as a slave that does not read: the master must not write any more."""
+        end: Any = self._connection
+        end.peer.process_hears(end.peer.receiver.write_paused)
+
+    def take_again(self) -> None:
+        """Read everything."""
+        end: Any = self._connection
+        end.peer.process_hears(end.peer.receiver.write_resumed)
 
     def close(self) -> None:
         assert self._connection is not None, "call open first"

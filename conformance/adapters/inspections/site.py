@@ -35,8 +35,8 @@ CODES: Final[Mapping[str, int]] = {operation.name: operation.code for operation 
 """The request codes of the protocol documentation, by name."""
 HOST: Final = "10.0.1.1"
 """The machine of the clients."""
-_SECONDS_MAX: Final = 3.0
-"""The processor time after which an inspection is ended; none takes a sixth of it."""
+_SECONDS_MAX: Final = 5.0
+"""The processor time after which an inspection is ended; none takes a fourth of it."""
 _BROKER_PORT: Final = 10911
 _NONE: Final[Mapping[str, Any]] = MappingProxyType({})
 
@@ -69,7 +69,10 @@ class Inspection:
                 of_file, host=config.host, port=config.port, name_servers=config.name_servers,
                 store_directory=config.store_directory,
             )  # fmt: skip
-        return replace(config, **self.broker)
+        config = replace(config, **self.broker)
+        if "store" in self.broker:
+            config = replace(config, store=replace(config.store, flush_mode=self.flush))
+        return config
 
 
 class Site:
