@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from mqproof.conformance.mutants import broker_inspections, inspected_stores
+from mqproof.conformance.mutants import broker_inspections, header_inspections, inspected_stores
 from mqproof.conformance.mutants.mutant import by_name, unexplained
 from mqproof.impl.access import policies
 from mqproof.impl.access.permissions import ANY, DENY
@@ -172,6 +172,7 @@ INSPECTIONS: Final[Mapping[str, str]] = {
     "slashes-not-escaped": "JSON and handles",
     "request-body-of-any-size": "request bodies",
     **broker_inspections.INSPECTIONS,
+    **header_inspections.INSPECTIONS,
     **inspected_stores.INSPECTIONS,
 }
 """The inspection that detects each mutant."""
@@ -291,6 +292,7 @@ MUTANTS: Final = by_name(
         "mqproof.impl.remoting.requests:limited", _as_it_is,
     ),
     *broker_inspections.MUTANTS.values(),
+    *header_inspections.MUTANTS.values(),
     *inspected_stores.MUTANTS.values(),
 )  # fmt: skip
 """The mutants by name."""

@@ -22,7 +22,7 @@ from mqproof.report.model import Verdict
 
 EXAMPLES_MAX: Final = 16
 """The number of examples while lines are recorded; a line that only a later example executes is unreached."""
-STEPS_KEPT: Final = 40
+STEPS_KEPT: Final = 100
 """For each line, this many of the examples or cases that execute it are kept, spread over all of them."""
 _TIMEOUT_S: Final = 3600
 _IMPORT: Final = "import"
@@ -66,15 +66,16 @@ class Reach:
         """Return what executes the line; None if nothing does.
 
         A line that only the import executes, such as that of a constant, counts as the busiest line of its
-        module; of its package, if the module has no other lines.
+        module; of its package, if the module has no other lines. Of a suite with cases, each one may show it.
         """
         found = self.by_line.get(module, {}).get(line)
         if found or line not in self.at_import.get(module, ()):
             return found
         package = module.rpartition(".")[0] + "."
-        return _busiest([self.by_line.get(module, {})]) or _busiest(
+        busiest = _busiest([self.by_line.get(module, {})]) or _busiest(
             [lines for name, lines in self.by_line.items() if name.startswith(package)]
         )
+        return spread(range(len(self.cases))) if busiest and self.cases else busiest
 
     def stored(self) -> Stored:
         return Stored(

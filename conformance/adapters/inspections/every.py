@@ -9,6 +9,7 @@ from mqproof.conformance.adapters.inspections.account_changes import (
     USERS_OF_5_X,
 )
 from mqproof.conformance.adapters.inspections.accounts import PERMISSIONS
+from mqproof.conformance.adapters.inspections.byte_shares import BYTE_SHARES, USUAL_BYTE_SHARES
 from mqproof.conformance.adapters.inspections.channels import CHANNELS
 from mqproof.conformance.adapters.inspections.consumer_requests import REPLIES, TO_CONSUMERS
 from mqproof.conformance.adapters.inspections.copies import SLAVE_COPIES
@@ -33,7 +34,9 @@ from mqproof.conformance.adapters.inspections.flushed_files import (
     WITHOUT_INDEX,
 )
 from mqproof.conformance.adapters.inspections.frame_limits import FRAMES
+from mqproof.conformance.adapters.inspections.header_texts import HEADER_TEXTS
 from mqproof.conformance.adapters.inspections.json_dialects import JSON_DIALECTS
+from mqproof.conformance.adapters.inspections.list_limits import LIST_LIMITS
 from mqproof.conformance.adapters.inspections.loaded import (
     FAR_BEHIND,
     FLOW_CONTROL,
@@ -76,6 +79,7 @@ from mqproof.conformance.adapters.inspections.strange_brokers import KEY_VALUES,
 from mqproof.conformance.adapters.inspections.subscribed_pulls import FILTERS, HELD_PULLS
 from mqproof.conformance.adapters.inspections.taken_over import TAKEN_OVER
 from mqproof.conformance.adapters.inspections.transactions import TRANSACTIONS
+from mqproof.conformance.adapters.inspections.value_limits import VALUE_LIMITS
 from mqproof.conformance.adapters.inspections.waiting import WAITING
 
 EVERY: Final[Mapping[str, Inspection]] = {
@@ -87,6 +91,7 @@ EVERY: Final[Mapping[str, Inspection]] = {
         SETTINGS, REGISTRATIONS, STATISTICS, MESSAGES, TOPICS, FILTERS, HELD_PULLS, NAME_SERVER_SETTINGS,
         KEY_VALUES, REPLIES, TO_CONSUMERS, METRICS, FLOW_CONTROL, FULL_TABLES, FAR_BEHIND, FRAMES,
         CHANNELS, NAME_SERVER_LIMITS, JSON_DIALECTS, REQUEST_BODIES,
+        HEADER_TEXTS, VALUE_LIMITS, LIST_LIMITS, BYTE_SHARES, USUAL_BYTE_SHARES,
         WAITING, COPIES, DAMAGED, OF_5_X, VERY_MANY, TRANSACTIONS, DELAYS, FAILING_READS,
         SHARES, AT_ONCE, MEMBERSHIPS, FILTER_SERVERS, CORNER_CASES, RUNNING_TIME,
         REGISTERED, BY_DEFAULT, FETCHED, SLAVE_OFFSETS, FULL_SLAVE, SLAVE_EXPRESSIONS,
