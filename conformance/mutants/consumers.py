@@ -11,6 +11,7 @@ from mqproof.conformance.mutants.mutant import Mutant
 from mqproof.impl.client.blocking import BlockingClient
 from mqproof.impl.client.consuming.consumer_events import ConsumerEvents
 from mqproof.impl.client.consuming.group_requests import GroupRequests
+from mqproof.impl.client.consuming.lite_pull_consumer import LitePullConsumer
 from mqproof.impl.client.consuming.offset_store import FileOffsets, Offsets
 from mqproof.impl.client.consuming.rebalance import Rebalancer
 from mqproof.impl.client.consuming.scheduled_pull import ScheduledPull
@@ -77,6 +78,13 @@ def _whole_batch(dispatcher: TraceDispatcher) -> tuple[list[TraceRecord], bytes]
 
 async def _not_uploaded(*_args: Any) -> None:
     pass
+
+
+def _also_moved(consumer: LitePullConsumer) -> None:
+    if consumer._polled is not None:
+        held, messages = consumer._polled
+        consumer._polled = None
+        consumer._offsets.advance(held.queue, held.remove(messages))
 
 
 async def _none_lost(_locks: object) -> list[MessageQueue]:
@@ -202,6 +210,10 @@ OF_CALLS: Final[dict[str, Mutant]] = {
         Mutant(
             "function-not-uploaded", "a consumer does not upload its function when a filter server lacks it",
             "SPEC-1", "mqproof.impl.client.consuming.group_requests:GroupRequests._upload", _not_uploaded,
+        ),
+        Mutant(
+            "polled-before-the-move-counts", "messages polled before their queue moved count as consumed",
+            "SPEC-1", "mqproof.impl.client.consuming.lite_pull_consumer:LitePullConsumer._done", _also_moved,
         ),
     )
 }  # fmt: skip

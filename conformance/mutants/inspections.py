@@ -5,7 +5,12 @@ from typing import Any, Final
 
 import msgspec
 
-from mqproof.conformance.mutants import broker_inspections, inspected_logs, inspected_stores
+from mqproof.conformance.mutants import (
+    broker_inspections,
+    header_inspections,
+    inspected_logs,
+    inspected_stores,
+)
 from mqproof.conformance.mutants.mutant import by_name, unexplained
 from mqproof.impl.access import policies
 from mqproof.impl.access.permissions import ANY, DENY
@@ -172,6 +177,7 @@ INSPECTIONS: Final[Mapping[str, str]] = {
     "slashes-not-escaped": "JSON and handles",
     "request-body-of-any-size": "request bodies",
     **broker_inspections.INSPECTIONS,
+    **header_inspections.INSPECTIONS,
     **inspected_stores.INSPECTIONS,
     **inspected_logs.INSPECTIONS,
 }
@@ -292,6 +298,7 @@ MUTANTS: Final = by_name(
         "mqproof.impl.remoting.requests:limited", _as_it_is,
     ),
     *broker_inspections.MUTANTS.values(),
+    *header_inspections.MUTANTS.values(),
     *inspected_stores.MUTANTS.values(),
     *inspected_logs.MUTANTS.values(),
 )  # fmt: skip

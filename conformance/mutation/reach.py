@@ -66,15 +66,16 @@ class Reach:
         """Return what executes the line; None if nothing does.
 
         A line that only the import executes, such as that of a constant, counts as executed by what executes
-        its module; its package, if the module has no other lines.
+        its module; its package, if the module has no other lines. Of a suite with cases, each one may show it.
         """
         found = self.by_line.get(module, {}).get(line)
         if found or line not in self.at_import.get(module, ()):
             return found
         package = module.rpartition(".")[0] + "."
-        return _together([self.by_line.get(module, {})]) or _together(
+        together = _together([self.by_line.get(module, {})]) or _together(
             [lines for name, lines in self.by_line.items() if name.startswith(package)]
         )
+        return spread(range(len(self.cases))) if together and self.cases else together
 
     def stored(self) -> Stored:
         return Stored(

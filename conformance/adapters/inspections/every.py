@@ -11,6 +11,7 @@ from mqproof.conformance.adapters.inspections.account_changes import (
 from mqproof.conformance.adapters.inspections.accounts import PERMISSIONS
 from mqproof.conformance.adapters.inspections.acting_masters import ACTING_MASTERS
 from mqproof.conformance.adapters.inspections.answer_limits import ANSWER_LIMITS
+from mqproof.conformance.adapters.inspections.byte_shares import BYTE_SHARES, USUAL_BYTE_SHARES
 from mqproof.conformance.adapters.inspections.changing_tables import CHANGING_TABLES
 from mqproof.conformance.adapters.inspections.channels import CHANNELS
 from mqproof.conformance.adapters.inspections.checks import CHECK_TIMES, MANY_ENDS, SLOW_ENDS
@@ -44,9 +45,11 @@ from mqproof.conformance.adapters.inspections.flushed_files import (
     WITHOUT_INDEX,
 )
 from mqproof.conformance.adapters.inspections.frame_limits import FRAMES
+from mqproof.conformance.adapters.inspections.header_texts import HEADER_TEXTS
 from mqproof.conformance.adapters.inspections.heartbeats import HEARTBEATS
 from mqproof.conformance.adapters.inspections.json_dialects import JSON_DIALECTS
 from mqproof.conformance.adapters.inspections.late_deliveries import DURABLE_DELIVERIES, LATE_TRANSACTIONS
+from mqproof.conformance.adapters.inspections.list_limits import LIST_LIMITS
 from mqproof.conformance.adapters.inspections.loaded import (
     FAR_BEHIND,
     FLOW_CONTROL,
@@ -100,6 +103,7 @@ from mqproof.conformance.adapters.inspections.strange_internals import STRANGE_D
 from mqproof.conformance.adapters.inspections.subscribed_pulls import FILTERS, HELD_PULLS
 from mqproof.conformance.adapters.inspections.taken_over import TAKEN_OVER
 from mqproof.conformance.adapters.inspections.transactions import TRANSACTIONS
+from mqproof.conformance.adapters.inspections.value_limits import VALUE_LIMITS
 from mqproof.conformance.adapters.inspections.waiting import WAITING
 from mqproof.conformance.adapters.inspections.written_logs import ALTERED_LOG, DAMAGED_LOG, WRITTEN_LOG
 
@@ -125,5 +129,6 @@ EVERY: Final[Mapping[str, Inspection]] = {
         LATE_FLUSHES, DAMAGED_LOG, WRITTEN_LOG, OVERLAPPING_TABLES, ALTERED_LOG, DELETIONS_AT_SYNC_SLAVE,
         DELETIONS_AT_SLAVE, LATE_TRANSACTIONS, DURABLE_DELIVERIES, REFUSED_COMMITS, DAMAGED_ENDS,
         PROVED_ENDS, UNREAD, ACTING_MASTERS, ANSWER_LIMITS, FAILING_WRITES, FAILING_WRITES_SYNC, DELETIONS,
+        HEADER_TEXTS, VALUE_LIMITS, LIST_LIMITS, BYTE_SHARES, USUAL_BYTE_SHARES,
     )
 }  # fmt: skip

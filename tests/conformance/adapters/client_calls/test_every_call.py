@@ -53,6 +53,7 @@ def test_a_defect_is_a_difference(where: str, wrong: Any, text: str) -> None:
         "rebalance-fails-at-its-end",
         "traces-in-one-message",
         "function-not-uploaded",
+        "polled-before-the-move-counts",
     ],
 )
 def test_a_mutant_of_the_registry_is_a_difference(name: str) -> None:

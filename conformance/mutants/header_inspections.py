@@ -1,0 +1,58 @@
+"""Mutants that the inspections of headers, bodies and connections detect."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from mqproof.conformance.mutants.mutant import by_name, unexplained
+from mqproof.impl.remoting import command, headers
+
+_REMOTING: Final = "mqproof.impl.remoting"
+_read = headers.read
+
+
+def _length_in_characters(name: str, value: str) -> bytes:
+    key, content = name.encode(), value.encode()
+    size = command._INT32.pack(len(value))
+    return b"".join((command._INT16.pack(len(key)), key, size, content))
+
+
+def _texts_cut(kind: Any, fields: dict[str, str]) -> Any:
+    return _read(kind, {name: value[:1024] for name, value in fields.items()})
+
+
+def _nothing(*_: object) -> None:
+    """Refuse and count nothing."""
+
+
+INSPECTIONS: Final[Mapping[str, str]] = {
+    "binary-length-in-characters": "texts in headers",
+    "unread-answers-without-a-limit": "shares of bytes",
+    "no-turn-for-others": "usual shares of bytes",
+    "long-texts-cut": "limits of values",
+    "nested-without-a-limit": "limits of lists",
+}
+"""The inspection that detects each mutant."""
+
+MUTANTS: Final = by_name(
+    unexplained(
+        "binary-length-in-characters", "a binary header has the length of a value in characters",
+        f"{_REMOTING}.command:_encode_field", _length_in_characters,
+    ),
+    unexplained(
+        "unread-answers-without-a-limit", "peers may leave any number of bytes of answers unread",
+        f"{_REMOTING}.channel:Channel._too_much_unread", _nothing,
+    ),
+    unexplained(
+        "no-turn-for-others", "all frames of a connection are handled before those of others",
+        f"{_REMOTING}.channel:Channel._count_frame", _nothing,
+    ),
+    unexplained(
+        "long-texts-cut", "texts of headers are cut at 1,024 characters", f"{_REMOTING}.headers:read",
+        _texts_cut,
+    ),
+    unexplained(
+        "nested-without-a-limit", "a member that is only preserved may be nested to any depth",
+        f"{_REMOTING}.bodies:_check_depth", _nothing,
+    ),
+)  # fmt: skip
+"""The mutants by name."""
