@@ -66,7 +66,7 @@ class Reach:
         """Return what executes the line; None if nothing does.
 
         A line that only the import executes, such as that of a constant, counts as executed by what executes
-        its module; its package, if the module has no other lines. Of a suite with cases, each one may show it.
+        its module; its package, if the module has no other lines. Any case of a suite may show it.
         """
         found = self.by_line.get(module, {}).get(line)
         if found or line not in self.at_import.get(module, ()):
