@@ -9,6 +9,7 @@ from mqproof.conformance.adapters.inspections.account_changes import (
     USERS_OF_5_X,
 )
 from mqproof.conformance.adapters.inspections.accounts import PERMISSIONS
+from mqproof.conformance.adapters.inspections.admin_cases import ADMIN_CASES
 from mqproof.conformance.adapters.inspections.channels import CHANNELS
 from mqproof.conformance.adapters.inspections.consumer_requests import REPLIES, TO_CONSUMERS
 from mqproof.conformance.adapters.inspections.copies import SLAVE_COPIES
@@ -97,7 +98,7 @@ EVERY: Final[Mapping[str, Inspection]] = {
         SHARES, AT_ONCE, MEMBERSHIPS, FILTER_SERVERS, CORNER_CASES, RUNNING_TIME,
         REGISTERED, BY_DEFAULT, FETCHED, SLAVE_OFFSETS, FULL_SLAVE, SLAVE_EXPRESSIONS,
         PAIR_METRICS, MANY_PULLS, TAKEN_OVER, LONG_POLLS, PULL_CASES, MEMBERS, QUEUE_EXTENTS,
-        SENT_BACK, SLOW_DISK, AT_A_SLAVE, SEND_CASES, MANY_MESSAGES,
+        SENT_BACK, SLOW_DISK, AT_A_SLAVE, SEND_CASES, ADMIN_CASES, MANY_MESSAGES,
         FULL_DISK, STOPS, SLAVE_COPIES, RETURNED, COLLIDING_KEYS, EXPIRED_SEGMENTS, DAMAGED_FILES,
         DAMAGED_RECORDS, CRASHED_STARTS, DAMAGED_END, DAMAGED_END_SYNC,
         PERMISSIONS, ACCOUNTS_OF_4_9, USERS_OF_5_X, NO_ACCOUNTS,
