@@ -78,6 +78,7 @@ from mqproof.conformance.adapters.inspections.slave_tables import (
     SLAVE_EXPRESSIONS,
     SLAVE_OFFSETS,
 )
+from mqproof.conformance.adapters.inspections.sql_expressions import SQL_EXPRESSIONS
 from mqproof.conformance.adapters.inspections.statistics import STATISTICS
 from mqproof.conformance.adapters.inspections.strange_brokers import KEY_VALUES, REGISTRATIONS
 from mqproof.conformance.adapters.inspections.subscribed_pulls import FILTERS, HELD_PULLS
@@ -98,7 +99,8 @@ EVERY: Final[Mapping[str, Inspection]] = {
         SHARES, AT_ONCE, MEMBERSHIPS, FILTER_SERVERS, CORNER_CASES, RUNNING_TIME,
         REGISTERED, BY_DEFAULT, FETCHED, SLAVE_OFFSETS, FULL_SLAVE, SLAVE_EXPRESSIONS,
         PAIR_METRICS, MANY_PULLS, TAKEN_OVER, LONG_POLLS, PULL_CASES, MEMBERS, QUEUE_EXTENTS,
-        SENT_BACK, SLOW_DISK, AT_A_SLAVE, SEND_CASES, ADMIN_CASES, MANY_MESSAGES,
+        SENT_BACK, SLOW_DISK, AT_A_SLAVE, SEND_CASES, ADMIN_CASES, SQL_EXPRESSIONS,
+        MANY_MESSAGES,
         FULL_DISK, STOPS, SLAVE_COPIES, RETURNED, COLLIDING_KEYS, EXPIRED_SEGMENTS, DAMAGED_FILES,
         DAMAGED_RECORDS, CRASHED_STARTS, DAMAGED_END, DAMAGED_END_SYNC,
         PERMISSIONS, ACCOUNTS_OF_4_9, USERS_OF_5_X, NO_ACCOUNTS,
