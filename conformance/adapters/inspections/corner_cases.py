@@ -26,6 +26,8 @@ from mqproof.conformance.wire import chapters
 _PROPERTIES_MAX: Final = 32767
 _ADDED: Final = {"CLUSTER": "DefaultCluster", "MSG_REGION": "DefaultRegion", "TRACE_ON": "true"}
 _INHERIT: Final = 1
+_FORGOTTEN_S: Final = 30
+"""The time after which a silent filter server is forgotten."""
 
 
 async def corner_cases(site: Site) -> None:
@@ -206,6 +208,50 @@ async def running_time(site: Site) -> None:
         windows = await _windows(site, "TOPIC_PUT_NUMS", "t")
         sums = windows["statsMinute"]["sum"], windows["statsHour"]["sum"], windows["statsDay"]["sum"]
         site.compare("the sums after an hour", (0, hour, 1), sums)
+    await _paces(site)
+    await _filter_servers(site)
+
+
+async def _paces(site: Site) -> None:
+    """The rate of a group is that of its last ten seconds or a little more, over all of its topics."""
+    await make_topic(site, "u")
+    await make_group(site, "busy")
+    for topic in "tu":
+        await commit(site, "busy", topic, 0, 0)
+    await send(site, "u", "one")
+    for second in range(35):
+        await asyncio.sleep(1)
+        for topic in "tuu" if second < 23 else "":
+            await pull(site, topic, group="busy", maxMsgNums=1)
+        for topic, full in ((None, 3), ("t", 1), ("u", 2)):
+            answer = await site.ask("GET_CONSUME_STATS", consumerGroup="busy", topic=topic)
+            rate = java_values.read(answer.body)["consumeTps"]
+            is_close = rate < 0.51 * full if second > 33 else abs(rate / full - 1) < 0.15
+            if 11 < second < 23 or second > 33:
+                site.compare(
+                    f"whether the rate of {topic}, {rate}, is right in second {second}", True, is_close
+                )
+
+
+async def _filter_servers(site: Site) -> None:
+    """A filter server that does not register again is forgotten after 30 s, and not before."""
+    site.rule = chapters.FILTER_SERVERS
+    addresses = [f"10.0.2.{number}:9000" for number in range(1, 6)]
+    for number, address in enumerate(addresses):
+        line = await site.client(f"filter {number}")
+        await site.ask("REGISTER_FILTER_SERVER", by=line, filterServerAddr=address)
+        await asyncio.sleep(2)
+    await asyncio.sleep(_FORGOTTEN_S - 2 * len(addresses) - 0.5)
+    for number in range(len(addresses)):
+        body = java_values.read(
+            (await site.ask("GET_ROUTEINFO_BY_TOPIC", to=site.name_server, topic="t")).body
+        )
+        known = body["filterServerTable"].get(str(site.broker), [])
+        site.compare("the filter servers", addresses[number:], sorted({*known} & {*addresses[number:]}))
+        await asyncio.sleep(2)
+    await asyncio.sleep(10)
+    body = java_values.read((await site.ask("GET_ROUTEINFO_BY_TOPIC", to=site.name_server, topic="t")).body)
+    site.compare("the filter servers at last", {}, body["filterServerTable"])
 
 
 async def _windows(site: Site, name: str, key: str) -> Any:
@@ -229,4 +275,4 @@ async def _counted_after(site: Site, second: int) -> bool:
 
 _LARGE: Final = replace(STORE, commit_log_segment_bytes=1 << 17)
 CORNER_CASES: Final = Inspection("corner cases", corner_cases, {"property_filter": True, "store": _LARGE})
-RUNNING_TIME: Final = Inspection("running time", running_time)
+RUNNING_TIME: Final = Inspection("running time", running_time, {"filter_servers": True})

@@ -10,6 +10,7 @@ from mqproof.conformance.adapters.inspections.account_changes import (
 )
 from mqproof.conformance.adapters.inspections.accounts import PERMISSIONS
 from mqproof.conformance.adapters.inspections.acting_masters import ACTING_MASTERS
+from mqproof.conformance.adapters.inspections.admin_cases import ADMIN_CASES
 from mqproof.conformance.adapters.inspections.answer_limits import ANSWER_LIMITS
 from mqproof.conformance.adapters.inspections.byte_shares import BYTE_SHARES, USUAL_BYTE_SHARES
 from mqproof.conformance.adapters.inspections.changing_tables import CHANGING_TABLES
@@ -80,6 +81,7 @@ from mqproof.conformance.adapters.inspections.returned import RETURNED
 from mqproof.conformance.adapters.inspections.scraped import METRICS
 from mqproof.conformance.adapters.inspections.scraped_pair import PAIR_METRICS
 from mqproof.conformance.adapters.inspections.scripted_masters import STRANGE_MASTERS
+from mqproof.conformance.adapters.inspections.send_cases import SEND_CASES
 from mqproof.conformance.adapters.inspections.sends import MESSAGES, TOPICS
 from mqproof.conformance.adapters.inspections.sent_back import AT_A_SLAVE, SENT_BACK, SLOW_DISK
 from mqproof.conformance.adapters.inspections.settings import NAME_SERVER_SETTINGS, SETTINGS
@@ -97,6 +99,7 @@ from mqproof.conformance.adapters.inspections.slave_tables import (
     SLAVE_EXPRESSIONS,
     SLAVE_OFFSETS,
 )
+from mqproof.conformance.adapters.inspections.sql_expressions import SQL_EXPRESSIONS
 from mqproof.conformance.adapters.inspections.statistics import STATISTICS
 from mqproof.conformance.adapters.inspections.strange_brokers import KEY_VALUES, REGISTRATIONS
 from mqproof.conformance.adapters.inspections.strange_internals import STRANGE_DELAYS, STRANGE_HALVES
@@ -130,5 +133,6 @@ EVERY: Final[Mapping[str, Inspection]] = {
         DELETIONS_AT_SLAVE, LATE_TRANSACTIONS, DURABLE_DELIVERIES, REFUSED_COMMITS, DAMAGED_ENDS,
         PROVED_ENDS, UNREAD, ACTING_MASTERS, ANSWER_LIMITS, FAILING_WRITES, FAILING_WRITES_SYNC, DELETIONS,
         HEADER_TEXTS, VALUE_LIMITS, LIST_LIMITS, BYTE_SHARES, USUAL_BYTE_SHARES,
+        SEND_CASES, ADMIN_CASES, SQL_EXPRESSIONS,
     )
 }  # fmt: skip

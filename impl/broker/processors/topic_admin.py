@@ -3,6 +3,7 @@
 from typing import Final
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from mqproof.impl.broker.requests.checks import require_topic
 from mqproof.impl.broker.services import Processor, Services
@@ -26,7 +27,6 @@ async def update_topic(services: Services, request: Command, channel: Channel) -
     It is registered with the name servers afterwards.
     """
     header = headers.read(UpdateTopicRequest, request.fields)
-    known = services.topics.get(header.topic)
     topic = TopicConfig(
         topic_name=header.topic,
         order=header.order,
@@ -35,7 +35,6 @@ async def update_topic(services: Services, request: Command, channel: Channel) -
         topic_filter_type=header.topic_filter_type,
         topic_sys_flag=header.topic_sys_flag or 0,
         write_queue_nums=header.write_queue_nums,
-        attributes=UNSET if known is None else known.attributes,
     )
     await _put_all(services, [topic], channel)
     return request.answer(ResponseCode.SUCCESS)
@@ -86,8 +85,18 @@ async def _put_all(services: Services, topics: list[TopicConfig], channel: Chann
     for topic in topics:
         if problem := _problem(services, topic):
             raise RefusedError(ResponseCode.SYSTEM_ERROR, problem)
-    changed = [topic for topic in topics if services.topics.get(topic.topic_name) != topic]
+    asked = [_with_its_attributes(services, topic) for topic in topics]
+    changed = [topic for topic in asked if services.topics.get(topic.topic_name) != topic]
     await services.topics.put_all(changed, channel)
+
+
+def _with_its_attributes(services: Services, topic: TopicConfig) -> TopicConfig:
+    """Return the topic with the attributes that it has now.
+
+    Attributes are kept but not changed: in a request they describe changes, by rules of 5.x.
+    """
+    known = services.topics.get(topic.topic_name)
+    return replace(topic, attributes=UNSET if known is None else known.attributes)
 
 
 def _problem(services: Services, topic: TopicConfig) -> str | None:

@@ -33,6 +33,7 @@ from mqproof.impl.remoting.bodies import (
     Table,
     TimeSpans,
     TopicConfig,
+    TopicConfigList,
     TopicConfigs,
     TopicList,
     TopicStats,
@@ -130,8 +131,11 @@ def test_fields_of_5x_in_topics_and_groups_are_preserved() -> None:
         ):
             write_durably(world.disk, f"{config}/{name}.json", java_json.write(table, standard=True))
         await world.start_broker()
-        # Both files are rewritten by these requests; one of them changes attributes.
+        # Both files are rewritten by these requests; two of them change attributes.
         assert (await world.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, TOPIC)).code == 0
+        listed = TopicConfigList([TopicConfig("New", perm=4, attributes={"+a": "b"})])
+        body = java_json.write(listed, standard=True)
+        assert (await world.ask(RequestCode.UPDATE_AND_CREATE_TOPIC_LIST, body=body)).code == 0
         changed = msgspec.structs.replace(group, attributes={"-a": ""}, retry_max_times=3)
         body = java_json.write(changed, standard=True)
         assert (await world.ask(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=body)).code == 0
