@@ -11,7 +11,13 @@ from mqproof.conformance.adapters.inspections.account_changes import (
 from mqproof.conformance.adapters.inspections.accounts import PERMISSIONS
 from mqproof.conformance.adapters.inspections.changing_tables import CHANGING_TABLES
 from mqproof.conformance.adapters.inspections.channels import CHANNELS
-from mqproof.conformance.adapters.inspections.checks import CHECK_TIMES, MANY_ENDS, SLOW_ENDS
+from mqproof.conformance.adapters.inspections.checks import (
+    CHECK_TIMES,
+    KEPT_ENDS,
+    MANY_ENDS,
+    OPEN_BESIDE,
+    SLOW_ENDS,
+)
 from mqproof.conformance.adapters.inspections.consumer_requests import REPLIES, TO_CONSUMERS
 from mqproof.conformance.adapters.inspections.copies import SLAVE_COPIES
 from mqproof.conformance.adapters.inspections.corner_cases import CORNER_CASES, RUNNING_TIME
@@ -26,6 +32,7 @@ from mqproof.conformance.adapters.inspections.damaged_stores import (
 from mqproof.conformance.adapters.inspections.delays import DELAYS
 from mqproof.conformance.adapters.inspections.elected import ELECTED
 from mqproof.conformance.adapters.inspections.failing_reads import FAILING_READS
+from mqproof.conformance.adapters.inspections.first_start import FIRST_START
 from mqproof.conformance.adapters.inspections.flushed_files import (
     CHECKPOINTS,
     COLLIDING_KEYS,
@@ -99,8 +106,8 @@ EVERY: Final[Mapping[str, Inspection]] = {
         SHARES, AT_ONCE, MEMBERSHIPS, FILTER_SERVERS, CORNER_CASES, RUNNING_TIME,
         REGISTERED, BY_DEFAULT, FETCHED, SLAVE_OFFSETS, FULL_SLAVE, SLAVE_EXPRESSIONS,
         PAIR_METRICS, MANY_PULLS, TAKEN_OVER,
-        CHECK_TIMES, SLOW_ENDS, MANY_ENDS, LOST_POWER, CHANGING_TABLES, ELECTED,
-        SILENT_NAMES, STRANGE_HALVES, STRANGE_DELAYS, MEMBERS, SLAVE_CHANGES,
+        CHECK_TIMES, SLOW_ENDS, KEPT_ENDS, OPEN_BESIDE, MANY_ENDS, LOST_POWER, CHANGING_TABLES, ELECTED,
+        SILENT_NAMES, STRANGE_HALVES, STRANGE_DELAYS, MEMBERS, SLAVE_CHANGES, FIRST_START,
         FULL_DISK, STOPS, SLAVE_COPIES, RETURNED, COLLIDING_KEYS, EXPIRED_SEGMENTS, DAMAGED_FILES,
         DAMAGED_RECORDS, CRASHED_STARTS, DAMAGED_END, DAMAGED_END_SYNC,
         PERMISSIONS, ACCOUNTS_OF_4_9, USERS_OF_5_X, NO_ACCOUNTS,
