@@ -9,10 +9,12 @@ import msgspec
 
 from mqproof.conformance.mutants.mutant import Mutant, by_name, unexplained
 from mqproof.impl.broker import half_messages, services, timed_messages
+from mqproof.impl.broker.state.clients import ConsumerGroup
 from mqproof.impl.broker.state.offsets import OffsetTable
-from mqproof.impl.broker.state.open_transactions import HalfMessage, OpenTransactions
+from mqproof.impl.broker.state.open_transactions import End, HalfMessage, OpenTransactions
 from mqproof.impl.broker.state.unwritten import Unwritten
 from mqproof.impl.broker.state.waiting_timers import WaitingTimers
+from mqproof.impl.broker.transactions import Transactions
 from mqproof.impl.remoting.headers import RegisterBrokerRequest
 
 _BROKER: Final = "mqproof.impl.broker"
@@ -20,6 +22,7 @@ _BROKER: Final = "mqproof.impl.broker"
 _checked_copy, _rolled = half_messages.checked_copy, timed_messages.rolled
 _merge = OffsetTable.merge
 _without_operation = OpenTransactions.without_operation
+_end_read = Transactions._end_read
 _finish, _point = WaitingTimers.finish, WaitingTimers.point
 
 
@@ -122,6 +125,25 @@ def _any_queue(message: Any) -> tuple[str, int]:
     return message.properties.get(half_messages.REAL_TOPIC, "t"), 0
 
 
+def _no_system_topic(*_: object) -> bool:
+    return False
+
+
+def _first_channel(group: ConsumerGroup, client_id: str) -> Any:
+    return next(each for each, one in group.members.items() if one.client_id == client_id)
+
+
+def _table_only(table: OffsetTable, keys: list[str]) -> None:
+    for key in keys:
+        del table._table[key]
+        table._unwritten.is_any = True
+
+
+def _commits_only(transactions: Transactions, original: int, end: End, commit_offset: int) -> None:
+    if end is End.COMMIT:
+        _end_read(transactions, original, end, commit_offset)
+
+
 def _mutant(name: str, defect: str, where: str, wrong: Callable[..., Any]) -> Mutant:
     return unexplained(name, defect, f"{_BROKER}.{where}", wrong)
 
@@ -159,6 +181,11 @@ INSPECTIONS: Final[Mapping[str, str]] = {
     "silent-name-server-ends-the-search": "silent name servers",
     "half-messages-of-any-queue": "strange half messages",
     "delays-of-no-time": "strange delayed messages",
+    "requests-to-the-first-connection": "members",
+    "offsets-of-deleted-topics-still-unsent": "changes at a slave",
+    "discarded-messages-checked-again": "ends without operations",
+    "operations-forgotten": "ends beside an open transaction",
+    "system-topics-of-no-broker": "first start",
 }
 """The inspection that detects each mutant."""
 
@@ -289,5 +316,25 @@ MUTANTS: Final = by_name(
     ),
     _mutant(
         "delays-of-no-time", "a delayed message is due at once", "delayed:is_due", _always,
+    ),
+    _mutant(
+        "requests-to-the-first-connection", "a client that connected again is asked on its old connection",
+        "state.clients:ConsumerGroup.channel_of", _first_channel,
+    ),
+    _mutant(
+        "offsets-of-deleted-topics-still-unsent", "a slave sends the offsets of a deleted topic",
+        "state.offsets:OffsetTable._remove", _table_only,
+    ),
+    _mutant(
+        "discarded-messages-checked-again", "a restart forgets which half messages were discarded",
+        "transactions:Transactions._end_read", _commits_only,
+    ),
+    _mutant(
+        "operations-forgotten", "the progress passes operations that a restart needs",
+        "state.open_transactions:OpenTransactions.note_operation", _does_nothing,
+    ),
+    _mutant(
+        "system-topics-of-no-broker", "an administrator may delete the broker's own topics",
+        "processors.topic_admin:is_system_topic", _no_system_topic,
     ),
 )  # fmt: skip

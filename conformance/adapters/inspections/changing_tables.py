@@ -107,6 +107,7 @@ async def changing_tables(site: Site) -> None:
             what = f"{table.file}, {name}"
             site.compare(what, table.expected(number), await table.shown(site))
     await _failing_deletions(site)
+    await _deletions(site)
     await _at_once(site)
 
 
@@ -208,6 +209,32 @@ async def _failing_deletions(site: Site) -> None:
         await site.ask("GET_TOPIC_CONFIG", topic="kept")
         await site.ask("GET_SUBSCRIPTIONGROUP_CONFIG", group="kept")
         await site.restart(killed=True)
+
+
+async def _deletions(site: Site) -> None:
+    """The offsets of a deleted topic or group are removed, and do not come back after a kill."""
+    site.rule = chapters.CONSUMER_OFFSETS
+    for name in ("left", "kept"):
+        await make_topic(site, name)
+        await make_group(site, name)
+    for group in ("left", "kept"):
+        for topic in ("left", "kept"):
+            await commit(site, group, topic, 0, 0)
+    await asyncio.sleep(_WRITTEN_S)
+    await site.ask("DELETE_TOPIC_IN_BROKER", topic="left")
+    await _pairs(site, {"kept@left", "kept@kept"})
+    await site.ask("DELETE_SUBSCRIPTIONGROUP", groupName="left", cleanOffset=True)
+    await _pairs(site, {"kept@kept"})
+
+
+async def _pairs(site: Site, expected: set[str]) -> None:
+    """Compare the topics and groups with offsets, now and after a kill."""
+    for is_killed in (False, True):
+        if is_killed:
+            await asyncio.sleep(_WRITTEN_S)
+            await site.restart(killed=True)
+        table = java_values.read((await site.ask("GET_ALL_CONSUMER_OFFSET")).body)["offsetTable"]
+        site.compare("the offsets", expected, {key for key in table if "kept" in key or "left" in key})
 
 
 async def _at_once(site: Site) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Final
 
+from mqproof.conformance.adapters.inspections import java_values
 from mqproof.conformance.adapters.inspections.disk_log import queue_of
 from mqproof.conformance.adapters.inspections.raw_client import Answer, RawClient
 from mqproof.conformance.adapters.inspections.site import CODES, Inspection, Site, written
@@ -130,6 +131,7 @@ async def slow_ends(site: Site) -> None:
     await asyncio.sleep(1)
     await _ended(site, one, {_COMMIT: 0, _ROLLBACK: 1})
     await _ended_while_checked(site, two, line)
+    await _checked_twice(site)
     await _discarded_slowly(site, line)
     await site.restart(killed=True)
     await asyncio.sleep(_ROUND_MS / 1000 + 1)
@@ -167,21 +169,38 @@ async def _ended(site: Site, half: StoredRecord, codes: dict[int, int]) -> None:
 
 async def _ended_while_checked(site: Site, half: StoredRecord, line: RawClient) -> None:
     """An end that arrives while the copy for a check waits for the disk: no producer is asked."""
+    other = await _half(site, "other", **{_OWN: "100"})
     before = len(queue_of(site, _HALF))
     fsync = site.cluster.machines[MASTER].fsync
     fsync.hold()
     while len(queue_of(site, _HALF)) == before:
         await asyncio.sleep(0.1)
+    beside = await _ask_end(site, other, _ROLLBACK, "beside")
     await _ended(site, half, {_ROLLBACK: 0, _COMMIT: 1})
     await asyncio.sleep(3)
     fsync.release()
     await asyncio.sleep(2)
+    site.compare("the end of another transaction meanwhile", 0, (await beside).code)
     site.compare("the checks of a transaction that ended meanwhile", [], _checked(line))
     (copy,) = [each for each in queue_of(site, _HALF)[before:] if each.body == half.body]
     marked = [each.body.decode() for each in queue_of(site, _OPERATIONS)]
-    site.compare("the last operation", f"{half.queue_offset},{copy.queue_offset}", marked[-1])
+    site.compare("whether it is marked", True, f"{half.queue_offset},{copy.queue_offset}" in marked)
     await _ended(site, half, {_ROLLBACK: 0, _COMMIT: 1})
     await _ended(site, copy, {_ROLLBACK: 0, _COMMIT: 1})
+
+
+async def _checked_twice(site: Site) -> None:
+    """Two checks count as two, though neither copy is durable."""
+    half = await _half(site, "twice")
+    fsync = site.cluster.machines[MASTER].fsync
+    fsync.hold()
+    await asyncio.sleep(2.5 * _ROUND_MS / 1000)
+    copies = [each for each in queue_of(site, _HALF) if each.body == half.body][1:]
+    times = [each.properties.get("TRANSACTION_CHECK_TIMES") for each in copies]
+    site.compare("the checks while the disk is slow", ["1", "2"], times)
+    fsync.release()
+    await asyncio.sleep(1)
+    await _ended(site, half, {_ROLLBACK: 0, _COMMIT: 1})
 
 
 async def _discarded_slowly(site: Site, line: RawClient) -> None:
@@ -245,6 +264,76 @@ async def many_ends(site: Site) -> None:
     await _end_all(site, [first])
 
 
+async def kept_ends(site: Site) -> None:
+    """Kill a broker that has written no operation: it finds the ends in its log, except a rollback."""
+    site.rule = chapters.TRANSACTIONS
+    await make_topic(site, _TOPIC, 2)
+    halves = {name: await _half(site, name) for name in ("rolled back", "discarded")}
+    more = {"UNIQ_KEY": "committed", "TAGS": "a", "KEYS": "k", "own": "1", "DELAY": "3"}
+    await send(site, _TOPIC, "committed", 1, f=4 | 1, h=5, of={"TRAN_MSG": "true", "PGROUP": "p", **more})
+    halves["committed"] = queue_of(site, _HALF)[-1]
+    for name, flag in (("committed", _COMMIT), ("rolled back", _ROLLBACK)):
+        site.compare(f"the end of {name}", 0, (await (await _ask_end(site, halves[name], flag, "ends"))).code)
+    await asyncio.sleep(3 * _ROUND_MS / 1000)
+    discarded = [each.body for each in queue_of(site, "TRANS_CHECK_MAX_TIME_TOPIC")]
+    site.compare("the discarded messages", [b"discarded"], discarded)
+    site.compare("the operations", [], _marked(site))
+    await site.restart(killed=True)
+    line = await site.client("producer")
+    await beat(site, "p@1", "", [], producers=("p",), by=line)
+    await _ended(site, halves["committed"], {_COMMIT: 0, _ROLLBACK: 1})
+    await _ended(site, halves["discarded"], {_COMMIT: 1, _ROLLBACK: 1})
+    await asyncio.sleep(_ROUND_MS / 1000)
+    site.compare("the checks after the kill", ["rolled back"], _checked(line))
+    await _ended(site, halves["rolled back"], {_ROLLBACK: 0, _COMMIT: 1})
+    _compare_final(site, halves["committed"])
+
+
+def _compare_final(site: Site, half: StoredRecord) -> None:
+    """The committed message is stored once; only what makes a half message of it is left out."""
+    site.compare("the messages of the first queue", [], queue_of(site, _TOPIC, 0))
+    (final,) = queue_of(site, _TOPIC, 1)
+    left_out = ("TRAN_MSG", "REAL_TOPIC", "REAL_QID")
+    for what, expected, observed in (
+        ("body", half.body, final.body),
+        ("flags", (half.flag, 8 | 1), (final.flag, final.system_flag)),
+        ("birth", (half.born_ms, half.born_host), (final.born_ms, final.born_host)),
+        ("store host", half.store_host, final.store_host),
+        ("half message", half.commit_offset, final.prepared_offset),
+        ("properties", {k: v for k, v in half.properties.items() if k not in left_out}, final.properties),
+    ):
+        site.compare(f"the {what} of a committed message", expected, observed)
+    site.compare("the delay of a half message", None, half.properties.get("DELAY"))
+
+
+async def open_beside(site: Site) -> None:
+    """While an older transaction is open, the progress keeps the operations of later ones, across kills."""
+    site.rule = chapters.CHECKS
+    await make_topic(site, _TOPIC)
+    names = ("first", "open", "second", "third", "fourth")
+    halves = [await _half(site, name, **{_OWN: "10000"} if name == "open" else {}) for name in names]
+    for group in (halves[2:3], halves[:1], halves[3:]):
+        await _end_all(site, group)
+        await asyncio.sleep(2)
+    operations = ["2", "0", "3,4"]
+    for _ in range(3):
+        bodies = [each.body.decode() for each in queue_of(site, _OPERATIONS)]
+        site.compare("the operations", operations, bodies)
+        table = java_values.read((await site.ask("GET_ALL_CONSUMER_OFFSET")).body)["offsetTable"]
+        progress = [list(table[f"{topic}@CID_RMQ_SYS_TRANS"].values()) for topic in (_HALF, _OPERATIONS)]
+        site.compare("the progress", [[1], [0]], progress)
+        await site.restart(killed=True)
+        line = await site.client("producer")
+        await beat(site, "p@1", "", [], producers=("p",), by=line)
+        await asyncio.sleep(2 * _ROUND_MS / 1000)
+        site.compare("the checks", [], _checked(line))
+    await _end_all(site, halves[1:2])
+    await asyncio.sleep(2)
+    table = java_values.read((await site.ask("GET_ALL_CONSUMER_OFFSET")).body)["offsetTable"]
+    progress = [list(table[f"{topic}@CID_RMQ_SYS_TRANS"].values()) for topic in (_HALF, _OPERATIONS)]
+    site.compare("the progress without open transactions", [[5], [4]], progress)
+
+
 async def _end_all(site: Site, halves: Iterable[StoredRecord], expects: int = 0) -> None:
     answers = [await _ask_end(site, half, _ROLLBACK, "many") for half in halves]
     codes = {(await each).code for each in answers}
@@ -260,8 +349,21 @@ CHECK_TIMES: Final = Inspection("times of checks", check_times, {
 SLOW_ENDS: Final = Inspection("ends on a slow disk", slow_ends, {
     "transaction_check_interval_ms": _ROUND_MS, "transaction_checks_max": _CHECKS,
     "transaction_timeout_ms": _TIMEOUT_MS, "transaction_operation_interval_ms": 1000,
+<<<<<<< HEAD
     "store": replace(STORE, sync_flush_timeout_ms=2000),
 }, flush=FlushMode.SYNC_FLUSH)  # fmt: skip
+=======
+    "store": replace(STORE, sync_flush_timeout_ms=2000, flush_mode=FlushMode.SYNC_FLUSH),
+})  # fmt: skip
+KEPT_ENDS: Final = Inspection("ends without operations", kept_ends, {
+    "transaction_operation_interval_ms": 600_000, "transaction_check_interval_ms": _ROUND_MS,
+    "transaction_timeout_ms": _TIMEOUT_MS, "transaction_checks_max": 1,
+})  # fmt: skip
+OPEN_BESIDE: Final = Inspection("ends beside an open transaction", open_beside, {
+    "transaction_operation_interval_ms": 1000, "transaction_check_interval_ms": _ROUND_MS,
+    "transaction_timeout_ms": _TIMEOUT_MS, "offsets_flush_interval_ms": 500,
+})  # fmt: skip
+>>>>>>> sweepb
 MANY_ENDS: Final = Inspection("many ends", many_ends, {
     "transaction_operation_interval_ms": 600_000, "transaction_check_interval_ms": 600_000,
 })  # fmt: skip

@@ -15,7 +15,13 @@ from mqproof.conformance.adapters.inspections.answer_limits import ANSWER_LIMITS
 from mqproof.conformance.adapters.inspections.byte_shares import BYTE_SHARES, USUAL_BYTE_SHARES
 from mqproof.conformance.adapters.inspections.changing_tables import CHANGING_TABLES
 from mqproof.conformance.adapters.inspections.channels import CHANNELS
-from mqproof.conformance.adapters.inspections.checks import CHECK_TIMES, MANY_ENDS, SLOW_ENDS
+from mqproof.conformance.adapters.inspections.checks import (
+    CHECK_TIMES,
+    KEPT_ENDS,
+    MANY_ENDS,
+    OPEN_BESIDE,
+    SLOW_ENDS,
+)
 from mqproof.conformance.adapters.inspections.consumer_requests import REPLIES, TO_CONSUMERS
 from mqproof.conformance.adapters.inspections.copies import SLAVE_COPIES
 from mqproof.conformance.adapters.inspections.corner_cases import CORNER_CASES, RUNNING_TIME
@@ -36,6 +42,7 @@ from mqproof.conformance.adapters.inspections.deletions import (
 from mqproof.conformance.adapters.inspections.elected import ELECTED
 from mqproof.conformance.adapters.inspections.failing_reads import FAILING_READS
 from mqproof.conformance.adapters.inspections.failing_writes import FAILING_WRITES, FAILING_WRITES_SYNC
+from mqproof.conformance.adapters.inspections.first_start import FIRST_START
 from mqproof.conformance.adapters.inspections.flushed_files import (
     CHECKPOINTS,
     COLLIDING_KEYS,
@@ -134,5 +141,6 @@ EVERY: Final[Mapping[str, Inspection]] = {
         PROVED_ENDS, UNREAD, ACTING_MASTERS, ANSWER_LIMITS, FAILING_WRITES, FAILING_WRITES_SYNC, DELETIONS,
         HEADER_TEXTS, VALUE_LIMITS, LIST_LIMITS, BYTE_SHARES, USUAL_BYTE_SHARES,
         SEND_CASES, ADMIN_CASES, SQL_EXPRESSIONS,
+        KEPT_ENDS, OPEN_BESIDE, FIRST_START,
     )
 }  # fmt: skip

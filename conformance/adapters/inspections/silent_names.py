@@ -6,6 +6,7 @@ See docs/reference/protocol/name-server.md, and replication.md.
 import asyncio
 from typing import Final
 
+from mqproof.conformance.adapters.inspections import java_values
 from mqproof.conformance.adapters.inspections.scripted_names import ScriptedNames
 from mqproof.conformance.adapters.inspections.site import Inspection, Site
 from mqproof.conformance.adapters.inspections.traffic import make_topic
@@ -17,6 +18,7 @@ from mqproof.impl.runtime.network import Address
 _NAMES: Final = ("10.0.9.1", "10.0.9.2")
 _ELSEWHERE: Final = "10.0.9.77:10911"
 _PERIOD_S: Final = 60
+_TIMEOUT_S: Final = 7
 _UNREADABLE: Final = (b"{", b"[]", b'{"brokerAddrTable":7}', b"\xff")
 
 
@@ -40,6 +42,11 @@ async def silent_names(site: Site) -> None:
     await make_topic(site, "u")
     await asyncio.sleep(0.1)
     site.compare("the registrations beside a silent one", 1, len(good.take("REGISTER_BROKER", hosts[MASTER])))
+    await site.ask("DELETE_TOPIC_IN_BROKER", topic="u")
+    await asyncio.sleep(_TIMEOUT_S)  # the registration before still waits for the silent one
+    (request,) = good.take("REGISTER_BROKER", hosts[MASTER])
+    topics = java_values.read(request.body)["topicConfigSerializeWrapper"]["topicConfigTable"]
+    site.compare("the registered topics after a deletion", (True, False), ("t" in topics, "u" in topics))
     await _ends(site, wrong, good, hosts)
 
 

@@ -26,6 +26,8 @@ _DELAYS: Final = "/store/config/delayOffset.json"
 _CHECK, _COMMIT, _ROLLBACK = 39, 8, 12
 _WRONG, _ILLEGAL = 1, 13
 _ROUND_S: Final = 5
+_LONG_MS: Final = 150_000
+_LEVELS_MS: Final = (_LONG_MS, *[1000] * 16, _LONG_MS)
 _HALVES: Final[Mapping[str, tuple[dict[str, str | None], int, bool]]] = {
     "done": ({}, _WRONG, False), "done as well": ({}, _WRONG, False), "plain": ({}, 0, True),
     "no topic": ({"REAL_TOPIC": None}, _ILLEGAL, False), "empty topic": ({"REAL_TOPIC": ""}, _ILLEGAL, False),
@@ -112,14 +114,36 @@ async def strange_delays(site: Site) -> None:
         ("long topic", {"REAL_TOPIC": "x" * 300}), ("last", {}),
     )  # fmt: skip
     for name, changes in queue:
-        given: dict[str, str | None] = {"DELAY": "1", "REAL_TOPIC": _TOPIC, "REAL_QID": "0", **changes}
-        await _store(site, _SCHEDULE, name, {key: value for key, value in given.items() if value is not None})
+        given: dict[str, str | None] = {"DELAY": "2", "REAL_TOPIC": _TOPIC, "REAL_QID": "0", **changes}
+        kept = {key: value for key, value in given.items() if value is not None}
+        await _store(site, _SCHEDULE, name, kept, 1)
     for seconds, expected in ((0.5, []), (1, [b"first", b"last"]), (30, [b"first", b"last"])):
         await asyncio.sleep(seconds)
         site.compare("the delivered messages", expected, [each.body for each in queue_of(site, _TOPIC)])
     for topic in (_OPERATIONS, _TIMERS):
         site.compare(f"the messages of {topic}", [], queue_of(site, topic))
+    await _kept(site)
     await _expired(site)
+
+
+async def _kept(site: Site) -> None:
+    """No segment is deleted with a message that waits, or whose delivery is not counted in the file."""
+    site.cluster.machines[MASTER].disk.room = Space(100, 20)
+    for level in (1, 18):
+        await send(site, _TOPIC, f"level {level}", of={"DELAY": str(level)})
+        waits = queue_of(site, _SCHEDULE, level - 1)[-1]
+        for _ in range(4):
+            await send(site, _TOPIC, b"x" * 9000)
+        await asyncio.sleep(_LONG_MS / 1000 - 20)
+        begin = log_of(site)[0].commit_offset
+        site.compare(f"whether level {level} is kept", True, begin <= waits.commit_offset)
+        await asyncio.sleep(60)
+        found = [each.body for each in queue_of(site, _TOPIC) if each.body.startswith(b"level")]
+        site.compare(f"the delivered message of level {level}", f"level {level}".encode(), [b"", *found][-1])
+        await asyncio.sleep(60)
+        site.compare(
+            f"whether level {level} is deleted", True, log_of(site)[0].commit_offset > waits.commit_offset
+        )
 
 
 async def _expired(site: Site) -> None:
@@ -129,12 +153,12 @@ async def _expired(site: Site) -> None:
         await send(site, _TOPIC, b"x" * 9000)
     await asyncio.sleep(150)
     site.compare("whether old segments are deleted", True, log_of(site)[0].commit_offset > 0)
-    for number, table in enumerate(({}, {"1": 1}, {"1": 9}, {"2": 7})):
+    for number, table in enumerate(({}, {"2": 1}, {"2": 9}, {"1": 7})):
         before = len(queue_of(site, _TOPIC))
         await site.cluster.stop(MASTER)
         site.write_file(MASTER, _DELAYS, json.dumps({"offsetTable": table}))
         await site.cluster.start(MASTER)
-        await send(site, _TOPIC, f"after {number}", of={"DELAY": "1"})
+        await send(site, _TOPIC, f"after {number}", of={"DELAY": "2"})
         await asyncio.sleep(2)
         found = [each.body for each in queue_of(site, _TOPIC)[before:]]
         expected = [f"after {each}".encode() for each in range(number + 1)]
@@ -150,5 +174,5 @@ STRANGE_HALVES: Final = Inspection(
 )  # fmt: skip
 STRANGE_DELAYS: Final = Inspection(
     "strange delayed messages", strange_delays,
-    {"store": replace(STORE, file_reserved_ms=60_000, delete_when_hours=())},
+    {"store": replace(STORE, file_reserved_ms=60_000, delete_when_hours=(), delay_levels_ms=_LEVELS_MS)},
 )  # fmt: skip
