@@ -349,12 +349,8 @@ CHECK_TIMES: Final = Inspection("times of checks", check_times, {
 SLOW_ENDS: Final = Inspection("ends on a slow disk", slow_ends, {
     "transaction_check_interval_ms": _ROUND_MS, "transaction_checks_max": _CHECKS,
     "transaction_timeout_ms": _TIMEOUT_MS, "transaction_operation_interval_ms": 1000,
-<<<<<<< HEAD
     "store": replace(STORE, sync_flush_timeout_ms=2000),
 }, flush=FlushMode.SYNC_FLUSH)  # fmt: skip
-=======
-    "store": replace(STORE, sync_flush_timeout_ms=2000, flush_mode=FlushMode.SYNC_FLUSH),
-})  # fmt: skip
 KEPT_ENDS: Final = Inspection("ends without operations", kept_ends, {
     "transaction_operation_interval_ms": 600_000, "transaction_check_interval_ms": _ROUND_MS,
     "transaction_timeout_ms": _TIMEOUT_MS, "transaction_checks_max": 1,
@@ -363,7 +359,6 @@ OPEN_BESIDE: Final = Inspection("ends beside an open transaction", open_beside, 
     "transaction_operation_interval_ms": 1000, "transaction_check_interval_ms": _ROUND_MS,
     "transaction_timeout_ms": _TIMEOUT_MS, "offsets_flush_interval_ms": 500,
 })  # fmt: skip
->>>>>>> sweepb
 MANY_ENDS: Final = Inspection("many ends", many_ends, {
     "transaction_operation_interval_ms": 600_000, "transaction_check_interval_ms": 600_000,
 })  # fmt: skip

@@ -11,9 +11,11 @@ from mqproof.conformance.adapters.inspections import java_values
 from mqproof.conformance.adapters.inspections.raw_client import RawClient
 from mqproof.conformance.adapters.inspections.site import CODES, HOST, Inspection, Site, written
 from mqproof.conformance.adapters.inspections.traffic import beat, make_group, make_topic, send, subscription
+from mqproof.conformance.hosts.simulated import MASTER
 from mqproof.conformance.wire import chapters
 
 _CHANGED, _CHECK, _INFO, _PUSHED = 40, 39, 307, 326
+_NOT_ONLINE: Final = 206
 _SILENT_S: Final = 120
 _SCAN_S: Final = 10
 _BEATS: Final[tuple[tuple[int, list[dict[str, Any]], bool, dict[str, tuple[str, int]]], ...]] = (
@@ -39,6 +41,7 @@ async def members(site: Site) -> None:
     await _leaving(site)
     await _producers(site)
     await _silent(site)
+    await _heard(site)
 
 
 async def _hears(site: Site, lines: Sequence[RawClient], what: str, expected: Sequence[int]) -> None:
@@ -156,6 +159,7 @@ async def _leaving(site: Site) -> None:
     await asyncio.sleep(0.05)
     for group in ("g", "h"):
         await _ids(site, group, [])
+        await site.ask("GET_CONSUMER_CONNECTION_LIST", expects=_NOT_ONLINE, consumerGroup=group)
     await _producer_ids(site, {})
 
 
@@ -180,6 +184,7 @@ async def _producers(site: Site) -> None:
     lines[1].close()
     await asyncio.sleep(0.05)
     await _replied(site, "one@1", None)
+    await _both_kinds(site)
     lines = [lines[0], lines[2], await site.client("producer 4")]
     await beat(site, "three@1", "", [], producers=("p",), by=lines[2])
     for line in lines:
@@ -194,6 +199,22 @@ async def _producers(site: Site) -> None:
     lines[1].take_again()
     for line in lines:
         line.close()
+    await asyncio.sleep(0.05)
+
+
+async def _both_kinds(site: Site) -> None:
+    """A client is a producer for replies until it leaves its last producer group."""
+    line = await site.client("both")
+    await beat(site, "both@1", "g", [subscription("t")], by=line, producers=("q", "r"))
+    for fields, receives in (
+        ({"consumerGroup": "g"}, True), ({"producerGroup": "q"}, True), ({"producerGroup": "r"}, False),
+    ):  # fmt: skip
+        await site.ask("UNREGISTER_CLIENT", by=line, clientID="both@1", **fields)
+        await _replied(site, "both@1", line if receives else None)
+    await beat(site, "both@1", "g", [subscription("t")], by=line, producers=("q",))
+    await site.ask("UNREGISTER_CLIENT", by=line, clientID="both@1", producerGroup="q")
+    await _replied(site, "both@1", None)
+    line.close()
     await asyncio.sleep(0.05)
 
 
@@ -238,6 +259,23 @@ async def _silent(site: Site) -> None:
         )
     site.compare("whether a client with heartbeats is kept", False, "kept" in ended)
     await _ids(site, "g", ["kept@1"])
+    kept.close()
+    await asyncio.sleep(0.05)
+
+
+async def _heard(site: Site) -> None:
+    """A test that advances time counts all clients as heard: no connection ends for that time."""
+    lines = [await site.client(name) for name in ("consumes", "produces", "asks")]
+    await beat(site, "consumes@1", "g", [subscription("t")], by=lines[0])
+    await beat(site, "produces@1", "", [], producers=("p",), by=lines[1])
+    await site.ask("GET_MAX_OFFSET", by=lines[2], topic="t", queueId=0)
+    for is_last in (False, False, True):
+        await asyncio.sleep(_SILENT_S - _SCAN_S)
+        site.compare("the connections that have ended", [False] * 3, [each.is_closed for each in lines])
+        if not is_last:
+            site.cluster.brokers[MASTER].count_clients_as_heard()
+    await asyncio.sleep(3 * _SCAN_S)
+    site.compare("the connections that have ended at last", [True] * 3, [each.is_closed for each in lines])
 
 
 _ROUND_MS: Final = 5000

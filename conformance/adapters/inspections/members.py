@@ -11,7 +11,6 @@ from typing import Any, Final
 from mqproof.conformance.adapters.inspections import java_values
 from mqproof.conformance.adapters.inspections.raw_client import Answer, RawClient
 from mqproof.conformance.adapters.inspections.site import CODES, HOST, Inspection, Site, written
-<<<<<<< HEAD
 from mqproof.conformance.adapters.inspections.traffic import (
     beat,
     commit,
@@ -43,34 +42,10 @@ async def _codes(client: RawClient) -> list[int]:
 async def _unwatched(site: Site) -> RawClient:
     """Return a connection that can stop reading."""
     return await RawClient(site.broker).open(site.cluster.internet.machine(HOST))
-=======
-from mqproof.conformance.adapters.inspections.traffic import beat, make_group, make_topic, send, subscription
-from mqproof.conformance.hosts.simulated import MASTER
-from mqproof.conformance.wire import chapters
-
-_CHANGED, _CHECK, _INFO, _PUSHED = 40, 39, 307, 326
-_NOT_ONLINE: Final = 206
-_SILENT_S: Final = 120
-_SCAN_S: Final = 10
-_BEATS: Final[tuple[tuple[int, list[dict[str, Any]], bool, dict[str, tuple[str, int]]], ...]] = (
-    (0, [subscription("t", "a", 5)], True, {"t": ("a", 5)}),
-    (1, [subscription("t", "a", 5)], True, {"t": ("a", 5)}),
-    (0, [subscription("t", "a", 5)], False, {"t": ("a", 5)}),
-    (0, [subscription("t", "b", 4)], False, {"t": ("a", 5)}),
-    (0, [subscription("t", "b", 5)], False, {"t": ("a", 5)}),
-    (1, [subscription("t", "b", 6)], False, {"t": ("b", 6)}),
-    (1, [subscription("t", "b", 6), subscription("u", "*", 1)], True, {"t": ("b", 6), "u": ("*", 1)}),
-    (0, [subscription("u", "*", 1)], True, {"u": ("*", 1)}),
-    (0, [subscription("t", "c", 3)], True, {"t": ("c", 3)}),
-    (0, [], True, {}),
-)
-"""A member, the subscriptions of its heartbeat, whether members are notified, and the group's then."""
->>>>>>> sweepb
 
 
 async def members(site: Site) -> None:
     site.rule = chapters.CLIENT_REGISTRATION
-<<<<<<< HEAD
     await make_topic(site, "t", 2)
     await make_group(site, "g")
     await _connected_again(site)
@@ -82,15 +57,6 @@ async def members(site: Site) -> None:
     await _listed(site)
     await _gone_meanwhile(site)
     await _locks(site)
-=======
-    await make_topic(site, "t")
-    await _topics_of_a_group(site)
-    await _reconnected(site)
-    await _leaving(site)
-    await _producers(site)
-    await _silent(site)
-    await _heard(site)
->>>>>>> sweepb
 
 
 async def _connected_again(site: Site) -> None:
@@ -376,158 +342,4 @@ async def _locks(site: Site) -> None:
     await site.ask("LOCK_BATCH_MQ", {**body, "consumerGroup": "unknown"}, expects=26)
 
 
-<<<<<<< HEAD
 MEMBERS: Final = Inspection("members", members)
-=======
-async def _leaving(site: Site) -> None:
-    """A client leaves the groups that it names, and no others; the remaining members are notified."""
-    for group in ("g", "h"):
-        await make_group(site, group)
-    one, two = await site.client("one"), await site.client("two")
-    for by, name in ((one, "one@1"), (two, "two@1")):
-        for group in ("g", "h"):
-            await beat(site, name, group, [subscription("t")], by=by, producers=("p", "q"))
-    for line in (one, two):
-        line.pushed.clear()
-    for fields, notes in (
-        ({}, [0, 0]), ({"consumerGroup": "absent"}, [0, 0]), ({"producerGroup": "g"}, [0, 0]),
-        ({"consumerGroup": "p"}, [0, 0]), ({"consumerGroup": "g"}, [0, 1]), ({"consumerGroup": "g"}, [0, 0]),
-        ({"producerGroup": "p"}, [0, 0]),
-    ):  # fmt: skip
-        await site.ask("UNREGISTER_CLIENT", by=one, clientID="one@1", **fields)
-        await _hears(site, (one, two), f"{fields}", notes)
-    await _ids(site, "g", ["two@1"])
-    await _ids(site, "h", ["one@1", "two@1"])
-    await _producer_ids(site, {"p": ["two@1"], "q": ["one@1", "two@1"]})
-    await site.ask("UNREGISTER_CLIENT", by=one, clientID="one@1", consumerGroup="h", producerGroup="q")
-    await _hears(site, (one, two), "the last departure", [0, 1])
-    await _ids(site, "h", ["two@1"])
-    await _producer_ids(site, {"p": ["two@1"], "q": ["two@1"]})
-    two.close()
-    await asyncio.sleep(0.05)
-    for group in ("g", "h"):
-        await _ids(site, group, [])
-        await site.ask("GET_CONSUMER_CONNECTION_LIST", expects=_NOT_ONLINE, consumerGroup=group)
-    await _producer_ids(site, {})
-
-
-async def _producer_ids(site: Site, expected: Mapping[str, list[str]]) -> None:
-    every = java_values.read((await site.ask("GET_ALL_PRODUCER_INFO")).body)["data"]
-    found = {group: sorted(each["clientId"] for each in listed) for group, listed in every.items() if listed}
-    site.compare("the producers", dict(expected), found)
-
-
-async def _producers(site: Site) -> None:
-    """Replies go to the producer's latest connection; checks go to the producers that read, in turn."""
-    lines = [await site.client(f"producer {number}") for number in range(2)]
-    lines.append(await RawClient(site.broker).open(site.cluster.internet.machine(HOST)))
-    for by, name in zip(lines, ("one@1", "one@1", "two@1"), strict=True):
-        await beat(site, name, "", [], producers=("p",), by=by)
-    await _replied(site, "one@1", lines[1])
-    await beat(site, "one@1", "", [], producers=("p",), by=lines[0])
-    await _replied(site, "one@1", lines[0])
-    await beat(site, "renamed@1", "", [], producers=("p",), by=lines[0])
-    await _replied(site, "one@1", lines[1])
-    await _replied(site, "renamed@1", lines[0])
-    lines[1].close()
-    await asyncio.sleep(0.05)
-    await _replied(site, "one@1", None)
-    await _both_kinds(site)
-    lines = [lines[0], lines[2], await site.client("producer 4")]
-    await beat(site, "three@1", "", [], producers=("p",), by=lines[2])
-    for line in lines:
-        line.pushed.clear()
-    lines[1].stop_taking(1 << 20)
-    of = {"TRAN_MSG": "true", "PGROUP": "p", "CHECK_IMMUNITY_TIME_IN_SECONDS": "0"}
-    for number in range(4):
-        await send(site, "t", f=4, of={**of, "UNIQ_KEY": f"{number}"})
-    await asyncio.sleep(_ROUND_MS / 1000)
-    counts = [sum(each.code == _CHECK for each in line.pushed) for line in lines]
-    site.compare("the checks that each producer receives", [2, 0, 2], counts)
-    lines[1].take_again()
-    for line in lines:
-        line.close()
-    await asyncio.sleep(0.05)
-
-
-async def _both_kinds(site: Site) -> None:
-    """A client is a producer for replies until it leaves its last producer group."""
-    line = await site.client("both")
-    await beat(site, "both@1", "g", [subscription("t")], by=line, producers=("q", "r"))
-    for fields, receives in (
-        ({"consumerGroup": "g"}, True), ({"producerGroup": "q"}, True), ({"producerGroup": "r"}, False),
-    ):  # fmt: skip
-        await site.ask("UNREGISTER_CLIENT", by=line, clientID="both@1", **fields)
-        await _replied(site, "both@1", line if receives else None)
-    await beat(site, "both@1", "g", [subscription("t")], by=line, producers=("q",))
-    await site.ask("UNREGISTER_CLIENT", by=line, clientID="both@1", producerGroup="q")
-    await _replied(site, "both@1", None)
-    line.close()
-    await asyncio.sleep(0.05)
-
-
-async def _replied(site: Site, client: str, expected: RawClient | None) -> None:
-    """Send a reply to a client; compare the connection that receives it."""
-    of = {"CORRELATION_ID": "c", "REPLY_TO_CLIENT": client}
-    if expected is not None:
-        expected.pushed.clear()
-    waiting = asyncio.ensure_future(
-        send(site, "DefaultCluster_REPLY_TOPIC", name="SEND_REPLY_MESSAGE_V2", of=of, expects=None)
-    )
-    await asyncio.sleep(0.05)
-    if expected is not None:
-        site.compare(f"what {client} receives", [_PUSHED], [each.code for each in expected.pushed])
-        expected.reply(expected.pushed[-1])
-    site.compare(f"the answer to a reply to {client}", int(expected is None), (await waiting).code)
-
-
-async def _silent(site: Site) -> None:
-    """The connection of a client that is silent for 120 s is closed, and no other."""
-    await make_group(site, "g")
-    await make_group(site, "h")
-    kept, silent, producer, late = [await site.client(name) for name in ("kept", "silent", "sends", "late")]
-    await beat(site, "silent@1", "g", [subscription("t")], by=silent)
-    await beat(site, "sends@1", "", [], producers=("p",), by=producer)
-    await beat(site, "late@1", "g", [subscription("t")], by=late)
-    await beat(site, "late@1", "h", [subscription("t")], by=late)
-    began_s = site.cluster.now_s
-    ended: dict[str, float] = {}
-    while site.cluster.now_s - began_s < _SILENT_S + 2 * _SCAN_S:
-        if (site.cluster.now_s - began_s) % 30 < 1:
-            await beat(site, "kept@1", "g", [subscription("t")], by=kept)
-            await beat(site, "late@1", "h", [subscription("t")], by=late)
-        await asyncio.sleep(1)
-        for name, line in (("silent", silent), ("producer", producer), ("late", late), ("kept", kept)):
-            if line.is_closed:
-                ended.setdefault(name, site.cluster.now_s - began_s)
-    for name in ("silent", "producer", "late"):
-        after_s = ended.get(name, 0.0)
-        site.compare(
-            f"whether {name} ends in time: {after_s}", True, _SILENT_S < after_s <= _SILENT_S + _SCAN_S + 1
-        )
-    site.compare("whether a client with heartbeats is kept", False, "kept" in ended)
-    await _ids(site, "g", ["kept@1"])
-    kept.close()
-    await asyncio.sleep(0.05)
-
-
-async def _heard(site: Site) -> None:
-    """A test that advances time counts all clients as heard: no connection ends for that time."""
-    lines = [await site.client(name) for name in ("consumes", "produces", "asks")]
-    await beat(site, "consumes@1", "g", [subscription("t")], by=lines[0])
-    await beat(site, "produces@1", "", [], producers=("p",), by=lines[1])
-    await site.ask("GET_MAX_OFFSET", by=lines[2], topic="t", queueId=0)
-    for is_last in (False, False, True):
-        await asyncio.sleep(_SILENT_S - _SCAN_S)
-        site.compare("the connections that have ended", [False] * 3, [each.is_closed for each in lines])
-        if not is_last:
-            site.cluster.brokers[MASTER].count_clients_as_heard()
-    await asyncio.sleep(3 * _SCAN_S)
-    site.compare("the connections that have ended at last", [True] * 3, [each.is_closed for each in lines])
-
-
-_ROUND_MS: Final = 5000
-MEMBERS: Final = Inspection(
-    "members", members, {"transaction_check_interval_ms": _ROUND_MS, "transaction_checks_max": 1000}
-)
->>>>>>> sweepb
