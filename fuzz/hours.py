@@ -5,6 +5,7 @@ They have few messages and much time, for what grows or expires slowly. The judg
 """
 
 import time
+import warnings
 from collections import Counter
 from dataclasses import dataclass
 from functools import partial
@@ -68,6 +69,8 @@ def simulate(number: int) -> Hour:
         runs.append(Run(data, checked, _STRETCH))
         runs[0].run()
 
+    # A killed broker has coroutines that never began.
+    warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
     target: Simulated = partial(cluster.TARGET, play=play)()
     began_s = time.process_time()
     failure = judge(target, program(number), cpu_seconds=_CPU_SECONDS_MAX)

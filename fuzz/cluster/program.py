@@ -58,6 +58,8 @@ Brokers register every 30 s, and a slave asks for topics every 10 s.
 """
 _AFTER_S: Final = 8.0
 """Simulated time between the start of the last fault and the calm."""
+_LATEST: Final = 255
+"""The last quarter of a second in which a fault can begin."""
 _STEP_S: Final = 5.0
 _FORKED_SENDS: Final = 30
 _PRODUCER: Final = "producer"
@@ -105,7 +107,7 @@ class Run:
     """One run of a program."""
 
     def __init__(self, data: bytes, checked: Counter[str], stretch: int = 1) -> None:
-        """Create a run. Its faults begin `stretch` times as late, and it lasts so much longer."""
+        """Create a run. Its faults begin `stretch` times as late; if stretched, it is as long as any."""
         seed, shape, sky = head_of(data)
         self._stretch = stretch
         elected = is_elected(data)
@@ -181,8 +183,7 @@ class Run:
             self._background.do(self._produce(producer, topic))
         for fault in self._faults:
             self._background.inject(self._strike(*fault))
-        last = max((at * QUARTER_S for _, _, at, _ in self._faults), default=0.0)
-        end_s = self._loop.time() + self._stretch * last + _AFTER_S
+        end_s = self._loop.time() + self._last_fault_s() + _AFTER_S
         while self._loop.time() < end_s:
             if self._failures:
                 return
@@ -190,6 +191,12 @@ class Run:
             self.witness.look()
         await self._calm(producer)
         self.witness.judge()
+
+    def _last_fault_s(self) -> float:
+        """Return when the last fault begins. In a stretched run this is when the latest one could."""
+        if self._stretch > 1:
+            return _LATEST * QUARTER_S * self._stretch
+        return max((at * QUARTER_S for _, _, at, _ in self._faults), default=0.0)
 
     async def _consume(self, messages: Sequence[ReceivedMessage]) -> None:
         for message in messages:
