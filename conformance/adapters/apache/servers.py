@@ -51,6 +51,7 @@ SMALL_BROKER: Final = {
     "osPageCacheBusyTimeOutMills": "10000",
     "waitTimeMillsInSendQueue": "10000",
     "diskMaxUsedSpaceRatio": "95",
+    "recallMessageEnable": "true",  # the default of 5.5.0 refuses recalls; 4.9.5 has none
 }
 
 _LOGBACK: Final = """<configuration>
