@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from mqproof.conformance.mutants import broker_inspections, inspected_stores
+from mqproof.conformance.mutants import broker_cases, broker_inspections, inspected_stores
 from mqproof.conformance.mutants.mutant import by_name, unexplained
 from mqproof.impl.access import policies
 from mqproof.impl.access.permissions import ANY, DENY
@@ -171,6 +171,7 @@ INSPECTIONS: Final[Mapping[str, str]] = {
     "later-claim-ignored": "name server limits",
     "slashes-not-escaped": "JSON and handles",
     "request-body-of-any-size": "request bodies",
+    **broker_cases.INSPECTIONS,
     **broker_inspections.INSPECTIONS,
     **inspected_stores.INSPECTIONS,
 }
@@ -290,6 +291,7 @@ MUTANTS: Final = by_name(
         "request-body-of-any-size", "a request may have a body of any size",
         "mqproof.impl.remoting.requests:limited", _as_it_is,
     ),
+    *broker_cases.MUTANTS.values(),
     *broker_inspections.MUTANTS.values(),
     *inspected_stores.MUTANTS.values(),
 )  # fmt: skip
