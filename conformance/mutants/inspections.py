@@ -5,12 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from mqproof.conformance.mutants import (
-    broker_inspections,
-    header_inspections,
-    inspected_logs,
-    inspected_stores,
-)
+from mqproof.conformance.mutants import broker_cases, broker_inspections, header_inspections, inspected_logs, inspected_stores
 from mqproof.conformance.mutants.mutant import by_name, unexplained
 from mqproof.impl.access import policies
 from mqproof.impl.access.permissions import ANY, DENY
@@ -176,6 +171,7 @@ INSPECTIONS: Final[Mapping[str, str]] = {
     "later-claim-ignored": "name server limits",
     "slashes-not-escaped": "JSON and handles",
     "request-body-of-any-size": "request bodies",
+    **broker_cases.INSPECTIONS,
     **broker_inspections.INSPECTIONS,
     **header_inspections.INSPECTIONS,
     **inspected_stores.INSPECTIONS,
@@ -297,6 +293,7 @@ MUTANTS: Final = by_name(
         "request-body-of-any-size", "a request may have a body of any size",
         "mqproof.impl.remoting.requests:limited", _as_it_is,
     ),
+    *broker_cases.MUTANTS.values(),
     *broker_inspections.MUTANTS.values(),
     *header_inspections.MUTANTS.values(),
     *inspected_stores.MUTANTS.values(),

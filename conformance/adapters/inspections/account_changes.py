@@ -202,7 +202,7 @@ async def of_5_x(site: Site) -> None:
     """Create, change and delete users and policies with the codes 3001 to 3010."""
     site.rule = chapters.USERS_AND_POLICIES
     visitor = Visitor(site, await site.client())
-    user = Account("user-of-5")
+    user = Account("user/of-5")
     await _code(visitor, 0, "AUTH_CREATE_USER", {"password": SECRET, "userType": "Normal"}, username=user.key)
     await _allows(visitor, user, set())
     await _shows_user(visitor, user, "Normal")
@@ -230,8 +230,11 @@ async def of_5_x(site: Site) -> None:
 
 async def _shows_user(visitor: Visitor, user: Account, kind: str) -> None:
     answer = await _code(visitor, 0, "AUTH_GET_USER", username=user.key)
-    listed = java_values.read((await _code(visitor, 0, "AUTH_LIST_USER", filter=user.key)).body)
+    text = (await _code(visitor, 0, "AUTH_LIST_USER", filter=user.key)).body
+    visitor.site.compare("the text of a list of users", java_values.standard(json.loads(text)), text)
+    listed = java_values.read(text)
     expected = {"username": user.key, "userType": kind, "userStatus": "enable"}
+    visitor.site.compare("the text of a user", java_values.standard(json.loads(answer.body)), answer.body)
     for what, found in (("user", [java_values.read(answer.body)]), ("listed user", listed)):
         observed = [{key: value for key, value in each.items() if value is not None} for each in found]
         visitor.site.compare(f"the {what}", [expected], observed)
@@ -321,6 +324,13 @@ async def _policies(visitor: Visitor, user: Account) -> None:
 
 
 async def _shows_policy(visitor: Visitor, subject: str, expected: list[_Entry]) -> None:
+    name = subject.removeprefix("User:")
+    for request, fields in (
+        ("AUTH_GET_ACL", {"subject": subject}),
+        ("AUTH_LIST_ACL", {"subjectFilter": name}),
+    ):
+        text = (await _code(visitor, 0, request, **fields)).body
+        visitor.site.compare(f"the text of {request}", java_values.standard(json.loads(text)), text)
     found = java_values.read((await _code(visitor, 0, "AUTH_GET_ACL", subject=subject)).body)
     visitor.site.compare("the subject", subject, found["subject"])
     visitor.site.compare(f"the policy of {subject}", expected, _entries(found["policies"]))

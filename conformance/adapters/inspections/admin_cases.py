@@ -30,9 +30,9 @@ _TOPICS_FILE: Final = "/store/config/topics.json"
 _GROUPS_FILE: Final = "/store/config/subscriptionGroup.json"
 _TOPIC_OF_FILE: Final = {
     "topicName": "of_file", "readQueueNums": 1, "writeQueueNums": 1, "perm": 6,
-    "topicFilterType": "SINGLE_TAG", "topicSysFlag": 0, "order": False, "attributes": {"kind": "kept"},
+    "topicFilterType": "SINGLE_TAG", "topicSysFlag": 0, "order": False, "attributes": {"kind": "kept/\u00e4"},
 }  # fmt: skip
-_GROUP_OF_FILE: Final = {"groupName": "of_file", "retryMaxTimes": 3, "attributes": {"kind": "kept"}}
+_GROUP_OF_FILE: Final = {"groupName": "of_file", "retryMaxTimes": 3, "attributes": {"kind": "kept/\u00e4"}}
 _VERSION: Final = {"counter": 1, "timestamp": 1}
 
 
@@ -41,6 +41,7 @@ async def admin_cases(site: Site) -> None:
     await _topics(site)
     await _groups(site)
     await _attributes(site)
+    await _texts(site)
     await _modes(site)
     await _resets(site)
     await _clones(site)
@@ -137,12 +138,33 @@ async def _attributes(site: Site) -> None:
             await site.ask(name, body)
         topic = java_values.read((await site.ask("GET_TOPIC_CONFIG", topic="of_file")).body)
         group = java_values.read((await site.ask("GET_SUBSCRIPTIONGROUP_CONFIG", group="of_file")).body)
-        kept = {"kind": "kept"}
+        kept = {"kind": "kept/\u00e4"}
         site.compare(f"the attributes after {name}", (kept, kept), (topic["attributes"], group["attributes"]))
     site.compare("the permissions of the topic", 4, topic["perm"])
     site.compare("the retries of the group", 8, group["retryMaxTimes"])
     other = java_values.read((await site.ask("GET_TOPIC_CONFIG", topic="without")).body)
     site.compare("the attributes of a new topic", None, other.get("attributes") or None)
+
+
+async def _texts(site: Site) -> None:
+    """Tables whose keys are texts are strictly standard JSON, whatever the names."""
+    site.rule = chapters.JSON_BODIES
+    line = await site.client("of strange names")
+    expression = subscription("t", "a = '/\u00e4'", 1, "SQL92")
+    await beat(site, "a/\u00e4", "texts", [expression], by=line, producers=("p/\u00e4",))
+    requests: tuple[tuple[str, dict[str, Any]], ...] = (
+        ("GET_TOPIC_CONFIG", {"topic": "of_file"}), ("GET_ALL_TOPIC_CONFIG", {}),
+        ("GET_SUBSCRIPTIONGROUP_CONFIG", {"group": "of_file"}), ("GET_ALL_SUBSCRIPTIONGROUP_CONFIG", {}),
+        ("GET_PRODUCER_CONNECTION_LIST", {"producerGroup": "p/\u00e4"}), ("GET_ALL_PRODUCER_INFO", {}),
+        ("GET_CONSUMER_CONNECTION_LIST", {"consumerGroup": "texts"}), ("GET_BROKER_RUNTIME_INFO", {}),
+        ("GET_CONSUMER_LIST_BY_GROUP", {"consumerGroup": "texts"}), ("GET_BROKER_HA_STATUS", {}),
+        ("GET_ALL_CONSUMER_OFFSET", {}),
+    )  # fmt: skip
+    for name, fields in requests:
+        answer = await site.ask(name, **fields)
+        expected = java_values.standard(json.loads(answer.body))
+        site.compare(f"whether the text of {name} is standard", expected, answer.body)
+    line.close()
 
 
 async def _modes(site: Site) -> None:

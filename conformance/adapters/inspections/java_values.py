@@ -70,3 +70,9 @@ def _after(text: str, at: int, sign: str) -> int:
     if text[at : at + 1] != sign:
         raise ValueError(f"{sign!r} expected, {text[at : at + 40]!r} found")
     return at + 1
+
+
+def standard(value: Any) -> bytes:
+    """Return the value as strictly standard JSON: sorted members, `/` as `\\/`, and only ASCII."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return text.replace("/", "\\/").replace("\x7f", "\\u007f").encode()

@@ -20,6 +20,7 @@ _FOUND, _NOT_FOUND, _RETRY = 0, 19, 20
 _CHECK_S: Final = 5.0
 _MANY: Final = 200
 """Many more pulls than the broker answers in one turn."""
+_HOLDS_MAX: Final = 200
 
 
 def _put(line: RawClient, offset: int, **more: object) -> Answer:
@@ -56,12 +57,13 @@ def _compare(site: Site, what: str, answer: Frame, code: int, offsets: tuple[int
 
 async def long_polls(site: Site) -> None:
     site.rule = chapters.PULL_REQUESTS
-    await make_topic(site, "t")
+    await make_topic(site, "t", 2)
     await make_group(site, "g")
     line = await site.client("one")
     await _times(site, line)
     await _checks(site, line)
     await _while_many_wait(site, line)
+    await _ended_twice(site)
     await _short(site, line)
     await _unread(site)
     await _stopping(site, line)
@@ -128,6 +130,44 @@ async def _while_many_wait(site: Site, line: RawClient) -> None:
     _compare(site, "the pull behind them", await late, _FOUND, (7, 0, 7))
 
 
+async def _ended_twice(site: Site) -> None:
+    """A pull that ends for two reasons at one moment is answered once, and then not held any longer."""
+    loop = asyncio.get_running_loop()
+    for reason in ("time", "connection"):
+        line, sender = await site.client(f"ends by {reason}"), await site.client("sender")
+        end = int((await site.ask("GET_MAX_OFFSET", topic="t", queueId=1)).fields["offset"])
+        began_s = await _full_hundredth()
+        pulls = [_put(line, end, queueId=1, suspendTimeoutMillis=500) for _ in range(_HOLDS_MAX)]
+        await asyncio.sleep(began_s + 0.5 - loop.time() if reason == "time" else 0.1)
+        fields = {
+            "a": "p",
+            "b": "t",
+            "c": "TBW102",
+            "d": "4",
+            "e": "1",
+            "f": "0",
+            "g": "0",
+            "h": "0",
+            "i": "",
+        }
+        sent = sender.put(CODES["SEND_MESSAGE_V2"], fields)
+        if reason == "connection":
+            await sent
+            for each in pulls:
+                each.cancel()
+            line.close()
+        await asyncio.sleep(0.1)
+        site.compare("the pulls that are over", _HOLDS_MAX, sum(each.done() for each in pulls))
+        more = await site.client("more")
+        end = int((await site.ask("GET_MAX_OFFSET", topic="t", queueId=1)).fields["offset"])
+        pulls = [_put(more, end, queueId=1, suspendTimeoutMillis=500) for _ in range(_HOLDS_MAX + 2)]
+        await asyncio.sleep(0.1)
+        site.compare("the pulls for which there is no room", 2, sum(each.done() for each in pulls))
+        await asyncio.sleep(1)
+        site.compare("the pulls that are over", _HOLDS_MAX + 2, sum(each.done() for each in pulls))
+        more.close()
+
+
 async def _short(site: Site, line: RawClient) -> None:
     """Without long polling a pull waits as long as the broker says, whatever it asks for."""
     await site.ask("UPDATE_BROKER_CONFIG", "longPollingEnable=false")
@@ -171,4 +211,6 @@ async def _stopping(site: Site, line: RawClient) -> None:
     site.cluster.internet.heal()
 
 
-LONG_POLLS: Final = Inspection("long polls", long_polls)
+LONG_POLLS: Final = Inspection(
+    "long polls", long_polls, {"holds_max": _HOLDS_MAX, "connection_percent": 100, "address_percent": 100}
+)

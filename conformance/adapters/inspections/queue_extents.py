@@ -181,6 +181,12 @@ async def _progress(site: Site, stored: _Queues, first: dict[int, int], offsets:
     site.rule = chapters.ADMINISTRATION_OF_OFFSETS
     for queue, offset in enumerate(offsets):
         await commit(site, "new", _TOPIC, queue, offset)
+        for is_zero in (None, True, False):
+            answer = await site.ask(
+                "QUERY_CONSUMER_OFFSET", consumerGroup="new", topic=_TOPIC, queueId=queue,
+                setZeroIfNotFound=is_zero,
+            )  # fmt: skip
+            site.compare("the committed offset", str(offset), answer.fields.get("offset"))
     body = java_values.read((await site.ask("GET_CONSUME_STATS", consumerGroup="new", topic=_TOPIC)).body)
     shown = {dict(key)["queueId"]: each for key, each in body["offsetTable"].items()}
     expected = {}

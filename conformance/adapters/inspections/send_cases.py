@@ -128,6 +128,7 @@ async def _headers(site: Site) -> None:
             last.born_ms, last.flag, last.system_flag, last.reconsume_times, last.body))  # fmt: skip
         kept = {"CLUSTER": "DefaultCluster", "MSG_REGION": "DefaultRegion", "TRACE_ON": "true"}
         site.compare("its properties", kept, dict(last.properties))
+        site.compare("the remark of a success", None, answer.remark)
         for name, value in given.items():
             less: dict[str, Any] = {key: each for key, each in given.items() if key != name}
             await site.ask(code, b"short", expects=1, **less)
@@ -215,7 +216,8 @@ async def _ends(site: Site) -> None:
     site.compare("whether an unknown end is answered", False, silent.done())
     silent.cancel()
     for flag, expects in ((8, 0), (8, 0), (12, 1)):
-        await site.ask("END_TRANSACTION", expects=expects, **{**end, "commitOrRollback": flag})
+        answer = await site.ask("END_TRANSACTION", expects=expects, **{**end, "commitOrRollback": flag})
+        site.compare("whether the answer has a remark", bool(expects), answer.remark is not None)
     half_topic = queue_of(site, "RMQ_SYS_TRANS_HALF_TOPIC")[0]
     for id_ in ("x", "", offset_message_id(str(site.broker), half_topic.commit_offset),
                 offset_message_id(str(site.broker), 1 << 40)):  # fmt: skip

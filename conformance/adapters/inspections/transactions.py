@@ -201,6 +201,10 @@ async def _discarded(site: Site) -> None:
     await asyncio.sleep(33)
     _checks(site, line, [(lost, 1), (lost, 2), (lost, 3)])
     (discarded,) = queue_of(site, _DISCARDED)
+    topic = java_values.read((await site.ask("GET_TOPIC_CONFIG", topic=_DISCARDED)).body)
+    site.compare(
+        "the queues of discarded messages", (1, 1), (topic["readQueueNums"], topic["writeQueueNums"])
+    )
     shown = {
         key: discarded.properties.get(key)
         for key in ("TRANSACTION_CHECK_TIMES", "TRAN_PREPARED_QUEUE_OFFSET")
@@ -216,7 +220,8 @@ async def _discarded(site: Site) -> None:
     await asyncio.sleep(20)
     _checks(site, line, [])
     id_ = offset_message_id(str(site.broker), discarded.commit_offset)
-    await site.ask("RESUME_CHECK_HALF_MESSAGE", msgId=id_, topic=_TOPIC)
+    answer = await site.ask("RESUME_CHECK_HALF_MESSAGE", msgId=id_, topic=_TOPIC)
+    site.compare("the remark of a success", None, answer.remark)
     await asyncio.sleep(0.1)
     resumed = queue_of(site, _HALF)[-1]
     site.compare(

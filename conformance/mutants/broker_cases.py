@@ -1,0 +1,135 @@
+"""Mutants of a broker that the inspections of single cases detect: pulls, queues, members, and returns."""
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Final
+
+from mqproof.conformance.mutants.mutant import Mutant, by_name, unexplained
+from mqproof.impl.broker import long_polling
+from mqproof.impl.broker.processors import pull, queries, send
+from mqproof.impl.broker.requests import checks
+from mqproof.impl.filtering import predicates
+from mqproof.impl.remoting.batch import decode_batch
+from mqproof.impl.remoting.channel import Channel
+from mqproof.impl.remoting.message import SYS_TRANSACTION_COMMIT, SYS_TRANSACTION_MASK
+
+_BROKER: Final = "mqproof.impl.broker"
+_PROCESSORS: Final = f"{_BROKER}.processors"
+
+_hold, _tags, _queue_id, _messages = long_polling.PullHolds.hold, pull._tags, send._queue_id, send._messages
+_first_since, _scheduled = queries._first_since, checks.scheduled
+_whole = predicates.whole
+
+
+def _held_longer(*arguments: Any) -> Any:
+    holds, topic, queue_id, offset, tag_codes, timeout_s, *owner = arguments
+    return _hold(holds, topic, queue_id, offset, tag_codes, timeout_s + 0.01, *owner)
+
+
+def _everything_for_blanks(expression: str | None, is_class_filter: bool) -> Collection[int]:
+    found = _tags(expression, is_class_filter)
+    return frozenset() if found is pull._NOTHING else found
+
+
+def _first_channel(group: Any, client_id: str) -> Channel | None:
+    return next((channel for channel, one in group.members.items() if one.client_id == client_id), None)
+
+
+def _one_too_early(services: Any, topic: str, queue_id: int, timestamp_ms: int) -> int:
+    return _first_since(services, topic, queue_id, timestamp_ms + 1) - 1
+
+
+def _any_number(body: bytes, _: int) -> Any:
+    return decode_batch(body, 1 << 30)
+
+
+def _at_once_if_committed(message: Any, levels_ms: Any) -> Any:
+    is_committed = message.sys_flag & SYS_TRANSACTION_MASK == SYS_TRANSACTION_COMMIT
+    return message if is_committed else _scheduled(message, levels_ms)
+
+
+def _always_waits(*arguments: Any) -> Any:
+    messages, _ = _messages(*arguments)
+    return messages, True
+
+
+def _corrected(result: Any, **_: object) -> Any:
+    return result
+
+
+def _first_queue(services: Any, asked: int, topic: Any) -> int:
+    return 0 if asked < 0 else _queue_id(services, asked, topic)
+
+
+def _as_asked(_services: object, topic: Any) -> Any:
+    return topic
+
+
+def _spaces_left_out(text: str, bits: int) -> int:
+    return _whole(text.strip(), bits)
+
+
+def _mutant(name: str, defect: str, where: str, wrong: Callable[..., Any]) -> Mutant:
+    return unexplained(name, defect, where, wrong)
+
+
+INSPECTIONS: Final[Mapping[str, str]] = {
+    "held-a-hundredth-longer": "long polls",
+    "blank-tags-mean-all": "pull cases",
+    "first-connection-asked": "members",
+    "upper-before-the-first": "queue extents",
+    "batch-of-any-number": "many messages",
+    "committed-not-delayed": "sent back",
+    "wait-always": "slow disk",
+    "slave-corrects-offsets": "requests at a slave",
+    "broker-chooses-queue-0": "send cases",
+    "attributes-of-the-request": "cases of administrators",
+    "spaces-around-whole-numbers": "SQL expressions",
+}
+"""The inspection that detects each mutant."""
+
+MUTANTS: Final = by_name(
+    _mutant(
+        "held-a-hundredth-longer", "a pull is held a hundredth of a second longer than it asks",
+        f"{_BROKER}.long_polling:PullHolds.hold", _held_longer,
+    ),
+    _mutant(
+        "blank-tags-mean-all", "an expression that names no tag selects every message",
+        f"{_PROCESSORS}.pull:_tags", _everything_for_blanks,
+    ),
+    _mutant(
+        "first-connection-asked", "requests go to the oldest connection of a consumer",
+        f"{_BROKER}.state.clients:ConsumerGroup.channel_of", _first_channel,
+    ),
+    _mutant(
+        "upper-before-the-first", "a search by time returns the message before the first one at that time",
+        f"{_PROCESSORS}.queries:_first_since", _one_too_early,
+    ),
+    _mutant(
+        "batch-of-any-number", "a batch may have any number of messages", f"{_PROCESSORS}.send:decode_batch",
+        _any_number,
+    ),
+    _mutant(
+        "committed-not-delayed", "a message from a transaction that is sent back is not delayed",
+        f"{_BROKER}.requests.checks:scheduled", _at_once_if_committed,
+    ),
+    _mutant(
+        "wait-always", "a send with WAIT=false waits for the disk", f"{_PROCESSORS}.send:_messages",
+        _always_waits,
+    ),
+    _mutant(
+        "slave-corrects-offsets", "a slave returns the end of its own queue as the next offset",
+        f"{_PROCESSORS}.pull:replace", _corrected,
+    ),
+    _mutant(
+        "broker-chooses-queue-0", "a send without a queue goes to queue 0", f"{_PROCESSORS}.send:_queue_id",
+        _first_queue,
+    ),
+    _mutant(
+        "attributes-of-the-request", "the attributes of a request replace those of the topic",
+        f"{_PROCESSORS}.topic_admin:_with_its_attributes", _as_asked,
+    ),
+    _mutant(
+        "spaces-around-whole-numbers", "a text with spaces around it counts as a whole number",
+        "mqproof.impl.filtering.predicates:whole", _spaces_left_out,
+    ),
+)  # fmt: skip
