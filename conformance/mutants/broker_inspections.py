@@ -23,7 +23,7 @@ _checked_copy, _rolled = half_messages.checked_copy, timed_messages.rolled
 _merge = OffsetTable.merge
 _without_operation = OpenTransactions.without_operation
 _end_read = Transactions._end_read
-_finish, _point = WaitingTimers.finish, WaitingTimers.point
+_finish, _point, _named = WaitingTimers.finish, WaitingTimers.point, WaitingTimers.named
 
 
 def _a_millisecond_more(*arguments: Any) -> timed_messages.Point:
@@ -122,7 +122,15 @@ async def _master_of_an_answer(registrar: Any, address: Any) -> str | None:
 
 
 def _any_queue(message: Any) -> tuple[str, int]:
-    return message.properties.get(half_messages.REAL_TOPIC, "t"), 0
+    return message.properties.get("REAL_TOPIC", "t"), 0
+
+
+def _a_second_late(due_ms: int, now_ms: int) -> bool:
+    return due_ms <= now_ms - 1000
+
+
+def _originals_only(table: WaitingTimers, key: tuple[str, str]) -> list[Any]:
+    return [each for each in _named(table, key) if each.original == each.place]
 
 
 def _no_system_topic(*_: object) -> bool:
@@ -186,6 +194,8 @@ INSPECTIONS: Final[Mapping[str, str]] = {
     "discarded-messages-checked-again": "ends without operations",
     "operations-forgotten": "ends beside an open transaction",
     "system-topics-of-no-broker": "first start",
+    "a-second-late": "exact timers",
+    "copies-not-recalled": "recalled copies",
 }
 """The inspection that detects each mutant."""
 
@@ -336,5 +346,13 @@ MUTANTS: Final = by_name(
     _mutant(
         "system-topics-of-no-broker", "an administrator may delete the broker's own topics",
         "processors.topic_admin:is_system_topic", _no_system_topic,
+    ),
+    _mutant(
+        "a-second-late", "a message that waits is delivered a second after its time",
+        "state.waiting_timers:is_due", _a_second_late,
+    ),
+    _mutant(
+        "copies-not-recalled", "a message that was copied cannot be recalled",
+        "state.waiting_timers:WaitingTimers.named", _originals_only,
     ),
 )  # fmt: skip

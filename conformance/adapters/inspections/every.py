@@ -31,6 +31,7 @@ from mqproof.conformance.adapters.inspections.damaged_stores import (
 )
 from mqproof.conformance.adapters.inspections.delays import DELAYS
 from mqproof.conformance.adapters.inspections.elected import ELECTED
+from mqproof.conformance.adapters.inspections.exact_timers import EXACT_TIMERS, RECALLED_COPIES
 from mqproof.conformance.adapters.inspections.failing_reads import FAILING_READS
 from mqproof.conformance.adapters.inspections.first_start import FIRST_START
 from mqproof.conformance.adapters.inspections.flushed_files import (
@@ -108,6 +109,7 @@ EVERY: Final[Mapping[str, Inspection]] = {
         PAIR_METRICS, MANY_PULLS, TAKEN_OVER,
         CHECK_TIMES, SLOW_ENDS, KEPT_ENDS, OPEN_BESIDE, MANY_ENDS, LOST_POWER, CHANGING_TABLES, ELECTED,
         SILENT_NAMES, STRANGE_HALVES, STRANGE_DELAYS, MEMBERS, SLAVE_CHANGES, FIRST_START,
+        EXACT_TIMERS, RECALLED_COPIES,
         FULL_DISK, STOPS, SLAVE_COPIES, RETURNED, COLLIDING_KEYS, EXPIRED_SEGMENTS, DAMAGED_FILES,
         DAMAGED_RECORDS, CRASHED_STARTS, DAMAGED_END, DAMAGED_END_SYNC,
         PERMISSIONS, ACCOUNTS_OF_4_9, USERS_OF_5_X, NO_ACCOUNTS,
