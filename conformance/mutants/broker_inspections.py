@@ -20,10 +20,10 @@ from mqproof.impl.remoting.headers import RegisterBrokerRequest
 _BROKER: Final = "mqproof.impl.broker"
 
 _checked_copy, _rolled = half_messages.checked_copy, timed_messages.rolled
-_merge = OffsetTable.merge
+_merge, _mark_sent = OffsetTable.merge, OffsetTable.mark_sent
 _without_operation = OpenTransactions.without_operation
 _end_read = Transactions._end_read
-_finish, _point = WaitingTimers.finish, WaitingTimers.point
+_finish, _point, _named = WaitingTimers.finish, WaitingTimers.point, WaitingTimers.named
 
 
 def _a_millisecond_more(*arguments: Any) -> timed_messages.Point:
@@ -116,13 +116,21 @@ def _of_any_size(table: OpenTransactions, _: int) -> list[HalfMessage]:
     return _without_operation(table, 1 << 30)
 
 
-async def _master_of_an_answer(registrar: Any, address: Any) -> str | None:
-    broker = await registrar._broker_at(address)
-    return broker.broker_addrs.get(0) if broker is not None else None
+async def _seek_at_the_first(registrar: Any, known: Any) -> None:
+    if await registrar._is_news(registrar._name_servers[0], known):
+        await registrar.register()
 
 
 def _any_queue(message: Any) -> tuple[str, int]:
-    return message.properties.get(half_messages.REAL_TOPIC, "t"), 0
+    return message.properties.get("REAL_TOPIC", "t"), 0
+
+
+def _a_second_late(due_ms: int, now_ms: int) -> bool:
+    return due_ms <= now_ms - 1000
+
+
+def _originals_only(table: WaitingTimers, key: tuple[str, str]) -> list[Any]:
+    return [each for each in _named(table, key) if each.original == each.place]
 
 
 def _no_system_topic(*_: object) -> bool:
@@ -133,10 +141,10 @@ def _first_channel(group: ConsumerGroup, client_id: str) -> Any:
     return next(each for each, one in group.members.items() if one.client_id == client_id)
 
 
-def _table_only(table: OffsetTable, keys: list[str]) -> None:
-    for key in keys:
-        del table._table[key]
-        table._unwritten.is_any = True
+def _sent_in_memory(table: OffsetTable, topic: str, group: str, queue_id: int, offset: int) -> None:
+    before = table._unwritten.is_any
+    _mark_sent(table, topic, group, queue_id, offset)
+    table._unwritten.is_any = before
 
 
 def _commits_only(transactions: Transactions, original: int, end: End, commit_offset: int) -> None:
@@ -178,14 +186,16 @@ INSPECTIONS: Final[Mapping[str, str]] = {
     "ended-twice-at-once": "ends on a slow disk",
     "operations-of-any-size": "many ends",
     "leader-still-a-slave": "elected master",
-    "silent-name-server-ends-the-search": "silent name servers",
+    "first-name-server-asked-only": "silent name servers",
     "half-messages-of-any-queue": "strange half messages",
     "delays-of-no-time": "strange delayed messages",
     "requests-to-the-first-connection": "members",
-    "offsets-of-deleted-topics-still-unsent": "changes at a slave",
+    "sent-offsets-not-noted-on-disk": "changes at a slave",
     "discarded-messages-checked-again": "ends without operations",
     "operations-forgotten": "ends beside an open transaction",
     "system-topics-of-no-broker": "first start",
+    "a-second-late": "exact timers",
+    "copies-not-recalled": "recalled copies",
 }
 """The inspection that detects each mutant."""
 
@@ -307,8 +317,8 @@ MUTANTS: Final = by_name(
         "state.offsets:OffsetTable.lead", _does_nothing,
     ),
     _mutant(
-        "silent-name-server-ends-the-search", "a slave finds no master if a name server does not answer",
-        "registration:Registrar._master_at", _master_of_an_answer,
+        "first-name-server-asked-only", "a slave asks only the first name server for its master",
+        "registration:Registrar.seek_master", _seek_at_the_first,
     ),
     _mutant(
         "half-messages-of-any-queue", "a half message that names no queue is committed to the first one",
@@ -322,8 +332,8 @@ MUTANTS: Final = by_name(
         "state.clients:ConsumerGroup.channel_of", _first_channel,
     ),
     _mutant(
-        "offsets-of-deleted-topics-still-unsent", "a slave sends the offsets of a deleted topic",
-        "state.offsets:OffsetTable._remove", _table_only,
+        "sent-offsets-not-noted-on-disk", "a slave forgets at a restart which offsets its master has",
+        "state.offsets:OffsetTable.mark_sent", _sent_in_memory,
     ),
     _mutant(
         "discarded-messages-checked-again", "a restart forgets which half messages were discarded",
@@ -336,5 +346,13 @@ MUTANTS: Final = by_name(
     _mutant(
         "system-topics-of-no-broker", "an administrator may delete the broker's own topics",
         "processors.topic_admin:is_system_topic", _no_system_topic,
+    ),
+    _mutant(
+        "a-second-late", "a message that waits is delivered a second after its time",
+        "state.waiting_timers:is_due", _a_second_late,
+    ),
+    _mutant(
+        "copies-not-recalled", "a message that was copied cannot be recalled",
+        "state.waiting_timers:WaitingTimers.named", _originals_only,
     ),
 )  # fmt: skip

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
+from mqproof.conformance.adapters.inspections.exact_timers import EXACT_TIMERS
+from mqproof.conformance.adapters.inspections.exact_timers import RECALLED_COPIES
 from mqproof.conformance.adapters.inspections.account_changes import (
     ACCOUNTS_OF_4_9,
     NO_ACCOUNTS,
@@ -142,5 +144,6 @@ EVERY: Final[Mapping[str, Inspection]] = {
         HEADER_TEXTS, VALUE_LIMITS, LIST_LIMITS, BYTE_SHARES, USUAL_BYTE_SHARES,
         SEND_CASES, ADMIN_CASES, SQL_EXPRESSIONS,
         KEPT_ENDS, OPEN_BESIDE, FIRST_START,
+        EXACT_TIMERS, RECALLED_COPIES,
     )
 }  # fmt: skip

@@ -141,11 +141,12 @@ async def _leaving(site: Site) -> None:
             await beat(site, name, group, [subscription("t")], by=by, producers=("p", "q"))
     for line in (one, two):
         line.pushed.clear()
-    for fields, notes in (
+    cases: tuple[tuple[dict[str, Any], list[int]], ...] = (
         ({}, [0, 0]), ({"consumerGroup": "absent"}, [0, 0]), ({"producerGroup": "g"}, [0, 0]),
         ({"consumerGroup": "p"}, [0, 0]), ({"consumerGroup": "g"}, [0, 1]), ({"consumerGroup": "g"}, [0, 0]),
         ({"producerGroup": "p"}, [0, 0]),
-    ):  # fmt: skip
+    )  # fmt: skip
+    for fields, notes in cases:
         await site.ask("UNREGISTER_CLIENT", by=one, clientID="one@1", **fields)
         await _hears(site, (one, two), f"{fields}", notes)
     await _ids(site, "g", ["two@1"])
@@ -206,9 +207,10 @@ async def _both_kinds(site: Site) -> None:
     """A client is a producer for replies until it leaves its last producer group."""
     line = await site.client("both")
     await beat(site, "both@1", "g", [subscription("t")], by=line, producers=("q", "r"))
-    for fields, receives in (
+    cases: tuple[tuple[dict[str, Any], bool], ...] = (
         ({"consumerGroup": "g"}, True), ({"producerGroup": "q"}, True), ({"producerGroup": "r"}, False),
-    ):  # fmt: skip
+    )  # fmt: skip
+    for fields, receives in cases:
         await site.ask("UNREGISTER_CLIENT", by=line, clientID="both@1", **fields)
         await _replied(site, "both@1", line if receives else None)
     await beat(site, "both@1", "g", [subscription("t")], by=line, producers=("q",))

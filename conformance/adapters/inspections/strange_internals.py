@@ -107,7 +107,7 @@ async def strange_delays(site: Site) -> None:
     """Deliver delayed messages of which some name no queue, or one that no client may have."""
     site.rule = chapters.DELAYED_MESSAGES
     await make_topic(site, _TOPIC)
-    queue = (
+    queue: tuple[tuple[str, dict[str, str | None]], ...] = (
         ("first", {}), ("no topic", {"REAL_TOPIC": None}), ("empty topic", {"REAL_TOPIC": ""}),
         ("no queue", {"REAL_QID": None}), ("queue x", {"REAL_QID": "x"}), ("queue -1", {"REAL_QID": "-1"}),
         ("for operations", {"REAL_TOPIC": _OPERATIONS}), ("for timers", {"REAL_TOPIC": _TIMERS}),
