@@ -87,8 +87,15 @@ from mqproof.conformance.adapters.inspections.slave_tables import (
     SLAVE_EXPRESSIONS,
     SLAVE_OFFSETS,
 )
+from mqproof.conformance.adapters.inspections.slow_upkeep import (
+    NO_SCRUB,
+    OLD_SEGMENTS,
+    SENDS_AT_ONCE,
+    SLOW_SCRUB,
+)
 from mqproof.conformance.adapters.inspections.statistics import STATISTICS
 from mqproof.conformance.adapters.inspections.strange_brokers import KEY_VALUES, REGISTRATIONS
+from mqproof.conformance.adapters.inspections.strange_stores import STRANGE_FILES, STRANGE_TABLES
 from mqproof.conformance.adapters.inspections.subscribed_pulls import FILTERS, HELD_PULLS
 from mqproof.conformance.adapters.inspections.taken_over import TAKEN_OVER
 from mqproof.conformance.adapters.inspections.transactions import TRANSACTIONS
@@ -99,7 +106,8 @@ EVERY: Final[Mapping[str, Inspection]] = {
     each.name: each
     for each in (
         # Those that need the least time are first: a mutant of impl/ has a bound of it.
-        LATE_FLUSHES, DAMAGED_LOG, WRITTEN_LOG, OVERLAPPING_TABLES, ALTERED_LOG, DELETIONS_AT_SYNC_SLAVE,
+        SENDS_AT_ONCE, OLD_SEGMENTS, NO_SCRUB, SLOW_SCRUB, STRANGE_TABLES, STRANGE_FILES, LATE_FLUSHES,
+        DAMAGED_LOG, WRITTEN_LOG, OVERLAPPING_TABLES, ALTERED_LOG, DELETIONS_AT_SYNC_SLAVE,
         DELETIONS_AT_SLAVE, LATE_TRANSACTIONS, DURABLE_DELIVERIES, REFUSED_COMMITS, DAMAGED_ENDS,
         PROVED_ENDS, UNREAD, ACTING_MASTERS, ANSWER_LIMITS, SLAVES_COMPARED, SLAVES_MANY, SLAVES_AS_SHIPPED,
         SLAVES_PROVED, STRANGE_MASTERS, FLUSHED_IN_TIME, CHECKPOINTS, WITHOUT_INDEX, HELD_DISK, USED_DISK,
