@@ -28,6 +28,26 @@ def _always(*_: object) -> bool:
     return True
 
 
+def _never(*_: object) -> bool:
+    return False
+
+
+def _no_records(_: object) -> tuple[()]:
+    return ()
+
+
+def _any_place(_: object, name: str) -> int:
+    return int(name) if name.isdecimal() else 0
+
+
+def _no_sum(*_: object) -> bytes:
+    return b"%08x" % 0
+
+
+def _every_unit(scrub: Any, queue: Any) -> Any:
+    return queue.units(max(scrub._offset, queue.first), 100)
+
+
 def _zero(*_: object) -> int:
     return 0
 
@@ -97,6 +117,12 @@ INSPECTIONS: Final[Mapping[str, str]] = {
     "returned-at-once-after-a-transaction": "late transactions",
     "log-not-flushed-on-request": "durable deliveries",
     "filtered-pulls-of-any-number": "answer limits",
+    "segments-of-any-place": "strange files",
+    "tables-without-checksums": "strange tables",
+    "every-segment-is-old": "old segments",
+    "scrub-of-any-rate": "slow scrub",
+    "lost-records-not-requested": "no scrub",
+    "asynchronous-sends-wait": "sends at once",
 }
 """The inspection that detects each mutant."""
 
@@ -173,6 +199,30 @@ MUTANTS: Final = by_name(
     unexplained(
         "filtered-pulls-of-any-number", "a pull with a tag returns any number of messages",
         f"{_STORE}.reader:_read_filtered", _any_size,
+    ),
+    unexplained(
+        "segments-of-any-place", "a segment may begin at any place, and have any name",
+        f"{_STORE}.files.segments:SegmentedFile._start", _any_place,
+    ),
+    unexplained(
+        "tables-without-checksums", "the checksum of a table does not depend on its content",
+        f"{_STORE}.files.sealed_file:_sum", _no_sum,
+    ),
+    unexplained(
+        "every-segment-is-old", "the age of a segment is not compared",
+        f"{_STORE}.expiry:_store_time_ms", _zero,
+    ),
+    unexplained(
+        "scrub-of-any-rate", "the scrub reads as many bytes a second as there are",
+        f"{_STORE}.scrub:Scrub._next_units", _every_unit,
+    ),
+    unexplained(
+        "lost-records-not-requested", "no damaged record is requested from a peer",
+        f"{_STORE}.entry_repair:EntryRepair.lost", _no_records,
+    ),
+    unexplained(
+        "asynchronous-sends-wait", "under ASYNC_FLUSH, a send counts as one that waits for the disk",
+        f"{_STORE}.message_store:MessageStore.confirms_at_once", _never,
     ),
 )  # fmt: skip
 """The mutants by name."""

@@ -3,6 +3,12 @@
 from collections.abc import Mapping
 from typing import Final
 
+from mqproof.conformance.adapters.inspections.slow_upkeep import NO_SCRUB
+from mqproof.conformance.adapters.inspections.slow_upkeep import OLD_SEGMENTS
+from mqproof.conformance.adapters.inspections.slow_upkeep import SENDS_AT_ONCE
+from mqproof.conformance.adapters.inspections.slow_upkeep import SLOW_SCRUB
+from mqproof.conformance.adapters.inspections.strange_stores import STRANGE_FILES
+from mqproof.conformance.adapters.inspections.strange_stores import STRANGE_TABLES
 from mqproof.conformance.adapters.inspections.exact_timers import EXACT_TIMERS
 from mqproof.conformance.adapters.inspections.exact_timers import RECALLED_COPIES
 from mqproof.conformance.adapters.inspections.account_changes import (
@@ -145,5 +151,6 @@ EVERY: Final[Mapping[str, Inspection]] = {
         SEND_CASES, ADMIN_CASES, SQL_EXPRESSIONS,
         KEPT_ENDS, OPEN_BESIDE, FIRST_START,
         EXACT_TIMERS, RECALLED_COPIES,
+        SENDS_AT_ONCE, OLD_SEGMENTS, NO_SCRUB, SLOW_SCRUB, STRANGE_TABLES, STRANGE_FILES,
     )
 }  # fmt: skip
