@@ -35,6 +35,7 @@ from mqproof.conformance.adapters.inspections.flushed_files import (
 )
 from mqproof.conformance.adapters.inspections.frame_limits import FRAMES
 from mqproof.conformance.adapters.inspections.header_texts import HEADER_TEXTS
+from mqproof.conformance.adapters.inspections.identifiers import IDENTIFIERS
 from mqproof.conformance.adapters.inspections.json_dialects import JSON_DIALECTS
 from mqproof.conformance.adapters.inspections.list_limits import LIST_LIMITS
 from mqproof.conformance.adapters.inspections.loaded import (
@@ -91,7 +92,7 @@ EVERY: Final[Mapping[str, Inspection]] = {
         SETTINGS, REGISTRATIONS, STATISTICS, MESSAGES, TOPICS, FILTERS, HELD_PULLS, NAME_SERVER_SETTINGS,
         KEY_VALUES, REPLIES, TO_CONSUMERS, METRICS, FLOW_CONTROL, FULL_TABLES, FAR_BEHIND, FRAMES,
         CHANNELS, NAME_SERVER_LIMITS, JSON_DIALECTS, REQUEST_BODIES,
-        HEADER_TEXTS, VALUE_LIMITS, LIST_LIMITS, BYTE_SHARES, USUAL_BYTE_SHARES,
+        HEADER_TEXTS, IDENTIFIERS, VALUE_LIMITS, LIST_LIMITS, BYTE_SHARES, USUAL_BYTE_SHARES,
         WAITING, COPIES, DAMAGED, OF_5_X, VERY_MANY, TRANSACTIONS, DELAYS, FAILING_READS,
         SHARES, AT_ONCE, MEMBERSHIPS, FILTER_SERVERS, CORNER_CASES, RUNNING_TIME,
         REGISTERED, BY_DEFAULT, FETCHED, SLAVE_OFFSETS, FULL_SLAVE, SLAVE_EXPRESSIONS,
