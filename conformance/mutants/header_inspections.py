@@ -20,12 +20,17 @@ def _texts_cut(kind: Any, fields: dict[str, str]) -> Any:
     return _read(kind, {name: value[:1024] for name, value in fields.items()})
 
 
+def _one_month(_time_ms: int) -> range:
+    return range(1 << 62)
+
+
 def _nothing(*_: object) -> None:
     """Refuse and count nothing."""
 
 
 INSPECTIONS: Final[Mapping[str, str]] = {
     "binary-length-in-characters": "texts in headers",
+    "time-since-1970-in-keys": "identifiers",
     "unread-answers-without-a-limit": "shares of bytes",
     "no-turn-for-others": "usual shares of bytes",
     "long-texts-cut": "limits of values",
@@ -37,6 +42,10 @@ MUTANTS: Final = by_name(
     unexplained(
         "binary-length-in-characters", "a binary header has the length of a value in characters",
         f"{_REMOTING}.command:_encode_field", _length_in_characters,
+    ),
+    unexplained(
+        "time-since-1970-in-keys", "unique keys have the time since 1970 instead of that of the month",
+        f"{_REMOTING}.message:month_of", _one_month,
     ),
     unexplained(
         "unread-answers-without-a-limit", "peers may leave any number of bytes of answers unread",

@@ -215,8 +215,8 @@ class UniqueKeys:
         self._process = ip_address(host).packed + chance.randbytes(2)
         self._month = range(0)
         self._prefix = ""
-        self._elapsed_ms = self._elapsed_at_wrap_ms = -1
-        self._counter = 0
+        self._elapsed_ms = -1
+        self._counter = self._first_counter = 0
 
     def take(self) -> str:
         time_ms = now_ms(self._clock)
@@ -224,12 +224,12 @@ class UniqueKeys:
             # Draw a new random part, because the times of different months repeat.
             self._prefix = (self._process + self._chance.randbytes(4)).hex().upper()
             self._month = month_of(time_ms)
-            self._elapsed_ms = self._elapsed_at_wrap_ms = -1
-        self._elapsed_ms = max(self._elapsed_ms, time_ms - self._month.start)
-        if self._counter == 0:
-            if self._elapsed_ms == self._elapsed_at_wrap_ms:
-                self._elapsed_ms += 1
-            self._elapsed_at_wrap_ms = self._elapsed_ms
+            self._elapsed_ms = -1
+        elapsed_ms = max(self._elapsed_ms, time_ms - self._month.start)
+        if elapsed_ms == self._elapsed_ms and self._counter == self._first_counter:
+            elapsed_ms += 1  # this millisecond has used every number of the counter
+        if elapsed_ms > self._elapsed_ms:
+            self._elapsed_ms, self._first_counter = elapsed_ms, self._counter
         key = f"{self._prefix}{self._elapsed_ms & 0xFFFFFFFF:08X}{self._counter:04X}"
         self._counter = (self._counter + 1) & 0xFFFF
         return key

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
+from mqproof.conformance.adapters.inspections.identifiers import IDENTIFIERS
 from mqproof.conformance.adapters.inspections.slow_upkeep import NO_SCRUB
 from mqproof.conformance.adapters.inspections.slow_upkeep import OLD_SEGMENTS
 from mqproof.conformance.adapters.inspections.slow_upkeep import SENDS_AT_ONCE
@@ -152,5 +153,6 @@ EVERY: Final[Mapping[str, Inspection]] = {
         KEPT_ENDS, OPEN_BESIDE, FIRST_START,
         EXACT_TIMERS, RECALLED_COPIES,
         SENDS_AT_ONCE, OLD_SEGMENTS, NO_SCRUB, SLOW_SCRUB, STRANGE_TABLES, STRANGE_FILES,
+        IDENTIFIERS,
     )
 }  # fmt: skip

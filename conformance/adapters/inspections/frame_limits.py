@@ -127,7 +127,9 @@ def _broken(whole: bytes) -> list[tuple[str, list[bytes], bytes]]:
     binary = encode(Frame(_OFFSET, 7, fields=_ASKED, header=Header.BINARY))
     cut = [binary[: at - 1] for at in (len(binary), len(binary) - 20, 30)]
     broken = {
+        "an empty frame": struct.pack(">i", 0),
         "a frame of 3 bytes": struct.pack(">i", 3) + b"abc",
+        "a header that is a byte longer than its frame": _longer(whole),
         "a header that is longer than its frame": struct.pack(">iI", 8, 5) + b"{}{}",
         "an unknown serialization": framed(b"{}", serialization=2),
         "a header that is no JSON": framed(b"{"),
@@ -136,11 +138,24 @@ def _broken(whole: bytes) -> list[tuple[str, list[bytes], bytes]]:
         "a header that is no UTF-8": framed(b'{"code":30,"remark":"\xff"}'),
         "a table in a field": _json({"code": _OFFSET, "extFields": {"topic": {}}}),
         **{f"a binary header of {len(each) - 8} bytes": framed(each[8:], serialization=1) for each in cut},
+        "a binary header that is too short": framed(binary[8:20], serialization=1),
+        "a remark with a negative length": framed(
+            struct.pack(">hbhiiii", _UNKNOWN, 3, 409, 7, 0, -4, 0), serialization=1
+        ),
+        "a remark that is no UTF-8": framed(
+            struct.pack(">hbhiii", _UNKNOWN, 3, 409, 7, 0, 1) + b"\xff" + bytes(4), serialization=1
+        ),
+        "a field that is no UTF-8": framed(_fixed(_UNKNOWN, 7, b"\0\x01a\0\0\0\x01\xff"), serialization=1),
         "a field with a negative length": framed(
             _fixed(_OFFSET, 7, b"\0\x01a\xff\xff\xff\xff"), serialization=1
         ),
     }
     return [(what, [whole + data], _answered(7, {"offset": "0"}) + _CLOSED) for what, data in broken.items()]
+
+
+def _longer(frame: bytes) -> bytes:
+    """Return a frame whose header is announced with a byte more than the frame has."""
+    return frame[:4] + (int.from_bytes(frame[4:8], "big") + 1).to_bytes(4, "big") + frame[8:]
 
 
 def _json(members: dict[str, Any]) -> bytes:

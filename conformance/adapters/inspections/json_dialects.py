@@ -46,6 +46,7 @@ async def json_dialects(site: Site) -> None:
     await _clients(site, "h", ("a/b", "plain", "/"))
     await _clients(site, "i", ("\x7f",))
     await _read(site)
+    await _locked(site)
     await _recalls(site)
 
 
@@ -107,7 +108,8 @@ def _texts() -> Iterator[tuple[str, bool]]:
     yield from ((each, True) for each in (
         '{"timestamp":7,"counter":1}', "{timestamp:7,counter:1}", "{'timestamp':7,'counter':1}",
         '{"timestamp":"7","counter":"1"}', ' { "timestamp" : 7 ,\n\t"counter" : 1 } ',
-        "{counter:1,timestamp:7,more:2}",
+        "{counter:1,timestamp:7,more:2}", '{timestamp:"7",counter:"1"}', "{ timestamp : 7 ,\n\tcounter : 1 }",
+        '{1:"a","timestamp":"7","counter":"1"}', "{{a:1}:2,{b:2}:3,timestamp:7,counter:1}",
         '{"counter":9,"timestamp":7,"counter":1}', '{x:"a\\"{:,}[",timestamp:7,counter:1}',
         '{1:"a",-2:"b","timestamp":7,"counter":1}', '{"x":{1:{2:[{3:4}]}},"timestamp":7,"counter":1}',
         '{{"a":1,b:2}:3,timestamp:7,counter:1}', '{x:{{a:"}"}:[1,{b:2}]},timestamp:7,counter:1}',
@@ -118,7 +120,7 @@ def _texts() -> Iterator[tuple[str, bool]]:
         "{x:" + "[" * (_DEPTH_MAX - 1) + "]" * (_DEPTH_MAX - 1) + ",timestamp:7,counter:1}",
     ))  # fmt: skip
     yield from ((each, False) for each in (
-        "", "{", "}", "[]", "7", "{timestamp:7,counter:1", "{timestamp:7,counter:1}}",
+        "", "{", "}", "[]", "7", "7,8", "a,b", ",", ":", "]", "[7,8}", "{timestamp:7,counter:1", "{timestamp:7,counter:1}}",
         "{timestamp:7;counter:1}",
         "{timestamp:7,,counter:1}", '{"timestamp":"x"}', '{"timestamp":7.5,"counter":1}',
         '{timestamp:"7,counter:1}',
@@ -140,6 +142,17 @@ async def _read(site: Site) -> None:
             known = body_of([], 1)["topicConfigSerializeWrapper"]["dataVersion"]
             site.compare(f"the version that answers {text[:40]!r}", known, java_values.read(answer.body))
     await one.ask("UNREGISTER_BROKER")
+
+
+async def _locked(site: Site) -> None:
+    """A list of objects whose keys have no quotes, as Java clients send it."""
+    await make_topic(site, "t", 3)
+    queues = [{"brokerName": "broker-a", "queueId": number, "topic": "t"} for number in range(3)]
+    listed = ",".join(f'{{brokerName:"broker-a",queueId:{number},topic:"t"}}' for number in range(3))
+    text = f'{{clientId:"c",consumerGroup:"g",mqSet:[{listed}]}}'
+    answer = await site.ask("LOCK_BATCH_MQ", text)
+    found = json.loads(answer.body)["lockOKMQSet"]
+    site.compare("the locked queues", queues, sorted(found, key=lambda each: each["queueId"]))
 
 
 async def _recalls(site: Site) -> None:

@@ -154,6 +154,7 @@ async def list_limits(site: Site) -> None:
                 what = f"whether {case.request} refuses {count} in {body[:60]!r}"
                 is_refused = answer.code == 1 and text in (answer.remark or "")
                 site.compare(what, count > case.most, is_refused, answer.remark)
+                site.compare(f"an error in the server: {what}", False, answer.is_own_error, answer.remark)
     for levels in (_NESTING - 1, _NESTING):
         for name in ("groupRetryPolicy", "subscriptionDataSet"):
             value = _nested(levels if name == "groupRetryPolicy" else levels - 1)

@@ -67,7 +67,7 @@ def operation_body(operation: Operation) -> bytes:
 def _judge(site: Site, operation: Operation, name: str, value: str, is_allowed: bool, found: Frame) -> None:
     shown = _LETTERS.get(name, name)
     is_named = found.code == 1 and f"`$.{shown}`".replace("$.", "$." if value else "") in (found.remark or "")
-    if is_named is is_allowed and found.code != NOT_SUPPORTED:
+    if (is_named is is_allowed and found.code != NOT_SUPPORTED) or found.is_own_error:
         what = f"{name} of {operation.name} with {value[:20]!r} of {len(value)} characters"
         site.report(f"{what}: the answer is {found.code} {found.remark}, refused for it: {not is_allowed}")
 

@@ -120,7 +120,9 @@ def test_a_unique_key_contains_host_time_of_the_month_and_counter() -> None:
 def test_unique_keys_stay_unique_when_the_clock_stops_steps_back_or_enters_a_new_month() -> None:
     clock = ManualClock(NOV_1_US + 10_000_000)
     keys = UniqueKeys(random.Random(1), clock)
-    taken = [keys.take() for _ in range(70_000)]
+    taken = [keys.take() for _ in range(8)]
+    clock.advance_ms(1)
+    taken += [keys.take() for _ in range(70_000)]
     clock.advance_ms(-5_000)
     taken += [keys.take() for _ in range(70_000)]
     clock.advance_ms(30 * 24 * 3_600_000 + 5_000)
