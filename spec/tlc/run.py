@@ -230,6 +230,10 @@ def _judge(job: Job, text: str, exit_code: int, seconds: float) -> Outcome:
         raise diagnose(read, exit_code, text)
     if violated is None and not _finished(read):
         raise TlcError(Reason.CRASH, "TLC: crash: it ended without saying that it finished", text)
+    if violated is None and read.errors:
+        # For example, TLC cannot read a file of its liveness graph: it prints the exception, and succeeds.
+        error = " ".join(read.errors[0].text.split())
+        raise TlcError(Reason.CRASH, f"TLC: crash: it reports success after an error: {error}", text)
     distinct, generated = read.states
     return Outcome(
         verdict=Verdict.HELD if violated is None else Verdict.VIOLATED,

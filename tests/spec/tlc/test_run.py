@@ -74,6 +74,14 @@ def test_tlc_finds_the_computed_number_of_states() -> None:
     assert sum(action.distinct for action in outcome.coverage.values()) == DISTINCT
 
 
+def test_success_after_an_error_is_no_verdict() -> None:
+    job = Job("Counter", CONFIG, LIBRARIES, brief=True)
+    outcome = run(job)
+    error = "@!@!@STARTMSG 1000:1 @!@!@\nAn error\nin the liveness check.\n@!@!@ENDMSG 1000 @!@!@\n"
+    with pytest.raises(TlcError, match="success after an error: An error in the liveness check"):
+        runner._judge(job, error + outcome.text, 0, 1.0)
+
+
 def test_two_workers_find_the_same_number_of_states() -> None:
     assert run(Job("Counter", CONFIG, LIBRARIES, workers=2, brief=True)).distinct == DISTINCT
 
