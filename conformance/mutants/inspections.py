@@ -5,7 +5,13 @@ from typing import Any, Final
 
 import msgspec
 
-from mqproof.conformance.mutants import broker_cases, broker_inspections, header_inspections, inspected_logs, inspected_stores
+from mqproof.conformance.mutants import (
+    broker_cases,
+    broker_inspections,
+    header_inspections,
+    inspected_logs,
+    inspected_stores,
+)
 from mqproof.conformance.mutants.mutant import by_name, unexplained
 from mqproof.impl.access import policies
 from mqproof.impl.access.permissions import ANY, DENY

@@ -3,15 +3,6 @@
 from collections.abc import Mapping
 from typing import Final
 
-from mqproof.conformance.adapters.inspections.identifiers import IDENTIFIERS
-from mqproof.conformance.adapters.inspections.slow_upkeep import NO_SCRUB
-from mqproof.conformance.adapters.inspections.slow_upkeep import OLD_SEGMENTS
-from mqproof.conformance.adapters.inspections.slow_upkeep import SENDS_AT_ONCE
-from mqproof.conformance.adapters.inspections.slow_upkeep import SLOW_SCRUB
-from mqproof.conformance.adapters.inspections.strange_stores import STRANGE_FILES
-from mqproof.conformance.adapters.inspections.strange_stores import STRANGE_TABLES
-from mqproof.conformance.adapters.inspections.exact_timers import EXACT_TIMERS
-from mqproof.conformance.adapters.inspections.exact_timers import RECALLED_COPIES
 from mqproof.conformance.adapters.inspections.account_changes import (
     ACCOUNTS_OF_4_9,
     NO_ACCOUNTS,
@@ -49,6 +40,7 @@ from mqproof.conformance.adapters.inspections.deletions import (
     DELETIONS_AT_SYNC_SLAVE,
 )
 from mqproof.conformance.adapters.inspections.elected import ELECTED
+from mqproof.conformance.adapters.inspections.exact_timers import EXACT_TIMERS, RECALLED_COPIES
 from mqproof.conformance.adapters.inspections.failing_reads import FAILING_READS
 from mqproof.conformance.adapters.inspections.failing_writes import FAILING_WRITES, FAILING_WRITES_SYNC
 from mqproof.conformance.adapters.inspections.first_start import FIRST_START
@@ -64,6 +56,7 @@ from mqproof.conformance.adapters.inspections.flushed_files import (
 from mqproof.conformance.adapters.inspections.frame_limits import FRAMES
 from mqproof.conformance.adapters.inspections.header_texts import HEADER_TEXTS
 from mqproof.conformance.adapters.inspections.heartbeats import HEARTBEATS
+from mqproof.conformance.adapters.inspections.identifiers import IDENTIFIERS
 from mqproof.conformance.adapters.inspections.json_dialects import JSON_DIALECTS
 from mqproof.conformance.adapters.inspections.late_deliveries import DURABLE_DELIVERIES, LATE_TRANSACTIONS
 from mqproof.conformance.adapters.inspections.list_limits import LIST_LIMITS
@@ -115,10 +108,17 @@ from mqproof.conformance.adapters.inspections.slave_tables import (
     SLAVE_EXPRESSIONS,
     SLAVE_OFFSETS,
 )
+from mqproof.conformance.adapters.inspections.slow_upkeep import (
+    NO_SCRUB,
+    OLD_SEGMENTS,
+    SENDS_AT_ONCE,
+    SLOW_SCRUB,
+)
 from mqproof.conformance.adapters.inspections.sql_expressions import SQL_EXPRESSIONS
 from mqproof.conformance.adapters.inspections.statistics import STATISTICS
 from mqproof.conformance.adapters.inspections.strange_brokers import KEY_VALUES, REGISTRATIONS
 from mqproof.conformance.adapters.inspections.strange_internals import STRANGE_DELAYS, STRANGE_HALVES
+from mqproof.conformance.adapters.inspections.strange_stores import STRANGE_FILES, STRANGE_TABLES
 from mqproof.conformance.adapters.inspections.subscribed_pulls import FILTERS, HELD_PULLS
 from mqproof.conformance.adapters.inspections.taken_over import TAKEN_OVER
 from mqproof.conformance.adapters.inspections.transactions import TRANSACTIONS
