@@ -173,6 +173,11 @@ async def _stats(site: Site, stored: _Queues, first: dict[int, int]) -> None:
     await make_topic(site, "empty")
     body = java_values.read((await site.ask("GET_TOPIC_STATS_INFO", topic="empty")).body)
     (shown,) = body["offsetTable"].values()
+    await make_topic(site, f"new{first[0]}")
+    await send(site, f"new{first[0]}")
+    body_of_new = (await site.ask("QUERY_CONSUME_TIME_SPAN", topic=f"new{first[0]}", group="new")).body
+    (span,) = java_values.read(body_of_new)["consumeTimeSpanSet"]
+    site.compare("the delay of a message of now", 0, span["delayTime"])
     site.compare("an empty queue", {"minOffset": 0, "maxOffset": 0, "lastUpdateTimestamp": 0}, shown)
 
 
