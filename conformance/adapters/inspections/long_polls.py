@@ -20,7 +20,7 @@ _FOUND, _NOT_FOUND, _RETRY = 0, 19, 20
 _CHECK_S: Final = 5.0
 _MANY: Final = 200
 """Many more pulls than the broker answers in one turn."""
-_HOLDS_MAX: Final = 200
+_HOLDS_MAX: Final = 400
 
 
 def _put(line: RawClient, offset: int, **more: object) -> Answer:
@@ -152,10 +152,10 @@ async def _ended_twice(site: Site) -> None:
         }
         sent = sender.put(CODES["SEND_MESSAGE_V2"], fields)
         if reason == "connection":
-            await sent
             for each in pulls:
                 each.cancel()
             line.close()
+        await sent
         await asyncio.sleep(0.1)
         site.compare("the pulls that are over", _HOLDS_MAX, sum(each.done() for each in pulls))
         more = await site.client("more")

@@ -36,6 +36,9 @@ async def queue_extents(site: Site) -> None:
     await make_topic(site, _TOPIC, 2, readQueueNums=3)
     for group in ("g", "new"):
         await make_group(site, group)
+    await make_topic(site, "old")
+    for _ in range(3):
+        await send(site, "old")
     for number in range(_MESSAGES):
         await _send(site, number)
     stored = {queue: await _every(site, queue) for queue in (0, 1)} | {2: []}
@@ -54,6 +57,28 @@ async def queue_extents(site: Site) -> None:
     for queue in (0, 1):
         stored[queue] += await _every(site, queue, len(stored[queue]))
     await _compare(site, stored, first)
+    await _emptied(site)
+
+
+async def _emptied(site: Site) -> None:
+    """A queue whose messages are all deleted ends where it began before."""
+    site.rule = chapters.OFFSET_REQUESTS
+    for name, more, field, value in (
+        ("GET_MIN_OFFSET", {}, "offset", "3"), ("GET_MAX_OFFSET", {}, "offset", "3"),
+        ("GET_EARLIEST_MSG_STORETIME", {}, "timestamp", "-1"),
+        ("SEARCH_OFFSET_BY_TIMESTAMP", {"timestamp": 0}, "offset", "3"),
+        ("SEARCH_OFFSET_BY_TIMESTAMP", {"timestamp": 1 << 50}, "offset", "3"),
+        ("SEARCH_OFFSET_BY_TIMESTAMP", {"timestamp": 1 << 50, "boundaryType": "LOWER"}, "offset", "3"),
+        ("SEARCH_OFFSET_BY_TIMESTAMP", {"timestamp": 1 << 50, "boundaryType": "UPPER"}, "offset", "0"),
+    ):  # fmt: skip
+        given: dict[str, Any] = {"topic": "old", "queueId": 0, **more}
+        answer = await site.ask(name, **given)
+        site.compare(f"{name} {more} of an emptied queue", value, answer.fields.get(field))
+    await site.ask("QUERY_CONSUMER_OFFSET", expects=_NO_OFFSET, consumerGroup="new", topic="old", queueId=0)
+    await site.ask("QUERY_CONSUME_QUEUE", expects=1, topic="old", queueId=0, index=3, count=1)
+    for offset, code in ((0, _MOVED), (2, _MOVED), (3, 19), (4, _MOVED)):
+        answer = await pull(site, "old", offset, expects=code)
+        site.compare("where to continue", "3", answer.fields.get("nextBeginOffset"))
 
 
 async def _send(site: Site, number: int) -> None:
@@ -173,6 +198,11 @@ async def _stats(site: Site, stored: _Queues, first: dict[int, int]) -> None:
     await make_topic(site, "empty")
     body = java_values.read((await site.ask("GET_TOPIC_STATS_INFO", topic="empty")).body)
     (shown,) = body["offsetTable"].values()
+    await make_topic(site, f"new{first[0]}")
+    await send(site, f"new{first[0]}")
+    body_of_new = (await site.ask("QUERY_CONSUME_TIME_SPAN", topic=f"new{first[0]}", group="new")).body
+    (span,) = java_values.read(body_of_new)["consumeTimeSpanSet"]
+    site.compare("the delay of a message of now", 0, span["delayTime"])
     site.compare("an empty queue", {"minOffset": 0, "maxOffset": 0, "lastUpdateTimestamp": 0}, shown)
 
 
