@@ -133,6 +133,11 @@ def _originals_only(table: WaitingTimers, key: tuple[str, str]) -> list[Any]:
     return [each for each in _named(table, key) if each.original == each.place]
 
 
+def _needed_if_waiting(table: WaitingTimers, _flushed: int) -> int | None:
+    oldest = table.oldest()
+    return oldest.commit_offset if oldest else None
+
+
 def _no_system_topic(*_: object) -> bool:
     return False
 
@@ -196,6 +201,8 @@ INSPECTIONS: Final[Mapping[str, str]] = {
     "system-topics-of-no-broker": "first start",
     "a-second-late": "exact timers",
     "copies-not-recalled": "recalled copies",
+    "slave-deletes-delayed-messages": "segments of a slave",
+    "finals-need-no-flush": "segments of waiting messages",
 }
 """The inspection that detects each mutant."""
 
@@ -354,5 +361,13 @@ MUTANTS: Final = by_name(
     _mutant(
         "copies-not-recalled", "a message that was copied cannot be recalled",
         "state.waiting_timers:WaitingTimers.named", _originals_only,
+    ),
+    _mutant(
+        "slave-deletes-delayed-messages", "a slave deletes segments that its master's delayed messages need",
+        "delayed:DelayedDelivery._needed_from", _nothing_delivered,
+    ),
+    _mutant(
+        "finals-need-no-flush", "the segment of a message is deleted before its delivery is durable",
+        "state.waiting_timers:WaitingTimers.needed_from", _needed_if_waiting,
     ),
 )  # fmt: skip

@@ -31,7 +31,11 @@ from mqproof.conformance.adapters.inspections.damaged_stores import (
 )
 from mqproof.conformance.adapters.inspections.delays import DELAYS
 from mqproof.conformance.adapters.inspections.elected import ELECTED
-from mqproof.conformance.adapters.inspections.exact_timers import EXACT_TIMERS, RECALLED_COPIES
+from mqproof.conformance.adapters.inspections.exact_timers import (
+    EXACT_TIMERS,
+    RECALLED_COPIES,
+    UNFLUSHED_FINALS,
+)
 from mqproof.conformance.adapters.inspections.failing_reads import FAILING_READS
 from mqproof.conformance.adapters.inspections.first_start import FIRST_START
 from mqproof.conformance.adapters.inspections.flushed_files import (
@@ -80,7 +84,7 @@ from mqproof.conformance.adapters.inspections.shares import (
 )
 from mqproof.conformance.adapters.inspections.silent_names import SILENT_NAMES
 from mqproof.conformance.adapters.inspections.site import Inspection
-from mqproof.conformance.adapters.inspections.slave_changes import SLAVE_CHANGES
+from mqproof.conformance.adapters.inspections.slave_changes import SLAVE_CHANGES, SLAVE_SEGMENTS
 from mqproof.conformance.adapters.inspections.slave_tables import (
     FULL_SLAVE,
     SLAVE_EXPRESSIONS,
@@ -109,7 +113,7 @@ EVERY: Final[Mapping[str, Inspection]] = {
         PAIR_METRICS, MANY_PULLS, TAKEN_OVER,
         CHECK_TIMES, SLOW_ENDS, KEPT_ENDS, OPEN_BESIDE, MANY_ENDS, LOST_POWER, CHANGING_TABLES, ELECTED,
         SILENT_NAMES, STRANGE_HALVES, STRANGE_DELAYS, MEMBERS, SLAVE_CHANGES, FIRST_START,
-        EXACT_TIMERS, RECALLED_COPIES,
+        EXACT_TIMERS, RECALLED_COPIES, SLAVE_SEGMENTS, UNFLUSHED_FINALS,
         FULL_DISK, STOPS, SLAVE_COPIES, RETURNED, COLLIDING_KEYS, EXPIRED_SEGMENTS, DAMAGED_FILES,
         DAMAGED_RECORDS, CRASHED_STARTS, DAMAGED_END, DAMAGED_END_SYNC,
         PERMISSIONS, ACCOUNTS_OF_4_9, USERS_OF_5_X, NO_ACCOUNTS,

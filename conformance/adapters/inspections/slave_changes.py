@@ -5,15 +5,18 @@ See docs/reference/protocol/replication.md, "Metadata", and offsets.md, "Consume
 
 import asyncio
 import json
+from dataclasses import replace
 from typing import Final
 
 from mqproof.conformance.adapters.inspections import java_values
+from mqproof.conformance.adapters.inspections.disk_log import log_of, queue_of
 from mqproof.conformance.adapters.inspections.site import Inspection, Site
 from mqproof.conformance.adapters.inspections.traffic import make_group, make_topic, pull, send
 from mqproof.conformance.answers.stored_record import read_records
-from mqproof.conformance.hosts.simulated import MASTER, SLAVE
+from mqproof.conformance.hosts.simulated import MASTER, SLAVE, STORE
 from mqproof.conformance.wire import chapters
 from mqproof.impl.replication.config import ReplicationConfig, Role
+from mqproof.impl.runtime.disk import Space
 from mqproof.impl.runtime.network import Address
 
 _COPIED_S: Final = 25
@@ -112,6 +115,33 @@ async def _awaited(site: Site) -> None:
         site.compare(f"the messages of a recreated topic at {to}", [b"again"], found)
 
 
+async def slave_segments(site: Site) -> None:
+    """A slave keeps the segments of delayed messages that are not due, and deletes those of others."""
+    site.rule = chapters.DELAYED_MESSAGES
+    await make_topic(site, _KEPT)
+    for level in (1, 18):
+        await asyncio.sleep(5)
+        await send(site, _KEPT, f"level {level}", of={"DELAY": str(level)})
+        waits = queue_of(site, "SCHEDULE_TOPIC_XXXX", level - 1)[-1]
+        for _ in range(5):
+            await send(site, _KEPT, b"x" * 9000)
+        site.cluster.machines[SLAVE].disk.room = Space(100, 20)
+        await asyncio.sleep(_LONG_MS / 1000 - 20)
+        begin = log_of(site, SLAVE)[0].commit_offset
+        site.compare(f"whether the slave keeps level {level}", True, begin <= waits.commit_offset)
+        await asyncio.sleep(60)
+        begin = log_of(site, SLAVE)[0].commit_offset
+        site.compare(f"whether the slave deletes level {level}", True, begin > waits.commit_offset)
+
+
+_LONG_MS: Final = 150_000
+_EXPIRING: Final = replace(
+    STORE, file_reserved_ms=60_000, delete_when_hours=(), delay_levels_ms=(_LONG_MS, *[1000] * 16, _LONG_MS)
+)
+SLAVE_SEGMENTS: Final = Inspection(
+    "segments of a slave", slave_segments, {"store": _EXPIRING},
+    replication=ReplicationConfig(Role.ASYNC_MASTER),
+)  # fmt: skip
 SLAVE_CHANGES: Final = Inspection(
     "changes at a slave", slave_changes, {"offsets_flush_interval_ms": 1000},
     replication=ReplicationConfig(Role.ASYNC_MASTER),
