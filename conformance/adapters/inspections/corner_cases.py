@@ -20,7 +20,7 @@ from mqproof.conformance.adapters.inspections.traffic import (
     send,
     subscription,
 )
-from mqproof.conformance.hosts.simulated import STORE
+from mqproof.conformance.hosts.simulated import MASTER, STORE
 from mqproof.conformance.wire import chapters
 
 _PROPERTIES_MAX: Final = 32767
@@ -206,6 +206,20 @@ async def running_time(site: Site) -> None:
         windows = await _windows(site, "TOPIC_PUT_NUMS", "t")
         sums = windows["statsMinute"]["sum"], windows["statsHour"]["sum"], windows["statsDay"]["sum"]
         site.compare("the sums after an hour", (0, hour, 1), sums)
+    await _forgotten(site)
+
+
+async def _forgotten(site: Site) -> None:
+    """What was not counted for a day is unknown; what was counted since is known."""
+    services = site.cluster.brokers[MASTER].services
+    assert services is not None, "the broker was started"
+    await make_topic(site, "later")
+    await send(site, "later")
+    for hours in (21, 23.5):  # an hour has passed already
+        services.statistics.counts.roll(site.cluster.now_s + hours * 3600)
+        await site.ask("VIEW_BROKER_STATS_DATA", statsName="TOPIC_PUT_NUMS", statsKey="later")
+        expects = int(hours > 23)
+        await site.ask("VIEW_BROKER_STATS_DATA", expects=expects, statsName="TOPIC_PUT_NUMS", statsKey="t")
 
 
 async def _windows(site: Site, name: str, key: str) -> Any:

@@ -35,10 +35,14 @@ async def slave_changes(site: Site) -> None:
     for group in ("g", "h"):
         await make_group(site, group)
     await asyncio.sleep(_COPIED_S)
+    second_port = Address(site.broker.host, site.broker.port - 2)  # slaves of released brokers ask there
+    bodies = [(await site.ask("GET_ALL_TOPIC_CONFIG", to=to)).body for to in (site.broker, second_port)]
+    site.compare("the topics at the second port", bodies[0], bodies[1])
     await _deleted_meanwhile(site)
     await _refused(site)
     await _restarted(site)
     await _awaited(site)
+    await _without_master(site)
 
 
 async def _commit(site: Site, group: str, topic: str, offset: int, *, at_slave: bool = False) -> None:
@@ -132,6 +136,22 @@ async def slave_segments(site: Site) -> None:
         await asyncio.sleep(60)
         begin = log_of(site, SLAVE)[0].commit_offset
         site.compare(f"whether the slave deletes level {level}", True, begin > waits.commit_offset)
+
+
+async def _without_master(site: Site) -> None:
+    """A slave that was started without its master shows that it has none."""
+    await site.cluster.stop(MASTER)
+    await site.cluster.stop(SLAVE)
+    await site.cluster.start(SLAVE)
+    await asyncio.sleep(1)
+    table = java_values.read((await site.ask("GET_BROKER_RUNTIME_INFO", to=_slave(site))).body)["table"]
+    shown = java_values.read((await site.ask("GET_BROKER_HA_STATUS", to=_slave(site))).body)
+    site.compare("whether it is a master", False, shown["master"])
+    client = {key: each for key, each in shown["haClientRuntimeInfo"].items() if each is not None}
+    site.compare("the state of a slave without its master", {
+        "lastReadTimestamp": 0, "lastWriteTimestamp": 0, "transferredByteInSecond": 0, "activated": False,
+        "maxOffset": int(table["commitLogMaxOffset"]), "masterFlushOffset": 0,
+    }, client)  # fmt: skip
 
 
 _LONG_MS: Final = 150_000
