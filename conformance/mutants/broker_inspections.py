@@ -16,6 +16,7 @@ from mqproof.impl.broker.state.unwritten import Unwritten
 from mqproof.impl.broker.state.waiting_timers import WaitingTimers
 from mqproof.impl.broker.transactions import Transactions
 from mqproof.impl.remoting.headers import RegisterBrokerRequest
+from mqproof.impl.runtime.network import Address
 
 _BROKER: Final = "mqproof.impl.broker"
 
@@ -133,6 +134,15 @@ def _originals_only(table: WaitingTimers, key: tuple[str, str]) -> list[Any]:
     return [each for each in _named(table, key) if each.original == each.place]
 
 
+def _needed_if_waiting(table: WaitingTimers, _flushed: int) -> int | None:
+    oldest = table.oldest()
+    return oldest.commit_offset if oldest else None
+
+
+def _at_the_own_address(host: str, port: int) -> Address:
+    return Address(host.replace("10.0.9.50", "10.0.0.3"), port)
+
+
 def _no_system_topic(*_: object) -> bool:
     return False
 
@@ -196,6 +206,10 @@ INSPECTIONS: Final[Mapping[str, str]] = {
     "system-topics-of-no-broker": "first start",
     "a-second-late": "exact timers",
     "copies-not-recalled": "recalled copies",
+    "slave-deletes-delayed-messages": "segments of a slave",
+    "finals-need-no-flush": "segments of waiting messages",
+    "slaves-at-the-own-address": "advertised address",
+    "expressions-kept-for-good": "kept expressions",
 }
 """The inspection that detects each mutant."""
 
@@ -354,5 +368,21 @@ MUTANTS: Final = by_name(
     _mutant(
         "copies-not-recalled", "a message that was copied cannot be recalled",
         "state.waiting_timers:WaitingTimers.named", _originals_only,
+    ),
+    _mutant(
+        "slave-deletes-delayed-messages", "a slave deletes segments that its master's delayed messages need",
+        "delayed:DelayedDelivery._needed_from", _nothing_delivered,
+    ),
+    _mutant(
+        "finals-need-no-flush", "the segment of a message is deleted before its delivery is durable",
+        "state.waiting_timers:WaitingTimers.needed_from", _needed_if_waiting,
+    ),
+    _mutant(
+        "slaves-at-the-own-address", "a master with an advertised address registers another one for slaves",
+        "replicas:Address", _at_the_own_address,
+    ),
+    _mutant(
+        "expressions-kept-for-good", "the expression of a group without members is never removed",
+        "state.consumer_filters:ConsumerFilterTable.drop_expired", _is_always_news,
     ),
 )  # fmt: skip

@@ -20,7 +20,7 @@ from mqproof.conformance.adapters.inspections.traffic import (
     send,
     subscription,
 )
-from mqproof.conformance.hosts.simulated import STORE
+from mqproof.conformance.hosts.simulated import MASTER, STORE
 from mqproof.conformance.wire import chapters
 
 _PROPERTIES_MAX: Final = 32767
@@ -210,6 +210,7 @@ async def running_time(site: Site) -> None:
         site.compare("the sums after an hour", (0, hour, 1), sums)
     await _paces(site)
     await _filter_servers(site)
+    await _forgotten(site)
 
 
 async def _paces(site: Site) -> None:
@@ -252,6 +253,19 @@ async def _filter_servers(site: Site) -> None:
     await asyncio.sleep(10)
     body = java_values.read((await site.ask("GET_ROUTEINFO_BY_TOPIC", to=site.name_server, topic="t")).body)
     site.compare("the filter servers at last", {}, body["filterServerTable"])
+
+
+async def _forgotten(site: Site) -> None:
+    """What was not counted for a day is unknown; what was counted since is known."""
+    services = site.cluster.brokers[MASTER].services
+    assert services is not None, "the broker was started"
+    await make_topic(site, "later")
+    await send(site, "later")
+    for hours in (21, 23.5):  # an hour has passed already
+        services.statistics.counts.roll(site.cluster.now_s + hours * 3600)
+        await site.ask("VIEW_BROKER_STATS_DATA", statsName="TOPIC_PUT_NUMS", statsKey="later")
+        expects = int(hours > 23)
+        await site.ask("VIEW_BROKER_STATS_DATA", expects=expects, statsName="TOPIC_PUT_NUMS", statsKey="t")
 
 
 async def _windows(site: Site, name: str, key: str) -> Any:

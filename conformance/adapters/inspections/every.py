@@ -3,6 +3,10 @@
 from collections.abc import Mapping
 from typing import Final
 
+from mqproof.conformance.adapters.inspections.exact_timers import UNFLUSHED_FINALS
+from mqproof.conformance.adapters.inspections.expressions import KEPT_EXPRESSIONS
+from mqproof.conformance.adapters.inspections.registered import ADVERTISED
+from mqproof.conformance.adapters.inspections.slave_changes import SLAVE_SEGMENTS
 from mqproof.conformance.adapters.inspections.account_changes import (
     ACCOUNTS_OF_4_9,
     NO_ACCOUNTS,
@@ -154,5 +158,6 @@ EVERY: Final[Mapping[str, Inspection]] = {
         EXACT_TIMERS, RECALLED_COPIES,
         SENDS_AT_ONCE, OLD_SEGMENTS, NO_SCRUB, SLOW_SCRUB, STRANGE_TABLES, STRANGE_FILES,
         IDENTIFIERS,
+        SLAVE_SEGMENTS, UNFLUSHED_FINALS, ADVERTISED, KEPT_EXPRESSIONS,
     )
 }  # fmt: skip

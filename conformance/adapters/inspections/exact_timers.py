@@ -30,6 +30,7 @@ async def exact_timers(site: Site) -> None:
     await make_topic(site, _TOPIC)
     await _times(site)
     await _recalled(site)
+    await _without_key(site)
     await _points(site)
     await _wrong_points(site)
     await _at_once(site)
@@ -105,6 +106,17 @@ def _of_points(site: Site) -> list[list[int]]:
     return [[int(word) for word in text.split(" ")] for text in points]
 
 
+async def _without_key(site: Site) -> None:
+    """A message without a unique key has no handle; it is delivered like others."""
+    for of, has_handle in (({}, False), ({"UNIQ_KEY": "named"}, True)):
+        given: dict[str, str] = {"TIMER_DELAY_SEC": "2", **of}
+        answer = await send(site, _TOPIC, "keyless", of=given)
+        site.compare(f"whether there is a handle with {of}", has_handle, "recallHandle" in answer.fields)
+    await asyncio.sleep(3)
+    found = [each.body for each in queue_of(site, _TOPIC)].count(b"keyless")
+    site.compare("the delivered messages without a key", 2, found)
+
+
 async def _points(site: Site) -> None:
     """A point follows each change, and none follows without one; the last one says that all is done."""
     await asyncio.sleep(_POINT_S)
@@ -178,6 +190,36 @@ async def recalled_copies(site: Site) -> None:
     site.compare("the delivered messages", [b"kept"], found)
 
 
+async def unflushed_finals(site: Site) -> None:
+    """The segment of a message that waited stays until its delivery is durable: a power loss repeats it."""
+    site.rule = chapters.TIMERS
+    await make_topic(site, _TOPIC)
+    await asyncio.sleep(_FLUSH_S - site.cluster.now_s % _FLUSH_S + 1)
+    await _send(site, "soon", TIMER_DELAY_SEC=_FLUSH_S + 10)
+    waits = queue_of(site, TIMER_TOPIC)[-1]
+    for _ in range(4):
+        await send(site, _TOPIC, b"x" * 9000)
+    await asyncio.sleep(_FLUSH_S + 12)
+    site.compare("whether it is delivered", b"soon", queue_of(site, _TOPIC)[-1].body)
+    site.cluster.machines[MASTER].disk.room = Space(100, 20)
+    await asyncio.sleep(40)
+    begin = log_of(site)[0].commit_offset
+    site.compare("whether its segment is kept", True, begin <= waits.commit_offset)
+    await asyncio.sleep(_FLUSH_S)
+    begin = log_of(site)[0].commit_offset
+    site.compare("whether its segment is deleted after a flush", True, begin > waits.commit_offset)
+
+
+_FLUSH_S: Final = 200
+UNFLUSHED_FINALS: Final = Inspection(
+    "segments of waiting messages", unflushed_finals,
+    {
+        "store": replace(
+            STORE, file_reserved_ms=60_000, delete_when_hours=(), flush_log_interval_ms=_FLUSH_S * 1000,
+            flush_log_thorough_interval_ms=1, flush_queues_interval_ms=10**9, checkpoint_interval_ms=10**9,
+        )
+    },
+)  # fmt: skip
 EXACT_TIMERS: Final = Inspection(
     "exact timers", exact_timers, {"store": replace(STORE, commit_log_segment_bytes=_SEGMENT_BYTES)}
 )

@@ -16,6 +16,7 @@ from mqproof.conformance.wire import chapters
 
 _CHANGED, _CHECK, _INFO, _PUSHED = 40, 39, 307, 326
 _NOT_ONLINE: Final = 206
+_MISSED_S: Final = 40
 _SILENT_S: Final = 120
 _SCAN_S: Final = 10
 _BEATS: Final[tuple[tuple[int, list[dict[str, Any]], bool, dict[str, tuple[str, int]]], ...]] = (
@@ -36,6 +37,8 @@ _BEATS: Final[tuple[tuple[int, list[dict[str, Any]], bool, dict[str, tuple[str, 
 async def members(site: Site) -> None:
     site.rule = chapters.CLIENT_REGISTRATION
     await make_topic(site, "t")
+    await make_group(site, "g")
+    await _upkeep(site)
     await _topics_of_a_group(site)
     await _reconnected(site)
     await _leaving(site)
@@ -263,6 +266,28 @@ async def _silent(site: Site) -> None:
     await _ids(site, "g", ["kept@1"])
     kept.close()
     await asyncio.sleep(0.05)
+
+
+async def _upkeep(site: Site) -> None:
+    """An embedded broker says whether a client is missing, or a transaction is open."""
+    broker = site.cluster.brokers[MASTER]
+    site.compare("whether upkeep is awaited without clients", False, broker.awaits_upkeep())
+    line = await site.client("may be missing")
+    await beat(site, "missing@1", "g", [subscription("t")], by=line)
+    site.compare("whether it is awaited with a client", False, broker.awaits_upkeep())
+    before = broker.noticeable()
+    site.compare("whether anything has changed", True, before == broker.noticeable())
+    await asyncio.sleep(_MISSED_S + 1)
+    site.compare("whether it is awaited with a silent client", True, broker.awaits_upkeep())
+    await beat(site, "missing@1", "g", [subscription("u")], by=line)
+    site.compare("whether a subscription is noticed", False, before == broker.noticeable())
+    await site.ask("GET_MAX_OFFSET", topic="t", queueId=0)
+    site.compare("whether it is awaited after a heartbeat", False, broker.awaits_upkeep())
+    line.close()
+    await asyncio.sleep(0.05)
+    half = {"TRAN_MSG": "true", "PGROUP": "q", "UNIQ_KEY": "open", "CHECK_IMMUNITY_TIME_IN_SECONDS": "9999"}
+    await send(site, "t", f=4, of=half)
+    site.compare("whether it is awaited with an open transaction", True, broker.awaits_upkeep())
 
 
 async def _heard(site: Site) -> None:

@@ -10,7 +10,8 @@ from typing import Any, Final
 from mqproof.conformance.adapters.inspections import java_values
 from mqproof.conformance.adapters.inspections.scripted_names import ScriptedAddresses, ScriptedNames
 from mqproof.conformance.adapters.inspections.site import Inspection, Site
-from mqproof.conformance.adapters.inspections.traffic import make_topic
+from mqproof.conformance.adapters.inspections.traffic import make_topic, send
+from mqproof.conformance.answers.stored_record import offset_message_id
 from mqproof.conformance.hosts.simulated import MASTER, SLAVE
 from mqproof.conformance.wire import chapters
 from mqproof.conformance.wire.frames import Frame
@@ -159,10 +160,34 @@ async def fetched(site: Site) -> None:
     site.compare("the requests at a start", 1, len(web.requests) - 1)
 
 
+async def advertised(site: Site) -> None:
+    """A broker registers, and names in its messages, the address that it is told to advertise."""
+    site.rule = chapters.NAME_SERVER
+    names = await ScriptedNames(site, _NAMES[0]).open()
+    master, slave = (site.cluster.machines[node].host for node in (MASTER, SLAVE))
+    await asyncio.sleep(_PERIOD_S + 10)
+    for host, broker_id, ha_port in ((master, "0", _HA_PORT), (slave, "1", site.broker.port + 1)):
+        (request,) = names.take("REGISTER_BROKER", host)
+        _compare(site, request, {
+            "brokerId": broker_id, "brokerAddr": f"{_ADVERTISED}:{site.broker.port}",
+            "haServerAddr": f"{_ADVERTISED}:{ha_port}",
+        })  # fmt: skip
+    await make_topic(site, "t")
+    sent = await send(site, "t", expects=None)
+    found = offset_message_id(f"{_ADVERTISED}:{site.broker.port}", 0)
+    site.compare("the offset message id", found, sent.fields.get("msgId"))
+    site.watch.wrong = [each for each in site.watch.wrong if "of a message stored at" not in each.text]
+
+
+_ADVERTISED: Final = "10.0.9.50"
 _SITE: Final = {"name_servers": (Address(_NAMES[0], 9876),), "register_interval_ms": _PERIOD_S * 1000}
 REGISTERED: Final = Inspection(
     "registration", registered, _SITE, replication=ReplicationConfig(Role.ASYNC_MASTER, ha_port=_HA_PORT)
 )
+ADVERTISED: Final = Inspection(
+    "advertised address", advertised, {**_SITE, "advertised_host": _ADVERTISED},
+    replication=ReplicationConfig(Role.ASYNC_MASTER, ha_port=_HA_PORT),
+)  # fmt: skip
 BY_DEFAULT: Final = Inspection(
     "registration by default", registered_by_default, _SITE, replication=ReplicationConfig(Role.ASYNC_MASTER)
 )

@@ -51,7 +51,7 @@ def _text(name: str, default: str, *, running: bool = False) -> _Key:
 
 
 def _percent(name: str, default: int) -> _Key:
-    shown = {"0.5": "50", "0.01": "1", "0.99": "99"}
+    shown = {"0.5": "50", "0.855": "85", "0.01": "1", "0.99": "99"}
     return _Key(name, str(default), ("1", "100", *shown), ("0", "101", "x", "0.00"), True, shown)
 
 

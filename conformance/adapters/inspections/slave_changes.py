@@ -5,15 +5,18 @@ See docs/reference/protocol/replication.md, "Metadata", and offsets.md, "Consume
 
 import asyncio
 import json
+from dataclasses import replace
 from typing import Final
 
 from mqproof.conformance.adapters.inspections import java_values
+from mqproof.conformance.adapters.inspections.disk_log import log_of, queue_of
 from mqproof.conformance.adapters.inspections.site import Inspection, Site
 from mqproof.conformance.adapters.inspections.traffic import make_group, make_topic, pull, send
 from mqproof.conformance.answers.stored_record import read_records
-from mqproof.conformance.hosts.simulated import MASTER, SLAVE
+from mqproof.conformance.hosts.simulated import MASTER, SLAVE, STORE
 from mqproof.conformance.wire import chapters
 from mqproof.impl.replication.config import ReplicationConfig, Role
+from mqproof.impl.runtime.disk import Space
 from mqproof.impl.runtime.network import Address
 
 _COPIED_S: Final = 25
@@ -32,10 +35,14 @@ async def slave_changes(site: Site) -> None:
     for group in ("g", "h"):
         await make_group(site, group)
     await asyncio.sleep(_COPIED_S)
+    second_port = Address(site.broker.host, site.broker.port - 2)  # slaves of released brokers ask there
+    bodies = [(await site.ask("GET_ALL_TOPIC_CONFIG", to=to)).body for to in (site.broker, second_port)]
+    site.compare("the topics at the second port", bodies[0], bodies[1])
     await _deleted_meanwhile(site)
     await _refused(site)
     await _restarted(site)
     await _awaited(site)
+    await _without_master(site)
 
 
 async def _commit(site: Site, group: str, topic: str, offset: int, *, at_slave: bool = False) -> None:
@@ -112,6 +119,49 @@ async def _awaited(site: Site) -> None:
         site.compare(f"the messages of a recreated topic at {to}", [b"again"], found)
 
 
+async def slave_segments(site: Site) -> None:
+    """A slave keeps the segments of delayed messages that are not due, and deletes those of others."""
+    site.rule = chapters.DELAYED_MESSAGES
+    await make_topic(site, _KEPT)
+    for level in (1, 18):
+        await asyncio.sleep(5)
+        await send(site, _KEPT, f"level {level}", of={"DELAY": str(level)})
+        waits = queue_of(site, "SCHEDULE_TOPIC_XXXX", level - 1)[-1]
+        for _ in range(5):
+            await send(site, _KEPT, b"x" * 9000)
+        site.cluster.machines[SLAVE].disk.room = Space(100, 20)
+        await asyncio.sleep(_LONG_MS / 1000 - 20)
+        begin = log_of(site, SLAVE)[0].commit_offset
+        site.compare(f"whether the slave keeps level {level}", True, begin <= waits.commit_offset)
+        await asyncio.sleep(60)
+        begin = log_of(site, SLAVE)[0].commit_offset
+        site.compare(f"whether the slave deletes level {level}", True, begin > waits.commit_offset)
+
+
+async def _without_master(site: Site) -> None:
+    """A slave that was started without its master shows that it has none."""
+    await site.cluster.stop(MASTER)
+    await site.cluster.stop(SLAVE)
+    await site.cluster.start(SLAVE)
+    await asyncio.sleep(1)
+    table = java_values.read((await site.ask("GET_BROKER_RUNTIME_INFO", to=_slave(site))).body)["table"]
+    shown = java_values.read((await site.ask("GET_BROKER_HA_STATUS", to=_slave(site))).body)
+    site.compare("whether it is a master", False, shown["master"])
+    client = {key: each for key, each in shown["haClientRuntimeInfo"].items() if each is not None}
+    site.compare("the state of a slave without its master", {
+        "lastReadTimestamp": 0, "lastWriteTimestamp": 0, "transferredByteInSecond": 0, "activated": False,
+        "maxOffset": int(table["commitLogMaxOffset"]), "masterFlushOffset": 0,
+    }, client)  # fmt: skip
+
+
+_LONG_MS: Final = 150_000
+_EXPIRING: Final = replace(
+    STORE, file_reserved_ms=60_000, delete_when_hours=(), delay_levels_ms=(_LONG_MS, *[1000] * 16, _LONG_MS)
+)
+SLAVE_SEGMENTS: Final = Inspection(
+    "segments of a slave", slave_segments, {"store": _EXPIRING},
+    replication=ReplicationConfig(Role.ASYNC_MASTER),
+)  # fmt: skip
 SLAVE_CHANGES: Final = Inspection(
     "changes at a slave", slave_changes, {"offsets_flush_interval_ms": 1000},
     replication=ReplicationConfig(Role.ASYNC_MASTER),
