@@ -72,7 +72,7 @@ from mqproof.conformance.adapters.inspections.request_bodies import REQUEST_BODI
 from mqproof.conformance.adapters.inspections.returned import RETURNED
 from mqproof.conformance.adapters.inspections.scraped import METRICS
 from mqproof.conformance.adapters.inspections.scraped_pair import PAIR_METRICS
-from mqproof.conformance.adapters.inspections.scripted_masters import STRANGE_MASTERS
+from mqproof.conformance.adapters.inspections.scripted_masters import STRANGE_MASTERS, UNKNOWN_DELETIONS
 from mqproof.conformance.adapters.inspections.sends import MESSAGES, TOPICS
 from mqproof.conformance.adapters.inspections.settings import NAME_SERVER_SETTINGS, SETTINGS
 from mqproof.conformance.adapters.inspections.shares import (
@@ -95,30 +95,39 @@ from mqproof.conformance.adapters.inspections.slow_upkeep import (
 )
 from mqproof.conformance.adapters.inspections.statistics import STATISTICS
 from mqproof.conformance.adapters.inspections.strange_brokers import KEY_VALUES, REGISTRATIONS
-from mqproof.conformance.adapters.inspections.strange_stores import STRANGE_FILES, STRANGE_TABLES
+from mqproof.conformance.adapters.inspections.strange_stores import (
+    CHECKPOINT_TIMES,
+    STRANGE_FILES,
+    STRANGE_TABLES,
+)
 from mqproof.conformance.adapters.inspections.subscribed_pulls import FILTERS, HELD_PULLS
 from mqproof.conformance.adapters.inspections.taken_over import TAKEN_OVER
 from mqproof.conformance.adapters.inspections.transactions import TRANSACTIONS
 from mqproof.conformance.adapters.inspections.waiting import WAITING
-from mqproof.conformance.adapters.inspections.written_logs import ALTERED_LOG, DAMAGED_LOG, WRITTEN_LOG
+from mqproof.conformance.adapters.inspections.written_logs import (
+    ALTERED_LOG,
+    DAMAGED_LOG,
+    SEARCHED_LOG,
+    WRITTEN_LOG,
+)
 
 EVERY: Final[Mapping[str, Inspection]] = {
     each.name: each
     for each in (
         # Those that need the least time are first: a mutant of impl/ has a bound of it.
         SENDS_AT_ONCE, OLD_SEGMENTS, NO_SCRUB, SLOW_SCRUB, STRANGE_TABLES, STRANGE_FILES, LATE_FLUSHES,
-        DAMAGED_LOG, WRITTEN_LOG, OVERLAPPING_TABLES, ALTERED_LOG, DELETIONS_AT_SYNC_SLAVE,
-        DELETIONS_AT_SLAVE, LATE_TRANSACTIONS, DURABLE_DELIVERIES, REFUSED_COMMITS, DAMAGED_ENDS,
-        PROVED_ENDS, UNREAD, ACTING_MASTERS, ANSWER_LIMITS, SLAVES_COMPARED, SLAVES_MANY, SLAVES_AS_SHIPPED,
-        SLAVES_PROVED, STRANGE_MASTERS, FLUSHED_IN_TIME, CHECKPOINTS, WITHOUT_INDEX, HELD_DISK, USED_DISK,
-        DAMAGED_TAGS, REPAIRED, DEFAULT_FILES, SETTINGS, REGISTRATIONS, STATISTICS, MESSAGES, TOPICS,
-        FILTERS, HELD_PULLS, NAME_SERVER_SETTINGS, KEY_VALUES, REPLIES, TO_CONSUMERS, METRICS, FLOW_CONTROL,
-        FULL_TABLES, FAR_BEHIND, FRAMES, CHANNELS, NAME_SERVER_LIMITS, JSON_DIALECTS, REQUEST_BODIES,
-        WAITING, COPIES, DAMAGED, OF_5_X, VERY_MANY, TRANSACTIONS, DELAYS, FAILING_READS, SHARES, AT_ONCE,
-        MEMBERSHIPS, FILTER_SERVERS, CORNER_CASES, RUNNING_TIME, REGISTERED, BY_DEFAULT, FETCHED,
-        SLAVE_OFFSETS, FULL_SLAVE, SLAVE_EXPRESSIONS, PAIR_METRICS, MANY_PULLS, TAKEN_OVER, FAILING_WRITES,
-        FAILING_WRITES_SYNC, DELETIONS, FULL_DISK, STOPS, SLAVE_COPIES, RETURNED, COLLIDING_KEYS,
-        EXPIRED_SEGMENTS, DAMAGED_FILES, DAMAGED_RECORDS, CRASHED_STARTS, DAMAGED_END, DAMAGED_END_SYNC,
-        PERMISSIONS, ACCOUNTS_OF_4_9, USERS_OF_5_X, NO_ACCOUNTS,
+        SEARCHED_LOG, CHECKPOINT_TIMES, UNKNOWN_DELETIONS, DAMAGED_LOG, WRITTEN_LOG, OVERLAPPING_TABLES,
+        ALTERED_LOG, DELETIONS_AT_SYNC_SLAVE, DELETIONS_AT_SLAVE, LATE_TRANSACTIONS, DURABLE_DELIVERIES,
+        REFUSED_COMMITS, DAMAGED_ENDS, PROVED_ENDS, UNREAD, ACTING_MASTERS, ANSWER_LIMITS, SLAVES_COMPARED,
+        SLAVES_MANY, SLAVES_AS_SHIPPED, SLAVES_PROVED, STRANGE_MASTERS, FLUSHED_IN_TIME, CHECKPOINTS,
+        WITHOUT_INDEX, HELD_DISK, USED_DISK, DAMAGED_TAGS, REPAIRED, DEFAULT_FILES, SETTINGS, REGISTRATIONS,
+        STATISTICS, MESSAGES, TOPICS, FILTERS, HELD_PULLS, NAME_SERVER_SETTINGS, KEY_VALUES, REPLIES,
+        TO_CONSUMERS, METRICS, FLOW_CONTROL, FULL_TABLES, FAR_BEHIND, FRAMES, CHANNELS, NAME_SERVER_LIMITS,
+        JSON_DIALECTS, REQUEST_BODIES, WAITING, COPIES, DAMAGED, OF_5_X, VERY_MANY, TRANSACTIONS, DELAYS,
+        FAILING_READS, SHARES, AT_ONCE, MEMBERSHIPS, FILTER_SERVERS, CORNER_CASES, RUNNING_TIME, REGISTERED,
+        BY_DEFAULT, FETCHED, SLAVE_OFFSETS, FULL_SLAVE, SLAVE_EXPRESSIONS, PAIR_METRICS, MANY_PULLS,
+        TAKEN_OVER, FAILING_WRITES, FAILING_WRITES_SYNC, DELETIONS, FULL_DISK, STOPS, SLAVE_COPIES,
+        RETURNED, COLLIDING_KEYS, EXPIRED_SEGMENTS, DAMAGED_FILES, DAMAGED_RECORDS, CRASHED_STARTS,
+        DAMAGED_END, DAMAGED_END_SYNC, PERMISSIONS, ACCOUNTS_OF_4_9, USERS_OF_5_X, NO_ACCOUNTS,
     )
 }  # fmt: skip
