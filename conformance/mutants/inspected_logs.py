@@ -40,6 +40,14 @@ def _any_place(_: object, name: str) -> int:
     return int(name) if name.isdecimal() else 0
 
 
+def _limit(_log: object, _position: int, limit: int) -> int:
+    return limit
+
+
+def _begin_of(log: Any, _checkpoint: object) -> int:
+    return int(log.begin)
+
+
 def _no_sum(*_: object) -> bytes:
     return b"%08x" % 0
 
@@ -118,6 +126,9 @@ INSPECTIONS: Final[Mapping[str, str]] = {
     "log-not-flushed-on-request": "durable deliveries",
     "filtered-pulls-of-any-number": "answer limits",
     "segments-of-any-place": "strange files",
+    "damage-ends-the-log": "searched log",
+    "times-of-the-checkpoint-ignored": "times of a checkpoint",
+    "deletions-not-taken-back": "unknown deletions",
     "tables-without-checksums": "strange tables",
     "every-segment-is-old": "old segments",
     "scrub-of-any-rate": "slow scrub",
@@ -203,6 +214,18 @@ MUTANTS: Final = by_name(
     unexplained(
         "segments-of-any-place", "a segment may begin at any place, and have any name",
         f"{_STORE}.files.segments:SegmentedFile._start", _any_place,
+    ),
+    unexplained(
+        "damage-ends-the-log", "a start does not search for records after damage",
+        f"{_STORE}.files.commit_log:CommitLog._next_whole", _limit,
+    ),
+    unexplained(
+        "times-of-the-checkpoint-ignored", "a start does not use the times of the checkpoint",
+        f"{_STORE}.recovery:newest_segment", _begin_of,
+    ),
+    unexplained(
+        "deletions-not-taken-back", "a slave keeps deletions that its master lost",
+        f"{_STORE}.files.deleted_topics:DeletedTopics.taken_back", _none,
     ),
     unexplained(
         "tables-without-checksums", "the checksum of a table does not depend on its content",

@@ -3,10 +3,6 @@
 from collections.abc import Mapping
 from typing import Final
 
-from mqproof.conformance.adapters.inspections.exact_timers import UNFLUSHED_FINALS
-from mqproof.conformance.adapters.inspections.expressions import KEPT_EXPRESSIONS
-from mqproof.conformance.adapters.inspections.registered import ADVERTISED
-from mqproof.conformance.adapters.inspections.slave_changes import SLAVE_SEGMENTS
 from mqproof.conformance.adapters.inspections.account_changes import (
     ACCOUNTS_OF_4_9,
     NO_ACCOUNTS,
@@ -44,7 +40,12 @@ from mqproof.conformance.adapters.inspections.deletions import (
     DELETIONS_AT_SYNC_SLAVE,
 )
 from mqproof.conformance.adapters.inspections.elected import ELECTED
-from mqproof.conformance.adapters.inspections.exact_timers import EXACT_TIMERS, RECALLED_COPIES
+from mqproof.conformance.adapters.inspections.exact_timers import (
+    EXACT_TIMERS,
+    RECALLED_COPIES,
+    UNFLUSHED_FINALS,
+)
+from mqproof.conformance.adapters.inspections.expressions import KEPT_EXPRESSIONS
 from mqproof.conformance.adapters.inspections.failing_reads import FAILING_READS
 from mqproof.conformance.adapters.inspections.failing_writes import FAILING_WRITES, FAILING_WRITES_SYNC
 from mqproof.conformance.adapters.inspections.first_start import FIRST_START
@@ -81,7 +82,7 @@ from mqproof.conformance.adapters.inspections.overlapping_writes import LATE_FLU
 from mqproof.conformance.adapters.inspections.pairs import DAMAGED_ENDS, PROVED_ENDS, REFUSED_COMMITS, UNREAD
 from mqproof.conformance.adapters.inspections.pull_cases import PULL_CASES
 from mqproof.conformance.adapters.inspections.queue_extents import MANY_MESSAGES, QUEUE_EXTENTS
-from mqproof.conformance.adapters.inspections.registered import BY_DEFAULT, FETCHED, REGISTERED
+from mqproof.conformance.adapters.inspections.registered import ADVERTISED, BY_DEFAULT, FETCHED, REGISTERED
 from mqproof.conformance.adapters.inspections.repaired_records import DAMAGED_TAGS, REPAIRED
 from mqproof.conformance.adapters.inspections.replication_streams import (
     SLAVES_AS_SHIPPED,
@@ -93,7 +94,7 @@ from mqproof.conformance.adapters.inspections.request_bodies import REQUEST_BODI
 from mqproof.conformance.adapters.inspections.returned import RETURNED
 from mqproof.conformance.adapters.inspections.scraped import METRICS
 from mqproof.conformance.adapters.inspections.scraped_pair import PAIR_METRICS
-from mqproof.conformance.adapters.inspections.scripted_masters import STRANGE_MASTERS
+from mqproof.conformance.adapters.inspections.scripted_masters import STRANGE_MASTERS, UNKNOWN_DELETIONS
 from mqproof.conformance.adapters.inspections.send_cases import SEND_CASES
 from mqproof.conformance.adapters.inspections.sends import MESSAGES, TOPICS
 from mqproof.conformance.adapters.inspections.sent_back import AT_A_SLAVE, SENT_BACK, SLOW_DISK
@@ -106,7 +107,7 @@ from mqproof.conformance.adapters.inspections.shares import (
 )
 from mqproof.conformance.adapters.inspections.silent_names import SILENT_NAMES
 from mqproof.conformance.adapters.inspections.site import Inspection
-from mqproof.conformance.adapters.inspections.slave_changes import SLAVE_CHANGES
+from mqproof.conformance.adapters.inspections.slave_changes import SLAVE_CHANGES, SLAVE_SEGMENTS
 from mqproof.conformance.adapters.inspections.slave_tables import (
     FULL_SLAVE,
     SLAVE_EXPRESSIONS,
@@ -122,13 +123,22 @@ from mqproof.conformance.adapters.inspections.sql_expressions import SQL_EXPRESS
 from mqproof.conformance.adapters.inspections.statistics import STATISTICS
 from mqproof.conformance.adapters.inspections.strange_brokers import KEY_VALUES, REGISTRATIONS
 from mqproof.conformance.adapters.inspections.strange_internals import STRANGE_DELAYS, STRANGE_HALVES
-from mqproof.conformance.adapters.inspections.strange_stores import STRANGE_FILES, STRANGE_TABLES
+from mqproof.conformance.adapters.inspections.strange_stores import (
+    CHECKPOINT_TIMES,
+    STRANGE_FILES,
+    STRANGE_TABLES,
+)
 from mqproof.conformance.adapters.inspections.subscribed_pulls import FILTERS, HELD_PULLS
 from mqproof.conformance.adapters.inspections.taken_over import TAKEN_OVER
 from mqproof.conformance.adapters.inspections.transactions import TRANSACTIONS
 from mqproof.conformance.adapters.inspections.value_limits import VALUE_LIMITS
 from mqproof.conformance.adapters.inspections.waiting import WAITING
-from mqproof.conformance.adapters.inspections.written_logs import ALTERED_LOG, DAMAGED_LOG, WRITTEN_LOG
+from mqproof.conformance.adapters.inspections.written_logs import (
+    ALTERED_LOG,
+    DAMAGED_LOG,
+    SEARCHED_LOG,
+    WRITTEN_LOG,
+)
 
 EVERY: Final[Mapping[str, Inspection]] = {
     each.name: each
@@ -159,5 +169,6 @@ EVERY: Final[Mapping[str, Inspection]] = {
         SENDS_AT_ONCE, OLD_SEGMENTS, NO_SCRUB, SLOW_SCRUB, STRANGE_TABLES, STRANGE_FILES,
         IDENTIFIERS,
         SLAVE_SEGMENTS, UNFLUSHED_FINALS, ADVERTISED, KEPT_EXPRESSIONS,
+        SEARCHED_LOG, CHECKPOINT_TIMES, UNKNOWN_DELETIONS,
     )
 }  # fmt: skip

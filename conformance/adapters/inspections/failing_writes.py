@@ -34,15 +34,17 @@ class _Case:
     codes: tuple[int, ...] = (0,)
     """The answers that the send may have whose files fail."""
     error: int = errno.EIO
+    size: int = 0
+    """The size of the writes that fail; 0 for any."""
     read_only: bool = True
     """Whether the broker refuses later sends."""
 
     @property
     def name(self) -> str:
-        return f"{self.kind} of {self.folder} with error {self.error}"
+        return f"{self.kind} of {self.folder} with error {self.error}, size {self.size}"
 
     def fail(self, step: Step) -> None:
-        if step.kind == self.kind and step.path.startswith(self.folder):
+        if step.kind == self.kind and step.path.startswith(self.folder) and self.size in (0, step.size):
             raise OSError(self.error, _WHY, step.path)
 
 
@@ -50,6 +52,7 @@ _PERHAPS: Final = (1, 10)
 _CASES: Final = (
     _Case("write", LOG, _PERHAPS), _Case("create", LOG, _PERHAPS), _Case("sync", LOG, (0, *_PERHAPS)),
     _Case("sync_directory", LOG, (0, 10)), _Case("write", LOG, _PERHAPS, errno.ENOSPC),
+    _Case("write", LOG, _PERHAPS, size=8),
     *(_Case(kind, folder) for folder in (QUEUES, INDEX) for kind in ("write", "create", "sync")),
     _Case("sync_directory", QUEUES), _Case("sync_directory", INDEX),
     _Case("write", QUEUES, (0,), errno.ENOSPC),

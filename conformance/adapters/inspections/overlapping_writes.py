@@ -208,10 +208,7 @@ async def late_flushes(site: Site) -> None:
     await send(site, "t", "0")
     await asyncio.sleep(_LATE_S)
     disk.is_late = True
-    fields: dict[str, Any] = {
-        "a": "p", "b": "t", "c": "TBW102", "d": 4, "e": 0, "f": 0, "g": site.now_ms, "h": 0, "i": "",
-        "j": 0, "k": False, "m": False,
-    }  # fmt: skip
+    fields = {**_FIELDS, "g": site.now_ms}
     first = await _put(site, "SEND_MESSAGE_V2", "first", b"1", **fields)
     second = await _put(site, "SEND_MESSAGE_V2", "second", b"2", **fields)
     third = await _put(site, "SEND_MESSAGE_V2", "third", b"3", **{**fields, "i": "WAIT\x01false\x02"})
@@ -228,9 +225,28 @@ async def late_flushes(site: Site) -> None:
     offsets = [(await each).fields["queueOffset"] for each in (first, second, third)]
     site.compare("the offsets", ["1", "2", "3"], offsets)
     disk.return_all()
+    await _deleted(site, disk)
     site.forget()
     await site.lose_power()
     site.compare("the messages after a power loss", 4, len(await records(site, "t")))
+    site.compare("the messages of the new topic", [b"5"], [each.body for each in await records(site, "u")])
+
+
+async def _deleted(site: Site, disk: _LateDisk) -> None:
+    """A topic is deleted while its only message waits for an fsync: the message is one of the old topic."""
+    await make_topic(site, "u")
+    disk.is_late = True
+    waiting = await _put(site, "SEND_MESSAGE_V2", "fourth", b"4", **{**_FIELDS, "b": "u", "g": site.now_ms})
+    deleted = await _put(site, "DELETE_TOPIC_IN_BROKER", "fifth", topic="u")
+    disk.return_all()
+    site.compare("the answers", (0, 0), ((await waiting).code, (await deleted).code))
+    site.forget()
+    await make_topic(site, "u")
+    answer = await site.ask("GET_MAX_OFFSET", topic="u", queueId=0)
+    site.compare("the highest offset of a new topic", "0", answer.fields["offset"])
+    answer = await send(site, "u", "5")
+    site.compare("the offset of the first message", "0", answer.fields["queueOffset"])
+    site.compare("its message", [b"5"], [each.body for each in await records(site, "u")])
 
 
 def _done(*answers: Answer) -> tuple[bool, ...]:
@@ -245,6 +261,10 @@ async def _visible(site: Site, when: str, count: int) -> None:
     await pull(site, "t", count, expects=19)
 
 
+_FIELDS: Final[dict[str, Any]] = {
+    "a": "p", "b": "t", "c": "TBW102", "d": 4, "e": 0, "f": 0, "h": 0, "i": "", "j": 0, "k": False,
+    "m": False,
+}  # fmt: skip
 _SLOW: Final = replace(STORE, flush_queues_interval_ms=600_000, checkpoint_interval_ms=600_000,
                        clean_interval_ms=600_000)  # fmt: skip
 OVERLAPPING_TABLES: Final = Inspection("overlapping writes", overlapping_tables)

@@ -4,11 +4,14 @@ See docs/reference/protocol/replication.md, "Replication stream" and "Divergence
 """
 
 import asyncio
+import json
 import struct
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from mqproof.conformance.adapters.inspections import java_values
+from mqproof.conformance.adapters.inspections.disk_log import log_of
 from mqproof.conformance.adapters.inspections.site import Inspection, Site
 from mqproof.conformance.adapters.inspections.store_damages import LOG, LOG_SEGMENT, SMALL
 from mqproof.conformance.adapters.inspections.traffic import make_topic, pull, send
@@ -263,6 +266,78 @@ async def _diverged(site: Site, master: _Master, records: list[StoredRecord]) ->
     site.compare("the reports after a restart", [last.commit_offset, end], line.reports)
 
 
+async def unknown_deletions(site: Site) -> None:
+    """A slave knows a deletion beyond its end, and its master loses it: the slave asks before it follows."""
+    site.rule = chapters.REPLICATION
+    site.watch.judges_answers = False  # the answers contradict each other after the power loss
+    master, at = await _Master(site).open(), Address(site.cluster.machines[SLAVE].host, site.broker.port)
+    await make_topic(site, "t")
+    await make_topic(site, "o")
+    for number in range(4):
+        await send(site, "o", f"{number}" * 400)
+    await site.cluster.stop(MASTER)
+    await site.cluster.start(MASTER)
+    await asyncio.sleep(2)
+    for number in range(5):
+        await send(site, "t", f"lost {number}" * 60)
+    log = _log_of(site)
+    await site.ask("DELETE_TOPIC_IN_BROKER", topic="t")
+    line = await master.line(0)
+    first = int.from_bytes(log[:4], "big")
+    line.send(0, log[:first])
+    for _ in range(3):
+        await asyncio.sleep(8)
+        line.send(first)
+    site.compare("the deletion beyond the slave's end", len(log), _deletion(site, SLAVE))
+    site.hang_up()
+    await site.lose_power()
+    await make_topic(site, "t")
+    for number in range(3):
+        await send(site, "t", f"new {number}" * 60)
+    log = _log_of(site)
+    await site.cluster.stop(MASTER)
+    count = len(master.lines)
+    line.connection.close()
+    await asyncio.sleep(8)
+    site.compare("the reports of a slave whose master does not answer", [], [
+        each for other in master.lines[count:] for each in other.reports])  # fmt: skip
+    site.compare("whether it tries again", True, len(master.lines) > count + 1)
+    await site.cluster.start(MASTER)
+    await asyncio.sleep(5)
+    line = await master.line(1)
+    line.send(1, log[1:])
+    await asyncio.sleep(1)
+    site.compare("the report of the slave", len(log), line.reports[-1])
+    await asyncio.sleep(_COPIED_S)
+    slave = await site.client(to=at)
+    for topic, bodies in (("o", [f"{number}" * 400 for number in range(4)]),
+                          ("t", [f"new {number}" * 60 for number in range(3)])):  # fmt: skip
+        answer = await pull(site, topic, expects=None, by=slave)
+        found = [each.body.decode() for each in read_records(answer.body)] if not answer.code else []
+        site.compare(f"the messages of {topic} at the slave", bodies, found)
+
+
+def _log_of(site: Site) -> bytes:
+    disk = site.cluster.machines[MASTER].disk
+    log = b"".join(disk.written(path).ljust(LOG_SEGMENT, b"\0") for path in disk.files(LOG))
+    (*_, last) = log_of(site)
+    return log[: last.commit_offset + len(last.raw)]
+
+
+def _deletion(site: Site, node: str) -> int | None:
+    text = site.cluster.machines[node].disk.written("/store/config/deletedTopics.json").rstrip(b"\0")
+    table: dict[str, int] = json.loads(text)
+    return table.get("t")
+
+
+_SELDOM: Final = replace(
+    SMALL, flush_log_interval_ms=3_600_000, flush_log_thorough_interval_ms=3_600_000,
+    checkpoint_interval_ms=3_600_000, flush_queues_interval_ms=3_600_000,
+)  # fmt: skip
+UNKNOWN_DELETIONS: Final = Inspection(
+    "unknown deletions", unknown_deletions, {"store": _SELDOM},
+    replication=ReplicationConfig(Role.ASYNC_MASTER, ha_master=_PORT),
+)  # fmt: skip
 STRANGE_MASTERS: Final = Inspection(
     "strange masters", strange_masters, {"store": SMALL},
     replication=ReplicationConfig(Role.ASYNC_MASTER, ha_master=_PORT),

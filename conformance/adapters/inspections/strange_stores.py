@@ -12,9 +12,17 @@ from typing import Final
 from mqproof.conformance.adapters.inspections.kept_messages import flushed
 from mqproof.conformance.adapters.inspections.site import Inspection, Site
 from mqproof.conformance.adapters.inspections.stopped_files import compare_files
-from mqproof.conformance.adapters.inspections.store_damages import CHECKPOINT, INDEX, LOG, QUEUES, SMALL, lose
+from mqproof.conformance.adapters.inspections.store_damages import (
+    CHECKPOINT,
+    INDEX,
+    LOG,
+    QUEUES,
+    SMALL,
+    alter,
+    lose,
+)
 from mqproof.conformance.adapters.inspections.traffic import commit, make_group, make_topic, pull, send
-from mqproof.conformance.answers.stored_record import read_records
+from mqproof.conformance.answers.stored_record import StoredRecord, read_records
 from mqproof.conformance.hosts.simulated import MASTER
 from mqproof.conformance.wire import chapters
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk
@@ -211,6 +219,64 @@ async def _whole(site: Site, name: str, count: int) -> None:
         site.compare(f"{name}: the messages with k{number}", [number], bodies)
 
 
+async def times_of_a_checkpoint(site: Site) -> None:
+    """With the times of a released broker only, a start begins with the newest segment that they cover.
+
+    Damage before this segment is not seen, and ends nothing. Damage after its begin ends the log.
+    """
+    site.rule = chapters.RECOVERY
+    site.watch.judges_answers = False
+    await make_topic(site, "t")
+    await make_group(site, "g")
+    for number in range(14):
+        await send(site, "t", f"{number:02}" * 600)
+        await asyncio.sleep(4)
+    kept = await _readable(site)
+    await flushed()
+    await site.cluster.stop(MASTER)
+    whole = site.cluster.machines[MASTER].disk
+    first = {each.commit_offset // 4096: each for each in reversed(kept)}
+    second = [each for each in kept if each.commit_offset // 4096 == 2][1]
+    before = [each for each in kept if each.commit_offset // 4096 == 1][1]
+    exact, far = first[2].store_ms + 3000, 1 << 60
+    for log_ms, queues_ms, damaged, is_cut in (
+        (exact, far, before, False), (far, exact, before, False), (exact, exact, before, False),
+        (exact - 1, far, before, True), (far, exact - 1, before, True), (exact, exact, second, True),
+        (exact, exact, first[2], True), (far, far, second, False), (far, far, kept[-1], True),
+        (0, far, before, True), (far, 0, before, True), (0, 0, kept[0], True), (far, far, kept[0], False),
+        (first[3].store_ms + 3000, far, first[2], False), (first[3].store_ms + 2999, far, second, True),
+    ):  # fmt: skip
+        disk = whole.copy()
+        times = b"".join(each.to_bytes(8, "big") for each in (log_ms, queues_ms, 0))
+        disk.resize(CHECKPOINT, times.ljust(4096, b"\0"))
+        alter(disk, damaged, 100, b"\xff")
+        site.replace_disk(disk)
+        site.watch.judges_answers = False
+        await site.cluster.start(MASTER)
+        what = f"{log_ms - exact}, {queues_ms - exact} and damage at {damaged.queue_offset}"
+        found = [each.queue_offset for each in await _readable(site)]
+        expected = [
+            each.queue_offset
+            for each in kept
+            if each is not damaged and not (is_cut and each.commit_offset > damaged.commit_offset)
+        ]
+        site.compare(f"the messages with {what}", expected, found)
+        answer = await send(site, "t", "later")
+        following = damaged.queue_offset if is_cut else len(kept)
+        site.compare(f"the next offset with {what}", str(following), answer.fields["queueOffset"])
+        await site.cluster.stop(MASTER)
+
+
+async def _readable(site: Site) -> list[StoredRecord]:
+    offset, found = 0, list[StoredRecord]()
+    while True:
+        answer = await pull(site, "t", offset, expects=None)
+        if answer.code not in (0, 20):
+            return found
+        found += read_records(answer.body) if not answer.code else []
+        offset = int(answer.fields["nextBeginOffset"])
+
+
 async def strange_tables(site: Site) -> None:
     """Start with each state of a table and its backup: the right one of both counts, and is restored."""
     site.rule = chapters.CONFIGURATION_FILES
@@ -246,10 +312,16 @@ def _states(old: bytes, new: bytes) -> list[tuple[bytes | None, bytes | None, in
     return [
         (new, new, 7), (None, new, 7), (new, None, 7), (old, new, 7), (new, old, 7), (old, old, 5),
         (old, None, 5), (None, old, 5), (damaged, new, 7), (new, damaged, 7), (damaged, old, 5),
+<<<<<<< HEAD
         (b"", new, 7), (new, b"", 7), (b" \n", new, 7), (b"", b"", None),
         (damaged, damaged, None), (damaged, None, None),
+=======
+        (b"", new, 7), (new, b"", 7), (b" \n", new, 7), (b"", b"", None), (damaged, damaged, None),
+        (damaged, None, None),
+>>>>>>> sweepc
         (None, damaged, None), (None, None, None), (_unsealed(old), new, 5), (_unsealed(old), None, 5),
-        (new, _unsealed(old), 7), (None, _unsealed(old), 5), (renumbered, new, 7), (renumbered, old, 5),
+        (new, _unsealed(old), 7), (None, _unsealed(old), 5), (renumbered, new, 7),
+        (renumbered, old, 5),
         (new + b"\n", new, 7), (new[:-9], new, 7), (wrong_type, new, 7), (new, wrong_type, 7),
         (wrong_type, wrong_type, None), (_unsealed(new)[:-1], old, 5), (b"[]", old, 5),
     ]  # fmt: skip
@@ -286,4 +358,5 @@ async def _table(
 
 
 STRANGE_FILES: Final = Inspection("strange files", strange_files, {"store": SMALL})
+CHECKPOINT_TIMES: Final = Inspection("times of a checkpoint", times_of_a_checkpoint, {"store": SMALL})
 STRANGE_TABLES: Final = Inspection("strange tables", strange_tables)

@@ -93,7 +93,7 @@ def _as_numbered(forms: Collection[Form], log: WrittenLog) -> WrittenLog:
     return WrittenLog(bytes(data), tuple(records))
 
 
-async def _begin(site: Site, log: WrittenLog, begin: int, checkpoint: bytes = b"") -> None:
+async def _begin(site: Site, log: WrittenLog, checkpoint: bytes = b"", segment: int = _SEGMENT) -> None:
     """Stop the broker, and start it with this log and nothing else but the topics."""
     await make_group(site, "g")
     await site.cluster.stop(MASTER)
@@ -111,9 +111,9 @@ async def _begin(site: Site, log: WrittenLog, begin: int, checkpoint: bytes = b"
     table = {"dataVersion": {"counter": 1, "timestamp": site.now_ms}, "topicConfigTable": topics}
     site.write_file(MASTER, "/store/config/topics.json", json.dumps(table))
     process = disk.process()
-    for at in range(0, len(log.data), _SEGMENT):
-        file = process.create(f"{LOG}/{begin + at:020}", _SEGMENT)
-        file.write(0, log.data[at : at + _SEGMENT])
+    for at in range(0, len(log.data), segment):
+        file = process.create(f"{LOG}/{at:020}", segment)
+        file.write(0, log.data[at : at + segment])
         file.sync()
     process.sync_directory(LOG)
     disk.lose(CHECKPOINT)
@@ -199,7 +199,7 @@ async def written_log(site: Site) -> None:
     """A log without any other file, from its first or from a later segment on: every form is delivered."""
     site.rule = chapters.LOG_RECORD
     log = _as_numbered(FORMS, write_log(FORMS, _SEGMENT, 0, site.now_ms - 60_000))
-    await _begin(site, log, 0)
+    await _begin(site, log)
     await _same(site, "a written log", log)
     for topic, queue in _QUEUED[:4]:
         expected = str(len(_queue_of(log, topic, queue)))
@@ -213,7 +213,7 @@ async def damaged_log(site: Site) -> None:
     alterations = _alterations()
     forms = [replace(_PLAIN, properties=_text(number, _TAGGED)) for number in range(len(alterations) + 1)]
     log = write_log(forms, _SEGMENT, 0, site.now_ms - 60_000, [alter for _, alter in alterations])
-    await _begin(site, log, 0, _checkpoint(len(log.data), len(forms)))
+    await _begin(site, log, _checkpoint(len(log.data), len(forms)))
     expected = log.of_queue("t")
     for subscription in ("*", "tag1"):
         found = await _pulled(site, "t", 0, subscription=subscription)
@@ -227,6 +227,35 @@ async def damaged_log(site: Site) -> None:
     site.compare("the offset of a later message", str(len(expected)), answer.fields["queueOffset"])
 
 
+async def searched_log(site: Site) -> None:
+    """Between records lie long stretches that are no record, some of them up to the end of a segment."""
+    site.rule = chapters.DAMAGED_FILES
+    data, records = bytearray(), list[StoredRecord]()
+    for number, size in enumerate((0, *_STRETCHES)):
+        to_end = number % 12 == 0 and number > 0
+        if to_end:
+            size = _LONG_SEGMENT - len(data) % _LONG_SEGMENT
+        data += (bytes if number % 2 else _garbage)(size)
+        form = replace(_PLAIN, properties=_text(number, _TAGGED))
+        raw = form.written(number, len(data), site.now_ms + number)
+        data += raw
+        records += read_records(raw)
+    log = WrittenLog(bytes(data), tuple(records))
+    await _begin(site, log, _checkpoint(len(data), len(records)), _LONG_SEGMENT)
+    _compare_raw(site, "* between stretches", records, await _pulled(site, "t", 0))
+    answer = await send(site, "t", "later")
+    site.compare("the offset of a later message", str(len(records)), answer.fields["queueOffset"])
+
+
+_LONG_SEGMENT: Final = 1 << 20
+_STRETCHES: Final = (*range(65_536 - 16, 65_536 + 8), 1, 7, 8, 9, 91, 131_072, 131_064, 200_000)
+"""Sizes around the portion in which a start searches."""
+
+
+def _garbage(size: int) -> bytes:
+    return b"\x5a" * size
+
+
 async def altered_log(site: Site) -> None:
     """Alter a durable record of a running broker in each way; it is left out, and the others are not."""
     site.rule = chapters.DAMAGED_FILES
@@ -235,7 +264,7 @@ async def altered_log(site: Site) -> None:
         for number in range(5)
     ]
     log = write_log(forms, _SEGMENT, 0, site.now_ms - 60_000)
-    await _begin(site, log, 0)
+    await _begin(site, log)
     disk = site.cluster.machines[MASTER].disk
     expected = log.of_queue("t")
     path = disk.files(LOG)[0]
@@ -253,6 +282,12 @@ async def altered_log(site: Site) -> None:
             await site.ask("VIEW_MESSAGE_BY_ID", expects=1, offset=record.commit_offset)
             disk.damage(path, record.commit_offset, record.raw)
             _compare_raw(site, f"* after {name}", expected, await _pulled(site, "t", 0))
+    end = len(log.data)
+    disk.damage(path, end, _PLAIN.written(len(forms), end, site.now_ms))
+    await site.ask("VIEW_MESSAGE_BY_ID", expects=1, offset=end)
+    await send(site, "t", "later")
+    (later,) = read_records((await site.ask("VIEW_MESSAGE_BY_ID", offset=end)).body)
+    site.compare("the message at the former end", b"later", later.body)
 
 
 _PLAIN: Final = Form("t", b"a body of some bytes")
@@ -318,4 +353,7 @@ def _checkpoint(position: int, entries: int) -> bytes:
 _OPTIONS: Final = {"store": _STORE, "property_filter": True}
 WRITTEN_LOG: Final = Inspection("written log", written_log, _OPTIONS)
 DAMAGED_LOG: Final = Inspection("damaged log", damaged_log, _OPTIONS)
+SEARCHED_LOG: Final = Inspection(
+    "searched log", searched_log, {"store": replace(STORE, commit_log_segment_bytes=_LONG_SEGMENT)}
+)
 ALTERED_LOG: Final = Inspection("altered log", altered_log, _OPTIONS)
