@@ -312,13 +312,8 @@ def _states(old: bytes, new: bytes) -> list[tuple[bytes | None, bytes | None, in
     return [
         (new, new, 7), (None, new, 7), (new, None, 7), (old, new, 7), (new, old, 7), (old, old, 5),
         (old, None, 5), (None, old, 5), (damaged, new, 7), (new, damaged, 7), (damaged, old, 5),
-<<<<<<< HEAD
-        (b"", new, 7), (new, b"", 7), (b" \n", new, 7), (b"", b"", None),
-        (damaged, damaged, None), (damaged, None, None),
-=======
         (b"", new, 7), (new, b"", 7), (b" \n", new, 7), (b"", b"", None), (damaged, damaged, None),
         (damaged, None, None),
->>>>>>> sweepc
         (None, damaged, None), (None, None, None), (_unsealed(old), new, 5), (_unsealed(old), None, 5),
         (new, _unsealed(old), 7), (None, _unsealed(old), 5), (renumbered, new, 7),
         (renumbered, old, 5),
