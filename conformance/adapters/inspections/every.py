@@ -48,6 +48,7 @@ from mqproof.conformance.adapters.inspections.loaded import (
 from mqproof.conformance.adapters.inspections.many_pulls import MANY_PULLS
 from mqproof.conformance.adapters.inspections.name_server_limits import NAME_SERVER_LIMITS
 from mqproof.conformance.adapters.inspections.old_timers import COPIES, DAMAGED, OF_5_X, VERY_MANY
+from mqproof.conformance.adapters.inspections.overlaps import OVERLAPS
 from mqproof.conformance.adapters.inspections.registered import BY_DEFAULT, FETCHED, REGISTERED
 from mqproof.conformance.adapters.inspections.repaired_records import DAMAGED_TAGS, REPAIRED
 from mqproof.conformance.adapters.inspections.replication_streams import (
@@ -92,7 +93,7 @@ EVERY: Final[Mapping[str, Inspection]] = {
         SETTINGS, REGISTRATIONS, STATISTICS, MESSAGES, TOPICS, FILTERS, HELD_PULLS, NAME_SERVER_SETTINGS,
         KEY_VALUES, REPLIES, TO_CONSUMERS, METRICS, FLOW_CONTROL, FULL_TABLES, FAR_BEHIND, FRAMES,
         CHANNELS, NAME_SERVER_LIMITS, JSON_DIALECTS, REQUEST_BODIES,
-        HEADER_TEXTS, IDENTIFIERS, VALUE_LIMITS, LIST_LIMITS, BYTE_SHARES, USUAL_BYTE_SHARES,
+        HEADER_TEXTS, OVERLAPS, IDENTIFIERS, VALUE_LIMITS, LIST_LIMITS, BYTE_SHARES, USUAL_BYTE_SHARES,
         WAITING, COPIES, DAMAGED, OF_5_X, VERY_MANY, TRANSACTIONS, DELAYS, FAILING_READS,
         SHARES, AT_ONCE, MEMBERSHIPS, FILTER_SERVERS, CORNER_CASES, RUNNING_TIME,
         REGISTERED, BY_DEFAULT, FETCHED, SLAVE_OFFSETS, FULL_SLAVE, SLAVE_EXPRESSIONS,

@@ -125,8 +125,8 @@ def _texts() -> Iterator[tuple[str, bool]]:
         "{x:" + "[" * (_DEPTH_MAX - 1) + "]" * (_DEPTH_MAX - 1) + ",timestamp:7,counter:1}",
     ))  # fmt: skip
     yield from ((each, False) for each in (
-        "", "{", "}", "[]", "7", "7,8", "a,b", ",", ":", "]", "[7,8}", "{timestamp:7,counter:1", "{timestamp:7,counter:1}}",
-        "{timestamp:7;counter:1}",
+        "", "{", "}", "[]", "7", "7,8", "a,b", ",", ":", "]", "[7,8}", "{timestamp:7,counter:1",
+        "{timestamp:7,counter:1}}", "{timestamp:7;counter:1}",
         "{timestamp:7,,counter:1}", '{"timestamp":"x"}', '{"timestamp":7.5,"counter":1}',
         '{timestamp:"7,counter:1}',
         "{timestamp:9223372036854775808,counter:1}", "{timestamp:7,counter:-9223372036854775809}",
