@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from mqproof.conformance.mutants.mutant import by_name, unexplained
+from mqproof.impl.namesrv.kv_config import KvConfig
 from mqproof.impl.remoting import command, headers
 
 _REMOTING: Final = "mqproof.impl.remoting"
@@ -24,12 +25,19 @@ def _one_month(_time_ms: int) -> range:
     return range(1 << 62)
 
 
+async def _put_beside_the_lock(kv: KvConfig, namespace: str, key: str, value: str) -> None:
+    space = {**kv._spaces.get(namespace, {}), key: value}
+    async with kv._changing:
+        await kv._become({**kv._spaces, namespace: space})
+
+
 def _nothing(*_: object) -> None:
     """Refuse and count nothing."""
 
 
 INSPECTIONS: Final[Mapping[str, str]] = {
     "binary-length-in-characters": "texts in headers",
+    "pair-put-beside-the-lock": "overlaps",
     "time-since-1970-in-keys": "identifiers",
     "unread-answers-without-a-limit": "shares of bytes",
     "no-turn-for-others": "usual shares of bytes",
@@ -42,6 +50,10 @@ MUTANTS: Final = by_name(
     unexplained(
         "binary-length-in-characters", "a binary header has the length of a value in characters",
         f"{_REMOTING}.command:_encode_field", _length_in_characters,
+    ),
+    unexplained(
+        "pair-put-beside-the-lock", "a key-value pair is lost if another one is put at the same time",
+        "mqproof.impl.namesrv.kv_config:KvConfig.put", _put_beside_the_lock,
     ),
     unexplained(
         "time-since-1970-in-keys", "unique keys have the time since 1970 instead of that of the month",

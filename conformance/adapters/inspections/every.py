@@ -79,6 +79,7 @@ from mqproof.conformance.adapters.inspections.members import MEMBERS
 from mqproof.conformance.adapters.inspections.name_server_limits import NAME_SERVER_LIMITS
 from mqproof.conformance.adapters.inspections.old_timers import COPIES, DAMAGED, OF_5_X, VERY_MANY
 from mqproof.conformance.adapters.inspections.overlapping_writes import LATE_FLUSHES, OVERLAPPING_TABLES
+from mqproof.conformance.adapters.inspections.overlaps import OVERLAPS
 from mqproof.conformance.adapters.inspections.pairs import DAMAGED_ENDS, PROVED_ENDS, REFUSED_COMMITS, UNREAD
 from mqproof.conformance.adapters.inspections.pull_cases import PULL_CASES
 from mqproof.conformance.adapters.inspections.queue_extents import MANY_MESSAGES, QUEUE_EXTENTS
@@ -170,5 +171,6 @@ EVERY: Final[Mapping[str, Inspection]] = {
         IDENTIFIERS,
         SLAVE_SEGMENTS, UNFLUSHED_FINALS, ADVERTISED, KEPT_EXPRESSIONS,
         SEARCHED_LOG, CHECKPOINT_TIMES, UNKNOWN_DELETIONS,
+        OVERLAPS,
     )
 }  # fmt: skip
