@@ -6,17 +6,17 @@ from typing import Any, Final
 from mqproof.conformance.mutants.mutant import Mutant, by_name, unexplained
 from mqproof.impl.broker import long_polling
 from mqproof.impl.broker.processors import pull, queries, send
-from mqproof.impl.broker.requests import checks
 from mqproof.impl.filtering import predicates
 from mqproof.impl.remoting.batch import decode_batch
 from mqproof.impl.remoting.channel import Channel
 from mqproof.impl.remoting.message import SYS_TRANSACTION_COMMIT, SYS_TRANSACTION_MASK
+from mqproof.impl.store import delay
 
 _BROKER: Final = "mqproof.impl.broker"
 _PROCESSORS: Final = f"{_BROKER}.processors"
 
 _hold, _tags, _queue_id, _messages = long_polling.PullHolds.hold, pull._tags, send._queue_id, send._messages
-_first_since, _scheduled = queries._first_since, checks.scheduled
+_first_since, _scheduled = queries._first_since, delay.scheduled
 _whole = predicates.whole
 
 

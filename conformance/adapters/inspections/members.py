@@ -164,7 +164,7 @@ async def _old_ones(site: Site) -> None:
                      (await _codes(line), await _codes(young)))  # fmt: skip
     for version, is_asked in ((27, False), (28, True)):
         await beat(site, "old@1", "g", _SUBSCRIBED, by=line, version=version)
-        asked = {"topic": "t", "group": "g", "clientAddr": "old@1"}
+        asked: dict[str, Any] = {"topic": "t", "group": "g", "clientAddr": "old@1"}
         waiting = _put(await site.client(), "INVOKE_BROKER_TO_GET_CONSUMER_STATUS", **asked)
         await asyncio.sleep(0.1)
         for each in line.pushed:

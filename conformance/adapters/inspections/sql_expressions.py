@@ -128,9 +128,9 @@ async def _limits(site: Site) -> None:
     most = " OR ".join(["1 = 1"] * (_TOKENS_MAX // 4 - 1))
     await _compare(site, f"{most} OR a IS NOT NULL", _ALL)
     await _compare(site, f"{most} OR NOT a IS NOT NULL", None)
-    for more, selected in ((0, "1"), (1, None)):
-        await _compare(site, "a = 1" + " " * (_CHARACTERS_MAX - 5 + more), selected)
-        text = "a = '" + "y" * (_CHARACTERS_MAX - 6 + more) + "'"
+    for longer, selected in ((0, "1"), (1, None)):
+        await _compare(site, "a = 1" + " " * (_CHARACTERS_MAX - 5 + longer), selected)
+        text = "a = '" + "y" * (_CHARACTERS_MAX - 6 + longer) + "'"
         await _compare(site, text, "" if selected else None)
 
 
