@@ -50,6 +50,7 @@ async def of_4_9(site: Site) -> None:
     site.rule = chapters.ACCESS_CONTROL
     visitor = Visitor(site, await site.client())
     before = await _version(visitor)
+    site.compare("the version of the first file", 1, before)
     await _white_lists(site, visitor)
     new = Account("a-new-one")
     await _code(
@@ -221,6 +222,8 @@ async def of_5_x(site: Site) -> None:
     await _shows_user(visitor, user, "Super")
     await _code(visitor, 0, "AUTH_UPDATE_USER", {"userType": "Normal"}, username=user.key)
     await _policies(visitor, user)
+    for name, entries in _SHOWN.items():
+        await _shows_policy(visitor, f"User:{name}", entries)
     await _code(visitor, 0, "AUTH_DELETE_USER", username=user.key)
     answer = await _code(visitor, 0, "AUTH_GET_USER", username=user.key)
     site.compare("the answer for a deleted user", b"", answer.body)
@@ -266,9 +269,22 @@ _POLICIES: Final[tuple[tuple[list[_Entry], set[tuple[str, str]], list[_Entry]], 
     ),
 )  # fmt: skip
 """Policies in turn, what the account may use after each one, and the whole policy then."""
+_SHOWN: Final[dict[str, list[_Entry]]] = {
+    "publisher": [("Topic:t", ["Pub"], "Allow"), ("Group:g", ["Sub"], "Allow")],
+    "no-group": [("Topic:t", ["Pub", "Sub"], "Allow")],
+    "any-name": [("Topic:t", ["Pub", "Sub"], "Allow"), ("Group:g", ["Sub"], "Allow")],
+    "any-default": [("Topic:*", ["Pub", "Sub"], "Allow"), ("Group:*", ["Sub"], "Allow")],
+    "denied-one": [
+        ("Topic:t", ["Pub", "Sub"], "Deny"), ("Topic:*", ["Pub", "Sub"], "Allow"),
+        ("Group:*", ["Sub"], "Allow"),
+    ],
+}  # fmt: skip
+"""The policies that accounts of the file are shown as."""
 _REFUSED: Final[tuple[_Entry, ...]] = (
     ("Topic:t", [], "Allow"),
     ("Topic:t", ["Create"], "Allow"),
+    ("Topic:t", ["Pub", "Create"], "Allow"),
+    ("Group:g", ["Sub", "Pub"], "Allow"),
     ("Topic:t", ["Pub"], "Deny"),
     ("Topic:t", ["Pub"], "Perhaps"),
     ("Topic:t*", ["Pub"], "Allow"),

@@ -214,11 +214,8 @@ async def _resets(site: Site) -> None:
             for queue in (0, 1)
         ]  # fmt: skip
         site.compare(f"the committed offsets after a reset with {fields}", [*map(str, committed)], found)
-    refused: tuple[dict[str, Any], ...] = (
-        {"queueId": 2}, {"queueId": 0, "offset": 3}, {"topic": "unknown"}, {"queueId": -2},
-    )  # fmt: skip
-    for changed in refused:
-        await site.ask("INVOKE_BROKER_TO_RESET_OFFSET", expects=1, **{**asked, **changed})
+    for wrong in ({"queueId": 2}, {"queueId": 0, "offset": 3}, {"topic": "unknown"}, {"queueId": -2}):
+        await site.ask("INVOKE_BROKER_TO_RESET_OFFSET", expects=1, **{**asked, **wrong})
     line.close()
     await asyncio.sleep(0.1)
     await site.ask("INVOKE_BROKER_TO_RESET_OFFSET", expects=206, **asked)
@@ -261,17 +258,17 @@ async def _clones(site: Site) -> None:
         ("from", "c1", 0, 1), ("from", "c2", 1, 2), ("to", "c1", 1, 9), ("to", "c3", 0, 5),
     ):  # fmt: skip
         await commit(site, group, topic, queue, offset)
-    for cloned, expected in (
+    for of, expected in (
         ("c1", {"c1": {"0": 1}, "c3": {"0": 5}}), (None, {"c1": {"0": 1}, "c2": {"1": 2}, "c3": {"0": 5}}),
     ):  # fmt: skip
-        await site.ask("CLONE_GROUP_OFFSET", srcGroup="from", destGroup="to", topic=cloned, offline=False)
+        await site.ask("CLONE_GROUP_OFFSET", srcGroup="from", destGroup="to", topic=of, offline=False)
         table = java_values.read((await site.ask("GET_ALL_CONSUMER_OFFSET")).body)["offsetTable"]
         shown = {
             key.removesuffix("@to"): {str(queue): at for queue, at in each.items()}
             for key, each in table.items()
             if key.endswith("@to")
         }
-        site.compare(f"the offsets after a clone of {cloned}", expected, shown)
+        site.compare(f"the offsets after a clone of {of}", expected, shown)
     await site.ask("CLONE_GROUP_OFFSET", srcGroup="from", destGroup="a b", offline=False, expects=1)
     await site.ask("CLONE_GROUP_OFFSET", srcGroup="none", destGroup="to", topic="c1", offline=False)
 

@@ -224,14 +224,12 @@ async def _paces(site: Site) -> None:
         await asyncio.sleep(1)
         for topic in "tuu" if second < 23 else "":
             await pull(site, topic, group="busy", maxMsgNums=1)
-        for asked, full in ((None, 3), ("t", 1), ("u", 2)):
-            answer = await site.ask("GET_CONSUME_STATS", consumerGroup="busy", topic=asked)
+        for of, full in ((None, 3), ("t", 1), ("u", 2)):
+            answer = await site.ask("GET_CONSUME_STATS", consumerGroup="busy", topic=of)
             rate = java_values.read(answer.body)["consumeTps"]
             is_close = rate < 0.51 * full if second > 33 else abs(rate / full - 1) < 0.15
             if 11 < second < 23 or second > 33:
-                site.compare(
-                    f"whether the rate of {asked}, {rate}, is right in second {second}", True, is_close
-                )
+                site.compare(f"whether the rate of {of}, {rate}, is right in second {second}", True, is_close)
 
 
 async def _filter_servers(site: Site) -> None:

@@ -18,7 +18,7 @@ from mqproof.conformance.wire import chapters
 
 _VALUES: Final = {
     "0": None, "1": "1", "2": "2", "3": "x", "4": "TRUE", "5": "5.0", "6": " 7 ", "7": "-3",
-    "8": "9223372036854775807", "9": "NaN", "A": "x'y", "B": "0x1p3", "C": "5d",
+    "8": "9223372036854775807", "9": "NaN", "A": "x'y", "B": "0x1p3d", "C": "5d",
 }  # fmt: skip
 """The property `a` of each message, by its body. Message 2 also has `b` with the value 1."""
 _ALL, _WITH = "".join(_VALUES), "".join(_VALUES)[1:]
@@ -74,7 +74,8 @@ _SELECTED: Final = {
 }  # fmt: skip
 """The bodies of the messages that each expression selects."""
 _WRONG: Final = (
-    "", " ", "a =", "= 1", "a = 1 b", "a like 'x'", "a != 1", "a == 1", "a + 1 = 2", "a * 2 = 2",
+    "", " ", "a =", "= 1", "a = 1 b", "a = 1AND b = 1", "a = 1.5OR b = 1", "a like 'x'", "a != 1",
+    "a == 1", "a + 1 = 2", "a * 2 = 2",
     "05 = a", "a = 5kg",
     "a = 1.5.1", "a = 1x", "a = NULL", "NULL = a", "a <> NULL", "a < 'x'", "'x' < a", "a < TRUE", "TRUE > a",
     "(a = 1) < 2", "TRUE = 5", "TRUE = 'x'", "FALSE <> 1", "1", "'x'", "-a", "a AND 1", "NOT 1", "NOT 'x'",
@@ -128,9 +129,9 @@ async def _limits(site: Site) -> None:
     most = " OR ".join(["1 = 1"] * (_TOKENS_MAX // 4 - 1))
     await _compare(site, f"{most} OR a IS NOT NULL", _ALL)
     await _compare(site, f"{most} OR NOT a IS NOT NULL", None)
-    for beyond, selected in ((0, "1"), (1, None)):
-        await _compare(site, "a = 1" + " " * (_CHARACTERS_MAX - 5 + beyond), selected)
-        text = "a = '" + "y" * (_CHARACTERS_MAX - 6 + beyond) + "'"
+    for longer, selected in ((0, "1"), (1, None)):
+        await _compare(site, "a = 1" + " " * (_CHARACTERS_MAX - 5 + longer), selected)
+        text = "a = '" + "y" * (_CHARACTERS_MAX - 6 + longer) + "'"
         await _compare(site, text, "" if selected else None)
 
 

@@ -137,7 +137,6 @@ def test_a_record_that_differs_from_its_message_is_reported(values: dict[str, ob
         ({"nextBeginOffset": "3"}, 21, {"queueOffset": "7"}, "code 21"),
         ({"maxOffset": "2"}, 19, {}, "code 19"),
         ({}, 20, {}, "offset 0 is left out"),
-        ({}, 0, {"maxMsgNums": "0"}, "at most 0"),
     ],
 )
 def test_wrong_offsets_of_a_pull_are_reported(
@@ -145,6 +144,33 @@ def test_wrong_offsets_of_a_pull_are_reported(
 ) -> None:
     wrong = _pull({**_PULLED, **answer}, _record() if code == 0 else b"", code=code, **fields)
     assert any(what in each for each in wrong), wrong
+
+
+@pytest.mark.parametrize("count", ["1", "0", "-1"])
+def test_more_messages_than_requested_are_reported(count: str) -> None:
+    two = {**_PULLED, "nextBeginOffset": "2", "maxOffset": "2"}
+    assert not any("at most" in each for each in _pull(_PULLED, _record(), maxMsgNums=count))
+    assert any("at most 1" in each for each in _pull(two, _record() + _record(offset=1), maxMsgNums=count))
+
+
+@pytest.mark.parametrize(
+    ("fields", "is_right"),
+    [
+        ({"subscription": " || "}, False), ({"subscription": "A||"}, True), ({"subscription": "||B"}, False),
+        ({"subscription": "B", "sysFlag": "12"}, True), ({"subscription": "B", "sysFlag": "8"}, True),
+    ],
+)  # fmt: skip
+def test_tags_select_unless_they_are_blank_or_the_own_code_filters(
+    fields: dict[str, str], is_right: bool
+) -> None:
+    wrong = _pull(_PULLED, _record(), **fields)
+    assert bool(wrong) != is_right, wrong
+
+
+def test_a_pull_without_its_tags_may_leave_out_messages() -> None:
+    assert _pull(_PULLED, code=20, sysFlag="0") == []
+    assert _pull(_PULLED, code=20, subscription="B") == []
+    assert _pull(_PULLED, code=20, sysFlag="12") != []
 
 
 @pytest.mark.parametrize(
