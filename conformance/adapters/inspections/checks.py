@@ -305,7 +305,8 @@ async def _restart_with_more_progress(site: Site) -> None:
     table |= {f"{topic}@CID_RMQ_SYS_TRANS": {"0": 1000} for topic in (_HALF, _OPERATIONS)}
     site.write_file(MASTER, _OFFSETS, json.dumps({"offsetTable": table}))
     await site.cluster.start(MASTER)
-    await asyncio.sleep(1)
+    await asyncio.sleep(_WRITTEN_S)
+    await site.restart(killed=True)
 
 
 def _compare_final(site: Site, half: StoredRecord) -> None:
@@ -367,6 +368,8 @@ async def _end_all(site: Site, halves: Iterable[StoredRecord], expects: int = 0)
 _STORED, _AT_ONCE = 1500, 512
 _CHECKS: Final = 2
 _KEPT_S: Final = 40
+_WRITTEN_S: Final = 6
+"""Longer than the pause between two writes of the offsets."""
 _OFFSETS: Final = "/store/config/consumerOffset.json"
 CHECK_TIMES: Final = Inspection("times of checks", check_times, {
     "transaction_check_interval_ms": _ROUND_MS, "transaction_checks_max": 1000,
