@@ -274,6 +274,7 @@ async def kept_ends(site: Site) -> None:
     """Kill a broker that has written no operation: it finds the ends in its log, except a rollback."""
     site.rule = chapters.TRANSACTIONS
     await make_topic(site, _TOPIC, 2)
+    kept = await _half(site, "kept", **{_OWN: "10000"})
     halves = {name: await _half(site, name) for name in ("rolled back", "discarded")}
     more = {"UNIQ_KEY": "committed", "TAGS": "a", "KEYS": "k", "own": "1", "DELAY": "3"}
     await send(site, _TOPIC, "committed", 1, f=4 | 1, h=5, of={"TRAN_MSG": "true", "PGROUP": "p", **more})
@@ -284,7 +285,7 @@ async def kept_ends(site: Site) -> None:
     discarded = [each.body for each in queue_of(site, "TRANS_CHECK_MAX_TIME_TOPIC")]
     site.compare("the discarded messages", [b"discarded"], discarded)
     site.compare("the operations", [], _marked(site))
-    await _restart_with_more_progress(site)
+    await _restart_with_more_progress(site, kept)
     line = await site.client("producer")
     await beat(site, "p@1", "", [], producers=("p",), by=line)
     await _ended(site, halves["committed"], {_COMMIT: 0, _ROLLBACK: 1})
@@ -297,7 +298,7 @@ async def kept_ends(site: Site) -> None:
     _compare_final(site, halves["committed"])
 
 
-async def _restart_with_more_progress(site: Site) -> None:
+async def _restart_with_more_progress(site: Site, first: StoredRecord) -> None:
     """Kill the broker; let its progress be that of a master with a longer log, which does not count."""
     site.cluster.kill(MASTER)
     text = site.cluster.machines[MASTER].disk.written(_OFFSETS).rstrip(b"\0").splitlines()[0]
@@ -305,8 +306,12 @@ async def _restart_with_more_progress(site: Site) -> None:
     table |= {f"{topic}@CID_RMQ_SYS_TRANS": {"0": 1000} for topic in (_HALF, _OPERATIONS)}
     site.write_file(MASTER, _OFFSETS, json.dumps({"offsetTable": table}))
     await site.cluster.start(MASTER)
-    await asyncio.sleep(_WRITTEN_S)
-    await site.restart(killed=True)
+    for _ in range(2):
+        await asyncio.sleep(0.2)
+        await _ended(site, first, {_ROLLBACK: 0, _COMMIT: 1})
+        await asyncio.sleep(_WRITTEN_S)
+        await site.restart(killed=True)  # the rollback is lost
+    await _ended(site, first, {_ROLLBACK: 0, _COMMIT: 1})
 
 
 def _compare_final(site: Site, half: StoredRecord) -> None:
@@ -368,8 +373,8 @@ async def _end_all(site: Site, halves: Iterable[StoredRecord], expects: int = 0)
 _STORED, _AT_ONCE = 1500, 512
 _CHECKS: Final = 2
 _KEPT_S: Final = 40
-_WRITTEN_S: Final = 6
-"""Longer than the pause between two writes of the offsets."""
+_WRITTEN_S: Final = 5.3
+"""Longer than the pause between two writes of the offsets, and shorter than that between two rounds."""
 _OFFSETS: Final = "/store/config/consumerOffset.json"
 CHECK_TIMES: Final = Inspection("times of checks", check_times, {
     "transaction_check_interval_ms": _ROUND_MS, "transaction_checks_max": 1000,
