@@ -274,6 +274,7 @@ async def kept_ends(site: Site) -> None:
     """Kill a broker that has written no operation: it finds the ends in its log, except a rollback."""
     site.rule = chapters.TRANSACTIONS
     await make_topic(site, _TOPIC, 2)
+    kept = await _half(site, "kept", **{_OWN: "10000"})
     halves = {name: await _half(site, name) for name in ("rolled back", "discarded")}
     more = {"UNIQ_KEY": "committed", "TAGS": "a", "KEYS": "k", "own": "1", "DELAY": "3"}
     await send(site, _TOPIC, "committed", 1, f=4 | 1, h=5, of={"TRAN_MSG": "true", "PGROUP": "p", **more})
@@ -284,7 +285,7 @@ async def kept_ends(site: Site) -> None:
     discarded = [each.body for each in queue_of(site, "TRANS_CHECK_MAX_TIME_TOPIC")]
     site.compare("the discarded messages", [b"discarded"], discarded)
     site.compare("the operations", [], _marked(site))
-    await _restart_with_more_progress(site)
+    await _restart_with_more_progress(site, kept)
     line = await site.client("producer")
     await beat(site, "p@1", "", [], producers=("p",), by=line)
     await _ended(site, halves["committed"], {_COMMIT: 0, _ROLLBACK: 1})
@@ -297,7 +298,7 @@ async def kept_ends(site: Site) -> None:
     _compare_final(site, halves["committed"])
 
 
-async def _restart_with_more_progress(site: Site) -> None:
+async def _restart_with_more_progress(site: Site, first: StoredRecord) -> None:
     """Kill the broker; let its progress be that of a master with a longer log, which does not count."""
     site.cluster.kill(MASTER)
     text = site.cluster.machines[MASTER].disk.written(_OFFSETS).rstrip(b"\0").splitlines()[0]
@@ -305,7 +306,12 @@ async def _restart_with_more_progress(site: Site) -> None:
     table |= {f"{topic}@CID_RMQ_SYS_TRANS": {"0": 1000} for topic in (_HALF, _OPERATIONS)}
     site.write_file(MASTER, _OFFSETS, json.dumps({"offsetTable": table}))
     await site.cluster.start(MASTER)
-    await asyncio.sleep(1)
+    for _ in range(2):
+        await asyncio.sleep(0.2)
+        await _ended(site, first, {_ROLLBACK: 0, _COMMIT: 1})
+        await asyncio.sleep(_WRITTEN_S)
+        await site.restart(killed=True)  # the rollback is lost
+    await _ended(site, first, {_ROLLBACK: 0, _COMMIT: 1})
 
 
 def _compare_final(site: Site, half: StoredRecord) -> None:
@@ -329,28 +335,33 @@ async def open_beside(site: Site) -> None:
     """While an older transaction is open, the progress keeps the operations of later ones, across kills."""
     site.rule = chapters.CHECKS
     await make_topic(site, _TOPIC)
-    names = ("first", "open", "second", "third", "fourth")
-    halves = [await _half(site, name, **{_OWN: "10000"} if name == "open" else {}) for name in names]
-    for group in (halves[2:3], halves[:1], halves[3:]):
+    halves = []
+    for name in ("checked", "first", "open", "second", "third", "fourth"):
+        own = {"checked": "0", "open": "10000"}.get(name, "100")
+        halves.append(await _half(site, name, **{_OWN: own}))
+    for group in (halves[3:4], halves[1:2], halves[4:]):
         await _end_all(site, group)
         await asyncio.sleep(2)
-    operations = ["2", "0", "3,4"]
+    await asyncio.sleep(_ROUND_MS / 1000)
+    operations = ["3", "1", "4,5"]
     for _ in range(3):
         bodies = [each.body.decode() for each in queue_of(site, _OPERATIONS)]
         site.compare("the operations", operations, bodies)
-        table = java_values.read((await site.ask("GET_ALL_CONSUMER_OFFSET")).body)["offsetTable"]
-        progress = [list(table[f"{topic}@CID_RMQ_SYS_TRANS"].values()) for topic in (_HALF, _OPERATIONS)]
-        site.compare("the progress", [[1], [0]], progress)
+        await _progress(site, 2, 0)
         await site.restart(killed=True)
         line = await site.client("producer")
         await beat(site, "p@1", "", [], producers=("p",), by=line)
         await asyncio.sleep(2 * _ROUND_MS / 1000)
-        site.compare("the checks", [], _checked(line))
-    await _end_all(site, halves[1:2])
+        site.compare("the checked half messages", {"checked"}, set(_checked(line)))
+    await _end_all(site, [halves[0], halves[2]])
     await asyncio.sleep(2)
+    await _progress(site, len(queue_of(site, _HALF)), len(queue_of(site, _OPERATIONS)))
+
+
+async def _progress(site: Site, half: int, operation: int) -> None:
     table = java_values.read((await site.ask("GET_ALL_CONSUMER_OFFSET")).body)["offsetTable"]
-    progress = [list(table[f"{topic}@CID_RMQ_SYS_TRANS"].values()) for topic in (_HALF, _OPERATIONS)]
-    site.compare("the progress without open transactions", [[5], [4]], progress)
+    found = [list(table.get(f"{topic}@CID_RMQ_SYS_TRANS", {}).values()) for topic in (_HALF, _OPERATIONS)]
+    site.compare("the progress", [[half], [operation]], found)
 
 
 async def _end_all(site: Site, halves: Iterable[StoredRecord], expects: int = 0) -> None:
@@ -362,6 +373,8 @@ async def _end_all(site: Site, halves: Iterable[StoredRecord], expects: int = 0)
 _STORED, _AT_ONCE = 1500, 512
 _CHECKS: Final = 2
 _KEPT_S: Final = 40
+_WRITTEN_S: Final = 5.3
+"""Longer than the pause between two writes of the offsets, and shorter than that between two rounds."""
 _OFFSETS: Final = "/store/config/consumerOffset.json"
 CHECK_TIMES: Final = Inspection("times of checks", check_times, {
     "transaction_check_interval_ms": _ROUND_MS, "transaction_checks_max": 1000,

@@ -3,6 +3,8 @@
 See docs/reference/protocol/sending.md, "Topics", storing.md, "Configuration files", and groups.md.
 """
 
+import asyncio
+from itertools import pairwise
 from typing import Any, Final
 
 from mqproof.conformance.adapters.inspections import java_values
@@ -13,7 +15,7 @@ from mqproof.conformance.wire import chapters
 from mqproof.impl.store.errors import StoreError
 
 _CLUSTER, _BROKER = "c1", "broker-a"
-_BUSY, _UNKNOWN_TOPIC, _UNKNOWN_GROUP, _REFUSED = 2, 17, 26, 1
+_BUSY, _UNKNOWN_TOPIC, _UNKNOWN_GROUP, _REFUSED, _AGAIN = 2, 17, 26, 1, 20
 _BUILT_IN: Final = {
     "SELF_TEST_TOPIC": (1, 6), _CLUSTER: (16, 7), _BROKER: (1, 7), "OFFSET_MOVED_EVENT": (1, 6),
     "SCHEDULE_TOPIC_XXXX": (18, 6), "BenchmarkTest": (1024, 6), f"{_CLUSTER}_REPLY_TOPIC": (1, 6),
@@ -48,6 +50,7 @@ async def first_start(site: Site) -> None:
     site.compare("the topics after refused requests", _BUILT_IN, await _topics(site))
     await _created(site)
     await _automatic_groups(site)
+    await _examined_pulls(site)
     await _missing_tables(site)
 
 
@@ -104,6 +107,26 @@ async def _automatic_groups(site: Site) -> None:
 
 async def _pull(site: Site, group: str, code: int) -> None:
     await pull(site, "t", 0, 2, group=group, expects=code)
+
+
+async def _examined_pulls(site: Site) -> None:
+    """A held pull that selects nothing of what arrives ends when it is examined, every 5 s."""
+    site.rule = chapters.PULL_REQUESTS
+    line = await site.client("holds")
+    ended_s = []
+    for number in range(3):
+        end = int((await site.ask("GET_MAX_OFFSET", topic="t", queueId=0)).fields["offset"])
+        asked = asyncio.ensure_future(pull(
+            site, "t", end, group="more", by=line, sysFlag=2 | 4, suspendTimeoutMillis=15_000,
+            subscription="other", expects=_AGAIN,
+        ))  # fmt: skip
+        await asyncio.sleep(0.5)
+        await send(site, "t", f"{number}", of={"TAGS": "tag"})
+        answer = await asked
+        site.compare("the next offset", str(end + 1), answer.fields.get("nextBeginOffset"))
+        ended_s.append(site.cluster.now_s)
+    pauses = [round(later - earlier, 2) for earlier, later in pairwise(ended_s)]
+    site.compare("the pauses between examinations", [5.0, 5.0], pauses)
 
 
 async def _missing_tables(site: Site) -> None:

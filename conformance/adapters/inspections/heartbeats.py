@@ -10,12 +10,20 @@ from typing import Any, Final
 from mqproof.conformance.adapters.inspections import java_values
 from mqproof.conformance.adapters.inspections.raw_client import RawClient
 from mqproof.conformance.adapters.inspections.site import CODES, HOST, Inspection, Site, written
-from mqproof.conformance.adapters.inspections.traffic import beat, make_group, make_topic, send, subscription
+from mqproof.conformance.adapters.inspections.traffic import (
+    beat,
+    make_group,
+    make_topic,
+    pull,
+    send,
+    subscription,
+)
 from mqproof.conformance.hosts.simulated import MASTER
 from mqproof.conformance.wire import chapters
 
 _CHANGED, _CHECK, _INFO, _PUSHED = 40, 39, 307, 326
 _NOT_ONLINE: Final = 206
+_FORBIDDEN, _NOT_FOUND = 16, 19
 _MISSED_S: Final = 40
 _SILENT_S: Final = 120
 _SCAN_S: Final = 10
@@ -40,6 +48,7 @@ async def members(site: Site) -> None:
     await make_group(site, "g")
     await _upkeep(site)
     await _topics_of_a_group(site)
+    await _broadcasting(site)
     await _reconnected(site)
     await _leaving(site)
     await _producers(site)
@@ -79,6 +88,20 @@ async def _topics_of_a_group(site: Site) -> None:
         for line in lines:
             line.close()
         await asyncio.sleep(0.05)
+
+
+async def _broadcasting(site: Site) -> None:
+    """A group without broadcasts refuses the pulls of a member that wants them, and of no other."""
+    line = await site.client("broadcasts")
+    for model, is_enabled, code in (
+        ("BROADCASTING", False, _FORBIDDEN), ("CLUSTERING", False, _NOT_FOUND),
+        ("BROADCASTING", True, _NOT_FOUND), ("CLUSTERING", True, _NOT_FOUND),
+    ):  # fmt: skip
+        await make_group(site, "b", consumeBroadcastEnable=is_enabled)
+        await beat(site, "b@1", "b", [subscription("t")], by=line, messageModel=model)
+        await pull(site, "t", group="b", by=line, sysFlag=0, subscription=None, expects=code)
+    line.close()
+    await asyncio.sleep(0.05)
 
 
 async def _reconnected(site: Site) -> None:

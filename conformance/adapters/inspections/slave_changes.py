@@ -32,7 +32,7 @@ async def slave_changes(site: Site) -> None:
     for topic in (_KEPT, _GONE):
         await make_topic(site, topic)
         await send(site, topic, "first")
-    for group in ("g", "h"):
+    for group in ("g", "h", "zero"):
         await make_group(site, group)
     await asyncio.sleep(_COPIED_S)
     second_port = Address(site.broker.host, site.broker.port - 2)  # slaves of released brokers ask there
@@ -83,9 +83,9 @@ async def _deleted_meanwhile(site: Site) -> None:
 async def _refused(site: Site) -> None:
     """The offsets behind one that the master refuses still reach it."""
     await site.ask("UPDATE_BROKER_CONFIG", "autoCreateSubscriptionGroup=false")
-    for group, offset in (("a", 7), ("h", 12), ("z", 8)):
+    for group, offset in (("a", 7), ("h", 12), ("z", 8), ("zero", 0)):
         await _commit(site, group, _KEPT, offset, at_slave=True)
-    known = {f"{_KEPT}@h": 12, f"{_KEPT}@g": 1}
+    known = {f"{_KEPT}@h": 12, f"{_KEPT}@g": 1, f"{_KEPT}@zero": 0}
     own = {f"{_KEPT}@a": 7, f"{_KEPT}@z": 8}
     await _offsets(site, "after refused ones", known, known | own)
     await site.ask("UPDATE_BROKER_CONFIG", "autoCreateSubscriptionGroup=true")
@@ -98,7 +98,7 @@ async def _restarted(site: Site) -> None:
         site.cluster.kill(node)
         await site.cluster.start(node)
     await _commit(site, "h", _KEPT, 1)
-    known = {f"{_KEPT}@h": 1, f"{_KEPT}@g": 1}
+    known = {f"{_KEPT}@h": 1, f"{_KEPT}@g": 1, f"{_KEPT}@zero": 0}
     await _offsets(site, "after a restart and a reset", known, known | {f"{_KEPT}@a": 7, f"{_KEPT}@z": 8})
 
 
