@@ -131,6 +131,7 @@ INSPECTIONS: Final[Mapping[str, str]] = {
     "deletions-not-taken-back": "unknown deletions",
     "tables-without-checksums": "strange tables",
     "every-segment-is-old": "old segments",
+    "no-segment-is-needed": "needed segments",
     "scrub-of-any-rate": "slow scrub",
     "lost-records-not-requested": "no scrub",
     "asynchronous-sends-wait": "sends at once",
@@ -234,6 +235,10 @@ MUTANTS: Final = by_name(
     unexplained(
         "every-segment-is-old", "the age of a segment is not compared",
         f"{_STORE}.expiry:_store_time_ms", _zero,
+    ),
+    unexplained(
+        "no-segment-is-needed", "segments are deleted that delayed messages need",
+        f"{_STORE}.expiry:Cleaner.needed_from", _nothing,
     ),
     unexplained(
         "scrub-of-any-rate", "the scrub reads as many bytes a second as there are",

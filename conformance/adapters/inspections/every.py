@@ -88,6 +88,7 @@ from mqproof.conformance.adapters.inspections.slave_tables import (
     SLAVE_OFFSETS,
 )
 from mqproof.conformance.adapters.inspections.slow_upkeep import (
+    NEEDED_SEGMENTS,
     NO_SCRUB,
     OLD_SEGMENTS,
     SENDS_AT_ONCE,
@@ -115,6 +116,7 @@ EVERY: Final[Mapping[str, Inspection]] = {
     each.name: each
     for each in (
         # Those that need the least time are first: a mutant of impl/ has a bound of it.
+        NEEDED_SEGMENTS,
         SENDS_AT_ONCE, OLD_SEGMENTS, NO_SCRUB, SLOW_SCRUB, STRANGE_TABLES, STRANGE_FILES, LATE_FLUSHES,
         SEARCHED_LOG, CHECKPOINT_TIMES, UNKNOWN_DELETIONS, DAMAGED_LOG, WRITTEN_LOG, OVERLAPPING_TABLES,
         ALTERED_LOG, DELETIONS_AT_SYNC_SLAVE, DELETIONS_AT_SLAVE, LATE_TRANSACTIONS, DURABLE_DELIVERIES,
