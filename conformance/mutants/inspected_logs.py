@@ -10,6 +10,7 @@ from mqproof.impl.namesrv.route_table import RouteTable
 from mqproof.impl.remoting.bodies import BrokerData
 from mqproof.impl.store import delay, reader
 from mqproof.impl.store.files import record
+from mqproof.impl.store.files.consume_queue import ConsumeQueue
 from mqproof.impl.store.flush import FlushRound, LogFlusher
 
 _STORE: Final = "mqproof.impl.store"
@@ -17,6 +18,7 @@ _REPLICATION: Final = "mqproof.impl.replication"
 
 _entry_problem, _scheduled = record.entry_problem, delay.scheduled
 _persist, _forget, _round_done = OffsetTable.persist, RouteTable._forget, LogFlusher.round_done
+_fields = ConsumeQueue.fields
 _read_filtered = reader._read_filtered
 
 
@@ -34,6 +36,10 @@ def _never(*_: object) -> bool:
 
 def _no_records(_: object) -> tuple[()]:
     return ()
+
+
+def _few_entries(queue: Any, offset: int, count: int) -> Any:
+    return _fields(queue, offset, min(count, 32))
 
 
 def _any_place(_: object, name: str) -> int:
@@ -125,6 +131,7 @@ INSPECTIONS: Final[Mapping[str, str]] = {
     "returned-at-once-after-a-transaction": "late transactions",
     "log-not-flushed-on-request": "durable deliveries",
     "filtered-pulls-of-any-number": "answer limits",
+    "few-entries-examined": "visited log",
     "segments-of-any-place": "strange files",
     "damage-ends-the-log": "searched log",
     "times-of-the-checkpoint-ignored": "times of a checkpoint",
@@ -211,6 +218,10 @@ MUTANTS: Final = by_name(
     unexplained(
         "filtered-pulls-of-any-number", "a pull with a tag returns any number of messages",
         f"{_STORE}.reader:_read_filtered", _any_size,
+    ),
+    unexplained(
+        "few-entries-examined", "a read examines at most 32 entries of a queue",
+        f"{_STORE}.files.consume_queue:ConsumeQueue.fields", _few_entries,
     ),
     unexplained(
         "segments-of-any-place", "a segment may begin at any place, and have any name",

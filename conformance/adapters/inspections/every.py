@@ -109,6 +109,7 @@ from mqproof.conformance.adapters.inspections.written_logs import (
     ALTERED_LOG,
     DAMAGED_LOG,
     SEARCHED_LOG,
+    VISITED_LOG,
     WRITTEN_LOG,
 )
 
@@ -116,7 +117,7 @@ EVERY: Final[Mapping[str, Inspection]] = {
     each.name: each
     for each in (
         # Those that need the least time are first: a mutant of impl/ has a bound of it.
-        NEEDED_SEGMENTS,
+        NEEDED_SEGMENTS, VISITED_LOG,
         SENDS_AT_ONCE, OLD_SEGMENTS, NO_SCRUB, SLOW_SCRUB, STRANGE_TABLES, STRANGE_FILES, LATE_FLUSHES,
         SEARCHED_LOG, CHECKPOINT_TIMES, UNKNOWN_DELETIONS, DAMAGED_LOG, WRITTEN_LOG, OVERLAPPING_TABLES,
         ALTERED_LOG, DELETIONS_AT_SYNC_SLAVE, DELETIONS_AT_SLAVE, LATE_TRANSACTIONS, DURABLE_DELIVERIES,
