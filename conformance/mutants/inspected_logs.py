@@ -42,6 +42,10 @@ def _few_entries(queue: Any, offset: int, count: int) -> Any:
     return _fields(queue, offset, min(count, 32))
 
 
+def _is_near(end: int, acked: int) -> bool:
+    return end - acked < 400
+
+
 def _any_place(_: object, name: str) -> int:
     return int(name) if name.isdecimal() else 0
 
@@ -125,6 +129,7 @@ INSPECTIONS: Final[Mapping[str, str]] = {
     "queues-of-deleted-topics-stay": "deletions at a flushed slave",
     "damaged-end-compared": "damaged ends of a pair",
     "slave-proves-nothing": "proved ends of a pair",
+    "near-acknowledgement-counts": "partly acknowledged sends",
     "never-written-again": "slave that does not read",
     "commits-stay-at-the-slave": "refused commits",
     "acting-role-forgotten": "acting masters",
@@ -194,6 +199,10 @@ MUTANTS: Final = by_name(
     unexplained(
         "slave-proves-nothing", "a slave sends the checksum 0 as its proof",
         f"{_REPLICATION}.follow:tail_checksum", _zero,
+    ),
+    unexplained(
+        "near-acknowledgement-counts", "a send counts as replicated when a slave has nearly all of it",
+        f"{_REPLICATION}.rules:replica_reached", _is_near,
     ),
     unexplained(
         "never-written-again", "a master sends no more to a slave that did not read for a while",

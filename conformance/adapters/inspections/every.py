@@ -56,6 +56,7 @@ from mqproof.conformance.adapters.inspections.old_timers import COPIES, DAMAGED,
 from mqproof.conformance.adapters.inspections.overlapping_writes import LATE_FLUSHES, OVERLAPPING_TABLES
 from mqproof.conformance.adapters.inspections.pairs import (
     DAMAGED_ENDS,
+    PARTLY_ACKNOWLEDGED,
     PROVED_ENDS,
     REFUSED_COMMITS,
     UNREAD,
@@ -117,7 +118,7 @@ EVERY: Final[Mapping[str, Inspection]] = {
     each.name: each
     for each in (
         # Those that need the least time are first: a mutant of impl/ has a bound of it.
-        NEEDED_SEGMENTS, VISITED_LOG,
+        NEEDED_SEGMENTS, VISITED_LOG, PARTLY_ACKNOWLEDGED,
         SENDS_AT_ONCE, OLD_SEGMENTS, NO_SCRUB, SLOW_SCRUB, STRANGE_TABLES, STRANGE_FILES, LATE_FLUSHES,
         SEARCHED_LOG, CHECKPOINT_TIMES, UNKNOWN_DELETIONS, DAMAGED_LOG, WRITTEN_LOG, OVERLAPPING_TABLES,
         ALTERED_LOG, DELETIONS_AT_SYNC_SLAVE, DELETIONS_AT_SLAVE, LATE_TRANSACTIONS, DURABLE_DELIVERIES,

@@ -257,7 +257,7 @@ def _garbage(size: int) -> bytes:
 
 
 async def visited_log(site: Site) -> None:
-    """One read examines 800 entries, however few of them a filter selects, and ends with a file of the queue."""
+    """One read examines 800 entries, however few a filter selects, and ends with a file of the queue."""
     site.rule = chapters.GET_STATUSES
     chosen = {0, 3, 799, 800, 801, 1600, 1601, 1699}
     forms = [
