@@ -10,6 +10,7 @@ from mqproof.impl.namesrv.route_table import RouteTable
 from mqproof.impl.remoting.bodies import BrokerData
 from mqproof.impl.store import delay, reader
 from mqproof.impl.store.files import record
+from mqproof.impl.store.files.consume_queue import ConsumeQueue
 from mqproof.impl.store.flush import FlushRound, LogFlusher
 
 _STORE: Final = "mqproof.impl.store"
@@ -17,6 +18,7 @@ _REPLICATION: Final = "mqproof.impl.replication"
 
 _entry_problem, _scheduled = record.entry_problem, delay.scheduled
 _persist, _forget, _round_done = OffsetTable.persist, RouteTable._forget, LogFlusher.round_done
+_fields = ConsumeQueue.fields
 _read_filtered = reader._read_filtered
 
 
@@ -34,6 +36,14 @@ def _never(*_: object) -> bool:
 
 def _no_records(_: object) -> tuple[()]:
     return ()
+
+
+def _few_entries(queue: Any, offset: int, count: int) -> Any:
+    return _fields(queue, offset, min(count, 32))
+
+
+def _is_near(end: int, acked: int) -> bool:
+    return end - acked < 400
 
 
 def _any_place(_: object, name: str) -> int:
@@ -119,18 +129,21 @@ INSPECTIONS: Final[Mapping[str, str]] = {
     "queues-of-deleted-topics-stay": "deletions at a flushed slave",
     "damaged-end-compared": "damaged ends of a pair",
     "slave-proves-nothing": "proved ends of a pair",
+    "near-acknowledgement-counts": "partly acknowledged sends",
     "never-written-again": "slave that does not read",
     "commits-stay-at-the-slave": "refused commits",
     "acting-role-forgotten": "acting masters",
     "returned-at-once-after-a-transaction": "late transactions",
     "log-not-flushed-on-request": "durable deliveries",
     "filtered-pulls-of-any-number": "answer limits",
+    "few-entries-examined": "visited log",
     "segments-of-any-place": "strange files",
     "damage-ends-the-log": "searched log",
     "times-of-the-checkpoint-ignored": "times of a checkpoint",
     "deletions-not-taken-back": "unknown deletions",
     "tables-without-checksums": "strange tables",
     "every-segment-is-old": "old segments",
+    "no-segment-is-needed": "needed segments",
     "scrub-of-any-rate": "slow scrub",
     "lost-records-not-requested": "no scrub",
     "asynchronous-sends-wait": "sends at once",
@@ -188,6 +201,10 @@ MUTANTS: Final = by_name(
         f"{_REPLICATION}.follow:tail_checksum", _zero,
     ),
     unexplained(
+        "near-acknowledgement-counts", "a send counts as replicated when a slave has nearly all of it",
+        f"{_REPLICATION}.rules:replica_reached", _is_near,
+    ),
+    unexplained(
         "never-written-again", "a master sends no more to a slave that did not read for a while",
         f"{_REPLICATION}.server:_Sender.write_resumed", _nothing,
     ),
@@ -212,6 +229,10 @@ MUTANTS: Final = by_name(
         f"{_STORE}.reader:_read_filtered", _any_size,
     ),
     unexplained(
+        "few-entries-examined", "a read examines at most 32 entries of a queue",
+        f"{_STORE}.files.consume_queue:ConsumeQueue.fields", _few_entries,
+    ),
+    unexplained(
         "segments-of-any-place", "a segment may begin at any place, and have any name",
         f"{_STORE}.files.segments:SegmentedFile._start", _any_place,
     ),
@@ -234,6 +255,10 @@ MUTANTS: Final = by_name(
     unexplained(
         "every-segment-is-old", "the age of a segment is not compared",
         f"{_STORE}.expiry:_store_time_ms", _zero,
+    ),
+    unexplained(
+        "no-segment-is-needed", "segments are deleted that delayed messages need",
+        f"{_STORE}.expiry:Cleaner.needed_from", _nothing,
     ),
     unexplained(
         "scrub-of-any-rate", "the scrub reads as many bytes a second as there are",

@@ -3,6 +3,9 @@
 from collections.abc import Mapping
 from typing import Final
 
+from mqproof.conformance.adapters.inspections.pairs import PARTLY_ACKNOWLEDGED
+from mqproof.conformance.adapters.inspections.slow_upkeep import NEEDED_SEGMENTS
+from mqproof.conformance.adapters.inspections.written_logs import VISITED_LOG
 from mqproof.conformance.adapters.inspections.account_changes import (
     ACCOUNTS_OF_4_9,
     NO_ACCOUNTS,
@@ -172,5 +175,6 @@ EVERY: Final[Mapping[str, Inspection]] = {
         SLAVE_SEGMENTS, UNFLUSHED_FINALS, ADVERTISED, KEPT_EXPRESSIONS,
         SEARCHED_LOG, CHECKPOINT_TIMES, UNKNOWN_DELETIONS,
         OVERLAPS,
+        NEEDED_SEGMENTS, VISITED_LOG, PARTLY_ACKNOWLEDGED,
     )
 }  # fmt: skip

@@ -8,10 +8,11 @@ from typing import Any, Final
 
 from mqproof.conformance.adapters.inspections import java_values
 from mqproof.conformance.adapters.inspections.disk_log import log_of
+from mqproof.conformance.adapters.inspections.raw_client import Answer
 from mqproof.conformance.adapters.inspections.scripted_slave import ScriptedSlave
-from mqproof.conformance.adapters.inspections.site import Inspection, Site
+from mqproof.conformance.adapters.inspections.site import CODES, Inspection, Site, written
 from mqproof.conformance.adapters.inspections.store_damages import SMALL, alter
-from mqproof.conformance.adapters.inspections.traffic import make_group, make_topic, pull, send
+from mqproof.conformance.adapters.inspections.traffic import batch, make_group, make_topic, pull, send
 from mqproof.conformance.answers.stored_record import StoredRecord, read_records
 from mqproof.conformance.hosts.simulated import MASTER, SLAVE
 from mqproof.conformance.wire import chapters
@@ -22,7 +23,7 @@ from mqproof.impl.runtime.security.peer_network import PeerConfig
 _SECRET: Final = "a secret of the peers"
 _SECRET_FILE: Final = "/store/peer.secret"
 _BODY_AT: Final = 88
-_NONE_THERE: Final = 11
+_NONE_THERE, _LATE = 11, 12
 _COPIED_S: Final = 25
 
 
@@ -156,6 +157,51 @@ async def unread(site: Site) -> None:
     site.compare("the heartbeats of a slave that reads", 2, len(slave.heartbeats))
 
 
+async def partly_acknowledged(site: Site) -> None:
+    """Sends of one turn, and the messages of a batch, wait until a slave has the last of them."""
+    site.rule = chapters.REPLICATION
+    await site.cluster.stop(SLAVE)
+    await make_topic(site, "t")
+    slave = ScriptedSlave()
+    port = Address(site.broker.host, site.broker.port + 1)
+    await slave.open(site.cluster.internet.machine("10.0.5.1"), port)
+    slave.report(0)
+    await asyncio.sleep(0.1)
+    for is_batch in (False, True):
+        for part, code in ((0, _LATE), (1, _LATE), (2, 0)):
+            waiting = await _together(site, is_batch=is_batch)
+            new = [each for each in log_of(site) if each.topic == "t"][-3:]
+            await asyncio.sleep(0.1)
+            site.compare("what the slave has", new[-1].commit_offset + len(new[-1].raw), slave.end)
+            slave.report(new[part].commit_offset + len(new[part].raw))
+            await asyncio.sleep(0.2)
+            what = f"after the acknowledgement of part {part}, a batch: {is_batch}"
+            site.compare(f"whether the sends are answered {what}", [code == 0] * len(waiting), [
+                each.done() for each in waiting])  # fmt: skip
+            site.compare(
+                f"the answers {what}", [code] * len(waiting), [(await each).code for each in waiting]
+            )
+            slave.report(slave.end)
+            await asyncio.sleep(0.1)
+
+
+async def _together(site: Site, *, is_batch: bool) -> list[Answer]:
+    """Send three messages in one turn of the broker's event loop."""
+    fields: dict[str, Any] = {
+        "a": "p", "b": "t", "c": "TBW102", "d": 4, "e": 0, "f": 0, "g": site.now_ms, "h": 0, "i": "",
+        "j": 0, "k": False, "m": is_batch,
+    }  # fmt: skip
+    texts = {key: written(value) for key, value in fields.items()}
+    if is_batch:
+        line = await site.client("batch")
+        waiting = [line.put(CODES["SEND_BATCH_MESSAGE"], texts, batch([(b"m", 0, {})] * 3))]
+    else:
+        lines = [await site.client(f"sender {number}") for number in range(3)]
+        waiting = [line.put(CODES["SEND_MESSAGE_V2"], texts, b"m") for line in lines]
+    await asyncio.sleep(0.05)
+    return waiting
+
+
 async def refused_commits(site: Site) -> None:
     """A master refuses some of the offsets that its slave received alone; it receives the others."""
     site.rule = chapters.CONSUMER_OFFSETS
@@ -218,6 +264,7 @@ PROVED_ENDS: Final = Inspection(
 UNREAD: Final = Inspection(
     "slave that does not read", unread, replication=ReplicationConfig(Role.ASYNC_MASTER)
 )
+PARTLY_ACKNOWLEDGED: Final = Inspection("partly acknowledged sends", partly_acknowledged, replication=_PAIR)
 REFUSED_COMMITS: Final = Inspection(
     "refused commits", refused_commits, replication=ReplicationConfig(Role.ASYNC_MASTER)
 )

@@ -139,9 +139,10 @@ async def strange_masters(site: Site) -> None:
 
 
 def _impossible(first: StoredRecord) -> Sequence[tuple[str, int, bytes, int | None]]:
-    raw = first.raw
+    raw, beyond = first.raw, (1 << 62) + LOG_SEGMENT
     return (
-        ("a position beyond the highest", (1 << 62) + LOG_SEGMENT, raw, None),
+        ("a position beyond the highest", beyond, raw, None),
+        ("a record beyond the highest", beyond, _altered(first, 28, beyond.to_bytes(8, "big")), None),
         ("a negative position", -LOG_SEGMENT, raw, None),
         ("a negative size", _BEGIN, b"", -1),
         ("a size above the limit", _BEGIN, b"", (4 << 20) + 1),

@@ -18,12 +18,14 @@ from mqproof.impl.replication.config import ReplicationConfig, Role
 from mqproof.impl.runtime.clock import local_hour
 
 _HOUR_US: Final = 3_600_000_000
+_MINUTES_US: Final = 120_000_000
 _RESERVED_MS: Final = 72 * 3_600_000
 _BODY_AT: Final = 88
 
 
 def _begin(site: Site) -> int:
-    return int(site.cluster.machines[MASTER].disk.files(LOG)[0].rpartition("/")[2])
+    files = site.cluster.machines[MASTER].disk.files(LOG)
+    return int(files[0].rpartition("/")[2]) if files else 0
 
 
 async def _fill(site: Site, segments: int) -> None:
@@ -94,6 +96,34 @@ async def _by_hour(site: Site) -> None:
 
 async def _last(site: Site) -> int:
     return int((await site.ask("GET_MAX_OFFSET", topic="t", queueId=0)).fields["offset"]) - 1
+
+
+async def needed_segments(site: Site) -> None:
+    """The segment of the first delayed message is kept, and what follows it; nothing before it is."""
+    site.rule = chapters.EXPIRY
+    await make_topic(site, "t")
+    for before in (0, 1, 0):
+        begin = _begin(site)
+        await _fill(site, 3)
+        for _ in range(before):
+            await send(site, "t", "y" * 1500)
+        await send(site, "t", "z" * 500, of={"DELAY": "17"})
+        await _fill(site, 4)
+        await asyncio.sleep(12)
+        site.machine_clock_add(_MINUTES_US)
+        for _ in range(2):
+            await site.ask("DELETE_EXPIRED_COMMITLOG")
+            await asyncio.sleep(1)
+            (waiting,) = [each for each in log_of(site) if each.topic == "SCHEDULE_TOPIC_XXXX"]
+            expected = waiting.commit_offset // LOG_SEGMENT * LOG_SEGMENT
+            what = f"while a message at {waiting.commit_offset - expected} waits"
+            site.compare(f"the begin of the log {what}", expected, _begin(site))
+            site.compare(f"whether there was something to delete {what}", True, expected > begin)
+            await site.restart(killed=True)
+        site.machine_clock_add(_HOUR_US)
+        await asyncio.sleep(30)  # it is delivered, and the progress is written
+    site.compare("the delayed messages", 0, sum(each.topic != "t" for each in log_of(site)[-4:]))
+    site.compare("the last message", 1, len(await records(site, "t", await _last(site))))
 
 
 async def slow_scrub(site: Site) -> None:
@@ -186,6 +216,10 @@ _PAIR: Final = ReplicationConfig(Role.ASYNC_MASTER)
 OLD_SEGMENTS: Final = Inspection(
     "old segments", old_segments, {"store": replace(SMALL, file_reserved_ms=_RESERVED_MS)}
 )
+NEEDED_SEGMENTS: Final = Inspection(
+    "needed segments", needed_segments,
+    {"store": replace(SMALL, file_reserved_ms=60_000, delete_when_hours=())},
+)  # fmt: skip
 SLOW_SCRUB: Final = Inspection("slow scrub", slow_scrub, {"store": _SCRUBBED}, replication=_PAIR)
 NO_SCRUB: Final = Inspection(
     "no scrub", no_scrub, {"store": replace(SMALL, scrub_enabled=False)}, replication=_PAIR

@@ -256,6 +256,36 @@ def _garbage(size: int) -> bytes:
     return b"\x5a" * size
 
 
+async def visited_log(site: Site) -> None:
+    """One read examines 800 entries, however few a filter selects, and ends with a file of the queue."""
+    site.rule = chapters.GET_STATUSES
+    chosen = {0, 3, 799, 800, 801, 1600, 1601, 1699}
+    forms = [
+        Form("t", b"", b"a\x011\x02TAGS\x01one\x02" if number in chosen else b"a\x010\x02TAGS\x01other\x02")
+        for number in range(_VISITED)
+    ]
+    await _begin(site, write_log(forms, _LONG_SEGMENT, 0, site.now_ms - 60_000), b"", _LONG_SEGMENT)
+    pulls = [(offset, 32) for offset in (0, 1, 4, 800, 801, 802, 1601)]
+    for text, kind in (("one", "TAG"), ("one || none", "TAG"), ("a > 0", "SQL92")):
+        for offset, most in (*pulls, (0, 1), (0, 2)):
+            end = min(offset + _READ, _VISITED, offset - offset % _FILE + _FILE)
+            inside = sorted(each for each in chosen if offset <= each < end)
+            if len(inside) > most:
+                inside, end = inside[:most], inside[most]
+            answer = await pull(
+                site, "t", offset, expects=0 if inside else 20, maxMsgNums=most, subscription=text,
+                expressionType=kind,
+            )  # fmt: skip
+            found = [each.queue_offset for each in read_records(answer.body)] if not answer.code else []
+            what = f"{text} from {offset}, at most {most}"
+            site.compare(f"the messages with {what}", inside, found)
+            if kind == "TAG":
+                site.compare(f"the next offset with {what}", str(end), answer.fields["nextBeginOffset"])
+
+
+_VISITED, _READ, _FILE = 1700, 800, 1000
+
+
 async def altered_log(site: Site) -> None:
     """Alter a durable record of a running broker in each way; it is left out, and the others are not."""
     site.rule = chapters.DAMAGED_FILES
@@ -356,4 +386,8 @@ DAMAGED_LOG: Final = Inspection("damaged log", damaged_log, _OPTIONS)
 SEARCHED_LOG: Final = Inspection(
     "searched log", searched_log, {"store": replace(STORE, commit_log_segment_bytes=_LONG_SEGMENT)}
 )
+VISITED_LOG: Final = Inspection(
+    "visited log", visited_log,
+    {"store": replace(STORE, commit_log_segment_bytes=_LONG_SEGMENT), "property_filter": True},
+)  # fmt: skip
 ALTERED_LOG: Final = Inspection("altered log", altered_log, _OPTIONS)
