@@ -156,7 +156,7 @@ async def _one_way(site: Site) -> None:
     site.rule = chapters.REMOTING_FRAME
     await send(site, "t")
     client = RemotingClient(site.cluster.internet.machine(HOST))
-    asked = {"consumerGroup": "g", "topic": "t", "queueId": "0"}
+    asked: dict[str, Any] = {"consumerGroup": "g", "topic": "t", "queueId": "0"}
     await client.invoke(site.broker, new_request(CODES["GET_MAX_OFFSET"], asked), 3.0)
     channel: Any = client.channel(site.broker)
 

@@ -19,7 +19,8 @@ from mqproof.conformance.subjects.scripted_members.scripted_group import (
 
 async def _replaced(group: ScriptedGroup) -> None:
     """A later leader replaces durable entries while the disk is slow: the new ones are not durable yet."""
-    ask, later = group.ask, {"localId": "n2", "leaderId": "n2"}
+    ask = group.ask
+    later: dict[str, Any] = {"localId": "n2", "leaderId": "n2"}
     group.heading("durable entries of one leader")
     for _ in range(2):
         await ask(BEAT, 5)
