@@ -17,7 +17,7 @@ from mqproof.impl.client.message_selector import MessageSelector
 from mqproof.impl.client.model import MessageQueue
 from mqproof.impl.client.producing.producer import ProducerConfig
 from mqproof.impl.client.producing.transaction_producer import TransactionProducer, TransactionState
-from mqproof.impl.remoting.message import Message
+from mqproof.impl.remoting.message import Message, StoredMessage
 
 _ROUTE, _CHECK, _END = 105, 39, 37
 _CONDITIONS: Final = (
@@ -68,7 +68,7 @@ async def _checks(expect: Expectations, servers: ScriptedServers) -> None:
     await session.start()
     running: list[str] = []
 
-    async def check(_message: Message, transaction_id: str) -> TransactionState:
+    async def check(_message: StoredMessage, transaction_id: str) -> TransactionState:
         running.append(transaction_id)
         await asyncio.sleep(100)
         return TransactionState.COMMIT
