@@ -12,7 +12,7 @@ from msgspec.structs import replace as with_fields
 
 from mqproof.conformance.mutants.mutant import Mutant, by_name
 from mqproof.impl.dledger import ballot_file, rules
-from mqproof.impl.dledger.changes import Ballot, Written
+from mqproof.impl.dledger.changes import Ballot, Cut, Written
 from mqproof.impl.dledger.codes import ResponseCode, RoundResult, Vote
 from mqproof.impl.dledger.election import Election
 from mqproof.impl.dledger.ledger_store import LedgerStore
@@ -89,6 +89,11 @@ async def _removed_after_its_timeout(node: Node, body: object) -> tuple[Response
     return code, entry
 
 
+def _still_durable(state: State, end: int) -> None:
+    state.terms.cut(end)
+    state.changes.append(Cut(end))
+
+
 def _with_another_body(state: State, entry: Entry) -> None:
     _write(state, with_fields(entry, body=bytes(len(entry.body))))
 
@@ -154,6 +159,10 @@ MUTANTS: Final = by_name(
 """The mutants by name."""
 
 OBSERVED: Final = by_name(
+    Mutant(
+        "durable-after-a-cut", "entries in the place of durable ones count as durable before their sync",
+        "SPEC-1", f"{_STATE}.cut", _still_durable,
+    ),
     Mutant(
         "half-is-enough", "half of the members, rounded down, count as a majority of votes", "RAFT-1",
         f"{_RULES}:quorum", _half,

@@ -1,5 +1,6 @@
 """Makes every call of our client's interface, in simulated time, and returns what differs."""
 
+import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
@@ -9,6 +10,7 @@ from mqproof.conformance.adapters.client_calls import (
     arguments,
     blocking,
     consuming,
+    interruptions,
     late_answers,
     polling,
     pulling,
@@ -27,6 +29,8 @@ from mqproof.impl.client.connection.session import Session
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop
 from mqproof.report.model import Witness
 
+_PART_S: Final = 3000.0
+"""The simulated time after which a part is ended; the longest one takes 860 s."""
 Part = Callable[[Expectations, ScriptedServers], Coroutine[Any, Any, None]]
 
 
@@ -46,6 +50,7 @@ PARTS: Final[tuple[Part, ...]] = (
     administering.judge,
     trace_sends.judge,
     late_answers.judge,
+    interruptions.judge,
 )
 """The parts, each on servers of its own."""
 
@@ -68,7 +73,8 @@ def _ends(part: Part, expect: Expectations, seed: int) -> bool:
     async def run() -> None:
         servers = ScriptedServers(loop, seed)
         await servers.start()
-        await part(expect, servers)
+        async with asyncio.timeout(_PART_S):
+            await part(expect, servers)
         await servers.stop()
 
     try:

@@ -1,10 +1,10 @@
 """Scripts for a member whose fields are at their limits, whose log is long, and whose times are measured."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
 from itertools import product
 from typing import Any, Final
 
+from mqproof.conformance.subjects.scripted_members import later_lives
 from mqproof.conformance.subjects.scripted_members.ledger_files import LedgerFiles
 from mqproof.conformance.subjects.scripted_members.scripted_group import (
     ABSENT,
@@ -17,6 +17,7 @@ from mqproof.conformance.subjects.scripted_members.scripted_group import (
     VOTE,
     Fields,
     Followers,
+    Life,
     ScriptedGroup,
     entry,
     push,
@@ -377,7 +378,6 @@ async def _restarted(group: ScriptedGroup) -> None:
         await group.ask(VOTE, 3, ledgerEndIndex=9, ledgerEndTerm=3)
 
 
-Life = Callable[[ScriptedGroup], Coroutine[Any, Any, None]]
 LIVES: Final[tuple[tuple[Life, dict[str, Any]], ...]] = (
     (_fields_at_limits, {}),
     (_early_pushes, {}),
@@ -390,5 +390,6 @@ LIVES: Final[tuple[tuple[Life, dict[str, Any]], ...]] = (
     (_rounds, {}),
     (_times, {}),
     (_restarted, {}),
+    *later_lives.LIVES,
 )
 """The scripts, each with the configuration of its member."""

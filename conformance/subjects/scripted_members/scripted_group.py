@@ -8,12 +8,14 @@ import base64
 import json
 import random
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
-from mqproof.conformance.hosts.simulated import Machine
+import msgspec
+
+from mqproof.conformance.hosts.simulated import Fsync, Machine
 from mqproof.impl.dledger.codes import ResponseCode
 from mqproof.impl.dledger.config import GroupConfig
 from mqproof.impl.dledger.ledger import LedgerConfig
@@ -22,11 +24,13 @@ from mqproof.impl.remoting.channel import Channel, RemotingError
 from mqproof.impl.remoting.client import RemotingClient
 from mqproof.impl.remoting.command import Command, new_request
 from mqproof.impl.remoting.server import RemotingServer
+from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk
 from mqproof.impl.runtime.simulated_internet import SimulatedInternet
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop
 from mqproof.impl.store.errors import StoreError
+from mqproof.spec.events import Event
 
 METADATA, APPEND, GET, VOTE, BEAT, PUSH, TRANSFER = 50000, 50001, 50002, 51001, 51002, 51004, 51005
 _NAMES: Final = {
@@ -57,8 +61,10 @@ def silent(_member: str, _code: int, _request: Fields) -> None:
 class ScriptedGroup:
     """The member n0, and the scripted members n1 and n2, from which all requests to it come."""
 
-    def __init__(self, loop: SimulatedLoop, segment_bytes: int = 8192, **config: Any) -> None:
-        """`config` has fields of the configuration of n0 that differ from the defaults."""
+    def __init__(
+        self, loop: SimulatedLoop, segment_bytes: int = 8192, *, has_log: bool = False, **config: Any
+    ) -> None:
+        """`has_log`: whether n0 has an event log. `config` has fields that differ from the defaults."""
         self.lines: list[str] = []
         """What n0 sends, with headings."""
         self.script: Script = silent
@@ -74,12 +80,18 @@ class ScriptedGroup:
         self._node: Node | None = None
         self._config = GroupConfig("g", "n0", _MEMBERS, **config)
         self._segment_bytes = segment_bytes
+        self._has_log = has_log
         self._sent = asyncio.Event()
 
     @property
     def disk(self) -> SimulatedDisk:
         """The disk of n0."""
         return self._machines["n0"].disk
+
+    @property
+    def fsync(self) -> Fsync:
+        """The syncs of n0, which can be held."""
+        return self._machines["n0"].fsync
 
     async def start(self) -> None:
         for name in _MEMBERS[1:]:
@@ -91,13 +103,19 @@ class ScriptedGroup:
     async def start_member(self) -> None:
         machine = self._machines["n0"]
         ledger = LedgerConfig(self._segment_bytes, 32768)
-        node = Node(self._config, self._addresses, "/store", machine.runtime(), ledger_config=ledger)
+        log = EventLog(self._logged, "n0", machine.clock) if self._has_log else None
+        node = Node(self._config, self._addresses, "/store", machine.runtime(), log, ledger)
         try:
             await self._loop.create_task(node.start(), context=self._loop.context_of(machine.host))
         except StoreError as error:
             self.lines.append(f"n0 does not start: {error}")
         else:
             self._node = node
+
+    def _logged(self, event: Event) -> None:
+        fields = msgspec.to_builtins(event)
+        shown = {name: value for name, value in fields.items() if name not in ("ts", "seq", "node", "kind")}
+        self.lines.append(f"the log of n0: {event.kind} {_sorted(shown)}")
 
     def kill_member(self) -> None:
         assert self._node is not None, "it does not run"
@@ -208,6 +226,10 @@ class ScriptedGroup:
             **fields,
         }
         return command.answer(_FRAME_CODE, body=json.dumps(answer).encode())
+
+
+Life = Callable[[ScriptedGroup], Coroutine[Any, Any, None]]
+"""A script for a group."""
 
 
 def push(kind: str, before: int, before_term: int, entries: list[Fields] = [], **more: Any) -> Fields:  # noqa: B006
