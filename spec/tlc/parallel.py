@@ -4,11 +4,16 @@ import os
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from typing import Final
 
-from mqproof.spec.tlc.errors import TlcError
+from mqproof.spec.tlc.errors import Reason, TlcError
 from mqproof.spec.tlc.run import Job, Outcome, run
+from mqproof.spec.tlc.shared_java import JavaEndedError, SharedJava, can_share, is_shareable
 from mqproof.spec.tlc.toolbox import Toolbox, find_toolbox
+
+_SHARED_MIN: Final = 8
+"""The number of jobs from which a Java that runs them one after another takes less time than one for each."""
 
 
 def run_each(
@@ -21,9 +26,10 @@ def run_each(
 ) -> Generator[Outcome | TlcError, None, None]:
     """Yield the outcome of each job, or the error that prevented one, in the order of the jobs.
 
-    A job takes as many cores as it has workers. When its run begins, `on_start` receives the job's place in
-    the order. While it runs, `on_states` receives the place and the distinct states so far. Both are called
-    from other threads. When the caller is interrupted or closes the generator, every run is killed.
+    Long jobs begin first, and many jobs share a Java. A job takes as many cores as it has workers. When its
+    run begins, `on_start` receives the job's place in the order. While it runs, `on_states` receives the
+    place and the distinct states so far. Both are called from other threads. When the caller is interrupted
+    or closes the generator, every run is killed.
 
     Raises:
         TlcError: there is no Java or no TLC.
@@ -31,23 +37,72 @@ def run_each(
     tools = toolbox or find_toolbox()
     seats = _Seats(cores or os.cpu_count() or 1)
     abandoned = threading.Event()
+    javas = _Javas(tools, brief=all(job.brief for job in jobs))
+    sharing = sum(map(is_shareable, jobs)) >= _SHARED_MIN and can_share(tools)
 
     def one(place: int, job: Job) -> Outcome | TlcError:
         with seats.taken(job.workers):
             on_start(place)
+
+            def report(states: int) -> None:
+                on_states(place, states)
+
             try:
-                return run(job, tools, abandoned, lambda states: on_states(place, states))
+                if sharing and is_shareable(job) and (found := javas.run(job, abandoned, report)) is not None:
+                    return found
+                return run(job, tools, abandoned, report)
             except TlcError as error:
                 return error
 
+    longest_first = sorted(enumerate(jobs), key=lambda numbered: numbered[1].brief)
     with ThreadPoolExecutor(max_workers=seats.number) as pool:
-        futures = [pool.submit(one, place, job) for place, job in enumerate(jobs)]
+        futures = {place: pool.submit(one, place, job) for place, job in longest_first}
         try:
-            for future in futures:
-                yield future.result()
+            for place in range(len(jobs)):
+                yield futures[place].result()
         finally:
             abandoned.set()
             pool.shutdown(wait=True, cancel_futures=True)
+            javas.close()
+
+
+class _Javas:
+    """The shared Javas that run no job now. There are never more than jobs that run at the same time."""
+
+    def __init__(self, tools: Toolbox, *, brief: bool) -> None:
+        self._tools = tools
+        self._brief = brief
+        self._idle: list[SharedJava] = []  # list's methods are atomic
+
+    def run(self, job: Job, abandoned: threading.Event, on_states: Callable[[int], None]) -> Outcome | None:
+        """Return the outcome in a shared Java. None if it gave no verdict: the job needs a Java of its own.
+
+        Raises:
+            TlcError: the time is over.
+        """
+        try:
+            java = self._idle_or_new()
+        except JavaEndedError:
+            return None
+        try:
+            outcome = java.run(job, abandoned, on_states)
+        except BaseException as error:
+            java.close()
+            timed_out = isinstance(error, TlcError) and error.reason is Reason.TIMEOUT
+            if timed_out or not isinstance(error, (TlcError, JavaEndedError)):
+                raise
+            return None
+        self._idle.append(java)
+        return outcome
+
+    def _idle_or_new(self) -> SharedJava:
+        with suppress(IndexError):
+            return self._idle.pop()
+        return SharedJava(self._tools, brief=self._brief)
+
+    def close(self) -> None:
+        while self._idle:
+            self._idle.pop().close()
 
 
 class _Seats:

@@ -28,8 +28,13 @@ DEADLOCK: Final = "Deadlock"
 
 _log = logging.getLogger(__name__)
 
+JAVA_OPTIONS: Final = (
+    "-XX:+ExitOnOutOfMemoryError",  # without it TLC 2.15 may never exit after it runs out of memory
+    "-XX:-UsePerfData",  # the counters for jstat and similar tools cost a tenth of a short run
+)
+
 _CONFIG_FILE: Final = "run.cfg"
-_GLANCE_SECONDS: Final = 0.2
+GLANCE_SECONDS: Final = 0.2
 """The interval at which a waiting thread reads TLC's output and checks whether the run was abandoned."""
 _TAIL_BYTES: Final = 4096
 _STATES: Final = re.compile(rb"([\d,]+) distinct states found")
@@ -113,7 +118,7 @@ def run(
     tools = toolbox or find_toolbox()
     with tempfile.TemporaryDirectory(prefix="mqproof-tlc-") as name, archive_options(tools) as options:
         place = Path(name)
-        _prepare(place, job)
+        prepare(place, job)
         began = time.monotonic()
         command = _command(tools, place, job, options)
         _log.info("TLC starts on %s with %d workers and %d MiB", job.module, job.workers, job.heap_mib)
@@ -121,10 +126,11 @@ def run(
         text, exit_code = _execute(command, place, job.seconds_max, abandoned or threading.Event(), on_states)
         seconds = time.monotonic() - began
         _log.info("TLC ended on %s after %.1f s with exit code %d", job.module, seconds, exit_code)
-    return _judge(job, text, exit_code, seconds)
+    return judge(job, text, exit_code, seconds)
 
 
-def _prepare(place: Path, job: Job) -> None:
+def prepare(place: Path, job: Job) -> None:
+    """Write the configuration and the generated modules into an empty directory."""
     (place / "meta").mkdir()
     (place / "tmp").mkdir()
     (place / _CONFIG_FILE).write_text(job.config, encoding="utf-8")
@@ -132,36 +138,44 @@ def _prepare(place: Path, job: Job) -> None:
         (place / f"{module}.tla").write_text(source, encoding="utf-8")
 
 
+def libraries(place: Path, job: Job) -> str:
+    """Return the value of Java's property TLA-Library."""
+    return os.pathsep.join(map(str, [place, *(library.resolve() for library in job.libraries)]))
+
+
+def arguments(place: Path, job: Job, *, small_table: bool) -> list[str]:
+    """Return TLC's arguments for a job in a prepared directory.
+
+    Args:
+        small_table: TLC would clear a table of fingerprints in a quarter of the heap. With this option the
+            table has a hundredth, and what it cannot hold goes to files.
+    """
+    # The default metadir is named after the current second: two runs in the same second would abort.
+    found = ["-tool", "-config", str(place / _CONFIG_FILE), "-metadir", str(place / "meta")]
+    # A fixed polynomial makes two single-worker runs alike.
+    found += ["-workers", str(job.workers), "-fp", "0"]
+    if small_table:
+        found += ["-fpmem", "0.01"]
+    if not job.deadlock:
+        found += ["-deadlock"]
+    if job.coverage:
+        found += ["-coverage", "1"]
+    if job.keep_going:
+        found += ["-continue"]
+    if job.dump is not None:
+        found += ["-dump", "dot,actionlabels", str(job.dump.resolve())]
+    if job.user_file is not None:
+        found += ["-userFile", str(job.user_file.resolve())]
+    return [*found, job.module]
+
+
 def _command(tools: Toolbox, place: Path, job: Job, options: Sequence[str]) -> list[str]:
-    libraries = [place, *(library.resolve() for library in job.libraries)]
     command = [str(tools.java.executable), *options, f"-Xmx{job.heap_mib}m", f"-Xss{job.stack_mib}m"]
     command += ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"] if job.brief else ["-XX:+UseParallelGC"]
-    # Without this option TLC 2.15 may never exit after it runs out of memory.
-    command += ["-XX:+ExitOnOutOfMemoryError"]
-    # The counters for jstat and similar tools cost a tenth of a short run.
-    command += ["-XX:-UsePerfData"]
     # TLC unpacks its standard modules into the temporary directory, so two runs must not share it.
-    command += [f"-Djava.io.tmpdir={place / 'tmp'}"]
-    command += [f"-DTLA-Library={os.pathsep.join(map(str, libraries))}"]
-    command += ["-cp", str(tools.jar), "tlc2.TLC", "-tool", "-config", _CONFIG_FILE]
-    # The default metadir is named after the current second: two runs in the same second would abort.
-    command += ["-metadir", str(place / "meta"), "-workers", str(job.workers)]
-    # A fixed polynomial makes two single-worker runs alike.
-    command += ["-fp", "0"]
-    if job.brief:
-        # TLC would clear a table of fingerprints in a quarter of the heap; beyond this size it uses files.
-        command += ["-fpmem", "0.01"]
-    if not job.deadlock:
-        command += ["-deadlock"]
-    if job.coverage:
-        command += ["-coverage", "1"]
-    if job.keep_going:
-        command += ["-continue"]
-    if job.dump is not None:
-        command += ["-dump", "dot,actionlabels", str(job.dump.resolve())]
-    if job.user_file is not None:
-        command += ["-userFile", str(job.user_file.resolve())]
-    return [*command, job.module]
+    command += [*JAVA_OPTIONS, f"-Djava.io.tmpdir={place / 'tmp'}", f"-DTLA-Library={libraries(place, job)}"]
+    command += ["-cp", str(tools.jar), "tlc2.TLC"]
+    return command + arguments(place, job, small_table=job.brief)
 
 
 def _execute(
@@ -189,14 +203,14 @@ def _execute(
     try:
         text = _output(process, seconds_max, abandoned, on_states)
     except BaseException:
-        _kill(process)
+        kill(process)
         process.communicate()
         raise
     if text is not None:
         return text, process.returncode
-    _kill(process)
+    kill(process)
     text, _ = process.communicate()
-    raise TlcError(Reason.TIMEOUT, f"TLC: {Reason.TIMEOUT}: no verdict within {seconds_max:g} seconds", text)
+    raise time_out(seconds_max, text)
 
 
 def _output(
@@ -209,21 +223,36 @@ def _output(
     until = time.monotonic() + seconds_max
     while (left := until - time.monotonic()) > 0 and not abandoned.is_set():
         try:
-            return process.communicate(timeout=min(left, _GLANCE_SECONDS))[0]
+            return process.communicate(timeout=min(left, GLANCE_SECONDS))[0]
         except subprocess.TimeoutExpired as running:
-            printed = bytes(running.output or b"")[-_TAIL_BYTES:]  # bytes, in text mode too
-            if on_states is not None and (found := _STATES.findall(printed)):
-                on_states(int(found[-1].replace(b",", b"")))
+            if on_states is not None:  # the output is bytes, in text mode too
+                report_states(bytes(running.output or b""), on_states)
     return None
 
 
-def _kill(process: subprocess.Popen[str]) -> None:
+def report_states(printed: bytes, on_states: Callable[[int], None]) -> None:
+    """Report the number of distinct states in TLC's last line of progress, if there is one."""
+    if found := _STATES.findall(printed[-_TAIL_BYTES:]):
+        on_states(int(found[-1].replace(b",", b"")))
+
+
+def time_out(seconds_max: float, text: str) -> TlcError:
+    return TlcError(Reason.TIMEOUT, f"TLC: {Reason.TIMEOUT}: no verdict within {seconds_max:g} seconds", text)
+
+
+def kill(process: subprocess.Popen[str]) -> None:
+    """Kill a process that has a group of its own, with the group."""
     # The process was not yet waited for, so the id is still ours; it leads its own group.
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
 
 
-def _judge(job: Job, text: str, exit_code: int, seconds: float) -> Outcome:
+def judge(job: Job, text: str, exit_code: int, seconds: float) -> Outcome:
+    """Return the verdict of a run that ended.
+
+    Raises:
+        TlcError: it has none.
+    """
     read = output.read(text)
     violated = _violated(job, read)
     if violated is None and exit_code != 0:

@@ -2,10 +2,16 @@
 
 import threading
 import time
+from typing import Any
 
+import pytest
+
+from mqproof.spec.tlc import parallel
 from mqproof.spec.tlc.errors import Reason, TlcError
 from mqproof.spec.tlc.parallel import _Seats, run_each
-from mqproof.spec.tlc.run import Job, Outcome
+from mqproof.spec.tlc.run import Job, Outcome, run
+from mqproof.spec.tlc.shared_java import SharedJava
+from mqproof.spec.tlc.toolbox import Toolbox
 from tests.spec.tlc.counter import CONFIG, DISTINCT, LIBRARIES
 
 COUNTER = Job("Counter", CONFIG, LIBRARIES)
@@ -19,6 +25,30 @@ def test_results_have_the_order_of_the_jobs_and_a_failed_job_does_not_affect_oth
     assert isinstance(first, Outcome)
     assert isinstance(third, Outcome)
     assert first.distinct == third.distinct == DISTINCT
+
+
+def test_many_jobs_share_a_java_and_one_without_a_verdict_runs_again_on_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    started: list[SharedJava] = []
+    alone: list[str] = []
+
+    def start(tools: Toolbox, *, brief: bool) -> SharedJava:
+        started.append(SharedJava(tools, brief=brief))
+        return started[-1]
+
+    def run_alone(job: Job, *arguments: Any) -> Outcome:
+        alone.append(job.module)
+        return run(job, *arguments)
+
+    monkeypatch.setattr(parallel, "SharedJava", start)
+    monkeypatch.setattr(parallel, "run", run_alone)
+    *others, lost = run_each([*[COUNTER] * 7, LOST], cores=1)
+    assert [outcome.distinct for outcome in others if isinstance(outcome, Outcome)] == [DISTINCT] * 7
+    assert isinstance(lost, TlcError)
+    assert len(started) == 1
+    assert alone == ["Lost"]
+    assert started[0]._process.returncode is not None
 
 
 def test_closing_the_results_early_starts_no_more_runs() -> None:

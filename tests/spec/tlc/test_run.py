@@ -79,7 +79,7 @@ def test_success_after_an_error_is_no_verdict() -> None:
     outcome = run(job)
     error = "@!@!@STARTMSG 1000:1 @!@!@\nAn error\nin the liveness check.\n@!@!@ENDMSG 1000 @!@!@\n"
     with pytest.raises(TlcError, match="success after an error: An error in the liveness check"):
-        runner._judge(job, error + outcome.text, 0, 1.0)
+        runner.judge(job, error + outcome.text, 0, 1.0)
 
 
 def test_two_workers_find_the_same_number_of_states() -> None:
@@ -198,13 +198,13 @@ def test_the_time_limit_ends_tlc_with_a_message_and_leaves_no_files(
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     started: list[subprocess.Popen[str]] = []
-    kill = runner._kill
+    kill = runner.kill
 
     def record_and_kill(process: subprocess.Popen[str]) -> None:
         started.append(process)
         kill(process)
 
-    monkeypatch.setattr(runner, "_kill", record_and_kill)
+    monkeypatch.setattr(runner, "kill", record_and_kill)
     began = time.monotonic()
     with pytest.raises(TlcError, match="no verdict within 2 seconds") as caught:
         run_tiny(steps("Endless"), seconds_max=2)
