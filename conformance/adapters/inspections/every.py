@@ -3,9 +3,6 @@
 from collections.abc import Mapping
 from typing import Final
 
-from mqproof.conformance.adapters.inspections.pairs import PARTLY_ACKNOWLEDGED
-from mqproof.conformance.adapters.inspections.slow_upkeep import NEEDED_SEGMENTS
-from mqproof.conformance.adapters.inspections.written_logs import VISITED_LOG
 from mqproof.conformance.adapters.inspections.account_changes import (
     ACCOUNTS_OF_4_9,
     NO_ACCOUNTS,
@@ -83,7 +80,13 @@ from mqproof.conformance.adapters.inspections.name_server_limits import NAME_SER
 from mqproof.conformance.adapters.inspections.old_timers import COPIES, DAMAGED, OF_5_X, VERY_MANY
 from mqproof.conformance.adapters.inspections.overlapping_writes import LATE_FLUSHES, OVERLAPPING_TABLES
 from mqproof.conformance.adapters.inspections.overlaps import OVERLAPS
-from mqproof.conformance.adapters.inspections.pairs import DAMAGED_ENDS, PROVED_ENDS, REFUSED_COMMITS, UNREAD
+from mqproof.conformance.adapters.inspections.pairs import (
+    DAMAGED_ENDS,
+    PARTLY_ACKNOWLEDGED,
+    PROVED_ENDS,
+    REFUSED_COMMITS,
+    UNREAD,
+)
 from mqproof.conformance.adapters.inspections.pull_cases import PULL_CASES
 from mqproof.conformance.adapters.inspections.queue_extents import MANY_MESSAGES, QUEUE_EXTENTS
 from mqproof.conformance.adapters.inspections.registered import ADVERTISED, BY_DEFAULT, FETCHED, REGISTERED
@@ -118,6 +121,7 @@ from mqproof.conformance.adapters.inspections.slave_tables import (
     SLAVE_OFFSETS,
 )
 from mqproof.conformance.adapters.inspections.slow_upkeep import (
+    NEEDED_SEGMENTS,
     NO_SCRUB,
     OLD_SEGMENTS,
     SENDS_AT_ONCE,
@@ -141,6 +145,7 @@ from mqproof.conformance.adapters.inspections.written_logs import (
     ALTERED_LOG,
     DAMAGED_LOG,
     SEARCHED_LOG,
+    VISITED_LOG,
     WRITTEN_LOG,
 )
 
