@@ -3,7 +3,7 @@
 import struct
 import zlib
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -161,7 +161,7 @@ def test_more_messages_than_requested_are_reported(count: str) -> None:
     ],
 )  # fmt: skip
 def test_tags_select_unless_they_are_blank_or_the_own_code_filters(
-    fields: dict[str, str], is_right: bool
+    fields: dict[str, Any], is_right: bool
 ) -> None:
     wrong = _pull(_PULLED, _record(), **fields)
     assert bool(wrong) != is_right, wrong
