@@ -199,7 +199,7 @@ INSPECTIONS: Final[Mapping[str, str]] = {
     "first-name-server-asked-only": "silent name servers",
     "half-messages-of-any-queue": "strange half messages",
     "delays-of-no-time": "strange delayed messages",
-    "requests-to-the-first-connection": "members",
+    "requests-to-the-first-connection": "heartbeats",
     "sent-offsets-not-noted-on-disk": "changes at a slave",
     "discarded-messages-checked-again": "ends without operations",
     "operations-forgotten": "ends beside an open transaction",
