@@ -47,6 +47,7 @@ from mqproof.conformance.adapters.inspections.many_pulls import MANY_PULLS
 from mqproof.conformance.adapters.inspections.members import MEMBERS
 from mqproof.conformance.adapters.inspections.name_server_limits import NAME_SERVER_LIMITS
 from mqproof.conformance.adapters.inspections.old_timers import COPIES, DAMAGED, OF_5_X, VERY_MANY
+from mqproof.conformance.adapters.inspections.overlapping import OVERLAPPING, OVERLAPPING_ACCOUNTS
 from mqproof.conformance.adapters.inspections.pull_cases import PULL_CASES
 from mqproof.conformance.adapters.inspections.queue_extents import MANY_MESSAGES, QUEUE_EXTENTS
 from mqproof.conformance.adapters.inspections.registered import BY_DEFAULT, FETCHED, REGISTERED
@@ -100,7 +101,7 @@ EVERY: Final[Mapping[str, Inspection]] = {
         REGISTERED, BY_DEFAULT, FETCHED, SLAVE_OFFSETS, FULL_SLAVE, SLAVE_EXPRESSIONS,
         PAIR_METRICS, MANY_PULLS, TAKEN_OVER, LONG_POLLS, PULL_CASES, MEMBERS, QUEUE_EXTENTS,
         SENT_BACK, SLOW_DISK, AT_A_SLAVE, SEND_CASES, ADMIN_CASES, SQL_EXPRESSIONS,
-        MANY_MESSAGES,
+        OVERLAPPING, OVERLAPPING_ACCOUNTS, MANY_MESSAGES,
         FULL_DISK, STOPS, SLAVE_COPIES, RETURNED, COLLIDING_KEYS, EXPIRED_SEGMENTS, DAMAGED_FILES,
         DAMAGED_RECORDS, CRASHED_STARTS, DAMAGED_END, DAMAGED_END_SYNC,
         PERMISSIONS, ACCOUNTS_OF_4_9, USERS_OF_5_X, NO_ACCOUNTS,
