@@ -1,11 +1,14 @@
 """Mutants of a broker that the inspections of single cases detect: pulls, queues, members, and returns."""
 
+import asyncio
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 from mqproof.conformance.mutants.mutant import Mutant, by_name, unexplained
+from mqproof.impl.access.acl_file import AclFile
 from mqproof.impl.broker import long_polling
 from mqproof.impl.broker.processors import pull, queries, send
+from mqproof.impl.broker.state.offsets import OffsetTable
 from mqproof.impl.filtering import predicates
 from mqproof.impl.remoting.batch import decode_batch
 from mqproof.impl.remoting.channel import Channel
@@ -18,6 +21,7 @@ _PROCESSORS: Final = f"{_BROKER}.processors"
 _hold, _tags, _queue_id, _messages = long_polling.PullHolds.hold, pull._tags, send._queue_id, send._messages
 _first_since, _scheduled = queries._first_since, delay.scheduled
 _whole = predicates.whole
+_persist, _change = OffsetTable.persist, AclFile.change
 
 
 def _held_longer(*arguments: Any) -> Any:
@@ -72,6 +76,16 @@ def _mutant(name: str, defect: str, where: str, wrong: Callable[..., Any]) -> Mu
     return unexplained(name, defect, where, wrong)
 
 
+async def _clean_after_the_write(table: Any) -> None:
+    await _persist(table)
+    table._unwritten.is_any = False
+
+
+async def _without_a_lock(file: Any, change: Any) -> None:
+    file._changing = asyncio.Lock()
+    await _change(file, change)
+
+
 INSPECTIONS: Final[Mapping[str, str]] = {
     "held-a-hundredth-longer": "long polls",
     "blank-tags-mean-all": "pull cases",
@@ -84,6 +98,8 @@ INSPECTIONS: Final[Mapping[str, str]] = {
     "broker-chooses-queue-0": "send cases",
     "attributes-of-the-request": "cases of administrators",
     "spaces-around-whole-numbers": "SQL expressions",
+    "clean-after-the-write": "overlapping changes",
+    "accounts-changed-without-a-lock": "overlapping changes of accounts",
 }
 """The inspection that detects each mutant."""
 
@@ -131,5 +147,13 @@ MUTANTS: Final = by_name(
     _mutant(
         "spaces-around-whole-numbers", "a text with spaces around it counts as a whole number",
         "mqproof.impl.filtering.predicates:whole", _spaces_left_out,
+    ),
+    _mutant(
+        "clean-after-the-write", "an offset that is committed while the file is written counts as written",
+        f"{_BROKER}.state.offsets:OffsetTable.persist", _clean_after_the_write,
+    ),
+    _mutant(
+        "accounts-changed-without-a-lock", "a change of accounts begins before the one before has ended",
+        "mqproof.impl.access.acl_file:AclFile.change", _without_a_lock,
     ),
 )  # fmt: skip

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
+from mqproof.conformance.adapters.inspections.overlapping import OVERLAPPING
+from mqproof.conformance.adapters.inspections.overlapping import OVERLAPPING_ACCOUNTS
 from mqproof.conformance.adapters.inspections.account_changes import (
     ACCOUNTS_OF_4_9,
     NO_ACCOUNTS,
@@ -181,5 +183,6 @@ EVERY: Final[Mapping[str, Inspection]] = {
         SEARCHED_LOG, CHECKPOINT_TIMES, UNKNOWN_DELETIONS,
         OVERLAPS,
         NEEDED_SEGMENTS, VISITED_LOG, PARTLY_ACKNOWLEDGED,
+        OVERLAPPING, OVERLAPPING_ACCOUNTS,
     )
 }  # fmt: skip

@@ -171,6 +171,9 @@ async def _entries(site: Site, queue: int, found: list[StoredRecord], first: int
         answer = await site.ask("QUERY_CONSUME_QUEUE", **asked, index=index, count=1)
         site.compare(f"the answer at {index}", (b"", True), (answer.body, bool(answer.remark)))
     answer = await site.ask("QUERY_CONSUME_QUEUE", **asked, index=first, count=99, consumerGroup="new")
+    of_none = await site.ask("QUERY_CONSUME_QUEUE", **asked, index=first, count=1)
+    filter_data = java_values.read(of_none.body)["filterData"]
+    site.compare("the subscription of no group", "@t is not online", filter_data)
     body = java_values.read(answer.body)
     shown = [(each["physicOffset"], each["physicSize"], each["tagsCode"]) for each in body["queueData"]]
     expected = [

@@ -102,6 +102,24 @@ async def sql_expressions(site: Site) -> None:
     for text in _WRONG:
         await _compare(site, text, None)
     await _limits(site)
+    await _largest(site)
+
+
+async def _largest(site: Site) -> None:
+    """Whole numbers have 32 bits next to one that has, and otherwise 64."""
+    await make_topic(site, "numbers")
+    values = [
+        sign * (1 << bits) + more for bits in (31, 63) for sign, more in ((1, -1), (1, 0), (-1, 0), (-1, -1))
+    ]
+    for value in values:
+        await send(site, "numbers", f"{value} ", of={"a": f"{value}"})
+    for text, expected in (
+        ("a <> 0", [values[0], values[2]]), ("a <> 2147483647", [values[2]]),
+        ("a <> 2147483648", [values[0], *values[2:5], values[6]]), ("a <> 1.5", values),
+    ):  # fmt: skip
+        answer = await pull(site, "numbers", subscription=text, expressionType="SQL92")
+        found = [int(each.body) for each in read_records(answer.body)]
+        site.compare(f"the numbers that {text} selects", expected, found)
 
 
 async def _compare(site: Site, text: str, selected: str | None) -> None:
