@@ -61,7 +61,13 @@ from mqproof.conformance.adapters.inspections.lost_power import LOST_POWER
 from mqproof.conformance.adapters.inspections.many_pulls import MANY_PULLS
 from mqproof.conformance.adapters.inspections.members import MEMBERS
 from mqproof.conformance.adapters.inspections.name_server_limits import NAME_SERVER_LIMITS
-from mqproof.conformance.adapters.inspections.old_timers import COPIES, DAMAGED, OF_5_X, VERY_MANY
+from mqproof.conformance.adapters.inspections.old_timers import (
+    COPIES,
+    DAMAGED,
+    OF_5_X,
+    VERY_MANY,
+    WRONG_PROGRESS,
+)
 from mqproof.conformance.adapters.inspections.registered import ADVERTISED, BY_DEFAULT, FETCHED, REGISTERED
 from mqproof.conformance.adapters.inspections.repaired_records import DAMAGED_TAGS, REPAIRED
 from mqproof.conformance.adapters.inspections.replication_streams import (
@@ -114,7 +120,8 @@ EVERY: Final[Mapping[str, Inspection]] = {
         PAIR_METRICS, MANY_PULLS, TAKEN_OVER,
         CHECK_TIMES, SLOW_ENDS, KEPT_ENDS, OPEN_BESIDE, MANY_ENDS, LOST_POWER, CHANGING_TABLES, ELECTED,
         SILENT_NAMES, STRANGE_HALVES, STRANGE_DELAYS, MEMBERS, SLAVE_CHANGES, FIRST_START,
-        EXACT_TIMERS, RECALLED_COPIES, SLAVE_SEGMENTS, UNFLUSHED_FINALS, ADVERTISED, KEPT_EXPRESSIONS,
+        EXACT_TIMERS, RECALLED_COPIES, SLAVE_SEGMENTS, UNFLUSHED_FINALS, ADVERTISED,
+        KEPT_EXPRESSIONS, WRONG_PROGRESS,
         FULL_DISK, STOPS, SLAVE_COPIES, RETURNED, COLLIDING_KEYS, EXPIRED_SEGMENTS, DAMAGED_FILES,
         DAMAGED_RECORDS, CRASHED_STARTS, DAMAGED_END, DAMAGED_END_SYNC,
         PERMISSIONS, ACCOUNTS_OF_4_9, USERS_OF_5_X, NO_ACCOUNTS,
