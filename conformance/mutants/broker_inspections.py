@@ -139,6 +139,10 @@ def _needed_if_waiting(table: WaitingTimers, _flushed: int) -> int | None:
     return oldest.commit_offset if oldest else None
 
 
+def _all_delivered(_disk: object, store: Any) -> timed_messages.Point:
+    return timed_messages.Point(0, 99, 10**15, store.next_commit_offset)
+
+
 def _at_the_own_address(host: str, port: int) -> Address:
     return Address(host.replace("10.0.9.50", "10.0.0.3"), port)
 
@@ -210,6 +214,7 @@ INSPECTIONS: Final[Mapping[str, str]] = {
     "finals-need-no-flush": "segments of waiting messages",
     "slaves-at-the-own-address": "advertised address",
     "expressions-kept-for-good": "kept expressions",
+    "any-timercheck-counts": "wrong progress of 5.x",
 }
 """The inspection that detects each mutant."""
 
@@ -384,5 +389,9 @@ MUTANTS: Final = by_name(
     _mutant(
         "expressions-kept-for-good", "the expression of a group without members is never removed",
         "state.consumer_filters:ConsumerFilterTable.drop_expired", _is_always_news,
+    ),
+    _mutant(
+        "any-timercheck-counts", "the progress of a released broker counts, whatever its file has",
+        "processors.recalls:released_progress", _all_delivered,
     ),
 )  # fmt: skip

@@ -20,6 +20,7 @@ from mqproof.conformance.adapters.inspections.traffic import (
     send,
     subscription,
 )
+from mqproof.conformance.answers.stored_record import read_records
 from mqproof.conformance.hosts.simulated import MASTER, STORE
 from mqproof.conformance.wire import chapters
 
@@ -183,11 +184,13 @@ async def _rates(site: Site) -> None:
         await make_group(site, group)
         await commit(site, group, "t", 0, 0)
     for _ in range(20):
-        await pull(site, "t", 0, group="busy")
+        pulled = len(list(read_records((await pull(site, "t", 0, group="busy")).body)))
         await asyncio.sleep(1)
     for group in ("idle", "busy"):
         shown = java_values.read((await site.ask("GET_CONSUME_STATS", consumerGroup=group)).body)
-        site.compare(f"whether {group} has a rate", group == "busy", shown["consumeTps"] > 0)
+        expected, rate = pulled if group == "busy" else 0, shown["consumeTps"]
+        is_right = abs(rate - expected) <= 0.15 * expected
+        site.compare(f"whether {group} has the rate {expected}: {rate}", True, is_right)
 
 
 async def running_time(site: Site) -> None:

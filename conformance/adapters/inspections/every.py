@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
+from mqproof.conformance.adapters.inspections.old_timers import WRONG_PROGRESS
 from mqproof.conformance.adapters.inspections.overlapping import OVERLAPPING
 from mqproof.conformance.adapters.inspections.overlapping import OVERLAPPING_ACCOUNTS
 from mqproof.conformance.adapters.inspections.account_changes import (
@@ -184,5 +185,6 @@ EVERY: Final[Mapping[str, Inspection]] = {
         OVERLAPS,
         NEEDED_SEGMENTS, VISITED_LOG, PARTLY_ACKNOWLEDGED,
         OVERLAPPING, OVERLAPPING_ACCOUNTS,
+        WRONG_PROGRESS,
     )
 }  # fmt: skip

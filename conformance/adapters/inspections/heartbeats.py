@@ -51,6 +51,7 @@ async def members(site: Site) -> None:
     await _broadcasting(site)
     await _reconnected(site)
     await _leaving(site)
+    await _locks(site)
     await _producers(site)
     await _silent(site)
     await _heard(site)
@@ -194,6 +195,25 @@ async def _producer_ids(site: Site, expected: Mapping[str, list[str]]) -> None:
     every = java_values.read((await site.ask("GET_ALL_PRODUCER_INFO")).body)["data"]
     found = {group: sorted(each["clientId"] for each in listed) for group, listed in every.items() if listed}
     site.compare("the producers", dict(expected), found)
+
+
+async def _locks(site: Site) -> None:
+    """A client unlocks what it holds; other queues of the request change nothing."""
+    site.rule = chapters.QUEUE_LOCKS
+    await make_topic(site, "locked", 3)
+    for name, client, queues, held in (
+        ("UNLOCK_BATCH_MQ", "one", [0], None), ("LOCK_BATCH_MQ", "one", [0, 1], [0, 1]),
+        ("UNLOCK_BATCH_MQ", "one", [2, 0], None), ("UNLOCK_BATCH_MQ", "two", [1], None),
+        ("LOCK_BATCH_MQ", "two", [0, 1, 2], [0, 2]), ("UNLOCK_BATCH_MQ", "one", [0, 1, 2], None),
+        ("LOCK_BATCH_MQ", "one", [0, 1, 2], [1]), ("LOCK_BATCH_MQ", "two", [0, 1, 2, 3], [0, 2]),
+    ):  # fmt: skip
+        named = [{"topic": "locked", "brokerName": "broker-a", "queueId": queue} for queue in queues]
+        body = {"consumerGroup": "g", "clientId": client, "mqSet": named}
+        answer = await site.ask(name, body)
+        if held is not None:
+            found = [each["queueId"] for each in java_values.read(answer.body)["lockOKMQSet"]]
+            site.compare(f"the queues that {client} holds", held, sorted(found))
+    site.rule = chapters.CLIENT_REGISTRATION
 
 
 async def _producers(site: Site) -> None:

@@ -18,9 +18,12 @@ from mqproof.conformance.wire import chapters
 from mqproof.impl.remoting.message import Message
 from mqproof.impl.runtime.disk import Space, write_durably
 from mqproof.impl.runtime.network import Address
+from mqproof.impl.runtime.simulated_disk import SimulatedDisk
 
 _TOPIC: Final = "t"
 _BUSY: Final = 2
+_NEVER_MS: Final = 10**15
+"""A time that no clock of a broker shows."""
 _CHECKPOINT: Final = struct.Struct(">qqqq")
 
 
@@ -119,6 +122,39 @@ async def of_5_x(site: Site) -> None:
     site.compare("the messages", 3, len(await records(site, _TOPIC)))
 
 
+async def wrong_progress(site: Site) -> None:
+    """A file of progress that is too short, or has an impossible time, counts nothing as delivered."""
+    site.rule = chapters.TIMERS
+    await make_topic(site, _TOPIC)
+    machine = site.cluster.machines[MASTER]
+    host, path = Address(site.broker.host, site.broker.port), "/store/config/timercheck"
+    for number, (progress, is_valid) in enumerate((
+        (b"", False), (_CHECKPOINT.pack(_NEVER_MS - 1, 0, 99, 0)[:-1], False),
+        (_CHECKPOINT.pack(_NEVER_MS, 0, 99, 0), False), (_CHECKPOINT.pack(-1, 0, 99, 0), False),
+        (_CHECKPOINT.pack(_NEVER_MS - 1, 0, -1, 0), False), (_CHECKPOINT.pack(_NEVER_MS - 1, 0, 99, 0), True),
+    )):  # fmt: skip
+        site.cluster.kill(MASTER)
+        machine.disk = (
+            SimulatedDisk()
+        )  # a broker of ours writes a point, behind which the file does not count
+        site.forget()
+        await site.cluster.start(MASTER)
+        await make_topic(site, _TOPIC)
+        properties = {
+            "TIMER_OUT_MS": str((site.now_ms + 2000) // 1000 * 1000), "REAL_TOPIC": _TOPIC, "REAL_QID": "0",
+        }  # fmt: skip
+        body = f"{number}".encode()
+        message = Message(TIMER_TOPIC, body, properties, born_host=host, store_host=host)
+        await site.cluster.brokers[MASTER].store.put(message)
+        site.cluster.kill(MASTER)
+        write_durably(machine.disk.process(), path, progress, 0o600)
+        await site.cluster.start(MASTER)
+        await asyncio.sleep(5)
+        expected = [] if is_valid else [body]
+        found = [each.body for each in await records(site, _TOPIC)]
+        site.compare(f"the delivered messages with the progress {number}", expected, found)
+
+
 async def very_many(site: Site) -> None:
     """Recall more than two thousand messages at once; those beside them are delivered, once."""
     site.rule = chapters.TIMERS
@@ -144,5 +180,6 @@ async def very_many(site: Site) -> None:
 _EXPIRING: Final = replace(STORE, file_reserved_ms=60_000, delete_when_hours=())
 COPIES: Final = Inspection("copies of waiting messages", copies, {"store": _EXPIRING})
 DAMAGED: Final = Inspection("damaged waiting messages", damaged, {"timers_waiting_max": 2})
+WRONG_PROGRESS: Final = Inspection("wrong progress of 5.x", wrong_progress)
 OF_5_X: Final = Inspection("waiting messages of 5.x", of_5_x)
 VERY_MANY: Final = Inspection("very many waiting messages", very_many)
