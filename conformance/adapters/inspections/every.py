@@ -42,7 +42,11 @@ from mqproof.conformance.adapters.inspections.flushed_files import (
 )
 from mqproof.conformance.adapters.inspections.frame_limits import FRAMES
 from mqproof.conformance.adapters.inspections.json_dialects import JSON_DIALECTS
-from mqproof.conformance.adapters.inspections.late_deliveries import DURABLE_DELIVERIES, LATE_TRANSACTIONS
+from mqproof.conformance.adapters.inspections.late_deliveries import (
+    DURABLE_DELIVERIES,
+    LATE_TRANSACTIONS,
+    UNNAMED_DELIVERIES,
+)
 from mqproof.conformance.adapters.inspections.loaded import (
     FAR_BEHIND,
     FLOW_CONTROL,
@@ -118,7 +122,7 @@ EVERY: Final[Mapping[str, Inspection]] = {
     each.name: each
     for each in (
         # Those that need the least time are first: a mutant of impl/ has a bound of it.
-        NEEDED_SEGMENTS, VISITED_LOG, PARTLY_ACKNOWLEDGED,
+        UNNAMED_DELIVERIES, NEEDED_SEGMENTS, VISITED_LOG, PARTLY_ACKNOWLEDGED,
         SENDS_AT_ONCE, OLD_SEGMENTS, NO_SCRUB, SLOW_SCRUB, STRANGE_TABLES, STRANGE_FILES, LATE_FLUSHES,
         SEARCHED_LOG, CHECKPOINT_TIMES, UNKNOWN_DELETIONS, DAMAGED_LOG, WRITTEN_LOG, OVERLAPPING_TABLES,
         ALTERED_LOG, DELETIONS_AT_SYNC_SLAVE, DELETIONS_AT_SLAVE, LATE_TRANSACTIONS, DURABLE_DELIVERIES,
