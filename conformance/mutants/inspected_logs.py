@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+import msgspec
+
 from mqproof.conformance.mutants.mutant import by_name, unexplained
 from mqproof.impl.broker.state.offsets import OffsetTable
 from mqproof.impl.namesrv.route_table import RouteTable
@@ -16,7 +18,7 @@ from mqproof.impl.store.flush import FlushRound, LogFlusher
 _STORE: Final = "mqproof.impl.store"
 _REPLICATION: Final = "mqproof.impl.replication"
 
-_entry_problem, _scheduled = record.entry_problem, delay.scheduled
+_entry_problem, _scheduled, _due = record.entry_problem, delay.scheduled, delay.due
 _persist, _forget, _round_done = OffsetTable.persist, RouteTable._forget, LogFlusher.round_done
 _fields = ConsumeQueue.fields
 _read_filtered = reader._read_filtered
@@ -40,6 +42,13 @@ def _no_records(_: object) -> tuple[()]:
 
 def _few_entries(queue: Any, offset: int, count: int) -> Any:
     return _fields(queue, offset, min(count, 32))
+
+
+def _due_anywhere(message: Any) -> Any:
+    try:
+        return _due(message)
+    except ValueError:
+        return msgspec.structs.replace(message, topic="t", queue_id=0)
 
 
 def _is_near(end: int, acked: int) -> bool:
@@ -134,6 +143,7 @@ INSPECTIONS: Final[Mapping[str, str]] = {
     "commits-stay-at-the-slave": "refused commits",
     "acting-role-forgotten": "acting masters",
     "returned-at-once-after-a-transaction": "late transactions",
+    "unnamed-topic-is-any": "unnamed deliveries",
     "log-not-flushed-on-request": "durable deliveries",
     "filtered-pulls-of-any-number": "answer limits",
     "few-entries-examined": "visited log",
@@ -219,6 +229,10 @@ MUTANTS: Final = by_name(
     unexplained(
         "returned-at-once-after-a-transaction", "a returned message of a transaction has no delay",
         "mqproof.impl.broker.requests.checks:scheduled", _not_after_a_transaction,
+    ),
+    unexplained(
+        "unnamed-topic-is-any", "a delayed message that names no queue is delivered to one of the topic `t`",
+        "mqproof.impl.broker.delayed:due", _due_anywhere,
     ),
     unexplained(
         "log-not-flushed-on-request", "a request to flush the log does nothing",

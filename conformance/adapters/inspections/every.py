@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
+from mqproof.conformance.adapters.inspections.late_deliveries import UNNAMED_DELIVERIES
 from mqproof.conformance.adapters.inspections.old_timers import WRONG_PROGRESS
 from mqproof.conformance.adapters.inspections.overlapping import OVERLAPPING
 from mqproof.conformance.adapters.inspections.overlapping import OVERLAPPING_ACCOUNTS
@@ -186,5 +187,6 @@ EVERY: Final[Mapping[str, Inspection]] = {
         NEEDED_SEGMENTS, VISITED_LOG, PARTLY_ACKNOWLEDGED,
         OVERLAPPING, OVERLAPPING_ACCOUNTS,
         WRONG_PROGRESS,
+        UNNAMED_DELIVERIES,
     )
 }  # fmt: skip

@@ -7,8 +7,17 @@ import asyncio
 from dataclasses import replace
 from typing import Final
 
+from mqproof.conformance.adapters.inspections import java_values
 from mqproof.conformance.adapters.inspections.site import Inspection, Site
-from mqproof.conformance.adapters.inspections.traffic import make_group, make_topic, records, send
+from mqproof.conformance.adapters.inspections.traffic import (
+    make_group,
+    make_topic,
+    properties,
+    records,
+    send,
+)
+from mqproof.conformance.adapters.inspections.written_logs import LOG_OPTIONS, SEGMENT, start_on
+from mqproof.conformance.adapters.inspections.written_records import Form, write_log
 from mqproof.conformance.answers.stored_record import StoredRecord
 from mqproof.conformance.hosts.simulated import MASTER, STORE
 from mqproof.conformance.wire import chapters
@@ -92,9 +101,34 @@ async def durable_deliveries(site: Site) -> None:
         )
 
 
+async def unnamed_deliveries(site: Site) -> None:
+    """A waiting message that names no topic or no queue is skipped; those around it are delivered."""
+    site.rule = chapters.DELAYED_MESSAGES
+    forms, bodies = [], []
+    for number, (topic, queue) in enumerate((
+        ("t", "0"), ("", "0"), (None, "0"), ("t", ""), ("t", None), ("t", "x"), ("t", "1x"), ("t", "-1"),
+        ("t", "0"), ("", ""), (None, None), ("t", "00"),
+    )):  # fmt: skip
+        names = {"REAL_TOPIC": topic, "REAL_QID": queue, "DELAY": "1"}
+        text = properties({name: value for name, value in names.items() if value is not None})
+        forms.append(Form("SCHEDULE_TOPIC_XXXX", f"{number}".encode(), text.encode()))
+        if (topic, queue) in (("t", "0"), ("t", "00")):
+            bodies.append(f"{number}".encode())
+    log = write_log(forms, SEGMENT, 0, site.now_ms - 60_000)
+    await start_on(site, log)
+    await asyncio.sleep(12)
+    for killed in (True, False):
+        found = await records(site, "t")
+        site.compare("the delivered messages", bodies, [each.body for each in found])
+        table = java_values.read((await site.ask("GET_ALL_DELAY_OFFSET")).body)["offsetTable"]
+        site.compare("the progress", len(forms), {str(key): at for key, at in table.items()}.get("1"))
+        await site.restart(killed=killed)
+
+
 _SELDOM: Final = replace(
     STORE, flush_log_interval_ms=3_600_000, flush_log_thorough_interval_ms=3_600_000,
     checkpoint_interval_ms=3_600_000, flush_queues_interval_ms=3_600_000, clean_interval_ms=3_600_000,
 )  # fmt: skip
+UNNAMED_DELIVERIES: Final = Inspection("unnamed deliveries", unnamed_deliveries, LOG_OPTIONS)
 LATE_TRANSACTIONS: Final = Inspection("late transactions", late_transactions)
 DURABLE_DELIVERIES: Final = Inspection("durable deliveries", durable_deliveries, {"store": _SELDOM})

@@ -26,8 +26,8 @@ from mqproof.conformance.answers.stored_record import StoredRecord, read_records
 from mqproof.conformance.hosts.simulated import MASTER, STORE
 from mqproof.conformance.wire import chapters
 
-_SEGMENT: Final = 1 << 17
-_STORE: Final = replace(STORE, commit_log_segment_bytes=_SEGMENT)
+SEGMENT: Final = 1 << 17
+_STORE: Final = replace(STORE, commit_log_segment_bytes=SEGMENT)
 _V6, _OTHER_V6 = "fd00::1:2", "fd00::1:3"
 _T127, _T128, _T255 = "a" * 127, "b" * 128, "c" * 255
 _TAGGED: Final = b"TAGS\x01tag1\x02"
@@ -93,7 +93,7 @@ def _as_numbered(forms: Collection[Form], log: WrittenLog) -> WrittenLog:
     return WrittenLog(bytes(data), tuple(records))
 
 
-async def _begin(site: Site, log: WrittenLog, checkpoint: bytes = b"", segment: int = _SEGMENT) -> None:
+async def start_on(site: Site, log: WrittenLog, checkpoint: bytes = b"", segment: int = SEGMENT) -> None:
     """Stop the broker, and start it with this log and nothing else but the topics."""
     await make_group(site, "g")
     await site.cluster.stop(MASTER)
@@ -198,8 +198,8 @@ async def _viewed(site: Site, name: str, record: StoredRecord) -> None:
 async def written_log(site: Site) -> None:
     """A log without any other file, from its first or from a later segment on: every form is delivered."""
     site.rule = chapters.LOG_RECORD
-    log = _as_numbered(FORMS, write_log(FORMS, _SEGMENT, 0, site.now_ms - 60_000))
-    await _begin(site, log)
+    log = _as_numbered(FORMS, write_log(FORMS, SEGMENT, 0, site.now_ms - 60_000))
+    await start_on(site, log)
     await _same(site, "a written log", log)
     for topic, queue in _QUEUED[:4]:
         expected = str(len(_queue_of(log, topic, queue)))
@@ -212,8 +212,8 @@ async def damaged_log(site: Site) -> None:
     site.rule = chapters.DAMAGED_FILES
     alterations = _alterations()
     forms = [replace(_PLAIN, properties=_text(number, _TAGGED)) for number in range(len(alterations) + 1)]
-    log = write_log(forms, _SEGMENT, 0, site.now_ms - 60_000, [alter for _, alter in alterations])
-    await _begin(site, log, _checkpoint(len(log.data), len(forms)))
+    log = write_log(forms, SEGMENT, 0, site.now_ms - 60_000, [alter for _, alter in alterations])
+    await start_on(site, log, _checkpoint(len(log.data), len(forms)))
     expected = log.of_queue("t")
     for subscription in ("*", "tag1"):
         found = await _pulled(site, "t", 0, subscription=subscription)
@@ -241,7 +241,7 @@ async def searched_log(site: Site) -> None:
         data += raw
         records += read_records(raw)
     log = WrittenLog(bytes(data), tuple(records))
-    await _begin(site, log, _checkpoint(len(data), len(records)), _LONG_SEGMENT)
+    await start_on(site, log, _checkpoint(len(data), len(records)), _LONG_SEGMENT)
     _compare_raw(site, "* between stretches", records, await _pulled(site, "t", 0))
     answer = await send(site, "t", "later")
     site.compare("the offset of a later message", str(len(records)), answer.fields["queueOffset"])
@@ -264,7 +264,7 @@ async def visited_log(site: Site) -> None:
         Form("t", b"", b"a\x011\x02TAGS\x01one\x02" if number in chosen else b"a\x010\x02TAGS\x01other\x02")
         for number in range(_VISITED)
     ]
-    await _begin(site, write_log(forms, _LONG_SEGMENT, 0, site.now_ms - 60_000), b"", _LONG_SEGMENT)
+    await start_on(site, write_log(forms, _LONG_SEGMENT, 0, site.now_ms - 60_000), b"", _LONG_SEGMENT)
     pulls = [(offset, 32) for offset in (0, 1, 4, 800, 801, 802, 1601)]
     for text, kind in (("one", "TAG"), ("one || none", "TAG"), ("a > 0", "SQL92")):
         for offset, most in (*pulls, (0, 1), (0, 2)):
@@ -293,8 +293,8 @@ async def altered_log(site: Site) -> None:
         replace(_PLAIN, properties=_text(number, _TAGGED), is_second_version=number == 2)
         for number in range(5)
     ]
-    log = write_log(forms, _SEGMENT, 0, site.now_ms - 60_000)
-    await _begin(site, log)
+    log = write_log(forms, SEGMENT, 0, site.now_ms - 60_000)
+    await start_on(site, log)
     disk = site.cluster.machines[MASTER].disk
     expected = log.of_queue("t")
     path = disk.files(LOG)[0]
@@ -380,9 +380,9 @@ def _checkpoint(position: int, entries: int) -> bytes:
     return own + zlib.crc32(own).to_bytes(4, "big")
 
 
-_OPTIONS: Final = {"store": _STORE, "property_filter": True}
-WRITTEN_LOG: Final = Inspection("written log", written_log, _OPTIONS)
-DAMAGED_LOG: Final = Inspection("damaged log", damaged_log, _OPTIONS)
+LOG_OPTIONS: Final = {"store": _STORE, "property_filter": True}
+WRITTEN_LOG: Final = Inspection("written log", written_log, LOG_OPTIONS)
+DAMAGED_LOG: Final = Inspection("damaged log", damaged_log, LOG_OPTIONS)
 SEARCHED_LOG: Final = Inspection(
     "searched log", searched_log, {"store": replace(STORE, commit_log_segment_bytes=_LONG_SEGMENT)}
 )
@@ -390,4 +390,4 @@ VISITED_LOG: Final = Inspection(
     "visited log", visited_log,
     {"store": replace(STORE, commit_log_segment_bytes=_LONG_SEGMENT), "property_filter": True},
 )  # fmt: skip
-ALTERED_LOG: Final = Inspection("altered log", altered_log, _OPTIONS)
+ALTERED_LOG: Final = Inspection("altered log", altered_log, LOG_OPTIONS)
