@@ -31,6 +31,10 @@ async def _put_beside_the_lock(kv: KvConfig, namespace: str, key: str, value: st
         await kv._become({**kv._spaces, namespace: space})
 
 
+def _any_status(answer: bytes) -> str:
+    return answer.partition(b"\r\n\r\n")[2].decode()
+
+
 def _nothing(*_: object) -> None:
     """Refuse and count nothing."""
 
@@ -38,6 +42,7 @@ def _nothing(*_: object) -> None:
 INSPECTIONS: Final[Mapping[str, str]] = {
     "binary-length-in-characters": "texts in headers",
     "pair-put-beside-the-lock": "overlaps",
+    "answers-of-any-status": "address servers",
     "time-since-1970-in-keys": "identifiers",
     "unread-answers-without-a-limit": "shares of bytes",
     "no-turn-for-others": "usual shares of bytes",
@@ -54,6 +59,10 @@ MUTANTS: Final = by_name(
     unexplained(
         "pair-put-beside-the-lock", "a key-value pair is lost if another one is put at the same time",
         "mqproof.impl.namesrv.kv_config:KvConfig.put", _put_beside_the_lock,
+    ),
+    unexplained(
+        "answers-of-any-status", "an answer of an address server counts whatever its status is",
+        f"{_REMOTING}.address_server:_text", _any_status,
     ),
     unexplained(
         "time-since-1970-in-keys", "unique keys have the time since 1970 instead of that of the month",

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
+from mqproof.conformance.adapters.inspections.address_servers import ADDRESS_SERVERS
 from mqproof.conformance.adapters.inspections.late_deliveries import UNNAMED_DELIVERIES
 from mqproof.conformance.adapters.inspections.old_timers import WRONG_PROGRESS
 from mqproof.conformance.adapters.inspections.overlapping import OVERLAPPING
@@ -188,5 +189,6 @@ EVERY: Final[Mapping[str, Inspection]] = {
         OVERLAPPING, OVERLAPPING_ACCOUNTS,
         WRONG_PROGRESS,
         UNNAMED_DELIVERIES,
+        ADDRESS_SERVERS,
     )
 }  # fmt: skip

@@ -22,7 +22,7 @@ _ILLEGAL: Final = 13
 
 
 class _Clock:
-    """A clock that shows what it is told."""
+    """A clock whose time the inspection sets."""
 
     def __init__(self, ms: int) -> None:
         self.ms = ms
