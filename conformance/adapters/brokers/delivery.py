@@ -53,6 +53,8 @@ class _Line:
 class BrokerDelivery(OnEnvironment):
     """The target of the delivery suite that drives a broker in an environment."""
 
+    draws_stores = True
+
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
         able = frozenset(Capability) if environment.is_simulated else frozenset[Capability]()

@@ -63,8 +63,6 @@ _CLIENTS: Final = "clients"
 """The simulated machine on which the suite's clients run."""
 _DRAWN: Final = "drawn store"
 """The simulated machine with a store that no broker has."""
-_DRAWN_EACH: Final = 2
-"""One example in so many has one, since it takes as long as the example itself."""
 _FROZEN_S: Final = 4.0
 """How long a broker stays frozen: longer than a lease, and longer than some delays."""
 _REAL_FROZEN_S: Final = 1.0
@@ -208,13 +206,15 @@ class SimulatedEnvironment:
         return _watched(self._cluster.add_machine(name).runtime(), self.watch, examined=True)
 
     def examine_files(self) -> None:
-        """Start stores on copies of the broker's disk and of a drawn store; compare all files with logs."""
+        """Start stores on copies of the broker's disk; compare all files with the log."""
         broker = self._cluster.brokers.get(MASTER)
         if broker is not None:
             machine, config = self._cluster.machines[MASTER], self._cluster.config(MASTER)
             self.run(own_checks.examine_copies(machine, config, self.watch))
-        if self.watch.answers % _DRAWN_EACH == 0:
-            self.run(own_checks.examine_drawn_store(self._cluster.add_machine(_DRAWN), self.watch))
+
+    def examine_drawn_store(self) -> None:
+        """Do the same with a store whose content is drawn, on a machine of its own."""
+        self.run(own_checks.examine_drawn_store(self._cluster.add_machine(_DRAWN), self.watch))
 
     def lose_messages(self) -> None:
         """Delete all files of the broker's store but its settings and offsets while it is stopped."""
@@ -345,6 +345,8 @@ class RunningEnvironment:
 class OnEnvironment:
     """The common part of targets that are a broker in an environment: opening, closing and faults."""
 
+    draws_stores = False
+    """Whether each example also has a store with drawn content. It does not depend on the suite."""
     afterwards: tuple[str, ...] = ()
     """Steps after those of the example that saw something wrong, in the form of a script."""
 
@@ -377,6 +379,8 @@ class OnEnvironment:
         before = environment.run(last.look())
         if isinstance(environment, SimulatedEnvironment):
             environment.examine_files()
+            if self.draws_stores:
+                environment.examine_drawn_store()
         if environment.is_simulated and environment.watch.answers % _RESTARTED_EACH == 0:
             # A clean exit writes everything durably, so that the power may fail right after the start.
             for fault in (BrokerFault.RESTART, BrokerFault.POWER_LOSS):
