@@ -73,11 +73,12 @@ class SharedJava:
         """Start Java.
 
         Args:
-            brief: all jobs are brief: use Java's quick compiler only.
+            brief: for brief jobs: Java uses only its quick compiler.
 
         Raises:
             JavaEndedError: it does not start.
         """
+        self.brief = brief
         self._folder = tempfile.TemporaryDirectory(prefix="mqproof-tlc-")
         self._place = Path(self._folder.name)
         self._output = self._place / "output"
