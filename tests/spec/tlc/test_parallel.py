@@ -69,7 +69,8 @@ def test_long_jobs_run_first_in_a_java_that_ends_before_the_brief_ones(
             events.append(f"close {self.brief}")
 
     monkeypatch.setattr(parallel, "SharedJava", Recorded)
-    assert list(run_each([replace(COUNTER, brief=True), COUNTER] * 4, cores=1)) == ["outcome"] * 8
+    outcomes: list[Any] = list(run_each([replace(COUNTER, brief=True), COUNTER] * 4, cores=1))
+    assert outcomes == ["outcome"] * 8
     long, brief = ["brief False in False"] * 4, ["brief True in True"] * 4
     assert events == [*long, "close False", *brief, "close True"]
 
