@@ -37,7 +37,7 @@ def run_each(
     tools = toolbox or find_toolbox()
     seats = _Seats(cores or os.cpu_count() or 1)
     abandoned = threading.Event()
-    javas = _Javas(tools, brief=all(job.brief for job in jobs))
+    javas = _Javas(tools)
     sharing = sum(map(is_shareable, jobs)) >= _SHARED_MIN and can_share(tools)
 
     def one(place: int, job: Job) -> Outcome | TlcError:
@@ -69,9 +69,8 @@ def run_each(
 class _Javas:
     """The shared Javas that run no job now. There are never more than jobs that run at the same time."""
 
-    def __init__(self, tools: Toolbox, *, brief: bool) -> None:
+    def __init__(self, tools: Toolbox) -> None:
         self._tools = tools
-        self._brief = brief
         self._idle: list[SharedJava] = []  # list's methods are atomic
 
     def run(self, job: Job, abandoned: threading.Event, on_states: Callable[[int], None]) -> Outcome | None:
@@ -81,7 +80,7 @@ class _Javas:
             TlcError: the time is over.
         """
         try:
-            java = self._idle_or_new()
+            java = self._idle_or_new(job.brief)
         except JavaEndedError:
             return None
         try:
@@ -95,10 +94,14 @@ class _Javas:
         self._idle.append(java)
         return outcome
 
-    def _idle_or_new(self) -> SharedJava:
+    def _idle_or_new(self, brief: bool) -> SharedJava:
+        """Return a Java for brief jobs, or for long ones. The long ones come first, and end their Java."""
         with suppress(IndexError):
-            return self._idle.pop()
-        return SharedJava(self._tools, brief=self._brief)
+            java = self._idle.pop()
+            if java.brief == brief:
+                return java
+            java.close()
+        return SharedJava(self._tools, brief=brief)
 
     def close(self) -> None:
         while self._idle:

@@ -73,16 +73,21 @@ class SharedJava:
         """Start Java.
 
         Args:
-            brief: all jobs are brief: use Java's quick compiler only.
+            brief: for brief jobs: Java uses only its quick compiler.
 
         Raises:
             JavaEndedError: it does not start.
         """
+        self.brief = brief
         self._folder = tempfile.TemporaryDirectory(prefix="mqproof-tlc-")
         self._place = Path(self._folder.name)
         self._output = self._place / "output"
         self._output.touch()
-        self._process = _start(tools, self._place, brief)
+        try:
+            self._process = _start(tools, self._place, brief)
+        except OSError as error:
+            self._folder.cleanup()
+            raise JavaEndedError(f"the shared Java did not start: {error}") from None
         self._caller = ThreadPoolExecutor(1)
         self._gateway: Any = None
         try:
@@ -100,7 +105,8 @@ class SharedJava:
             TlcError: as there. JavaEndedError: the Java ended.
         """
         os.truncate(self._output, 0)
-        with tempfile.TemporaryDirectory(dir=self._place) as name:
+        # After the time limit Java still writes there. `close` removes what is left.
+        with tempfile.TemporaryDirectory(dir=self._place, ignore_cleanup_errors=True) as name:
             prepare(Path(name), job)
             began = time.monotonic()
             exit_code = self._caller.submit(self._check, Path(name), job)

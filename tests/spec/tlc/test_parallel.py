@@ -2,6 +2,7 @@
 
 import threading
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -49,6 +50,29 @@ def test_many_jobs_share_a_java_and_one_without_a_verdict_runs_again_on_its_own(
     assert len(started) == 1
     assert alone == ["Lost"]
     assert started[0]._process.returncode is not None
+
+
+def test_long_jobs_run_first_in_a_java_that_ends_before_the_brief_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    events: list[str] = []
+
+    class Recorded:
+        def __init__(self, _: Toolbox, *, brief: bool) -> None:
+            self.brief = brief
+
+        def run(self, job: Job, *_: Any) -> str:
+            events.append(f"brief {job.brief} in {self.brief}")
+            return "outcome"
+
+        def close(self) -> None:
+            events.append(f"close {self.brief}")
+
+    monkeypatch.setattr(parallel, "SharedJava", Recorded)
+    outcomes: list[Any] = list(run_each([replace(COUNTER, brief=True), COUNTER] * 4, cores=1))
+    assert outcomes == ["outcome"] * 8
+    long, brief = ["brief False in False"] * 4, ["brief True in True"] * 4
+    assert events == [*long, "close False", *brief, "close True"]
 
 
 def test_closing_the_results_early_starts_no_more_runs() -> None:

@@ -1,5 +1,7 @@
 """One Java gives the verdict of a Java of its own, whatever ran before. Without a reset it does not."""
 
+import shutil
+import tempfile
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -115,6 +117,18 @@ def test_a_run_beyond_its_time_ends_with_its_java_and_leaves_no_files() -> None:
     assert caught.value.reason is Reason.TIMEOUT
     assert not Path(java._folder.name).exists()
     assert java._process.returncode is not None
+
+
+@pytest.mark.parametrize("program", ["missing", "true"])
+def test_a_java_that_does_not_start_is_reported(
+    program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    tools = find_toolbox()
+    java = replace(tools.java, executable=Path(shutil.which(program) or program))
+    with pytest.raises(JavaEndedError, match="did not start"):
+        SharedJava(replace(tools, java=java), brief=True)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_job_whose_options_would_outlive_it_is_not_shareable() -> None:
