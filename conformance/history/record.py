@@ -74,6 +74,9 @@ class Span(msgspec.Struct, gc=False):
     """When the operation ended, in nanoseconds."""
     outcome: Outcome
     error: str
+    f: str = ""
+    """The kind of a request to a broker: send | poll | pop. Empty for other operations."""
+    topic: str = ""
 
 
 class Sent(msgspec.Struct, gc=False):
@@ -169,8 +172,8 @@ class Record:
     deletions: list[Step] = field(default_factory=list)
     drains: list[Step] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
-    spans: list[tuple[str, str, Span]] = field(default_factory=list)
-    """(f, topic, span) of all requests to brokers, in the order of their ends."""
+    spans: list[Span] = field(default_factory=list)
+    """All requests to brokers, in the order of their ends."""
     gaps: list[str] = field(default_factory=list)
     """Missing or inconsistent lines; at most GAPS_MAX are listed."""
     gap_count: int = 0
@@ -196,6 +199,26 @@ class Record:
     @cached_property
     def broadcasts(self) -> set[str]:
         return {name for name, group in self.setup.groups.items() if group.broadcast}
+
+    @cached_property
+    def polls(self) -> list[Read]:
+        return [read for read in self.reads if read.kind == "poll"]
+
+    @cached_property
+    def calls(self) -> list[Read]:
+        """All calls of listeners."""
+        return [read for read in self.reads if read.kind == "consume"]
+
+    @cached_property
+    def orderly_calls(self) -> list[Read]:
+        """The calls of orderly listeners."""
+        orderly = {name for name, group in self.setup.groups.items() if group.orderly}
+        return [read for read in self.calls if read.group in orderly]
+
+    @cached_property
+    def received(self) -> list[Read]:
+        """The reads that found messages."""
+        return [read for read in self.reads if read.messages]
 
     @cached_property
     def stored(self) -> list[Sent]:
@@ -305,8 +328,7 @@ def is_own(queue: str) -> bool:
 def record(history: Iterable[Line]) -> Record:
     """Sort the operations of the lines into a Record."""
     builder = _Builder()
-    for line in history:
-        builder.add(line)
+    builder.add(history)
     return builder.done()
 
 
@@ -318,47 +340,57 @@ class _Builder:
         """Spans of listener calls that are running."""
         self._changed: set[tuple[str, int]] = set()
         """Queue and offset of the places at which different messages were delivered."""
-        self._index = 0
-        self._time = 0
+        self._name: Callable[[Any, Any], Any] = dict[Any, Any]().setdefault
+        """Returns one object for all equal texts: decoding creates one for each line."""
+        self._topics: dict[str, str] = {}
+        """Maps a queue to its topic."""
         self._ends: dict[type, Callable[[Span, Any, Any], None]] = {
             kind: getattr(self, f"_{kind.__name__.lower()}") for kind in get_args(lines.Operation)
         }
         """Maps each kind of operation to the method that records it."""
 
-    def add(self, line: Line) -> None:
-        if line.index != self._index:
-            self._gap(f"line {self._index} is missing: line {line.index} follows")
-        if line.time < self._time:
-            self._gap(f"line {line.index} is older than the one before it")
-        self._index, self._time = line.index + 1, line.time
-        kind = type(line)
-        if kind is Setup:
-            self.record.setup = line.value  # type: ignore[assignment]
-        elif kind is Fault:
-            self.record.faults.append(line)  # type: ignore[arg-type]
-        elif line.type is _INVOKE:
-            if (before := self._open.pop(line.process, None)) is not None:
-                self._gap(
-                    f"line {line.index}: {line.process} has not ended its operation of line {before.index}"
-                )
-                self._end(before, None)
-            self._open[line.process] = line
-            if kind is lines.Consume:
-                self._call(line)  # type: ignore[arg-type]
-        else:
-            invoke = self._open.pop(line.process, None)
-            if type(invoke) is not kind:
-                self._gap(f"line {line.index} ends an operation that {line.process} did not begin")
-            elif kind is lines.Consume:
-                self._return(line)  # type: ignore[arg-type]
+    def add(self, history: Iterable[Line]) -> None:
+        expected, latest, opened = 0, 0, self._open
+        for line in history:
+            index, time, process = line.index, line.time, line.process
+            if index != expected:
+                self._gap(f"line {expected} is missing: line {index} follows")
+            if time < latest:
+                self._gap(f"line {index} is older than the one before it")
+            expected, latest = index + 1, time
+            kind = type(line)
+            if kind is Setup:
+                self.record.setup = line.value  # type: ignore[assignment]
+            elif kind is Fault:
+                self.record.faults.append(line)  # type: ignore[arg-type]
+            elif line.type is _INVOKE:
+                if process in opened:
+                    before = opened.pop(process)
+                    self._gap(f"line {index}: {process} has not ended its operation of line {before.index}")
+                    self._end(before, None)
+                opened[process] = line
+                if kind is lines.Consume:
+                    self._call(line)  # type: ignore[arg-type]
             else:
-                self._end(invoke, line)
+                invoke = opened.pop(process, None)
+                if type(invoke) is not kind:
+                    self._gap(f"line {index} ends an operation that {process} did not begin")
+                elif kind is lines.Consume:
+                    self._return(line)  # type: ignore[arg-type]
+                else:
+                    self._end(invoke, line)
+        self.record.last_time = latest
 
     def done(self) -> Record:
         for invoke in list(self._open.values()):
             self._end(invoke, None)
-        self.record.last_time = self._time
         return self.record
+
+    def _topic(self, queue: str) -> str:
+        topic = self._topics.get(queue)
+        if topic is None:
+            topic = self._topics[queue] = topic_of(queue)
+        return topic
 
     def _gap(self, text: str) -> None:
         self.record.gap_count += 1
@@ -367,7 +399,7 @@ class _Builder:
 
     def _end(self, invoke: Any, end: Any) -> None:
         self.record.operations += 1
-        process, index, time = invoke.process, invoke.index, invoke.time
+        process, index, time = self._name(invoke.process, invoke.process), invoke.index, invoke.time
         if end is None:
             span = Span(process, index, NEVER, time, NEVER, UNKNOWN, "")
             self._ends[type(invoke)](span, invoke.value, None)
@@ -378,48 +410,58 @@ class _Builder:
             span = Span(process, index, end.index, time, end.time, _OUTCOMES[type_], end.error)
         self._ends[type(invoke)](span, invoke.value, end.value)
 
+    def _request(self, f: str, topic: str, span: Span) -> None:
+        span.f, span.topic = f, topic
+        self.record.spans.append(span)
+
     def _send(self, span: Span, request: lines.SendValue, response: lines.SendValue | None) -> None:
-        self.record.spans.append(("send", request.topic, span))
+        name = self._name
+        topic = name(request.topic, request.topic)
+        self._request("send", topic, span)
         # A client that received no response may have retried several times.
         attempts = response.attempts if response is not None else _ATTEMPTS_WITHOUT_RESPONSE
         response = response if response is not None and span.outcome is OK else _NO_RESPONSE
         batch, placed = len(request.messages), bool(response.queue) and response.offset >= 0
-        queue = response.queue or request.queue
+        queue, status = response.queue or request.queue, name(response.status, response.status)
+        queue = name(queue, queue)
         for place, message in enumerate(request.messages):
             offset = response.offset + place if placed else -1
             self.record.sends.append(
                 Sent(
-                    message, request.topic, span, response.status, queue, offset, place, batch,
+                    message, topic, span, status, queue, offset, place, batch,
                     attempts, response.offset_id if place == 0 else "",
                 )
             )  # fmt: skip
 
     def _poll(self, span: Span, request: lines.PollValue, response: lines.PollValue | None) -> None:
-        self.record.spans.append(("poll", topic_of(request.queue), span))
+        self._request("poll", self._topic(request.queue), span)
         if response is not None and span.outcome is OK:
-            read = Read(
-                "poll", request.group, request.queue, request.client or str(span.process), span, (), span.end
-            )
+            read = self._read("poll", request, span, span.end)
             read.offset, read.next, read.max = request.offset, response.next, response.max
-            read.node, read.seek = response.node, request.seek
+            read.node, read.seek = self._name(response.node, response.node), request.seek
             self._deliver(read, response.messages)
 
     def _pop(self, span: Span, request: lines.PopValue, response: lines.PopValue | None) -> None:
-        self.record.spans.append(("pop", topic_of(request.queue), span))
+        self._request("pop", self._topic(request.queue), span)
         if response is not None and span.outcome is OK:
-            read = Read(
-                "pop", request.group, request.queue, request.client or str(span.process), span, (), span.end
-            )
+            read = self._read("pop", request, span, span.end)
             read.invisible_ms = request.invisible_ms
             self._deliver(read, response.messages)
+
+    def _read(
+        self, kind: str, request: lines.PollValue | lines.PopValue | lines.ConsumeValue, span: Span, at: int
+    ) -> Read:
+        name, group, queue = self._name, request.group, request.queue
+        client = request.client or str(span.process)
+        return Read(kind, name(group, group), name(queue, queue), name(client, client), span, (), at)
 
     def _call(self, line: lines.Consume) -> None:
         """Record a call of a listener, which has its messages from the start; its end is filled in later."""
         value = line.value
-        span = Span(line.process, line.index, NEVER, line.time, NEVER, UNKNOWN, "")
-        self._calls[line.process] = span
-        client = value.client or str(line.process)
-        read = Read("consume", value.group, value.queue, client, span, (), span.start)
+        process = self._name(line.process, line.process)
+        span = Span(process, line.index, NEVER, line.time, NEVER, UNKNOWN, "")
+        self._calls[process] = span
+        read = self._read("consume", value, span, span.start)
         self._deliver(read, value.messages)
 
     def _return(self, line: lines.Consume) -> None:

@@ -87,9 +87,8 @@ def overlapping(history: Record) -> Finding:
     """
     tally = Tally()
     working: dict[tuple[str, str], Read] = {}
-    for read in history.reads:
-        group = history.group(read.group)
-        if read.kind != "consume" or not group.orderly or group.broadcast:
+    for read in history.orderly_calls:
+        if read.group in history.broadcasts:
             continue
         tally.looked += 1
         at = (read.group, read.queue)
@@ -162,10 +161,9 @@ def _heads(history: Record) -> dict[tuple[str, str], _Head]:
 
 def _find_heads(history: Record) -> dict[tuple[str, str], _Head]:
     heads: dict[tuple[str, str], _Head] = {}
-    for read in history.reads:
-        if read.kind == "consume" and history.group(read.group).orderly:
-            at = (read.group, read.queue)
-            last = read.messages[-1].offset if read.messages else -1
-            since = read.span.began if read.span.end == NEVER else read.span.ended
-            heads[at] = _Head(read.client, since, max(heads[at].furthest if at in heads else -1, last))
+    for read in history.orderly_calls:
+        at = (read.group, read.queue)
+        last = read.messages[-1].offset if read.messages else -1
+        since = read.span.began if read.span.end == NEVER else read.span.ended
+        heads[at] = _Head(read.client, since, max(heads[at].furthest if at in heads else -1, last))
     return heads

@@ -43,9 +43,8 @@ def queues(history: Record) -> Iterator[Seen]:
     """Yield the operations that must have an order, separately for each queue of each group."""
     immediate = history.setup.visible_within_ms == 0
     polls: dict[tuple[str, str], list[Read]] = defaultdict(list)
-    for read in history.reads:
-        if read.kind == "poll":
-            polls[read.group, read.queue].append(read)
+    for read in history.polls:
+        polls[read.group, read.queue].append(read)
     for (name, queue), mine in polls.items():
         group = history.group(name)
         if is_own(queue) and not (group.tags or group.broadcast):

@@ -112,7 +112,7 @@ def left_out(history: Record) -> tuple[list[tuple[Sent, str, Span]], int]:
 
 def _judge_drains(history: Record) -> tuple[list[tuple[Sent, str, Span]], int]:
     delivered: dict[str, set[str]] = {step.value.group: set() for step in history.drains}
-    for read in history.reads if delivered else ():
+    for read in history.received if delivered else ():
         if read.group in delivered:
             delivered[read.group].update([message.id for message in read.messages])
     missing, looked, lost, expired = [], 0, gone(history), history.once(_expired)
@@ -192,12 +192,16 @@ def realtime_lag(history: Record) -> Finding:
 def polled_to(history: Record) -> Iterator[tuple[Read, int]]:
     """Yield the polls of groups that do not drain, with the furthest offset that the member has reached."""
     newest, draining = dict[tuple[str, str, str], int](), {step.value.group for step in history.drains}
-    for read in history.reads:
-        if read.kind == "poll" and read.group not in draining:
+    for read in history.polls:
+        if read.group not in draining:
             at = (read.group, read.client, read.queue)
             reached = max(read.offset, read.next) - 1  # a filtered queue's end, too
-            newest[at] = max([newest.get(at, reached), reached, *(m.offset for m in read.messages)])
-            yield read, newest[at]
+            if read.messages:
+                reached = max(reached, *[message.offset for message in read.messages])
+            if (before := newest.get(at)) is not None and before > reached:
+                reached = before
+            newest[at] = reached
+            yield read, reached
 
 
 def _lose(tally: Tally, sent: Sent, why: str) -> None:
@@ -256,14 +260,13 @@ def _reader_spans(history: Record) -> dict[str, dict[str, list[int]]]:
     The third number is the index of the read that first ended at the highest.
     """
     spans: dict[str, dict[str, list[int]]] = defaultdict(dict)
-    for read in history.reads:
-        if read.messages:
-            low, high = read.messages[0].offset, read.messages[-1].offset
-            span = spans[read.queue].setdefault(read.group, [low, high, read.at])
-            if low < span[0]:
-                span[0] = low
-            if high > span[1]:
-                span[1:] = high, read.at
+    for read in history.received:
+        low, high = read.messages[0].offset, read.messages[-1].offset
+        span = spans[read.queue].setdefault(read.group, [low, high, read.at])
+        if low < span[0]:
+            span[0] = low
+        if high > span[1]:
+            span[1:] = high, read.at
     return spans
 
 

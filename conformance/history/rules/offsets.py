@@ -191,8 +191,8 @@ def offset_to_minimum(history: Record) -> Finding:
     A consumer beyond the end of the queue may be sent back only to the end.
     """
     tally = Tally()
-    for read in history.reads:
-        if read.kind == "poll" and read.offset >= 0 and read.next >= 0:
+    for read in history.polls:
+        if read.offset >= 0 and read.next >= 0:
             tally.looked += 1
             if read.next < min(read.offset, read.max):
                 text = (
@@ -309,8 +309,8 @@ def _calls(history: Record) -> list[tuple[int, str, Step]]:
     queried = {(step.value.group, step.value.queue) for step in history.queries}
     return [
         (read.span.start, "call", Step(read.span, read))
-        for read in history.reads
-        if read.kind == "consume" and read.messages and (read.group, read.queue) in queried
+        for read in history.calls
+        if read.messages and (read.group, read.queue) in queried
     ]
 
 

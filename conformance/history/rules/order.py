@@ -173,7 +173,7 @@ def duplicate_delivery(history: Record) -> Finding:
     causes = causes_of(history)
     delivered: dict[tuple[str, str], dict[int, Read]] = defaultdict(dict)
     broadcasts = history.broadcasts
-    for read in history.reads:
+    for read in history.received:
         if read.kind == "pop":
             continue  # invisibility() judges pops
         receiver = f"{read.group} {read.client}" if read.group in broadcasts else read.group
@@ -333,11 +333,10 @@ def _orderly(
     history: Record, begun: dict[tuple[str, str], set[int]]
 ) -> Iterator[tuple[Read, list[Delivered]]]:
     """Yield calls of orderly listeners, with the messages that their group receives for the first time."""
-    for read in history.reads:
-        if read.kind == "consume" and history.group(read.group).orderly:
-            places = begun[read.group, read.queue]
-            yield read, [message for message in read.messages if message.offset not in places]
-            places.update([message.offset for message in read.messages])
+    for read in history.orderly_calls:
+        places = begun[read.group, read.queue]
+        yield read, [message for message in read.messages if message.offset not in places]
+        places.update([message.offset for message in read.messages])
 
 
 def broadcast_gap(history: Record) -> Finding:

@@ -263,8 +263,8 @@ def message_ids(history: Record) -> Finding:
 def misplaced(history: Record) -> Finding:
     """C04 (cq-order): a poll returns messages of its queue, from the requested offset to its `next`."""
     tally = Tally()
-    for read in history.reads:
-        if read.kind == "poll" and read.offset >= 0 and read.next >= 0:
+    for read in history.polls:
+        if read.offset >= 0 and read.next >= 0:
             for message in read.messages:
                 tally.looked += 1
                 if message.queue:

@@ -29,8 +29,9 @@ def timer(history: Record) -> Finding:
     topics = {sent.topic for sent in due.values()} | {
         history.by_id[i].topic for i in recalled if i in history.by_id
     }
-    for read in history.reads:
-        if topic_of(read.queue) not in topics:
+    queues = {queue for queue in history.places if topic_of(queue) in topics}
+    for read in history.received:
+        if read.queue not in queues:
             continue
         # The latest time at which the messages can have been delivered.
         time = read.span.began if read.kind == "consume" else read.span.ended
@@ -119,32 +120,34 @@ def retry_and_dead_letter(history: Record) -> Finding:
     """
     tally = Tally()
     returns: dict[tuple[str, str], _Returns] = {}
-    once: dict[tuple[str, str], tuple[str, int]] = {}
-    """The place of each message that was consumed at its first delivery: nearly all."""
+    consumed: dict[str, dict[str, Read]] = defaultdict(dict)
+    """By group and id, the call of each message that was consumed at its first delivery: nearly all."""
+    broadcasts = history.broadcasts
+    buried = {queue: topic_of(queue).removeprefix(DEAD) for queue in history.places if queue.startswith(DEAD)}
 
-    def state(key: tuple[str, str]) -> _Returns:
-        was = returns.get(key)
+    def state(group: str, id_: str) -> _Returns:
+        was = returns.get((group, id_))
         if was is None:
-            was = returns[key] = _Returns()
-            if (place := once.pop(key, None)) is not None:
-                was.done.add(place)
+            was = returns[group, id_] = _Returns()
+            if (call := consumed[group].get(id_)) is not None:
+                was.done.add((call.queue, next(each.offset for each in call.messages if each.id == id_)))
         return was
 
-    for read in history.reads:
-        topic = topic_of(read.queue)
-        if topic.startswith(DEAD):
-            group = topic.removeprefix(DEAD)
+    for read in history.received:
+        group = buried.get(read.queue)
+        if group is not None:
             for message in read.messages:
-                _bury(history, tally, group, message.id, state((group, message.id)), read.at)
-        elif read.kind == "consume" and not history.group(read.group).broadcast:
+                _bury(history, tally, group, message.id, state(group, message.id), read.at)
+        elif read.kind == "consume" and read.group not in broadcasts:
+            mine, is_ok = consumed[read.group], read.span.outcome is OK
+            tally.looked += len(read.messages)
             for message in read.messages:
-                tally.looked += 1
-                key = read.group, message.id
-                is_first = message.times == 0 and key not in returns and key not in once
-                if is_first and read.span.outcome is OK:
-                    once[key] = read.queue, message.offset
+                id_ = message.id
+                is_first = message.times == 0 and is_ok and id_ not in mine
+                if is_first and (read.group, id_) not in returns:
+                    mine[id_] = read
                 else:
-                    _come(history, tally, read, message, state(key))
+                    _come(history, tally, read, message, state(read.group, id_))
     _missing(history, tally, returns)
     dead = sum(each.dead < NEVER for each in returns.values())
     return tally.finding("delivered", dead_letters=dead)

@@ -15,9 +15,10 @@ def metadata_loss(history: Record) -> Finding:
     tally = Tally()
     works: dict[str, int] = {}
     deleted = {step.value.topic: step.span.start for step in reversed(history.deletions)}
-    for f, topic, span in history.spans:
+    for span in history.spans:
+        topic = span.topic
         if span.outcome is OK:
-            if f == "send":
+            if span.f == "send":
                 works.setdefault(topic, span.end)
         elif works.get(topic, NEVER) < span.start:
             tally.looked += 1
@@ -41,15 +42,14 @@ def unavailable(history: Record) -> Finding:
         return not_judged({"worst_recovery_ms": worst})
     tally = Tally()
     stretches = history.once(calm)
-    for f, topic, span in history.spans:
-        if f not in ("send", "poll"):
-            continue
-        tally.looked += 1
+    asked = [span for span in history.spans if span.f != "pop"]
+    tally.looked = len(asked)
+    for span in asked:
         if span.outcome is OK or any(name in span.error for name in _UNKNOWN_TOPIC):
             continue  # C20 judges unknown topics
         window = calm_at(stretches, span.start)
         if window is not None and window.since + within * _MS < span.began and _within(span, window.end):
-            text = f"a {f} of {topic} at index {span.start} did not succeed, without a fault"
+            text = f"a {span.f} of {span.topic} at index {span.start} did not succeed, without a fault"
             tally.found(f"{text}: {span.error or 'no answer'}", index=span.start)
     return tally.finding("asked", worst_recovery_ms=worst)
 
@@ -95,7 +95,7 @@ def calm_at(stretches: list[Calm], index: int) -> Calm | None:
 
 def _worst_recovery(history: Record) -> int:
     """Return the longest time from the end of a fault to the next successful send, in milliseconds."""
-    answered = [span.ended for f, _, span in history.spans if f == "send" and span.outcome is OK]
+    answered = [span.ended for span in history.spans if span.f == "send" and span.outcome is OK]
     worst, place = 0, 0
     for window in history.once(calm)[1:]:
         while place < len(answered) and answered[place] < window.since:
