@@ -3,6 +3,7 @@
 import ast
 import importlib
 import json
+import random
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -256,6 +257,31 @@ def test_the_certificates_of_any_history_are_accepted(
     if INJECTED[name].rule in VIOLATIONS:
         assert found[INJECTED[name].rule]["verdict"] == "violated"
     assert not any(refused(tmp_path, verifier, capsys) for verifier in VERIFIERS)
+
+
+def expect_accepted_with_several_anomalies(
+    seed: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world = clean(seed, 15)
+    for name in random.Random(seed).sample(sorted(INJECTED), 3):
+        INJECTED[name].inject(world)
+    certified(tmp_path, world)
+    assert not any(refused(tmp_path, verifier, capsys) for verifier in VERIFIERS)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_the_certificates_of_a_random_history_with_three_anomalies_are_accepted(
+    seed: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    expect_accepted_with_several_anomalies(seed, tmp_path, capsys)
+
+
+@pytest.mark.deep("several minutes: every rule is compared with its verifier on 300 histories")
+@pytest.mark.parametrize("seed", range(2, 302))
+def test_the_certificates_of_many_random_histories_with_three_anomalies_are_accepted(
+    seed: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    expect_accepted_with_several_anomalies(seed, tmp_path, capsys)
 
 
 @pytest.mark.parametrize("legal", LEGAL, ids=lambda each: each.__name__)
