@@ -3,11 +3,6 @@
 from collections.abc import Mapping
 from typing import Final
 
-from mqproof.conformance.adapters.inspections.address_servers import ADDRESS_SERVERS
-from mqproof.conformance.adapters.inspections.late_deliveries import UNNAMED_DELIVERIES
-from mqproof.conformance.adapters.inspections.old_timers import WRONG_PROGRESS
-from mqproof.conformance.adapters.inspections.overlapping import OVERLAPPING
-from mqproof.conformance.adapters.inspections.overlapping import OVERLAPPING_ACCOUNTS
 from mqproof.conformance.adapters.inspections.account_changes import (
     ACCOUNTS_OF_4_9,
     NO_ACCOUNTS,
@@ -15,6 +10,7 @@ from mqproof.conformance.adapters.inspections.account_changes import (
 )
 from mqproof.conformance.adapters.inspections.accounts import PERMISSIONS
 from mqproof.conformance.adapters.inspections.acting_masters import ACTING_MASTERS
+from mqproof.conformance.adapters.inspections.address_servers import ADDRESS_SERVERS
 from mqproof.conformance.adapters.inspections.admin_cases import ADMIN_CASES
 from mqproof.conformance.adapters.inspections.answer_limits import ANSWER_LIMITS
 from mqproof.conformance.adapters.inspections.byte_shares import BYTE_SHARES, USUAL_BYTE_SHARES
@@ -68,7 +64,11 @@ from mqproof.conformance.adapters.inspections.header_texts import HEADER_TEXTS
 from mqproof.conformance.adapters.inspections.heartbeats import HEARTBEATS
 from mqproof.conformance.adapters.inspections.identifiers import IDENTIFIERS
 from mqproof.conformance.adapters.inspections.json_dialects import JSON_DIALECTS
-from mqproof.conformance.adapters.inspections.late_deliveries import DURABLE_DELIVERIES, LATE_TRANSACTIONS
+from mqproof.conformance.adapters.inspections.late_deliveries import (
+    DURABLE_DELIVERIES,
+    LATE_TRANSACTIONS,
+    UNNAMED_DELIVERIES,
+)
 from mqproof.conformance.adapters.inspections.list_limits import LIST_LIMITS
 from mqproof.conformance.adapters.inspections.loaded import (
     FAR_BEHIND,
@@ -82,7 +82,14 @@ from mqproof.conformance.adapters.inspections.lost_power import LOST_POWER
 from mqproof.conformance.adapters.inspections.many_pulls import MANY_PULLS
 from mqproof.conformance.adapters.inspections.members import MEMBERS
 from mqproof.conformance.adapters.inspections.name_server_limits import NAME_SERVER_LIMITS
-from mqproof.conformance.adapters.inspections.old_timers import COPIES, DAMAGED, OF_5_X, VERY_MANY
+from mqproof.conformance.adapters.inspections.old_timers import (
+    COPIES,
+    DAMAGED,
+    OF_5_X,
+    VERY_MANY,
+    WRONG_PROGRESS,
+)
+from mqproof.conformance.adapters.inspections.overlapping import OVERLAPPING, OVERLAPPING_ACCOUNTS
 from mqproof.conformance.adapters.inspections.overlapping_writes import LATE_FLUSHES, OVERLAPPING_TABLES
 from mqproof.conformance.adapters.inspections.overlaps import OVERLAPS
 from mqproof.conformance.adapters.inspections.pairs import (
