@@ -196,9 +196,11 @@ def conduct(options: RunOptions, name: str, progress: Progress) -> Part:
 
 def _cut_short(part: Part, options: RunOptions) -> Part:
     """Return the part with the reason why it has fewer examples."""
-    done = part.looked_at.get("examples", 0)
-    examples = f"{done} of {options.examples} examples"
-    why = f"the budget of {options.minutes:g} minutes ended the suite after {examples}"
+    cases = part.looked_at.get("cases")
+    done = f"{part.looked_at.get('examples', 0)} of {options.examples} examples"
+    if cases is not None:
+        done = f"{cases} cases"
+    why = f"the budget of {options.minutes:g} minutes ended the suite after {done}"
     results = tuple(replace(one, detail=f"{one.detail}; {why}".lstrip("; ")) for one in part.results)
     return replace(part, results=results)
 

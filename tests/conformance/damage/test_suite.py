@@ -5,9 +5,10 @@ Each rule is tested on observations written by hand; some cases and mutants run 
 
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -19,6 +20,7 @@ from mqproof.conformance.damage.damage_run import Broker, RefusedStartError
 from mqproof.conformance.damage.observation import Record, Seen, Sent, Stored, parse, split
 from mqproof.conformance.damage.suite import lines, listed
 from mqproof.conformance.damage.suite import run as run_suite
+from mqproof.conformance.engine import time_bounds
 from mqproof.conformance.engine.fault_commands import FaultCommands
 from mqproof.conformance.engine.run_options import Part, RunOptions
 from mqproof.conformance.engine.targets import TargetError, UnknownTargetError
@@ -210,6 +212,28 @@ def test_peers_are_not_tested_without_ours() -> None:
 def _conduct(*ids: str, target: str = "impl") -> Part:
     options = RunOptions(target, ids=tuple(f"damage/{each}" for each in ids))
     return run_suite(options, lambda *_: None, brokers)
+
+
+def test_cases_that_ended_in_time_are_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    def two_cases(*_: object) -> Iterator[damage_run.Observed]:
+        yield damage_run.Observed(CASES[0], Moment.STOPPED, SEEN)
+        yield damage_run.Observed(CASES[1], Moment.STOPPED, replace(SEEN, passed={("T", 3)}))
+        while True:
+            time_bounds.check()
+
+    monkeypatch.setattr(damage_run, "run", two_cases)
+    broker = cast(Broker, None)  # the cases above use none
+    with time_bounds.budget(0.05):
+        part = run_suite(
+            RunOptions("impl"), lambda *_: None, lambda _: nullcontext(broker), lambda _: SETTLED
+        )
+    verdicts = {result.id: result.verdict for result in part.results}
+    assert verdicts["ROT-2"] is Verdict.VIOLATED
+    assert verdicts["ROT-1"] is Verdict.HELD
+    assert verdicts["ROT-5"] is Verdict.UNKNOWN
+    assert all(
+        "the budget of 0.001 minutes ended the suite after 2 cases" in each.detail for each in part.results
+    )
 
 
 def test_our_broker_withstands_some_damages() -> None:
