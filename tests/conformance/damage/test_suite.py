@@ -223,7 +223,8 @@ def test_cases_that_ended_in_time_are_judged(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(damage_run, "run", two_cases)
     broker = cast(Broker, None)  # the cases above use none
-    with time_bounds.budget(0.05):
+    assert listed(RunOptions("impl")), "the catalogue is read before the time begins"
+    with time_bounds.budget(0.3):
         part = run_suite(
             RunOptions("impl"), lambda *_: None, lambda _: nullcontext(broker), lambda _: SETTLED
         )
