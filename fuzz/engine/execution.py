@@ -44,12 +44,13 @@ def judge(
     data: bytes,
     run: Callable[[Callable[[bytes], None], bytes], None] | None = None,
     *,
-    cpu_seconds: float = CPU_SECONDS_MAX,
+    cpu_seconds: float | None = None,
 ) -> Failure | None:
     """Return the failure that the input causes, or None.
 
-    `run(target.run, data)` may wrap the execution to measure it.
+    `run(target.run, data)` may wrap the execution to measure it. `cpu_seconds` replaces CPU_SECONDS_MAX.
     """
+    cpu_seconds = cpu_seconds or CPU_SECONDS_MAX
     try:
         with _time_limit(cpu_seconds):
             if run is None:
