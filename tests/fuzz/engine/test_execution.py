@@ -53,6 +53,7 @@ def test_the_stack_names_only_our_files_innermost_first() -> None:
 @pytest.mark.parametrize("function", [faulty.endless, faulty.swallows_everything])
 def test_an_endless_loop_is_a_finding(function: object, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(execution, "CPU_SECONDS_MAX", 0.1)
+    assert judge(Faulty(faulty.divides), b"a"), "the first input installs the handler"
     before = signal.getsignal(signal.SIGVTALRM)
     failure = judge(Faulty(function), b"")  # type: ignore[arg-type]  # parametrised
     assert failure is not None
