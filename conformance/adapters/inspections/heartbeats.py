@@ -72,11 +72,11 @@ async def _topics_of_a_group(site: Site) -> None:
         await make_group(site, group, notifyConsumerIdsChangedEnable=notifies)
         lines = [await site.client(f"{group} {number}") for number in range(2)]
 
-        told = [False, False]
+        known = [False, False]
         for at, subscriptions, is_changed, shown in _BEATS:
             await beat(site, f"{group}@{at}", group, subscriptions, by=lines[at])
-            told[at] = True
-            notes = [int(is_changed and notifies and each) for each in told]
+            known[at] = True
+            notes = [int(is_changed and notifies and each) for each in known]
             await _hears(site, lines, f"{subscriptions} of {at} in {group}", notes)
             table = java_values.read(
                 (await site.ask("GET_CONSUMER_CONNECTION_LIST", consumerGroup=group)).body

@@ -9,7 +9,7 @@ from typing import Any, Final
 from mqproof.conformance.adapters.inspections import java_values
 from mqproof.conformance.adapters.inspections.disk_log import log_of
 from mqproof.conformance.adapters.inspections.raw_client import Answer
-from mqproof.conformance.adapters.inspections.scripted_slave import ScriptedSlave
+from mqproof.conformance.adapters.inspections.replication_streams import joined_slave
 from mqproof.conformance.adapters.inspections.site import CODES, Inspection, Site, written
 from mqproof.conformance.adapters.inspections.store_damages import SMALL, alter
 from mqproof.conformance.adapters.inspections.traffic import batch, make_group, make_topic, pull, send
@@ -134,11 +134,7 @@ async def unread(site: Site) -> None:
     site.rule = chapters.REPLICATION
     await site.cluster.stop(SLAVE)
     await make_topic(site, "t")
-    slave = ScriptedSlave()
-    port = Address(site.broker.host, site.broker.port + 1)
-    await slave.open(site.cluster.internet.machine("10.0.5.1"), port)
-    slave.report(0)
-    await asyncio.sleep(0.1)
+    slave = await joined_slave(site, first=0)
     for times, count in ((0, 3), (1, 60), (2, 400)):
         slave.stop_taking()
         received = len(slave.log)
@@ -162,11 +158,7 @@ async def partly_acknowledged(site: Site) -> None:
     site.rule = chapters.REPLICATION
     await site.cluster.stop(SLAVE)
     await make_topic(site, "t")
-    slave = ScriptedSlave()
-    port = Address(site.broker.host, site.broker.port + 1)
-    await slave.open(site.cluster.internet.machine("10.0.5.1"), port)
-    slave.report(0)
-    await asyncio.sleep(0.1)
+    slave = await joined_slave(site, first=0)
     for is_batch in (False, True):
         for part, code in ((0, _LATE), (1, _LATE), (2, 0)):
             waiting = await _together(site, is_batch=is_batch)

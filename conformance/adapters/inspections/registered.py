@@ -161,7 +161,7 @@ async def fetched(site: Site) -> None:
 
 
 async def advertised(site: Site) -> None:
-    """A broker registers, and names in its messages, the address that it is told to advertise."""
+    """A broker registers, and names in its messages, the address that its configuration advertises."""
     site.rule = chapters.NAME_SERVER
     names = await ScriptedNames(site, _NAMES[0]).open()
     master, slave = (site.cluster.machines[node].host for node in (MASTER, SLAVE))

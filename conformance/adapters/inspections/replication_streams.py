@@ -22,9 +22,10 @@ _SECRET: Final = "a secret of the peers"
 _SECRET_FILE: Final = "/store/peer.secret"
 
 
-async def _slave(
+async def joined_slave(
     site: Site, host: str = "10.0.5.1", first: int | None = None, secret: str = ""
 ) -> ScriptedSlave:
+    """Return a slave that is connected to the master, and reports its first position if one is given."""
     slave = ScriptedSlave(secret.encode(), "replication of broker-a")
     port = Address(site.broker.host, site.broker.port + 1)
     await slave.open(site.cluster.internet.machine(host), port)
@@ -75,7 +76,7 @@ def _has_whole_log(site: Site, name: str, slave: ScriptedSlave, end: int, begin:
 
 
 async def _closed_after(site: Site, first: int, *reports: int, of: str = "", **more: Any) -> None:
-    slave = await _slave(site, first=first, **more)
+    slave = await joined_slave(site, first=first, **more)
     for report in reports:
         slave.report(report)
         await asyncio.sleep(0.1)
@@ -90,7 +91,7 @@ async def compared(site: Site) -> None:
     answer = await send(site, "t", expects=_NONE_THERE)
     await _fill(site, 40)
     end = await _end(site)
-    slave = await _slave(site, first=0)
+    slave = await joined_slave(site, first=0)
     _has_whole_log(site, "an empty slave", slave, end)
     site.compare("its state", [("10.0.5.1", 0, end, False, end)], await _shown(site))
     await asyncio.sleep(12)
@@ -150,7 +151,7 @@ async def _refused(site: Site, slave: ScriptedSlave) -> None:
     await _closed_after(site, -1)
     await _closed_after(site, (1 << 62) + 1)
     await _closed_after(site, 0, (1 << 62) + 1)
-    follower = await _slave(site, first=LOG_SEGMENT)
+    follower = await joined_slave(site, first=LOG_SEGMENT)
     _has_whole_log(site, "a slave with a segment", follower, end, LOG_SEGMENT)
     await _silent(site, follower)
     await _shortened(site)
@@ -170,7 +171,7 @@ async def _put(site: Site) -> asyncio.Future[Any]:
 
 async def _silent(site: Site, slave: ScriptedSlave) -> None:
     """A slave that says nothing for 20 s is closed; one that reports is not."""
-    other = await _slave(site, "10.0.5.2", first=LOG_SEGMENT)
+    other = await joined_slave(site, "10.0.5.2", first=LOG_SEGMENT)
     for _ in range(4):
         await asyncio.sleep(4.5)
         other.report(LOG_SEGMENT)
@@ -189,11 +190,11 @@ async def _shortened(site: Site) -> None:
     await asyncio.sleep(1)
     begin, end = _begin(site), await _end(site)
     site.compare("whether the log begins later", True, begin >= LOG_SEGMENT)
-    slave = await _slave(site, first=0)
+    slave = await joined_slave(site, first=0)
     _has_whole_log(site, "a slave of a shortened log", slave, end, begin)
     await _closed_after(site, begin - LOG_SEGMENT + 1)
     await _closed_after(site, begin - 1)
-    other = await _slave(site, "10.0.5.2", first=begin)
+    other = await joined_slave(site, "10.0.5.2", first=begin)
     _has_whole_log(site, "a slave that has the beginning", other, end, begin)
 
 
@@ -206,18 +207,18 @@ async def many(site: Site) -> None:
     end = await _end(site)
     slaves: list[ScriptedSlave] = []
     for number in range(64):
-        slaves.append(await _slave(site, f"10.0.5.{number // 16}", first=0))
+        slaves.append(await joined_slave(site, f"10.0.5.{number // 16}", first=0))
         slaves[-1].report(end)
         await asyncio.sleep(0.05)
     site.compare("the closed ones of 64", 0, sum(each.is_closed for each in slaves))
-    more = await _slave(site, "10.0.5.9", first=0)
-    again = await _slave(site, "10.0.5.1", first=0)
+    more = await joined_slave(site, "10.0.5.9", first=0)
+    again = await joined_slave(site, "10.0.5.1", first=0)
     site.compare("whether one more is closed", (True, True), (more.is_closed, again.is_closed))
     slaves[0].close()
     await asyncio.sleep(0.1)
-    idle = await _slave(site, "10.0.5.0", first=0)
+    idle = await joined_slave(site, "10.0.5.0", first=0)
     site.compare("whether one in a free place is closed", False, idle.is_closed)
-    other = await _slave(site, "10.0.5.8", first=0)
+    other = await joined_slave(site, "10.0.5.8", first=0)
     site.compare("whether an idle one gives its place", (True, False), (idle.is_closed, other.is_closed))
     site.compare("the slaves", 64, len(await _shown(site)))
 
@@ -230,9 +231,9 @@ async def as_shipped(site: Site) -> None:
     await _fill(site, 40)
     end = await _end(site)
     begin = end // LOG_SEGMENT * LOG_SEGMENT
-    one = await _slave(site, first=0)
+    one = await joined_slave(site, first=0)
     _has_whole_log(site, "an empty slave", one, end, begin)
-    other = await _slave(site, "10.0.5.2", first=LOG_SEGMENT)
+    other = await joined_slave(site, "10.0.5.2", first=LOG_SEGMENT)
     _has_whole_log(site, "another slave", other, end, LOG_SEGMENT)
     for positions, code in (
         ((None, None), _LATE), ((0, None), _LATE), ((0, 0), 0), ((1, 1), 0), ((-LOG_SEGMENT, 0), _LATE),
@@ -252,7 +253,7 @@ async def as_shipped(site: Site) -> None:
     waiting = await _put(site)
     end = await _end(site)
     for host in ("10.0.5.6", "10.0.5.7"):
-        await _slave(site, host, first=end)
+        await joined_slave(site, host, first=end)
     site.compare("the answer after two first reports", 0, (await waiting).code)
 
 
@@ -262,11 +263,11 @@ async def proved(site: Site) -> None:
     await site.cluster.stop(SLAVE)
     await make_topic(site, "t")
     await _fill(site, 40)
-    stranger = await _slave(site, first=0)
+    stranger = await joined_slave(site, first=0)
     await asyncio.sleep(6)
     site.compare("what a stranger receives", (True, b""), (stranger.is_closed, bytes(stranger.log)))
     end = await _end(site)
-    slave = await _slave(site, first=0, secret=_SECRET)
+    slave = await joined_slave(site, first=0, secret=_SECRET)
     _has_whole_log(site, "an empty slave", slave, end)
     site.compare("a send without an acknowledgement", _LATE, (await (await _put(site))).code)
     end = await _end(site)
@@ -280,7 +281,7 @@ async def proved(site: Site) -> None:
     site.compare("the answer to an acknowledged send", 0, (await waiting).code)
     for position in (1, 1024, 1025, LOG_SEGMENT, LOG_SEGMENT + 1, slave.end):
         for checksum in (slave.checksum(position) ^ 1, slave.checksum(position - 1)):
-            liar = await _slave(site, "10.0.5.3", secret=_SECRET)
+            liar = await joined_slave(site, "10.0.5.3", secret=_SECRET)
             liar.report(position, checksum)
             await asyncio.sleep(0.1)
             site.compare(f"whether a wrong proof of {position} closes", True, liar.is_closed)
