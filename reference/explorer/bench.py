@@ -134,6 +134,8 @@ def bench_explore(
     print(table(result))
     if json_file is not None:
         measurements.write(json_file, result)
+    if result["failed"]:
+        stop("\n".join(result["failed"]), Exit.TOOL)
 
 
 def measure(
@@ -141,20 +143,29 @@ def measure(
 ) -> dict[str, Any]:
     """Run every round of every side, and return the medians.
 
+    A bounded model on which a command does not succeed, or on which two sides count different states, has a
+    message in `failed` and no times.
+
     Raises:
-        BenchError: a command did not succeed, or two sides counted different states.
+        BenchError: TLC did not start.
     """
+    measured: list[tuple[Question, dict[str, list[Run]]]] = []
+    failed: list[str] = []
     with tempfile.TemporaryDirectory(prefix="mqproof-bench-") as name:
         place = Path(name)
         shutil.copytree(MODELS_FILE.parent / "tla", place / "tla")
         starts = [_tlc_start(place) for _ in range(rounds)]
-        measured = [_measured(question, sides, rounds, place, on_stage) for question in questions]
+        for question in questions:
+            try:
+                measured.append((question, _measured(question, sides, rounds, place, on_stage)))
+            except BenchError as error:
+                failed.append(str(error))
     rows = [
         (
             f"{question.model} {question.name}: s",
             {side: [run.seconds for run in of_side] for side, of_side in runs.items()},
         )
-        for question, runs in zip(questions, measured, strict=True)
+        for question, runs in measured
     ]
     return {
         **described("bench explore", rows, baseline="tlc"),
@@ -168,8 +179,9 @@ def measure(
                 "states": runs["tlc"][0].states,
                 "sides": {side: _median(of_side) for side, of_side in runs.items()},
             }
-            for question, runs in zip(questions, measured, strict=True)
+            for question, runs in measured
         ],
+        "failed": failed,
     }
 
 

@@ -10,12 +10,13 @@ import pickle
 import signal
 import traceback
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from itertools import chain, islice, starmap
+from itertools import islice, starmap
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkContext, ForkProcess
+from operator import itemgetter
 from typing import Any, Final, Generic, NoReturn
 
 from mqproof.reference.explorer.fingerprint import fingerprint, values_of
@@ -336,18 +337,23 @@ class _Worker(Generic[ConfigT, StateT]):
 
 
 def _pack(batch: list[tuple[StateT, int]]) -> bytes:
-    """Pack the distinct field values once, and the states as numbers of them.
+    """Pack the distinct values of each field once, and the states as numbers of them.
 
-    This takes less work than pickling the states, and the receiver's states share their values again.
+    This takes less work than pickling the states, and the receiver's states share their values again. Each
+    field has its own numbers, because a named tuple of one field may equal a tuple of another.
     """
     if not batch:
         return b""
-    values_of_state = values_of(type(batch[0][0]))
-    numbers = _Numbers()
-    places = array("L", map(numbers.__getitem__, chain.from_iterable(values_of_state(s) for s, _ in batch)))
+    columns = zip(*map(values_of(type(batch[0][0])), map(itemgetter(0), batch)), strict=True)
     return pickle.dumps(
-        (list(numbers), places.tobytes(), [link for _, link in batch]), pickle.HIGHEST_PROTOCOL
+        (list(map(_packed_column, columns)), list(map(itemgetter(1), batch))), pickle.HIGHEST_PROTOCOL
     )
+
+
+def _packed_column(values: Iterable[Any]) -> tuple[list[Any], bytes]:
+    numbers = _Numbers()
+    places = array("L", map(numbers.__getitem__, values))
+    return list(numbers), places.tobytes()
 
 
 class _Numbers(dict[Any, int]):
@@ -361,9 +367,12 @@ class _Numbers(dict[Any, int]):
 def _unpack(packed: bytes, kind: Callable[..., StateT]) -> Iterator[tuple[StateT, int]]:
     if not packed:
         return iter(())
-    things, places, links = pickle.loads(packed)
+    columns, links = pickle.loads(packed)
+    values = starmap(_column, columns)
+    return zip(starmap(kind, zip(*values, strict=True)), links, strict=True)
+
+
+def _column(things: list[Any], places: bytes) -> Iterator[Any]:
     numbers = array("L")
     numbers.frombytes(places)
-    values = map(things.__getitem__, numbers)
-    width = len(numbers) // len(links)
-    return zip(starmap(kind, zip(*[values] * width, strict=True)), links, strict=True)
+    return map(things.__getitem__, numbers)

@@ -37,6 +37,22 @@ def test_a_model_on_which_the_explorer_is_slower_than_tlc_is_named() -> None:
     assert "0.50" in table(result)
 
 
+def test_a_model_that_fails_does_not_end_the_benchmark(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = load().questions["Flush"][:2]
+    measured = {"tlc": [bench.Run(2.0, 7, None)], "explorer 1": [bench.Run(1.0, 7, None)]}
+
+    def fail_on_first(question: object, *_: object) -> dict[str, list[bench.Run]]:
+        if question is first:
+            raise BenchError("out of memory")
+        return measured
+
+    monkeypatch.setattr(bench, "_measured", fail_on_first)
+    monkeypatch.setattr(bench, "_tlc_start", lambda _: 1.0)
+    result = measure([first, second], {"explorer 1": ("--workers", "1")}, 1, lambda _: None)
+    assert result["failed"] == ["out of memory"]
+    assert [model["run"] for model in result["models"]] == [second.name]
+
+
 def test_the_error_for_a_failing_command_has_its_exit_code_and_message(tmp_path: Path) -> None:
     with pytest.raises(BenchError, match="exit code 2: mqproof explore: no reference model 'Flood'"):
         bench._command(("explore", "Flood"), tmp_path)

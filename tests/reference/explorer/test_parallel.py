@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
-from mqproof.reference import flush, mutants
+from mqproof.reference import damage, flush, mutants
+from mqproof.reference.constants import constants
 from mqproof.reference.explorer import parallel, search
 from mqproof.reference.flush import Config, State
 from mqproof.reference.model import Action, Model
+from mqproof.spec.model_file import load
 
 # The test runner has threads. The processes forked here use none of the locks of those threads.
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
@@ -33,6 +35,13 @@ def test_the_counts_do_not_depend_on_the_number_of_processes(workers: int) -> No
     assert (parallel_run.states, parallel_run.edges, parallel_run.depth) == (986, 1741, sequential.depth)
     assert parallel_run.taken == sequential.taken
     assert parallel_run.violation is None
+
+
+def test_fields_with_equal_values_of_different_types_keep_them() -> None:
+    """In Damage, a named tuple of one field can equal a tuple of another."""
+    (question,) = (q for q in load().questions["Damage"] if q.name == "MCDamage_liveness")
+    config = damage.MODEL.from_constants(constants(question.config.text()))
+    assert parallel.explore(damage.MODEL, config, 2).states == 1254
 
 
 def test_two_processes_find_the_recorded_size_of_the_smoke_configuration() -> None:
