@@ -69,7 +69,7 @@ WHY_TOGETHER: Final[dict[str, dict[str, tuple[str, ...]]]] = {
             "conformance/adapters/store_copies/test_drawn_stores",
             "conformance/adapters/store_copies/test_recovered_copies",
         ),
-        "conformance/subjects/scripted_members": ("conformance/subjects/scripted_members/test_lives",),
+        "conformance/adapters/scripted_members": ("conformance/adapters/scripted_members/test_lives",),
         "conformance/adapters/producers": ("conformance/suites/producers/test_suite",),
         "conformance/adapters/routing": (_REMOTING,),
         "conformance/adapters/workload": ("conformance/history/test_workload",),

@@ -34,6 +34,8 @@ SPARE_PART: Final = 0.3
 """The part of the processor time that is left for the example that runs when the rest is used up."""
 CASE_SUITES: Final = frozenset({"wire", "inspections", "hostile"})
 """The suites whose cases can run alone."""
+ALONE: Final = frozenset({"inspections"})
+"""The suites whose cases need nothing in common, so that each one may run alone without more time."""
 ONCE: Final = frozenset({"damage"})
 """The suites that neither draw examples nor run some of their cases."""
 
@@ -126,18 +128,30 @@ def _detections(judge: Judge, task: Task) -> Iterator[_Detection]:
         if time.process_time() > (1 - SPARE_PART) * task.cpu_s:
             raise _OutOfBudgetError
 
-    try:
-        part = examined(judge.suite, judge.examples, task.seed, on_progress, judge.cases)
-    except Exception as error:  # whatever the changed code raises in the suite's process
-        yield Outcome.BROKEN, type(error).__name__, str(error), 0
-        return
-    if part.refusal is not None:
-        yield Outcome.BROKEN, type(part.refusal).__name__, str(part.refusal), 0
-    examples = part.looked_at.get("examples", 0)
-    for result in part.results:
-        if result.verdict == "violated":
-            witness = result.witnesses[0].text if result.witnesses else result.detail
-            yield Outcome.VIOLATION, result.id, f"{result.detail} {witness}".strip(), examples
+    for cases in _in_turn(judge):
+        try:
+            part = examined(judge.suite, judge.examples, task.seed, on_progress, cases)
+        except Exception as error:  # whatever the changed code raises in the suite's process
+            yield Outcome.BROKEN, type(error).__name__, str(error), 0
+            return
+        if part.refusal is not None:
+            yield Outcome.BROKEN, type(part.refusal).__name__, str(part.refusal), 0
+        examples = part.looked_at.get("examples", 0)
+        for result in part.results:
+            if result.verdict == "violated":
+                witness = result.witnesses[0].text if result.witnesses else result.detail
+                yield Outcome.VIOLATION, result.id, f"{result.detail} {witness}".strip(), examples
+
+
+def _in_turn(judge: Judge) -> Iterator[tuple[str, ...]]:
+    """Yield the cases that run together.
+
+    Inspections run one at a time: a violation counts although the time is used up before the last one.
+    """
+    if judge.suite in ALONE and judge.cases:
+        yield from ((case,) for case in judge.cases)
+    else:
+        yield judge.cases
 
 
 def examined(

@@ -75,7 +75,12 @@ class Reach:
         together = _together([self.by_line.get(module, {})]) or _together(
             [lines for name, lines in self.by_line.items() if name.startswith(package)]
         )
-        return spread(range(len(self.cases))) if together and self.cases else together
+        return self._all_cases(together) if together and self.cases else together
+
+    def _all_cases(self, first: Hits) -> Hits:
+        """Return all cases: those that execute the module first, because they are the likeliest to differ."""
+        others = spread(step for step in range(len(self.cases)) if step not in set(first.steps))
+        return Hits(len(self.cases), (*first.steps, *others.steps)[:STEPS_KEPT])
 
     def stored(self) -> Stored:
         return Stored(

@@ -23,7 +23,7 @@ def observed(seed: int) -> Iterator[Operation]:
 
 def messages() -> Scripted:
     """Run a member among scripted ones."""
-    from mqproof.conformance.subjects.scripted_members import lives
+    from mqproof.conformance.adapters.scripted_members import lives
 
     sent = lives.sent()
     return Scripted(len(sent), tuple(lives.differences(sent)))
@@ -31,13 +31,13 @@ def messages() -> Scripted:
 
 def reads() -> Shown:
     """Run brokers that elect their master."""
-    from mqproof.conformance.subjects.scripted_members import elected_group
+    from mqproof.conformance.subjects import elected_group
 
     return Shown(elected_group.wrong_reads())
 
 
 def files(seed: int) -> Recovered:
     """Draw ledgers, and load damaged copies of them."""
-    from mqproof.conformance.subjects.scripted_members import drawn_ledgers
+    from mqproof.conformance.adapters.scripted_members import drawn_ledgers
 
     return Recovered(drawn_ledgers.wrong_ledgers(seed))

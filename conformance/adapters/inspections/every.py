@@ -60,6 +60,12 @@ from mqproof.conformance.adapters.inspections.flushed_files import (
     WITHOUT_INDEX,
 )
 from mqproof.conformance.adapters.inspections.frame_limits import FRAMES
+from mqproof.conformance.adapters.inspections.group_members import (
+    GROUP_DISKS,
+    GROUP_FILES,
+    GROUP_MESSAGES,
+    GROUP_TIMES,
+)
 from mqproof.conformance.adapters.inspections.header_texts import HEADER_TEXTS
 from mqproof.conformance.adapters.inspections.heartbeats import HEARTBEATS
 from mqproof.conformance.adapters.inspections.identifiers import IDENTIFIERS
@@ -103,6 +109,13 @@ from mqproof.conformance.adapters.inspections.pull_cases import PULL_CASES
 from mqproof.conformance.adapters.inspections.queue_extents import MANY_MESSAGES, QUEUE_EXTENTS
 from mqproof.conformance.adapters.inspections.registered import ADVERTISED, BY_DEFAULT, FETCHED, REGISTERED
 from mqproof.conformance.adapters.inspections.repaired_records import DAMAGED_TAGS, REPAIRED
+from mqproof.conformance.adapters.inspections.replication_cases import (
+    LARGE_FILLERS,
+    MASTER_TIMES,
+    SHIPPED_BY_49,
+    SHORT_ENDS,
+    SLAVE_TIMES,
+)
 from mqproof.conformance.adapters.inspections.replication_streams import (
     SLAVES_AS_SHIPPED,
     SLAVES_COMPARED,
@@ -165,6 +178,8 @@ EVERY: Final[Mapping[str, Inspection]] = {
     each.name: each
     for each in (
         # Those that need the least time are first: a mutant of impl/ has a bound of it.
+        SHIPPED_BY_49, SLAVE_TIMES, MASTER_TIMES, LARGE_FILLERS, SHORT_ENDS,
+        GROUP_DISKS, GROUP_TIMES, GROUP_FILES, GROUP_MESSAGES,
         SLAVES_COMPARED, SLAVES_MANY, SLAVES_AS_SHIPPED, SLAVES_PROVED, STRANGE_MASTERS, FLUSHED_IN_TIME,
         CHECKPOINTS, WITHOUT_INDEX, HELD_DISK, USED_DISK, DAMAGED_TAGS, REPAIRED, DEFAULT_FILES,
         SETTINGS, REGISTRATIONS, STATISTICS, MESSAGES, TOPICS, FILTERS, HELD_PULLS, NAME_SERVER_SETTINGS,

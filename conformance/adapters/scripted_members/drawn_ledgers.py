@@ -9,9 +9,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from mqproof.conformance.faults.expected_warnings import expected_warnings
-from mqproof.conformance.subjects.scripted_members.ledger_damages import DAMAGES, Damage
-from mqproof.conformance.subjects.scripted_members.ledger_files import (
+from mqproof.conformance.adapters.scripted_members.ledger_damages import DAMAGES, Damage
+from mqproof.conformance.adapters.scripted_members.ledger_files import (
     FILLER_BYTES,
     HEADER_BYTES,
     HIGHEST_TERM,
@@ -21,6 +20,7 @@ from mqproof.conformance.subjects.scripted_members.ledger_files import (
     Item,
     LedgerFiles,
 )
+from mqproof.conformance.faults.expected_warnings import expected_warnings
 from mqproof.impl.dledger.ledger import Ledger, LedgerConfig
 from mqproof.impl.dledger.rpc_bodies import Entry
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk

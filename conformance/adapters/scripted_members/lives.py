@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Final
 
 from mqproof.conformance.adapters import simulated_loops
-from mqproof.conformance.faults.expected_warnings import expected_warnings
-from mqproof.conformance.subjects.scripted_members import more_lives
-from mqproof.conformance.subjects.scripted_members.scripted_group import (
+from mqproof.conformance.adapters.scripted_members import more_lives
+from mqproof.conformance.adapters.scripted_members.scripted_group import (
     APPEND,
     BEAT,
     GET,
@@ -22,16 +21,21 @@ from mqproof.conformance.subjects.scripted_members.scripted_group import (
     TRANSFER,
     VOTE,
     Followers,
+    Lives,
     ScriptedGroup,
     entry,
     push,
     silent,
 )
+from mqproof.conformance.faults.expected_warnings import expected_warnings
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop
+from mqproof.impl.store.errors import StoreError
 
 EXPECTED: Final = Path(__file__).with_suffix(".txt")
 _APPENDED, _COMPARED, _COMMITTED, _TRUNCATED = ("APPEND", "COMPARE", "COMMIT", "TRUNCATE")
 _FAR: Final = 1 << 40
+_RAISED: Final = (StoreError, OSError, ValueError, LookupError, TypeError, AttributeError, AssertionError)
+"""What wrong code raises in the scripts, which call the member as its broker does."""
 _LATE: Final = (1 << 24) + 2
 """The latest term that a new member enters: it is as far from its own as the limit allows."""
 
@@ -41,30 +45,32 @@ def sent() -> list[str]:
     loop = SimulatedLoop()
     with expected_warnings("mqproof.impl"):
         try:
-            return simulated_loops.run(loop, _lived(loop))
+            return simulated_loops.run(loop, lived(loop, LIVES))
         finally:
             simulated_loops.end(loop)
 
 
-async def _lived(loop: SimulatedLoop) -> list[str]:
+async def lived(loop: SimulatedLoop, lives: Lives) -> list[str]:
+    """Run scripts in a loop, each with a member of its own, and return what the members send."""
     found: list[str] = []
-    lives = (_as_follower, _at_limits, _as_voter, _as_leader, _as_successor, _as_chosen_one)
-    for life, config in (*((each, {}) for each in lives), *more_lives.LIVES):
+    for life, config in lives:
         group = ScriptedGroup(loop, **config)
         await group.start()
         try:
             await life(group)
             await group.stop_member()
+        except _RAISED as error:
+            group.note(f"n0 raises {error!r}")
         finally:
             await group.stop()
         found += group.lines
     return found
 
 
-def differences(observed: list[str]) -> Iterator[str]:
+def differences(observed: list[str], file: Path = EXPECTED) -> Iterator[str]:
     """Yield the lines that differ from the expected ones, with the expected ones."""
     heading = ""
-    for line, expected in zip_longest(observed, EXPECTED.read_text(encoding="utf-8").splitlines()):
+    for line, expected in zip_longest(observed, file.read_text(encoding="utf-8").splitlines()):
         heading = expected if expected and expected.startswith("#") else heading
         if line != expected:
             yield f"{heading.lstrip('# ')}: the member sends {line}; expected {expected}"
@@ -291,3 +297,13 @@ async def _as_chosen_one(group: ScriptedGroup) -> None:
     await ask(VOTE, 4, "n2", ledgerEndIndex=9, ledgerEndTerm=3)
     await ask(VOTE, 4, "n2", ledgerEndIndex=9, ledgerEndTerm=3)
     await ask(APPEND, -1, "c", body="eA==")
+
+
+LIVES: Final[Lives] = (
+    *(
+        (each, {})
+        for each in (_as_follower, _at_limits, _as_voter, _as_leader, _as_successor, _as_chosen_one)
+    ),
+    *more_lives.LIVES,
+)
+"""All scripts, each with the configuration of its member."""

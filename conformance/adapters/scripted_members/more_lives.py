@@ -4,9 +4,9 @@ import asyncio
 from itertools import product
 from typing import Any, Final
 
-from mqproof.conformance.subjects.scripted_members import later_lives
-from mqproof.conformance.subjects.scripted_members.ledger_files import LedgerFiles
-from mqproof.conformance.subjects.scripted_members.scripted_group import (
+from mqproof.conformance.adapters.scripted_members import later_lives
+from mqproof.conformance.adapters.scripted_members.ledger_files import LedgerFiles
+from mqproof.conformance.adapters.scripted_members.scripted_group import (
     ABSENT,
     APPEND,
     BEAT,
@@ -17,11 +17,12 @@ from mqproof.conformance.subjects.scripted_members.scripted_group import (
     VOTE,
     Fields,
     Followers,
-    Life,
+    Lives,
     ScriptedGroup,
     entry,
     push,
     silent,
+    write_file,
 )
 
 _TERMS: Final = (-1, -2, 1 << 62, (1 << 62) + 1)
@@ -172,13 +173,7 @@ async def _oldest_deleted(group: ScriptedGroup) -> None:
 
 
 def _write(group: ScriptedGroup, path: str, content: bytes) -> None:
-    disk, path = group.disk.process(), f"{_DIRECTORY}/{path}"
-    if disk.exists(path):
-        disk.remove(path)
-    file = disk.create(path, len(content))
-    file.write(0, content)
-    file.sync()
-    disk.sync_directory(path.rpartition("/")[0])
+    write_file(group, f"{_DIRECTORY}/{path}", content)
 
 
 async def _follower_of_deleted(group: ScriptedGroup, begin: int) -> None:
@@ -378,7 +373,7 @@ async def _restarted(group: ScriptedGroup) -> None:
         await group.ask(VOTE, 3, ledgerEndIndex=9, ledgerEndTerm=3)
 
 
-LIVES: Final[tuple[tuple[Life, dict[str, Any]], ...]] = (
+LIVES: Final[Lives] = (
     (_fields_at_limits, {}),
     (_early_pushes, {}),
     (_long_log, {"segment_bytes": 1 << 16}),

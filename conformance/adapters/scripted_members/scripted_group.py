@@ -1,4 +1,4 @@
-"""One of our DLedger members among two scripted ones; records every message that it sends, field for field.
+"""One of our DLedger members among scripted ones; records every message that it sends, field for field.
 
 `lives.py` has the scripts. See docs/reference/protocol/dledger.md for the rules that they show.
 """
@@ -8,9 +8,11 @@ import base64
 import json
 import random
 import zlib
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
+from inspect import isawaitable
 from typing import Any, Final
 
 import msgspec
@@ -37,7 +39,7 @@ _NAMES: Final = {
     METADATA: "METADATA", APPEND: "APPEND", GET: "GET", VOTE: "VOTE", BEAT: "HEART_BEAT", PUSH: "PUSH",
     TRANSFER: "LEADERSHIP_TRANSFER",
 }  # fmt: skip
-_MEMBERS: Final = ("n0", "n1", "n2")
+_MEMBERS: Final = ("n0", "n1", "n2", "n3", "n4")
 _PORT: Final = 40911
 _HEADER_BYTES: Final = 48
 _FRAME_CODE: Final = 200
@@ -45,11 +47,12 @@ _FRAME_CODE: Final = 200
 
 _SHOWN_MAX: Final = 8
 """A push with more entries is recorded in short."""
+_BODY_SHOWN_MAX: Final = 100
 ABSENT: Final = object()
 """The value of a field that a request does not have."""
 
 Fields = dict[str, Any]
-Script = Callable[[str, int, Fields], Fields | None]
+Script = Callable[[str, int, Fields], Fields | Awaitable[Fields | None] | None]
 """Returns the fields of a scripted member's answer to a request; None for silence."""
 
 
@@ -58,27 +61,55 @@ def silent(_member: str, _code: int, _request: Fields) -> None:
     return
 
 
+class _Edge(random.Random):
+    """Draws the least or the greatest value of each range."""
+
+    def __init__(self, edge: int) -> None:
+        super().__init__(0)
+        self._edge = edge
+
+    def uniform(self, a: float, b: float) -> float:
+        return (a, b)[self._edge]
+
+
 class ScriptedGroup:
-    """The member n0, and the scripted members n1 and n2, from which all requests to it come."""
+    """The member n0, and the scripted members, from which all requests to it come."""
 
     def __init__(
-        self, loop: SimulatedLoop, segment_bytes: int = 8192, *, has_log: bool = False, **config: Any
+        self,
+        loop: SimulatedLoop,
+        segment_bytes: int = 8192,
+        *,
+        has_log: bool = False,
+        edge: int | None = None,
+        members: int = 3,
+        **config: Any,
     ) -> None:
-        """`has_log`: whether n0 has an event log. `config` has fields that differ from the defaults."""
+        """`has_log`: whether n0 has an event log. `config` has fields that differ from the defaults.
+
+        With `edge` 0 or 1, n0 waits as short or as long as it may, its disk needs no time, and each line has
+        the time in milliseconds since the start of n0.
+        """
         self.lines: list[str] = []
         """What n0 sends, with headings."""
         self.script: Script = silent
         self._loop = loop
+        self._edge = edge
+        self._began_s = loop.time()
         internet = SimulatedInternet(random.Random("internet"))
         internet.delay_s = (0.0, 0.0)
+        self._names = _MEMBERS[:members]
         self._machines = {
-            name: Machine(f"10.0.0.{number}", internet, loop, name) for number, name in enumerate(_MEMBERS)
+            name: Machine(f"10.0.0.{number}", internet, loop, name)
+            for number, name in enumerate(_MEMBERS[: max(members, 3)])
         }
-        self._addresses = {name: Address(each.host, _PORT) for name, each in self._machines.items()}
+        self._addresses = {name: Address(self._machines[name].host, _PORT) for name in self._names}
+        if edge is not None:
+            self.fsync.slowness = 0.0
         self._client = RemotingClient(self._machines["n1"].runtime().remoting)
         self._servers: list[RemotingServer] = []
         self._node: Node | None = None
-        self._config = GroupConfig("g", "n0", _MEMBERS, **config)
+        self._config = GroupConfig("g", "n0", self._names, **config)
         self._segment_bytes = segment_bytes
         self._has_log = has_log
         self._sent = asyncio.Event()
@@ -94,7 +125,7 @@ class ScriptedGroup:
         return self._machines["n0"].fsync
 
     async def start(self) -> None:
-        for name in _MEMBERS[1:]:
+        for name in self._names[1:]:
             server = RemotingServer(self._machines[name].runtime().remoting, partial(self._asked, name))
             await server.start(self._addresses[name].host, _PORT)
             self._servers.append(server)
@@ -104,10 +135,14 @@ class ScriptedGroup:
         machine = self._machines["n0"]
         ledger = LedgerConfig(self._segment_bytes, 32768)
         log = EventLog(self._logged, "n0", machine.clock) if self._has_log else None
-        node = Node(self._config, self._addresses, "/store", machine.runtime(), log, ledger)
+        runtime = machine.runtime()
+        if self._edge is not None:
+            runtime = replace(runtime, random=_Edge(self._edge))
+        self._began_s = self._loop.time()
+        node = Node(self._config, self._addresses, "/store", runtime, log, ledger)
         try:
             await self._loop.create_task(node.start(), context=self._loop.context_of(machine.host))
-        except StoreError as error:
+        except (StoreError, OSError) as error:
             self.lines.append(f"n0 does not start: {error}")
         else:
             self._node = node
@@ -117,11 +152,33 @@ class ScriptedGroup:
         shown = {name: value for name, value in fields.items() if name not in ("ts", "seq", "node", "kind")}
         self.lines.append(f"the log of n0: {event.kind} {_sorted(shown)}")
 
-    def kill_member(self) -> None:
+    def kill_member(self, *, power: bool = False) -> None:
+        """End the process of n0; with `power`, its machine loses what was not synced."""
         assert self._node is not None, "it does not run"
-        self._machines["n0"].disk.crash_process()
+        if power:
+            self.disk.lose_power()
+        self.disk.crash_process()
         self._node.kill()
         self._node = None
+
+    async def lose_files(self) -> None:
+        """Stop n0 without a record of its files, and remove them."""
+        if self._node is not None:
+            self.kill_member()
+        for path in self.disk.files("/store"):
+            self.disk.lose(path)
+
+    @property
+    def is_running(self) -> bool:
+        return self._node is not None
+
+    def pause(self) -> None:
+        """Stop the process of n0, as SIGSTOP does."""
+        self._loop.stop_process(self._machines["n0"].host)
+
+    def go_on(self) -> None:
+        """Continue the process of n0."""
+        self._loop.continue_process(self._machines["n0"].host)
 
     async def stop(self) -> None:
         await self._client.close()
@@ -149,10 +206,10 @@ class ScriptedGroup:
         def take() -> None:
             code, entries = node.take([b""] * count, settled)
             places = f"{entries[0].index} to {entries[-1].index}" if entries else "none"
-            self.lines.append(f"{count} entries together: {code.value}, {places}")
+            self.note(f"{count} entries together: {code.value}, {places}")
 
         def settled(code: ResponseCode) -> None:
-            self.lines.append(f"{count} entries together: in the end {code.value}")
+            self.note(f"{count} entries together: in the end {code.value}")
 
         self._loop.context_of(self._machines["n0"].host).copy().run(take)
 
@@ -182,6 +239,11 @@ class ScriptedGroup:
     def heading(self, text: str) -> None:
         self.lines.append(f"# {text}")
 
+    def note(self, text: str) -> None:
+        """Record what n0 sends or shows, with its time if times are compared."""
+        at_ms = "" if self._edge is None else f" at {1000 * (self._loop.time() - self._began_s):.1f}"
+        self.lines.append(f"{text}{at_ms}")
+
     async def ask(
         self, kind: int, term: int, sender: str = "n1", /, *, timeout_s: float = 0.3, **more: Any
     ) -> None:
@@ -199,22 +261,29 @@ class ScriptedGroup:
         try:
             answer = await self._client.invoke(self._addresses["n0"], command, timeout_s)
         except RemotingError as error:
-            self.lines.append(f"{_NAMES[kind]}: {type(error).__name__}")
+            self.note(f"{_NAMES[kind]}: {type(error).__name__}")
             return
         content = (
-            _sorted(json.loads(answer.body)) if answer.body else (answer.remark or "").partition(" - at ")[2]
+            _sorted(_bodies_in_short(json.loads(answer.body)))
+            if answer.body
+            else (answer.remark or "").partition(" - at ")[2]
         )
-        self.lines.append(f"{_NAMES[kind]}: {answer.code} {content}")
+        self.note(f"{_NAMES[kind]}: {answer.code} {content}")
 
     def begin(self, kind: int, term: int, **more: Any) -> "asyncio.Task[None]":
         """Send a request whose answer comes later."""
         return self._loop.create_task(self.ask(kind, term, timeout_s=4.0, **more))
 
+    def begin_slow(self, kind: int, term: int, **more: Any) -> "asyncio.Task[None]":
+        """Send a request whose answer may come after the time of a request between members."""
+        return self._loop.create_task(self.ask(kind, term, **{"timeout_s": 9.0, **more}))
+
     async def _asked(self, name: str, command: Command, _channel: Channel) -> Command | None:
         request = json.loads(command.body)
-        self.lines.append(f"n0 -> {name} {_NAMES[command.code]} {_sorted(_in_short(request))}")
+        self.note(f"n0 -> {name} {_NAMES[command.code]} {_sorted(_in_short(request))}")
         self._sent.set()
-        fields = self.script(name, command.code, request)
+        found = self.script(name, command.code, request)
+        fields = await found if isawaitable(found) else found
         if fields is None:
             return None
         answer = {
@@ -228,8 +297,21 @@ class ScriptedGroup:
         return command.answer(_FRAME_CODE, body=json.dumps(answer).encode())
 
 
+def write_file(group: ScriptedGroup, path: str, content: bytes) -> None:
+    """Write a durable file of n0, in place of an earlier one."""
+    disk = group.disk.process()
+    if disk.exists(path):
+        disk.remove(path)
+    file = disk.create(path, len(content))
+    file.write(0, content)
+    file.sync()
+    disk.sync_directory(path.rpartition("/")[0])
+
+
 Life = Callable[[ScriptedGroup], Coroutine[Any, Any, None]]
 """A script for a group."""
+Lives = tuple[tuple[Life, dict[str, Any]], ...]
+"""Scripts, each with the configuration of its member."""
 
 
 def push(kind: str, before: int, before_term: int, entries: list[Fields] = [], **more: Any) -> Fields:  # noqa: B006
@@ -281,6 +363,14 @@ def _in_short(request: Fields) -> Fields:
         return request
     text = f"{len(entries)} from {entries[0]['index']}, crc {zlib.crc32(_sorted({'': entries}).encode())}"
     return {**request, "batchEntry": text}
+
+
+def _bodies_in_short(answer: Fields) -> Fields:
+    """Return an answer with the checksums of the long bodies of its entries."""
+    for each in answer.get("entries") or ():
+        if len(each["body"]) > _BODY_SHOWN_MAX:
+            each["body"] = f"crc {zlib.crc32(each['body'].encode())}"
+    return answer
 
 
 def _sorted(fields: Fields) -> str:

@@ -3,14 +3,14 @@
 import asyncio
 from typing import Any, Final
 
-from mqproof.conformance.subjects.scripted_members.scripted_group import (
+from mqproof.conformance.adapters.scripted_members.scripted_group import (
     APPEND,
     BEAT,
     PUSH,
     TRANSFER,
     VOTE,
     Followers,
-    Life,
+    Lives,
     ScriptedGroup,
     entry,
     push,
@@ -80,5 +80,5 @@ async def _logged(group: ScriptedGroup) -> None:
     await ask(BEAT, 6)
 
 
-LIVES: Final[tuple[tuple[Life, dict[str, Any]], ...]] = ((_replaced, {}), (_logged, {"has_log": True}))
+LIVES: Final[Lives] = ((_replaced, {}), (_logged, {"has_log": True}))
 """The scripts, each with the configuration of its member."""

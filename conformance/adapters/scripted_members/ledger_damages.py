@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from mqproof.conformance.subjects.scripted_members.ledger_files import (
+from mqproof.conformance.adapters.scripted_members.ledger_files import (
     HIGHEST_TERM,
     UNIT_BYTES,
     Item,

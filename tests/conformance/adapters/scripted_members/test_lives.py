@@ -1,9 +1,9 @@
 """A DLedger member among scripted ones sends the expected messages, and another message is a difference."""
 
+from mqproof.conformance.adapters.scripted_members.lives import EXPECTED, differences
 from mqproof.conformance.mutants import dledger
 from mqproof.conformance.mutants.replacement import injected
 from mqproof.conformance.subjects import own_group
-from mqproof.conformance.subjects.scripted_members.lives import EXPECTED, differences
 
 
 def test_our_member_sends_the_expected_messages() -> None:

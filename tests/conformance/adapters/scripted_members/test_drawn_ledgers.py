@@ -4,11 +4,11 @@ from collections import Counter
 
 import pytest
 
+from mqproof.conformance.adapters.scripted_members import drawn_ledgers
+from mqproof.conformance.adapters.scripted_members.ledger_damages import DAMAGES
 from mqproof.conformance.mutants import dledger
 from mqproof.conformance.mutants.replacement import injected
 from mqproof.conformance.subjects import own_group
-from mqproof.conformance.subjects.scripted_members import drawn_ledgers
-from mqproof.conformance.subjects.scripted_members.ledger_damages import DAMAGES
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -1,0 +1,93 @@
+"""Mutants that the inspections of group members, of masters and of their slaves detect."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from mqproof.conformance.mutants.mutant import by_name, unexplained
+from mqproof.impl.replication.follow import Follow
+from mqproof.impl.replication.stream import StreamError
+
+_DLEDGER: Final = "mqproof.impl.dledger"
+_REPLICATION: Final = "mqproof.impl.replication"
+_next = Follow._next
+
+
+def _nothing(*_: object) -> None:
+    """Do nothing."""
+
+
+def _no_wait(*_: object) -> float:
+    return 0.0
+
+
+def _always(*_: object) -> bool:
+    return True
+
+
+def _counted_of_the_slave_only(acks: Any, slave: object, position: int) -> None:
+    acks._positions[slave] = position
+
+
+def _at_each_look(receiver: Any) -> None:
+    receiver._connection.write(receiver._follow.report())
+
+
+def _in_one_transfer(follow: Any, at: int) -> int | None:
+    before, size = follow._filler_left, _next(follow, at)
+    if not before and follow._filler_left > len(follow._pending) - at:
+        raise StreamError("a filler continues in the next transfer")
+    return size
+
+
+INSPECTIONS: Final[Mapping[str, str]] = {
+    "better-log-not-awaited": "times of a member",
+    "clients-wait-after-a-failure": "disks of a member",
+    "any-index-in-a-file": "files of a member",
+    "gaps-in-a-push": "messages of a member",
+    "report-counts-while-connected": "slaves as shipped in 4.9",
+    "master-without-heartbeats": "times of slaves",
+    "report-at-each-look": "times of masters",
+    "filler-in-one-transfer": "large fillers",
+    "damaged-end-is-another-log": "short proved logs",
+}
+"""The inspection that detects each mutant."""
+
+MUTANTS: Final = by_name(
+    unexplained(
+        "better-log-not-awaited", "a candidate does not wait for a member with a better log, or for a leader",
+        f"{_DLEDGER}.election:Election._extra_wait", _no_wait,
+    ),
+    unexplained(
+        "clients-wait-after-a-failure", "a member whose disk fails leaves its clients waiting",
+        f"{_DLEDGER}.node:Node._fail_waiting", _nothing,
+    ),
+    unexplained(
+        "any-index-in-a-file", "the index and term of an entry in a file may have any value",
+        f"{_DLEDGER}.entry_format:_check_place", _nothing,
+    ),
+    unexplained(
+        "gaps-in-a-push", "the entries of a push need not follow one another",
+        f"{_DLEDGER}.log_replication:_follow_one_another", _always,
+    ),
+    unexplained(
+        "report-counts-while-connected", "as shipped, a report counts only while its slave is connected",
+        f"{_REPLICATION}.acks:Acks.reported_as_shipped", _counted_of_the_slave_only,
+    ),
+    unexplained(
+        "master-without-heartbeats", "a master sends no heartbeats", f"{_REPLICATION}.server:_Sender.beat",
+        _nothing,
+    ),
+    unexplained(
+        "report-at-each-look", "a slave reports its position five times as often as configured",
+        f"{_REPLICATION}.client:_Receiver.report", _at_each_look,
+    ),
+    unexplained(
+        "filler-in-one-transfer", "a slave refuses a filler that continues in the next transfer",
+        f"{_REPLICATION}.follow:Follow._next", _in_one_transfer,
+    ),
+    unexplained(
+        "damaged-end-is-another-log", "a slave compares its log with damaged records of its master",
+        f"{_REPLICATION}.feed:Feed._require_sound", _nothing,
+    ),
+)  # fmt: skip
+"""The mutants by name."""
