@@ -41,6 +41,7 @@ from mqproof.conformance.adapters.inspections.deletions import (
     DELETIONS_AT_SYNC_SLAVE,
 )
 from mqproof.conformance.adapters.inspections.elected import ELECTED
+from mqproof.conformance.adapters.inspections.exact_limits import EXACT_LIMITS
 from mqproof.conformance.adapters.inspections.exact_timers import (
     EXACT_TIMERS,
     RECALLED_COPIES,
@@ -101,6 +102,7 @@ from mqproof.conformance.adapters.inspections.pairs import (
 )
 from mqproof.conformance.adapters.inspections.pull_cases import PULL_CASES
 from mqproof.conformance.adapters.inspections.queue_extents import MANY_MESSAGES, QUEUE_EXTENTS
+from mqproof.conformance.adapters.inspections.recorded_events import RECORDED_ACCOUNTS, RECORDED_EVENTS
 from mqproof.conformance.adapters.inspections.registered import ADVERTISED, BY_DEFAULT, FETCHED, REGISTERED
 from mqproof.conformance.adapters.inspections.repaired_records import DAMAGED_TAGS, REPAIRED
 from mqproof.conformance.adapters.inspections.replication_streams import (
@@ -115,6 +117,7 @@ from mqproof.conformance.adapters.inspections.scraped import METRICS
 from mqproof.conformance.adapters.inspections.scraped_pair import PAIR_METRICS
 from mqproof.conformance.adapters.inspections.scripted_masters import STRANGE_MASTERS, UNKNOWN_DELETIONS
 from mqproof.conformance.adapters.inspections.send_cases import SEND_CASES
+from mqproof.conformance.adapters.inspections.send_times import SEND_TIMES
 from mqproof.conformance.adapters.inspections.sends import MESSAGES, TOPICS
 from mqproof.conformance.adapters.inspections.sent_back import AT_A_SLAVE, SENT_BACK, SLOW_DISK
 from mqproof.conformance.adapters.inspections.settings import NAME_SERVER_SETTINGS, SETTINGS
@@ -197,5 +200,6 @@ EVERY: Final[Mapping[str, Inspection]] = {
         WRONG_PROGRESS,
         UNNAMED_DELIVERIES,
         ADDRESS_SERVERS,
+        RECORDED_EVENTS, RECORDED_ACCOUNTS, SEND_TIMES, EXACT_LIMITS,
     )
 }  # fmt: skip
