@@ -15,6 +15,7 @@ from mqproof.impl.broker.state import queue_locks
 from mqproof.impl.broker.state.offsets import OffsetTable
 from mqproof.impl.filtering import predicates
 from mqproof.impl.remoting.batch import decode_batch
+from mqproof.impl.remoting.bodies import TopicConfig
 from mqproof.impl.remoting.channel import Channel
 from mqproof.impl.remoting.message import SYS_TRANSACTION_COMMIT, SYS_TRANSACTION_MASK
 from mqproof.impl.store import delay
@@ -104,6 +105,10 @@ def _held_2_ms_longer(client_id: str, ends_ms: int) -> Any:
     return _Lease(client_id, ends_ms + 2)
 
 
+def _known(_services: object, topic: str) -> TopicConfig:
+    return TopicConfig(topic)
+
+
 INSPECTIONS: Final[Mapping[str, str]] = {
     "held-a-hundredth-longer": "long polls",
     "blank-tags-mean-all": "pull cases",
@@ -120,6 +125,7 @@ INSPECTIONS: Final[Mapping[str, str]] = {
     "accounts-changed-without-a-lock": "overlapping changes of accounts",
     "resets-recorded-as-progress": "recorded events",
     "time-in-the-next-interval": "times of sends",
+    "any-topic-has-time-spans": "unknown names",
     "locked-2-ms-longer": "exact limits",
     "changed-account-not-recorded": "recorded changes of accounts",
 }
@@ -193,5 +199,9 @@ MUTANTS: Final = by_name(
     _mutant(
         "locked-2-ms-longer", "a lock is held 2 ms longer than its lease",
         f"{_BROKER}.state.queue_locks:_Lease", _held_2_ms_longer,
+    ),
+    _mutant(
+        "any-topic-has-time-spans", "the time spans of an unknown topic are an empty list",
+        f"{_PROCESSORS}.offset_admin:require_topic", _known,
     ),
 )  # fmt: skip

@@ -154,6 +154,7 @@ from mqproof.conformance.adapters.inspections.strange_stores import (
 from mqproof.conformance.adapters.inspections.subscribed_pulls import FILTERS, HELD_PULLS
 from mqproof.conformance.adapters.inspections.taken_over import TAKEN_OVER
 from mqproof.conformance.adapters.inspections.transactions import TRANSACTIONS
+from mqproof.conformance.adapters.inspections.unknown_names import UNKNOWN_NAMES
 from mqproof.conformance.adapters.inspections.value_limits import VALUE_LIMITS
 from mqproof.conformance.adapters.inspections.waiting import WAITING
 from mqproof.conformance.adapters.inspections.written_logs import (
@@ -200,6 +201,6 @@ EVERY: Final[Mapping[str, Inspection]] = {
         WRONG_PROGRESS,
         UNNAMED_DELIVERIES,
         ADDRESS_SERVERS,
-        RECORDED_EVENTS, RECORDED_ACCOUNTS, SEND_TIMES, EXACT_LIMITS,
+        RECORDED_EVENTS, RECORDED_ACCOUNTS, SEND_TIMES, EXACT_LIMITS, UNKNOWN_NAMES,
     )
 }  # fmt: skip
