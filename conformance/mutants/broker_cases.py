@@ -1,6 +1,7 @@
 """Mutants of a broker that the inspections of single cases detect: pulls, queues, members, and returns."""
 
 import asyncio
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
@@ -8,9 +9,13 @@ from mqproof.conformance.mutants.mutant import Mutant, by_name, unexplained
 from mqproof.impl.access.acl_file import AclFile
 from mqproof.impl.broker import long_polling
 from mqproof.impl.broker.processors import pull, queries, send
+from mqproof.impl.broker.requests import administrative_events
+from mqproof.impl.broker.requests.offset_commits import commit_offset
+from mqproof.impl.broker.state import queue_locks
 from mqproof.impl.broker.state.offsets import OffsetTable
 from mqproof.impl.filtering import predicates
 from mqproof.impl.remoting.batch import decode_batch
+from mqproof.impl.remoting.bodies import TopicConfig
 from mqproof.impl.remoting.channel import Channel
 from mqproof.impl.remoting.message import SYS_TRANSACTION_COMMIT, SYS_TRANSACTION_MASK
 from mqproof.impl.store import delay
@@ -22,6 +27,7 @@ _hold, _tags, _queue_id, _messages = long_polling.PullHolds.hold, pull._tags, se
 _first_since, _scheduled = queries._first_since, delay.scheduled
 _whole = predicates.whole
 _persist, _change = OffsetTable.persist, AclFile.change
+_emit, _Lease = administrative_events._emit, queue_locks._Lease
 
 
 def _held_longer(*arguments: Any) -> Any:
@@ -86,6 +92,23 @@ async def _without_a_lock(file: Any, change: Any) -> None:
     await _change(file, change)
 
 
+def _no_reset(services: Any, header: Any, *_: object) -> None:
+    commit_offset(services, header)
+
+
+def _own_account_only(services: Any, request: Any, channel: Any, subject: Mapping[str, str]) -> None:
+    named = {name: value for name, value in subject.items() if name != "changed_account"}
+    _emit(services, request, channel, named)
+
+
+def _held_2_ms_longer(client_id: str, ends_ms: int) -> Any:
+    return _Lease(client_id, ends_ms + 2)
+
+
+def _known(_services: object, topic: str) -> TopicConfig:
+    return TopicConfig(topic)
+
+
 INSPECTIONS: Final[Mapping[str, str]] = {
     "held-a-hundredth-longer": "long polls",
     "blank-tags-mean-all": "pull cases",
@@ -100,6 +123,11 @@ INSPECTIONS: Final[Mapping[str, str]] = {
     "spaces-around-whole-numbers": "SQL expressions",
     "clean-after-the-write": "overlapping changes",
     "accounts-changed-without-a-lock": "overlapping changes of accounts",
+    "resets-recorded-as-progress": "recorded events",
+    "time-in-the-next-interval": "times of sends",
+    "any-topic-has-time-spans": "unknown names",
+    "locked-2-ms-longer": "exact limits",
+    "changed-account-not-recorded": "recorded changes of accounts",
 }
 """The inspection that detects each mutant."""
 
@@ -155,5 +183,25 @@ MUTANTS: Final = by_name(
     _mutant(
         "accounts-changed-without-a-lock", "a change of accounts begins before the one before has ended",
         "mqproof.impl.access.acl_file:AclFile.change", _without_a_lock,
+    ),
+    _mutant(
+        "resets-recorded-as-progress", "the event log does not mark offsets that an operator resets",
+        f"{_BROKER}.requests.administrative_events:commit", _no_reset,
+    ),
+    _mutant(
+        "changed-account-not-recorded", "the event of a changed account does not name it",
+        f"{_BROKER}.requests.administrative_events:_emit", _own_account_only,
+    ),
+    _mutant(
+        "time-in-the-next-interval", "a send of 10 ms counts as one of 10 to 50 ms",
+        f"{_BROKER}.flow_control:bisect_left", bisect_right,
+    ),
+    _mutant(
+        "locked-2-ms-longer", "a lock is held 2 ms longer than its lease",
+        f"{_BROKER}.state.queue_locks:_Lease", _held_2_ms_longer,
+    ),
+    _mutant(
+        "any-topic-has-time-spans", "the time spans of an unknown topic are an empty list",
+        f"{_PROCESSORS}.offset_admin:require_topic", _known,
     ),
 )  # fmt: skip

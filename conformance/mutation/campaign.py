@@ -249,16 +249,17 @@ def _judges(change: _Change, reached: Mapping[str, Reach]) -> tuple[Judge, ...]:
     judges: list[tuple[float, Judge]] = []
     for suite, executed in reached.items():
         places = ((module, line) for module, changed in lines.items() for line in changed)
-        hits = [found for place in places if (found := executed.hits(*place))]
+        hits = [(found, place) for place in places if (found := executed.hits(*place))]
         if hits:
-            busiest = max(hits, key=lambda each: each.count)
-            judges.append((executed.cpu_s / busiest.count, _judge_of(suite, executed, busiest)))
+            busiest, place = max(hits, key=lambda each: each[0].count)
+            judges.append((executed.cpu_s / busiest.count, _judge_of(suite, executed, busiest, place)))
     return tuple(judge for _, judge in sorted(judges, key=lambda each: each[0]))
 
 
-def _judge_of(suite: str, executed: Reach, hits: Hits) -> Judge:
+def _judge_of(suite: str, executed: Reach, hits: Hits, place: tuple[str, int]) -> Judge:
     if suite in CASE_SUITES:
-        cases = tuple(executed.cases[step] for step in hits.steps if step < len(executed.cases))
+        steps = executed.closest(*place, hits.steps)
+        cases = tuple(executed.cases[step] for step in steps if step < len(executed.cases))
         return Judge(suite, cases=cases, is_whole=hits.count <= len(hits.steps))
     return Judge(suite, hits.steps[0], is_whole=suite in ONCE)
 

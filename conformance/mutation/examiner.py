@@ -1,7 +1,8 @@
 """Judges one mutant by the suites that execute its line. `fork_server.py` does so in a process of its own.
 
-Each suite runs with two examples first, then with a few more, because these detect most mutants. Then each
-one runs with all of its examples. What has not run when the processor time is nearly used up does not run.
+Each suite runs with two examples or few cases first, then with the other cases, and then with a few more
+examples, because these detect most mutants. Then each one runs with all of its examples. What has not run
+when the processor time is nearly used up does not run.
 """
 
 import time
@@ -30,6 +31,11 @@ class Outcome(StrEnum):
 DETECTED: Final = frozenset({Outcome.VIOLATION, Outcome.BROKEN})
 FIRST_ROUNDS: Final = (2, 10)
 """The numbers of examples in the first rounds of a suite, after those that do not execute the line."""
+FIRST_CASES: Final = 16
+"""The number of cases in the first round of a suite whose cases can run alone: those that depend on the line
+most."""
+NEXT_CASES: Final = 48
+"""The number of cases in each of the rounds that follow."""
 SPARE_PART: Final = 0.3
 """The part of the processor time that is left for the example that runs when the rest is used up."""
 CASE_SUITES: Final = frozenset({"wire", "inspections", "hostile"})
@@ -48,9 +54,9 @@ class Judge:
     examples: int = 0
     """The number of examples before the first one that executes the line."""
     cases: tuple[str, ...] = ()
-    """The cases in its first round; empty for all."""
+    """The cases in its first rounds, in their order; empty for all."""
     is_whole: bool = False
-    """Whether its first round has every case that executes the line."""
+    """Whether these are all cases that execute the line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,14 +111,23 @@ def examine(task: Task, on_suite: Callable[[str], None]) -> Verdict:
 
 
 def _rounds(task: Task) -> Iterator[Judge]:
-    """Yield the suites with their numbers of examples, in the order in which they run."""
-    for examples in FIRST_ROUNDS:
-        for judge in task.judges:
-            if examples == FIRST_ROUNDS[0] or not (judge.cases or judge.is_whole):
-                yield replace(judge, examples=min(judge.examples + examples, task.examples))
+    """Yield the suites with their numbers of examples, and their cases, in the order in which they run."""
+    for judge in task.judges:
+        examples = min(judge.examples + FIRST_ROUNDS[0], task.examples)
+        yield replace(judge, examples=examples, cases=judge.cases[: _first_cases(judge)])
+    for judge in task.judges:
+        for begin in range(_first_cases(judge), len(judge.cases), NEXT_CASES):
+            yield replace(judge, cases=judge.cases[begin : begin + NEXT_CASES])
+    for judge in task.judges:
+        if not (judge.cases or judge.is_whole):
+            yield replace(judge, examples=min(judge.examples + FIRST_ROUNDS[1], task.examples))
     for judge in task.judges:
         if not judge.is_whole and (judge.cases or judge.examples + FIRST_ROUNDS[-1] < task.examples):
             yield Judge(judge.suite, task.examples)
+
+
+def _first_cases(judge: Judge) -> int:
+    return FIRST_CASES if judge.suite in CASE_SUITES else len(judge.cases)
 
 
 _Detection = tuple[Outcome, str, str, int]

@@ -8,6 +8,7 @@ import logging
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,8 @@ EXAMPLES_MAX: Final = 16
 """The number of examples while lines are recorded; a line that only a later example executes is unreached."""
 STEPS_KEPT: Final = 200
 """For each line, this many of the examples or cases that execute it are kept, spread over all of them."""
+_NEAR_LINES: Final = 20
+"""At this distance, a line has half the weight in the order of the cases."""
 _TIMEOUT_S: Final = 3600
 _IMPORT: Final = "import"
 
@@ -71,16 +74,25 @@ class Reach:
         found = self.by_line.get(module, {}).get(line)
         if found or line not in self.at_import.get(module, ()):
             return found
-        package = module.rpartition(".")[0] + "."
-        together = _together([self.by_line.get(module, {})]) or _together(
-            [lines for name, lines in self.by_line.items() if name.startswith(package)]
-        )
-        return self._all_cases(together) if together and self.cases else together
+        together = _together([self.by_line.get(module, {})]) or _together(self._package(module))
+        return spread(range(len(self.cases))) if together and self.cases else together
 
-    def _all_cases(self, first: Hits) -> Hits:
-        """Return all cases: those that execute the module first, because they are the likeliest to differ."""
-        others = spread(step for step in range(len(self.cases)) if step not in set(first.steps))
-        return Hits(len(self.cases), (*first.steps, *others.steps)[:STEPS_KEPT])
+    def closest(self, module: str, line: int, steps: Iterable[int]) -> tuple[int, ...]:
+        """Return these examples or cases, those first that probably depend on the line most.
+
+        These execute lines of the module that few others execute; lines near the given one count more.
+        """
+        weights: Counter[int] = Counter()
+        lines = self.by_line.get(module)
+        for each in [lines] if lines else self._package(module):
+            for other, hits in each.items():
+                weight = _NEAR_LINES / (hits.count * (_NEAR_LINES + abs(other - line)))
+                weights.update(dict.fromkeys(hits.steps, weight))
+        return tuple(sorted(steps, key=lambda step: -weights[step]))
+
+    def _package(self, module: str) -> list[Mapping[int, Hits]]:
+        package = module.rpartition(".")[0] + "."
+        return [lines for name, lines in self.by_line.items() if name.startswith(package)]
 
     def stored(self) -> Stored:
         return Stored(

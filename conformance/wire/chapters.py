@@ -51,6 +51,7 @@ REQUESTS_OF_A_SLAVE: Final = 'docs/reference/protocol/replication.md, "Requests 
 ACCESS_CONTROL: Final = 'docs/reference/protocol/access-control.md, "Access control"'
 USERS_AND_POLICIES: Final = 'docs/reference/protocol/access-control.md, "Users and policies"'
 ADMINISTRATION_OF_A_BROKER: Final = 'docs/reference/protocol/administration.md, "Administration of a broker"'
+EVENTS_OF_A_BROKER: Final = 'docs/reference/protocol/event-log.md, "Events of a broker"'
 METRICS_OF_A_BROKER: Final = 'docs/reference/protocol/administration.md, "Metrics of a broker"'
 ADMINISTRATION_OF_OFFSETS: Final = 'docs/reference/protocol/administration.md, "Administration of offsets"'
 CLIENTS_OF_A_BROKER: Final = 'docs/reference/protocol/administration.md, "Clients of a broker"'

@@ -41,6 +41,7 @@ from mqproof.conformance.adapters.inspections.deletions import (
     DELETIONS_AT_SYNC_SLAVE,
 )
 from mqproof.conformance.adapters.inspections.elected import ELECTED
+from mqproof.conformance.adapters.inspections.exact_limits import EXACT_LIMITS
 from mqproof.conformance.adapters.inspections.exact_timers import (
     EXACT_TIMERS,
     RECALLED_COPIES,
@@ -107,6 +108,7 @@ from mqproof.conformance.adapters.inspections.pairs import (
 )
 from mqproof.conformance.adapters.inspections.pull_cases import PULL_CASES
 from mqproof.conformance.adapters.inspections.queue_extents import MANY_MESSAGES, QUEUE_EXTENTS
+from mqproof.conformance.adapters.inspections.recorded_events import RECORDED_ACCOUNTS, RECORDED_EVENTS
 from mqproof.conformance.adapters.inspections.registered import ADVERTISED, BY_DEFAULT, FETCHED, REGISTERED
 from mqproof.conformance.adapters.inspections.repaired_records import DAMAGED_TAGS, REPAIRED
 from mqproof.conformance.adapters.inspections.replication_cases import (
@@ -128,6 +130,7 @@ from mqproof.conformance.adapters.inspections.scraped import METRICS
 from mqproof.conformance.adapters.inspections.scraped_pair import PAIR_METRICS
 from mqproof.conformance.adapters.inspections.scripted_masters import STRANGE_MASTERS, UNKNOWN_DELETIONS
 from mqproof.conformance.adapters.inspections.send_cases import SEND_CASES
+from mqproof.conformance.adapters.inspections.send_times import SEND_TIMES
 from mqproof.conformance.adapters.inspections.sends import MESSAGES, TOPICS
 from mqproof.conformance.adapters.inspections.sent_back import AT_A_SLAVE, SENT_BACK, SLOW_DISK
 from mqproof.conformance.adapters.inspections.settings import NAME_SERVER_SETTINGS, SETTINGS
@@ -164,6 +167,7 @@ from mqproof.conformance.adapters.inspections.strange_stores import (
 from mqproof.conformance.adapters.inspections.subscribed_pulls import FILTERS, HELD_PULLS
 from mqproof.conformance.adapters.inspections.taken_over import TAKEN_OVER
 from mqproof.conformance.adapters.inspections.transactions import TRANSACTIONS
+from mqproof.conformance.adapters.inspections.unknown_names import UNKNOWN_NAMES
 from mqproof.conformance.adapters.inspections.value_limits import VALUE_LIMITS
 from mqproof.conformance.adapters.inspections.waiting import WAITING
 from mqproof.conformance.adapters.inspections.written_logs import (
@@ -212,5 +216,6 @@ EVERY: Final[Mapping[str, Inspection]] = {
         WRONG_PROGRESS,
         UNNAMED_DELIVERIES,
         ADDRESS_SERVERS,
+        RECORDED_EVENTS, RECORDED_ACCOUNTS, SEND_TIMES, EXACT_LIMITS, UNKNOWN_NAMES,
     )
 }  # fmt: skip

@@ -154,6 +154,7 @@ async def full_disk(site: Site) -> None:
             site, "DefaultCluster_REPLY_TOPIC", name="SEND_REPLY_MESSAGE_V2", of=reply, expects=1
         )
         site.compare("whether the reply is stored", not is_full, answer.fields.get("msgId") != "0")
+        site.compare("the offset of the reply", "0", answer.fields.get("queueOffset"))
         await site.ask(
             "CONSUMER_SEND_MSG_BACK", expects=1 if is_full else 0, offset=0, group="g", delayLevel=1,
             originMsgId="m", originTopic="t", unitMode=False, maxReconsumeTimes=16,

@@ -99,13 +99,16 @@ async def metrics(site: Site) -> None:
     server.sources["broker"] = BrokerMetrics(broker)
     for path, status in (("/readyz", "200"), ("/healthz", "200"), ("/other", "404")):
         site.compare(f"the status of {path}", status, (await fetched(site, path))[0])
-    _compare(site, await page_of(site), _of_an_idle_broker(8))
+    idle = await page_of(site)
+    _compare(site, idle, _of_an_idle_broker(8))
+    _compare_budgets(site, idle, {})
     halves = await _traffic(site)
     page, at_ms = await page_of(site), site.now_ms
     _compare(site, page, {
         **_of_an_idle_broker(12), **_of_traffic(await _read(site, halves), at_ms),
         ("rocketmq_storage_size_bytes", _LOCAL): await _log_end(site),
     })  # fmt: skip
+    _compare_budgets(site, page, {"connections": 1, "topics": 4, "groups": 2})
     await server.stop()
 
 
@@ -122,10 +125,27 @@ def _compare(site: Site, page: Page, expected: Page) -> None:
         if name == "rocketmq_message_size_bucket":
             whole = labels - {label for label in labels if label.startswith("le=")}
             site.compare(f"{name} {sorted(labels)}", page["rocketmq_message_size_count", whole], value)
-        elif name == "mqproof_refused_requests_total":
-            site.compare(f"{name} {sorted(labels)}", 0, value)
-        elif name == "mqproof_budget_used":
-            site.compare(f"{name} {sorted(labels)}", True, 0 <= value <= page["mqproof_budget_limit", labels])
+
+
+_BUDGETS: Final = {
+    "connections": 10_000, "bytes_of_unanswered_requests": 256 << 20, "bytes_of_incomplete_frames": 256 << 20,
+    "bytes_of_unread_answers": 256 << 20, "held_pulls": 100_000, "bytes_of_group_memberships": 128 << 20,
+    "topics": 50_000, "groups": 50_000,
+}  # fmt: skip
+"""The limits of docs/reference/protocol/framing.md, "Shares"."""
+
+
+def _compare_budgets(site: Site, page: Page, used: dict[str, int]) -> None:
+    shown = {
+        (name, label.removeprefix("budget=")): value
+        for (name, labels), value in page.items()
+        for label in labels
+        if label.startswith("budget=")
+    }
+    expected = {("mqproof_budget_limit", name): limit for name, limit in _BUDGETS.items()}
+    expected |= {("mqproof_budget_used", name): used.get(name, 0) for name in _BUDGETS}
+    expected |= {("mqproof_refused_requests_total", name): 0 for name in _BUDGETS}
+    site.compare("the budgets", expected, shown)
 
 
 def _labels(**values: str) -> frozenset[str]:

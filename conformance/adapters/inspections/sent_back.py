@@ -249,6 +249,8 @@ async def at_a_slave(site: Site) -> None:
         site.rule = chapters.SEND_REQUESTS
         for code, name, body, fields in _OF_MASTERS:
             answer = await site.ask(name, body, by=line, expects=code, **fields)
+            if code == 14:
+                site.compare(f"why {name} is refused", "this broker is a slave", answer.remark)
             if "SEND" in name and "BACK" not in name:
                 shown = {key: answer.fields.get(key) for key in ("MSG_REGION", "TRACE_ON")}
                 site.compare("the tracing of a refusal", {"MSG_REGION": "DefaultRegion", "TRACE_ON": "true"},

@@ -12,7 +12,9 @@ from mqproof.conformance.adapters.inspections import java_values
 from mqproof.conformance.adapters.inspections.site import Inspection, Site
 from mqproof.conformance.hosts.simulated import MASTER, NAME_SERVERS
 from mqproof.conformance.wire import chapters
+from mqproof.conformance.wire.frames import Frame
 from mqproof.impl.broker import config as broker_config
+from mqproof.impl.runtime.network import Address
 from mqproof.impl.runtime.properties import ConfigError
 from mqproof.impl.store.delay import LEVELS
 
@@ -218,6 +220,9 @@ async def of_a_broker(site: Site) -> None:
     site.rule = chapters.ADMINISTRATION_OF_A_BROKER
     first = await site.ask("GET_BROKER_CONFIG")
     version = _counter(first.fields.get("version", ""))
+    site.compare("the version of the settings at the start", 0, version)
+    table = java_values.read((await site.ask("GET_BROKER_RUNTIME_INFO")).body)["table"]
+    site.compare("the time of that version", int(table["bootTimestamp"]), _changed_ms(first))
     expected = {each.name: each.default for each in _BROKER} | {
         "brokerIP1": site.broker.host,
         "listenPort": str(site.broker.port),
@@ -235,9 +240,11 @@ async def of_a_broker(site: Site) -> None:
         for value in key.good:
             await site.ask("UPDATE_BROKER_CONFIG", f"{key.name}={value}\nunknownKey=7\n")
             version += 1
+        changed_ms = site.now_ms
         expected[key.name] = key.shown.get(key.good[-1], key.good[-1])
-        shown = lines((await site.ask("GET_BROKER_CONFIG")).body)
-        _compare(site, f"the settings after a change of {key.name}", expected, shown)
+        answer = await site.ask("GET_BROKER_CONFIG")
+        _compare(site, f"the settings after a change of {key.name}", expected, lines(answer.body))
+        site.compare(f"the time of a change of {key.name}", changed_ms, _changed_ms(answer))
     for name in _PROTECTED:
         await site.ask("UPDATE_BROKER_CONFIG", f"traceOn=false\n{name}=x", expects=16)
     for wrong in (b"no separator", b"\xff=1"):
@@ -253,6 +260,11 @@ async def of_a_broker(site: Site) -> None:
     site.compare("the changes in the file", changed, kept)
     differ = {each.name for each in _BROKER if each.is_running and expected[each.name] != each.default}
     site.compare("the changes that the file lacks", set(), differ - kept.keys())
+    try:
+        await site.client("of a released slave", to=Address(site.broker.host, site.broker.port - 2))
+    except OSError:
+        return
+    site.report("a broker without replication listens on a second port")
 
 
 def _compare(site: Site, what: str, expected: Mapping[str, str], observed: Mapping[str, str]) -> None:
@@ -262,6 +274,10 @@ def _compare(site: Site, what: str, expected: Mapping[str, str], observed: Mappi
 
 def _counter(version: str) -> int:
     return int(java_values.read(version)["counter"])
+
+
+def _changed_ms(answer: Frame) -> int:
+    return int(java_values.read(answer.fields["version"])["timestamp"])
 
 
 def _of_a_file(site: Site, expected: Mapping[str, str]) -> None:

@@ -126,6 +126,14 @@ def test_a_test_that_fails_on_the_original_code_detects_nothing(monkeypatch: pyt
     )  # fmt: skip
 
 
+def test_the_case_that_executes_rare_lines_of_the_module_judges_first() -> None:
+    lines = {5: Hits(3, (0, 1, 2)), 6: Hits(1, (1,))}
+    reached = {"inspections": Reach(1.0, ("a", "b", "c"), {}, {"m": lines})}
+    change = campaign._Change(Mutant("m", 0, "shift-constant", 5, "1", "2"), {"m": frozenset({5})})
+    (judge,) = campaign._judges(change, reached)
+    assert judge == Judge("inspections", cases=("b", "a", "c"), is_whole=True)
+
+
 def test_the_suite_that_executes_a_line_with_the_least_time_judges_first() -> None:
     def reach(cpu_s: float, hits: Hits, *cases: str) -> Reach:
         return Reach(cpu_s, cases, {"m": frozenset({1})}, {"m": {5: hits}})

@@ -20,14 +20,19 @@ def test_each_suite_runs_shortly_before_any_suite_runs_with_all_examples(
         return iter(())
 
     monkeypatch.setattr(examiner, "_detections", holds)
+    first, more = examiner.FIRST_CASES, examiner.NEXT_CASES
+    cases = tuple(f"c/{number}" for number in range(first + more + 2))
     judges = (
-        Judge("flush"), Judge("wire", cases=("a/1",)), Judge("hostile", cases=("b",), is_whole=True),
+        Judge("inspections", cases=cases, is_whole=True), Judge("flush"), Judge("wire", cases=("a/1",)),
+        Judge("hostile", cases=("b",), is_whole=True),
         Judge("damage", is_whole=True), Judge("admin", 45),
     )  # fmt: skip
     verdict = examiner.examine(Task("", 0, judges, 50, 0, 10_000), lambda _: None)
     assert verdict.outcome is Outcome.SURVIVED
     assert ran == [
-        ("flush", 2, ()), ("wire", 2, ("a/1",)), ("hostile", 2, ("b",)), ("damage", 2, ()), ("admin", 47, ()),
+        ("inspections", 2, cases[:first]), ("flush", 2, ()), ("wire", 2, ("a/1",)),
+        ("hostile", 2, ("b",)), ("damage", 2, ()), ("admin", 47, ()),
+        ("inspections", 0, cases[first:-2]), ("inspections", 0, cases[-2:]),
         ("flush", 10, ()), ("admin", 50, ()),
         ("flush", 50, ()), ("wire", 50, ()),
     ]  # fmt: skip

@@ -44,6 +44,16 @@ def test_any_case_may_show_a_line_of_the_import_alone_those_that_execute_its_mod
     assert reach.hits("n", 1) is None
 
 
+def test_cases_that_execute_rare_lines_nearby_are_the_closest_ones() -> None:
+    lines = {5: Hits(3, (0, 1, 2)), 9: Hits(1, (2,)), 400: Hits(1, (1,))}
+    reach = Reach(1.0, ("a", "b", "c"), {"p.m": frozenset({1})}, {"p.m": lines, "p.n": {7: Hits(1, (0,))}})
+    assert reach.closest("p.m", 5, (0, 1, 2)) == (2, 1, 0)
+    assert reach.closest("p.m", 401, (0, 1, 2)) == (1, 2, 0)
+    assert reach.closest("p.m", 5, (0, 1)) == (1, 0)
+    assert reach.closest("p.constants", 9, (0, 1, 2)) == (2, 0, 1), "its package counts"
+    assert reach.closest("q.m", 5, (1, 0)) == (1, 0)
+
+
 def test_a_module_of_constants_is_judged_by_all_that_executes_its_package() -> None:
     reach = Reach(
         1.0, (), {"p.codes": frozenset({1})}, {"p.codes": {}, "p.user": {5: Hits(1, (0,))}, "q.user": {}}
