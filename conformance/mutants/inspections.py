@@ -9,6 +9,7 @@ from mqproof.conformance.mutants import (
     broker_cases,
     broker_inspections,
     header_inspections,
+    inspected_bounds,
     inspected_logs,
     inspected_stores,
 )
@@ -182,6 +183,7 @@ INSPECTIONS: Final[Mapping[str, str]] = {
     **header_inspections.INSPECTIONS,
     **inspected_stores.INSPECTIONS,
     **inspected_logs.INSPECTIONS,
+    **inspected_bounds.INSPECTIONS,
 }
 """The inspection that detects each mutant."""
 
@@ -304,5 +306,6 @@ MUTANTS: Final = by_name(
     *header_inspections.MUTANTS.values(),
     *inspected_stores.MUTANTS.values(),
     *inspected_logs.MUTANTS.values(),
+    *inspected_bounds.MUTANTS.values(),
 )  # fmt: skip
 """The mutants by name."""

@@ -26,6 +26,7 @@ from mqproof.conformance.adapters.inspections.checks import (
 from mqproof.conformance.adapters.inspections.consumer_requests import REPLIES, TO_CONSUMERS
 from mqproof.conformance.adapters.inspections.copies import SLAVE_COPIES
 from mqproof.conformance.adapters.inspections.corner_cases import CORNER_CASES, RUNNING_TIME
+from mqproof.conformance.adapters.inspections.crafted_starts import CRAFTED_STARTS, CRAFTED_STARTS_SYNC
 from mqproof.conformance.adapters.inspections.damaged_stores import (
     CRASHED_STARTS,
     DAMAGED_END,
@@ -63,6 +64,11 @@ from mqproof.conformance.adapters.inspections.frame_limits import FRAMES
 from mqproof.conformance.adapters.inspections.header_texts import HEADER_TEXTS
 from mqproof.conformance.adapters.inspections.heartbeats import HEARTBEATS
 from mqproof.conformance.adapters.inspections.identifiers import IDENTIFIERS
+from mqproof.conformance.adapters.inspections.index_files import (
+    DAMAGED_INDEX,
+    PERIODS,
+    SENDS_AND_DELETIONS,
+)
 from mqproof.conformance.adapters.inspections.json_dialects import JSON_DIALECTS
 from mqproof.conformance.adapters.inspections.late_deliveries import (
     DURABLE_DELIVERIES,
@@ -141,6 +147,14 @@ from mqproof.conformance.adapters.inspections.slow_upkeep import (
 )
 from mqproof.conformance.adapters.inspections.sql_expressions import SQL_EXPRESSIONS
 from mqproof.conformance.adapters.inspections.statistics import STATISTICS
+from mqproof.conformance.adapters.inspections.store_bounds import (
+    CLOCK_SET_BACK,
+    FAILING_STARTS,
+    KEPT_SEGMENTS,
+    MANY_BYTES,
+    SEGMENT_ENDS,
+    TOPIC_LENGTHS,
+)
 from mqproof.conformance.adapters.inspections.strange_brokers import KEY_VALUES, REGISTRATIONS
 from mqproof.conformance.adapters.inspections.strange_internals import STRANGE_DELAYS, STRANGE_HALVES
 from mqproof.conformance.adapters.inspections.strange_stores import (
@@ -197,5 +211,7 @@ EVERY: Final[Mapping[str, Inspection]] = {
         WRONG_PROGRESS,
         UNNAMED_DELIVERIES,
         ADDRESS_SERVERS,
+        CLOCK_SET_BACK, KEPT_SEGMENTS, SEGMENT_ENDS, TOPIC_LENGTHS, FAILING_STARTS, MANY_BYTES,
+        SENDS_AND_DELETIONS, DAMAGED_INDEX, PERIODS, CRAFTED_STARTS, CRAFTED_STARTS_SYNC,
     )
 }  # fmt: skip
