@@ -85,7 +85,7 @@ INSPECTIONS: Final[Mapping[str, str]] = {
     "topic-of-127-bytes-is-long": "lengths of topics",
     "unreadable-checkpoint-is-missing": "failing starts",
     "age-of-what-is-not-durable": "kept segments",
-    "newest-index-file-only": "periods of queries",
+    "one-index-file-searched": "periods of queries",
     "chains-of-any-slot": "damaged index",
     "deletion-before-the-sends": "sends and deletions",
 }
@@ -125,7 +125,7 @@ MUTANTS: Final = by_name(
         f"{_STORE}.expiry:_store_time_ms", _flushed_or_not,
     ),
     unexplained(
-        "newest-index-file-only", "a query by key reads the newest file of the index only",
+        "one-index-file-searched", "a query by key reads the newest file of the index only",
         f"{_STORE}.files.index:Index.find", _newest_file,
     ),
     unexplained(
