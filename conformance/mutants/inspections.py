@@ -9,6 +9,7 @@ from mqproof.conformance.mutants import (
     broker_cases,
     broker_inspections,
     header_inspections,
+    inspected_bounds,
     inspected_logs,
     inspected_stores,
     member_inspections,
@@ -184,6 +185,7 @@ INSPECTIONS: Final[Mapping[str, str]] = {
     **inspected_stores.INSPECTIONS,
     **inspected_logs.INSPECTIONS,
     **member_inspections.INSPECTIONS,
+    **inspected_bounds.INSPECTIONS,
 }
 """The inspection that detects each mutant."""
 
@@ -307,5 +309,6 @@ MUTANTS: Final = by_name(
     *inspected_stores.MUTANTS.values(),
     *inspected_logs.MUTANTS.values(),
     *member_inspections.MUTANTS.values(),
+    *inspected_bounds.MUTANTS.values(),
 )  # fmt: skip
 """The mutants by name."""

@@ -206,8 +206,11 @@ class _Change:
         """Return the line of the node; of the first statement, if the node is a function or an `except`.
 
         The line of `def` runs when the module is imported, and that of `except` when another error passes.
+        The line of an `if` whose condition begins on the next one is no line that runs.
         """
         node = self.before
+        if isinstance(node, ast.If | ast.While):
+            node = node.test
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ExceptHandler):
             node = next((each for each in node.body if not _is_left_alone(each)), node.body[0])
         return int(getattr(node, "lineno", 0))

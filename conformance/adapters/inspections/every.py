@@ -3,6 +3,17 @@
 from collections.abc import Mapping
 from typing import Final
 
+from mqproof.conformance.adapters.inspections.crafted_starts import CRAFTED_STARTS
+from mqproof.conformance.adapters.inspections.crafted_starts import CRAFTED_STARTS_SYNC
+from mqproof.conformance.adapters.inspections.index_files import DAMAGED_INDEX
+from mqproof.conformance.adapters.inspections.index_files import PERIODS
+from mqproof.conformance.adapters.inspections.index_files import SENDS_AND_DELETIONS
+from mqproof.conformance.adapters.inspections.store_bounds import CLOCK_SET_BACK
+from mqproof.conformance.adapters.inspections.store_bounds import FAILING_STARTS
+from mqproof.conformance.adapters.inspections.store_bounds import KEPT_SEGMENTS
+from mqproof.conformance.adapters.inspections.store_bounds import MANY_BYTES
+from mqproof.conformance.adapters.inspections.store_bounds import SEGMENT_ENDS
+from mqproof.conformance.adapters.inspections.store_bounds import TOPIC_LENGTHS
 from mqproof.conformance.adapters.inspections.account_changes import (
     ACCOUNTS_OF_4_9,
     NO_ACCOUNTS,
@@ -217,5 +228,7 @@ EVERY: Final[Mapping[str, Inspection]] = {
         UNNAMED_DELIVERIES,
         ADDRESS_SERVERS,
         RECORDED_EVENTS, RECORDED_ACCOUNTS, SEND_TIMES, EXACT_LIMITS, UNKNOWN_NAMES,
+        CLOCK_SET_BACK, KEPT_SEGMENTS, SEGMENT_ENDS, TOPIC_LENGTHS, FAILING_STARTS, MANY_BYTES,
+        SENDS_AND_DELETIONS, DAMAGED_INDEX, PERIODS, CRAFTED_STARTS, CRAFTED_STARTS_SYNC,
     )
 }  # fmt: skip

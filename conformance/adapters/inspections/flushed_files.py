@@ -133,14 +133,14 @@ async def colliding_keys(site: Site) -> None:
     """Keys with the same hash are distinguished; a query ends after too many others."""
     site.rule = chapters.KEY_INDEX
     await make_topic(site, "t")
-    first = await send(site, "t", "first", of={"KEYS": _colliding(0)})
+    first = await send(site, "t", "first", of={"KEYS": colliding_key(0)})
     for number in range(1, 4):
-        await send(site, "t", f"{number}", of={"KEYS": f"{_colliding(number)} other"})
+        await send(site, "t", f"{number}", of={"KEYS": f"{colliding_key(number)} other"})
     began_ms = site.now_ms
     await asyncio.sleep(5)
     await send(site, "t", "late", of={"KEYS": "other"})
     for key, begin_ms, end_ms, most, expected in (
-        (_colliding(0), 0, 1 << 60, 32, ["first"]), (_colliding(2), 0, 1 << 60, 32, ["2"]),
+        (colliding_key(0), 0, 1 << 60, 32, ["first"]), (colliding_key(2), 0, 1 << 60, 32, ["2"]),
         ("other", 0, 1 << 60, 32, ["1", "2", "3", "late"]), ("other", 0, 1 << 60, 2, ["3", "late"]),
         ("other", 0, began_ms, 32, ["1", "2", "3"]), ("other", began_ms + 1, 1 << 60, 32, ["late"]),
         ("other", began_ms + 5000, began_ms + 5000, 32, ["late"]), ("other", 0, began_ms - 1, 32, []),
@@ -148,13 +148,13 @@ async def colliding_keys(site: Site) -> None:
     ):  # fmt: skip
         await _finds(site, key, begin_ms, end_ms, most, expected)
     for number in range(1, 1000):
-        await send(site, "t", "other", of={"KEYS": _colliding(number)})
+        await send(site, "t", "other", of={"KEYS": colliding_key(number)})
     site.compare("the place of the first", "0", first.fields.get("queueOffset"))
-    await _finds(site, _colliding(0), 0, 1 << 60, 32, [])
-    await _finds(site, _colliding(999), 0, 1 << 60, 1, ["other"])
+    await _finds(site, colliding_key(0), 0, 1 << 60, 32, [])
+    await _finds(site, colliding_key(999), 0, 1 << 60, 1, ["other"])
 
 
-def _colliding(number: int) -> str:
+def colliding_key(number: int) -> str:
     """Return one of 1024 keys with one Java hash code."""
     return "".join("BB" if number >> bit & 1 else "Aa" for bit in range(10))
 

@@ -213,6 +213,16 @@ FILES: Final = (
 """Damages of the other files."""
 
 
+def _uncounted(case: Case) -> Case:
+    """Return the case without a checkpoint: nothing says that the log was durable."""
+
+    def damage(disk: SimulatedDisk, kept: Kept) -> None:
+        case.damage(disk, kept)
+        disk.lose(CHECKPOINT)
+
+    return replace(case, name=f"{case.name}, without a checkpoint", damage=damage)
+
+
 def _last(kept: Kept) -> StoredRecord:
     return kept.records[-1]
 
@@ -231,6 +241,8 @@ UNCOUNTED: Final = (
     *(_cut(_altered(name, _later), _later) for name in ("size", "huge size", "magic", "body", "zeros")),
     *(_cut(_altered(name, _last), _last) for name in ("size", "commit offset", "garbage")),
     _cut(replace(_without_queues(_altered("body", _later)), refused=""), _later),
+    _cut(_uncounted(_altered("body", _middle)), _middle),
+    _cut(_uncounted(_altered("size", _later)), _later),
     *(_altered(name, _middle) for name in ("size", "queue")),
     Case("no queues", _all_lost(QUEUES)),
     Case("no index", _all_lost(INDEX)),

@@ -64,6 +64,12 @@ def test_mutant_names_its_line_and_the_change() -> None:
     assert (mutant.line, mutant.before, mutant.after) == (2, "a < b", "a <= b")
 
 
+def test_mutant_of_an_if_names_the_line_of_its_condition() -> None:
+    source = "def f(a):\n    if (\n        a\n        or 1\n    ):\n        return 1\n    return 2"
+    (mutant,) = (m for m in mutants("m", source) if m.operator == "negate-condition")
+    assert (mutant.line, mutant.text) == (3, "a")
+
+
 def test_unknown_number_is_refused() -> None:
     with pytest.raises(IndexError, match="no mutant 5"):
         mutated("x = 1", 5)
