@@ -8,6 +8,7 @@ import msgspec
 from mqproof.conformance.mutants import (
     broker_cases,
     broker_inspections,
+    client_inspections,
     header_inspections,
     inspected_logs,
     inspected_stores,
@@ -179,6 +180,7 @@ INSPECTIONS: Final[Mapping[str, str]] = {
     "request-body-of-any-size": "request bodies",
     **broker_cases.INSPECTIONS,
     **broker_inspections.INSPECTIONS,
+    **client_inspections.INSPECTIONS,
     **header_inspections.INSPECTIONS,
     **inspected_stores.INSPECTIONS,
     **inspected_logs.INSPECTIONS,
@@ -301,6 +303,7 @@ MUTANTS: Final = by_name(
     ),
     *broker_cases.MUTANTS.values(),
     *broker_inspections.MUTANTS.values(),
+    *client_inspections.MUTANTS.values(),
     *header_inspections.MUTANTS.values(),
     *inspected_stores.MUTANTS.values(),
     *inspected_logs.MUTANTS.values(),

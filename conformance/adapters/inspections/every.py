@@ -23,6 +23,7 @@ from mqproof.conformance.adapters.inspections.checks import (
     OPEN_BESIDE,
     SLOW_ENDS,
 )
+from mqproof.conformance.adapters.inspections.client_parts import CLIENT_PARTS
 from mqproof.conformance.adapters.inspections.consumer_requests import REPLIES, TO_CONSUMERS
 from mqproof.conformance.adapters.inspections.copies import SLAVE_COPIES
 from mqproof.conformance.adapters.inspections.corner_cases import CORNER_CASES, RUNNING_TIME
@@ -197,5 +198,6 @@ EVERY: Final[Mapping[str, Inspection]] = {
         WRONG_PROGRESS,
         UNNAMED_DELIVERIES,
         ADDRESS_SERVERS,
+        *CLIENT_PARTS,
     )
 }  # fmt: skip
