@@ -29,6 +29,10 @@ async def _nothing(*_: object) -> None:
     """Keep the limit, and send no heartbeat."""
 
 
+def _not_doubted(*_: object) -> None:
+    """Request no route."""
+
+
 def _above_the_threshold(levels: LatencyLevels, took_ms: float) -> int:
     reached = bisect_left(levels.thresholds_ms, took_ms)
     return levels.rests_ms[reached - 1] if reached else 0
@@ -51,6 +55,7 @@ def _as_they_are(settings: Any) -> Any:
 
 
 INSPECTIONS: Final[Mapping[str, str]] = {
+    "routes-never-doubted": "failing requests of the client",
     "committed-at-any-replica": "commits of the client",
     "offsets-without-a-backup": "members that broadcast",
     "slots-not-resized": "rounds of the client",
@@ -64,6 +69,10 @@ INSPECTIONS: Final[Mapping[str, str]] = {
 """The inspection that detects each mutant."""
 
 MUTANTS: Final = by_name(
+    unexplained(
+        "routes-never-doubted", "a route is not requested again when its broker does not answer",
+        f"{_CLIENT}.connection.routes:Routes.doubt", _not_doubted,
+    ),
     unexplained(
         "committed-at-any-replica", "without a master, a consumer commits and locks at a slave",
         f"{_CLIENT}.consuming.group_requests:GroupRequests._master", _to_any_replica,

@@ -7,6 +7,7 @@ from typing import Any, Final
 from mqproof.conformance.adapters.client_calls import (
     broadcasting,
     commits,
+    failing_calls,
     holding,
     lasting_connections,
     producing,
@@ -51,6 +52,7 @@ HOLDING: Final = _of("messages that a consumer holds", holding.judge)
 SIZES: Final = _of("sizes that a consumer holds", holding.sizes)
 LASTING: Final = _of("connections of threads", lasting_connections.judge)
 SETTINGS_FILES: Final = _of("settings of the client", settings_files.judge)
+FAILING: Final = _of("failing requests of the client", failing_calls.judge)
 CLIENT_PARTS: Final = (
-    COMMITS, BROADCASTING, ROUNDS, SESSIONS, PRODUCING, HOLDING, SIZES, LASTING, SETTINGS_FILES,
+    FAILING, COMMITS, BROADCASTING, ROUNDS, SESSIONS, PRODUCING, HOLDING, SIZES, LASTING, SETTINGS_FILES,
 )  # fmt: skip
