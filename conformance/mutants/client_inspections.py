@@ -11,6 +11,8 @@ from mqproof.impl.client.messages import compression
 from mqproof.impl.client.model import MessageQueue
 from mqproof.impl.client.producing.queue_choice import LatencyLevels
 from mqproof.impl.client.producing.thread_sends import ThreadSends
+from mqproof.impl.remoting import java_json
+from mqproof.impl.remoting.bodies import TopicRoute
 from mqproof.impl.runtime.disk import write_durably
 
 _CLIENT: Final = "mqproof.impl.client"
@@ -27,6 +29,10 @@ def _without_backup(store: Any, data: bytes) -> None:
 
 async def _nothing(*_: object) -> None:
     """Keep the limit, and send no heartbeat."""
+
+
+def _unread(_topic: str, body: bytes) -> Any:
+    return java_json.read(TopicRoute, body)
 
 
 def _not_doubted(*_: object) -> None:
@@ -55,6 +61,7 @@ def _as_they_are(settings: Any) -> Any:
 
 
 INSPECTIONS: Final[Mapping[str, str]] = {
+    "addresses-not-read": "routes at their limits",
     "routes-never-doubted": "failing requests of the client",
     "committed-at-any-replica": "commits of the client",
     "offsets-without-a-backup": "members that broadcast",
@@ -69,6 +76,10 @@ INSPECTIONS: Final[Mapping[str, str]] = {
 """The inspection that detects each mutant."""
 
 MUTANTS: Final = by_name(
+    unexplained(
+        "addresses-not-read", "a route whose addresses are none is accepted",
+        f"{_CLIENT}.connection.routes:_read_route", _unread,
+    ),
     unexplained(
         "routes-never-doubted", "a route is not requested again when its broker does not answer",
         f"{_CLIENT}.connection.routes:Routes.doubt", _not_doubted,

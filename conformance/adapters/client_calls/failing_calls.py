@@ -157,8 +157,8 @@ async def _without_names(expect: Expectations, feed: Feed) -> None:
     session = Session([address("names-1")], servers.runtime("without"), "h@i")
     calls = GroupRequests(session, "g")
     for what, _, _, _, call in _CALLS:
-        error = await expect.fails(f"{what} without a name server", ClientError, call(calls))
-        expect.equal("its text", True, str(error).startswith(f"A: no connection to {address('names-1')}"))
+        failed = await expect.fails(f"{what} without a name server", ClientError, call(calls))
+        expect.equal("its text", True, str(failed).startswith(f"A: no connection to {address('names-1')}"))
     await session.stop()
     await servers.start_one("names-1")
 

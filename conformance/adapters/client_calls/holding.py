@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from mqproof.conformance.adapters.client_calls.consuming import Listening, consuming
 from mqproof.conformance.adapters.client_calls.expectations import Expectations
-from mqproof.conformance.adapters.client_calls.feed import SEND, SEND_BACK, Feed
+from mqproof.conformance.adapters.client_calls.feed import COMMIT, SEND, SEND_BACK, Feed
 from mqproof.conformance.adapters.client_calls.pulling import PULL, message, records
 from mqproof.conformance.adapters.client_calls.scripted_servers import Answer, ScriptedServers, pulled, route
 from mqproof.impl.client.consuming.assigned_queues import PullLimits
@@ -29,7 +29,7 @@ _COUNT_MAX: Final = 4096
 
 async def judge(expect: Expectations, servers: ScriptedServers) -> None:
     feed = Feed(servers)
-    for work in (_many, _overdue, _overdue_kept, _acknowledged, _in_turn, _assigned):
+    for work in (_many, _overdue, _overdue_kept, _acknowledged, _in_turn, _assigned, _moving):
         feed.clear()
         await work(expect, feed)
 
@@ -128,7 +128,8 @@ async def _acknowledged(expect: Expectations, feed: Feed) -> None:
     feed.clear(2)
     feed.put(b"0", b"1", b"2")
     feed.put(b"a", b"b", queue_id=1)
-    consumer, stop = await _lite(feed, limits=PullLimits(hold_ms=1000))
+    events: list[Event] = []
+    consumer, stop = await _lite(feed, events, limits=PullLimits(hold_ms=1000))
     await consumer.subscribe("A")
     got: dict[bytes, ReceivedMessage] = {}
 
@@ -142,6 +143,8 @@ async def _acknowledged(expect: Expectations, feed: Feed) -> None:
     await asyncio.sleep(2)
     expect.equal("what is yielded", [b"0", b"1", b"2", b"3", b"a", b"b"], sorted(got))
     expect.equal("the order", [b"0", b"a", b"1", b"b", b"2", b"3"], list(got))
+    places = [(each.queue_id, each.queue_offset) for each in events if each.kind == "deliver"]
+    expect.equal("the events", [(0, 0), (1, 0), (0, 1), (1, 1), (0, 2), (0, 3)], places)
     await consumer.acknowledge(got[b"a"])
     feed.servers.take()
     await consumer.commit()
@@ -206,6 +209,33 @@ async def _in_turn(expect: Expectations, feed: Feed) -> None:
     expect.equal(
         "the commits of a stop", [(0, 3, True), (1, 3, True)], sorted(feed.commits(feed.servers.take()))
     )
+    await stop()
+
+
+async def _moving(expect: Expectations, feed: Feed) -> None:
+    """While the commit of a seek waits for its answer, nothing of the queue is delivered or acknowledged."""
+    feed.put(*(b"%d" % number for number in range(8)))
+    consumer, stop = await _lite(feed, commit_interval_ms=10**8)
+    await consumer.subscribe("A")
+    await asyncio.sleep(0.5)
+    (first,) = await consumer.poll(500, 1)
+    feed.servers.script("a", COMMIT, Answer(after_s=1.0))
+    seeking = asyncio.create_task(consumer.seek(_Q, 5))
+    await asyncio.sleep(0.1)
+    expect.equal("an acknowledgement during a seek", False, await consumer.acknowledge(first))
+    expect.equal("a poll during a seek", [], await consumer.poll(500, 1))
+    await seeking
+    expect.equal("a poll after it", [b"5"], [each.body for each in await consumer.poll(500, 1)])
+    feed.servers.script("a", COMMIT, Answer(after_s=1.0))
+    seeking = asyncio.create_task(consumer.seek(_Q, 2))
+    await asyncio.sleep(0.1)
+    feed.servers.members = ["a@b", "h@i"]
+    feed.servers.push_oneway("a", _NOTIFY, {"consumerGroup": "g"})
+    await seeking
+    await asyncio.sleep(0.5)
+    expect.equal("the queues after a loss during a seek", [], consumer.assignment())
+    expect.equal("a poll after it", [], await consumer.poll(500, 1))
+    await consumer.stop()
     await stop()
 
 

@@ -5,6 +5,7 @@ See docs/reference/protocol/groups.md, "Client registration", and docs/reference
 
 import asyncio
 import json
+import re
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -29,7 +30,7 @@ from mqproof.impl.client.model import ClientError, MessageQueue
 from mqproof.impl.client.producing.producer import Producer, ProducerConfig
 from mqproof.impl.client.producing.transaction_producer import TransactionProducer, TransactionState
 from mqproof.impl.filtering.function_names import MAGIC, function_name
-from mqproof.impl.remoting.channel import ConnectError
+from mqproof.impl.remoting.channel import ConnectError, ConnectionLostError
 from mqproof.impl.remoting.message import Message
 from mqproof.impl.runtime.clock import now_ms
 
@@ -41,7 +42,17 @@ _Q: Final = MessageQueue("A", "broker-a", 0)
 
 async def judge(expect: Expectations, servers: ScriptedServers) -> None:
     feed = Feed(servers)
-    for work in (_greeted, _reconnected, _left, _asked, _described, _restarted, _checked, _hooked, _routes):
+    for work in (
+        _greeted,
+        _reconnected,
+        _left,
+        _asked,
+        _described,
+        _restarted,
+        _checked,
+        _hooked,
+        _blocks,
+    ):
         feed.clear()
         servers.routes |= {"A": route({"a": 1}), "B": route({"b": 1})}
         await work(expect, feed)
@@ -143,6 +154,52 @@ async def _left(expect: Expectations, feed: Feed) -> None:
     fields = {"clientID": "h@i", "producerGroup": "p"}
     expect.equal("what a stop leaves", [("a", fields)], await left(session.stop()))
     expect.equal("its time", 3.0, round(asyncio.get_running_loop().time() - began_s, 2))
+
+
+async def _blocks(expect: Expectations, feed: Feed) -> None:
+    """A block starts a session or a consumer, and stops it in the end, also when it fails."""
+    servers = feed.servers
+    feed.put(b"0")
+    listening = Listening()
+    makers: Sequence[Any] = (
+        lambda: PushConsumer(session, "g", listening),
+        lambda: ScheduledPull(session, "g"),
+        lambda: LitePullConsumer(session, "g"),
+    )
+    unnamed = [Session([address("names-1")], servers.runtime(name)).client_id for name in ("one", "other")]
+    expect.equal("two ids that no application gave", 2, len(set(unnamed)))
+    for each in unnamed:
+        expect.equal(
+            f"the form of {each}", True, re.fullmatch(r"127\.0\.0\.1@[0-9a-f]{12}", each) is not None
+        )
+    async with Session([address("names-1")], servers.runtime("client"), "h@i") as session:
+        Producer(session, ProducerConfig("p"))
+        await session.routes.get("A")
+        servers.take()
+        await asyncio.sleep(30.5)
+        codes = sorted(each.code for each in servers.take())
+        expect.equal("the requests of a session in its block", [_BEAT, _ROUTE], codes)
+        for make in makers:
+            one = make()
+            servers.take()
+            try:
+                async with one as entered:
+                    expect.equal("what the block receives", True, entered is one)
+                    await (
+                        one.register("A", _minute) if isinstance(one, ScheduledPull) else one.subscribe("A")
+                    )
+                    await asyncio.sleep(1)
+                    raise LookupError("the application fails")
+            except LookupError:
+                pass
+            left = [each.fields for each in servers.take(_LEAVE)]
+            fields = {"clientID": "h@i", "consumerGroup": "g"}
+            expect.equal(f"what {type(one).__name__} leaves", [fields], left)
+        expect.equal("what was consumed", [b"0"], listening.bodies)
+        servers.take()
+    left = [each.fields.get("producerGroup") for each in servers.take(_LEAVE)]
+    expect.equal("what the session leaves", ["p", "CLIENT_INNER_PRODUCER"], left)
+    await expect.fails("a request after the stop", ConnectionLostError, servers.push("a", _STATUS, {}))
 
 
 async def _minute(_consumer: PullConsumer, _queue: MessageQueue) -> int:
@@ -309,46 +366,4 @@ async def _hooked(expect: Expectations, feed: Feed) -> None:
     each = [(name, what, "SEND_MESSAGE_V2") for what in ("before", "ConnectError") for name in ("one", "two")]
     expect.equal("the calls of both hooks", each * 2, sent)
     await servers.start_one("b")
-    await session.stop()
-
-
-async def _routes(expect: Expectations, feed: Feed) -> None:
-    """Routes at their limits, and routes that no broker can have."""
-    servers = feed.servers
-    session = await feed.session()
-    consumer = PullConsumer(session, "g")
-    producer = Producer(session, ProducerConfig("g"))
-    most = 65_536
-    servers.routes["most"] = route({"a": most + 1})
-    expect.equal("the most queues to read", most, len(await consumer.queues("most")))
-    counts: list[int] = []
-
-    def count(queues: Sequence[MessageQueue]) -> MessageQueue:
-        counts.append(len(queues))
-        return queues[-1]
-
-    order = f"broker-a:{most + 1};broker-a;:7;broker-b:\u0663;broker-b:-1;x:y:2;"
-    servers.routes |= {"most-written": route({"a": most + 1}), "ordered": route({"a": 1}, order=order)}
-    for topic in ("most-written", "ordered"):
-        await producer.send(Message(topic, b"1"), select=count)
-    expect.equal("the most queues to write", [most, most + 2], counts)
-    good = json.loads(route({"a": 1}))
-    for wrong in (
-        {"brokerDatas": [{"brokerAddrs": {"0": "nowhere"}, "brokerName": "broker-a", "cluster": "c"}]},
-        {"filterServerTable": {"127.0.0.1:10911": ["127.0.0.1:10912", "127.0.0.1:x"]}},
-        {"queueDatas": 1},
-    ):
-        servers.routes["wrong"] = json.dumps({**good, **wrong}).encode()
-        error = await expect.fails(f"a route with {wrong}", ClientError, consumer.queues("wrong"))
-        expect.equal("its text", True, "the route of wrong is invalid" in str(error))
-    servers.routes["wrong"] = json.dumps({**good, "filterServerTable": {"127.0.0.1:10911": None}}).encode()
-    expect.equal("a route without filter servers", 1, len(await consumer.queues("wrong")))
-    del servers.routes["wrong"]
-    expect.equal("a route that is gone", 1, len(await consumer.queues("wrong")))
-    servers.take()
-    for name in ("names-1",):
-        servers.script(name, _ROUTE, SILENCE, SILENCE)
-    await asyncio.sleep(66)
-    topics = sorted({each.fields["topic"] for each in servers.take(_ROUTE)})
-    expect.equal("the topics after a silence", ["most", "most-written", "ordered", "wrong"], topics)
     await session.stop()

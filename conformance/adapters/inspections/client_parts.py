@@ -14,6 +14,7 @@ from mqproof.conformance.adapters.client_calls import (
     rounds,
     sessions,
     settings_files,
+    wrong_routes,
 )
 from mqproof.conformance.adapters.client_calls.expectations import Expectations
 from mqproof.conformance.adapters.client_calls.scripted_servers import ScriptedServers
@@ -53,6 +54,8 @@ SIZES: Final = _of("sizes that a consumer holds", holding.sizes)
 LASTING: Final = _of("connections of threads", lasting_connections.judge)
 SETTINGS_FILES: Final = _of("settings of the client", settings_files.judge)
 FAILING: Final = _of("failing requests of the client", failing_calls.judge)
+WRONG_ROUTES: Final = _of("routes at their limits", wrong_routes.judge)
 CLIENT_PARTS: Final = (
-    FAILING, COMMITS, BROADCASTING, ROUNDS, SESSIONS, PRODUCING, HOLDING, SIZES, LASTING, SETTINGS_FILES,
+    FAILING, WRONG_ROUTES, COMMITS, BROADCASTING, ROUNDS, SESSIONS, PRODUCING, HOLDING, SIZES, LASTING,
+    SETTINGS_FILES,
 )  # fmt: skip
