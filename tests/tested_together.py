@@ -63,7 +63,10 @@ WHY_TOGETHER: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         "conformance/adapters/clients": ("conformance/client_scenarios/test_matrix",),
         "conformance/client_scenarios": ("conformance/client_scenarios/test_matrix",),
         "conformance/adapters/brokers": (_DRAWN,),
-        "conformance/adapters/client_calls": ("conformance/adapters/client_calls/test_every_call",),
+        "conformance/adapters/client_calls": (
+            "conformance/adapters/client_calls/test_every_call",
+            "conformance/adapters/inspections/test_every",
+        ),
         "conformance/adapters/inspections": ("conformance/adapters/inspections/test_every",),
         "conformance/adapters/store_copies": (
             "conformance/adapters/store_copies/test_drawn_stores",

@@ -8,6 +8,7 @@ import msgspec
 from mqproof.conformance.mutants import (
     broker_cases,
     broker_inspections,
+    client_inspections,
     header_inspections,
     inspected_bounds,
     inspected_logs,
@@ -181,6 +182,7 @@ INSPECTIONS: Final[Mapping[str, str]] = {
     "request-body-of-any-size": "request bodies",
     **broker_cases.INSPECTIONS,
     **broker_inspections.INSPECTIONS,
+    **client_inspections.INSPECTIONS,
     **header_inspections.INSPECTIONS,
     **inspected_stores.INSPECTIONS,
     **inspected_logs.INSPECTIONS,
@@ -305,6 +307,7 @@ MUTANTS: Final = by_name(
     ),
     *broker_cases.MUTANTS.values(),
     *broker_inspections.MUTANTS.values(),
+    *client_inspections.MUTANTS.values(),
     *header_inspections.MUTANTS.values(),
     *inspected_stores.MUTANTS.values(),
     *inspected_logs.MUTANTS.values(),

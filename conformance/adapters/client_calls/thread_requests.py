@@ -27,7 +27,7 @@ Answer = Callable[[Command], bytes]
 """Returns the bytes of the answer to a request."""
 
 
-class _Peer:
+class Peer:
     """A server whose every connection answers all requests in one way, which can be changed."""
 
     def __init__(self) -> None:
@@ -91,7 +91,7 @@ def _numbered(command: Command, opaque: int) -> Command:
 
 
 def judge(expect: Expectations) -> None:
-    with _peer() as peer:
+    with listening_peer() as peer:
         client = BlockingRemotingClient()
         _answers(expect, peer, client)
         _failures(expect, peer, client)
@@ -109,20 +109,20 @@ def judge(expect: Expectations) -> None:
 
 
 @contextmanager
-def _peer() -> Iterator[_Peer]:
-    peer = _Peer()
+def listening_peer() -> Iterator[Peer]:
+    peer = Peer()
     try:
         yield peer
     finally:
         peer.close()
 
 
-def _ask(peer: _Peer, client: BlockingRemotingClient, timeout_s: float = _WAIT_S) -> tuple[object, ...]:
+def _ask(peer: Peer, client: BlockingRemotingClient, timeout_s: float = _WAIT_S) -> tuple[object, ...]:
     answer = client.invoke(peer.address, new_request(_CODE, {"own": "x"}), timeout_s)
     return answer.code, answer.fields["own"], answer.body, answer.remark
 
 
-def _answers(expect: Expectations, peer: _Peer, client: BlockingRemotingClient) -> None:
+def _answers(expect: Expectations, peer: Peer, client: BlockingRemotingClient) -> None:
     right = (0, "x", b"body", "remark")
     for what, answer in (("an answer", _right), ("an answer after other frames", _late)):
         peer.answer = answer
@@ -135,7 +135,7 @@ def _answers(expect: Expectations, peer: _Peer, client: BlockingRemotingClient) 
     expect.equal("the connections after a lost one", 2, peer.opened)
 
 
-def _failures(expect: Expectations, peer: _Peer, client: BlockingRemotingClient) -> None:
+def _failures(expect: Expectations, peer: Peer, client: BlockingRemotingClient) -> None:
     """After each failure the connection is closed, and the next request has a new one."""
     failures: tuple[tuple[str, Answer, type[Exception]], ...] = (
         ("half an answer", lambda request: _right(request)[:-3], RequestTimeoutError),
@@ -155,7 +155,7 @@ def _failures(expect: Expectations, peer: _Peer, client: BlockingRemotingClient)
         expect.equal(f"{what}: a new connection", opened + 1, peer.opened)
 
 
-def _interrupted(expect: Expectations, peer: _Peer) -> None:
+def _interrupted(expect: Expectations, peer: Peer) -> None:
     """An interruption from another thread ends the request that waits; later ones send nothing."""
     client = BlockingRemotingClient()
     peer.answer = lambda _: b""

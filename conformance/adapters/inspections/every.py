@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
+from mqproof.conformance.adapters.inspections.client_parts import CLIENT_PARTS
 from mqproof.conformance.adapters.inspections.crafted_starts import CRAFTED_STARTS
 from mqproof.conformance.adapters.inspections.crafted_starts import CRAFTED_STARTS_SYNC
 from mqproof.conformance.adapters.inspections.index_files import DAMAGED_INDEX
@@ -230,5 +231,6 @@ EVERY: Final[Mapping[str, Inspection]] = {
         RECORDED_EVENTS, RECORDED_ACCOUNTS, SEND_TIMES, EXACT_LIMITS, UNKNOWN_NAMES,
         CLOCK_SET_BACK, KEPT_SEGMENTS, SEGMENT_ENDS, TOPIC_LENGTHS, FAILING_STARTS, MANY_BYTES,
         SENDS_AND_DELETIONS, DAMAGED_INDEX, PERIODS, CRAFTED_STARTS, CRAFTED_STARTS_SYNC,
+        CLIENT_PARTS,
     )
 }  # fmt: skip

@@ -1,0 +1,86 @@
+"""The connections of a client for threads: sends share lasting ones, and none stays open after its end.
+
+See docs/explanation/client-speed.md. The server is a socket of its own thread, so this part needs real time.
+"""
+
+import json
+from collections import Counter
+from typing import Final
+
+from mqproof.conformance.adapters.client_calls.expectations import Expectations
+from mqproof.conformance.adapters.client_calls.scripted_servers import MESSAGE_ID, ScriptedServers
+from mqproof.conformance.adapters.client_calls.thread_requests import Peer, listening_peer
+from mqproof.impl.client.blocking import BlockingClient
+from mqproof.impl.client.model import Sent, Unknown
+from mqproof.impl.client.producing.producer import ProducerConfig
+from mqproof.impl.remoting.command import Command, encode
+from mqproof.impl.remoting.message import Message
+from mqproof.impl.remoting.signing import Credentials
+
+_ROUTE, _BEAT, _LEAVE, _SEND, _BATCH = 105, 34, 35, 310, 320
+_WAIT_S: Final = 5.0
+
+
+class _Broker:
+    """A name server and broker at one address, which counts the requests that it answers."""
+
+    def __init__(self, peer: Peer) -> None:
+        self._peer = peer
+        self.counts: Counter[int] = Counter()
+        self.signed = 0
+        self.is_silent = False
+        peer.answer = self._answer
+
+    def _answer(self, request: Command) -> bytes:
+        self.counts[request.code] += 1
+        self.signed += "Signature" in request.fields
+        if request.code == _ROUTE:
+            return encode(request.answer(0, {}, self._route()))
+        if request.code in (_SEND, _BATCH):
+            fields = {"msgId": MESSAGE_ID, "queueId": "0", "queueOffset": "7"}
+            return b"" if self.is_silent else encode(request.answer(0, fields))
+        return encode(request.answer(0, {}))
+
+    def _route(self) -> bytes:
+        broker = {"brokerAddrs": {"0": str(self._peer.address)}, "brokerName": "broker-a", "cluster": "c"}
+        queue = {
+            "brokerName": "broker-a", "perm": 6, "readQueueNums": 1, "topicSysFlag": 0, "writeQueueNums": 1,
+        }  # fmt: skip
+        return json.dumps({"brokerDatas": [broker], "filterServerTable": {}, "queueDatas": [queue]}).encode()
+
+
+async def judge(expect: Expectations, _servers: ScriptedServers) -> None:
+    for credentials in (None, Credentials("key", "secret")):
+        with listening_peer() as peer:
+            _sends(expect, peer, credentials)
+
+
+def _sends(expect: Expectations, peer: Peer, credentials: Credentials | None) -> None:
+    broker = _Broker(peer)
+    config = ProducerConfig("g", retries=0)
+    with BlockingClient(
+        str(peer.address), producer=config, client_id="h@i", credentials=credentials
+    ) as client:
+        outcomes = [client.send(Message("A", b"%d" % number)) for number in range(4)]
+        outcomes += client.send_batch([Message("A", b"a"), Message("A", b"b")])
+        sent = [(each.queue_offset, each.attempts) for each in outcomes if isinstance(each, Sent)]
+        expect.equal("the sends of a thread", [(7, 1)] * 5 + [(8, 1)], sent)
+        expect.equal("the connections of its sends and of the loop", 2, peer.opened)
+        client.send_later(Message("A", b"x")).result(_WAIT_S)
+        expect.equal("the connections after a send in the loop", 2, peer.opened)
+        broker.is_silent = True
+        late = client.send(Message("A", b"y"), timeout_ms=60)
+        expect.equal("a send without an answer", (Unknown, 1), (type(late), late.attempts))
+        expect.equal("its connection ends", True, peer.ended.acquire(timeout=_WAIT_S))
+        broker.is_silent = False
+        again = [type(client.send(Message("A", b"z"))) for _ in range(2)]
+        expect.equal("the sends after it", [Sent, Sent], again)
+        expect.equal("the connections after it", 3, peer.opened)
+    ended = [peer.ended.acquire(timeout=_WAIT_S) for _ in range(2)]
+    expect.equal("the connections that end with the client", [True, True], ended)
+    counts = {code: broker.counts[code] for code in (_ROUTE, _SEND, _BATCH, _LEAVE)}
+    expect.equal("the requests", {_ROUTE: 1, _SEND: 8, _BATCH: 1, _LEAVE: 1}, counts)
+    expect.equal(
+        "the requests with a signature", sum(broker.counts.values()) if credentials else 0, broker.signed
+    )
+    expect.equal("the connections of all", 3, peer.opened)

@@ -1,0 +1,61 @@
+"""Inspections of our client: each one is a part of `client_calls`, on scripted servers of its own."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
+
+from mqproof.conformance.adapters.client_calls import (
+    broadcasting,
+    commits,
+    failing_calls,
+    holding,
+    lasting_connections,
+    producing,
+    rounds,
+    sessions,
+    settings_files,
+    wrong_routes,
+)
+from mqproof.conformance.adapters.client_calls.expectations import Expectations
+from mqproof.conformance.adapters.client_calls.scripted_servers import ScriptedServers
+from mqproof.conformance.adapters.inspections.site import Inspection, Site
+from mqproof.conformance.wire import chapters
+
+_PART_S: Final = 3000.0
+"""The simulated time after which a part is ended."""
+
+
+def _of(name: str, part: Callable[[Expectations, ScriptedServers], Coroutine[Any, Any, None]]) -> Inspection:
+    async def look(site: Site) -> None:
+        site.rule = chapters.LITE_PULL
+        expect = Expectations()
+        loop: Any = asyncio.get_running_loop()
+        servers = ScriptedServers(loop, 0)
+        await servers.start()
+        try:
+            async with asyncio.timeout(_PART_S):
+                await part(expect, servers)
+        except Exception as error:  # whatever a defect of the client raises is a difference
+            expect.failed(name, error)
+        await servers.stop()
+        for each in expect.wrong:
+            site.report(each.text)
+
+    return Inspection(name, look)
+
+
+COMMITS: Final = _of("commits of the client", commits.judge)
+BROADCASTING: Final = _of("members that broadcast", broadcasting.judge)
+ROUNDS: Final = _of("rounds of the client", rounds.judge)
+SESSIONS: Final = _of("sessions of the client", sessions.judge)
+PRODUCING: Final = _of("edges of the producer", producing.judge)
+HOLDING: Final = _of("messages that a consumer holds", holding.judge)
+SIZES: Final = _of("sizes that a consumer holds", holding.sizes)
+LASTING: Final = _of("connections of threads", lasting_connections.judge)
+SETTINGS_FILES: Final = _of("settings of the client", settings_files.judge)
+FAILING: Final = _of("failing requests of the client", failing_calls.judge)
+WRONG_ROUTES: Final = _of("routes at their limits", wrong_routes.judge)
+CLIENT_PARTS: Final = (
+    FAILING, WRONG_ROUTES, COMMITS, BROADCASTING, ROUNDS, SESSIONS, PRODUCING, HOLDING, SIZES, LASTING,
+    SETTINGS_FILES,
+)  # fmt: skip
