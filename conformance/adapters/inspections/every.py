@@ -23,6 +23,7 @@ from mqproof.conformance.adapters.inspections.checks import (
     OPEN_BESIDE,
     SLOW_ENDS,
 )
+from mqproof.conformance.adapters.inspections.code_numbers import CODE_NUMBERS
 from mqproof.conformance.adapters.inspections.consumer_requests import REPLIES, TO_CONSUMERS
 from mqproof.conformance.adapters.inspections.copies import SLAVE_COPIES
 from mqproof.conformance.adapters.inspections.corner_cases import CORNER_CASES, RUNNING_TIME
@@ -102,6 +103,7 @@ from mqproof.conformance.adapters.inspections.pairs import (
 from mqproof.conformance.adapters.inspections.pull_cases import PULL_CASES
 from mqproof.conformance.adapters.inspections.queue_extents import MANY_MESSAGES, QUEUE_EXTENTS
 from mqproof.conformance.adapters.inspections.registered import ADVERTISED, BY_DEFAULT, FETCHED, REGISTERED
+from mqproof.conformance.adapters.inspections.remoting_servers import REMOTING_SERVERS
 from mqproof.conformance.adapters.inspections.repaired_records import DAMAGED_TAGS, REPAIRED
 from mqproof.conformance.adapters.inspections.replication_streams import (
     SLAVES_AS_SHIPPED,
@@ -165,6 +167,8 @@ EVERY: Final[Mapping[str, Inspection]] = {
     each.name: each
     for each in (
         # Those that need the least time are first: a mutant of impl/ has a bound of it.
+        # Those of what every request has in common come before them, because all others execute it, too.
+        CODE_NUMBERS, REMOTING_SERVERS,
         SLAVES_COMPARED, SLAVES_MANY, SLAVES_AS_SHIPPED, SLAVES_PROVED, STRANGE_MASTERS, FLUSHED_IN_TIME,
         CHECKPOINTS, WITHOUT_INDEX, HELD_DISK, USED_DISK, DAMAGED_TAGS, REPAIRED, DEFAULT_FILES,
         SETTINGS, REGISTRATIONS, STATISTICS, MESSAGES, TOPICS, FILTERS, HELD_PULLS, NAME_SERVER_SETTINGS,
