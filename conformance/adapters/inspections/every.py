@@ -103,7 +103,9 @@ from mqproof.conformance.adapters.inspections.pairs import (
 from mqproof.conformance.adapters.inspections.pull_cases import PULL_CASES
 from mqproof.conformance.adapters.inspections.queue_extents import MANY_MESSAGES, QUEUE_EXTENTS
 from mqproof.conformance.adapters.inspections.registered import ADVERTISED, BY_DEFAULT, FETCHED, REGISTERED
+from mqproof.conformance.adapters.inspections.remoting_clients import REMOTING_CLIENTS
 from mqproof.conformance.adapters.inspections.remoting_servers import REMOTING_SERVERS
+from mqproof.conformance.adapters.inspections.remoting_values import REMOTING_VALUES
 from mqproof.conformance.adapters.inspections.repaired_records import DAMAGED_TAGS, REPAIRED
 from mqproof.conformance.adapters.inspections.replication_streams import (
     SLAVES_AS_SHIPPED,
@@ -168,7 +170,7 @@ EVERY: Final[Mapping[str, Inspection]] = {
     for each in (
         # Those that need the least time are first: a mutant of impl/ has a bound of it.
         # Those of what every request has in common come before them, because all others execute it, too.
-        CODE_NUMBERS, REMOTING_SERVERS,
+        CODE_NUMBERS, REMOTING_VALUES, REMOTING_SERVERS, REMOTING_CLIENTS,
         SLAVES_COMPARED, SLAVES_MANY, SLAVES_AS_SHIPPED, SLAVES_PROVED, STRANGE_MASTERS, FLUSHED_IN_TIME,
         CHECKPOINTS, WITHOUT_INDEX, HELD_DISK, USED_DISK, DAMAGED_TAGS, REPAIRED, DEFAULT_FILES,
         SETTINGS, REGISTRATIONS, STATISTICS, MESSAGES, TOPICS, FILTERS, HELD_PULLS, NAME_SERVER_SETTINGS,

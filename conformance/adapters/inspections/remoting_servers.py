@@ -134,6 +134,11 @@ def _done(answers: list[Answer]) -> list[bool]:
     return [each.done() for each in answers]
 
 
+def _used(server: _Server) -> list[int]:
+    """Return the connections, and the bytes of unanswered requests, incomplete frames and unread answers."""
+    return [each.used for each in server.server.budgets]
+
+
 async def _in_progress(site: Site) -> None:
     """Beyond a number or the bytes of requests in progress, a connection is not read until one is answered."""
     server = await _Server(site, 12, Limits(unanswered_max=3, unanswered_bytes_max=600)).start()
@@ -142,6 +147,7 @@ async def _in_progress(site: Site) -> None:
     await asyncio.sleep(_SHORTLY_S)
     site.compare("the requests that are read", [_AT_ONCE, _LATER, _SLOWLY, _LATER], server.codes())
     site.compare("the requests in progress", 3, server.server.traffic().unanswered)
+    site.compare("what the server's budgets have", [2, 4096, 0, 0], _used(server))
     site.compare("the code of another connection", 0, (await other.request(_AT_ONCE, {})).code)
     server.end(1)
     await asyncio.sleep(_SHORTLY_S)
@@ -151,6 +157,15 @@ async def _in_progress(site: Site) -> None:
     await asyncio.sleep(_SHORTLY_S)
     site.compare("the answers at the end", [True] * 6, _done(answers))
     site.compare("the requests in progress at the end", 0, server.server.traffic().unanswered)
+    site.compare("what the server's budgets have at the end", [2, 0, 0, 0], _used(server))
+    line.write(encode(Frame(_NEVER, 900))[:-7])
+    await asyncio.sleep(_SHORTLY_S)
+    part = len(encode(Frame(_NEVER, 900))) - 7
+    site.compare("what the server's budgets have of a part", [2, 0, part, 0], _used(server))
+    line.write(encode(Frame(_NEVER, 900))[-7:])
+    await asyncio.sleep(_SHORTLY_S)
+    site.compare("what the server's budgets have of the whole", [2, 0, 0, 0], _used(server))
+    server.seen.pop()
     empty = len(encode(Frame(_USED, 101))) - 4
     for size, read in ((599, 2), (600, 1)):
         server.seen.clear()
@@ -198,17 +213,37 @@ async def _silence(site: Site) -> None:
     plan += [(5.0, 5.0, whole[:2])]
     plan += [(5.0, 5.0 + 25 * number, whole[2:] + whole + whole[:2]) for number in range(1, 11)]
     counted = asyncio.create_task(_counted(site, 14))
+    pushed = asyncio.create_task(_pushed(site, 17))
     for begin, second, data in sorted(plan, key=lambda each: each[1]):
         await asyncio.sleep(began_s + second - loop.time())
         if begin not in lines:
             lines[begin] = await server.client()
         lines[begin].write(data)
     await asyncio.sleep(began_s + 300 - loop.time())
-    await counted
+    await asyncio.gather(counted, pushed)
     for begin, expected in ((9.5, 130.0), (10.5, 140.0), (9.4, 130.0), (10.4, 140.0), (5.0, None)):
         ended_s = server.ended.get(lines[begin].address)
         second = None if ended_s is None else round(ended_s - began_s, 1)
         site.compare(f"when the connection of {begin} s ends", expected, second)
+    await server.server.stop()
+
+
+async def _pushed(site: Site, number: int) -> None:
+    """The time for a frame begins with its first byte, also on a connection on which only the server sends."""
+    server = await _Server(site, number, Limits()).start()
+    began_s = asyncio.get_running_loop().time()
+    line = await server.client()
+    await line.request(_AT_ONCE, {})
+    await asyncio.sleep(100)
+    if server.channel is not None:
+        server.channel.send_oneway(Command(1, 1, 2))
+    await asyncio.sleep(35.5)
+    line.write(b"\0")
+    await asyncio.sleep(60)
+    line.write(b"\0")
+    await asyncio.sleep(80)
+    ended_s = server.ended.get(line.address, 0.0)
+    site.compare("when a connection with a late part ends", 260.0, round(ended_s - began_s, 1))
     await server.server.stop()
 
 
