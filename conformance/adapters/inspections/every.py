@@ -3,6 +3,10 @@
 from collections.abc import Mapping
 from typing import Final
 
+from mqproof.conformance.adapters.inspections.code_numbers import CODE_NUMBERS
+from mqproof.conformance.adapters.inspections.remoting_clients import REMOTING_CLIENTS
+from mqproof.conformance.adapters.inspections.remoting_servers import REMOTING_SERVERS
+from mqproof.conformance.adapters.inspections.remoting_values import REMOTING_VALUES
 from mqproof.conformance.adapters.inspections.client_parts import CLIENT_PARTS
 from mqproof.conformance.adapters.inspections.crafted_starts import CRAFTED_STARTS
 from mqproof.conformance.adapters.inspections.crafted_starts import CRAFTED_STARTS_SYNC
@@ -232,5 +236,6 @@ EVERY: Final[Mapping[str, Inspection]] = {
         CLOCK_SET_BACK, KEPT_SEGMENTS, SEGMENT_ENDS, TOPIC_LENGTHS, FAILING_STARTS, MANY_BYTES,
         SENDS_AND_DELETIONS, DAMAGED_INDEX, PERIODS, CRAFTED_STARTS, CRAFTED_STARTS_SYNC,
         CLIENT_PARTS,
+        CODE_NUMBERS, REMOTING_VALUES, REMOTING_SERVERS, REMOTING_CLIENTS,
     )
 }  # fmt: skip

@@ -1,0 +1,265 @@
+"""Values that all parts of the protocol share: flags, defaults, shares of budgets, accounts of tools, and hashes.
+
+See docs/reference/protocol/framing.md, "Shares", messages.md and access-control.md, "Accounts".
+"""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from mqproof.conformance.adapters.inspections.site import Inspection, Site
+from mqproof.conformance.adapters.inspections.strange_brokers import Registrant, body_of
+from mqproof.conformance.wire import chapters
+from mqproof.impl.remoting import account_file, bodies, budget, channel, frame, headers, message
+from mqproof.impl.remoting.budget import Budget, NameBudget, Percentages, Shares
+from mqproof.impl.remoting.message import Message, StoredMessage
+from mqproof.impl.remoting.signing import Credentials
+from mqproof.impl.runtime.properties import ConfigError
+
+_MIB: Final = 1 << 20
+_VERSION: Final = '{"timestamp":7,"counter":1}'
+_HASHES: Final = {
+    "TagA": 2598919, "Aa": 2112, "BB": 2112, "": 0, "polygenelubricants": -(1 << 31), "\u00e4": 228,
+}  # fmt: skip
+_ID: Final = "0A0001020000277F0000000000001000"
+_ID_OF_6: Final = "20010DB8000000000000000000000001" + "0000277F" + "FFFFFFFFFFFFFFFF"
+
+
+async def remoting_values(site: Site) -> None:
+    site.rule = chapters.REMOTING_FRAME
+    _constants(site)
+    _shares(site)
+    _names(site)
+    site.rule = chapters.MESSAGE_IDS
+    _messages(site)
+    site.rule = chapters.ACCESS_CONTROL
+    _accounts(site)
+    site.rule = chapters.JSON_BODIES
+    await _inserted(site)
+    await _members(site)
+
+
+def _constants(site: Site) -> None:
+    """Flags of pulls and messages, permissions, and the limits of a connection."""
+    for what, expected, observed in (
+        ("the flags of a pull", (1, 2, 4, 8), (
+            headers.PULL_COMMITS_OFFSET, headers.PULL_MAY_SUSPEND, headers.PULL_HAS_SUBSCRIPTION,
+            headers.PULL_CLASS_FILTER)),
+        ("the flags of a message", (1, 2, 12, 4, 8, 12, 16, 32), (
+            message.SYS_COMPRESSED, message.SYS_MULTI_TAGS, message.SYS_TRANSACTION_MASK,
+            message.SYS_TRANSACTION_PREPARED, message.SYS_TRANSACTION_COMMIT,
+            message.SYS_TRANSACTION_ROLLBACK, message.SYS_BORN_HOST_V6, message.SYS_STORE_HOST_V6)),
+        ("the permissions of a topic", (1, 2, 4, 6), (
+            bodies.PERM_INHERIT, bodies.PERM_WRITE, bodies.PERM_READ, bodies.PERM_READ_WRITE)),
+        ("the limits of a connection", channel.Limits(16 * _MIB, 65_535, 64 * _MIB, 65_535),
+         channel.Limits()),
+        ("the longest frame", 16 * _MIB, frame.FRAME_BYTES_MAX),
+        ("the limits of bodies", (100_000, 10_000, 10_000, 1000, 16, 50_000), (
+            bodies.TOPICS_MAX, bodies.LIST_MAX, bodies.SUBSCRIPTIONS_MAX, bodies.GROUPS_OF_CLIENT_MAX,
+            bodies.NESTING_MAX, bodies.FILTERS_MAX)),
+    ):  # fmt: skip
+        site.compare(what, expected, observed)
+
+
+@dataclass(eq=False)
+class _Peer:
+    """A connection of a budget."""
+
+    host: str
+
+    @property
+    def remote(self) -> tuple[str, int]:
+        return self.host, 7
+
+
+def _shares(site: Site) -> None:
+    """The shares of addresses and connections, and what they refuse."""
+    for total, percent, least, expected in (
+        (100_000, Percentages(), None, Shares(100_000, 50_000, 10_000)),
+        (2500, Percentages(), None, Shares(2500, 1250, 1000)),
+        (1999, Percentages(), None, Shares(1999, 1000, 1000)),
+        (999, Percentages(), None, Shares(999, 999, 999)),
+        (1000, Percentages(7, 3), 50, Shares(1000, 70, 50)),
+    ):
+        found = budget.shares_of(total, percent, *([least] if least else []))
+        site.compare(f"the shares of {total} with {percent}", expected, found)
+    whole, one_frame = 256 * _MIB, 16 * _MIB
+    of_bytes = Shares(whole, whole // 2, whole // 10)
+    found_shares = [each.limits for each in budget.server_budgets(10_000, one_frame)]
+    site.compare("the shares of a server", [Shares(10_000, 5000, 1)] + [of_bytes] * 3, found_shares)
+    found_shares = [each.limits for each in budget.server_budgets(500, one_frame, Percentages(8, 4))]
+    of_bytes = Shares(whole, whole * 8 // 100, one_frame)
+    site.compare("the set shares", [Shares(500, 500, 1)] + [of_bytes] * 3, found_shares)
+    things = Budget("things", Shares(10, 6, 4))
+    one, two, six, other = _Peer("10.0.0.1"), _Peer("10.0.0.1"), _Peer("2001:db8::1"), _Peer("10.0.0.2")
+    steps: tuple[tuple[_Peer, int, str | None], ...] = (
+        (one, 5, "0 things of this connection, at most 4 allowed"), (one, 4, None),
+        (one, 1, "4 things of this connection, at most 4 allowed"),
+        (two, 3, "4 things of address 10.0.0.1, at most 6 allowed"), (two, 2, None),
+        (other, 3, None), (six, 2, "9 things of all connections, at most 10 allowed"), (six, 1, None),
+        (six, 1, "10 things of all connections, at most 10 allowed"),
+    )  # fmt: skip
+    refusals = 0
+    for peer, amount, reason in steps:
+        found_reason = things.refusal(peer, amount)
+        site.compare(f"the refusal of {amount} more of {peer.host}", reason, found_reason)
+        refusals += reason is not None
+        if found_reason is None:
+            things.take(peer, amount)
+    site.compare("the use and the refusals", (10, refusals), (things.used, things.refused))
+    things.take(one, -4)
+    things.take(two, -1)
+    site.compare("the use after something is given back", 5, things.used)
+    site.compare("whether it may be taken again", None, things.refusal(one, 4))
+    things.take(one, 4)
+    text = "5 things of address 10.0.0.1, at most 6 allowed"
+    site.compare("whether more may be taken", text, things.refusal(two, 2))
+    for host, network in (
+        ("10.0.0.1", "10.0.0.1"), ("2001:db8::1", "2001:0db8:0000:0000::/64"),
+        ("2001:db8:0:0:ffff::1", "2001:0db8:0000:0000::/64"), ("fe80::1%eth0", "fe80:0000:0000:0000::/64"),
+        ("2001:db8:0:1::1", "2001:0db8:0000:0001::/64"), ("strange:host", "strange:host"),
+    ):  # fmt: skip
+        site.compare(
+            f"what counts for {host}",
+            (network, network),
+            (budget.host_of(_Peer(host)), budget.network_of(host)),
+        )
+
+
+def _names(site: Site) -> None:
+    """Names count for the address and the connection that created them, until they are deleted."""
+    names = NameBudget("topics", Shares(7, 5, 3))
+    one, two, other = _Peer("10.0.0.1"), _Peer("10.0.0.1"), _Peer("10.0.0.2")
+
+    def compare(*expected: int) -> None:
+        """Compare how many more names each connection may create."""
+        for peer, count in zip((one, two, other), expected, strict=True):
+            allowed = next(more for more in range(10) if names.refusal(peer, more + 1) is not None)
+            site.compare(f"how many more names a connection of {peer.host} may create", count, allowed)
+
+    compare(3, 3, 3)
+    names.created(one, ["a", "b"])
+    names.created(one, ["a", "b"])
+    names.created(two, ["a"])
+    compare(1, 3, 3)
+    names.created(two, ["c", "d"])
+    compare(1, 1, 3)
+    names.created(two, ["e"])
+    site.compare("the names", 5, names.used)
+    compare(0, 0, 2)
+    names.deleted(["a", "unknown"])
+    compare(1, 0, 3)
+    names.deleted(["a", "c", "d"])
+    site.compare("the names after a deletion", 2, names.used)
+    compare(2, 2, 3)
+    names.created(two, ["f", "g"])
+    del two
+    two = _Peer("10.0.0.1")
+    names.created(one, ["h"])
+    compare(0, 0, 2)
+    names.deleted(["e", "f", "g"])
+    compare(1, 3, 3)
+
+
+def _messages(site: Site) -> None:
+    """Identifiers, hashes and properties of messages, and a message without its other members."""
+    for text, code in _HASHES.items():
+        site.compare(f"the hash of {text!r}", code, message.java_hash(text))
+        site.compare(f"the code of the tag {text!r}", code, message.tags_code(text))
+    long = "z" * 300
+    expected = 0
+    for character in long:
+        expected = (31 * expected + ord(character)) & 0xFFFFFFFF
+    signed = expected - (1 << 32) if expected >> 31 else expected
+    site.compare("the hash of a long text", signed, message.java_hash(long))
+    site.compare("the code of no tag", 0, message.tags_code(None))
+    for identifier, place in (
+        (_ID, (("10.0.1.2", 10111), 4096)),
+        (_ID_OF_6, (("2001:db8::1", 10111), (1 << 64) - 1)),
+    ):
+        site.compare(f"the place of {identifier}", place, message.parse_offset_message_id(identifier))
+        site.compare("the identifier of the place", identifier, message.offset_message_id(*place))
+    for wrong in (_ID[:-2], _ID + "00", _ID_OF_6[2:], _ID_OF_6 + "00", "", "x" * 32):
+        try:
+            site.report(f"{wrong!r} is the identifier of {message.parse_offset_message_id(wrong)}")
+        except ValueError:
+            continue
+    plain = Message("t", b"b", {}, 0, 0, 0, 0, ("127.0.0.1", 0), ("127.0.0.1", 0), 0, 0)
+    site.compare("a message with a topic and a body", plain, Message("t", b"b"))
+    for properties, name in (({"UNIQ_KEY": "k"}, "k"), ({}, "7F000001" + "0" * 22 + "10"), ({"UNIQ_KEY": ""},
+                             "7F000001" + "0" * 22 + "10")):  # fmt: skip
+        stored = StoredMessage(Message("t", b"b", properties), 7, 16, 5, 100, 0)
+        site.compare(f"the identifier of a message with {properties}", name, stored.message_id)
+    for text, values in (
+        ("a\x011\x02b\x012", {"a": "1", "b": "2"}), ("a\x011\x02", {"a": "1"}), ("", {}), ("a", {}),
+        ("a\x01\x02\x011\x02c\x013\x02c\x014", {"c": "4"}), ("a\x011\x012", {"a": "1\x012"}),
+    ):  # fmt: skip
+        site.compare(f"the properties in {text!r}", values, message.decode_properties(text))
+    written = message.encode_properties({"a": "1", "b": "", "": "2"})
+    site.compare("written properties", "a\x011\x02b\x01\x02\x012", written)
+    site.compare("no properties", "", message.encode_properties({}))
+    for pair in ({"a\x01": "1"}, {"a": "\x02"}, {"a": "1", "b": "\x01"}, {"\x02": ""}):
+        try:
+            site.report(f"{pair} is written as {message.encode_properties(pair)!r}, expected an error")
+        except ValueError:
+            continue
+
+
+def _accounts(site: Site) -> None:
+    """The account of tools is one in YAML; an error names the file and the place, and no part of a secret."""
+    whole = {"accessKey": "access-of-7", "secretKey": "1234567", "securityToken": "token"}
+    short = {key: whole[key] for key in ("accessKey", "secretKey")}
+    for given, token in ((whole, "token"), (short, None)):
+        found = account_file.parse(json.dumps(given), "file")
+        site.compare("the account", Credentials("access-of-7", "1234567", token), found)
+        site.compare("the account as text", "Credentials(access-of-7)", repr(found))
+    plain = account_file.parse("accessKey: access-of-7\nsecretKey: 1234567\n", "file")
+    site.compare("the plain account", Credentials("access-of-7", "1234567"), plain)
+    for text, shown in (
+        ("accessKey: a\nsecretKey: [secret", "file: line 2, column 19: not valid YAML"),
+        ("accessKey: a\nsecretKey: {secret", "file: line 2, column 19: not valid YAML"),
+        ("accessKey: secret\n", "file: Object missing required field `secretKey`"),
+        ("secretKey: [secret]\naccessKey: a\n", "file: Expected `str`, got `array` - at `$.secretKey`"),
+        ("- secret", "file: Expected `object`, got `array`"),
+        ("accessKey: a\nsecretKey: \x01", None),
+    ):
+        try:
+            site.report(f"{text!r} is the account {account_file.parse(text, 'file')}, expected an error")
+        except ConfigError as error:
+            site.compare(f"the error for {text!r}", (shown or str(error), False), (str(error), "secret" in
+                         str(error).replace("secretKey", "") or "\n" in str(error)))  # fmt: skip
+
+
+def _strange(text: str) -> Iterable[str]:
+    """Yield the text with a character inserted at each place outside of texts in it."""
+    inside = False
+    for at, character in enumerate((*text, "")):
+        if not inside and not (character.isdigit() or character == ""):
+            yield text[:at] + "!" + text[at:]
+        inside ^= character == '"'
+    yield from (text + end for end in ("!", "}", "x", "1", ",{}"))
+    yield from (begin + text for begin in ("x", "1", "{", "}", "-", '"', "\x00", "7:"))
+
+
+async def _inserted(site: Site) -> None:
+    """A character that is wrong, at any place of a body, is an error."""
+    one = Registrant(site, "inserted")
+    await one.register(body_of([], 1))
+    await one.ask("QUERY_DATA_VERSION", _VERSION)
+    for text in _strange(_VERSION):
+        await one.ask("QUERY_DATA_VERSION", text, 1)
+    await one.ask("UNREGISTER_BROKER")
+
+
+async def _members(site: Site) -> None:
+    """Lists for other brokers have a member of ours only if there is something to say."""
+    for name, members in (
+        ("GET_ALL_TOPIC_CONFIG", {"dataVersion", "topicConfigTable"}),
+        ("GET_ALL_SUBSCRIPTIONGROUP_CONFIG", {"dataVersion", "subscriptionGroupTable"}),
+    ):
+        found: dict[str, Any] = json.loads((await site.ask(name)).body)
+        site.compare(f"the members of the answer to {name}", members, set(found))
+
+
+REMOTING_VALUES: Final = Inspection("shared values", remoting_values)
