@@ -471,10 +471,6 @@ class Builder:
         """Returns one object for all equal texts: decoding creates one for each line."""
         self._topics: dict[str, str] = {}
         """Maps a queue to its topic."""
-        self._ends: dict[type, Callable[[Span, Any, Any], None]] = {
-            kind: getattr(self, f"_{kind.__name__.lower()}") for kind in get_args(lines.Operation)
-        }
-        """Maps each kind of operation to the method that records it."""
 
     def _topic(self, queue: str) -> str:
         topic = self._topics.get(queue)
@@ -485,7 +481,7 @@ class Builder:
     def operation(self, invoke: Any, end: Any) -> None:
         self.record.operations += 1
         span = span_of(self._name(invoke.process, invoke.process), invoke, end)
-        self._ends[type(invoke)](span, invoke.value, end.value if end is not None else None)
+        _ENDS[type(invoke)](self, span, invoke.value, end.value if end is not None else None)
 
     def _request(self, f: str, topic: str, span: Span) -> None:
         span.f, span.topic = f, topic
@@ -612,5 +608,9 @@ class Builder:
         self.record.drains.append(Step(span, request))
 
 
+_ENDS: Final[dict[type, Callable[[Builder, Span, Any, Any], None]]] = {
+    kind: getattr(Builder, f"_{kind.__name__.lower()}") for kind in get_args(lines.Operation)
+}
+"""Maps each kind of operation to the method that records it."""
 _ATTEMPTS_WITHOUT_RESPONSE: Final = 2
 _NO_RESPONSE: Final = lines.SendValue()

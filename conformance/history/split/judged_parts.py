@@ -67,9 +67,9 @@ def judge_in_parts(
     with tempfile.TemporaryDirectory(prefix="mqproof-history-") as name:
         folder = Path(name)
         with path.open("rb") as file, _named(name):
-            whole = split(file, str(path), folder, parts)
+            whole, queues = split(file, str(path), folder, parts)
         is_certified = certificate_file is not None and not whole.gap_count
-        work = Work(whole, folder, parts, is_certified, order_file is not None)
+        work = Work(whole, queues, folder, parts, is_certified, order_file is not None)
         judged = _Judged(work)
         with _named(name), _pool(work, processes) as pool:
             judged.run(pool)

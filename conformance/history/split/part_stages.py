@@ -23,6 +23,8 @@ class Work(NamedTuple):
     """What all processes know: the facts of the whole history, and where its parts are."""
 
     whole: Record
+    queues: dict[str, int]
+    """The part of each queue, and of the topics of sends without a queue."""
     folder: Path
     parts: int
     certified: bool
@@ -50,7 +52,7 @@ def judge_messages(work: Work, part: int) -> tuple[Timed, dict[int, bytes]]:
     builder = read_part(work.whole, file, lambda id_: part_of(id_, work.parts) == part)
     file.unlink()
     found = judge_part(work, Key.MESSAGE, part, builder.record)
-    foreign = _foreign(builder.record, builder.batches, work.parts)
+    foreign = _foreign(builder.record, builder.batches, work.queues)
     return found, {number: pickle.dumps(each) for number, each in foreign.items()}
 
 
@@ -116,9 +118,9 @@ def foreign_file(folder: Path, part: int) -> Path:
     return folder / f"foreign-{part}"
 
 
-def _foreign(record: Record, batches: dict[int, list[Sent]], parts: int) -> dict[int, Foreign]:
+def _foreign(record: Record, batches: dict[int, list[Sent]], queues: dict[str, int]) -> dict[int, Foreign]:
     """Return what parts by queue need of each other's messages, for the messages of this part."""
-    sends, reads = _spread(record, parts)
+    sends, reads = _spread(record, queues)
     draining = {step.value.group for step in record.drains}
     found: dict[int, Foreign] = defaultdict(Foreign)
     for id_, sent_in in sends.items():
@@ -136,40 +138,28 @@ def _foreign(record: Record, batches: dict[int, list[Sent]], parts: int) -> dict
 
 
 def _spread(
-    record: Record, parts: int
+    record: Record, queues: dict[str, int]
 ) -> tuple[dict[str, list[tuple[int, Sent]]], dict[str, dict[int, list[Read]]]]:
     """Return the sends and reads of the messages that are in several parts by queue, with these parts."""
-    numbers = _Numbers(parts)
     homes: dict[str, int] = {}
     several: set[str] = set()
     for sent in record.sends:
-        part = numbers[home_of(sent)]
+        part = queues[home_of(sent)]
         if homes.setdefault(sent.message.id, part) != part:
             several.add(sent.message.id)
     for read in record.reads:
-        part = numbers[read.queue]
+        part = queues[read.queue]
         several.update([m.id for m in read.messages if homes.setdefault(m.id, part) != part])
     sends: dict[str, list[tuple[int, Sent]]] = defaultdict(list)
     reads: dict[str, dict[int, list[Read]]] = defaultdict(lambda: defaultdict(list))
     for sent in record.sends if several else ():
         if sent.message.id in several:
-            sends[sent.message.id].append((numbers[home_of(sent)], sent))
+            sends[sent.message.id].append((queues[home_of(sent)], sent))
     for read in record.reads if several else ():
         for message in read.messages:
             if message.id in several:
-                reads[message.id][numbers[read.queue]].append(read)
+                reads[message.id][queues[read.queue]].append(read)
     return sends, reads
-
-
-class _Numbers(dict[str, int]):
-    """Maps a name to its part."""
-
-    def __init__(self, parts: int) -> None:
-        self._parts = parts
-
-    def __missing__(self, name: str) -> int:
-        self[name] = found = part_of(name, self._parts)
-        return found
 
 
 def _index(read: Read) -> int:

@@ -23,9 +23,9 @@ _Write = Callable[[bytes], object]
 _BUFFER_BYTES: Final = 1 << 16
 
 
-def part_of(name: str, parts: int) -> int:
-    """Return the number of the part to which a queue, a message id or an offset id belongs."""
-    return crc32(name.encode()) % parts
+def part_of(id_: str, parts: int) -> int:
+    """Return the number of the part to which a message id or an offset id belongs."""
+    return crc32(id_.encode()) % parts
 
 
 def home_of(sent: Sent) -> str:
@@ -37,8 +37,10 @@ def part_file(folder: Path, key: Key, part: int) -> Path:
     return folder / f"{key.value}-{part}"
 
 
-def split(file: Iterable[bytes], name: str, folder: Path, parts: int) -> Record:
-    """Write the parts of a history to a folder; return what is small enough for all of them.
+def split(file: Iterable[bytes], name: str, folder: Path, parts: int) -> tuple[Record, dict[str, int]]:
+    """Write the parts of a history to a folder.
+
+    Returns what is small enough for all of them, and the part of each queue.
 
     Raises:
         HistoryError: a line is not of a history.
@@ -54,7 +56,7 @@ def split(file: Iterable[bytes], name: str, folder: Path, parts: int) -> Record:
         }
         splitter = _Splitter(writers[Key.QUEUE], writers[Key.MESSAGE])
         pair(splitter.read(file, name), splitter)
-    return splitter.finished()
+    return splitter.finished(), {queue: part for queue, (part, _) in splitter.queues.items()}
 
 
 @dataclass
@@ -110,8 +112,10 @@ class _Splitter:
         """The first lines of the operations that have not ended, by `id`."""
         self._calls: dict[int | str, list[_Write]] = {}
         """The parts of each running call, by process."""
-        self._queues: dict[str, tuple[_Write, str]] = {}
+        self.queues: dict[str, tuple[int, str]] = {}
         """The part of each queue, and its topic."""
+        self._bytes = [0] * self._parts
+        """The size of each part by queue."""
         self._moves: list[tuple[str, int]] = []
         self._last_reads: dict[str, int] = {}
         self._delayed_topics: set[str] = set()
@@ -127,9 +131,10 @@ class _Splitter:
 
     def call(self, line: lines.Consume) -> None:
         value = line.value
-        write, topic = self._queue(value.queue)
+        part, topic = self._queue(value.queue)
         self._last_reads[topic] = line.time
-        writers = [write, *self._of_messages(value.messages)]
+        self._bytes[part] += len(self._text)
+        writers = [self._by_queue[part], *self._of_messages(value.messages)]
         self._calls[line.process] = writers
         for each in writers:
             each(self._text)
@@ -154,12 +159,12 @@ class _Splitter:
         value, is_ok = invoke.value, end is not None and end.type is Type.OK
         if kind is lines.Send:
             topic, queue = value.topic, (end.value.queue if is_ok else "") or value.queue or value.topic
-            write, _ = self._queue(queue)
+            part, _ = self._queue(queue)
             messages = value.messages
             if any(message.deliver_at for message in messages):
                 self._delayed_topics.add(topic)
         else:
-            write, topic = self._queue(value.queue)
+            part, topic = self._queue(value.queue)
             messages = end.value.messages if is_ok and kind in _REQUESTS else ()
             if is_ok and kind in _REQUESTS:
                 self._last_reads[topic] = invoke.time
@@ -167,15 +172,18 @@ class _Splitter:
                 self._moves.append((value.group, invoke.index))
         if kind in _REQUESTS:
             self._requests.add(_REQUESTS[kind], topic, invoke, end, self.record.faults)
-        write(text)
+        self._bytes[part] += len(text)
+        self._by_queue[part](text)
         for write in self._of_messages(messages):
             write(text)
 
-    def _queue(self, queue: str) -> tuple[_Write, str]:
-        found = self._queues.get(queue)
+    def _queue(self, queue: str) -> tuple[int, str]:
+        """Return the part of a queue, and its topic. A new queue belongs to the smallest part."""
+        found = self.queues.get(queue)
         if found is None:
-            found = self._by_queue[part_of(queue, self._parts)], topic_of(queue)
-            self._queues[queue] = found
+            part = min(range(self._parts), key=self._bytes.__getitem__)
+            self._bytes[part] += 1  # so that the first queues are in different parts
+            found = self.queues[queue] = part, topic_of(queue)
         return found
 
     def _of_messages(self, messages: Iterable[Any]) -> list[_Write]:
