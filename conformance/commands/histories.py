@@ -16,7 +16,7 @@ _Certificates = Annotated[
     typer.Option(
         "--certificates",
         metavar="FILE",
-        help="Write the lines that prove the verdicts of A01, A04, A06, A07 and A11.",
+        help="Write the lines that prove the verdicts of all rules except L01.",
     ),
 ]
 _Parts = Annotated[
@@ -75,6 +75,7 @@ def check_history(
     from mqproof.conformance.history.judge import check_files
     from mqproof.conformance.history.lines import HistoryError
     from mqproof.conformance.history.parallel import cores
+    from mqproof.conformance.history.split.judged_parts import FullDiskError
     from mqproof.report import terminal
     from mqproof.report.files import write_files
 
@@ -87,6 +88,8 @@ def check_history(
             report = check_files(files, order_file, certified, processes=processes or cores(), parts=parts)
     except HistoryError as error:
         stop(str(error), Exit.USAGE)
+    except FullDiskError as error:
+        stop(str(error), Exit.TOOL)
     except OSError as error:
         stop(f"{error.filename}: {error.strerror}", Exit.USAGE)
     terminal.show(report)

@@ -43,6 +43,10 @@ _work: Work | None = None
 """The history whose parts the forked processes judge."""
 
 
+class FullDiskError(Exception):
+    """The disk of the parts is full. The message says how much they need, and where."""
+
+
 class Found(NamedTuple):
     """The findings on a history that was judged in parts."""
 
@@ -62,16 +66,17 @@ def judge_in_parts(
 
     Raises:
         HistoryError: a line is not of a history.
+        FullDiskError: the disk of the temporary folder is full.
         OSError: the file cannot be read, or a part cannot be written.
     """
     with tempfile.TemporaryDirectory(prefix="mqproof-history-") as name:
         folder = Path(name)
-        with path.open("rb") as file, _named(name):
+        with path.open("rb") as file, _enough_space(name):
             whole, queues = split(file, str(path), folder, parts)
         is_certified = certificate_file is not None and not whole.gap_count
         work = Work(whole, queues, folder, parts, is_certified, order_file is not None)
         judged = _Judged(work)
-        with _named(name), _pool(work, processes) as pool:
+        with _enough_space(name), _pool(work, processes) as pool:
             judged.run(pool)
         if certificate_file is not None and is_certified:
             for rule in CERTIFIED:
@@ -84,13 +89,15 @@ def judge_in_parts(
 
 
 @contextmanager
-def _named(folder: str) -> Iterator[None]:
-    """Name the folder in an error that no file can be written, which names none."""
+def _enough_space(folder: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise OSError(error.errno, error.strerror, folder) from None
+            raise FullDiskError(
+                f"{folder}: {error.strerror}; the parts of a history need about three times its size,"
+                " in the folder that TMPDIR names"
+            ) from None
         raise
 
 
