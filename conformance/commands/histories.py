@@ -16,7 +16,15 @@ _Certificates = Annotated[
     typer.Option(
         "--certificates",
         metavar="FILE",
-        help="Write the lines that prove the verdicts of A01, A04, A06, A07 and A11.",
+        help="Write the lines that prove the verdicts of all rules except L01.",
+    ),
+]
+_Parts = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        max=256,  # each part has two open files
+        help="Split each history into so many parts on disk; memory holds one part for each process.",
     ),
 ]
 
@@ -55,27 +63,33 @@ def check_history(
         int | None,
         typer.Option(min=1, help="Number of processes that apply the rules; by default one for each core."),
     ] = None,
+    parts: _Parts = 1,
 ) -> None:
     """Find anomalies in client histories: lost, duplicated, reordered, phantom messages, and thirty more.
 
     A rule without relevant operations is reported as not tested. If lines are missing, no rule is held.
 
-    Examples: mqproof workload --target impl --out h.jsonl; mqproof check-history h.jsonl --json h.json
+    Examples: mqproof workload --target impl --out h.jsonl; mqproof check-history h.jsonl --json h.json;
+    mqproof check-history large.jsonl --parts 16
     """
     from mqproof.conformance.history.judge import check_files
     from mqproof.conformance.history.lines import HistoryError
     from mqproof.conformance.history.parallel import cores
+    from mqproof.conformance.history.split.judged_parts import FullDiskError
     from mqproof.report import terminal
     from mqproof.report.files import write_files
 
     try:
         with (
+            terminable(),
             orders.open("wb") if orders else nullcontext() as order_file,
             certificate_file.open("wb") if certificate_file else nullcontext() as certified,
         ):
-            report = check_files(files, order_file, certified, processes=processes or cores())
+            report = check_files(files, order_file, certified, processes=processes or cores(), parts=parts)
     except HistoryError as error:
         stop(str(error), Exit.USAGE)
+    except FullDiskError as error:
+        stop(str(error), Exit.TOOL)
     except OSError as error:
         stop(f"{error.filename}: {error.strerror}", Exit.USAGE)
     terminal.show(report)

@@ -6,7 +6,7 @@ subjects without a reason, and for `unknown` subjects that are open. The modules
 certificates without this code.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, Final
 
@@ -27,21 +27,33 @@ OPEN: Final = "open"
 def certificates(history: Record, findings: Mapping[str, Finding]) -> Iterator[bytes]:
     """Yield a line of JSON for each rule that has a verifier."""
     for rule in CERTIFIED:
-        verdict = findings[rule].verdict
-        evidence: list[tuple[Any, ...]] = []
-        if verdict is Verdict.HELD:
-            evidence = [
-                (fact.subject, *fact.reason) for fact in _facts(history, rule, findings[rule]) if fact.reason
-            ]
-        elif verdict is Verdict.VIOLATED:
-            without = (fact.subject for fact in _facts(history, rule, findings[rule]) if fact.reason is None)
-            evidence = [(subject,) for subject in islice(without, WITHOUT_REASON_MAX)]
-        elif verdict is Verdict.UNKNOWN and rule in FACTS:
-            facts = ((fact.subject, fact.reason) for fact in FACTS[rule](history))
-            left = ((subject, *reason) for subject, reason in facts if reason and reason[0] == OPEN)
-            evidence = list(islice(left, WITHOUT_REASON_MAX))
-        verdict = Verdict.UNKNOWN if verdict is Verdict.NOT_TESTED else verdict
-        yield msgspec.json.encode({"rule": rule, "verdict": verdict.value, "evidence": evidence}) + b"\n"
+        given = evidence(history, rule, findings[rule])
+        yield b"".join(certificate(rule, findings[rule].verdict, [msgspec.json.encode(given)[1:-1]]))
+
+
+def certificate(rule: str, verdict: Verdict, evidence_texts: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield a certificate's line of JSON; each text has elements of its evidence, separated by commas."""
+    named = Verdict.UNKNOWN if verdict is Verdict.NOT_TESTED else verdict
+    yield f'{{"rule":"{rule}","verdict":"{named.value}","evidence":['.encode()
+    separator = b""
+    for text in filter(None, evidence_texts):
+        yield separator + text
+        separator = b","
+    yield b"]}\n"
+
+
+def evidence(history: Record, rule: str, found: Finding) -> list[tuple[Any, ...]]:
+    """Return what proves the verdict of a rule on a history, or on a part of one."""
+    if found.verdict is Verdict.HELD:
+        return [(fact.subject, *fact.reason) for fact in _facts(history, rule, found) if fact.reason]
+    if found.verdict is Verdict.VIOLATED:
+        without = (fact.subject for fact in _facts(history, rule, found) if fact.reason is None)
+        return [(subject,) for subject in islice(without, WITHOUT_REASON_MAX)]
+    if found.verdict is Verdict.UNKNOWN and rule in FACTS:
+        facts = ((fact.subject, fact.reason) for fact in FACTS[rule](history))
+        left = ((subject, *reason) for subject, reason in facts if reason and reason[0] == OPEN)
+        return list(islice(left, WITHOUT_REASON_MAX))
+    return []
 
 
 def _facts(history: Record, rule: str, found: Finding) -> Iterator[Fact]:

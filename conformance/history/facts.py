@@ -45,6 +45,8 @@ def _first_reads(history: Record) -> dict[str, int]:
     for read in history.reads:
         for message in read.messages:
             found.setdefault(message.id, read.at)
+    for id_, other in history.elsewhere.items():
+        found[id_] = min(found.get(id_, NEVER), other.at)
     return found
 
 
@@ -95,6 +97,9 @@ def _drained(history: Record) -> Iterator[Fact]:
     for read in history.reads:
         for message in read.messages:
             first.setdefault((read.group, message.id), read.at)
+    for id_, other in history.elsewhere.items():
+        for group, at in other.groups.items():
+            first[group, id_] = min(first.get((group, id_), NEVER), at)
     lost = gone(history)
     for sent, group, _ in drained(history):
         subject = group, sent.span.start, sent.place

@@ -12,9 +12,10 @@ from mqproof.conformance.engine.finding import Finding
 from mqproof.conformance.history import linearizations
 from mqproof.conformance.history.certificates import certificates
 from mqproof.conformance.history.lines import Line, decode_lines
-from mqproof.conformance.history.parallel import findings
+from mqproof.conformance.history.parallel import Timed, findings
 from mqproof.conformance.history.record import Record, record
 from mqproof.conformance.history.rules import RULES, Rule
+from mqproof.conformance.history.split.judged_parts import judge_in_parts
 from mqproof.report.model import Report, Result, Table, Verdict
 from mqproof.spec.catalogue import catalogue
 
@@ -33,11 +34,14 @@ class Judged:
 def judge(history: Iterable[Line] | Record, processes: int = 1) -> list[Judged]:
     """Apply every rule. If lines are missing, nothing is `held`, and rules based on absence are `unknown`."""
     sorted_out = history if isinstance(history, Record) else record(history)
-    found = findings(sorted_out, processes)
+    return _judged(sorted_out, findings(sorted_out, processes))
+
+
+def _judged(history: Record, found: Timed) -> list[Judged]:
     judged = []
     for rule in RULES:
         finding, seconds = found[rule.id]
-        if sorted_out.gap_count and (finding.verdict is Verdict.HELD or rule.by_absence):
+        if history.gap_count and (finding.verdict is Verdict.HELD or rule.by_absence):
             # Only the missing lines could decide it.
             finding = Finding(Verdict.UNKNOWN, finding.counts, finding.witnesses)
         judged.append(Judged(rule, finding, seconds))
@@ -46,19 +50,22 @@ def judge(history: Iterable[Line] | Record, processes: int = 1) -> list[Judged]:
 
 def check_files(
     paths: Sequence[Path], order_file: BinaryIO | None = None, certificate_file: BinaryIO | None = None, *,
-    processes: int = 1,
+    processes: int = 1, parts: int = 1,
 ) -> Report:  # fmt: skip
     """Check the histories of all files, one after the other, the rules of each in so many processes.
 
-    The orders of their queues are written to `order_file`, and the certificates of their verdicts to
-    `certificate_file`.
+    With several parts, a history is split into parts on disk, which are judged separately. The orders of the
+    queues are written to `order_file`, and the certificates of the verdicts to `certificate_file`.
 
     Raises:
         HistoryError: a line is not of a history.
-        OSError: a file cannot be read.
+        OSError: a file cannot be read, or a part cannot be written.
     """
     reports = []
     for path in paths:
+        if parts > 1:
+            reports.append(_check_in_parts(path, order_file, certificate_file, processes, parts))
+            continue
         with path.open("rb") as file:
             lines = decode_lines(file, str(path))
             reports.append(check(lines, str(path), order_file, certificate_file, processes=processes))
@@ -85,32 +92,54 @@ def check(
         sorted_out = record(history)
         read_seconds = time.perf_counter() - began
         judged = judge(sorted_out, processes)
-        found = tuple(_result(each, sorted_out, LAYER, f"mqproof check-history {name}") for each in judged)
-        tables = tuple(_tables(sorted_out, name, order_file))
+        rows = None
+        if order_file is not None:
+            found = list(linearizations.orders(sorted_out))
+            order_file.writelines(map(linearizations.written, found))
+            rows = list(map(linearizations.row, found))
         if certificate_file is not None and not sorted_out.gap_count:
             findings_of = {each.rule.id: each.finding for each in judged}
             certificate_file.writelines(certificates(sorted_out, findings_of))
+    check_seconds = time.perf_counter() - began - read_seconds
+    seconds = {"seconds to read": f"{read_seconds:.1f}", "seconds to check": f"{check_seconds:.1f}"}
+    return _report(sorted_out, name, judged, rows, seconds)
+
+
+def _check_in_parts(
+    path: Path, order_file: BinaryIO | None, certificate_file: BinaryIO | None, processes: int, parts: int
+) -> Report:
+    began = time.perf_counter()
+    with _no_collection():
+        found = judge_in_parts(path, parts, processes, certificate_file, order_file)
+    seconds = {"parts": str(parts), "seconds": f"{time.perf_counter() - began:.1f}"}
+    rows = None if order_file is None else found.rows
+    return _report(found.whole, str(path), _judged(found.whole, found.findings), rows, seconds)
+
+
+def _report(
+    history: Record,
+    name: str,
+    judged: list[Judged],
+    rows: list[linearizations.Row] | None,
+    facts: dict[str, str],
+) -> Report:
+    """Return the report; `rows` are those of the table of orders."""
+    tables = []
+    if history.gaps:
+        tables.append(Table(f"Gaps in {name}", ("gap",), tuple((gap,) for gap in history.gaps)))
+    if rows is not None:
+        tables.append(linearizations.table(rows))
     return Report(
         f"history {name}",
-        found,
+        tuple(_result(each, history, LAYER, f"mqproof check-history {name}") for each in judged),
         facts={
-            "operations": str(sorted_out.operations),
-            "faults": str(len(sorted_out.faults)),
-            "gaps": str(sorted_out.gap_count),
-            "seconds to read": f"{read_seconds:.1f}",
-            "seconds to check": f"{time.perf_counter() - began - read_seconds:.1f}",
+            "operations": str(history.operations),
+            "faults": str(len(history.faults)),
+            "gaps": str(history.gap_count),
+            **facts,
         },
-        tables=tables,
+        tables=tuple(tables),
     )
-
-
-def _tables(history: Record, name: str, order_file: BinaryIO | None) -> Iterator[Table]:
-    if history.gaps:
-        yield Table(f"Gaps in {name}", ("gap",), tuple((gap,) for gap in history.gaps))
-    if order_file is not None:
-        found = list(linearizations.orders(history))
-        order_file.writelines(map(linearizations.written, found))
-        yield linearizations.table(found)
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 An order is a certificate: it can be verified step by step, as `linearize.certified` does here.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -14,6 +14,8 @@ from mqproof.conformance.history.rules.linear import INSTANTS, Seen, queues, wor
 from mqproof.report.model import Table
 
 _SHOWN_MAX: Final = 6
+Row = tuple[str, ...]
+"""A row of the table of orders."""
 
 
 class Order(NamedTuple):
@@ -58,10 +60,14 @@ def written(order: Order) -> bytes:
     return msgspec.json.encode(summary) + b"\n"
 
 
-def table(found: list[Order]) -> Table:
-    """Return a table for people, with the beginning of each order."""
-    rows = tuple((each.seen.group, each.seen.queue, str(len(each.steps)), _begin(each)) for each in found)
-    return Table("Orders of the queues", ("group", "queue", "steps", "order, certified"), rows)
+def row(order: Order) -> Row:
+    """Return a row of the table, with the beginning of the order."""
+    return order.seen.group, order.seen.queue, str(len(order.steps)), _begin(order)
+
+
+def table(rows: Iterable[Row]) -> Table:
+    """Return a table for people."""
+    return Table("Orders of the queues", ("group", "queue", "steps", "order, certified"), tuple(rows))
 
 
 def _begin(order: Order) -> str:

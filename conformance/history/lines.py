@@ -367,11 +367,16 @@ def decode_lines(texts: Iterable[bytes], name: str) -> Iterator[Line]:
     Raises:
         HistoryError: as `decode`.
     """
-    return chain.from_iterable(_decode_batches(iter(texts), name))
+    return chain.from_iterable(lines for _, lines in decode_batches(texts, name))
 
 
-def _decode_batches(texts: Iterator[bytes], name: str) -> Iterator[list[Line]]:
-    """Yield the lines in batches: one call for each line would take a quarter longer."""
+def decode_batches(all_texts: Iterable[bytes], name: str) -> Iterator[tuple[list[bytes], list[Line]]]:
+    """Yield the texts and the lines in batches: one call for each line would take a quarter longer.
+
+    Raises:
+        HistoryError: as `decode`.
+    """
+    texts = iter(all_texts)
     before = 0
     while batch := list(islice(texts, _BATCH)):
         if not batch[-1].endswith(b"\n"):
@@ -382,7 +387,7 @@ def _decode_batches(texts: Iterator[bytes], name: str) -> Iterator[list[Line]]:
             lines = []
         if len(lines) != len(batch) or Setup in map(type, lines):
             lines = [decode(text, f"{name}:{before + place}") for place, text in enumerate(batch, start=1)]
-        yield lines
+        yield batch, lines
         before += len(batch)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, Final, TypeVar, get_args
+from typing import Any, Final, NamedTuple, Protocol, TypeVar, get_args
 
 import msgspec
 
@@ -77,6 +77,28 @@ class Span(msgspec.Struct, gc=False):
     f: str = ""
     """The kind of a request to a broker: send | poll | pop. Empty for other operations."""
     topic: str = ""
+    last: int = NEVER
+    """Index of its last line of any type. NEVER if there is none."""
+
+
+def span_of(process: int | str, invoke: Any, end: Any) -> Span:
+    """Return the interval of an operation from its two lines; `end` is None if there is none."""
+    if end is None:
+        return Span(process, invoke.index, NEVER, invoke.time, NEVER, UNKNOWN, "")
+    if (type_ := end.type) is _INFO:
+        return Span(process, invoke.index, NEVER, invoke.time, NEVER, UNKNOWN, end.error, "", "", end.index)
+    return Span(
+        process,
+        invoke.index,
+        end.index,
+        invoke.time,
+        end.time,
+        _OUTCOMES[type_],
+        end.error,
+        "",
+        "",
+        end.index,
+    )
 
 
 class Sent(msgspec.Struct, gc=False):
@@ -148,9 +170,22 @@ class Events:
         return self.times[place - 1] if place else None
 
 
+class Elsewhere(NamedTuple):
+    """Where a message was read in other parts of a history."""
+
+    at: int
+    """The index of its first read there."""
+    groups: dict[str, int]
+    """The same for each group that drains."""
+
+
 @dataclass
 class Record:
-    """All operations of a history. Built by `record`, and read-only afterwards."""
+    """All operations of a history, or of one part of it. Built by `record`, and read-only afterwards.
+
+    A part has what the rules need to know of the other parts: `foreign`, `elsewhere`, and properties that are
+    set to those of the whole history.
+    """
 
     setup: SetupValue = field(default_factory=SetupValue)
     sends: list[Sent] = field(default_factory=list)
@@ -179,8 +214,18 @@ class Record:
     gap_count: int = 0
     operations: int = 0
     last_time: int = 0
+    foreign: set[int] = field(default_factory=set)
+    """The starts of sends that another part judges; a message that was read in this part is theirs."""
+    elsewhere: dict[str, Elsewhere] = field(default_factory=dict)
+    """The messages of this part's sends that were read in other parts."""
 
     _made: dict[Any, Any] = field(default_factory=dict)
+
+    def gap(self, text: str) -> None:
+        """Count a defect of the lines."""
+        self.gap_count += 1
+        if len(self.gaps) < GAPS_MAX:
+            self.gaps.append(text)
 
     def once(self, make: "Callable[[Record], T]") -> T:
         """Return `make(self)`, computed only once: several rules need it."""
@@ -223,6 +268,9 @@ class Record:
     @cached_property
     def stored(self) -> list[Sent]:
         """Sends that were answered with one of the stored statuses."""
+        foreign = self.foreign
+        if foreign:
+            return [s for s in self.sends if s.span.outcome is OK and s.span.start not in foreign]
         return [sent for sent in self.sends if sent.span.outcome is OK]
 
     @cached_property
@@ -238,7 +286,7 @@ class Record:
     @cached_property
     def seen(self) -> set[str]:
         """The ids of all messages that were delivered to any client."""
-        return {message.id for _, message in self.sights}
+        return {message.id for _, message in self.sights} | self.elsewhere.keys()
 
     @cached_property
     def acked(self) -> dict[str, dict[int, Sent]]:
@@ -269,6 +317,27 @@ class Record:
     def are_keys_unique(self) -> bool:
         """Return whether no two sends have a message of the same key, so that `by_id` contains all sends."""
         return len(self.by_id) == len(self.sends)
+
+    @cached_property
+    def moves(self) -> list[tuple[str, int]]:
+        """The groups whose offsets a client sets, and the index at which it begins: resets and seeks."""
+        resets = [(step.value.group, step.span.start) for step in self.commits if step.value.reset]
+        return resets + [(read.group, read.span.start) for read in self.reads if read.seek]
+
+    @cached_property
+    def last_reads(self) -> dict[str, int]:
+        """Maps a topic to the time at which the last read from it began."""
+        return {topic_of(read.queue): read.span.began for read in self.reads}
+
+    @cached_property
+    def delayed_topics(self) -> set[str]:
+        """The topics to which delayed messages were sent."""
+        return {sent.topic for sent in self.sends if sent.message.deliver_at}
+
+    @cached_property
+    def asked(self) -> int:
+        """The number of sends and polls."""
+        return sum(span.f != "pop" for span in self.spans)
 
     @cached_property
     def crashes(self) -> Events:
@@ -327,15 +396,73 @@ def is_own(queue: str) -> bool:
 
 def record(history: Iterable[Line]) -> Record:
     """Sort the operations of the lines into a Record."""
-    builder = _Builder()
-    builder.add(history)
-    return builder.done()
+    builder = Builder(Record())
+    pair(history, builder)
+    return builder.record
 
 
-class _Builder:
-    def __init__(self) -> None:
-        self.record = Record()
-        self._open: dict[int | str, Any] = {}
+class Sink(Protocol):
+    """Receives the operations of a history, in order."""
+
+    record: Record
+
+    def call(self, line: lines.Consume) -> None:
+        """Receive the begin of a call of a listener, which has its messages from the start."""
+
+    def returned(self, line: lines.Consume) -> None:
+        """Receive the end of that call."""
+
+    def operation(self, invoke: Line, end: Line | None) -> None:
+        """Receive an operation at its end, or a call that has none; `end` is None if there is none."""
+
+
+def pair(history: Iterable[Line], sink: Sink) -> None:
+    """Find the operations of a history by their two lines, and the gaps between the lines."""
+    expected, latest, opened, found = 0, 0, dict[int | str, Any](), sink.record
+    for line in history:
+        index, time, process = line.index, line.time, line.process
+        if index != expected:
+            found.gap(f"line {expected} is missing: line {index} follows")
+        if time < latest:
+            found.gap(f"line {index} is older than the one before it")
+        expected, latest = index + 1, time
+        kind = type(line)
+        if kind is Setup:
+            found.setup = line.value  # type: ignore[assignment]
+        elif kind is Fault:
+            found.faults.append(line)  # type: ignore[arg-type]
+        elif line.type is _INVOKE:
+            if process in opened:
+                before = opened.pop(process)
+                found.gap(f"line {index}: {process} has not ended its operation of line {before.index}")
+                sink.operation(before, None)
+            opened[process] = line
+            if kind is lines.Consume:
+                sink.call(line)  # type: ignore[arg-type]
+        else:
+            invoke = opened.pop(process, None)
+            if type(invoke) is not kind:
+                found.gap(f"line {index} ends an operation that {process} did not begin")
+            elif kind is lines.Consume:
+                sink.returned(line)  # type: ignore[arg-type]
+            else:
+                sink.operation(invoke, line)
+    for invoke in list(opened.values()):
+        sink.operation(invoke, None)
+    found.last_time = latest
+
+
+class Builder:
+    """Sorts operations into a Record.
+
+    With `is_mine`, only messages with such ids are recorded, and only reads that found one.
+    """
+
+    def __init__(self, record: Record, is_mine: Callable[[str], bool] | None = None) -> None:
+        self.record = record
+        self.batches: dict[int, list[Sent]] = {}
+        """With `is_mine`, all messages of a send by its start."""
+        self._is_mine = is_mine
         self._calls: dict[int | str, Span] = {}
         """Spans of listener calls that are running."""
         self._changed: set[tuple[str, int]] = set()
@@ -344,47 +471,6 @@ class _Builder:
         """Returns one object for all equal texts: decoding creates one for each line."""
         self._topics: dict[str, str] = {}
         """Maps a queue to its topic."""
-        self._ends: dict[type, Callable[[Span, Any, Any], None]] = {
-            kind: getattr(self, f"_{kind.__name__.lower()}") for kind in get_args(lines.Operation)
-        }
-        """Maps each kind of operation to the method that records it."""
-
-    def add(self, history: Iterable[Line]) -> None:
-        expected, latest, opened = 0, 0, self._open
-        for line in history:
-            index, time, process = line.index, line.time, line.process
-            if index != expected:
-                self._gap(f"line {expected} is missing: line {index} follows")
-            if time < latest:
-                self._gap(f"line {index} is older than the one before it")
-            expected, latest = index + 1, time
-            kind = type(line)
-            if kind is Setup:
-                self.record.setup = line.value  # type: ignore[assignment]
-            elif kind is Fault:
-                self.record.faults.append(line)  # type: ignore[arg-type]
-            elif line.type is _INVOKE:
-                if process in opened:
-                    before = opened.pop(process)
-                    self._gap(f"line {index}: {process} has not ended its operation of line {before.index}")
-                    self._end(before, None)
-                opened[process] = line
-                if kind is lines.Consume:
-                    self._call(line)  # type: ignore[arg-type]
-            else:
-                invoke = opened.pop(process, None)
-                if type(invoke) is not kind:
-                    self._gap(f"line {index} ends an operation that {process} did not begin")
-                elif kind is lines.Consume:
-                    self._return(line)  # type: ignore[arg-type]
-                else:
-                    self._end(invoke, line)
-        self.record.last_time = latest
-
-    def done(self) -> Record:
-        for invoke in list(self._open.values()):
-            self._end(invoke, None)
-        return self.record
 
     def _topic(self, queue: str) -> str:
         topic = self._topics.get(queue)
@@ -392,23 +478,10 @@ class _Builder:
             topic = self._topics[queue] = topic_of(queue)
         return topic
 
-    def _gap(self, text: str) -> None:
-        self.record.gap_count += 1
-        if len(self.record.gaps) < GAPS_MAX:
-            self.record.gaps.append(text)
-
-    def _end(self, invoke: Any, end: Any) -> None:
+    def operation(self, invoke: Any, end: Any) -> None:
         self.record.operations += 1
-        process, index, time = self._name(invoke.process, invoke.process), invoke.index, invoke.time
-        if end is None:
-            span = Span(process, index, NEVER, time, NEVER, UNKNOWN, "")
-            self._ends[type(invoke)](span, invoke.value, None)
-            return
-        if (type_ := end.type) is _INFO:
-            span = Span(process, index, NEVER, time, NEVER, UNKNOWN, end.error)
-        else:
-            span = Span(process, index, end.index, time, end.time, _OUTCOMES[type_], end.error)
-        self._ends[type(invoke)](span, invoke.value, end.value)
+        span = span_of(self._name(invoke.process, invoke.process), invoke, end)
+        _ENDS[type(invoke)](self, span, invoke.value, end.value if end is not None else None)
 
     def _request(self, f: str, topic: str, span: Span) -> None:
         span.f, span.topic = f, topic
@@ -424,14 +497,17 @@ class _Builder:
         batch, placed = len(request.messages), bool(response.queue) and response.offset >= 0
         queue, status = response.queue or request.queue, name(response.status, response.status)
         queue = name(queue, queue)
-        for place, message in enumerate(request.messages):
-            offset = response.offset + place if placed else -1
-            self.record.sends.append(
-                Sent(
-                    message, topic, span, status, queue, offset, place, batch,
-                    attempts, response.offset_id if place == 0 else "",
-                )
-            )  # fmt: skip
+        all_sent = [
+            Sent(
+                message, topic, span, status, queue, response.offset + place if placed else -1, place, batch,
+                attempts, response.offset_id if place == 0 else "",
+            )
+            for place, message in enumerate(request.messages)
+        ]  # fmt: skip
+        if self._is_mine is not None:
+            self.batches[span.start] = all_sent
+            all_sent = [sent for sent in all_sent if self._is_mine(sent.message.id)]
+        self.record.sends += all_sent
 
     def _poll(self, span: Span, request: lines.PollValue, response: lines.PollValue | None) -> None:
         self._request("poll", self._topic(request.queue), span)
@@ -455,7 +531,7 @@ class _Builder:
         client = request.client or str(span.process)
         return Read(kind, name(group, group), name(queue, queue), name(client, client), span, (), at)
 
-    def _call(self, line: lines.Consume) -> None:
+    def call(self, line: lines.Consume) -> None:
         """Record a call of a listener, which has its messages from the start; its end is filled in later."""
         value = line.value
         process = self._name(line.process, line.process)
@@ -464,19 +540,24 @@ class _Builder:
         read = self._read("consume", value, span, span.start)
         self._deliver(read, value.messages)
 
-    def _return(self, line: lines.Consume) -> None:
+    def returned(self, line: lines.Consume) -> None:
         """Record the end of a call."""
         self.record.operations += 1
         call = self._calls.pop(line.process)
         call.error = line.error
         if line.type is not _INFO:
             call.end, call.ended, call.outcome = line.index, line.time, _OUTCOMES[line.type]
+        call.last = line.index
 
     def _consume(self, span: Span, _: lines.ConsumeValue, __: lines.ConsumeValue | None) -> None:
         """Forget a call that has no end: it is recorded as such from its begin."""
         del self._calls[span.process]
 
     def _deliver(self, read: Read, messages: tuple[Delivered, ...]) -> None:
+        if (is_mine := self._is_mine) is not None:
+            messages = tuple([message for message in messages if is_mine(message.id)])
+            if not messages:
+                return
         self.record.reads.append(read)
         if not messages:
             return
@@ -527,5 +608,9 @@ class _Builder:
         self.record.drains.append(Step(span, request))
 
 
+_ENDS: Final[dict[type, Callable[[Builder, Span, Any, Any], None]]] = {
+    kind: getattr(Builder, f"_{kind.__name__.lower()}") for kind in get_args(lines.Operation)
+}
+"""Maps each kind of operation to the method that records it."""
 _ATTEMPTS_WITHOUT_RESPONSE: Final = 2
 _NO_RESPONSE: Final = lines.SendValue()

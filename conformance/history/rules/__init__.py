@@ -6,6 +6,7 @@ the audit uses the same names.
 """
 
 from collections.abc import Callable
+from enum import StrEnum
 from typing import Final, NamedTuple
 
 from mqproof.conformance.engine.finding import Finding
@@ -22,6 +23,19 @@ from mqproof.conformance.history.rules import (
 )
 
 
+class Key(StrEnum):
+    """What a rule compares: operations of different keys may be judged apart, in parts of a history."""
+
+    QUEUE = "queue"
+    """The operations on one queue, with all sends of the messages that were read from it."""
+    MESSAGE = "message"
+    """The sends and reads of one message, by its id."""
+    OFFSET_ID = "offset id"
+    """The places that were named by one offset id."""
+    REQUEST = "request"
+    """Assignments, and requests that failed: few, so that they are judged together."""
+
+
 class Rule(NamedTuple):
     """One anomaly.
 
@@ -34,6 +48,7 @@ class Rule(NamedTuple):
     """Catalogue id of the invariant that the anomaly violates."""
     check: Callable[[Record], Finding]
     by_absence: bool = True
+    key: Key = Key.QUEUE
 
 
 _SEEN: Final = False
@@ -43,8 +58,8 @@ RULES: Final = (
     Rule("A01", "lost-write", "DELIV-1", loss.lost_write),
     Rule("A02", "unseen", "DELIV-1", loss.unseen),
     Rule("A03", "lost after drain", "DELIV-1", loss.lost_after_drain),
-    Rule("A04", "phantom", "DELIV-2", places.phantom),
-    Rule("A06", "duplicate-offset", "DELIV-3", places.duplicate_offset),
+    Rule("A04", "phantom", "DELIV-2", places.phantom, key=Key.MESSAGE),
+    Rule("A06", "duplicate-offset", "DELIV-3", places.duplicate_offset, key=Key.MESSAGE),
     Rule("A07", "duplicate-delivery", "DELIV-3", order.duplicate_delivery),
     Rule("A08", "inconsistent-offsets", "FLUSH-4", places.inconsistent_offsets, _SEEN),
     Rule("A09", "poll-skip", "DELIV-4", order.poll_skip),
@@ -63,22 +78,30 @@ RULES: Final = (
     Rule("C06", "offset-regression", "DELIV-5", offsets.offset_regression),
     Rule("C07", "offset-jump-to-min", "DELIV-5", offsets.offset_to_minimum, _SEEN),
     Rule("C08", "offset-ahead", "DELIV-1", offsets.offset_ahead),
-    Rule("C09", "queue double-owned", "DELIV-6", groups.double_owned),
+    Rule("C09", "queue double-owned", "DELIV-6", groups.double_owned, key=Key.REQUEST),
     Rule("C10.1", "orderly-lock breach", "DELIV-13", groups.overlapping),
     Rule("C10.2", "head-block", "DELIV-12", groups.head_block),
     Rule("C11", "POP invisibility breach", "DELIV-3", redelivery.invisibility),
-    Rule("C12", "timer", "DELIV-8", redelivery.timer),
-    Rule("C13", "retry/DLQ breach", "DELIV-7", redelivery.retry_and_dead_letter),
+    Rule("C12", "timer", "DELIV-8", redelivery.timer, key=Key.MESSAGE),
+    Rule("C13", "retry/DLQ breach", "DELIV-7", redelivery.retry_and_dead_letter, key=Key.MESSAGE),
     Rule("C14", "filter", "DELIV-10", order.filtered, _SEEN),
     Rule("C15", "broadcast gap", "DELIV-11", order.broadcast_gap),
-    Rule("C16", "msgId anomalies", "DELIV-2", places.message_ids, _SEEN),
+    Rule("C16", "msgId anomalies", "DELIV-2", places.message_ids, _SEEN, Key.MESSAGE),
     Rule("C17", "body/property mutation", "FLUSH-5", places.mutated, _SEEN),
     Rule("C18", "time anomalies", "DELIV-4", places.times, _SEEN),
     Rule("C19", "ack-class breach", "REPL-3", loss.acknowledgement_class),
-    Rule("C20", "metadata loss", "ROUTE-7", service.metadata_loss),
-    Rule("C21", "liveness", "DELIV-12", service.unavailable),
+    Rule("C20", "metadata loss", "ROUTE-7", service.metadata_loss, key=Key.REQUEST),
+    Rule("C21", "liveness", "DELIV-12", service.unavailable, key=Key.REQUEST),
     Rule("L01", "queue linearizability", "DELIV-4", linear.linearizable, _SEEN),
 )
+
+OF_KEY: Final[dict[Key, dict[str, Callable[[Record], Finding]]]] = {
+    key: {rule.id: rule.check for rule in RULES if rule.key is key} for key in Key
+}
+"""Maps each key to the rules that judge the parts of a history by it."""
+# C16 has two keys: its parts are judged separately, and their findings added.
+OF_KEY[Key.MESSAGE]["C16"] = places.keys
+OF_KEY[Key.OFFSET_ID]["C16"] = places.offset_ids
 
 ELSEWHERE: Final = {
     "A05": "recovered: legal; A04 counts it",
@@ -107,4 +130,4 @@ NOT_SEEN: Final = {
 }
 """Parts of rows that a client cannot observe."""
 
-__all__ = ["ELSEWHERE", "NOT_SEEN", "RULES", "Rule"]
+__all__ = ["ELSEWHERE", "NOT_SEEN", "OF_KEY", "RULES", "Key", "Rule"]

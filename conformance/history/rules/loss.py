@@ -115,6 +115,9 @@ def _judge_drains(history: Record) -> tuple[list[tuple[Sent, str, Span]], int]:
     for read in history.received if delivered else ():
         if read.group in delivered:
             delivered[read.group].update([message.id for message in read.messages])
+    for id_, other in history.elsewhere.items():
+        for group in other.groups:
+            delivered[group].add(id_)
     missing, looked, lost, expired = [], 0, gone(history), history.once(_expired)
     for sent, group, drain in drained(history):
         looked += 1

@@ -153,12 +153,8 @@ def _find_causes(history: Record) -> _Causes:
     at: dict[str, list[int]] = defaultdict(list)
     for step in history.assigns:
         at[step.value.group] += [step.span.start, min(step.span.end, NEVER - 1)]
-    for step in history.commits:
-        if step.value.reset:
-            at[step.value.group].append(step.span.start)
-    for read in history.reads:
-        if read.seek:
-            at[read.group].append(read.span.start)
+    for group, index in history.moves:
+        at[group].append(index)
     causes.of_group = {group: Events(sorted(indexes)) for group, indexes in at.items()}
     return causes
 

@@ -146,6 +146,7 @@ def phantom(history: Record) -> Finding:
     A message whose send has an unknown outcome may be delivered: that is counted, and legal.
     """
     tally = Tally()
+    reported: set[str] = set()
     failed: set[str] = set()
     unknown: set[str] = set()
     by_id = history.by_id
@@ -177,8 +178,10 @@ def phantom(history: Record) -> Finding:
             why = f"was sent to {topic}"
         else:
             continue
-        tally.found(f"{read.client} received {id_}, which {why}", id=id_, queue=read.queue)
-    tally.looked = len(history.sights)
+        if id_ not in reported:
+            reported.add(id_)
+            tally.found(f"{read.client} received {id_}, which {why}", id=id_, queue=read.queue)
+    tally.looked = len(history.seen)
     return tally.finding("messages", recovered=len(recovered))
 
 
@@ -218,12 +221,33 @@ def message_ids(history: Record) -> Finding:
     A crash may free an offset id: its record may then be another message.
     """
     tally = Tally()
+    _judge_keys(history, tally)
+    _judge_offset_ids(history, tally)
+    return tally.finding("ids")
+
+
+def keys(history: Record) -> Finding:
+    """C16, the part about unique keys."""
+    _judge_keys(history, tally := Tally())
+    return tally.finding("ids")
+
+
+def offset_ids(history: Record) -> Finding:
+    """C16, the part about offset ids."""
+    _judge_offset_ids(history, tally := Tally())
+    return tally.finding("ids")
+
+
+def _judge_keys(history: Record, tally: Tally) -> None:
     bodies: dict[str, tuple[str, str]] = {}
     tally.looked += len(history.sends)
     for sent in () if history.are_keys_unique else history.sends:
         mine = (sent.topic, sent.message.body)
         if bodies.setdefault(sent.message.id, mine) != mine:
             tally.found(f"{sent.message.id} is the key of two messages", id=sent.message.id)
+
+
+def _judge_offset_ids(history: Record, tally: Tally) -> None:
     answered: dict[str, Sent] = {}
     for sent in history.placed:
         if not sent.offset_id:
@@ -257,7 +281,6 @@ def message_ids(history: Record) -> Finding:
         if place != here:
             text = f"offset id {message.offset_id} belongs to {place[0]} {place[1]} and to {read.queue}"
             tally.found(f"{text} {message.offset}", offset_id=message.offset_id)
-    return tally.finding("ids")
 
 
 def misplaced(history: Record) -> Finding:

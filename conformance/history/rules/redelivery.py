@@ -26,9 +26,7 @@ def timer(history: Record) -> Finding:
     if not due and not recalled:
         return not_judged()
     delivered: set[str] = set()
-    topics = {sent.topic for sent in due.values()} | {
-        history.by_id[i].topic for i in recalled if i in history.by_id
-    }
+    topics = history.delayed_topics | {history.by_id[i].topic for i in recalled if i in history.by_id}
     queues = {queue for queue in history.places if topic_of(queue) in topics}
     for read in history.received:
         if read.queue not in queues:
@@ -75,11 +73,7 @@ def _put_off(history: Record, sent: Sent, index: int) -> int:
 
 def _read_since(history: Record, topic: str, time: int) -> bool:
     """Return whether a client read from the topic after that time and was answered."""
-    return history.once(_last_read).get(topic, -1) > time
-
-
-def _last_read(history: Record) -> dict[str, int]:
-    return {topic_of(read.queue): read.span.began for read in history.reads}
+    return history.last_reads.get(topic, -1) > time
 
 
 @dataclass(slots=True)

@@ -42,10 +42,9 @@ def unavailable(history: Record) -> Finding:
         return not_judged({"worst_recovery_ms": worst})
     tally = Tally()
     stretches = history.once(calm)
-    asked = [span for span in history.spans if span.f != "pop"]
-    tally.looked = len(asked)
-    for span in asked:
-        if span.outcome is OK or any(name in span.error for name in _UNKNOWN_TOPIC):
+    tally.looked = history.asked
+    for span in history.spans:
+        if span.outcome is OK or span.f == "pop" or any(name in span.error for name in _UNKNOWN_TOPIC):
             continue  # C20 judges unknown topics
         window = calm_at(stretches, span.start)
         if window is not None and window.since + within * _MS < span.began and _within(span, window.end):

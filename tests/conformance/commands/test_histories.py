@@ -1,5 +1,6 @@
 """The commands on histories: exit codes, files, and a one-line error for wrong input."""
 
+import errno
 import json
 from pathlib import Path
 
@@ -8,10 +9,12 @@ from typer.testing import CliRunner, Result
 
 from mqproof.conformance.bench import history_checks
 from mqproof.conformance.commands.histories import app
+from mqproof.conformance.history import delivery_verifier, place_verifier, value_verifier, verification
 from mqproof.conformance.history.exact_delivery import ExactDelivery, clean
 from mqproof.conformance.history.injected import INJECTED
 from mqproof.conformance.history.lines import decode_lines, encode
 from mqproof.conformance.history.rules import RULES
+from mqproof.conformance.history.split import judged_parts
 
 
 def mqproof(*arguments: object) -> Result:
@@ -61,6 +64,38 @@ def test_the_orders_of_the_queues_are_shown_and_written(history: Path, tmp_path:
     assert {each["queue"] for each in written if each["group"] == "g"} == {"T/b/0", "T/b/1"}
     assert all(each["order"] for each in written if each["group"] == "g")
     assert mqproof("check-history", history, "--orders", tmp_path).exit_code == 2
+
+
+def test_a_history_in_parts_has_the_same_report_and_certificates(history: Path, tmp_path: Path) -> None:
+    reports, proofs = [], tmp_path / "c.jsonl"
+    for parts in (1, 3):
+        out = tmp_path / f"{parts}.json"
+        result = mqproof("check-history", history, "--parts", parts, "--json", out, "--certificates", proofs)
+        assert result.exit_code == 0, result.output
+        reports.append([each | {"seconds": 0} for each in json.loads(out.read_text())["results"]])
+    assert reports[0] == reports[1]
+    for verifier in (delivery_verifier, place_verifier, value_verifier):
+        assert verification.main(verifier.RULES, str(history), str(proofs)) == 0
+
+
+def test_an_invalid_line_is_named_and_a_number_of_parts_is_limited(history: Path) -> None:
+    with history.open("ab") as file:
+        file.write(b'{"f": "send"}\n')
+    number = len(history.read_bytes().splitlines())
+    invalid, many = (mqproof("check-history", history, "--parts", parts) for parts in (2, 257))
+    assert (invalid.exit_code, many.exit_code) == (2, 2)
+    assert f"h.jsonl:{number}: not a line of a history" in invalid.output
+    assert "256" in many.output
+
+
+def test_a_full_disk_of_the_parts_exits_with_4(history: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(judged_parts, "split", full)
+    result = mqproof("check-history", history, "--parts", 2)
+    assert result.exit_code == 4
+    assert "No space left on device" in result.output
 
 
 def test_missing_lines_exit_with_3(tmp_path: Path) -> None:

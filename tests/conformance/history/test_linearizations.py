@@ -5,6 +5,7 @@ from itertools import groupby
 import msgspec
 import pytest
 
+from mqproof.conformance.history import linearizations
 from mqproof.conformance.history.exact_delivery import clean
 from mqproof.conformance.history.injected import INJECTED
 from mqproof.conformance.history.injected.parts import QUEUE
@@ -46,5 +47,5 @@ def test_a_missing_order_is_reported_with_the_two_conflicting_messages() -> None
     assert f"polled {second} (index " in none.why
     assert none.why.index(f"polled {second}") < none.why.index(f"before {first} (index")
     assert msgspec.json.decode(written(none))["violation"] == none.why
-    rows = {(row[0], row[1]): row for row in table(found).rows}
+    rows = {(row[0], row[1]): row for row in table(map(linearizations.row, found)).rows}
     assert rows[none.seen.group, none.seen.queue][2:] == ("0", f"none: {none.why}")
