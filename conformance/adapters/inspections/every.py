@@ -3,22 +3,6 @@
 from collections.abc import Mapping
 from typing import Final
 
-from mqproof.conformance.adapters.inspections.code_numbers import CODE_NUMBERS
-from mqproof.conformance.adapters.inspections.remoting_clients import REMOTING_CLIENTS
-from mqproof.conformance.adapters.inspections.remoting_servers import REMOTING_SERVERS
-from mqproof.conformance.adapters.inspections.remoting_values import REMOTING_VALUES
-from mqproof.conformance.adapters.inspections.client_parts import CLIENT_PARTS
-from mqproof.conformance.adapters.inspections.crafted_starts import CRAFTED_STARTS
-from mqproof.conformance.adapters.inspections.crafted_starts import CRAFTED_STARTS_SYNC
-from mqproof.conformance.adapters.inspections.index_files import DAMAGED_INDEX
-from mqproof.conformance.adapters.inspections.index_files import PERIODS
-from mqproof.conformance.adapters.inspections.index_files import SENDS_AND_DELETIONS
-from mqproof.conformance.adapters.inspections.store_bounds import CLOCK_SET_BACK
-from mqproof.conformance.adapters.inspections.store_bounds import FAILING_STARTS
-from mqproof.conformance.adapters.inspections.store_bounds import KEPT_SEGMENTS
-from mqproof.conformance.adapters.inspections.store_bounds import MANY_BYTES
-from mqproof.conformance.adapters.inspections.store_bounds import SEGMENT_ENDS
-from mqproof.conformance.adapters.inspections.store_bounds import TOPIC_LENGTHS
 from mqproof.conformance.adapters.inspections.account_changes import (
     ACCOUNTS_OF_4_9,
     NO_ACCOUNTS,
@@ -39,9 +23,12 @@ from mqproof.conformance.adapters.inspections.checks import (
     OPEN_BESIDE,
     SLOW_ENDS,
 )
+from mqproof.conformance.adapters.inspections.client_parts import CLIENT_PARTS
+from mqproof.conformance.adapters.inspections.code_numbers import CODE_NUMBERS
 from mqproof.conformance.adapters.inspections.consumer_requests import REPLIES, TO_CONSUMERS
 from mqproof.conformance.adapters.inspections.copies import SLAVE_COPIES
 from mqproof.conformance.adapters.inspections.corner_cases import CORNER_CASES, RUNNING_TIME
+from mqproof.conformance.adapters.inspections.crafted_starts import CRAFTED_STARTS, CRAFTED_STARTS_SYNC
 from mqproof.conformance.adapters.inspections.damaged_stores import (
     CRASHED_STARTS,
     DAMAGED_END,
@@ -86,6 +73,7 @@ from mqproof.conformance.adapters.inspections.group_members import (
 from mqproof.conformance.adapters.inspections.header_texts import HEADER_TEXTS
 from mqproof.conformance.adapters.inspections.heartbeats import HEARTBEATS
 from mqproof.conformance.adapters.inspections.identifiers import IDENTIFIERS
+from mqproof.conformance.adapters.inspections.index_files import DAMAGED_INDEX, PERIODS, SENDS_AND_DELETIONS
 from mqproof.conformance.adapters.inspections.json_dialects import JSON_DIALECTS
 from mqproof.conformance.adapters.inspections.late_deliveries import (
     DURABLE_DELIVERIES,
@@ -126,6 +114,9 @@ from mqproof.conformance.adapters.inspections.pull_cases import PULL_CASES
 from mqproof.conformance.adapters.inspections.queue_extents import MANY_MESSAGES, QUEUE_EXTENTS
 from mqproof.conformance.adapters.inspections.recorded_events import RECORDED_ACCOUNTS, RECORDED_EVENTS
 from mqproof.conformance.adapters.inspections.registered import ADVERTISED, BY_DEFAULT, FETCHED, REGISTERED
+from mqproof.conformance.adapters.inspections.remoting_clients import REMOTING_CLIENTS
+from mqproof.conformance.adapters.inspections.remoting_servers import REMOTING_SERVERS
+from mqproof.conformance.adapters.inspections.remoting_values import REMOTING_VALUES
 from mqproof.conformance.adapters.inspections.repaired_records import DAMAGED_TAGS, REPAIRED
 from mqproof.conformance.adapters.inspections.replication_cases import (
     LARGE_FILLERS,
@@ -173,6 +164,14 @@ from mqproof.conformance.adapters.inspections.slow_upkeep import (
 )
 from mqproof.conformance.adapters.inspections.sql_expressions import SQL_EXPRESSIONS
 from mqproof.conformance.adapters.inspections.statistics import STATISTICS
+from mqproof.conformance.adapters.inspections.store_bounds import (
+    CLOCK_SET_BACK,
+    FAILING_STARTS,
+    KEPT_SEGMENTS,
+    MANY_BYTES,
+    SEGMENT_ENDS,
+    TOPIC_LENGTHS,
+)
 from mqproof.conformance.adapters.inspections.strange_brokers import KEY_VALUES, REGISTRATIONS
 from mqproof.conformance.adapters.inspections.strange_internals import STRANGE_DELAYS, STRANGE_HALVES
 from mqproof.conformance.adapters.inspections.strange_stores import (
@@ -235,7 +234,7 @@ EVERY: Final[Mapping[str, Inspection]] = {
         RECORDED_EVENTS, RECORDED_ACCOUNTS, SEND_TIMES, EXACT_LIMITS, UNKNOWN_NAMES,
         CLOCK_SET_BACK, KEPT_SEGMENTS, SEGMENT_ENDS, TOPIC_LENGTHS, FAILING_STARTS, MANY_BYTES,
         SENDS_AND_DELETIONS, DAMAGED_INDEX, PERIODS, CRAFTED_STARTS, CRAFTED_STARTS_SYNC,
-        CLIENT_PARTS,
+        *CLIENT_PARTS,
         CODE_NUMBERS, REMOTING_VALUES, REMOTING_SERVERS, REMOTING_CLIENTS,
     )
 }  # fmt: skip
