@@ -66,6 +66,11 @@ from mqproof.conformance.adapters.inspections.group_members import (
     GROUP_MESSAGES,
     GROUP_TIMES,
 )
+from mqproof.conformance.adapters.inspections.group_stores import (
+    DRAWN_LEDGERS,
+    GROUP_STORES,
+    MEMBERSHIP_SETTINGS,
+)
 from mqproof.conformance.adapters.inspections.header_texts import HEADER_TEXTS
 from mqproof.conformance.adapters.inspections.heartbeats import HEARTBEATS
 from mqproof.conformance.adapters.inspections.identifiers import IDENTIFIERS
@@ -179,7 +184,8 @@ EVERY: Final[Mapping[str, Inspection]] = {
     for each in (
         # Those that need the least time are first: a mutant of impl/ has a bound of it.
         SHIPPED_BY_49, SLAVE_TIMES, MASTER_TIMES, LARGE_FILLERS, SHORT_ENDS,
-        GROUP_DISKS, GROUP_TIMES, GROUP_FILES, GROUP_MESSAGES,
+        MEMBERSHIP_SETTINGS, GROUP_DISKS, GROUP_STORES, GROUP_TIMES, GROUP_FILES, DRAWN_LEDGERS,
+        GROUP_MESSAGES,
         SLAVES_COMPARED, SLAVES_MANY, SLAVES_AS_SHIPPED, SLAVES_PROVED, STRANGE_MASTERS, FLUSHED_IN_TIME,
         CHECKPOINTS, WITHOUT_INDEX, HELD_DISK, USED_DISK, DAMAGED_TAGS, REPAIRED, DEFAULT_FILES,
         SETTINGS, REGISTRATIONS, STATISTICS, MESSAGES, TOPICS, FILTERS, HELD_PULLS, NAME_SERVER_SETTINGS,
