@@ -45,7 +45,8 @@ async def _without_successor(_: object) -> None:
 
 
 def _one_earlier(ledger: Any, pos: int) -> int:
-    return max(ledger.begin_index, _index_from(ledger, pos) - 1)
+    found: int = max(ledger.begin_index, _index_from(ledger, pos) - 1)
+    return found
 
 
 INSPECTIONS: Final[Mapping[str, str]] = {

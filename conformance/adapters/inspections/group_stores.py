@@ -93,10 +93,11 @@ async def group_stores(site: Site) -> None:
     site.rule = chapters.DLEDGER_BROKER
     await _led(site)
     await make_topic(site, "t", 2)
-    await _sizes(site)
     await _refused_messages(site)
+    await _sizes(site)
     await _handing_over(site)
     await _without_quorum(site)
+    await _paused(site)
     await _failed_disk(site)
     await _stopped(site)
     await _deleted_topic(site)
@@ -126,18 +127,18 @@ async def _put(site: Site, body: bytes = b"m") -> Answer:
 
 
 async def _sizes(site: Site) -> None:
-    await send(site, "t", "sized")
+    """The first segment of the log is full now, so the index is written."""
     await asyncio.sleep(1)
     for node in MEMBERS:
         disk = site.cluster.machines[node].disk
         for folder, size in (("data", _DATA_SEGMENT_BYTES), ("index", _INDEX_SEGMENT_BYTES)):
             path = f"/store/dledger-{node}/{folder}/{0:020}"
-            if folder == "data" or path in disk.files("/store"):
-                site.compare(f"the size of {path}", size, disk.open(path).size())
+            site.compare(f"the size of {path}", size, disk.open(path).size())
 
 
 async def _refused_messages(site: Site) -> None:
     """Messages that fit no segment are refused; the largest one that does is stored at all members."""
+    await send(site, "t", "sized")
     (stored,) = await records(site, "t")
     room = _DATA_SEGMENT_BYTES - 48 - 8 - (len(stored.raw) - len(stored.body))
     for size, code in ((room + 1, 13), (room, 0), (room - 1, 0)):
@@ -209,6 +210,28 @@ async def _without_quorum(site: Site) -> None:
     site.compare("the offsets then", list(range(before, before + len(offsets))), offsets)
 
 
+async def _paused(site: Site) -> None:
+    """A master whose process was stopped does not answer as one when it continues."""
+    master = await _led(site)
+    end = int((await site.ask("GET_MAX_OFFSET", topic="t", queueId=0)).fields["offset"])
+    line = await RawClient(site.broker).open(site.cluster.internet.machine(HOST))
+    site.cluster.pause(master)
+    fields = {
+        "consumerGroup": "g", "topic": "t", "queueId": 0, "queueOffset": end + 5, "maxMsgNums": 32,
+        "sysFlag": 4, "commitOffset": 0, "suspendTimeoutMillis": 0, "subVersion": 0, "subscription": "*",
+        "expressionType": "TAG",
+    }  # fmt: skip
+    waiting = line.put(CODES["PULL_MESSAGE"], {key: written(each) for key, each in fields.items()}, b"")
+    await asyncio.sleep(12)
+    site.cluster.go_on(master)
+    answer = await waiting
+    site.compare("the answer of a master that was stopped", (20, str(end + 5)), (
+        answer.code, answer.fields.get("nextBeginOffset")))  # fmt: skip
+    line.close()
+    site.hang_up()
+    await asyncio.sleep(3)
+
+
 async def _failed_disk(site: Site) -> None:
     """The disk of the master fails: it answers at once and leads no more; another member leads."""
     master = await _led(site)
@@ -256,6 +279,9 @@ async def _stopped(site: Site) -> None:
         await asyncio.sleep(0.01)
     took_s = loop.time() - began_s
     site.compare(f"whether a clean stop is short: {took_s:.2f}", True, took_s < 1.5)
+    for node in MEMBERS:
+        is_marked = "/store/abort" in site.cluster.machines[node].disk.files("/store")
+        site.compare(f"whether {node} is marked as running", node != master, is_marked)
     site.hang_up()
     await _led(site)
     await send(site, "t", "after a stop")
