@@ -6,11 +6,12 @@ from typing import Any, Final
 from mqproof.conformance.mutants.mutant import by_name, unexplained
 from mqproof.impl.dledger.ledger import Ledger
 from mqproof.impl.replication.follow import Follow
+from mqproof.impl.replication.record_repair import RecordRepair
 from mqproof.impl.replication.stream import StreamError
 
 _DLEDGER: Final = "mqproof.impl.dledger"
 _REPLICATION: Final = "mqproof.impl.replication"
-_next, _index_from = Follow._next, Ledger.index_from
+_next, _index_from, _round = Follow._next, Ledger.index_from, RecordRepair.round
 
 
 def _nothing(*_: object) -> None:
@@ -49,6 +50,11 @@ def _one_earlier(ledger: Any, pos: int) -> int:
     return found
 
 
+async def _from_the_first(repair: Any) -> None:
+    repair._first = 0
+    await _round(repair)
+
+
 INSPECTIONS: Final[Mapping[str, str]] = {
     "better-log-not-awaited": "times of a member",
     "clients-wait-after-a-failure": "disks of a member",
@@ -62,6 +68,7 @@ INSPECTIONS: Final[Mapping[str, str]] = {
     "report-at-each-look": "times of masters",
     "filler-in-one-transfer": "large fillers",
     "damaged-end-is-another-log": "short proved logs",
+    "first-records-requested-again": "many repairs",
 }
 """The inspection that detects each mutant."""
 
@@ -113,6 +120,10 @@ MUTANTS: Final = by_name(
     unexplained(
         "damaged-end-is-another-log", "a slave compares its log with damaged records of its master",
         f"{_REPLICATION}.feed:Feed._require_sound", _nothing,
+    ),
+    unexplained(
+        "first-records-requested-again", "of many damaged records, the first ones are requested in each round",
+        f"{_REPLICATION}.record_repair:RecordRepair.round", _from_the_first,
     ),
 )  # fmt: skip
 """The mutants by name."""

@@ -113,7 +113,7 @@ from mqproof.conformance.adapters.inspections.pairs import (
 from mqproof.conformance.adapters.inspections.pull_cases import PULL_CASES
 from mqproof.conformance.adapters.inspections.queue_extents import MANY_MESSAGES, QUEUE_EXTENTS
 from mqproof.conformance.adapters.inspections.registered import ADVERTISED, BY_DEFAULT, FETCHED, REGISTERED
-from mqproof.conformance.adapters.inspections.repaired_records import DAMAGED_TAGS, REPAIRED
+from mqproof.conformance.adapters.inspections.repaired_records import DAMAGED_TAGS, MANY_REPAIRS, REPAIRED
 from mqproof.conformance.adapters.inspections.replication_cases import (
     LARGE_FILLERS,
     MASTER_TIMES,
@@ -183,7 +183,7 @@ EVERY: Final[Mapping[str, Inspection]] = {
     each.name: each
     for each in (
         # Those that need the least time are first: a mutant of impl/ has a bound of it.
-        SHIPPED_BY_49, SLAVE_TIMES, MASTER_TIMES, LARGE_FILLERS, SHORT_ENDS,
+        MANY_REPAIRS, SHIPPED_BY_49, SLAVE_TIMES, MASTER_TIMES, LARGE_FILLERS, SHORT_ENDS,
         MEMBERSHIP_SETTINGS, GROUP_DISKS, GROUP_STORES, GROUP_TIMES, GROUP_FILES, DRAWN_LEDGERS,
         GROUP_MESSAGES,
         SLAVES_COMPARED, SLAVES_MANY, SLAVES_AS_SHIPPED, SLAVES_PROVED, STRANGE_MASTERS, FLUSHED_IN_TIME,
