@@ -122,7 +122,7 @@ MUTANTS: Final = by_name(
         f"{_REPLICATION}.feed:Feed._require_sound", _nothing,
     ),
     unexplained(
-        "first-records-requested-again", "of many damaged records, the first ones are requested in each round",
+        "first-records-requested-again", "of many damaged records, each round requests the first ones",
         f"{_REPLICATION}.record_repair:RecordRepair.round", _from_the_first,
     ),
 )  # fmt: skip
