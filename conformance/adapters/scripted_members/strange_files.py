@@ -189,6 +189,25 @@ _CONFLICTS: Final[tuple[tuple[str, tuple[Fields, ...], int], ...]] = (
 )
 
 
+_SMALL_BYTES: Final = 3000
+"""A segment has room for two such bodies."""
+
+
+async def _damaged_entries(group: ScriptedGroup) -> None:
+    """One entry is damaged: in the last three segments the start finds it, in earlier ones only a read."""
+    for segments, at in ((2, 1), (3, 1), (4, 1), (4, 3), (5, 1), (5, 3), (5, 5), (5, 9)):
+        files = LedgerFiles(_SEGMENT_BYTES, _INDEX_BYTES)
+        for number in range(2 * segments):
+            item = files.next(1 + number // 4, bytes([97 + number]) * _SMALL_BYTES)
+            assert item is not None, "it fits a segment"
+            files.items.append(item)
+        group.heading(f"entry {at} of {2 * segments} in {segments} segments is damaged")
+        data = {start: bytearray(each) for start, each in files.data().items()}
+        pos = files.items[at].end - 1
+        data[pos - pos % _SEGMENT_BYTES][pos % _SEGMENT_BYTES] ^= 1
+        await _read(group, files, data={start: bytes(each) for start, each in data.items()})
+
+
 async def _votes_by_logs(group: ScriptedGroup) -> None:
     """A voter compares the last entries: first their terms, then their indexes."""
     for count, entries_of_a_term, first_term in ((6, 3, 1), (2, 2, 9), (9, 9, 9)):
@@ -209,6 +228,6 @@ async def _votes_by_logs(group: ScriptedGroup) -> None:
 
 LIVES: Final[Lives] = (
     (_highest, {}), (_damaged_units, {}), (_damaged_headers, {}), (_ballots, {}), (_of_a_leader, {}),
-    (_votes_by_logs, {}),
+    (_damaged_entries, {}), (_votes_by_logs, {}),
 )  # fmt: skip
 """The scripts, each with the configuration of its member."""

@@ -247,7 +247,7 @@ async def _late_answers(group: ScriptedGroup) -> None:
     for index, delay_s in ((1, 2.9), (2, 3.1)):
         group.heading(f"a push is answered after {delay_s} s")
 
-        async def late(code: int, request: Fields, delay_s: float = delay_s) -> Fields | None:
+        async def late(_name: str, code: int, request: Fields, delay_s: float = delay_s) -> Fields | None:
             if code != PUSH:
                 return {"leaderId": "n0"}
             if request["type"] != "APPEND":
@@ -255,7 +255,7 @@ async def _late_answers(group: ScriptedGroup) -> None:
             await asyncio.sleep(delay_s)
             return {"index": request["preLogIndex"] + len(request["batchEntry"]), "leaderId": "n0"}
 
-        group.script = lambda _name, code, request, late=late: late(code, request)
+        group.script = late
         waiting = group.begin(APPEND, -1, body="eA==")
         await asyncio.sleep(delay_s - 0.05)
         await group.ask(GET, -1, "c", beginIndex=index)
