@@ -51,7 +51,7 @@ class Known:
     is_exact: bool
     """Whether clients and broker have one clock, and the broker sees the clients' own addresses."""
     stored_at: str = ""
-    """The address of the broker that stored the records; empty for the one that answers."""
+    """The address of the broker that stored the records; empty for the one that answers, `*` for any."""
     by_key: defaultdict[str, list[Sent]] = field(default_factory=lambda: defaultdict(list))
     stored: dict[int, Sent] = field(default_factory=dict)
     """Direct messages by commit offset."""

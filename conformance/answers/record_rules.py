@@ -35,12 +35,16 @@ _OF_BROKERS: Final = BORN_V6 | STORE_V6 | 2
 """The bits of the system flag that a broker sets: kinds of addresses, and several tags."""
 _SYSTEM_TOPICS: Final = ("SCHEDULE_TOPIC_XXXX", "RMQ_SYS_TRANS_", "rmq_sys_", "TRANS_CHECK_MAX_TIME_TOPIC")
 
+ANY_BROKER: Final = "*"
+"""Stands for each broker of a group that elects its master: any of them stores messages."""
+
 
 @dataclass(frozen=True, slots=True)
 class Looked:
     """The circumstances of an answer with records."""
 
     server: str
+    """The broker that stored them, or ANY_BROKER."""
     topic: str
     now_ms: int
 
@@ -50,7 +54,7 @@ def record_is_true(known: Known, looked: Looked, record: StoredRecord) -> Iterat
     name = f"the record at commit offset {record.commit_offset}"
     if record.topic != looked.topic:
         yield Wrong(chapters.LOG_RECORD, f"{name} has topic {record.topic}, expected {looked.topic}")
-    if record.store_host != looked.server:
+    if looked.server not in (ANY_BROKER, record.store_host):
         yield Wrong(chapters.SEND_REQUESTS, f"{name} has store host {record.store_host}, not {looked.server}")
     if known.seen.setdefault(record.commit_offset, record.raw) != record.raw:
         yield Wrong(chapters.COMMIT_LOG, f"{name} has changed since an earlier answer")

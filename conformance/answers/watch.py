@@ -40,6 +40,8 @@ class Watch:
     ) -> None:
         """`stored_at`: the address of the broker that stored all records; empty for the one that answers.
 
+        ANY_BROKER stands for each one of a group that elects its master.
+
         `is_exact`: whether clients and servers have one clock, and no relay is between them.
 
         `judges_answers`: false if the suite itself answers its client.

@@ -4,12 +4,14 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from mqproof.conformance.mutants.mutant import by_name, unexplained
+from mqproof.impl.dledger.ledger import Ledger
 from mqproof.impl.replication.follow import Follow
+from mqproof.impl.replication.record_repair import RecordRepair
 from mqproof.impl.replication.stream import StreamError
 
 _DLEDGER: Final = "mqproof.impl.dledger"
 _REPLICATION: Final = "mqproof.impl.replication"
-_next = Follow._next
+_next, _index_from, _round = Follow._next, Ledger.index_from, RecordRepair.round
 
 
 def _nothing(*_: object) -> None:
@@ -39,16 +41,34 @@ def _in_one_transfer(follow: Any, at: int) -> int | None:
     return size
 
 
+async def _without_successor(_: object) -> None:
+    """Do nothing."""
+
+
+def _one_earlier(ledger: Any, pos: int) -> int:
+    found: int = max(ledger.begin_index, _index_from(ledger, pos) - 1)
+    return found
+
+
+async def _from_the_first(repair: Any) -> None:
+    repair._first = 0
+    await _round(repair)
+
+
 INSPECTIONS: Final[Mapping[str, str]] = {
     "better-log-not-awaited": "times of a member",
     "clients-wait-after-a-failure": "disks of a member",
     "any-index-in-a-file": "files of a member",
     "gaps-in-a-push": "messages of a member",
+    "members-contradict": "membership settings",
+    "entry-before-a-position": "drawn ledgers",
+    "stop-without-successor": "stores of a group",
     "report-counts-while-connected": "slaves as shipped in 4.9",
     "master-without-heartbeats": "times of slaves",
     "report-at-each-look": "times of masters",
     "filler-in-one-transfer": "large fillers",
     "damaged-end-is-another-log": "short proved logs",
+    "first-records-requested-again": "many repairs",
 }
 """The inspection that detects each mutant."""
 
@@ -70,6 +90,18 @@ MUTANTS: Final = by_name(
         f"{_DLEDGER}.log_replication:_follow_one_another", _always,
     ),
     unexplained(
+        "members-contradict", "the settings of a member may contradict each other",
+        f"{_DLEDGER}.config:Membership.__post_init__", _nothing,
+    ),
+    unexplained(
+        "entry-before-a-position", "the first entry from a position on is the one before it",
+        f"{_DLEDGER}.ledger:Ledger.index_from", _one_earlier,
+    ),
+    unexplained(
+        "stop-without-successor", "a master that stops transfers its leadership to no member",
+        f"{_DLEDGER}.ledger_store:LedgerStore.transfer_leadership", _without_successor,
+    ),
+    unexplained(
         "report-counts-while-connected", "as shipped, a report counts only while its slave is connected",
         f"{_REPLICATION}.acks:Acks.reported_as_shipped", _counted_of_the_slave_only,
     ),
@@ -88,6 +120,10 @@ MUTANTS: Final = by_name(
     unexplained(
         "damaged-end-is-another-log", "a slave compares its log with damaged records of its master",
         f"{_REPLICATION}.feed:Feed._require_sound", _nothing,
+    ),
+    unexplained(
+        "first-records-requested-again", "of many damaged records, each round requests the first ones",
+        f"{_REPLICATION}.record_repair:RecordRepair.round", _from_the_first,
     ),
 )  # fmt: skip
 """The mutants by name."""

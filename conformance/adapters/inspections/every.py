@@ -3,6 +3,10 @@
 from collections.abc import Mapping
 from typing import Final
 
+from mqproof.conformance.adapters.inspections.group_stores import DRAWN_LEDGERS
+from mqproof.conformance.adapters.inspections.group_stores import GROUP_STORES
+from mqproof.conformance.adapters.inspections.group_stores import MEMBERSHIP_SETTINGS
+from mqproof.conformance.adapters.inspections.repaired_records import MANY_REPAIRS
 from mqproof.conformance.adapters.inspections.account_changes import (
     ACCOUNTS_OF_4_9,
     NO_ACCOUNTS,
@@ -236,5 +240,6 @@ EVERY: Final[Mapping[str, Inspection]] = {
         SENDS_AND_DELETIONS, DAMAGED_INDEX, PERIODS, CRAFTED_STARTS, CRAFTED_STARTS_SYNC,
         *CLIENT_PARTS,
         CODE_NUMBERS, REMOTING_VALUES, REMOTING_SERVERS, REMOTING_CLIENTS,
+        MANY_REPAIRS, MEMBERSHIP_SETTINGS, GROUP_STORES, DRAWN_LEDGERS,
     )
 }  # fmt: skip

@@ -25,7 +25,7 @@ from mqproof.conformance.adapters.inspections.store_damages import (
     log_path,
 )
 from mqproof.conformance.adapters.inspections.strange_brokers import body_of
-from mqproof.conformance.adapters.inspections.traffic import make_topic, pull, send
+from mqproof.conformance.adapters.inspections.traffic import make_topic, pull, records, send
 from mqproof.conformance.answers.stored_record import StoredRecord, read_records
 from mqproof.conformance.hosts.simulated import MASTER, SLAVE
 from mqproof.conformance.wire import chapters
@@ -137,24 +137,24 @@ def _break(disk: SimulatedDisk, record: StoredRecord) -> None:
 
 async def _entries(site: Site, kept: Kept, disk: SimulatedDisk, plain: list[StoredRecord]) -> None:
     """Damaged entries are repaired when they are read; consumers receive each message in one pull."""
-    for records, at, data in (
+    for damaged, at, data in (
         (plain[3:5], 0, bytes(20)), (plain[3:4], 7, b"\x77"), (plain[-1:], 11, b"\x77"),
         (plain[:1], 8, b"\xff"), (plain[2:3], 19, b"\x77"), (plain[6:9], 0, b"\xff" * 20),
     ):  # fmt: skip
-        before = [_entry_of(disk, each) for each in records]
-        for each in records:
+        before = [_entry_of(disk, each) for each in damaged]
+        for each in damaged:
             alter_entry(disk, each, at, data)
         answer = await pull(site, "plain", plain[0].queue_offset, 1)
         found = [each.queue_offset for each in read_records(answer.body)]
         if at != 19:
             site.compare("the first messages across damaged entries", list(range(len(found))), found)
         same(site, "with damaged entries", kept, await seen(site))
-        tag = records[0].properties.get("TAGS", "tag1")
+        tag = damaged[0].properties.get("TAGS", "tag1")
         answer = await pull(site, "plain", 0, 1, subscription=tag)
         observed = [each.raw for each in read_records(answer.body)]
         expected = [each.raw for each in plain if each.properties.get("TAGS") == tag]
         site.compare(f"whether the messages of {tag} are those", True, expected[: len(observed)] == observed)
-        site.compare("the repaired entries", before, [_entry_of(disk, each) for each in records])
+        site.compare("the repaired entries", before, [_entry_of(disk, each) for each in damaged])
 
 
 async def _pauses(site: Site, kept: Kept, peer: _Peer, disk: SimulatedDisk, record: StoredRecord) -> None:
@@ -255,6 +255,85 @@ async def _late(site: Site, peer: _Peer, disk: SimulatedDisk, record: StoredReco
     site.compare("whether a record of a deleted topic stays", True, broken == _bytes_of(disk, record))
 
 
+_DAMAGED: Final = 20
+_A_ROUND: Final = 16
+"""So many records are requested in one round."""
+
+
+async def many_repairs(site: Site) -> None:
+    """Damage more records than one round requests: the next round begins behind those of the last one."""
+    site.rule = chapters.DAMAGED_FILES
+    await site.cluster.stop(SLAVE)
+    await make_topic(site, "t")
+    for number in range(_DAMAGED + 1):
+        await send(site, "t", f"{number:02}" * 20, of={"WAIT": "false"})
+    await flushed()
+    disk = site.cluster.machines[MASTER].disk
+    stored = (await _stored(site))[:_DAMAGED]
+    peer = await _Peer(site).open()
+    site.watch.judges_answers = False  # messages are left out until they are repaired
+    for each in stored:
+        _break(disk, each)
+    for each in stored:
+        await pull(site, "t", each.queue_offset, maxMsgNums=1, expects=None)
+    await asyncio.sleep(50)
+    places = [each.commit_offset for each in stored]
+    rounds = _rounds(peer)
+    site.compare("the seconds between rounds that repair nothing", [10, 20], [
+        later - one for one, later in pairwise(rounds)][:2])  # fmt: skip
+    again = [*places, *places]
+    for number, asked in enumerate(list(rounds.values())[:3]):
+        begin = number * _A_ROUND % _DAMAGED
+        site.compare(f"the records requested in round {number}", again[begin : begin + _A_ROUND], asked)
+    peer.answers = {each.commit_offset: each.raw for each in stored}
+    peer.asked.clear()
+    for _ in range(10):
+        await peer.register()
+        await asyncio.sleep(10)
+    whole = [_bytes_of(disk, each) == each.raw for each in stored]
+    site.compare("whether the records are repaired", [True] * _DAMAGED, whole)
+    rounds = _rounds(peer)
+    site.compare("the numbers of requests in rounds that repair", [_A_ROUND, _DAMAGED - _A_ROUND], [
+        len(each) for each in rounds.values()])  # fmt: skip
+    site.compare("the seconds between rounds that repair", [5], [
+        later - one for one, later in pairwise(rounds)])  # fmt: skip
+    await _found_meanwhile(site, peer, disk, stored)
+
+
+async def _stored(site: Site) -> list[StoredRecord]:
+    found: list[StoredRecord] = []
+    while more := await records(site, "t", len(found)):
+        found += more
+    return found
+
+
+def _rounds(peer: _Peer) -> dict[int, list[int]]:
+    """Return the requested records of each round, by its second."""
+    rounds: dict[int, list[int]] = {}
+    for time_ms, place in peer.asked:
+        rounds.setdefault(time_ms // 1000, []).append(place)
+    return rounds
+
+
+async def _found_meanwhile(site: Site, peer: _Peer, disk: SimulatedDisk, stored: list[StoredRecord]) -> None:
+    """A newly damaged record ends the pause behind one that no peer has."""
+    first, second = stored[3], stored[5]
+    peer.answers = {second.commit_offset: second.raw}
+    peer.asked.clear()
+    _break(disk, first)
+    await pull(site, "t", first.queue_offset, maxMsgNums=1, expects=None)
+    for _ in range(4):
+        await peer.register()
+        await asyncio.sleep(10)
+    count = len(peer.asked)
+    _break(disk, second)
+    await pull(site, "t", second.queue_offset, maxMsgNums=1, expects=None)
+    await asyncio.sleep(6)
+    asked = {place for _, place in peer.asked[count:]}
+    site.compare("the records requested at once", {first.commit_offset, second.commit_offset}, asked)
+    site.compare("whether the second is repaired", True, _bytes_of(disk, second) == second.raw)
+
+
 _TAGGED: Final = 130
 
 
@@ -281,6 +360,10 @@ async def damaged_tags(site: Site) -> None:
 
 REPAIRED: Final = Inspection(
     "repaired records", repaired, {"store": SMALL, "cluster": CLUSTER},
+    replication=ReplicationConfig(Role.ASYNC_MASTER),
+)  # fmt: skip
+MANY_REPAIRS: Final = Inspection(
+    "many repairs", many_repairs, {"store": SMALL, "cluster": CLUSTER},
     replication=ReplicationConfig(Role.ASYNC_MASTER),
 )  # fmt: skip
 DAMAGED_TAGS: Final = Inspection("damaged tags", damaged_tags)

@@ -10,6 +10,7 @@ from typing import Any, Final
 from mqproof.conformance.adapters import simulated_loops
 from mqproof.conformance.adapters.inspections.raw_client import RawClient
 from mqproof.conformance.adapters.watched_network import WatchedNetwork
+from mqproof.conformance.answers.record_rules import ANY_BROKER
 from mqproof.conformance.answers.request_and_answer import Wrong
 from mqproof.conformance.answers.watch import Watch
 from mqproof.conformance.engine import time_bounds
@@ -171,7 +172,8 @@ class Site:
         self._lines.clear()
 
     def _new_watch(self) -> Watch:
-        return Watch(lambda: self.now_ms, is_exact=True, stored_at=str(self.broker))
+        stored_at = ANY_BROKER if self.cluster.setup.elected else str(self.broker)
+        return Watch(lambda: self.now_ms, is_exact=True, stored_at=stored_at)
 
 
 def in_bytes(body: bytes | str | list[Any] | dict[str, Any]) -> bytes:

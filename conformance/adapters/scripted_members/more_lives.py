@@ -124,6 +124,8 @@ async def _long_log(group: ScriptedGroup) -> None:
     group.heading("more entries than one push and one window have")
     group.script = followers.answer
     await asyncio.sleep(1.5)
+    group.take(7)
+    await asyncio.sleep(0.2)
     followers.away = {"n2"}
     group.take(1000)
     await asyncio.sleep(0.5)

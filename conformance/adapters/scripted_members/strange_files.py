@@ -14,7 +14,9 @@ from mqproof.conformance.adapters.scripted_members.failing_lives import look
 from mqproof.conformance.adapters.scripted_members.ledger_files import UNIT_BYTES, Item, LedgerFiles
 from mqproof.conformance.adapters.scripted_members.scripted_group import (
     GET,
+    METADATA,
     PUSH,
+    VOTE,
     Fields,
     Followers,
     Lives,
@@ -186,7 +188,46 @@ _CONFLICTS: Final[tuple[tuple[str, tuple[Fields, ...], int], ...]] = (
     ("a log of which it says nothing", ({},) * 2, -1),
 )
 
+
+_SMALL_BYTES: Final = 3000
+"""A segment has room for two such bodies."""
+
+
+async def _damaged_entries(group: ScriptedGroup) -> None:
+    """One entry is damaged: in the last three segments the start finds it, in earlier ones only a read."""
+    for segments, at in ((2, 1), (3, 1), (4, 1), (4, 3), (5, 1), (5, 3), (5, 5), (5, 9)):
+        files = LedgerFiles(_SEGMENT_BYTES, _INDEX_BYTES)
+        for number in range(2 * segments):
+            item = files.next(1 + number // 4, bytes([97 + number]) * _SMALL_BYTES)
+            assert item is not None, "it fits a segment"
+            files.items.append(item)
+        group.heading(f"entry {at} of {2 * segments} in {segments} segments is damaged")
+        data = {start: bytearray(each) for start, each in files.data().items()}
+        pos = files.items[at].end - 1
+        data[pos - pos % _SEGMENT_BYTES][pos % _SEGMENT_BYTES] ^= 1
+        await _read(group, files, data={start: bytes(each) for start, each in data.items()})
+
+
+async def _votes_by_logs(group: ScriptedGroup) -> None:
+    """A voter compares the last entries: first their terms, then their indexes."""
+    for count, entries_of_a_term, first_term in ((6, 3, 1), (2, 2, 9), (9, 9, 9)):
+        await group.lose_files()
+        files = _ledger(count, entries_of_a_term)
+        files.items = [replace(each, term=each.term + first_term - 1) for each in files.items]
+        _write_segments(group, "data", _SEGMENT_BYTES, files.data())
+        write_file(group, f"{_DIRECTORY}/{_BALLOT}", b"currTerm=20\nvoteLeader=n1\n")
+        await group.start_member()
+        await group.ask(METADATA, -1, "c")
+        group.heading(f"votes of one whose log ends at {files.end} of term {files.end_term}")
+        for term in (files.end_term - 1, files.end_term, files.end_term + 1):
+            for index in (0, files.end - 1, files.end, files.end + 1, 99):
+                await group.ask(VOTE, 20, ledgerEndIndex=index, ledgerEndTerm=term)
+        await group.ask(VOTE, 19, ledgerEndIndex=99, ledgerEndTerm=19)
+        await group.ask(VOTE, 20, "n2", ledgerEndIndex=99, ledgerEndTerm=19)
+
+
 LIVES: Final[Lives] = (
     (_highest, {}), (_damaged_units, {}), (_damaged_headers, {}), (_ballots, {}), (_of_a_leader, {}),
+    (_damaged_entries, {}), (_votes_by_logs, {}),
 )  # fmt: skip
 """The scripts, each with the configuration of its member."""

@@ -239,6 +239,34 @@ async def _prefers(group: ScriptedGroup) -> None:
     await asyncio.sleep(6.5)
 
 
+async def _late_answers(group: ScriptedGroup) -> None:
+    """An answer to a push counts for 3 s, also after the push was repeated."""
+    followers = Followers()
+    group.script = followers.answer
+    await asyncio.sleep(1.2)
+    for index, delay_s in ((1, 2.9), (2, 3.1)):
+        group.heading(f"a push is answered after {delay_s} s")
+
+        async def late(_name: str, code: int, request: Fields, delay_s: float = delay_s) -> Fields | None:
+            if code != PUSH:
+                return {"leaderId": "n0"}
+            if request["type"] != "APPEND":
+                return None
+            await asyncio.sleep(delay_s)
+            return {"index": request["preLogIndex"] + len(request["batchEntry"]), "leaderId": "n0"}
+
+        group.script = late
+        waiting = group.begin(APPEND, -1, body="eA==")
+        await asyncio.sleep(delay_s - 0.05)
+        await group.ask(GET, -1, "c", beginIndex=index)
+        await asyncio.sleep(0.1)
+        await group.ask(GET, -1, "c", beginIndex=index)
+        await waiting
+        followers.ends = {"n1": index, "n2": index}
+        group.script = followers.answer
+        await asyncio.sleep(1.5)
+
+
 async def _paused(group: ScriptedGroup) -> None:
     """The process of a leader stops for a while, and continues."""
     ask, followers = group.ask, Followers()
@@ -318,6 +346,7 @@ async def _of_five(group: ScriptedGroup) -> None:
 
 _EACH: Final[tuple[tuple[Life, dict[str, Any]], ...]] = (
     (_leads, {}), (_without_beats, {}), (_follows, {}), (_rounds, {}), (_takes_over, {}), (_hands_over, {}),
+    (_late_answers, {}),
     (_prefers, {"preferred_leaders": ("n2",)}), (_paused, {}), (_alone, {"members": 1}),
     (_of_five, {"members": 5}),
 )  # fmt: skip
