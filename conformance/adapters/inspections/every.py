@@ -70,6 +70,7 @@ from mqproof.conformance.adapters.inspections.late_deliveries import (
     LATE_TRANSACTIONS,
     UNNAMED_DELIVERIES,
 )
+from mqproof.conformance.adapters.inspections.late_settings import LATE_SETTINGS
 from mqproof.conformance.adapters.inspections.list_limits import LIST_LIMITS
 from mqproof.conformance.adapters.inspections.loaded import (
     FAR_BEHIND,
@@ -201,6 +202,6 @@ EVERY: Final[Mapping[str, Inspection]] = {
         WRONG_PROGRESS,
         UNNAMED_DELIVERIES,
         ADDRESS_SERVERS,
-        RECORDED_EVENTS, RECORDED_ACCOUNTS, SEND_TIMES, EXACT_LIMITS, UNKNOWN_NAMES,
+        RECORDED_EVENTS, RECORDED_ACCOUNTS, SEND_TIMES, EXACT_LIMITS, UNKNOWN_NAMES, LATE_SETTINGS,
     )
 }  # fmt: skip
