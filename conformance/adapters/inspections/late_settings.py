@@ -1,6 +1,6 @@
-"""Settings that change after a heartbeat, groups without notifications, and what is counted of refused sends.
+"""Settings that change after a heartbeat, groups without notifications, and what is counted of failed sends.
 
-See docs/reference/protocol/filters.md, "Filter data", groups.md, "Client registration", and administration.md.
+See docs/reference/protocol/filters.md, "Filter data", groups.md, "Client registration", and sending.md.
 """
 
 import asyncio
@@ -55,9 +55,9 @@ async def _expressions(site: Site) -> None:
 async def _notices(site: Site) -> None:
     """A group whose members are not notified does not keep others from their notifications."""
     site.rule = chapters.CLIENT_REGISTRATION
-    names = ("quiet1", "loud1", "quiet2", "loud2")
+    names = ("a-quiet", "b-loud", "c-quiet", "d-loud")
     for name in names:
-        await make_group(site, name, notifyConsumerIdsChangedEnable=name.startswith("loud"))
+        await make_group(site, name, notifyConsumerIdsChangedEnable=name.endswith("loud"))
     one, two = [await site.client(f"member {number}") for number in range(2)]
     for client, line in (("one@1", one), ("two@1", two)):
         for name in names:
@@ -67,7 +67,7 @@ async def _notices(site: Site) -> None:
     two.close()
     await asyncio.sleep(0.1)
     told = [each.fields.get("consumerGroup") for each in one.pushed if each.code == _CHANGED]
-    site.compare("the groups whose members are notified", ["loud1", "loud2"], told)
+    site.compare("the groups whose members are notified", ["b-loud", "d-loud"], told)
     one.close()
 
 
