@@ -2,13 +2,14 @@
 
 import asyncio
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from itertools import takewhile
 from typing import Any, Final
 
 from mqproof.conformance.mutants.mutant import Mutant, by_name, unexplained
 from mqproof.impl.access.acl_file import AclFile
 from mqproof.impl.broker import long_polling
-from mqproof.impl.broker.processors import pull, queries, send
+from mqproof.impl.broker.processors import groups, pull, queries, send
 from mqproof.impl.broker.requests import administrative_events
 from mqproof.impl.broker.requests.offset_commits import commit_offset
 from mqproof.impl.broker.state import queue_locks
@@ -27,7 +28,7 @@ _hold, _tags, _queue_id, _messages = long_polling.PullHolds.hold, pull._tags, se
 _first_since, _scheduled = queries._first_since, delay.scheduled
 _whole = predicates.whole
 _persist, _change = OffsetTable.persist, AclFile.change
-_emit, _Lease = administrative_events._emit, queue_locks._Lease
+_emit, _Lease, _notify = administrative_events._emit, queue_locks._Lease, groups.notify
 
 
 def _held_longer(*arguments: Any) -> Any:
@@ -105,6 +106,15 @@ def _held_2_ms_longer(client_id: str, ends_ms: int) -> Any:
     return _Lease(client_id, ends_ms + 2)
 
 
+def _until_a_quiet_one(services: Any, names: Iterable[str]) -> None:
+    _notify(services, takewhile(lambda name: _is_notified(services, name), sorted(names)))
+
+
+def _is_notified(services: Any, name: str) -> bool:
+    group = services.groups.get(name)
+    return group is None or group.notify_consumer_ids_changed_enable
+
+
 def _known(_services: object, topic: str) -> TopicConfig:
     return TopicConfig(topic)
 
@@ -126,6 +136,7 @@ INSPECTIONS: Final[Mapping[str, str]] = {
     "resets-recorded-as-progress": "recorded events",
     "time-in-the-next-interval": "times of sends",
     "any-topic-has-time-spans": "unknown names",
+    "no-group-is-notified-after-a-quiet-one": "late settings",
     "locked-2-ms-longer": "exact limits",
     "changed-account-not-recorded": "recorded changes of accounts",
 }
@@ -203,5 +214,10 @@ MUTANTS: Final = by_name(
     _mutant(
         "any-topic-has-time-spans", "the time spans of an unknown topic are an empty list",
         f"{_PROCESSORS}.offset_admin:require_topic", _known,
+    ),
+    _mutant(
+        "no-group-is-notified-after-a-quiet-one",
+        "a group without notifications keeps the next ones from theirs", f"{_PROCESSORS}.groups:notify",
+        _until_a_quiet_one,
     ),
 )  # fmt: skip

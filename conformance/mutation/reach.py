@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Final, TypedDict
 
@@ -78,9 +79,10 @@ class Reach:
         return spread(range(len(self.cases))) if together and self.cases else together
 
     def closest(self, module: str, line: int, steps: Iterable[int]) -> tuple[int, ...]:
-        """Return these examples or cases, those first that probably depend on the line most.
+        """Return these examples or cases in the order in which they probably show a change of the line.
 
-        These execute lines of the module that few others execute; lines near the given one count more.
+        Those that execute lines of the module that few others execute, near the given one, alternate with
+        those in their own order, because nearly all cases execute some lines.
         """
         weights: Counter[int] = Counter()
         lines = self.by_line.get(module)
@@ -88,7 +90,9 @@ class Reach:
             for other, hits in each.items():
                 weight = _NEAR_LINES / (hits.count * (_NEAR_LINES + abs(other - line)))
                 weights.update(dict.fromkeys(hits.steps, weight))
-        return tuple(sorted(steps, key=lambda step: -weights[step]))
+        in_order = tuple(steps)
+        by_weight = sorted(in_order, key=lambda step: -weights[step])
+        return tuple(dict.fromkeys(chain.from_iterable(zip(by_weight, in_order, strict=True))))
 
     def _package(self, module: str) -> list[Mapping[int, Hits]]:
         package = module.rpartition(".")[0] + "."

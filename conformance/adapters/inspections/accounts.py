@@ -230,15 +230,26 @@ async def permissions(site: Site) -> None:
         writeQueueNums=1, perm=6, topicFilterType="SINGLE_TAG", topicSysFlag=0, order=False,
     )  # fmt: skip
     sent = await _sent(visitor, "m", "UNIQ_KEY\x01m\x02KEYS\x01k")
-    await _sent(visitor, "later", "DELAY\x0118")
+    later = await _sent(visitor, "later", "DELAY\x0118")
     late = str(int(sent.fields.get("msgId", "0")[-16:], 16))
     for name, fields, body, needs in _rows(late, sent.fields.get("msgId", "")):
         for account in _ACCOUNTS:
             allowed = await visitor.is_allowed(account, name, body, fields)
             what = f"whether {account.key} may send {name} {dict(fields)}"
             site.compare(what, account.may(needs), allowed)
+    await _waiting(visitor, later)
     await _administration(site, visitor)
     await _signatures(site, visitor, line)
+
+
+async def _waiting(visitor: Visitor, later: Frame) -> None:
+    """A message that waits belongs to its topic; a property of a producer changes nothing."""
+    other = await _sent(visitor, "other", "REAL_TOPIC\x01u")
+    for sent in (later, other):
+        place = {"offset": str(int(sent.fields["msgId"][-16:], 16))}
+        for account in _ACCOUNTS:
+            allowed = await visitor.is_allowed(account, "VIEW_MESSAGE_BY_ID", b"", place)
+            visitor.site.compare(f"whether {account.key} may view {place}", account.may((_SUB,)), allowed)
 
 
 async def _sent(visitor: Visitor, text: str, properties: str) -> Frame:

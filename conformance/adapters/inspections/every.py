@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
+from mqproof.conformance.adapters.inspections.late_settings import LATE_SETTINGS
 from mqproof.conformance.adapters.inspections.group_stores import DRAWN_LEDGERS
 from mqproof.conformance.adapters.inspections.group_stores import GROUP_STORES
 from mqproof.conformance.adapters.inspections.group_stores import MEMBERSHIP_SETTINGS
@@ -241,5 +242,6 @@ EVERY: Final[Mapping[str, Inspection]] = {
         *CLIENT_PARTS,
         CODE_NUMBERS, REMOTING_VALUES, REMOTING_SERVERS, REMOTING_CLIENTS,
         MANY_REPAIRS, MEMBERSHIP_SETTINGS, GROUP_STORES, DRAWN_LEDGERS,
+        LATE_SETTINGS,
     )
 }  # fmt: skip

@@ -11,6 +11,7 @@ from mqproof.conformance.answers.stored_record import StoredRecord, read_records
 
 Queue = tuple[str, int]
 CLUSTER: Final = "c" * 120
+_LATE_MS: Final = 1 << 50
 LONG: Final = f"{CLUSTER}_REPLY_TOPIC"
 """A topic whose name is longer than that of any topic that a client creates: its length has two bytes."""
 QUEUES: Final[tuple[Queue, ...]] = (("plain", 0), ("plain", 1), ("single", 0), (LONG, 0))
@@ -122,6 +123,11 @@ async def _seen(site: Site) -> Seen:
     pulled = {queue: await _pulled(site, queue) for queue in QUEUES}
     first = {queue: await _offset(site, "GET_MIN_OFFSET", queue) for queue in QUEUES}
     end = {queue: await _offset(site, "GET_MAX_OFFSET", queue) for queue in QUEUES}
+    for topic, queue_id in QUEUES:
+        asked = {"topic": topic, "queueId": queue_id, "timestamp": _LATE_MS}
+        answer = await site.ask("SEARCH_OFFSET_BY_TIMESTAMP", **asked)  # type: ignore[arg-type]  # fields
+        last = str(max(first[topic, queue_id], end[topic, queue_id] - 1))
+        site.compare(f"the offset of {topic} {queue_id} by a late time", last, answer.fields.get("offset"))
     tagged = {queue: _offsets(await _pulled(site, queue, _TAG)) for queue in QUEUES}
     by_key = {key: await _found(site, topic, key) for topic, key in _KEYS}
     by_id = {

@@ -35,8 +35,8 @@ async def slave_changes(site: Site) -> None:
     for group in ("g", "h", "zero"):
         await make_group(site, group)
     await asyncio.sleep(_COPIED_S)
-    second_port = Address(site.broker.host, site.broker.port - 2)  # slaves of released brokers ask there
-    bodies = [(await site.ask("GET_ALL_TOPIC_CONFIG", to=to)).body for to in (site.broker, second_port)]
+    ports = site.broker, _second_port(site)
+    bodies = [(await site.ask("GET_ALL_TOPIC_CONFIG", to=to)).body for to in ports]
     site.compare("the topics at the second port", bodies[0], bodies[1])
     await _deleted_meanwhile(site)
     await _refused(site)
@@ -50,6 +50,11 @@ async def _commit(site: Site, group: str, topic: str, offset: int, *, at_slave: 
         "UPDATE_CONSUMER_OFFSET", to=_slave(site) if at_slave else None, consumerGroup=group, topic=topic,
         queueId=0, commitOffset=offset,
     )  # fmt: skip
+
+
+def _second_port(site: Site) -> Address:
+    """Return the address at which slaves of released brokers ask for topics."""
+    return Address(site.broker.host, site.broker.port - 2)
 
 
 def _slave(site: Site) -> Address:
@@ -141,6 +146,12 @@ async def slave_segments(site: Site) -> None:
 async def _without_master(site: Site) -> None:
     """A slave that was started without its master shows that it has none."""
     await site.cluster.stop(MASTER)
+    for port in (site.broker.port, _second_port(site).port):
+        try:
+            await site.client("after the stop", to=Address(site.broker.host, port))
+        except OSError:
+            continue
+        site.report(f"a stopped master listens on port {port}")
     await site.cluster.stop(SLAVE)
     await site.cluster.start(SLAVE)
     await asyncio.sleep(1)
