@@ -11,6 +11,7 @@ from mqproof.conformance.mutants import (
     header_inspections,
     inspected_logs,
     inspected_stores,
+    state_inspections,
 )
 from mqproof.conformance.mutants.mutant import by_name, unexplained
 from mqproof.impl.access import policies
@@ -182,6 +183,7 @@ INSPECTIONS: Final[Mapping[str, str]] = {
     **header_inspections.INSPECTIONS,
     **inspected_stores.INSPECTIONS,
     **inspected_logs.INSPECTIONS,
+    **state_inspections.INSPECTIONS,
 }
 """The inspection that detects each mutant."""
 
@@ -304,5 +306,6 @@ MUTANTS: Final = by_name(
     *header_inspections.MUTANTS.values(),
     *inspected_stores.MUTANTS.values(),
     *inspected_logs.MUTANTS.values(),
+    *state_inspections.MUTANTS.values(),
 )  # fmt: skip
 """The mutants by name."""

@@ -41,6 +41,7 @@ from mqproof.conformance.adapters.inspections.deletions import (
     DELETIONS_AT_SYNC_SLAVE,
 )
 from mqproof.conformance.adapters.inspections.elected import ELECTED
+from mqproof.conformance.adapters.inspections.exact_leases import EXACT_LEASES
 from mqproof.conformance.adapters.inspections.exact_timers import (
     EXACT_TIMERS,
     RECALLED_COPIES,
@@ -63,12 +64,14 @@ from mqproof.conformance.adapters.inspections.frame_limits import FRAMES
 from mqproof.conformance.adapters.inspections.header_texts import HEADER_TEXTS
 from mqproof.conformance.adapters.inspections.heartbeats import HEARTBEATS
 from mqproof.conformance.adapters.inspections.identifiers import IDENTIFIERS
+from mqproof.conformance.adapters.inspections.idle_waits import IDLE_WAITS
 from mqproof.conformance.adapters.inspections.json_dialects import JSON_DIALECTS
 from mqproof.conformance.adapters.inspections.late_deliveries import (
     DURABLE_DELIVERIES,
     LATE_TRANSACTIONS,
     UNNAMED_DELIVERIES,
 )
+from mqproof.conformance.adapters.inspections.limited_expressions import LIMITED_EXPRESSIONS
 from mqproof.conformance.adapters.inspections.list_limits import LIST_LIMITS
 from mqproof.conformance.adapters.inspections.loaded import (
     FAR_BEHIND,
@@ -102,6 +105,7 @@ from mqproof.conformance.adapters.inspections.pairs import (
 from mqproof.conformance.adapters.inspections.pull_cases import PULL_CASES
 from mqproof.conformance.adapters.inspections.queue_extents import MANY_MESSAGES, QUEUE_EXTENTS
 from mqproof.conformance.adapters.inspections.registered import ADVERTISED, BY_DEFAULT, FETCHED, REGISTERED
+from mqproof.conformance.adapters.inspections.remembered_ends import REMEMBERED_ENDS
 from mqproof.conformance.adapters.inspections.repaired_records import DAMAGED_TAGS, REPAIRED
 from mqproof.conformance.adapters.inspections.replication_streams import (
     SLAVES_AS_SHIPPED,
@@ -197,5 +201,6 @@ EVERY: Final[Mapping[str, Inspection]] = {
         WRONG_PROGRESS,
         UNNAMED_DELIVERIES,
         ADDRESS_SERVERS,
+        REMEMBERED_ENDS, IDLE_WAITS, LIMITED_EXPRESSIONS, EXACT_LEASES,
     )
 }  # fmt: skip
