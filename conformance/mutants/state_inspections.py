@@ -10,11 +10,16 @@ from mqproof.impl.broker.state import consumer_filters, open_transactions
 from mqproof.impl.broker.state.consumer_filters import ConsumerFilterTable
 from mqproof.impl.broker.state.open_transactions import End, OpenTransactions
 from mqproof.impl.broker.state.queue_locks import QueueLockTable
+from mqproof.impl.broker.transactions import Transactions
+from mqproof.impl.remoting.codes import ResponseCode
+from mqproof.impl.remoting.request_handler import RefusedError
+from mqproof.impl.replication.server import MasterServer
 
 _BROKER: Final = "mqproof.impl.broker"
 
 _adopt, _arrived = ConsumerFilterTable.adopt, PullHolds.arrived
 _end, _lock = OpenTransactions.end, QueueLockTable.lock
+_end_transaction, _record = Transactions.end, MasterServer.record
 
 
 def _newest_forgotten(table: OpenTransactions, original: int, end: End, log_end: int) -> None:
@@ -40,11 +45,29 @@ def _a_millisecond_short(table: QueueLockTable, *arguments: Any) -> Any:
     return held
 
 
+def _refused_without_events(transactions: Transactions, *_: object) -> None:
+    if transactions._events is None:
+        raise RefusedError(ResponseCode.SYSTEM_ERROR, "there is no event log")
+
+
+def _recorded_or_ignored(server: MasterServer, *arguments: Any) -> None:
+    if server._events is not None:
+        _record(server, *arguments)
+
+
+def _ended_unread(transactions: Transactions, *arguments: Any) -> None:
+    transactions._is_ready = True
+    _end_transaction(transactions, *arguments)
+
+
 INSPECTIONS: Final[Mapping[str, str]] = {
     "newest-end-forgotten": "remembered ends",
     "arrivals-in-the-first-queue-only": "idle waits",
     "masters-expressions-without-a-limit": "limited expressions",
     "lock-a-millisecond-short": "exact leases",
+    "transactions-need-an-event-log": "no event log",
+    "slaves-need-an-event-log": "pair without event logs",
+    "ends-before-the-start": "unread waits",
 }
 """The inspection that detects each mutant."""
 
@@ -64,5 +87,17 @@ MUTANTS: Final = by_name(
     unexplained(
         "lock-a-millisecond-short", "the lock of a queue ends a millisecond early",
         f"{_BROKER}.state.queue_locks:QueueLockTable.lock", _a_millisecond_short,
+    ),
+    unexplained(
+        "transactions-need-an-event-log", "a broker without an event log cannot end transactions",
+        f"{_BROKER}.transactions:Transactions._emit", _refused_without_events,
+    ),
+    unexplained(
+        "slaves-need-an-event-log", "a master without an event log ignores what its slave acknowledges",
+        "mqproof.impl.replication.server:MasterServer.record", _recorded_or_ignored,
+    ),
+    unexplained(
+        "ends-before-the-start", "a broker ends transactions that it has not read yet",
+        f"{_BROKER}.transactions:Transactions.end", _ended_unread,
     ),
 )  # fmt: skip

@@ -155,8 +155,10 @@ from mqproof.conformance.adapters.inspections.strange_stores import (
 from mqproof.conformance.adapters.inspections.subscribed_pulls import FILTERS, HELD_PULLS
 from mqproof.conformance.adapters.inspections.taken_over import TAKEN_OVER
 from mqproof.conformance.adapters.inspections.transactions import TRANSACTIONS
+from mqproof.conformance.adapters.inspections.unread_waits import UNREAD_WAITS
 from mqproof.conformance.adapters.inspections.value_limits import VALUE_LIMITS
 from mqproof.conformance.adapters.inspections.waiting import WAITING
+from mqproof.conformance.adapters.inspections.without_events import PAIR_WITHOUT_EVENTS, WITHOUT_EVENTS
 from mqproof.conformance.adapters.inspections.written_logs import (
     ALTERED_LOG,
     DAMAGED_LOG,
@@ -201,6 +203,7 @@ EVERY: Final[Mapping[str, Inspection]] = {
         WRONG_PROGRESS,
         UNNAMED_DELIVERIES,
         ADDRESS_SERVERS,
-        REMEMBERED_ENDS, IDLE_WAITS, LIMITED_EXPRESSIONS, EXACT_LEASES,
+        REMEMBERED_ENDS, IDLE_WAITS, LIMITED_EXPRESSIONS, EXACT_LEASES, WITHOUT_EVENTS, PAIR_WITHOUT_EVENTS,
+        UNREAD_WAITS,
     )
 }  # fmt: skip

@@ -47,7 +47,9 @@ def test_a_violation_of_an_inspection_counts_if_no_time_is_left_for_the_others(
         if cases == ("late",):
             raise examiner._OutOfBudgetError
         verdict = Verdict.VIOLATED if "wrong" in cases else Verdict.HELD
-        return Part("inspections", tuple(Result(each, each, "", verdict, {"runs": 1}) for each in cases), {}, 0.0)
+        return Part(
+            "inspections", tuple(Result(each, each, "", verdict, {"runs": 1}) for each in cases), {}, 0.0
+        )
 
     monkeypatch.setattr(examiner, "examined", run)
     for cases, outcome in (
