@@ -11,6 +11,7 @@ from mqproof.impl.broker.state.consumer_filters import ConsumerFilterTable
 from mqproof.impl.broker.state.open_transactions import End, OpenTransactions
 from mqproof.impl.broker.state.queue_locks import QueueLockTable
 from mqproof.impl.broker.transactions import Transactions
+from mqproof.impl.dledger.ledger_store import LedgerStore
 from mqproof.impl.remoting.codes import ResponseCode
 from mqproof.impl.remoting.request_handler import RefusedError
 from mqproof.impl.replication.server import MasterServer
@@ -20,6 +21,7 @@ _BROKER: Final = "mqproof.impl.broker"
 _adopt, _arrived = ConsumerFilterTable.adopt, PullHolds.arrived
 _end, _lock = OpenTransactions.end, QueueLockTable.lock
 _end_transaction, _record = Transactions.end, MasterServer.record
+_look_at = LedgerStore._look_at
 
 
 def _newest_forgotten(table: OpenTransactions, original: int, end: End, log_end: int) -> None:
@@ -55,6 +57,15 @@ def _recorded_or_ignored(server: MasterServer, *arguments: Any) -> None:
         _record(server, *arguments)
 
 
+def _looked_at_if_recorded(store: LedgerStore, entry: Any) -> None:
+    if store._events is not None:
+        _look_at(store, entry)
+
+
+async def _no_copies(_: object) -> None:
+    """Append nothing."""
+
+
 def _ended_unread(transactions: Transactions, *arguments: Any) -> None:
     transactions._is_ready = True
     _end_transaction(transactions, *arguments)
@@ -68,6 +79,8 @@ INSPECTIONS: Final[Mapping[str, str]] = {
     "transactions-need-an-event-log": "no event log",
     "slaves-need-an-event-log": "pair without event logs",
     "ends-before-the-start": "unread waits",
+    "members-need-an-event-log": "group without event logs",
+    "no-copies-of-what-waits": "expired points",
 }
 """The inspection that detects each mutant."""
 
@@ -99,5 +112,13 @@ MUTANTS: Final = by_name(
     unexplained(
         "ends-before-the-start", "a broker ends transactions that it has not read yet",
         f"{_BROKER}.transactions:Transactions.end", _ended_unread,
+    ),
+    unexplained(
+        "members-need-an-event-log", "a member of a group without an event log shows no message",
+        "mqproof.impl.dledger.ledger_store:LedgerStore._look_at", _looked_at_if_recorded,
+    ),
+    unexplained(
+        "no-copies-of-what-waits", "a message that waits is not copied when its segment is to be deleted",
+        f"{_BROKER}.timers:Timers._roll", _no_copies,
     ),
 )  # fmt: skip

@@ -47,6 +47,7 @@ from mqproof.conformance.adapters.inspections.exact_timers import (
     RECALLED_COPIES,
     UNFLUSHED_FINALS,
 )
+from mqproof.conformance.adapters.inspections.expired_points import EXPIRED_POINTS
 from mqproof.conformance.adapters.inspections.expressions import KEPT_EXPRESSIONS
 from mqproof.conformance.adapters.inspections.failing_reads import FAILING_READS
 from mqproof.conformance.adapters.inspections.failing_writes import FAILING_WRITES, FAILING_WRITES_SYNC
@@ -158,7 +159,11 @@ from mqproof.conformance.adapters.inspections.transactions import TRANSACTIONS
 from mqproof.conformance.adapters.inspections.unread_waits import UNREAD_WAITS
 from mqproof.conformance.adapters.inspections.value_limits import VALUE_LIMITS
 from mqproof.conformance.adapters.inspections.waiting import WAITING
-from mqproof.conformance.adapters.inspections.without_events import PAIR_WITHOUT_EVENTS, WITHOUT_EVENTS
+from mqproof.conformance.adapters.inspections.without_events import (
+    GROUP_WITHOUT_EVENTS,
+    PAIR_WITHOUT_EVENTS,
+    WITHOUT_EVENTS,
+)
 from mqproof.conformance.adapters.inspections.written_logs import (
     ALTERED_LOG,
     DAMAGED_LOG,
@@ -204,6 +209,6 @@ EVERY: Final[Mapping[str, Inspection]] = {
         UNNAMED_DELIVERIES,
         ADDRESS_SERVERS,
         REMEMBERED_ENDS, IDLE_WAITS, LIMITED_EXPRESSIONS, EXACT_LEASES, WITHOUT_EVENTS, PAIR_WITHOUT_EVENTS,
-        UNREAD_WAITS,
+        UNREAD_WAITS, GROUP_WITHOUT_EVENTS, EXPIRED_POINTS,
     )
 }  # fmt: skip

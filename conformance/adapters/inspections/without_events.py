@@ -19,19 +19,24 @@ from mqproof.conformance.adapters.inspections.traffic import (
     make_group,
     make_topic,
     pull,
+    records,
     send,
     subscription,
 )
+from mqproof.conformance.engine.targets import TargetError
 from mqproof.conformance.hosts import simulated
-from mqproof.conformance.hosts.simulated import MASTER, SLAVE
+from mqproof.conformance.hosts.simulated import MASTER, MEMBERS, SLAVE
 from mqproof.conformance.wire import chapters
 from mqproof.impl.replication.config import ReplicationConfig, Role
+from mqproof.impl.runtime.network import Address
 
 _TOPIC, _GROUP = "t", "g"
 _HALF: Final = "RMQ_SYS_TRANS_HALF_TOPIC"
 _COMMIT, _ROLLBACK = 8, 12
 _ROUND_S: Final = 5
 _SYNCED_S: Final = 12
+_DUE_S: Final = 5
+_LED_S: Final = 30
 
 
 @contextmanager
@@ -171,6 +176,45 @@ def _at_slave(site: Site) -> list[bytes]:
     return [each.body for each in log_of(site, SLAVE) if each.topic == _TOPIC]
 
 
+async def group_without_events(site: Site) -> None:
+    """A leader that loses its quorum while messages become due delivers them, or its successor does."""
+    site.rule = chapters.DELAYED_MESSAGES
+    cluster = site.cluster
+    with _unrecorded():
+        for node in MEMBERS:
+            cluster.kill(node)
+        for node in MEMBERS:
+            await cluster.start(node)
+        leader = await _leader(site)
+        await make_topic(site, _TOPIC)
+        for of in ({"DELAY": "2"}, {"TIMER_DELAY_SEC": "5"}):
+            await send(site, _TOPIC, f"{of}", of=of)
+        await asyncio.sleep(_DUE_S - 1)
+        others = [node for node in MEMBERS if node != leader]
+        for node in others:
+            cluster.internet.cut(cluster.links(leader, node))
+        await asyncio.sleep(_DUE_S)
+        cluster.internet.heal()
+        await _leader(site)
+        await asyncio.sleep(_SYNCED_S)
+        found = {each.body.decode() for each in await records(site, _TOPIC)}
+        site.compare("the messages", {"{'DELAY': '2'}", "{'TIMER_DELAY_SEC': '5'}"}, found)
+    # Each member stores messages under its own address, and a message may be there twice.
+    site.watch.wrong = [each for each in site.watch.wrong if "an inspection" in each.text]
+
+
+async def _leader(site: Site) -> str:
+    """Wait until a member leads; send further requests to it."""
+    for _ in range(_LED_S):
+        await asyncio.sleep(1)
+        for node in MEMBERS:
+            if site.cluster.group_store(node).leads:
+                site.broker = Address(site.cluster.machines[node].host, site.broker.port)
+                await asyncio.sleep(_SYNCED_S)
+                return node
+    raise TargetError(f"no member leads after {_LED_S} s")
+
+
 WITHOUT_EVENTS: Final = Inspection(
     "no event log", without_events,
     {
@@ -181,3 +225,4 @@ WITHOUT_EVENTS: Final = Inspection(
 PAIR_WITHOUT_EVENTS: Final = Inspection(
     "pair without event logs", pair_without_events, replication=ReplicationConfig(Role.SYNC_MASTER)
 )
+GROUP_WITHOUT_EVENTS: Final = Inspection("group without event logs", group_without_events, elected=True)
