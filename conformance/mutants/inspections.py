@@ -14,6 +14,7 @@ from mqproof.conformance.mutants import (
     inspected_logs,
     inspected_stores,
     member_inspections,
+    state_inspections,
 )
 from mqproof.conformance.mutants.mutant import by_name, unexplained
 from mqproof.impl.access import policies
@@ -188,6 +189,7 @@ INSPECTIONS: Final[Mapping[str, str]] = {
     **inspected_logs.INSPECTIONS,
     **member_inspections.INSPECTIONS,
     **inspected_bounds.INSPECTIONS,
+    **state_inspections.INSPECTIONS,
 }
 """The inspection that detects each mutant."""
 
@@ -313,5 +315,6 @@ MUTANTS: Final = by_name(
     *inspected_logs.MUTANTS.values(),
     *member_inspections.MUTANTS.values(),
     *inspected_bounds.MUTANTS.values(),
+    *state_inspections.MUTANTS.values(),
 )  # fmt: skip
 """The mutants by name."""

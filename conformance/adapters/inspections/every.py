@@ -3,6 +3,15 @@
 from collections.abc import Mapping
 from typing import Final
 
+from mqproof.conformance.adapters.inspections.exact_leases import EXACT_LEASES
+from mqproof.conformance.adapters.inspections.expired_points import EXPIRED_POINTS
+from mqproof.conformance.adapters.inspections.idle_waits import IDLE_WAITS
+from mqproof.conformance.adapters.inspections.limited_expressions import LIMITED_EXPRESSIONS
+from mqproof.conformance.adapters.inspections.remembered_ends import REMEMBERED_ENDS
+from mqproof.conformance.adapters.inspections.unread_waits import UNREAD_WAITS
+from mqproof.conformance.adapters.inspections.without_events import GROUP_WITHOUT_EVENTS
+from mqproof.conformance.adapters.inspections.without_events import PAIR_WITHOUT_EVENTS
+from mqproof.conformance.adapters.inspections.without_events import WITHOUT_EVENTS
 from mqproof.conformance.adapters.inspections.late_settings import LATE_SETTINGS
 from mqproof.conformance.adapters.inspections.group_stores import DRAWN_LEDGERS
 from mqproof.conformance.adapters.inspections.group_stores import GROUP_STORES
@@ -243,5 +252,7 @@ EVERY: Final[Mapping[str, Inspection]] = {
         CODE_NUMBERS, REMOTING_VALUES, REMOTING_SERVERS, REMOTING_CLIENTS,
         MANY_REPAIRS, MEMBERSHIP_SETTINGS, GROUP_STORES, DRAWN_LEDGERS,
         LATE_SETTINGS,
+        REMEMBERED_ENDS, IDLE_WAITS, LIMITED_EXPRESSIONS, EXACT_LEASES, WITHOUT_EVENTS, PAIR_WITHOUT_EVENTS,
+        UNREAD_WAITS, GROUP_WITHOUT_EVENTS, EXPIRED_POINTS,
     )
 }  # fmt: skip

@@ -84,9 +84,19 @@ async def damaged(site: Site) -> None:
     disk.damage("/store/commitlog/" + f"{0:020}", record.commit_offset + len(record.raw) - 8, b"####")
     await asyncio.sleep(10)
     site.compare("the delivered messages", [b"two"], [each.body for each in await records(site, _TOPIC)])
+    await _illegal(site)
     for _ in range(2):
         await send(site, _TOPIC, of={"TIMER_DELAY_SEC": "3600"})
     await send(site, _TOPIC, of={"TIMER_DELAY_SEC": "10"}, expects=_BUSY)
+
+
+async def _illegal(site: Site) -> None:
+    """A waiting message that cannot be stored for its consumers, as no client can send it, is dropped."""
+    properties = {"TIMER_OUT_MS": str(site.now_ms + 1000), "REAL_TOPIC": "x" * 300, "REAL_QID": "0"}
+    host = Address(site.broker.host, site.broker.port)
+    message = Message(TIMER_TOPIC, b"illegal", properties, born_host=host, store_host=host)
+    await site.cluster.brokers[MASTER].store.put(message)
+    await asyncio.sleep(4)
 
 
 async def of_5_x(site: Site) -> None:

@@ -165,6 +165,24 @@ async def _expired(site: Site) -> None:
         found = [each.body for each in queue_of(site, _TOPIC)[before:]]
         expected = [f"after {each}".encode() for each in range(number + 1)]
         site.compare(f"the delivered messages with {table}", expected, found)
+    await _kept_behind_expired(site)
+
+
+async def _kept_behind_expired(site: Site) -> None:
+    """What waits in a queue whose beginning has expired is kept, also if the file counts nothing of it."""
+    await site.cluster.stop(MASTER)
+    site.write_file(MASTER, _DELAYS, json.dumps({"offsetTable": {}}))
+    await site.cluster.start(MASTER)
+    await send(site, _TOPIC, "kept", of={"DELAY": "1"})
+    waits = queue_of(site, _SCHEDULE)[-1]
+    site.compare("whether it is not the first of its queue", True, waits.queue_offset > 0)
+    for _ in range(6):
+        await send(site, _TOPIC, b"x" * 9000)
+    await asyncio.sleep(_LONG_MS / 1000 - 20)
+    begin = log_of(site)[0].commit_offset
+    site.compare("whether it is kept behind expired messages", True, begin <= waits.commit_offset)
+    await asyncio.sleep(21)
+    site.compare("the message after it", b"kept", queue_of(site, _TOPIC)[-1].body)
 
 
 STRANGE_HALVES: Final = Inspection(
