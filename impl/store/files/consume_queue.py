@@ -97,10 +97,6 @@ class ConsumeQueue:
         """Return at most `count` entries from `queue_offset` on; fewer at the end of a segment."""
         return [_as_unit(Unit, entry) for entry in _UNIT.iter_unpack(self.raw(queue_offset, count))]
 
-    def scan(self, queue_offset: int, count: int) -> Iterator[Unit]:
-        """Iterate over the same entries as `units`, decoding each only when it is needed."""
-        return map(Unit._make, self.fields(queue_offset, count))
-
     def fields(self, queue_offset: int, count: int) -> Iterator[tuple[int, int, int]]:
         """Iterate over the same entries as plain tuples, which reads need and which cost far less."""
         return _UNIT.iter_unpack(self.raw(queue_offset, count))
