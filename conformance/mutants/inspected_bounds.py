@@ -63,6 +63,10 @@ def _any_chain(file: Any, hashed: int) -> Any:
         number = entry.previous if 0 <= entry.previous < number else 0
 
 
+def _again(_index: object, hashes: Any, _commit_offset: int) -> Any:
+    return hashes
+
+
 def _deleted_at_once(store: Any, topic: str) -> None:
     store._require_writable()
     store._forget({topic: store._log.end})
@@ -88,6 +92,7 @@ INSPECTIONS: Final[Mapping[str, str]] = {
     "one-index-file-searched": "periods of queries",
     "chains-of-any-slot": "damaged index",
     "deletion-before-the-sends": "sends and deletions",
+    "keys-indexed-again": "partly indexed",
 }
 """The inspection that detects each mutant."""
 
@@ -135,6 +140,10 @@ MUTANTS: Final = by_name(
     unexplained(
         "deletion-before-the-sends", "a topic is deleted before the sends beside the request are written",
         f"{_STORE}.message_store:MessageStore.delete_topic", _deleted_at_once,
+    ),
+    unexplained(
+        "keys-indexed-again", "a start indexes all keys of a record of which the index has some",
+        f"{_STORE}.files.index:Index._missing", _again,
     ),
 )  # fmt: skip
 """The mutants by name."""

@@ -66,6 +66,7 @@ from mqproof.conformance.adapters.inspections.heartbeats import HEARTBEATS
 from mqproof.conformance.adapters.inspections.identifiers import IDENTIFIERS
 from mqproof.conformance.adapters.inspections.index_files import (
     DAMAGED_INDEX,
+    PARTLY_INDEXED,
     PERIODS,
     SENDS_AND_DELETIONS,
 )
@@ -212,6 +213,6 @@ EVERY: Final[Mapping[str, Inspection]] = {
         UNNAMED_DELIVERIES,
         ADDRESS_SERVERS,
         CLOCK_SET_BACK, KEPT_SEGMENTS, SEGMENT_ENDS, TOPIC_LENGTHS, FAILING_STARTS, MANY_BYTES,
-        SENDS_AND_DELETIONS, DAMAGED_INDEX, PERIODS, CRAFTED_STARTS, CRAFTED_STARTS_SYNC,
+        SENDS_AND_DELETIONS, DAMAGED_INDEX, PERIODS, PARTLY_INDEXED, CRAFTED_STARTS, CRAFTED_STARTS_SYNC,
     )
 }  # fmt: skip
