@@ -440,10 +440,13 @@ async def _start(site: Site, name: str, store: CraftedStore, left: _Left) -> Non
     if store.deleted and store.deleted.get("t", 0) > place:
         kept = json.loads(site.cluster.machines[MASTER].disk.written(DELETIONS).rstrip(b"\0"))
         site.compare(f"{name}: the deletion", place, kept["t"])
+    disk = site.cluster.machines[MASTER].disk
+    site.compare(f"{name}: whether there is an abort file", True, disk.exists("/store/abort"))
     await site.restart(killed=True)
     for queue in _ALL:
         await _delivered(site, f"{name}, after a kill", store, left, queue, later=queue in _ALL[:2])
     await site.cluster.stop(MASTER)
+    site.compare(f"{name}: whether an abort file is left", False, disk.exists("/store/abort"))
     if left.is_whole:
         compare_files(site, name, SMALL)
 

@@ -35,6 +35,7 @@ from mqproof.conformance.adapters.inspections.damaged_stores import (
     DAMAGED_RECORDS,
     EXPIRED_SEGMENTS,
 )
+from mqproof.conformance.adapters.inspections.delayed_entries import DAMAGED_DELAYS, DUE_TIMES
 from mqproof.conformance.adapters.inspections.delays import DELAYS
 from mqproof.conformance.adapters.inspections.deletions import (
     DELETIONS,
@@ -212,6 +213,7 @@ EVERY: Final[Mapping[str, Inspection]] = {
         WRONG_PROGRESS,
         UNNAMED_DELIVERIES,
         ADDRESS_SERVERS,
+        DUE_TIMES, DAMAGED_DELAYS,
         CLOCK_SET_BACK, KEPT_SEGMENTS, SEGMENT_ENDS, TOPIC_LENGTHS, FAILING_STARTS, MANY_BYTES,
         SENDS_AND_DELETIONS, DAMAGED_INDEX, PERIODS, PARTLY_INDEXED, CRAFTED_STARTS, CRAFTED_STARTS_SYNC,
     )
