@@ -12,7 +12,7 @@ from typing import Any, Final
 from mqproof.conformance.adapters.inspections.disk_log import log_of
 from mqproof.conformance.adapters.inspections.site import CODES, Inspection, Site, written
 from mqproof.conformance.adapters.inspections.stopped_files import compare_files
-from mqproof.conformance.adapters.inspections.store_damages import CHECKPOINT, INDEX, SMALL
+from mqproof.conformance.adapters.inspections.store_damages import CHECKPOINT, INDEX, SMALL, alter
 from mqproof.conformance.adapters.inspections.traffic import make_group, make_topic, records, send
 from mqproof.conformance.answers.stored_record import StoredRecord, java_hash, read_records
 from mqproof.conformance.hosts.simulated import MASTER
@@ -141,6 +141,7 @@ async def partly_indexed(site: Site) -> None:
             site, "t", f"{number}", of={"KEYS": f"k{number} two two" if number % 2 else f"k{number} both two"}
         )
         await asyncio.sleep(1.3)
+    await send(site, "t", "without a key")
     await asyncio.sleep(12)
     await site.cluster.stop(MASTER)
     whole, stored = site.cluster.machines[MASTER].disk, log_of(site)
@@ -156,6 +157,28 @@ async def partly_indexed(site: Site) -> None:
             await _finds(site, f"with {durable} durable entries", stored, key, 0, 1 << 60, 32)
         await site.cluster.stop(MASTER)
         compare_files(site, f"with {durable} durable entries", SMALL)
+    for lost in range(6):
+        if not site.watch.wrong:
+            await _shortened(site, whole.copy(), stored, lost)
+
+
+async def _shortened(site: Site, disk: SimulatedDisk, stored: tuple[StoredRecord, ...], lost: int) -> None:
+    """The log ends before some records that the index has: only the files with these are built again."""
+    data = bytearray(disk.written(CHECKPOINT).ljust(4096, b"\0"))
+    data[1024:1048] = b"\xff" * 24  # no count
+    _seal(disk, data)
+    alter(disk, stored[lost], 88, b"\xff")
+    site.replace_disk(disk)
+    site.watch.judges_answers = False
+    await site.cluster.start(MASTER)
+    what = f"with {lost} messages left"
+    for key in ("k0", "k1", "k2", "k3", "k4", "both", "two", "absent"):
+        await _finds(site, what, stored[:lost], key, 0, 1 << 60, 32)
+    site.compare(f"the messages {what}", lost, len(await records(site, "t")))
+    await send(site, "t", "later", of={"KEYS": "k9 two"})
+    site.compare(f"the later message {what}", [b"later"], await _query(site, "k9"))
+    await site.cluster.stop(MASTER)
+    compare_files(site, what, SMALL)
 
 
 def _make_durable(disk: SimulatedDisk, stored: tuple[StoredRecord, ...], count: int) -> None:
@@ -163,18 +186,20 @@ def _make_durable(disk: SimulatedDisk, stored: tuple[StoredRecord, ...], count: 
     first = (count - 1) // _A_FILE * _A_FILE
     begin, end = stored[first // 3], stored[(count - 1) // 3]
     path = disk.files(INDEX)[first // _A_FILE]
-    position = (
-        stored[count // 3].commit_offset if count < 3 * len(stored) else end.commit_offset + len(end.raw)
-    )
+    position = stored[count // 3].commit_offset
     header = struct.pack(
         ">qqqqii", begin.store_ms, end.store_ms, begin.commit_offset, end.commit_offset, 0, count - first + 1
     )
     data = bytearray(disk.written(CHECKPOINT).ljust(4096, b"\0"))
     data[1048:1104] = struct.pack(">qq", position, int(path.rpartition("/")[2])) + header
-    data[1104:1108] = zlib.crc32(bytes(data[:1104])).to_bytes(4, "big")
-    disk.resize(CHECKPOINT, bytes(data))
+    _seal(disk, data)
     disk.process().create("/store/abort", 0).sync()
     disk.process().sync_directory("/store")
+
+
+def _seal(disk: SimulatedDisk, data: bytearray) -> None:
+    data[1104:1108] = zlib.crc32(bytes(data[:1104])).to_bytes(4, "big")
+    disk.resize(CHECKPOINT, bytes(data))
 
 
 _A_FILE: Final = SMALL.index_entries - 1

@@ -137,9 +137,8 @@ class ConsumeQueue:
         return max(0, self.find(end) - self.find(begin))
 
     def expire(self, log_begin: int) -> Removal:
-        """Set `first` to the first entry whose record is in the log; return the segments to remove."""
-        self.first = self.find(log_begin)
-        return self.segments.detach_before(self.first * QUEUE_UNIT_BYTES)
+        """Detach the segments of entries whose records are no longer in the log; return them."""
+        return self.segments.detach_before(self.find(log_begin) * QUEUE_UNIT_BYTES)
 
     def clear(self) -> None:
         """Remove all entries and files: the queue begins again at 0."""
