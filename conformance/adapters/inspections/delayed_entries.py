@@ -16,12 +16,15 @@ from mqproof.conformance.wire import chapters
 _WAITING: Final = f"{QUEUES}/SCHEDULE_TOPIC_XXXX"
 _DELAYS_MS: Final = {1: 1000, 2: 180_000, 3: 7_200_000, 4: 345_600_000, 5: 345_600_000}
 _LEVEL, _DELAY_S = 3, 10
+_ILLEGAL: Final = 13
 
 
 async def due_times(site: Site) -> None:
     """The third field of an entry is the store time and the delay of the level, which has a unit."""
     site.rule = chapters.CONSUME_QUEUE
     await make_topic(site, "t")
+    for text in ("x", "1_0", " 3", "3 ", "\u0663", "1.0", "0x1", "1234567890"):
+        await send(site, "t", "refused", of={"DELAY": text}, expects=_ILLEGAL)
     for name in ("at first", "after a start without queues"):
         for level, delay_ms in _DELAYS_MS.items():
             if name == "at first":
