@@ -5,6 +5,8 @@ from typing import Any, Final
 
 from mqproof.conformance.mutants.mutant import by_name, unexplained
 from mqproof.impl.runtime.disk import Disk
+from mqproof.impl.store import delay
+from mqproof.impl.store.entry_repair import EntryRepair
 from mqproof.impl.store.files import checkpoint, record
 from mqproof.impl.store.files.commit_log import CommitLog
 from mqproof.impl.store.files.index import key_hash
@@ -12,6 +14,7 @@ from mqproof.impl.store.files.index import key_hash
 _STORE: Final = "mqproof.impl.store"
 
 _next_whole, _room_for = CommitLog._next_whole, CommitLog._room_for
+_unit_code, _unit = delay.unit_code, EntryRepair.unit
 _read_checkpoint, _frame_of = checkpoint.read_checkpoint, record._frame_of
 
 
@@ -63,6 +66,20 @@ def _any_chain(file: Any, hashed: int) -> Any:
         number = entry.previous if 0 <= entry.previous < number else 0
 
 
+def _again(_index: object, hashes: Any, _commit_offset: int) -> Any:
+    return hashes
+
+
+def _a_millisecond_late(message: Any, store_ms: int, levels_ms: Any) -> int:
+    return _unit_code(message, store_ms + 1, levels_ms)
+
+
+def _unchecked(repair: Any, queue: Any, queue_offset: int) -> Any:
+    if queue.key[0] != delay.SCHEDULE_TOPIC:
+        return _unit(repair, queue, queue_offset)
+    return next(iter(queue.units(queue_offset, 1)), None)
+
+
 def _deleted_at_once(store: Any, topic: str) -> None:
     store._require_writable()
     store._forget({topic: store._log.end})
@@ -88,6 +105,9 @@ INSPECTIONS: Final[Mapping[str, str]] = {
     "one-index-file-searched": "periods of queries",
     "chains-of-any-slot": "damaged index",
     "deletion-before-the-sends": "sends and deletions",
+    "keys-indexed-again": "partly indexed",
+    "due-a-millisecond-later": "due times",
+    "due-times-not-compared": "damaged delays",
 }
 """The inspection that detects each mutant."""
 
@@ -135,6 +155,18 @@ MUTANTS: Final = by_name(
     unexplained(
         "deletion-before-the-sends", "a topic is deleted before the sends beside the request are written",
         f"{_STORE}.message_store:MessageStore.delete_topic", _deleted_at_once,
+    ),
+    unexplained(
+        "keys-indexed-again", "a start indexes all keys of a record of which the index has some",
+        f"{_STORE}.files.index:Index._missing", _again,
+    ),
+    unexplained(
+        "due-a-millisecond-later", "the due time in the entry of a delayed message is a millisecond late",
+        f"{_STORE}.appender:unit_code", _a_millisecond_late,
+    ),
+    unexplained(
+        "due-times-not-compared", "the entry of a delayed message is not compared with its record",
+        f"{_STORE}.entry_repair:EntryRepair.unit", _unchecked,
     ),
 )  # fmt: skip
 """The mutants by name."""

@@ -79,9 +79,9 @@ def _across(store: CraftedStore) -> _Left:
 
 def _last_before(store: CraftedStore) -> _Left:
     """The last record before the counted position follows damage, and so does the first one after it."""
-    store.add(0)
+    store.add(0, listed=False)
     store.add_damage()
-    store.add(1)
+    store.add(1, listed=False)
     store.count(2)
     store.add(2, listed=False)
     return _Left({_T0: [0, 1, 2]}, is_whole=False)
@@ -89,21 +89,21 @@ def _last_before(store: CraftedStore) -> _Left:
 
 def _record_inside(store: CraftedStore) -> _Left:
     """A damaged record whose size is right has a record in its body, which is not one of the log."""
-    store.add(0)
+    store.add(0, listed=False)
     inside = Form("t", b"0 9 ", b"", 1).written(0, store.end + 94, store.now_ms)
     store.add_damage(94 + len(inside) + 30, inside=inside)
-    store.add(1)
+    store.add(1, listed=False)
     store.count(2)
     return _Left({_T0: [0, 1]}, is_whole=False)
 
 
 def _filler_inside(store: CraftedStore) -> _Left:
-    store.add(0)
+    store.add(0, listed=False)
     inside = filler(store.left - 94)[:8]
     store.add_damage(150, inside=inside)
-    store.add(1)
+    store.add(1, listed=False)
     store.log += filler(store.left)
-    store.add(2)
+    store.add(2, listed=False)
     store.count(3)
     return _Left({_T0: [0, 1, 2]}, is_whole=False)
 
@@ -440,10 +440,13 @@ async def _start(site: Site, name: str, store: CraftedStore, left: _Left) -> Non
     if store.deleted and store.deleted.get("t", 0) > place:
         kept = json.loads(site.cluster.machines[MASTER].disk.written(DELETIONS).rstrip(b"\0"))
         site.compare(f"{name}: the deletion", place, kept["t"])
+    disk = site.cluster.machines[MASTER].disk
+    site.compare(f"{name}: whether there is an abort file", True, disk.exists("/store/abort"))
     await site.restart(killed=True)
     for queue in _ALL:
         await _delivered(site, f"{name}, after a kill", store, left, queue, later=queue in _ALL[:2])
     await site.cluster.stop(MASTER)
+    site.compare(f"{name}: whether an abort file is left", False, disk.exists("/store/abort"))
     if left.is_whole:
         compare_files(site, name, SMALL)
 

@@ -3,6 +3,9 @@
 from collections.abc import Mapping
 from typing import Final
 
+from mqproof.conformance.adapters.inspections.delayed_entries import DAMAGED_DELAYS
+from mqproof.conformance.adapters.inspections.delayed_entries import DUE_TIMES
+from mqproof.conformance.adapters.inspections.index_files import PARTLY_INDEXED
 from mqproof.conformance.adapters.inspections.exact_leases import EXACT_LEASES
 from mqproof.conformance.adapters.inspections.expired_points import EXPIRED_POINTS
 from mqproof.conformance.adapters.inspections.idle_waits import IDLE_WAITS
@@ -254,5 +257,6 @@ EVERY: Final[Mapping[str, Inspection]] = {
         LATE_SETTINGS,
         REMEMBERED_ENDS, IDLE_WAITS, LIMITED_EXPRESSIONS, EXACT_LEASES, WITHOUT_EVENTS, PAIR_WITHOUT_EVENTS,
         UNREAD_WAITS, GROUP_WITHOUT_EVENTS, EXPIRED_POINTS,
+        DUE_TIMES, DAMAGED_DELAYS, PARTLY_INDEXED,
     )
 }  # fmt: skip

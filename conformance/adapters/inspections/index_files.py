@@ -4,16 +4,20 @@ See docs/reference/protocol/storing.md, "Key index".
 """
 
 import asyncio
+import struct
+import zlib
 from itertools import combinations_with_replacement
 from typing import Any, Final
 
 from mqproof.conformance.adapters.inspections.disk_log import log_of
 from mqproof.conformance.adapters.inspections.site import CODES, Inspection, Site, written
-from mqproof.conformance.adapters.inspections.store_damages import INDEX, SMALL
+from mqproof.conformance.adapters.inspections.stopped_files import compare_files
+from mqproof.conformance.adapters.inspections.store_damages import CHECKPOINT, INDEX, SMALL, alter
 from mqproof.conformance.adapters.inspections.traffic import make_group, make_topic, records, send
 from mqproof.conformance.answers.stored_record import StoredRecord, java_hash, read_records
 from mqproof.conformance.hosts.simulated import MASTER
 from mqproof.conformance.wire import chapters
+from mqproof.impl.runtime.simulated_disk import SimulatedDisk
 
 _MESSAGES: Final = 22
 _SLOTS_AT: Final = 40
@@ -127,6 +131,81 @@ def _beside(key: str) -> str:
     return next(each for each in map(str, range(100)) if _hash(each) % SMALL.index_slots == slot)
 
 
+async def partly_indexed(site: Site) -> None:
+    """The index was durable up to any of its entries, also in the middle of a record's keys."""
+    site.rule = chapters.KEY_INDEX
+    await make_topic(site, "t")
+    await make_group(site, "g")
+    for number in range(5):
+        await send(
+            site, "t", f"{number}", of={"KEYS": f"k{number} two two" if number % 2 else f"k{number} both two"}
+        )
+        await asyncio.sleep(1.3)
+    await send(site, "t", "without a key")
+    await asyncio.sleep(12)
+    await site.cluster.stop(MASTER)
+    whole, stored = site.cluster.machines[MASTER].disk, log_of(site)
+    for durable in range(1, 16):
+        if site.watch.wrong:
+            return
+        disk = whole.copy()
+        _make_durable(disk, stored, durable)
+        site.replace_disk(disk)
+        site.watch.judges_answers = False
+        await site.cluster.start(MASTER)
+        for key in ("k0", "k1", "k2", "k3", "k4", "both", "two", "absent"):
+            await _finds(site, f"with {durable} durable entries", stored, key, 0, 1 << 60, 32)
+        await site.cluster.stop(MASTER)
+        compare_files(site, f"with {durable} durable entries", SMALL)
+    for lost in range(6):
+        if not site.watch.wrong:
+            await _shortened(site, whole.copy(), stored, lost)
+
+
+async def _shortened(site: Site, disk: SimulatedDisk, stored: tuple[StoredRecord, ...], lost: int) -> None:
+    """The log ends before some records that the index has: only the files with these are built again."""
+    data = bytearray(disk.written(CHECKPOINT).ljust(4096, b"\0"))
+    data[1024:1048] = b"\xff" * 24  # no count
+    _seal(disk, data)
+    alter(disk, stored[lost], 88, b"\xff")
+    site.replace_disk(disk)
+    site.watch.judges_answers = False
+    await site.cluster.start(MASTER)
+    what = f"with {lost} messages left"
+    for key in ("k0", "k1", "k2", "k3", "k4", "both", "two", "absent"):
+        await _finds(site, what, stored[:lost], key, 0, 1 << 60, 32)
+    site.compare(f"the messages {what}", lost, len(await records(site, "t")))
+    await send(site, "t", "later", of={"KEYS": "k9 two"})
+    site.compare(f"the later message {what}", [b"later"], await _query(site, "k9"))
+    await site.cluster.stop(MASTER)
+    compare_files(site, what, SMALL)
+
+
+def _make_durable(disk: SimulatedDisk, stored: tuple[StoredRecord, ...], count: int) -> None:
+    """Let the checkpoint say that so many entries are durable, three of each record; add the abort file."""
+    first = (count - 1) // _A_FILE * _A_FILE
+    begin, end = stored[first // 3], stored[(count - 1) // 3]
+    path = disk.files(INDEX)[first // _A_FILE]
+    position = stored[count // 3].commit_offset
+    header = struct.pack(
+        ">qqqqii", begin.store_ms, end.store_ms, begin.commit_offset, end.commit_offset, 0, count - first + 1
+    )
+    data = bytearray(disk.written(CHECKPOINT).ljust(4096, b"\0"))
+    data[1048:1104] = struct.pack(">qq", position, int(path.rpartition("/")[2])) + header
+    _seal(disk, data)
+    disk.process().create("/store/abort", 0).sync()
+    disk.process().sync_directory("/store")
+
+
+def _seal(disk: SimulatedDisk, data: bytearray) -> None:
+    data[1104:1108] = zlib.crc32(bytes(data[:1104])).to_bytes(4, "big")
+    disk.resize(CHECKPOINT, bytes(data))
+
+
+_A_FILE: Final = SMALL.index_entries - 1
+"""How many entries a file of the index has."""
+
+
 async def sends_and_deletions(site: Site) -> None:
     """Sends and the deletion of their topic arrive at one time: each message belongs to the old topic."""
     site.rule = chapters.RECOVERY
@@ -180,6 +259,7 @@ _TURNS: Final = 24
 _NO_TOPIC: Final = 17
 PERIODS: Final = Inspection("periods of queries", periods, {"store": SMALL})
 DAMAGED_INDEX: Final = Inspection("damaged index", damaged_index, {"store": SMALL})
+PARTLY_INDEXED: Final = Inspection("partly indexed", partly_indexed, {"store": SMALL})
 SENDS_AND_DELETIONS: Final = Inspection(
     "sends and deletions", sends_and_deletions, {"auto_create_topics": False}
 )

@@ -116,6 +116,7 @@ async def repaired(site: Site) -> None:
     await _entries(site, kept, disk, plain)
     await _pauses(site, kept, peer, disk, plain[1])
     await _wrong_answers(site, kept, peer, disk, plain)
+    await _together(site, kept, peer, disk, plain)
     await _durable(site, kept, peer, disk, plain[8])
     await _scrubbed(site, peer, disk, plain)
     await _late(site, peer, disk, kept.counted("plain", 0)[2])
@@ -208,6 +209,21 @@ async def _until_whole(site: Site, peer: _Peer, disk: SimulatedDisk, record: Sto
         await peer.register()
         await asyncio.sleep(5)
     site.report(f"the record at {record.commit_offset} is not repaired")
+
+
+async def _together(
+    site: Site, kept: Kept, peer: _Peer, disk: SimulatedDisk, plain: list[StoredRecord]
+) -> None:
+    """The search for an entry passes over a damaged record; once it is repaired, a search finds it."""
+    before, record = plain[4], plain[5]
+    peer.answers[record.commit_offset] = record.raw
+    _break(disk, record)
+    alter_entry(disk, before, 0, bytes(20))
+    for each in (before, record):
+        await pull(site, "plain", each.queue_offset, 1, maxMsgNums=1, expects=None)
+    await _until_whole(site, peer, disk, record)
+    alter_entry(disk, record, 0, bytes(20))
+    same(site, "with an entry of a repaired record", kept, await seen(site))
 
 
 async def _durable(site: Site, kept: Kept, peer: _Peer, disk: SimulatedDisk, record: StoredRecord) -> None:

@@ -152,15 +152,18 @@ async def many_bytes(site: Site) -> None:
     site.rule = chapters.KEY_INDEX
     await make_topic(site, "t")
     await send(site, "t", "wanted", of={"KEYS": colliding_key(0)})
-    for number in range(1, 9):
-        await send(site, "t", b"x" * (4 << 20), of={"KEYS": colliding_key(number)})
+    mebibyte = 1 << 20
+    sizes = [4 * mebibyte] * 7 + [7 * mebibyte // 2, mebibyte // 4, mebibyte // 2]
+    for number, size in enumerate(sizes, 1):
+        await send(site, "t", b"x" * size, of={"KEYS": colliding_key(number)})
         if number >= 7:
+            is_found = sum(sizes[:number]) < 32 * mebibyte
             answer = await site.ask(
-                "QUERY_MESSAGE", expects=0 if number == 7 else 22, topic="t", key=colliding_key(0), maxNum=32,
+                "QUERY_MESSAGE", expects=0 if is_found else 22, topic="t", key=colliding_key(0), maxNum=32,
                 beginTimestamp=0, endTimestamp=1 << 60,
             )  # fmt: skip
             found = [each.body for each in read_records(answer.body)] if not answer.code else []
-            site.compare(f"the messages behind {number} others", [b"wanted"] * (number == 7), found)
+            site.compare(f"the messages behind {number} others", [b"wanted"] * is_found, found)
 
 
 _V1, _V2 = 0xDAA320A7, 0xDAA320AB

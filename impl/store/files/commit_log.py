@@ -74,16 +74,6 @@ class CommitLog:
         """The largest record that fits in a segment with a filler after it."""
         return self.segments.segment_bytes - record.FILLER_BYTES
 
-    def append(self, draft: bytearray, queue_offset: int, now_ms: int) -> int:
-        """Place and write one encoded record, like `append_batch`."""
-        return self.append_batch([draft], queue_offset, now_ms)
-
-    def append_batch(self, drafts: Sequence[bytearray], queue_offset: int, now_ms: int) -> int:
-        """Stage and write the records; afterwards they are in the page cache but not durable."""
-        position = self.stage(drafts, queue_offset, now_ms)
-        self.write_staged()
-        return position
-
     def append_stored(self, position: int, data: bytes, store_timestamp_ms: int) -> None:
         """Write a record of another log at its position there.
 

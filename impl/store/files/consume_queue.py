@@ -97,10 +97,6 @@ class ConsumeQueue:
         """Return at most `count` entries from `queue_offset` on; fewer at the end of a segment."""
         return [_as_unit(Unit, entry) for entry in _UNIT.iter_unpack(self.raw(queue_offset, count))]
 
-    def scan(self, queue_offset: int, count: int) -> Iterator[Unit]:
-        """Iterate over the same entries as `units`, decoding each only when it is needed."""
-        return map(Unit._make, self.fields(queue_offset, count))
-
     def fields(self, queue_offset: int, count: int) -> Iterator[tuple[int, int, int]]:
         """Iterate over the same entries as plain tuples, which reads need and which cost far less."""
         return _UNIT.iter_unpack(self.raw(queue_offset, count))
@@ -141,9 +137,8 @@ class ConsumeQueue:
         return max(0, self.find(end) - self.find(begin))
 
     def expire(self, log_begin: int) -> Removal:
-        """Set `first` to the first entry whose record is in the log; return the segments to remove."""
-        self.first = self.find(log_begin)
-        return self.segments.detach_before(self.first * QUEUE_UNIT_BYTES)
+        """Detach the segments of entries whose records are no longer in the log; return them."""
+        return self.segments.detach_before(self.find(log_begin) * QUEUE_UNIT_BYTES)
 
     def clear(self) -> None:
         """Remove all entries and files: the queue begins again at 0."""
