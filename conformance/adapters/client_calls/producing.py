@@ -43,7 +43,7 @@ from mqproof.impl.remoting.recall_handle import RecallHandle
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.spec.events import Event
 
-_ROUTE, _SEND, _BATCH, _END, _CHECK, _PUSH_REPLY = 105, 310, 320, 37, 39, 326
+_ROUTE, _SEND, _BATCH, _END, _CHECK, _PUSH_REPLY, _BEAT = 105, 310, 320, 37, 39, 326, 34
 _REMARK_MAX: Final = 1000
 _THRESHOLDS: Final = (
     (LEVELS_4_9, (50, 100, 550, 1000, 2000, 3000, 15_000), (0, 0, 30, 60, 120, 180, 600), 600),
@@ -283,6 +283,7 @@ async def _replies(expect: Expectations, servers: ScriptedServers, session: Sess
         reply = await asking
         shown = (tuple(reply.born_host), tuple(reply.store_host), reply.reconsume_times)
         expect.equal(f"a reply from {text}", (host, host, 0), shown)
+    await _greeted(expect, servers, producer)
     servers.script("a", _SEND, SILENCE)
     began_s = asyncio.get_running_loop().time()
     error: Any = await expect.fails(
@@ -290,3 +291,24 @@ async def _replies(expect: Expectations, servers: ScriptedServers, session: Sess
     )
     took_s = round(asyncio.get_running_loop().time() - began_s, 2)
     expect.equal("its time and text", (0.9, True), (took_s, "within 900 ms" in str(error)))
+
+
+async def _greeted(expect: Expectations, servers: ScriptedServers, producer: Producer) -> None:
+    """While a request waits, each second ends with a heartbeat on a new connection, and on no other one."""
+    loop = asyncio.get_running_loop()
+    await asyncio.sleep(2)
+    began_s = loop.time()
+    asking = [asyncio.create_task(producer.request(Message("A", b"q"), timeout_ms=5000)) for _ in range(2)]
+    for number in range(3):
+        await asyncio.sleep(began_s + number + 0.3 - loop.time())
+        servers.hang_up("a")
+        servers.take()
+        await asyncio.sleep(began_s + number + 1.2 - loop.time())
+        beats = {round(each.at_s - began_s, 3) for each in servers.take(_BEAT) if each.server == "a"}
+        expect.equal(f"the heartbeats after {number + 0.3} s", {number + 1.0}, beats)
+    await asyncio.gather(*asking, return_exceptions=True)
+    await asyncio.sleep(1.5)
+    servers.hang_up("a")
+    servers.take()
+    await asyncio.sleep(3)
+    expect.equal("the heartbeats when no request waits", [], servers.take(_BEAT))

@@ -77,7 +77,7 @@ async def _times(expect: Expectations, feed: Feed) -> None:
     await asyncio.sleep(16)
 
     def times(seen: Sequence[Seen], since_s: float) -> list[float]:
-        return [round(each.at_s - since_s, 1) for each in seen if each.fields.get("topic") == "A"]
+        return [round(each.at_s - since_s, 3) for each in seen if each.fields.get("topic") == "A"]
 
     repeated = sorted(set(times(feed.servers.take(_ROUTE), began_s)))
     expect.equal("the rounds without a route", [0.0, 1.0, 3.0, 7.0, 11.0, 15.0], repeated)
@@ -90,9 +90,9 @@ async def _times(expect: Expectations, feed: Feed) -> None:
     await asyncio.sleep(4)
     feed.servers.take()
     await asyncio.sleep(62)
-    listed = sorted({round(each.at_s) for each in feed.servers.take(LIST)})
+    listed = sorted({round(each.at_s, 3) for each in feed.servers.take(LIST)})
     expect.equal("the rounds of a member that reads", 3, len(listed))
-    pauses = {after - before for before, after in pairwise(listed)}
+    pauses = {round(after - before, 3) for before, after in pairwise(listed)}
     expect.equal("the pause between them", {20}, pauses)
     answer = await feed.servers.push("a", _NOTIFY, {"consumerGroup": "g"})
     expect.equal("the answer to a notification", 0, answer.code)

@@ -173,12 +173,13 @@ async def _blocks(expect: Expectations, feed: Feed) -> None:
             f"the form of {each}", True, re.fullmatch(r"127\.0\.0\.1@[0-9a-f]{12}", each) is not None
         )
     async with Session([address("names-1")], servers.runtime("client"), "h@i") as session:
+        began_s = asyncio.get_running_loop().time()
         Producer(session, ProducerConfig("p"))
         await session.routes.get("A")
         servers.take()
         await asyncio.sleep(30.5)
-        codes = sorted(each.code for each in servers.take())
-        expect.equal("the requests of a session in its block", [_BEAT, _ROUTE], codes)
+        seen = sorted((each.code, round(each.at_s - began_s, 4)) for each in servers.take())
+        expect.equal("the requests of a session in its block", [(_BEAT, 30.0), (_ROUTE, 30.0)], seen)
         for make in makers:
             one = make()
             servers.take()
