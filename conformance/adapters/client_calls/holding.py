@@ -13,17 +13,20 @@ from mqproof.conformance.adapters.client_calls.expectations import Expectations
 from mqproof.conformance.adapters.client_calls.feed import COMMIT, SEND, SEND_BACK, Feed
 from mqproof.conformance.adapters.client_calls.pulling import PULL, message, records
 from mqproof.conformance.adapters.client_calls.scripted_servers import Answer, ScriptedServers, pulled, route
+from mqproof.conformance.answers.stored_record import properties_of
 from mqproof.impl.client.consuming.assigned_queues import PullLimits
 from mqproof.impl.client.consuming.lite_pull_consumer import LitePullConfig, LitePullConsumer
 from mqproof.impl.client.consuming.pull_consumer import PullConsumer
 from mqproof.impl.client.consuming.push_consumer import PushConsumerConfig
 from mqproof.impl.client.model import MessageQueue, ReceivedMessage
+from mqproof.impl.client.producing.producer import Producer, ProducerConfig
+from mqproof.impl.remoting.message import Message
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.spec.events import Event
 
 _MIB: Final = 1 << 20
 _Q, _R = (MessageQueue("A", "broker-a", number) for number in (0, 1))
-_NOTIFY: Final = 40
+_NOTIFY, _PUSH_REPLY = 40, 326
 _COUNT_MAX: Final = 4096
 
 
@@ -40,9 +43,9 @@ async def sizes(expect: Expectations, servers: ScriptedServers) -> None:
     feed.clear()
     session = await feed.session()
     consumer = PullConsumer(session, "g")
-    zeros = {count: zlib.compress(bytes(count), 1) for count in (32 * _MIB, 32 * _MIB + 1, 1)}
+    zeros = {count: zlib.compress(bytes(count), 1) for count in (32 * _MIB - 1, 32 * _MIB, 32 * _MIB + 1, 1)}
     cases: tuple[tuple[tuple[int, ...], int, int], ...] = (
-        ((32 * _MIB + 1, 1), 2, 9), ((32 * _MIB, 32 * _MIB, 1), 2, 2), ((32 * _MIB, 1, 32 * _MIB), 2, 2),
+        ((32 * _MIB + 1, 1), 2, 9), ((32 * _MIB, 32 * _MIB, 1), 2, 2), ((32 * _MIB, 32 * _MIB - 1, 1), 3, 9),
     )  # fmt: skip
     for counts, count, following in cases:
         packed = [message(zeros[each], sys_flag=1) for each in counts]
@@ -51,6 +54,21 @@ async def sizes(expect: Expectations, servers: ScriptedServers) -> None:
         held = [len(each.message.body) for each in result.messages]
         expected = [each if each <= 32 * _MIB else len(zeros[each]) for each in counts[:count]]
         expect.equal(f"the bodies of {counts}", (expected, following), (held, result.next_offset))
+    producer = Producer(session, ProducerConfig("rg"))
+    for count in (32 * _MIB, 32 * _MIB + 1):
+        servers.take()
+        asking = asyncio.create_task(producer.request(Message("A", b"q"), timeout_ms=900))
+        await asyncio.sleep(0.1)
+        correlation = dict(properties_of(servers.take(SEND)[0].fields["i"]))["CORRELATION_ID"]
+        fields = {
+            "producerGroup": "x", "topic": "t", "defaultTopic": "d", "defaultTopicQueueNums": "4",
+            "queueId": "2", "sysFlag": "1", "bornTimestamp": "123", "flag": "9", "bornHost": "1.2.3.4:5",
+            "storeHost": "1.2.3.4:5", "storeTimestamp": "124",
+            "properties": f"CORRELATION_ID\1{correlation}\2",
+        }  # fmt: skip
+        await servers.push("a", _PUSH_REPLY, fields, zeros[count])
+        whole = count if count <= 32 * _MIB else len(zeros[count])
+        expect.equal(f"a reply with {count} bytes", whole, len((await asking).body))
     await session.stop()
 
 

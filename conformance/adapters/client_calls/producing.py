@@ -5,6 +5,7 @@ docs/reference/protocol/transactions.md, and docs/reference/protocol/requests-an
 """
 
 import asyncio
+import random
 import zlib
 from collections.abc import Sequence
 from functools import partial
@@ -75,7 +76,10 @@ async def judge(expect: Expectations, servers: ScriptedServers) -> None:
 async def _streams(expect: Expectations, servers: ScriptedServers, session: Session) -> None:
     """The bytes of a compressed body, and the count of a message to a retry topic."""
     producer = Producer(session, ProducerConfig("g"))
-    body = bytes(range(256)) * 20 + b"z" * 9000
+    chance = random.Random(1)
+    body = b" ".join(chance.choices([b"one", b"other", b"another", b"none", b"no other"], k=2000))
+    streams = {zlib.compress(body, level) for level in (4, 5, 6)}
+    expect.equal("whether the level of a stream can be seen", 3, len(streams))
     for flag in (0, 0x100, 0x700):
         await producer.send(Message("A", body, sys_flag=flag))
         (seen,) = servers.take(_SEND)

@@ -40,6 +40,7 @@ _AT_ONCE: Final = RetryLater(pause_ms=10)
 async def judge(expect: Expectations, servers: ScriptedServers) -> None:
     feed = Feed(servers)
     for work in (
+        _trust,
         _times,
         _in_part,
         _expressions,
@@ -205,6 +206,29 @@ async def _two_brokers(expect: Expectations, feed: Feed) -> None:
     await session.stop()
 
 
+async def _trust(expect: Expectations, feed: Feed) -> None:
+    """A lock is trusted for 30 s after its last renewal, and again at once after the next one."""
+    servers, listening = feed.servers, Listening()
+    servers.routes.pop("%RETRY%g")
+    servers.script("a", PULL, Answer(19, pulled(0, 0, 0, 0), after_s=0.5))  # then each pull takes 1 s
+    consumer, stop = await consuming(feed, PushConsumerConfig(orderly=True), listening)
+    began_s = asyncio.get_running_loop().time()
+    await asyncio.sleep(22)
+    servers.replies[LOCK] = lambda _: Answer(1)
+    for body, at_s in ((b"in time", 50.2), (b"late", 51.2)):
+        await asyncio.sleep(began_s + at_s - asyncio.get_running_loop().time())
+        feed.put(body)
+    await asyncio.sleep(6)
+    expect.equal("what is consumed by an old lock", [b"in time"], listening.bodies)
+    del servers.replies[LOCK]
+    await asyncio.sleep(5)
+    expect.equal("what is consumed by a renewed lock", [b"in time", b"late"], listening.bodies)
+    times = [round(at_s - began_s, 1) for at_s, _, _ in listening.calls]
+    expect.equal("when it is consumed", True, times[0] == 50.5 and 61.0 <= times[-1] <= 61.1)
+    await consumer.stop()
+    await stop()
+
+
 async def _slots(expect: Expectations, feed: Feed) -> None:
     """So many queues are in the listener of a consumer in order at once."""
     feed.clear(4)
@@ -292,12 +316,12 @@ async def _suggested(expect: Expectations, feed: Feed) -> None:
     session = await feed.session()
     consumer = PullConsumer(session, "g")
     servers.routes["A"] = route({"a": 1})
-    for tags in ("", " ", "||", " || "):
+    both = [b"1", b"2"]
+    wanted = {"": both, " ": both, "||": both, " || ": both, "BB": [b"2"], "Aa": [b"1"], "BB||Aa": both}
+    for tags, bodies in wanted.items():
         servers.script("a", PULL, Answer(0, pulled(0, 2, 0, 2), records(*several)))
         result = await consumer.pull(_Q, 0, tags=tags)
-        expect.equal(
-            f"the messages with {tags!r}", [b"1", b"2"], [one.message.body for one in result.messages]
-        )
+        expect.equal(f"the messages with {tags!r}", bodies, [one.message.body for one in result.messages])
     await session.stop()
 
 
