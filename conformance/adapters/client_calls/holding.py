@@ -14,7 +14,9 @@ from mqproof.conformance.adapters.client_calls.feed import COMMIT, SEND, SEND_BA
 from mqproof.conformance.adapters.client_calls.pulling import PULL, message, records
 from mqproof.conformance.adapters.client_calls.scripted_servers import Answer, ScriptedServers, pulled, route
 from mqproof.conformance.answers.stored_record import properties_of
+from mqproof.impl.client.connection.records import read_records
 from mqproof.impl.client.consuming.assigned_queues import PullLimits
+from mqproof.impl.client.consuming.group_requests import GroupRequests
 from mqproof.impl.client.consuming.lite_pull_consumer import LitePullConfig, LitePullConsumer
 from mqproof.impl.client.consuming.pull_consumer import PullConsumer
 from mqproof.impl.client.consuming.push_consumer import PushConsumerConfig
@@ -32,7 +34,7 @@ _COUNT_MAX: Final = 4096
 
 async def judge(expect: Expectations, servers: ScriptedServers) -> None:
     feed = Feed(servers)
-    for work in (_many, _overdue, _overdue_kept, _acknowledged, _in_turn, _assigned, _moving):
+    for work in (_many, _rooms, _overdue, _overdue_kept, _acknowledged, _in_turn, _assigned, _moving):
         feed.clear()
         await work(expect, feed)
 
@@ -54,6 +56,9 @@ async def sizes(expect: Expectations, servers: ScriptedServers) -> None:
         held = [len(each.message.body) for each in result.messages]
         expected = [each if each <= 32 * _MIB else len(zeros[each]) for each in counts[:count]]
         expect.equal(f"the bodies of {counts}", (expected, following), (held, result.next_offset))
+    several = [message(zeros[each], sys_flag=1) for each in (32 * _MIB, 32 * _MIB, 1)]
+    expect.equal("the most bytes that are read at once", 2, len(list(read_records(records(*several[:2])))))
+    expect.refused("one byte more", ValueError, lambda: list(read_records(records(*several))))
     producer = Producer(session, ProducerConfig("rg"))
     for count in (32 * _MIB, 32 * _MIB + 1):
         servers.take()
@@ -83,6 +88,25 @@ async def _many(expect: Expectations, feed: Feed) -> None:
         expect.equal(
             f"the messages of {count}", (taken, following), (len(result.messages), result.next_offset)
         )
+    await session.stop()
+
+
+async def _rooms(expect: Expectations, feed: Feed) -> None:
+    """A pull returns what there is room for, at least one message, and waits while there is none."""
+    session = await feed.session()
+    calls, loop = GroupRequests(session, "g"), asyncio.get_running_loop()
+    packed = records(*[message(zlib.compress(b"abc"), sys_flag=1)] * 4)
+    for room, count, following in ((1, 1, 1), (3, 1, 1), (5, 1, 1), (6, 2, 2), (9, 3, 3), (12, 4, 9)):
+        feed.servers.script("a", PULL, Answer(0, pulled(0, 9, 0, 9), packed))
+        result = await calls.pull(_Q, 0, room=lambda room=room: room)  # type: ignore[misc]
+        expect.equal(
+            f"the messages for {room} bytes", (count, following), (len(result.messages), result.next_offset)
+        )
+    began_s = loop.time()
+    feed.servers.script("a", PULL, Answer(0, pulled(0, 9, 0, 9), packed))
+    result = await calls.pull(_Q, 0, room=lambda: 1 if loop.time() - began_s > 0.22 else 0)
+    expect.equal("the time until there is room", 0.25, round(loop.time() - began_s, 3))
+    expect.equal("what there is room for", 1, len(result.messages))
     await session.stop()
 
 
