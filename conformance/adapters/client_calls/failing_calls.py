@@ -184,6 +184,7 @@ async def _producers(expect: Expectations, feed: Feed) -> None:
     elsewhere = RecallHandle("A", "broker-x", 5, "K").encode()
     own = {"CLUSTER": "c", "CORRELATION_ID": "C", "REPLY_TO_CLIENT": "x"}
     request = ReceivedMessage(StoredMessage(Message("A", b"q", own), 1, 2, 3, 4, 5), _Q, 0)
+    at_none = ReceivedMessage(request.stored, nowhere, 0)
     text = f"no answer from {address('a')} within 800 ms"
     unknown = "it is unknown whether the requester received the reply"
     cases: tuple[tuple[str, int, Answer, type[Exception], Callable[[], Awaitable[Any]], str, float], ...] = (
@@ -191,6 +192,8 @@ async def _producers(expect: Expectations, feed: Feed) -> None:
         ("a refused recall", _RECALL, Answer(1), RefusalError, lambda: producer.recall("A", handle),
          "the recall of a message in A failed: SYSTEM_ERROR: no remark", 0.0),
         ("a recall elsewhere", 0, Answer(), NoRouteError, lambda: producer.recall("A", elsewhere),
+         "broker broker-x has no master", 0.0),
+        ("a reply elsewhere", 0, Answer(), ReplyError, lambda: producer.reply(at_none, b"r"),
          "broker broker-x has no master", 0.0),
         ("one-way elsewhere", 0, Answer(), NoRouteError,
          lambda: producer.send_oneway(Message("A", b"1"), nowhere), "broker broker-x has no master", 0.0),

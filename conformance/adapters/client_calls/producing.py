@@ -21,6 +21,7 @@ from mqproof.conformance.adapters.client_calls.scripted_servers import (
     SILENCE,
     Answer,
     ScriptedServers,
+    address,
     route,
     stored,
 )
@@ -65,6 +66,7 @@ async def judge(expect: Expectations, servers: ScriptedServers) -> None:
         _calls,
         _transactions,
         _replies,
+        _first,
     ):
         feed.clear()
         servers.routes |= {"AB": route({"a": 1, "b": 1}), "TR": route({"b": 1}), "TBW102": route({"b": 1})}
@@ -316,3 +318,34 @@ async def _greeted(expect: Expectations, servers: ScriptedServers, producer: Pro
     servers.take()
     await asyncio.sleep(3)
     expect.equal("the heartbeats when no request waits", [], servers.take(_BEAT))
+
+
+async def _first(expect: Expectations, servers: ScriptedServers, session: Session) -> None:
+    """The first requests of a session: a producer finds the route, and greets the broker before it asks."""
+    runtime = session.runtime
+    handle = RecallHandle("A", "broker-a", 5, "K").encode()
+    calls: tuple[tuple[str, list[int], Any], ...] = (
+        ("a recall", [_ROUTE, 370], lambda producer: producer.recall("A", handle)),
+        ("a send", [_ROUTE, _SEND], lambda producer: producer.send(Message("A", b"1"))),
+        ("one-way", [_ROUTE, _SEND], lambda producer: producer.send_oneway(Message("A", b"1"))),
+        ("a batch", [_ROUTE, _BATCH], lambda producer: producer.send_batch([Message("A", b"1")])),
+        ("a request", [_ROUTE, _BEAT, _SEND], lambda producer: expect.fails(
+            "a request without a reply", NoReplyError, producer.request(Message("A", b"1"), timeout_ms=400))),
+    )  # fmt: skip
+    for what, codes, call in calls:
+        fresh = Session([address("names-1")], runtime, "h@j")
+        producer = Producer(fresh)
+        servers.take()
+        await call(producer)
+        await asyncio.sleep(0.1)
+        seen = servers.take()
+        expect.equal(f"the requests of {what} in a new session", codes, [each.code for each in seen])
+        groups = {each.fields.get("a") or each.fields.get("producerGroup") for each in seen} - {None}
+        expect.equal("the group that no application gave", {"mqproof_producer"}, groups)
+        await fresh.stop()
+    ended = TransactionState.ROLLBACK
+    transactions = TransactionProducer(session, lambda *_: ended)
+    outcome = await transactions.send(Message("A", b"1"), lambda *_: ended)
+    groups = {each.fields["a"] for each in servers.take(_SEND)}
+    expect.equal("a transaction of that group", (ended, {"mqproof_producer"}), (outcome.state, groups))
+    await transactions.stop()
