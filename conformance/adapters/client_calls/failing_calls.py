@@ -180,6 +180,26 @@ async def _producers(expect: Expectations, feed: Feed) -> None:
         outcome: Any = await sender.send(sent, queue)
         shown = outcome.status, outcome.remark, outcome.attempts
         expect.equal("an outcome", ("NO_ROUTE", remark, attempts), shown)
+    remark = "AclException: no"
+    refusals: tuple[tuple[int, str, int], ...] = (
+        (1, "NO_PERMISSION", 1), (16, "NO_PERMISSION", 1), (2, "SYSTEM_BUSY", 3), (13, "MESSAGE_ILLEGAL", 1),
+    )  # fmt: skip
+    for code, status, attempts in refusals:
+        for select, most in ((None, attempts), (lambda queues: queues[0], 1)):
+            servers._scripts["a", SEND].clear()
+            servers.script("a", SEND, *[Answer(code, remark=remark)] * 3)
+            refused: Any = await producer.send(Message("A", b"1"), select=select)
+            shown = refused.status, refused.remark, refused.attempts
+            expect.equal(f"the refusal {code} of access control", (status, remark, most), shown)
+    servers._scripts["a", SEND].clear()
+    for codes, last in (
+        ((1, 1, 1), "SYSTEM_ERROR: 2"), ((2, 2, 2), "2"), ((1, 1, 13), "SYSTEM_ERROR: 1"),
+        ((2, 1, 2), "SYSTEM_ERROR: 1"),
+    ):  # fmt: skip
+        answers = [Answer(code, remark=str(number)) for number, code in enumerate(codes)]
+        servers.script("a", SEND, *answers)
+        ended: Any = await producer.send(Message("A", b"1"))
+        expect.equal(f"the remark after {codes}", (last, 3), (ended.remark, ended.attempts))
     handle = RecallHandle("A", "broker-a", 5, "K").encode()
     elsewhere = RecallHandle("A", "broker-x", 5, "K").encode()
     own = {"CLUSTER": "c", "CORRELATION_ID": "C", "REPLY_TO_CLIENT": "x"}
