@@ -34,7 +34,18 @@ _COUNT_MAX: Final = 4096
 
 async def judge(expect: Expectations, servers: ScriptedServers) -> None:
     feed = Feed(servers)
-    for work in (_many, _rooms, _overdue, _overdue_kept, _acknowledged, _in_turn, _assigned, _moving):
+    for work in (
+        _many,
+        _rooms,
+        _overdue,
+        _overdue_kept,
+        _acknowledged,
+        _in_turn,
+        _assigned,
+        _moving,
+        _held_pull,
+        _full,
+    ):
         feed.clear()
         await work(expect, feed)
 
@@ -279,6 +290,44 @@ async def _moving(expect: Expectations, feed: Feed) -> None:
     expect.equal("a poll after it", [], await consumer.poll(500, 1))
     await consumer.stop()
     await stop()
+
+
+async def _held_pull(expect: Expectations, feed: Feed) -> None:
+    """The answer to a pull that was held before a seek back moves no offset."""
+    feed.put(b"0", b"1", b"2")
+    consumer, stop = await _lite(feed, commit_interval_ms=10**8)
+    await consumer.subscribe("A")
+    await asyncio.sleep(0.5)
+    await consumer.poll(500, 3)
+    await consumer.commit()
+    await consumer.seek(_Q, 1)
+    feed.servers.take()
+    await asyncio.sleep(2.5)
+    await consumer.commit()
+    expect.equal("the commit after a held pull", [(0, 1, True)], feed.commits(feed.servers.take()))
+    await consumer.stop()
+    await stop()
+
+
+async def _full(expect: Expectations, feed: Feed) -> None:
+    """While a queue is full, pulling pauses, also after a message of it was consumed."""
+    listening = Listening({b"%d" % number: [0.5] for number in range(9)})
+    feed.put(*(b"%d" % number for number in range(9)))
+    config = PushConsumerConfig(concurrency=1, limits=PullLimits(batch=4, messages_max=1))
+    consumer, stop = await consuming(feed, config, listening)
+    feed.servers.take()
+    await asyncio.sleep(1.25)
+    expect.equal("the pulls while it is full", 1, _pulls(feed))
+    await asyncio.sleep(0.5)
+    expect.equal("the pulls when there is room", 1, _pulls(feed))
+    await asyncio.sleep(4)
+    expect.equal("what is consumed", [b"%d" % number for number in range(9)], listening.bodies)
+    await consumer.stop()
+    await stop()
+
+
+def _pulls(feed: Feed) -> int:
+    return len([each for each in feed.servers.take(PULL) if each.fields["topic"] == "A"])
 
 
 async def _assigned(expect: Expectations, feed: Feed) -> None:

@@ -88,8 +88,10 @@ async def _times(expect: Expectations, feed: Feed) -> None:
     repeated = sorted(set(times(feed.servers.take(_ROUTE), began_s)))
     expect.equal("the rounds after a notification", [0.0, 1.0, 3.0, 7.0], repeated)
     feed.servers.routes["A"] = route({"a": 1})
+    feed.servers.offsets.pop(("A", 0))
     await asyncio.sleep(4)
-    feed.servers.take()
+    asked = [each.code for each in feed.servers.take(29, 30, 31)]
+    expect.equal("where a member begins in a queue that it finds later", [30], asked)
     await asyncio.sleep(62)
     listed = sorted({round(each.at_s, 3) for each in feed.servers.take(LIST)})
     expect.equal("the rounds of a member that reads", 3, len(listed))
