@@ -344,8 +344,20 @@ async def _first(expect: Expectations, servers: ScriptedServers, session: Sessio
         expect.equal("the group that no application gave", {"mqproof_producer"}, groups)
         await fresh.stop()
     ended = TransactionState.ROLLBACK
-    transactions = TransactionProducer(session, lambda *_: ended)
-    outcome = await transactions.send(Message("A", b"1"), lambda *_: ended)
+    given: list[tuple[str, bool]] = []
+
+    def plain(message: Any, transaction_id: str) -> TransactionState:
+        body = message.body if isinstance(message, Message) else message.message.body
+        given.append((body.decode(), isinstance(transaction_id, str)))
+        return ended
+
+    transactions = TransactionProducer(session, plain)
+    outcome = await transactions.send(Message("A", b"1"), plain)
+    half = stored_message(b"2", properties={"PGROUP": "mqproof_producer"})
+    numbers = {"tranStateTableOffset": "5", "commitLogOffset": "6", "transactionId": "T1"}
+    servers.push_oneway("a", _CHECK, numbers, records(half))
+    await asyncio.sleep(0.1)
+    expect.equal("what plain functions receive", [("1", True), ("2", True)], given)
     groups = {each.fields["a"] for each in servers.take(_SEND)}
     expect.equal("a transaction of that group", (ended, {"mqproof_producer"}), (outcome.state, groups))
     await transactions.stop()
