@@ -71,7 +71,7 @@ _CALLS: Final[tuple[tuple[str, int, str, float, _Call], ...]] = (
 
 async def judge(expect: Expectations, servers: ScriptedServers) -> None:
     feed = Feed(servers)
-    for work in (_members, _uploads, _without_names, _producers):
+    for work in (_members, _uploads, _without_names, _outcomes, _producers):
         feed.clear()
         await work(expect, feed)
 
@@ -163,8 +163,8 @@ async def _without_names(expect: Expectations, feed: Feed) -> None:
     await servers.start_one("names-1")
 
 
-async def _producers(expect: Expectations, feed: Feed) -> None:
-    """The texts of what a producer refuses, and the times of its requests."""
+async def _outcomes(expect: Expectations, feed: Feed) -> None:
+    """The outcomes of sends that are refused, with their remarks and attempts."""
     servers = feed.servers
     servers.routes |= {"R": route({"a": 1}, 4), "TBW102": route({"a": 1})}
     session = await feed.session()
@@ -200,6 +200,16 @@ async def _producers(expect: Expectations, feed: Feed) -> None:
         servers.script("a", SEND, *answers)
         ended: Any = await producer.send(Message("A", b"1"))
         expect.equal(f"the remark after {codes}", (last, 3), (ended.remark, ended.attempts))
+    await session.stop()
+
+
+async def _producers(expect: Expectations, feed: Feed) -> None:
+    """The errors of recalls, replies and one-way sends, and the times of a producer's requests."""
+    servers = feed.servers
+    session = await feed.session()
+    await session.routes.get("A")
+    producer = Producer(session, ProducerConfig("g", send_timeout_ms=800))
+    nowhere = MessageQueue("A", "broker-x", 0)
     handle = RecallHandle("A", "broker-a", 5, "K").encode()
     elsewhere = RecallHandle("A", "broker-x", 5, "K").encode()
     own = {"CLUSTER": "c", "CORRELATION_ID": "C", "REPLY_TO_CLIENT": "x"}
