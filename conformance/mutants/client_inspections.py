@@ -9,14 +9,16 @@ from mqproof.impl.client.consuming.group_requests import GroupRequests
 from mqproof.impl.client.consuming.process_queue import ProcessQueue
 from mqproof.impl.client.messages import compression
 from mqproof.impl.client.model import MessageQueue
+from mqproof.impl.client.producing.producer import Producer
 from mqproof.impl.client.producing.queue_choice import LatencyLevels
 from mqproof.impl.client.producing.thread_sends import ThreadSends
 from mqproof.impl.remoting import java_json
 from mqproof.impl.remoting.bodies import TopicRoute
 from mqproof.impl.runtime.disk import write_durably
+from mqproof.spec.events import Kind
 
 _CLIENT: Final = "mqproof.impl.client"
-_inflating, _overdue = compression.inflating, ProcessQueue.overdue
+_inflating, _overdue, _emit = compression.inflating, ProcessQueue.overdue, Producer._emit
 
 
 async def _to_any_replica(calls: GroupRequests, queue: MessageQueue) -> Any:
@@ -33,6 +35,11 @@ async def _nothing(*_: object) -> None:
 
 def _unread(_topic: str, body: bytes) -> Any:
     return java_json.read(TopicRoute, body)
+
+
+def _without_status(producer: Producer, kind: Kind, *about: Any, **named: Any) -> None:
+    payload, queue, attempt, *rest = about
+    _emit(producer, kind, payload, queue, attempt, None, *rest[1:], **named)
 
 
 def _not_doubted(*_: object) -> None:
@@ -61,6 +68,7 @@ def _as_they_are(settings: Any) -> Any:
 
 
 INSPECTIONS: Final[Mapping[str, str]] = {
+    "sends-without-status": "events of the client",
     "addresses-not-read": "routes at their limits",
     "routes-never-doubted": "failing requests of the client",
     "committed-at-any-replica": "commits of the client",
@@ -76,6 +84,10 @@ INSPECTIONS: Final[Mapping[str, str]] = {
 """The inspection that detects each mutant."""
 
 MUTANTS: Final = by_name(
+    unexplained(
+        "sends-without-status", "the event of an attempt does not say how it ended",
+        f"{_CLIENT}.producing.producer:Producer._emit", _without_status,
+    ),
     unexplained(
         "addresses-not-read", "a route whose addresses are none is accepted",
         f"{_CLIENT}.connection.routes:_read_route", _unread,

@@ -10,12 +10,13 @@ from typing import Any, Final
 
 from mqproof.conformance.adapters.client_calls.consuming import Listening, consuming
 from mqproof.conformance.adapters.client_calls.expectations import Expectations
-from mqproof.conformance.adapters.client_calls.feed import COMMIT, LOCK, UNLOCK, Feed
+from mqproof.conformance.adapters.client_calls.feed import COMMIT, LOCK, UNLOCK, Feed, queues_in
 from mqproof.conformance.adapters.client_calls.scripted_servers import Answer, ScriptedServers, Seen, route
 from mqproof.impl.client.connection.session import Session
 from mqproof.impl.client.consuming.lite_pull_consumer import LitePullConfig, LitePullConsumer
 from mqproof.impl.client.consuming.pull_consumer import PullConsumer
-from mqproof.impl.client.consuming.push_consumer import PushConsumerConfig
+from mqproof.impl.client.consuming.push_consumer import PushConsumer, PushConsumerConfig
+from mqproof.impl.client.consuming.scheduled_pull import ScheduledPull
 from mqproof.impl.client.consuming.start_offset import ConsumeFrom
 from mqproof.impl.client.model import ClientError, MessageQueue
 from mqproof.impl.runtime.event_log import EventLog
@@ -28,7 +29,16 @@ _NEVER_MS: Final = 10**8
 
 async def judge(expect: Expectations, servers: ScriptedServers) -> None:
     feed = Feed(servers)
-    for work in (_pull_commits, _without_master, _no_locks, _released, _unconfirmed, _of_the_application):
+    for work in (
+        _pull_commits,
+        _without_master,
+        _no_locks,
+        _released,
+        _unconfirmed,
+        _of_the_application,
+        _beside,
+        _stopped_in_order,
+    ):
         feed.clear()
         await work(expect, feed)
 
@@ -234,3 +244,58 @@ async def _of_the_application(expect: Expectations, feed: Feed) -> None:
     await consumer.stop()
     expect.equal("the calls of a stop", [({_Q: 3}, False)], store.calls)
     await session.stop()
+
+
+async def _stopped_in_order(expect: Expectations, feed: Feed) -> None:
+    """A stop waits for the listener of a queue, for a time, and then passes it no further message."""
+    loop = asyncio.get_running_loop()
+    for listen_s, committed, took_s in ((3.0, 2, 2.0), (30.0, 1, 5.0)):
+        feed.clear()
+        listening = Listening({b"1": [listen_s]})
+        feed.put(b"0", b"1", b"2")
+        consumer, stop = await consuming(feed, PushConsumerConfig(orderly=True), listening)
+        await asyncio.sleep(1)
+        feed.servers.take()
+        began_s = loop.time()
+        await consumer.stop()
+        expect.equal("the time of a stop in order", took_s, round(loop.time() - began_s, 2))
+        seen = feed.servers.take()
+        expect.equal("the commit of a stop in order", (0, committed, True), feed.commits(seen)[-1])
+        unlocked = [queues_in(each.body) for each in seen if each.code == UNLOCK]
+        expect.equal("the unlocks of a stop in order", [[0, 0]], unlocked)
+        expect.equal("what it consumes", [b"0", b"1"], listening.bodies)
+        await stop()
+        await asyncio.sleep(40)
+        expect.equal("what it consumes later", [b"0", b"1"], listening.bodies)
+
+
+async def _beside(expect: Expectations, feed: Feed) -> None:
+    """A consumer that stops ends its pulls, its commits and its rounds; the others of its session go on."""
+    servers = feed.servers
+    feed.put(b"0")
+    session = await feed.session()
+    push, lite = PushConsumer(session, "g", Listening()), LitePullConsumer(session, "h")
+    service, stays = ScheduledPull(session, "i"), PushConsumer(session, "j", Listening())
+    for consumer in (push, lite, service, stays):
+        if not isinstance(consumer, LitePullConsumer | ScheduledPull):
+            await consumer.subscribe("A")
+        await consumer.start()
+    await lite.subscribe("A")
+    await service.register("A", _minute)
+    await asyncio.sleep(2)
+    for stopped, group in ((push, "g"), (lite, "h"), (service, "i")):
+        await stopped.stop()
+        await asyncio.sleep(0.1)
+        servers.take()
+        await asyncio.sleep(31)
+        groups = {each.fields["consumerGroup"] for each in servers.take() if "consumerGroup" in each.fields}
+        expect.equal(f"whether {group} asks for anything", (False, True), (group in groups, "j" in groups))
+        again = LitePullConsumer(session, group)
+        await again.start()
+        await again.stop()
+    await stays.stop()
+    await session.stop()
+
+
+async def _minute(_consumer: PullConsumer, _queue: MessageQueue) -> int:
+    return 60_000

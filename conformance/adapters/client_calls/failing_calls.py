@@ -71,7 +71,7 @@ _CALLS: Final[tuple[tuple[str, int, str, float, _Call], ...]] = (
 
 async def judge(expect: Expectations, servers: ScriptedServers) -> None:
     feed = Feed(servers)
-    for work in (_members, _uploads, _without_names, _producers):
+    for work in (_members, _uploads, _without_names, _outcomes, _producers):
         feed.clear()
         await work(expect, feed)
 
@@ -163,8 +163,8 @@ async def _without_names(expect: Expectations, feed: Feed) -> None:
     await servers.start_one("names-1")
 
 
-async def _producers(expect: Expectations, feed: Feed) -> None:
-    """The texts of what a producer refuses, and the times of its requests."""
+async def _outcomes(expect: Expectations, feed: Feed) -> None:
+    """The outcomes of sends that are refused, with their remarks and attempts."""
     servers = feed.servers
     servers.routes |= {"R": route({"a": 1}, 4), "TBW102": route({"a": 1})}
     session = await feed.session()
@@ -180,10 +180,41 @@ async def _producers(expect: Expectations, feed: Feed) -> None:
         outcome: Any = await sender.send(sent, queue)
         shown = outcome.status, outcome.remark, outcome.attempts
         expect.equal("an outcome", ("NO_ROUTE", remark, attempts), shown)
+    remark = "AclException: no"
+    refusals: tuple[tuple[int, str, int], ...] = (
+        (1, "NO_PERMISSION", 1), (16, "NO_PERMISSION", 1), (2, "SYSTEM_BUSY", 3), (13, "MESSAGE_ILLEGAL", 1),
+    )  # fmt: skip
+    for code, status, attempts in refusals:
+        for select, most in ((None, attempts), (lambda queues: queues[0], 1)):
+            servers._scripts["a", SEND].clear()
+            servers.script("a", SEND, *[Answer(code, remark=remark)] * 3)
+            refused: Any = await producer.send(Message("A", b"1"), select=select)
+            shown = refused.status, refused.remark, refused.attempts
+            expect.equal(f"the refusal {code} of access control", (status, remark, most), shown)
+    servers._scripts["a", SEND].clear()
+    for codes, last in (
+        ((1, 1, 1), "SYSTEM_ERROR: 2"), ((2, 2, 2), "2"), ((1, 1, 13), "SYSTEM_ERROR: 1"),
+        ((2, 1, 2), "SYSTEM_ERROR: 1"),
+    ):  # fmt: skip
+        answers = [Answer(code, remark=str(number)) for number, code in enumerate(codes)]
+        servers.script("a", SEND, *answers)
+        ended: Any = await producer.send(Message("A", b"1"))
+        expect.equal(f"the remark after {codes}", (last, 3), (ended.remark, ended.attempts))
+    await session.stop()
+
+
+async def _producers(expect: Expectations, feed: Feed) -> None:
+    """The errors of recalls, replies and one-way sends, and the times of a producer's requests."""
+    servers = feed.servers
+    session = await feed.session()
+    await session.routes.get("A")
+    producer = Producer(session, ProducerConfig("g", send_timeout_ms=800))
+    nowhere = MessageQueue("A", "broker-x", 0)
     handle = RecallHandle("A", "broker-a", 5, "K").encode()
     elsewhere = RecallHandle("A", "broker-x", 5, "K").encode()
     own = {"CLUSTER": "c", "CORRELATION_ID": "C", "REPLY_TO_CLIENT": "x"}
     request = ReceivedMessage(StoredMessage(Message("A", b"q", own), 1, 2, 3, 4, 5), _Q, 0)
+    at_none = ReceivedMessage(request.stored, nowhere, 0)
     text = f"no answer from {address('a')} within 800 ms"
     unknown = "it is unknown whether the requester received the reply"
     cases: tuple[tuple[str, int, Answer, type[Exception], Callable[[], Awaitable[Any]], str, float], ...] = (
@@ -191,6 +222,8 @@ async def _producers(expect: Expectations, feed: Feed) -> None:
         ("a refused recall", _RECALL, Answer(1), RefusalError, lambda: producer.recall("A", handle),
          "the recall of a message in A failed: SYSTEM_ERROR: no remark", 0.0),
         ("a recall elsewhere", 0, Answer(), NoRouteError, lambda: producer.recall("A", elsewhere),
+         "broker broker-x has no master", 0.0),
+        ("a reply elsewhere", 0, Answer(), ReplyError, lambda: producer.reply(at_none, b"r"),
          "broker broker-x has no master", 0.0),
         ("one-way elsewhere", 0, Answer(), NoRouteError,
          lambda: producer.send_oneway(Message("A", b"1"), nowhere), "broker broker-x has no master", 0.0),

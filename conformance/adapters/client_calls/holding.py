@@ -13,23 +13,39 @@ from mqproof.conformance.adapters.client_calls.expectations import Expectations
 from mqproof.conformance.adapters.client_calls.feed import COMMIT, SEND, SEND_BACK, Feed
 from mqproof.conformance.adapters.client_calls.pulling import PULL, message, records
 from mqproof.conformance.adapters.client_calls.scripted_servers import Answer, ScriptedServers, pulled, route
+from mqproof.conformance.answers.stored_record import properties_of
+from mqproof.impl.client.connection.records import read_records
 from mqproof.impl.client.consuming.assigned_queues import PullLimits
+from mqproof.impl.client.consuming.group_requests import GroupRequests
 from mqproof.impl.client.consuming.lite_pull_consumer import LitePullConfig, LitePullConsumer
 from mqproof.impl.client.consuming.pull_consumer import PullConsumer
 from mqproof.impl.client.consuming.push_consumer import PushConsumerConfig
 from mqproof.impl.client.model import MessageQueue, ReceivedMessage
+from mqproof.impl.client.producing.producer import Producer, ProducerConfig
+from mqproof.impl.remoting.message import Message
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.spec.events import Event
 
 _MIB: Final = 1 << 20
 _Q, _R = (MessageQueue("A", "broker-a", number) for number in (0, 1))
-_NOTIFY: Final = 40
+_NOTIFY, _PUSH_REPLY = 40, 326
 _COUNT_MAX: Final = 4096
 
 
 async def judge(expect: Expectations, servers: ScriptedServers) -> None:
     feed = Feed(servers)
-    for work in (_many, _overdue, _overdue_kept, _acknowledged, _in_turn, _assigned, _moving):
+    for work in (
+        _many,
+        _rooms,
+        _overdue,
+        _overdue_kept,
+        _acknowledged,
+        _in_turn,
+        _assigned,
+        _moving,
+        _held_pull,
+        _full,
+    ):
         feed.clear()
         await work(expect, feed)
 
@@ -40,9 +56,9 @@ async def sizes(expect: Expectations, servers: ScriptedServers) -> None:
     feed.clear()
     session = await feed.session()
     consumer = PullConsumer(session, "g")
-    zeros = {count: zlib.compress(bytes(count), 1) for count in (32 * _MIB, 32 * _MIB + 1, 1)}
+    zeros = {count: zlib.compress(bytes(count), 1) for count in (32 * _MIB - 1, 32 * _MIB, 32 * _MIB + 1, 1)}
     cases: tuple[tuple[tuple[int, ...], int, int], ...] = (
-        ((32 * _MIB + 1, 1), 2, 9), ((32 * _MIB, 32 * _MIB, 1), 2, 2), ((32 * _MIB, 1, 32 * _MIB), 2, 2),
+        ((32 * _MIB + 1, 1), 2, 9), ((32 * _MIB, 32 * _MIB, 1), 2, 2), ((32 * _MIB, 32 * _MIB - 1, 1), 3, 9),
     )  # fmt: skip
     for counts, count, following in cases:
         packed = [message(zeros[each], sys_flag=1) for each in counts]
@@ -51,6 +67,24 @@ async def sizes(expect: Expectations, servers: ScriptedServers) -> None:
         held = [len(each.message.body) for each in result.messages]
         expected = [each if each <= 32 * _MIB else len(zeros[each]) for each in counts[:count]]
         expect.equal(f"the bodies of {counts}", (expected, following), (held, result.next_offset))
+    several = [message(zeros[each], sys_flag=1) for each in (32 * _MIB, 32 * _MIB, 1)]
+    expect.equal("the most bytes that are read at once", 2, len(list(read_records(records(*several[:2])))))
+    expect.refused("one byte more", ValueError, lambda: list(read_records(records(*several))))
+    producer = Producer(session, ProducerConfig("rg"))
+    for count in (32 * _MIB, 32 * _MIB + 1):
+        servers.take()
+        asking = asyncio.create_task(producer.request(Message("A", b"q"), timeout_ms=900))
+        await asyncio.sleep(0.1)
+        correlation = dict(properties_of(servers.take(SEND)[0].fields["i"]))["CORRELATION_ID"]
+        fields = {
+            "producerGroup": "x", "topic": "t", "defaultTopic": "d", "defaultTopicQueueNums": "4",
+            "queueId": "2", "sysFlag": "1", "bornTimestamp": "123", "flag": "9", "bornHost": "1.2.3.4:5",
+            "storeHost": "1.2.3.4:5", "storeTimestamp": "124",
+            "properties": f"CORRELATION_ID\1{correlation}\2",
+        }  # fmt: skip
+        await servers.push("a", _PUSH_REPLY, fields, zeros[count])
+        whole = count if count <= 32 * _MIB else len(zeros[count])
+        expect.equal(f"a reply with {count} bytes", whole, len((await asking).body))
     await session.stop()
 
 
@@ -65,6 +99,25 @@ async def _many(expect: Expectations, feed: Feed) -> None:
         expect.equal(
             f"the messages of {count}", (taken, following), (len(result.messages), result.next_offset)
         )
+    await session.stop()
+
+
+async def _rooms(expect: Expectations, feed: Feed) -> None:
+    """A pull returns what there is room for, at least one message, and waits while there is none."""
+    session = await feed.session()
+    calls, loop = GroupRequests(session, "g"), asyncio.get_running_loop()
+    packed = records(*[message(zlib.compress(b"abc"), sys_flag=1)] * 4)
+    for room, count, following in ((1, 1, 1), (3, 1, 1), (5, 1, 1), (6, 2, 2), (9, 3, 3), (12, 4, 9)):
+        feed.servers.script("a", PULL, Answer(0, pulled(0, 9, 0, 9), packed))
+        result = await calls.pull(_Q, 0, room=lambda room=room: room)  # type: ignore[misc]
+        expect.equal(
+            f"the messages for {room} bytes", (count, following), (len(result.messages), result.next_offset)
+        )
+    began_s = loop.time()
+    feed.servers.script("a", PULL, Answer(0, pulled(0, 9, 0, 9), packed))
+    result = await calls.pull(_Q, 0, room=lambda: 1 if loop.time() - began_s > 0.22 else 0)
+    expect.equal("the time until there is room", 0.25, round(loop.time() - began_s, 3))
+    expect.equal("what there is room for", 1, len(result.messages))
     await session.stop()
 
 
@@ -84,7 +137,7 @@ async def _overdue(expect: Expectations, feed: Feed) -> None:
     await consumer.set_concurrency(1)
     began_s = loop.time()
     await consumer.stop()
-    expect.equal("the time of a stop", 5.0, round(loop.time() - began_s, 1))
+    expect.equal("the time of a stop", 5.0, round(loop.time() - began_s, 3))
     await stop()
 
 
@@ -237,6 +290,44 @@ async def _moving(expect: Expectations, feed: Feed) -> None:
     expect.equal("a poll after it", [], await consumer.poll(500, 1))
     await consumer.stop()
     await stop()
+
+
+async def _held_pull(expect: Expectations, feed: Feed) -> None:
+    """The answer to a pull that was held before a seek back moves no offset."""
+    feed.put(b"0", b"1", b"2")
+    consumer, stop = await _lite(feed, commit_interval_ms=10**8)
+    await consumer.subscribe("A")
+    await asyncio.sleep(0.5)
+    await consumer.poll(500, 3)
+    await consumer.commit()
+    await consumer.seek(_Q, 1)
+    feed.servers.take()
+    await asyncio.sleep(2.5)
+    await consumer.commit()
+    expect.equal("the commit after a held pull", [(0, 1, True)], feed.commits(feed.servers.take()))
+    await consumer.stop()
+    await stop()
+
+
+async def _full(expect: Expectations, feed: Feed) -> None:
+    """While a queue is full, pulling pauses, also after a message of it was consumed."""
+    listening = Listening({b"%d" % number: [0.5] for number in range(9)})
+    feed.put(*(b"%d" % number for number in range(9)))
+    config = PushConsumerConfig(concurrency=1, limits=PullLimits(batch=4, messages_max=1))
+    consumer, stop = await consuming(feed, config, listening)
+    feed.servers.take()
+    await asyncio.sleep(1.25)
+    expect.equal("the pulls while it is full", 1, _pulls(feed))
+    await asyncio.sleep(0.5)
+    expect.equal("the pulls when there is room", 1, _pulls(feed))
+    await asyncio.sleep(4)
+    expect.equal("what is consumed", [b"%d" % number for number in range(9)], listening.bodies)
+    await consumer.stop()
+    await stop()
+
+
+def _pulls(feed: Feed) -> int:
+    return len([each for each in feed.servers.take(PULL) if each.fields["topic"] == "A"])
 
 
 async def _assigned(expect: Expectations, feed: Feed) -> None:

@@ -4,7 +4,10 @@ See docs/explanation/client-speed.md. The server is a socket of its own thread, 
 """
 
 import json
+import threading
+import warnings
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from mqproof.conformance.adapters.client_calls.expectations import Expectations
@@ -19,6 +22,7 @@ from mqproof.impl.remoting.signing import Credentials
 
 _ROUTE, _BEAT, _LEAVE, _SEND, _BATCH = 105, 34, 35, 310, 320
 _WAIT_S: Final = 5.0
+_LANES, _THREADS = 16, 20
 
 
 class _Broker:
@@ -29,6 +33,7 @@ class _Broker:
         self.counts: Counter[int] = Counter()
         self.signed = 0
         self.is_silent = False
+        self.gate: threading.Barrier | None = None
         peer.answer = self._answer
 
     def _answer(self, request: Command) -> bytes:
@@ -37,6 +42,8 @@ class _Broker:
         if request.code == _ROUTE:
             return encode(request.answer(0, {}, self._route()))
         if request.code in (_SEND, _BATCH):
+            if self.gate is not None and not self.gate.broken:
+                self.gate.wait(_WAIT_S)
             fields = {"msgId": MESSAGE_ID, "queueId": "0", "queueOffset": "7"}
             return b"" if self.is_silent else encode(request.answer(0, fields))
         return encode(request.answer(0, {}))
@@ -53,6 +60,8 @@ async def judge(expect: Expectations, _servers: ScriptedServers) -> None:
     for credentials in (None, Credentials("key", "secret")):
         with listening_peer() as peer:
             _sends(expect, peer, credentials)
+    with listening_peer() as peer:
+        _many(expect, peer)
 
 
 def _sends(expect: Expectations, peer: Peer, credentials: Credentials | None) -> None:
@@ -84,3 +93,20 @@ def _sends(expect: Expectations, peer: Peer, credentials: Credentials | None) ->
         "the requests with a signature", sum(broker.counts.values()) if credentials else 0, broker.signed
     )
     expect.equal("the connections of all", 3, peer.opened)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # the coroutine of the send has no loop any more
+        expect.refused("a send after the end", RuntimeError, lambda: client.send(Message("A", b"1")))
+    expect.equal("the connections after the end", 3, peer.opened)
+
+
+def _many(expect: Expectations, peer: Peer) -> None:
+    """So many threads send at once on connections of their own; the sends of more threads share one."""
+    broker = _Broker(peer)
+    with BlockingClient(str(peer.address), client_id="h@i") as client:
+        client.send(Message("A", b"1"))
+        broker.gate = threading.Barrier(_LANES + 1)  # until a send of the loop is answered, too
+        with ThreadPoolExecutor(_THREADS) as threads:
+            sends = [threads.submit(client.send, Message("A", b"2")) for _ in range(_LANES + 1)]
+            kinds = [type(each.result(_WAIT_S)) for each in sends]
+    expect.equal("the sends of many threads", [Sent] * (_LANES + 1), kinds)
+    expect.equal("their connections", _LANES + 1, peer.opened)

@@ -5,6 +5,7 @@ docs/reference/protocol/transactions.md, and docs/reference/protocol/requests-an
 """
 
 import asyncio
+import random
 import zlib
 from collections.abc import Sequence
 from functools import partial
@@ -20,6 +21,7 @@ from mqproof.conformance.adapters.client_calls.scripted_servers import (
     SILENCE,
     Answer,
     ScriptedServers,
+    address,
     route,
     stored,
 )
@@ -43,7 +45,7 @@ from mqproof.impl.remoting.recall_handle import RecallHandle
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.spec.events import Event
 
-_ROUTE, _SEND, _BATCH, _END, _CHECK, _PUSH_REPLY = 105, 310, 320, 37, 39, 326
+_ROUTE, _SEND, _BATCH, _END, _CHECK, _PUSH_REPLY, _BEAT = 105, 310, 320, 37, 39, 326, 34
 _REMARK_MAX: Final = 1000
 _THRESHOLDS: Final = (
     (LEVELS_4_9, (50, 100, 550, 1000, 2000, 3000, 15_000), (0, 0, 30, 60, 120, 180, 600), 600),
@@ -64,6 +66,7 @@ async def judge(expect: Expectations, servers: ScriptedServers) -> None:
         _calls,
         _transactions,
         _replies,
+        _first,
     ):
         feed.clear()
         servers.routes |= {"AB": route({"a": 1, "b": 1}), "TR": route({"b": 1}), "TBW102": route({"b": 1})}
@@ -75,7 +78,10 @@ async def judge(expect: Expectations, servers: ScriptedServers) -> None:
 async def _streams(expect: Expectations, servers: ScriptedServers, session: Session) -> None:
     """The bytes of a compressed body, and the count of a message to a retry topic."""
     producer = Producer(session, ProducerConfig("g"))
-    body = bytes(range(256)) * 20 + b"z" * 9000
+    chance = random.Random(1)
+    body = b" ".join(chance.choices([b"one", b"other", b"another", b"none", b"no other"], k=2000))
+    streams = {zlib.compress(body, level) for level in (4, 5, 6)}
+    expect.equal("whether the level of a stream can be seen", 3, len(streams))
     for flag in (0, 0x100, 0x700):
         await producer.send(Message("A", body, sys_flag=flag))
         (seen,) = servers.take(_SEND)
@@ -283,6 +289,7 @@ async def _replies(expect: Expectations, servers: ScriptedServers, session: Sess
         reply = await asking
         shown = (tuple(reply.born_host), tuple(reply.store_host), reply.reconsume_times)
         expect.equal(f"a reply from {text}", (host, host, 0), shown)
+    await _greeted(expect, servers, producer)
     servers.script("a", _SEND, SILENCE)
     began_s = asyncio.get_running_loop().time()
     error: Any = await expect.fails(
@@ -290,3 +297,67 @@ async def _replies(expect: Expectations, servers: ScriptedServers, session: Sess
     )
     took_s = round(asyncio.get_running_loop().time() - began_s, 2)
     expect.equal("its time and text", (0.9, True), (took_s, "within 900 ms" in str(error)))
+
+
+async def _greeted(expect: Expectations, servers: ScriptedServers, producer: Producer) -> None:
+    """While a request waits, each second ends with a heartbeat on a new connection, and on no other one."""
+    loop = asyncio.get_running_loop()
+    await asyncio.sleep(2)
+    began_s = loop.time()
+    asking = [asyncio.create_task(producer.request(Message("A", b"q"), timeout_ms=5000)) for _ in range(2)]
+    for number in range(3):
+        await asyncio.sleep(began_s + number + 0.3 - loop.time())
+        servers.hang_up("a")
+        servers.take()
+        await asyncio.sleep(began_s + number + 1.2 - loop.time())
+        beats = {round(each.at_s - began_s, 3) for each in servers.take(_BEAT) if each.server == "a"}
+        expect.equal(f"the heartbeats after {number + 0.3} s", {number + 1.0}, beats)
+    await asyncio.gather(*asking, return_exceptions=True)
+    await asyncio.sleep(1.5)
+    servers.hang_up("a")
+    servers.take()
+    await asyncio.sleep(3)
+    expect.equal("the heartbeats when no request waits", [], servers.take(_BEAT))
+
+
+async def _first(expect: Expectations, servers: ScriptedServers, session: Session) -> None:
+    """The first requests of a session: a producer finds the route, and greets the broker before it asks."""
+    runtime = session.runtime
+    handle = RecallHandle("A", "broker-a", 5, "K").encode()
+    calls: tuple[tuple[str, list[int], Any], ...] = (
+        ("a recall", [_ROUTE, 370], lambda producer: producer.recall("A", handle)),
+        ("a send", [_ROUTE, _SEND], lambda producer: producer.send(Message("A", b"1"))),
+        ("one-way", [_ROUTE, _SEND], lambda producer: producer.send_oneway(Message("A", b"1"))),
+        ("a batch", [_ROUTE, _BATCH], lambda producer: producer.send_batch([Message("A", b"1")])),
+        ("a request", [_ROUTE, _BEAT, _SEND], lambda producer: expect.fails(
+            "a request without a reply", NoReplyError, producer.request(Message("A", b"1"), timeout_ms=400))),
+    )  # fmt: skip
+    for what, codes, call in calls:
+        fresh = Session([address("names-1")], runtime, "h@j")
+        producer = Producer(fresh)
+        servers.take()
+        await call(producer)
+        await asyncio.sleep(0.1)
+        seen = servers.take()
+        expect.equal(f"the requests of {what} in a new session", codes, [each.code for each in seen])
+        groups = {each.fields.get("a") or each.fields.get("producerGroup") for each in seen} - {None}
+        expect.equal("the group that no application gave", {"mqproof_producer"}, groups)
+        await fresh.stop()
+    ended = TransactionState.ROLLBACK
+    given: list[tuple[str, bool]] = []
+
+    def plain(message: Any, transaction_id: str) -> TransactionState:
+        body = message.body if isinstance(message, Message) else message.message.body
+        given.append((body.decode(), isinstance(transaction_id, str)))
+        return ended
+
+    transactions = TransactionProducer(session, plain)
+    outcome = await transactions.send(Message("A", b"1"), plain)
+    half = stored_message(b"2", properties={"PGROUP": "mqproof_producer"})
+    numbers = {"tranStateTableOffset": "5", "commitLogOffset": "6", "transactionId": "T1"}
+    servers.push_oneway("a", _CHECK, numbers, records(half))
+    await asyncio.sleep(0.1)
+    expect.equal("what plain functions receive", [("1", True), ("2", True)], given)
+    groups = {each.fields["a"] for each in servers.take(_SEND)}
+    expect.equal("a transaction of that group", (ended, {"mqproof_producer"}), (outcome.state, groups))
+    await transactions.stop()

@@ -40,6 +40,7 @@ _AT_ONCE: Final = RetryLater(pause_ms=10)
 async def judge(expect: Expectations, servers: ScriptedServers) -> None:
     feed = Feed(servers)
     for work in (
+        _trust,
         _times,
         _in_part,
         _expressions,
@@ -77,7 +78,7 @@ async def _times(expect: Expectations, feed: Feed) -> None:
     await asyncio.sleep(16)
 
     def times(seen: Sequence[Seen], since_s: float) -> list[float]:
-        return [round(each.at_s - since_s, 1) for each in seen if each.fields.get("topic") == "A"]
+        return [round(each.at_s - since_s, 3) for each in seen if each.fields.get("topic") == "A"]
 
     repeated = sorted(set(times(feed.servers.take(_ROUTE), began_s)))
     expect.equal("the rounds without a route", [0.0, 1.0, 3.0, 7.0, 11.0, 15.0], repeated)
@@ -87,12 +88,14 @@ async def _times(expect: Expectations, feed: Feed) -> None:
     repeated = sorted(set(times(feed.servers.take(_ROUTE), began_s)))
     expect.equal("the rounds after a notification", [0.0, 1.0, 3.0, 7.0], repeated)
     feed.servers.routes["A"] = route({"a": 1})
+    feed.servers.offsets.pop(("A", 0))
     await asyncio.sleep(4)
-    feed.servers.take()
+    asked = [each.code for each in feed.servers.take(29, 30, 31)]
+    expect.equal("where a member begins in a queue that it finds later", [30], asked)
     await asyncio.sleep(62)
-    listed = sorted({round(each.at_s) for each in feed.servers.take(LIST)})
+    listed = sorted({round(each.at_s, 3) for each in feed.servers.take(LIST)})
     expect.equal("the rounds of a member that reads", 3, len(listed))
-    pauses = {after - before for before, after in pairwise(listed)}
+    pauses = {round(after - before, 3) for before, after in pairwise(listed)}
     expect.equal("the pause between them", {20}, pauses)
     answer = await feed.servers.push("a", _NOTIFY, {"consumerGroup": "g"})
     expect.equal("the answer to a notification", 0, answer.code)
@@ -205,6 +208,29 @@ async def _two_brokers(expect: Expectations, feed: Feed) -> None:
     await session.stop()
 
 
+async def _trust(expect: Expectations, feed: Feed) -> None:
+    """A lock is trusted for 30 s after its last renewal, and again at once after the next one."""
+    servers, listening = feed.servers, Listening()
+    servers.routes.pop("%RETRY%g")
+    servers.script("a", PULL, Answer(19, pulled(0, 0, 0, 0), after_s=0.5))  # then each pull takes 1 s
+    consumer, stop = await consuming(feed, PushConsumerConfig(orderly=True), listening)
+    began_s = asyncio.get_running_loop().time()
+    await asyncio.sleep(22)
+    servers.replies[LOCK] = lambda _: Answer(1)
+    for body, at_s in ((b"in time", 50.2), (b"late", 51.2)):
+        await asyncio.sleep(began_s + at_s - asyncio.get_running_loop().time())
+        feed.put(body)
+    await asyncio.sleep(6)
+    expect.equal("what is consumed by an old lock", [b"in time"], listening.bodies)
+    del servers.replies[LOCK]
+    await asyncio.sleep(5)
+    expect.equal("what is consumed by a renewed lock", [b"in time", b"late"], listening.bodies)
+    times = [round(at_s - began_s, 1) for at_s, _, _ in listening.calls]
+    expect.equal("when it is consumed", True, times[0] == 50.5 and 61.0 <= times[-1] <= 61.1)
+    await consumer.stop()
+    await stop()
+
+
 async def _slots(expect: Expectations, feed: Feed) -> None:
     """So many queues are in the listener of a consumer in order at once."""
     feed.clear(4)
@@ -292,12 +318,12 @@ async def _suggested(expect: Expectations, feed: Feed) -> None:
     session = await feed.session()
     consumer = PullConsumer(session, "g")
     servers.routes["A"] = route({"a": 1})
-    for tags in ("", " ", "||", " || "):
+    both = [b"1", b"2"]
+    wanted = {"": both, " ": both, "||": both, " || ": both, "BB": [b"2"], "Aa": [b"1"], "BB||Aa": both}
+    for tags, bodies in wanted.items():
         servers.script("a", PULL, Answer(0, pulled(0, 2, 0, 2), records(*several)))
         result = await consumer.pull(_Q, 0, tags=tags)
-        expect.equal(
-            f"the messages with {tags!r}", [b"1", b"2"], [one.message.body for one in result.messages]
-        )
+        expect.equal(f"the messages with {tags!r}", bodies, [one.message.body for one in result.messages])
     await session.stop()
 
 

@@ -161,24 +161,27 @@ async def _blocks(expect: Expectations, feed: Feed) -> None:
     servers = feed.servers
     feed.put(b"0")
     listening = Listening()
-    makers: Sequence[Any] = (
-        lambda: PushConsumer(session, "g", listening),
-        lambda: ScheduledPull(session, "g"),
-        lambda: LitePullConsumer(session, "g"),
-    )
     unnamed = [Session([address("names-1")], servers.runtime(name)).client_id for name in ("one", "other")]
     expect.equal("two ids that no application gave", 2, len(set(unnamed)))
     for each in unnamed:
         expect.equal(
             f"the form of {each}", True, re.fullmatch(r"127\.0\.0\.1@[0-9a-f]{12}", each) is not None
         )
-    async with Session([address("names-1")], servers.runtime("client"), "h@i") as session:
+    session = Session([address("names-1")], servers.runtime("client"), "h@i")
+    makers: Sequence[Any] = (
+        lambda: PushConsumer(session, "g", listening),
+        lambda: ScheduledPull(session, "g"),
+        lambda: LitePullConsumer(session, "g"),
+    )
+    async with session as whole:
+        expect.equal("what the block of a session receives", True, whole is session)
+        began_s = asyncio.get_running_loop().time()
         Producer(session, ProducerConfig("p"))
         await session.routes.get("A")
         servers.take()
         await asyncio.sleep(30.5)
-        codes = sorted(each.code for each in servers.take())
-        expect.equal("the requests of a session in its block", [_BEAT, _ROUTE], codes)
+        seen = sorted((each.code, round(each.at_s - began_s, 4)) for each in servers.take())
+        expect.equal("the requests of a session in its block", [(_BEAT, 30.0), (_ROUTE, 30.0)], seen)
         for make in makers:
             one = make()
             servers.take()
@@ -197,8 +200,8 @@ async def _blocks(expect: Expectations, feed: Feed) -> None:
             expect.equal(f"what {type(one).__name__} leaves", [fields], left)
         expect.equal("what was consumed", [b"0"], listening.bodies)
         servers.take()
-    left = [each.fields.get("producerGroup") for each in servers.take(_LEAVE)]
-    expect.equal("what the session leaves", ["p", "CLIENT_INNER_PRODUCER"], left)
+    groups = [each.fields.get("producerGroup") for each in servers.take(_LEAVE)]
+    expect.equal("what the session leaves", ["p", "CLIENT_INNER_PRODUCER"], groups)
     await expect.fails("a request after the stop", ConnectionLostError, servers.push("a", _STATUS, {}))
 
 

@@ -14,6 +14,7 @@ from mqproof.conformance.adapters.client_calls import (
     rounds,
     sessions,
     settings_files,
+    whole_events,
     wrong_routes,
 )
 from mqproof.conformance.adapters.client_calls.expectations import Expectations
@@ -55,7 +56,8 @@ LASTING: Final = _of("connections of threads", lasting_connections.judge)
 SETTINGS_FILES: Final = _of("settings of the client", settings_files.judge)
 FAILING: Final = _of("failing requests of the client", failing_calls.judge)
 WRONG_ROUTES: Final = _of("routes at their limits", wrong_routes.judge)
+WHOLE_EVENTS: Final = _of("events of the client", whole_events.judge)
 CLIENT_PARTS: Final = (
-    FAILING, WRONG_ROUTES, COMMITS, BROADCASTING, ROUNDS, SESSIONS, PRODUCING, HOLDING, SIZES, LASTING,
-    SETTINGS_FILES,
+    FAILING, WHOLE_EVENTS, WRONG_ROUTES, COMMITS, BROADCASTING, ROUNDS, SESSIONS, PRODUCING, HOLDING, SIZES,
+    LASTING, SETTINGS_FILES,
 )  # fmt: skip
