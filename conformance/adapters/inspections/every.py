@@ -63,6 +63,7 @@ from mqproof.conformance.adapters.inspections.flushed_files import (
 from mqproof.conformance.adapters.inspections.frame_limits import FRAMES
 from mqproof.conformance.adapters.inspections.header_texts import HEADER_TEXTS
 from mqproof.conformance.adapters.inspections.heartbeats import HEARTBEATS
+from mqproof.conformance.adapters.inspections.held_connections import HELD_CONNECTIONS
 from mqproof.conformance.adapters.inspections.identifiers import IDENTIFIERS
 from mqproof.conformance.adapters.inspections.json_dialects import JSON_DIALECTS
 from mqproof.conformance.adapters.inspections.late_deliveries import (
@@ -115,6 +116,7 @@ from mqproof.conformance.adapters.inspections.replication_streams import (
 )
 from mqproof.conformance.adapters.inspections.request_bodies import REQUEST_BODIES
 from mqproof.conformance.adapters.inspections.returned import RETURNED
+from mqproof.conformance.adapters.inspections.routing_tables import ROUTING_TABLES
 from mqproof.conformance.adapters.inspections.scraped import METRICS
 from mqproof.conformance.adapters.inspections.scraped_pair import PAIR_METRICS
 from mqproof.conformance.adapters.inspections.scripted_masters import STRANGE_MASTERS, UNKNOWN_DELETIONS
@@ -170,12 +172,13 @@ EVERY: Final[Mapping[str, Inspection]] = {
     for each in (
         # Those that need the least time are first: a mutant of impl/ has a bound of it.
         # Those of what every request has in common come before them, because all others execute it, too.
-        CODE_NUMBERS, REMOTING_VALUES, REMOTING_SERVERS, REMOTING_CLIENTS,
+        CODE_NUMBERS, REMOTING_VALUES, REMOTING_SERVERS, REMOTING_CLIENTS, HELD_CONNECTIONS,
+        FRAMES, HEADER_TEXTS, VALUE_LIMITS, JSON_DIALECTS, ROUTING_TABLES,
         SLAVES_COMPARED, SLAVES_MANY, SLAVES_AS_SHIPPED, SLAVES_PROVED, STRANGE_MASTERS, FLUSHED_IN_TIME,
         CHECKPOINTS, WITHOUT_INDEX, HELD_DISK, USED_DISK, DAMAGED_TAGS, REPAIRED, DEFAULT_FILES,
         SETTINGS, REGISTRATIONS, STATISTICS, MESSAGES, TOPICS, FILTERS, HELD_PULLS, NAME_SERVER_SETTINGS,
-        KEY_VALUES, REPLIES, TO_CONSUMERS, METRICS, FLOW_CONTROL, FULL_TABLES, FAR_BEHIND, FRAMES,
-        CHANNELS, NAME_SERVER_LIMITS, JSON_DIALECTS, REQUEST_BODIES,
+        KEY_VALUES, REPLIES, TO_CONSUMERS, METRICS, FLOW_CONTROL, FULL_TABLES, FAR_BEHIND,
+        CHANNELS, NAME_SERVER_LIMITS, REQUEST_BODIES,
         WAITING, COPIES, DAMAGED, OF_5_X, VERY_MANY, TRANSACTIONS, DELAYS, FAILING_READS,
         SHARES, AT_ONCE, MEMBERSHIPS, FILTER_SERVERS, CORNER_CASES, RUNNING_TIME,
         REGISTERED, BY_DEFAULT, FETCHED, SLAVE_OFFSETS, FULL_SLAVE, SLAVE_EXPRESSIONS,
@@ -189,7 +192,7 @@ EVERY: Final[Mapping[str, Inspection]] = {
         LATE_FLUSHES, DAMAGED_LOG, WRITTEN_LOG, OVERLAPPING_TABLES, ALTERED_LOG, DELETIONS_AT_SYNC_SLAVE,
         DELETIONS_AT_SLAVE, LATE_TRANSACTIONS, DURABLE_DELIVERIES, REFUSED_COMMITS, DAMAGED_ENDS,
         PROVED_ENDS, UNREAD, ACTING_MASTERS, ANSWER_LIMITS, FAILING_WRITES, FAILING_WRITES_SYNC, DELETIONS,
-        HEADER_TEXTS, VALUE_LIMITS, LIST_LIMITS, BYTE_SHARES, USUAL_BYTE_SHARES,
+        LIST_LIMITS, BYTE_SHARES, USUAL_BYTE_SHARES,
         SEND_CASES, ADMIN_CASES, SQL_EXPRESSIONS,
         KEPT_ENDS, OPEN_BESIDE, FIRST_START,
         EXACT_TIMERS, RECALLED_COPIES,

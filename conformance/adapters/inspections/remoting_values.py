@@ -1,4 +1,4 @@
-"""Values that all parts of the protocol share: flags, defaults, shares of budgets, accounts of tools, and hashes.
+"""Values that all parts of the protocol share: flags, defaults, shares of budgets, accounts, and hashes.
 
 See docs/reference/protocol/framing.md, "Shares", messages.md and access-control.md, "Accounts".
 """
@@ -167,12 +167,12 @@ def _messages(site: Site) -> None:
     for text, code in _HASHES.items():
         site.compare(f"the hash of {text!r}", code, message.java_hash(text))
         site.compare(f"the code of the tag {text!r}", code, message.tags_code(text))
-    long = "z" * 300
-    expected = 0
-    for character in long:
-        expected = (31 * expected + ord(character)) & 0xFFFFFFFF
-    signed = expected - (1 << 32) if expected >> 31 else expected
-    site.compare("the hash of a long text", signed, message.java_hash(long))
+    for text in ("z" * 255, "z" * 256, "z" * 257, *(chr(33 + at) * (2 * at + 1) for at in range(90))):
+        expected = 0
+        for character in text:
+            expected = (31 * expected + ord(character)) & 0xFFFFFFFF
+        signed = expected - (1 << 32) if expected >> 31 else expected
+        site.compare(f"the hash of {text!r}", signed, message.java_hash(text))
     site.compare("the code of no tag", 0, message.tags_code(None))
     for identifier, place in (
         (_ID, (("10.0.1.2", 10111), 4096)),
