@@ -247,6 +247,9 @@ async def _inserted(site: Site) -> None:
     one = Registrant(site, "inserted")
     await one.register(body_of([], 1))
     await one.ask("QUERY_DATA_VERSION", _VERSION)
+    for mixed in ('{counter:1,"timestamp":7}', '{"counter":1,timestamp:7}', "{'counter':1,\"timestamp\":7}"):
+        answer = await one.ask("QUERY_DATA_VERSION", mixed[:-1] + ',"stateVersion":0}')
+        site.compare(f"whether {mixed} is another version", "false", answer.fields.get("changed"))
     for text in _strange(_VERSION):
         await one.ask("QUERY_DATA_VERSION", text, 1)
     await one.ask("UNREGISTER_BROKER")

@@ -46,6 +46,7 @@ async def routing_tables(site: Site) -> None:
     site.rule = chapters.NAME_SERVER
     _defaults(site)
     _registered(site)
+    _acting(site)
     _expired(site)
     _damaged(site)
     await _times(site)
@@ -147,6 +148,12 @@ def _registered(site: Site) -> None:
     names.register("a", 0, "a0", topic("t", 6), topic("v", 1), counter=2, servers=("s1",))
     queues["v"] = {"a": (6, 1, 2, 0)}
     names.compare("the same version with a new topic", both, queues, {"a0": ["s1"]})
+    _refused(names)
+    names.compare("refused registrations", both, queues, {"a0": ["s1"]})
+    _left(names, queues)
+
+
+def _refused(names: _Names) -> None:
     wrongs: tuple[dict[str, Any], ...] = (
         {"name": "b", "number": 0, "address": "b0", "servers": ("s",) * 3},
         {"name": "b" * 9, "number": 0, "address": "b0"},
@@ -157,10 +164,16 @@ def _registered(site: Site) -> None:
         {"name": "b", "number": 0, "address": "b0", "servers": ("s" * 9,)},
     )
     for wrong in wrongs:
-        site.compare(f"the answer to {wrong}", "refused", names.register(**wrong))
-    site.compare("the answer beyond the queues", "refused", names.register("b", 0, "b0", t, u))
-    names.compare("refused registrations", both, queues, {"a0": ["s1"]})
-    names.register("b" * 8, 0, "b" * 8, t, servers=("s" * 8, "s"))
+        names.site.compare(f"the answer to {wrong}", "refused", names.register(**wrong))
+    names.site.compare(
+        "the answer beyond the queues", "refused", names.register("b", 0, "b0", topic("t"), topic("u"))
+    )
+
+
+def _left(names: _Names, queues: dict[str, dict[str, tuple[int, int, int, int]]]) -> None:
+    """Names at the limits, and brokers that leave."""
+    site, both = names.site, {"a": {0: "a0", 1: "a1"}}
+    names.register("b" * 8, 0, "b" * 8, topic("t"), servers=("s" * 8, "s"))
     eight = "b" * 8
     queues["t"][eight] = _T
     names.compare("names of the greatest length", {**both, eight: {0: eight}}, queues,
@@ -185,7 +198,6 @@ def _registered(site: Site) -> None:
     names.compare("queues are added", {"c": {3: "c3"}}, {"w": {"c": (6, 1, 2, 0)}})
     names.table.add_queues("x", [QueueData("unknown", 6, 1, 0, 2)])
     names.compare("queues of an unknown broker are added", {"c": {3: "c3"}}, {"w": {"c": (6, 1, 2, 0)}})
-    _acting(site)
 
 
 def _acting(site: Site) -> None:
