@@ -11,7 +11,7 @@ from typing import Any, Final
 from mqproof.conformance.adapters.inspections.site import Inspection, Site
 from mqproof.conformance.adapters.inspections.strange_brokers import Registrant, body_of
 from mqproof.conformance.wire import chapters
-from mqproof.impl.remoting import account_file, bodies, budget, channel, frame, headers, message
+from mqproof.impl.remoting import account_file, bodies, budget, channel, frame, headers, java_json, message
 from mqproof.impl.remoting.budget import Budget, NameBudget, Percentages, Shares
 from mqproof.impl.remoting.message import Message, StoredMessage
 from mqproof.impl.remoting.signing import Credentials
@@ -60,6 +60,15 @@ def _constants(site: Site) -> None:
             bodies.NESTING_MAX, bodies.FILTERS_MAX)),
     ):  # fmt: skip
         site.compare(what, expected, observed)
+
+    for size, is_allowed in ((4096, True), (4097, False)):
+        written = {"topic": "t", "consumerGroup": "g", "expression": "x" * size}
+        try:
+            java_json.read(bodies.GroupFilter, json.dumps(written).encode())
+            found = True
+        except java_json.BodyError:
+            found = False
+        site.compare(f"whether an expression has {size} characters", is_allowed, found)
 
 
 @dataclass(eq=False)
