@@ -9,6 +9,7 @@ from typing import Final
 from mqproof.conformance.adapters.inspections.site import HOST, Inspection, Site
 from mqproof.conformance.wire import chapters
 from mqproof.conformance.wire.frames import Frame, encode
+from mqproof.impl.remoting.budget import server_budgets
 from mqproof.impl.remoting.channel import Channel, Limits
 from mqproof.impl.remoting.command import Command
 from mqproof.impl.remoting.later import Later
@@ -83,21 +84,38 @@ async def _paused(site: Site) -> None:
     """A connection is not read while too many requests are in progress, or while its peer does not read."""
     held, later = _Held(), Later()
     held.unsent_bytes = 5
-    channel = Channel(held, lambda _request, _channel: later, Limits(unanswered_max=1))
+    budgets = server_budgets(10, 1 << 24)
+    channel = Channel(held, lambda _request, _channel: later, Limits(unanswered_max=1), budgets=budgets)
     data = encode(Frame(_CODE, 7))
     for part in (data[:9], data[9:]):
         channel.received(part)
     site.compare("the unanswered requests", 1, channel.unanswered)
     channel.write_paused()
+    site.compare("the unread bytes of a peer that does not read", 5, budgets.unread.used)
+    held.unsent_bytes = 9
     later.set(Command(0, 7, 1))
+    site.compare("the unread bytes after an answer", 9, budgets.unread.used)
     await asyncio.sleep(_SHORTLY_S)
     site.compare(
         "the calls while the peer does not read", ["pause", "write"], [name for name, _ in held.calls]
     )
     channel.write_resumed()
+    site.compare("the unread bytes of a peer that reads", 0, budgets.unread.used)
     await asyncio.sleep(_SHORTLY_S)
     site.compare("the calls at the end", ["pause", "write", "resume"], [name for name, _ in held.calls])
+    channel.write_paused()
+    site.compare("the unread bytes before the end", 9, budgets.unread.used)
     channel.closed()
+    site.compare("what the budgets have after the end", [0] * 4, [each.used for each in budgets])
+    gone, late = _Held(), Later()
+    channel = Channel(gone, lambda _request, _channel: late, Limits(unanswered_max=1))
+    channel.received(data)
+    channel.closed()
+    late.set(Command(0, 7, 1))
+    await asyncio.sleep(_SHORTLY_S)
+    site.compare("the calls of a connection that ended before its answer", ["pause"], [
+        name for name, _ in gone.calls])  # fmt: skip
+    site.compare("whether it is open, and its requests", (False, 0), (channel.is_open, channel.unanswered))
 
 
 async def _later(site: Site) -> None:

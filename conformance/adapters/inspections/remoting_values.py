@@ -4,9 +4,11 @@ See docs/reference/protocol/framing.md, "Shares", messages.md and access-control
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from mqproof.conformance.adapters.inspections.site import Inspection, Site
 from mqproof.conformance.adapters.inspections.strange_brokers import Registrant, body_of
@@ -61,14 +63,34 @@ def _constants(site: Site) -> None:
     ):  # fmt: skip
         site.compare(what, expected, observed)
 
-    for size, is_allowed in ((4096, True), (4097, False)):
-        written = {"topic": "t", "consumerGroup": "g", "expression": "x" * size}
-        try:
-            java_json.read(bodies.GroupFilter, json.dumps(written).encode())
-            found = True
-        except java_json.BodyError:
-            found = False
-        site.compare(f"whether an expression has {size} characters", is_allowed, found)
+    for kind, most, body in _LIMITED:
+        for size in (most, most + 1):
+            try:
+                java_json.read(kind, json.dumps(body(size)).encode())
+                is_allowed = True
+            except java_json.BodyError:
+                is_allowed = False
+            site.compare(f"whether a {kind.__name__} may have {size} parts", size == most, is_allowed)
+
+
+_LIMITED: Final[tuple[tuple[type[msgspec.Struct], int, Callable[[int], Any]], ...]] = (
+    (bodies.GroupFilter, 4096, lambda n: {"topic": "t", "consumerGroup": "g", "expression": "x" * n}),
+    (bodies.Subscription, 4096, lambda n: {"topic": "t", "tagsSet": ["x"] * n}),
+    (bodies.Subscription, 4096, lambda n: {"topic": "t", "codeSet": [1] * n}),
+    (bodies.Policy, 1000, lambda n: {
+        "entries": [{"resource": "r", "actions": ["x"], "decision": "d"}] * n}),
+    (bodies.BrokerData, 1000, lambda n: {
+        "brokerName": "b", "cluster": "c", "brokerAddrs": {str(at): "a" for at in range(n)}}),
+    (bodies.SubscriptionGroup, 16, lambda n: {"groupRetryPolicy": _nested(n)}),
+)  # fmt: skip
+"""Bodies with a part of a variable size, and the greatest size."""
+
+
+def _nested(levels: int) -> Any:
+    value: Any = 1
+    for _ in range(levels):
+        value = {"a": value}
+    return value
 
 
 @dataclass(eq=False)
