@@ -1,16 +1,15 @@
-"""A name server's tables after each step, its times, its accounts, and damaged registrations.
+"""A name server's tables after each step, its times, its accounts, and its clients.
 
 See docs/reference/protocol/name-server.md.
 """
 
 import asyncio
 import json
-import struct
-import zlib
 from collections.abc import Mapping
 from typing import Any, Final
 
 from mqproof.conformance.adapters.inspections.accounts import ADMIN, SECRET, signed
+from mqproof.conformance.adapters.inspections.damaged_registrations import damaged_registrations
 from mqproof.conformance.adapters.inspections.raw_client import RawClient
 from mqproof.conformance.adapters.inspections.settings import lines
 from mqproof.conformance.adapters.inspections.site import CODES, HOST, Inspection, Site
@@ -19,13 +18,10 @@ from mqproof.conformance.hosts.simulated import NAME_SERVERS
 from mqproof.conformance.wire import chapters
 from mqproof.impl.namesrv import config
 from mqproof.impl.namesrv.config import NameServerConfig
-from mqproof.impl.namesrv.registration_body import read_body
 from mqproof.impl.namesrv.route_table import Bounds, BoundsError, BrokerKey, RouteTable
 from mqproof.impl.namesrv.server import NameServer
 from mqproof.impl.remoting import java_json
 from mqproof.impl.remoting.bodies import QueueData, RegisterBrokerBody
-from mqproof.impl.remoting.headers import RegisterBrokerRequest
-from mqproof.impl.remoting.java_json import BodyError
 from mqproof.impl.runtime.network import Address
 
 _ACCOUNTS: Final = "/names/plain_acl.yml"
@@ -48,8 +44,9 @@ async def routing_tables(site: Site) -> None:
     _registered(site)
     _acting(site)
     _expired(site)
-    _damaged(site)
+    damaged_registrations(site)
     await _times(site)
+    await _counted(site)
     await _accounts(site)
 
 
@@ -268,53 +265,6 @@ def _expired(site: Site) -> None:
     site.compare("who leaves with an old connection", [], gone(table.connection_closed(1)))
 
 
-def _sized(text: bytes) -> bytes:
-    return struct.pack(">i", len(text)) + text
-
-
-def _damaged(site: Site) -> None:
-    """A compressed registration is refused if it ends early at any place, or a part of it is wrong."""
-    header = RegisterBrokerRequest("b", "a", "c", "h", 0, compressed=True)
-    version, servers = b'{"counter":7,"timestamp":8}', b'["s1","s2"]'
-    first = [_sized(version), struct.pack(">i", 2)]
-    parts = [_sized(b"t 4 5 6 SINGLE_TAG"), _sized(b"u 1 2 3 MULTI_TAG {} more"), _sized(servers)]
-    whole = b"".join(first + parts)
-
-    def read(text: bytes) -> RegisterBrokerBody | None:
-        try:
-            return read_body(header, zlib.compress(text))
-        except BodyError:
-            return None
-
-    expected = java_json.read(RegisterBrokerBody, json.dumps({
-        "topicConfigSerializeWrapper": {
-            "dataVersion": {"counter": 7, "timestamp": 8},
-            "topicConfigTable": {
-                "t": {"topicName": "t", "readQueueNums": 4, "writeQueueNums": 5, "perm": 6},
-                "u": {"topicName": "u", "readQueueNums": 1, "writeQueueNums": 2, "perm": 3,
-                      "topicFilterType": "MULTI_TAG"},
-            },
-        },
-        "filterServerList": ["s1", "s2"],
-    }).encode())  # fmt: skip
-    for more in (b"", b"more"):
-        site.compare(f"a compressed registration with {more!r} behind it", expected, read(whole + more))
-    for at in range(len(whole)):
-        site.compare(f"a compressed registration of {at} bytes", None, read(whole[:at]))
-    for count in (3, -1, 100_001):
-        site.compare(
-            f"one of {count} topics", None, read(first[0] + struct.pack(">i", count) + b"".join(parts))
-        )
-    for line in (b"t 4 5 6", b"t", b"", b"t x 5 6 F", b"t 4 x 6 F", b"t 4 5 x F", b"t 4 5 2147483648 F",
-                 b"x" * 1025 + b" 4 5 6 F", b"t 4 5 -2147483649 F", b"t 2147483648 5 6 F"):  # fmt: skip
-        text = first[0] + struct.pack(">i", 1) + _sized(line) + _sized(servers)
-        site.compare(f"one with the topic {line[:30]!r}", None, read(text))
-    for wrong in (b"{}", b"[1]", b"", b"["):
-        text = first[0] + struct.pack(">i", 0) + _sized(wrong)
-        site.compare(f"one with the filter servers {wrong!r}", None, read(text))
-    site.compare("a registration that is not compressed", None, read_body(header, b""))
-
-
 async def _times(site: Site) -> None:
     """Routes are refused for a time after the start, and scans are as frequent as set."""
     machine = site.cluster.add_machine("names of its own")
@@ -355,6 +305,23 @@ async def _times(site: Site) -> None:
     site.compare(
         "the address and a connection after the stop", (None, True), (server.address, line.is_closed)
     )
+
+
+async def _counted(site: Site) -> None:
+    """A name server may count its clients as if they had just sent something."""
+    machine = site.cluster.add_machine("names of a test")
+    server = NameServer(NameServerConfig(machine.host, 0, kv_path="/own/kv.json"), machine.runtime())
+    address = await server.start()
+    for is_counted in (True, False):
+        line = await RawClient(address).open(site.cluster.internet.machine(HOST))
+        await asyncio.sleep(119)
+        if is_counted:
+            server.count_clients_as_heard()
+        await asyncio.sleep(12)
+        site.compare(f"whether a client that counts as heard ({is_counted}) is connected", is_counted,
+                     not line.is_closed)  # fmt: skip
+        line.close()
+    server.kill()
 
 
 async def _accounts(site: Site) -> None:
