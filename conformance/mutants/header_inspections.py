@@ -5,10 +5,14 @@ from typing import Any, Final
 
 from mqproof.conformance.mutants.mutant import by_name, unexplained
 from mqproof.impl.namesrv.kv_config import KvConfig
+from mqproof.impl.namesrv.route_table import RouteTable
 from mqproof.impl.remoting import command, headers
+from mqproof.impl.remoting.channel import Channel
+from mqproof.impl.remoting.server import RemotingServer
 
 _REMOTING: Final = "mqproof.impl.remoting"
 _read = headers.read
+_accept, _expire = RemotingServer._accept, RouteTable.expire
 
 
 def _length_in_characters(name: str, value: str) -> bytes:
@@ -39,6 +43,32 @@ def _nothing(*_: object) -> None:
     """Refuse and count nothing."""
 
 
+def _never(_: object) -> bool:
+    return False
+
+
+def _itself(host: str) -> str:
+    return host
+
+
+def _left_open(self: Any, connection: Any) -> Any:
+    if self.budgets.connections.refusal(connection) is not None:
+        return Channel(connection, lambda _request, _channel: None, self._limits)
+    return _accept(self, connection)
+
+
+def _unsigned(_client: object, request: Any) -> Any:
+    return request
+
+
+def _closed_some_time(channel: Any) -> None:
+    channel._connection.close()
+
+
+def _early(table: Any, now_ms: int) -> Any:
+    return _expire(table, now_ms + 1)
+
+
 INSPECTIONS: Final[Mapping[str, str]] = {
     "binary-length-in-characters": "texts in headers",
     "pair-put-beside-the-lock": "overlaps",
@@ -48,6 +78,12 @@ INSPECTIONS: Final[Mapping[str, str]] = {
     "no-turn-for-others": "usual shares of bytes",
     "long-texts-cut": "limits of values",
     "nested-without-a-limit": "limits of lists",
+    "no-code-tried-again": "code numbers",
+    "a-share-for-each-ipv6-address": "shared values",
+    "refused-connection-left-open": "servers of requests",
+    "requests-without-signature": "clients of scripted servers",
+    "closing-without-a-limit": "held connections",
+    "expired-a-millisecond-early": "routing tables",
 }
 """The inspection that detects each mutant."""
 
@@ -83,6 +119,30 @@ MUTANTS: Final = by_name(
     unexplained(
         "nested-without-a-limit", "a member that is only preserved may be nested to any depth",
         f"{_REMOTING}.bodies:_check_depth", _nothing,
+    ),
+    unexplained(
+        "no-code-tried-again", "a send tries no other broker, whatever the code of the answer is",
+        f"{_REMOTING}.codes:is_retriable", _never,
+    ),
+    unexplained(
+        "a-share-for-each-ipv6-address", "each address of an IPv6 network has a share of its own",
+        f"{_REMOTING}.budget:network_of", _itself,
+    ),
+    unexplained(
+        "refused-connection-left-open", "a connection beyond the limit stays open",
+        f"{_REMOTING}.server:RemotingServer._accept", _left_open,
+    ),
+    unexplained(
+        "requests-without-signature", "a client with an account does not sign its requests",
+        f"{_REMOTING}.client:RemotingClient._signed", _unsigned,
+    ),
+    unexplained(
+        "closing-without-a-limit", "a connection that is closed may wait forever for its peer",
+        f"{_REMOTING}.channel:Channel.close", _closed_some_time,
+    ),
+    unexplained(
+        "expired-a-millisecond-early", "a name server removes a broker before its time is over",
+        "mqproof.impl.namesrv.route_table:RouteTable.expire", _early,
     ),
 )  # fmt: skip
 """The mutants by name."""

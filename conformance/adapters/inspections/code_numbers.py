@@ -1,4 +1,4 @@
-"""Request codes sent as their numbers, response codes by number, and the types of header members at their limits.
+"""Request codes sent as their numbers, response codes, and members of headers at their limits.
 
 See docs/reference/protocol/framing.md, "Request codes", "Response codes" and "Operation headers".
 """
@@ -73,9 +73,7 @@ async def _requests(site: Site) -> None:
                 site.compare(f"the remark for {code}", f" request type {code} not supported", found.remark)
     names = {code: name for name, code in CODES.items() if code not in _NOT_OURS} | undescribed.OF_CLIENTS
     for code in range(-1, max(names) + 2):
-        site.compare(
-            f"the name of request {code}", names.get(code, f"CODE_{code}"), codes.request_name(code)
-        )
+        site.compare(f"the name of request {code}", names.get(code, f"CODE_{code}"), codes.request_name(code))
 
 
 def _responses(site: Site) -> None:
@@ -118,17 +116,15 @@ def _members(site: Site) -> None:
     }  # fmt: skip
     truth = (("true", True), ("false", True), ("1", True), ("0", True), ("", False), ("yes", False))
     _compare(site, headers.RegisterBrokerRequest, register, "compressed", truth)
-    for kind, whole, defaults in (
+    for of, members, defaults in (
         (headers.RegisterBrokerRequest, register, {"compressed": "false", "bodyCrc32": "0"}),
         (headers.RouteRequest, {"topic": "t"}, {"acceptStandardJsonOnly": "false"}),
         (headers.CloneOffsetRequest, {"srcGroup": "s", "destGroup": "d"}, {"offline": "false"}),
         (headers.UpdateTopicRequest, {"topic": "t", "defaultTopic": "d", "readQueueNums": "1",
          "writeQueueNums": "2", "perm": "6"}, {"topicFilterType": "SINGLE_TAG", "order": "false"}),
     ):  # fmt: skip
-        site.compare(
-            f"a {kind.__name__} without its other members", {**whole, **defaults},
-            headers.write(headers.read(kind, dict(whole))),
-        )  # fmt: skip
+        found = headers.write(headers.read(of, dict(members)))
+        site.compare(f"a {of.__name__} without its other members", {**members, **defaults}, found)
 
 
 _PUSHED: Final = dict.fromkeys(

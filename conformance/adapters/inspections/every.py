@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
+from mqproof.conformance.adapters.inspections.held_connections import HELD_CONNECTIONS
+from mqproof.conformance.adapters.inspections.routing_tables import ROUTING_TABLES
 from mqproof.conformance.adapters.inspections.delayed_entries import DAMAGED_DELAYS
 from mqproof.conformance.adapters.inspections.delayed_entries import DUE_TIMES
 from mqproof.conformance.adapters.inspections.index_files import PARTLY_INDEXED
@@ -258,5 +260,6 @@ EVERY: Final[Mapping[str, Inspection]] = {
         REMEMBERED_ENDS, IDLE_WAITS, LIMITED_EXPRESSIONS, EXACT_LEASES, WITHOUT_EVENTS, PAIR_WITHOUT_EVENTS,
         UNREAD_WAITS, GROUP_WITHOUT_EVENTS, EXPIRED_POINTS,
         DUE_TIMES, DAMAGED_DELAYS, PARTLY_INDEXED,
+        HELD_CONNECTIONS, ROUTING_TABLES,
     )
 }  # fmt: skip

@@ -1,17 +1,19 @@
-"""Values that all parts of the protocol share: flags, defaults, shares of budgets, accounts of tools, and hashes.
+"""Values that all parts of the protocol share: flags, defaults, shares of budgets, accounts, and hashes.
 
 See docs/reference/protocol/framing.md, "Shares", messages.md and access-control.md, "Accounts".
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from mqproof.conformance.adapters.inspections.site import Inspection, Site
 from mqproof.conformance.adapters.inspections.strange_brokers import Registrant, body_of
 from mqproof.conformance.wire import chapters
-from mqproof.impl.remoting import account_file, bodies, budget, channel, frame, headers, message
+from mqproof.impl.remoting import account_file, bodies, budget, channel, frame, headers, java_json, message
 from mqproof.impl.remoting.budget import Budget, NameBudget, Percentages, Shares
 from mqproof.impl.remoting.message import Message, StoredMessage
 from mqproof.impl.remoting.signing import Credentials
@@ -60,6 +62,35 @@ def _constants(site: Site) -> None:
             bodies.NESTING_MAX, bodies.FILTERS_MAX)),
     ):  # fmt: skip
         site.compare(what, expected, observed)
+
+    for kind, most, body in _LIMITED:
+        for size in (most, most + 1):
+            try:
+                java_json.read(kind, json.dumps(body(size)).encode())
+                is_allowed = True
+            except java_json.BodyError:
+                is_allowed = False
+            site.compare(f"whether a {kind.__name__} may have {size} parts", size == most, is_allowed)
+
+
+_LIMITED: Final[tuple[tuple[type[msgspec.Struct], int, Callable[[int], Any]], ...]] = (
+    (bodies.GroupFilter, 4096, lambda n: {"topic": "t", "consumerGroup": "g", "expression": "x" * n}),
+    (bodies.Subscription, 4096, lambda n: {"topic": "t", "tagsSet": ["x"] * n}),
+    (bodies.Subscription, 4096, lambda n: {"topic": "t", "codeSet": [1] * n}),
+    (bodies.Policy, 1000, lambda n: {
+        "entries": [{"resource": "r", "actions": ["x"], "decision": "d"}] * n}),
+    (bodies.BrokerData, 1000, lambda n: {
+        "brokerName": "b", "cluster": "c", "brokerAddrs": {str(at): "a" for at in range(n)}}),
+    (bodies.SubscriptionGroup, 16, lambda n: {"groupRetryPolicy": _nested(n)}),
+)  # fmt: skip
+"""Bodies with a part of a variable size, and the greatest size."""
+
+
+def _nested(levels: int) -> Any:
+    value: Any = 1
+    for _ in range(levels):
+        value = {"a": value}
+    return value
 
 
 @dataclass(eq=False)
@@ -167,12 +198,12 @@ def _messages(site: Site) -> None:
     for text, code in _HASHES.items():
         site.compare(f"the hash of {text!r}", code, message.java_hash(text))
         site.compare(f"the code of the tag {text!r}", code, message.tags_code(text))
-    long = "z" * 300
-    expected = 0
-    for character in long:
-        expected = (31 * expected + ord(character)) & 0xFFFFFFFF
-    signed = expected - (1 << 32) if expected >> 31 else expected
-    site.compare("the hash of a long text", signed, message.java_hash(long))
+    for text in ("z" * 255, "z" * 256, "z" * 257, *(chr(33 + at) * (2 * at + 1) for at in range(90))):
+        expected = 0
+        for character in text:
+            expected = (31 * expected + ord(character)) & 0xFFFFFFFF
+        signed = expected - (1 << 32) if expected >> 31 else expected
+        site.compare(f"the hash of {text!r}", signed, message.java_hash(text))
     site.compare("the code of no tag", 0, message.tags_code(None))
     for identifier, place in (
         (_ID, (("10.0.1.2", 10111), 4096)),
@@ -247,6 +278,9 @@ async def _inserted(site: Site) -> None:
     one = Registrant(site, "inserted")
     await one.register(body_of([], 1))
     await one.ask("QUERY_DATA_VERSION", _VERSION)
+    for mixed in ('{counter:1,"timestamp":7}', '{"counter":1,timestamp:7}', "{'counter':1,\"timestamp\":7}"):
+        answer = await one.ask("QUERY_DATA_VERSION", mixed[:-1] + ',"stateVersion":0}')
+        site.compare(f"whether {mixed} is another version", "false", answer.fields.get("changed"))
     for text in _strange(_VERSION):
         await one.ask("QUERY_DATA_VERSION", text, 1)
     await one.ask("UNREGISTER_BROKER")
