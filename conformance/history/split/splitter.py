@@ -1,8 +1,8 @@
-"""Splits the file of a history into parts, which contain its lines unchanged.
+"""Splits the file of a history into parts, which contain its lines.
 
 A part by queue has the operations on its queues. A part by message has the sends and reads with its messages.
-The two lines of an operation follow each other, at the place of the second one; only a call of a listener has
-its end later. What is small, such as faults and assignments, is kept for all parts.
+The two lines of an operation follow each other, at the place of the second one. A call of a listener has its
+end later, without its messages. What is small, such as faults and assignments, is kept for all parts.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -13,7 +13,7 @@ from typing import Any, Final
 from zlib import crc32
 
 from mqproof.conformance.history import lines
-from mqproof.conformance.history.lines import Line, Type, decode_batches, decode_lines, topic_of
+from mqproof.conformance.history.lines import Line, Type, decode_batches, decode_lines, encode, topic_of
 from mqproof.conformance.history.record import Builder, Record, Sent, Span, pair, span_of
 from mqproof.conformance.history.rules import Key
 
@@ -141,8 +141,9 @@ class _Splitter:
 
     def returned(self, line: lines.Consume) -> None:
         self.record.operations += 1
+        end = encode(lines.Consume(line.index, line.time, line.process, line.type, error=line.error))
         for write in self._calls.pop(line.process):
-            write(self._text)
+            write(end)
 
     def operation(self, invoke: Any, end: Any) -> None:
         kind = type(invoke)
