@@ -28,6 +28,11 @@ def part_of(id_: str, parts: int) -> int:
     return crc32(id_.encode()) % parts
 
 
+def of_part(part: int, parts: int) -> Callable[[str], bool]:
+    """Return whether an id belongs to a part, as a function: it is called for each message."""
+    return lambda id_: crc32(id_.encode()) % parts == part
+
+
 def home_of(sent: Sent) -> str:
     """Return the queue of a send, or its topic if the queue is not known."""
     return sent.queue or sent.topic
@@ -189,8 +194,9 @@ class _Splitter:
 
     def _of_messages(self, messages: Iterable[Any]) -> list[_Write]:
         """Return how to write to the parts of the messages."""
-        numbers = {part_of(message.id, self._parts) for message in messages}
-        return [self._by_message[number] for number in sorted(numbers)]
+        parts = self._parts
+        numbers = {crc32(message.id.encode()) % parts for message in messages}
+        return [self._by_message[number] for number in numbers]
 
     def finished(self) -> Record:
         """Return the record, with the properties of the whole history that the rules need."""
