@@ -16,7 +16,7 @@ from mqproof.conformance.history.lines import Delivered, Message
 from mqproof.conformance.history.parallel import Timed
 from mqproof.conformance.history.record import OK, Elsewhere, Read, Record, Sent, Span, is_own
 from mqproof.conformance.history.rules import OF_KEY, Key
-from mqproof.conformance.history.split.splitter import home_of, part_file, part_of, read_part
+from mqproof.conformance.history.split.splitter import home_of, of_part, part_file, part_of, read_part
 
 
 class Work(NamedTuple):
@@ -49,7 +49,7 @@ OffsetIds = tuple[list[tuple[str, str, int, str, int, int]], list[tuple[str, str
 def judge_messages(work: Work, part: int) -> tuple[Timed, dict[int, bytes]]:
     """Judge a part by message; return its findings, and what each part by queue needs, pickled."""
     file = part_file(work.folder, Key.MESSAGE, part)
-    builder = read_part(work.whole, file, lambda id_: part_of(id_, work.parts) == part)
+    builder = read_part(work.whole, file, of_part(part, work.parts))
     file.unlink()
     found = judge_part(work, Key.MESSAGE, part, builder.record)
     foreign = _foreign(builder.record, builder.batches, work.queues)

@@ -1,8 +1,8 @@
-"""Splits the file of a history into parts, which contain its lines unchanged.
+"""Splits the file of a history into parts, which contain its lines.
 
 A part by queue has the operations on its queues. A part by message has the sends and reads with its messages.
-The two lines of an operation follow each other, at the place of the second one; only a call of a listener has
-its end later. What is small, such as faults and assignments, is kept for all parts.
+The two lines of an operation follow each other, at the place of the second one. A call of a listener has its
+end later, without its messages. What is small, such as faults and assignments, is kept for all parts.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -13,7 +13,7 @@ from typing import Any, Final
 from zlib import crc32
 
 from mqproof.conformance.history import lines
-from mqproof.conformance.history.lines import Line, Type, decode_batches, decode_lines, topic_of
+from mqproof.conformance.history.lines import Line, Type, decode_batches, decode_lines, encode, topic_of
 from mqproof.conformance.history.record import Builder, Record, Sent, Span, pair, span_of
 from mqproof.conformance.history.rules import Key
 
@@ -26,6 +26,11 @@ _BUFFER_BYTES: Final = 1 << 16
 def part_of(id_: str, parts: int) -> int:
     """Return the number of the part to which a message id or an offset id belongs."""
     return crc32(id_.encode()) % parts
+
+
+def of_part(part: int, parts: int) -> Callable[[str], bool]:
+    """Return whether an id belongs to a part, as a function: it is called for each message."""
+    return lambda id_: crc32(id_.encode()) % parts == part
 
 
 def home_of(sent: Sent) -> str:
@@ -141,8 +146,9 @@ class _Splitter:
 
     def returned(self, line: lines.Consume) -> None:
         self.record.operations += 1
+        end = encode(lines.Consume(line.index, line.time, line.process, line.type, error=line.error))
         for write in self._calls.pop(line.process):
-            write(self._text)
+            write(end)
 
     def operation(self, invoke: Any, end: Any) -> None:
         kind = type(invoke)
@@ -188,8 +194,9 @@ class _Splitter:
 
     def _of_messages(self, messages: Iterable[Any]) -> list[_Write]:
         """Return how to write to the parts of the messages."""
-        numbers = {part_of(message.id, self._parts) for message in messages}
-        return [self._by_message[number] for number in sorted(numbers)]
+        parts = self._parts
+        numbers = {crc32(message.id.encode()) % parts for message in messages}
+        return [self._by_message[number] for number in numbers]
 
     def finished(self) -> Record:
         """Return the record, with the properties of the whole history that the rules need."""

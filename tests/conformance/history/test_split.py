@@ -8,6 +8,7 @@ import errno
 import io
 import json
 import random
+import re
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -27,7 +28,7 @@ from mqproof.conformance.history.record import Record, record
 from mqproof.conformance.history.rules import OF_KEY, RULES, Key
 from mqproof.conformance.history.split import judged_parts, part_stages
 from mqproof.conformance.history.split.judged_parts import Found, FullDiskError, judge_in_parts
-from tests.conformance.history.test_rules import EXPLAINED
+from tests.conformance.history.test_rules import EXPLAINED, ID, PAGE
 
 Certificates = dict[str, Any]
 
@@ -108,6 +109,13 @@ def test_a_rule_has_one_key_and_the_table_has_every_rule() -> None:
         rule.id: rule.key for rule in RULES if rule.id != "C16"
     }
     assert [key for key, rules in OF_KEY.items() if "C16" in rules] == [Key.MESSAGE, Key.OFFSET_ID]
+
+
+def test_the_page_names_the_rules_of_each_key() -> None:
+    rows = {key: re.findall(rf"^\| {key.value} \| (.*?) \|", PAGE, re.MULTILINE) for key in Key}
+    named = {key: set(ID.findall(row)) for key, (row,) in rows.items()}
+    assert named.pop(Key.QUEUE) == set()
+    assert named == {key: set(rules) for key, rules in OF_KEY.items() if key is not Key.QUEUE}
 
 
 @pytest.mark.parametrize("name", INJECTED)
@@ -209,6 +217,20 @@ def test_a_full_disk_is_one_error_that_names_the_folder(
     ):
         in_parts(clean(3, 4).lines, tmp_path, 2)
     assert list(temporary.iterdir()) == []
+
+
+def test_rules_that_are_judged_by_another_key_find_something_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    swapped = {Key.MESSAGE: OF_KEY[Key.QUEUE], Key.QUEUE: OF_KEY[Key.MESSAGE]}
+    monkeypatch.setattr(part_stages, "OF_KEY", OF_KEY | swapped)
+    world = clean(5, 16)
+    lines = list(map(Changes(5, world).line, world.lines))
+    (tmp_path / "h.jsonl").write_bytes(b"".join(map(encode, lines)))
+    found = judge_in_parts(tmp_path / "h.jsonl", 3, 1, None, None).findings
+    one = whole(lines)[1]
+    other = {rule for rule in one if one[rule].counts != found[rule][0].counts}
+    assert other > {"A06", "A07", "A08", "A09", "C06", "C08", "C13", "C15", "C16", "C18"}
 
 
 def test_a_part_without_what_others_know_would_find_another_verdict(
