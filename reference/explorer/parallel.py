@@ -297,10 +297,10 @@ class _Worker:
                 after = tuple(changed)
                 if invariant is not None and broken is None:
                     broken = invariant, source, label, after
-                if after in links or after in sent:
+                owner = (self.number + share) % self.workers
+                if after in (links if owner == self.number else sent):
                     continue
                 link = (source * self.workers + self.number) * LABELS_MAX + label
-                owner = (self.number + share) % self.workers
                 if owner == self.number:
                     links[after] = link
                     self.found.append(after)
