@@ -1,26 +1,31 @@
-"""The explorer with several processes: each owns the states whose fingerprints are assigned to it.
+"""The explorer with several processes: each owns the states that are assigned to it.
 
 The exploration proceeds by levels. Each process takes all steps of its newest states, keeps its own
 successors and sends the others to their owners, in one batch per owner. The caller's process only forwards
 batches. The order is fixed: the same number of processes always finds the same result, including the
 counterexample. Counts, depth and the length of a counterexample are the same for any number of processes.
+
+In a process, a state is a row of numbers (`rows.py`), and the model's functions are evaluated once for each
+combination of the values that they read (`remembered.py`).
 """
 
 import pickle
 import signal
 import traceback
 from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from itertools import islice, starmap
+from itertools import chain, islice
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkContext, ForkProcess
-from operator import itemgetter
-from typing import Any, Final, Generic, NoReturn
+from typing import Any, Final, NoReturn
 
-from mqproof.reference.explorer.fingerprint import fingerprint, values_of
+from mqproof.reference.explorer.columns import columns_of
 from mqproof.reference.explorer.memory import resident_bytes
+from mqproof.reference.explorer.remembered import Remembered
+from mqproof.reference.explorer.rows import Row, Rows
 from mqproof.reference.explorer.search import (
     INITIAL,
     LABELS_MAX,
@@ -28,9 +33,7 @@ from mqproof.reference.explorer.search import (
     OnLevel,
     Step,
     Violation,
-    broken_step,
     check_size,
-    first_broken,
     uncollected,
 )
 from mqproof.reference.explorer.summary import Summary
@@ -48,12 +51,12 @@ class WorkerError(RuntimeError):
 
 
 @dataclass(frozen=True, slots=True)
-class _Expanded(Generic[StateT]):
+class _Expanded:
     """A worker's result for the first half of a level, in which it takes all steps of its newest states."""
 
     batches: list[bytes]
     """The successors that other workers own, by owner."""
-    broken: tuple[str, int, Label, StateT] | None
+    broken: tuple[str, int, Label, Any] | None
     """A step that violates an invariant: the invariant, the source's number, the label, the target."""
 
 
@@ -196,7 +199,7 @@ def _state_violation(team: _Team, received: list[_Received]) -> Violation[Any] |
     return None
 
 
-def _step_violation(team: _Team, expanded: list[_Expanded[Any]]) -> Violation[Any] | None:
+def _step_violation(team: _Team, expanded: list[_Expanded]) -> Violation[Any] | None:
     for owner, worker in enumerate(expanded):
         if worker.broken is not None:
             invariant, source, (action, parameters), after = worker.broken
@@ -217,9 +220,7 @@ def _path(team: _Team, owner: int, number: int) -> tuple[Step[Any], ...]:
         steps.append(Step(action, parameters, state))
 
 
-def _serve(
-    worker: "_Worker[Any, Any]", pipes: list[tuple["Connection[Any, Any]", "Connection[Any, Any]"]]
-) -> None:
+def _serve(worker: "_Worker", pipes: list[tuple["Connection[Any, Any]", "Connection[Any, Any]"]]) -> None:
     """Run a worker process: answer requests until the main process closes the connection."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the main process is interrupted too, and ends this one
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -240,64 +241,66 @@ def _serve(
             master.send(answer)
 
 
-class _Worker(Generic[ConfigT, StateT]):
+class _Worker:
     """The states of one process, and the requests it serves."""
 
     def __init__(
-        self,
-        model: Model[ConfigT, StateT],
-        config: ConfigT,
-        number: int,
-        workers: int,
-        states_max: int | None,
+        self, model: Model[Any, Any], config: Any, number: int, workers: int, states_max: int | None
     ) -> None:
         self.model = model
-        self.config = config
         self.number = number
         self.workers = workers
         self.states_max = states_max
-        self.kind = type(model.initial(config)[0])
-        self.steps = model.under(config)
-        self.links: dict[StateT, int] = {}
+        self.initial = model.initial(config)
+        self.rows = Rows(columns_of(self.initial[0]), workers)
+        self.functions = Remembered(model, config, self.rows)
+        self.links: dict[Row, int] = {}
         """The links of an Exploration, but parents have global numbers.
 
         A global number is the state's number in the process that owns it, times `workers`, plus the number of
         that process.
         """
-        self.labels: dict[Label, int] = {}
-        self.taken = dict.fromkeys(model.actions, 0)
-        self.found: list[StateT] = []
+        self.taken: defaultdict[int, int] = defaultdict(int)
+        """By label: how often its step was taken."""
+        self.found: list[Row] = []
         """The newest of the states."""
-        self.sent: set[StateT] = set()
+        self.sent: set[Row] = set()
         """States of other owners that were sent to them recently."""
+        self.values_sent = [0] * workers
+        """By process: how many of the values were sent to it."""
+        self.numbers: list[list[int]] = [[] for _ in range(workers)]
+        """By process: the own numbers of the values that it sent."""
         self.memory_before = 0
 
     def start(self) -> _Received:
         self.memory_before = resident_bytes()
-        for state in self.model.initial(self.config):
-            if self._owner(state) == self.number and state not in self.links:
-                self.links[state] = INITIAL
-                self.found.append(state)
+        for row in map(self.rows.row, self.initial):
+            if self.rows.part(row) == self.number and row not in self.links:
+                self.links[row] = INITIAL
+                self.found.append(row)
         return self._received()
 
-    def expand(self) -> _Expanded[StateT]:
+    def expand(self) -> _Expanded:
         frontier, self.found = self.found, []
-        batches: list[list[tuple[StateT, int]]] = [[] for _ in range(self.workers)]
-        broken: tuple[str, int, Label, StateT] | None = None
-        links, labels, taken, steps = self.links, self.labels, self.taken, self.steps
-        sent = self.sent
+        batches: list[list[tuple[Row, int]]] = [[] for _ in range(self.workers)]
+        broken: tuple[str, int, int, Row] | None = None
+        links, sent, taken, shares = self.links, self.sent, self.taken, self.rows.shares
         if len(sent) > _SENT_MAX:
             sent.clear()
-        for source, state in enumerate(frontier, start=len(links) - len(frontier)):
-            for name, parameters, after in steps(state):
-                taken[name] += 1
-                if broken is None and (invariant := broken_step(self.model, self.config, state, name, after)):
-                    broken = invariant, source, (name, parameters), after
-                if after in links or after in sent:
+        for source, row in enumerate(frontier, start=len(links) - len(frontier)):
+            for label, changes, share, invariant in self.functions.steps(row):
+                taken[label] += 1
+                changed = list(row)
+                for column, number in changes:
+                    share -= shares[changed[column]]
+                    changed[column] = number
+                after = tuple(changed)
+                if invariant is not None and broken is None:
+                    broken = invariant, source, label, after
+                owner = (self.number + share) % self.workers
+                if after in (links if owner == self.number else sent):
                     continue
-                label = labels.setdefault((name, parameters), len(labels))
                 link = (source * self.workers + self.number) * LABELS_MAX + label
-                owner = self._owner(after)
                 if owner == self.number:
                     links[after] = link
                     self.found.append(after)
@@ -305,74 +308,62 @@ class _Worker(Generic[ConfigT, StateT]):
                     sent.add(after)
                     batches[owner].append((after, link))
             check_size(self.model, len(links), self.states_max)
-        return _Expanded([_pack(batch) for batch in batches], broken)
+        packed = [self._pack(owner, batch) for owner, batch in enumerate(batches)]
+        return _Expanded(packed, broken and self._described(*broken))
 
     def receive(self, batches: list[bytes]) -> _Received:
-        for batch in batches:
-            for state, link in _unpack(batch, self.kind):
-                if state not in self.links:
-                    self.links[state] = link
-                    self.found.append(state)
+        for sender, batch in enumerate(batches):
+            for row, link in self._unpack(sender, batch):
+                if row not in self.links:
+                    self.links[row] = link
+                    self.found.append(row)
         return self._received()
 
     def _received(self) -> _Received:
         first = len(self.links) - len(self.found)
-        broken = first_broken(self.model, self.config, self.found)
-        place = broken and (broken[0], first + self.found.index(broken[1]))
-        return _Received(len(self.links), len(self.found), place)
+        broken: tuple[str, int] | None = None
+        for number, row in enumerate(self.found, start=first):
+            if (invariant := self.functions.broken(row)) is not None:
+                broken = invariant, number
+                break
+        return _Received(len(self.links), len(self.found), broken)
 
     def counted(self) -> tuple[dict[str, int], int]:
-        return self.taken, max(resident_bytes() - self.memory_before, 0)
+        taken = dict.fromkeys(self.model.actions, 0)
+        for (action, _), number in self.functions.labels.items():
+            taken[action] += self.taken[number]
+        return taken, max(resident_bytes() - self.memory_before, 0)
 
     def known_labels(self) -> list[Label]:
-        return list(self.labels)
+        return list(self.functions.labels)
 
-    def at(self, number: int) -> tuple[StateT, int]:
-        return next(islice(self.links.items(), number, None))
+    def at(self, number: int) -> tuple[Any, int]:
+        row, link = next(islice(self.links.items(), number, None))
+        return self.rows.state(row), link
 
-    def _owner(self, state: StateT) -> int:
-        if self.workers == 1:
-            return 0
-        return fingerprint(state) % self.workers
+    def _described(self, invariant: str, source: int, label: int, after: Row) -> tuple[str, int, Label, Any]:
+        return invariant, source, self.known_labels()[label], self.rows.state(after)
 
+    def _pack(self, owner: int, batch: list[tuple[Row, int]]) -> bytes:
+        """Pack rows, and the values that their owner does not know yet."""
+        if not batch:
+            return b""
+        new = slice(self.values_sent[owner], None)
+        values = list(zip(self.rows.places[new], self.rows.values[new], strict=True))
+        self.values_sent[owner] += len(values)
+        numbers = array("L", chain.from_iterable(row for row, _ in batch))
+        links = [link for _, link in batch]
+        return pickle.dumps((values, numbers.tobytes(), links), pickle.HIGHEST_PROTOCOL)
 
-def _pack(batch: list[tuple[StateT, int]]) -> bytes:
-    """Pack the distinct values of each field once, and the states as numbers of them.
-
-    This takes less work than pickling the states, and the receiver's states share their values again. Each
-    field has its own numbers, because a named tuple of one field may equal a tuple of another.
-    """
-    if not batch:
-        return b""
-    columns = zip(*map(values_of(type(batch[0][0])), map(itemgetter(0), batch)), strict=True)
-    return pickle.dumps(
-        (list(map(_packed_column, columns)), list(map(itemgetter(1), batch))), pickle.HIGHEST_PROTOCOL
-    )
-
-
-def _packed_column(values: Iterable[Any]) -> tuple[list[Any], bytes]:
-    numbers = _Numbers()
-    places = array("L", map(numbers.__getitem__, values))
-    return list(numbers), places.tobytes()
-
-
-class _Numbers(dict[Any, int]):
-    """Numbers its keys in the order in which they are first looked up."""
-
-    def __missing__(self, thing: Any) -> int:
-        number = self[thing] = len(self)
-        return number
-
-
-def _unpack(packed: bytes, kind: Callable[..., StateT]) -> Iterator[tuple[StateT, int]]:
-    if not packed:
-        return iter(())
-    columns, links = pickle.loads(packed)
-    values = starmap(_column, columns)
-    return zip(starmap(kind, zip(*values, strict=True)), links, strict=True)
-
-
-def _column(things: list[Any], places: bytes) -> Iterator[Any]:
-    numbers = array("L")
-    numbers.frombytes(places)
-    return map(things.__getitem__, numbers)
+    def _unpack(self, sender: int, packed: bytes) -> Iterator[tuple[Row, int]]:
+        """Yield the rows, in the numbers of this process, with their links."""
+        if not packed:
+            return iter(())
+        values, numbers, links = pickle.loads(packed)
+        own = self.numbers[sender]
+        own += [self.rows.number(column, value) for column, value in values]
+        theirs = array("L")
+        theirs.frombytes(numbers)
+        width = len(theirs) // len(links)
+        ours = map(own.__getitem__, theirs)
+        return zip(zip(*[ours] * width, strict=True), links, strict=True)

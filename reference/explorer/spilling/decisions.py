@@ -13,7 +13,7 @@ import numpy as np
 from mqproof.reference.explorer.search import Label
 from mqproof.reference.explorer.spilling.loops import UNKNOWN, Edges, Found, Longs, Rows, Tree, learn, rehash
 from mqproof.reference.explorer.spilling.numbering import Numbering
-from mqproof.reference.explorer.spilling.watched import Watch, watched
+from mqproof.reference.explorer.watched import Watch, watched
 
 Items = tuple[int, ...]
 Function = Callable[[Any], Items]

@@ -18,17 +18,17 @@ from typing import Any, Final
 
 import numpy as np
 
+from mqproof.reference.explorer.columns import columns_of
 from mqproof.reference.explorer.memory import resident_bytes
 from mqproof.reference.explorer.search import OnLevel, Step, Violation, broken_step, check_size, first_broken
-from mqproof.reference.explorer.spilling.columns import columns_of
 from mqproof.reference.explorer.spilling.decisions import Decisions, EdgeList, Items
 from mqproof.reference.explorer.spilling.known import Known, Run, ranges
 from mqproof.reference.explorer.spilling.loops import Fingerprints, Rows, fingerprints_of, succeed
 from mqproof.reference.explorer.spilling.numbering import Numbering
 from mqproof.reference.explorer.spilling.shelf import Array, Shelf, Stored, opened
 from mqproof.reference.explorer.spilling.takers import RECORD, Taker, together
-from mqproof.reference.explorer.spilling.watched import written
 from mqproof.reference.explorer.summary import Summary
+from mqproof.reference.explorer.watched import written
 from mqproof.reference.model import Model, Parameters
 
 _LINK: Final = np.dtype([("source", np.uint32), ("edge", np.uint32)])

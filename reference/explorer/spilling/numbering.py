@@ -5,8 +5,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from mqproof.reference.explorer.columns import Columns
 from mqproof.reference.explorer.fingerprint import random_number
-from mqproof.reference.explorer.spilling.columns import Columns
 from mqproof.reference.explorer.spilling.loops import Fingerprints, Rows
 
 _LOW: Final = (1 << 64) - 1

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any, Final
 
-from mqproof.reference.explorer.spilling.columns import Columns
+from mqproof.reference.explorer.columns import Columns
 
 _OWN: Final = frozenset({"watch", "changes"})
 

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from mqproof.reference.explorer.spilling.columns import Columns, columns_of
-from mqproof.reference.explorer.spilling.watched import Watch, watched, written
+from mqproof.reference.explorer.columns import Columns, columns_of
+from mqproof.reference.explorer.watched import Watch, watched, written
 from mqproof.reference.updates import replace
 
 
