@@ -3,25 +3,6 @@
 from collections.abc import Mapping
 from typing import Final
 
-from mqproof.conformance.adapters.inspections.held_connections import HELD_CONNECTIONS
-from mqproof.conformance.adapters.inspections.routing_tables import ROUTING_TABLES
-from mqproof.conformance.adapters.inspections.delayed_entries import DAMAGED_DELAYS
-from mqproof.conformance.adapters.inspections.delayed_entries import DUE_TIMES
-from mqproof.conformance.adapters.inspections.index_files import PARTLY_INDEXED
-from mqproof.conformance.adapters.inspections.exact_leases import EXACT_LEASES
-from mqproof.conformance.adapters.inspections.expired_points import EXPIRED_POINTS
-from mqproof.conformance.adapters.inspections.idle_waits import IDLE_WAITS
-from mqproof.conformance.adapters.inspections.limited_expressions import LIMITED_EXPRESSIONS
-from mqproof.conformance.adapters.inspections.remembered_ends import REMEMBERED_ENDS
-from mqproof.conformance.adapters.inspections.unread_waits import UNREAD_WAITS
-from mqproof.conformance.adapters.inspections.without_events import GROUP_WITHOUT_EVENTS
-from mqproof.conformance.adapters.inspections.without_events import PAIR_WITHOUT_EVENTS
-from mqproof.conformance.adapters.inspections.without_events import WITHOUT_EVENTS
-from mqproof.conformance.adapters.inspections.late_settings import LATE_SETTINGS
-from mqproof.conformance.adapters.inspections.group_stores import DRAWN_LEDGERS
-from mqproof.conformance.adapters.inspections.group_stores import GROUP_STORES
-from mqproof.conformance.adapters.inspections.group_stores import MEMBERSHIP_SETTINGS
-from mqproof.conformance.adapters.inspections.repaired_records import MANY_REPAIRS
 from mqproof.conformance.adapters.inspections.account_changes import (
     ACCOUNTS_OF_4_9,
     NO_ACCOUNTS,
@@ -56,6 +37,7 @@ from mqproof.conformance.adapters.inspections.damaged_stores import (
     DAMAGED_RECORDS,
     EXPIRED_SEGMENTS,
 )
+from mqproof.conformance.adapters.inspections.delayed_entries import DAMAGED_DELAYS, DUE_TIMES
 from mqproof.conformance.adapters.inspections.delays import DELAYS
 from mqproof.conformance.adapters.inspections.deletions import (
     DELETIONS,
@@ -63,12 +45,14 @@ from mqproof.conformance.adapters.inspections.deletions import (
     DELETIONS_AT_SYNC_SLAVE,
 )
 from mqproof.conformance.adapters.inspections.elected import ELECTED
+from mqproof.conformance.adapters.inspections.exact_leases import EXACT_LEASES
 from mqproof.conformance.adapters.inspections.exact_limits import EXACT_LIMITS
 from mqproof.conformance.adapters.inspections.exact_timers import (
     EXACT_TIMERS,
     RECALLED_COPIES,
     UNFLUSHED_FINALS,
 )
+from mqproof.conformance.adapters.inspections.expired_points import EXPIRED_POINTS
 from mqproof.conformance.adapters.inspections.expressions import KEPT_EXPRESSIONS
 from mqproof.conformance.adapters.inspections.failing_reads import FAILING_READS
 from mqproof.conformance.adapters.inspections.failing_writes import FAILING_WRITES, FAILING_WRITES_SYNC
@@ -89,16 +73,30 @@ from mqproof.conformance.adapters.inspections.group_members import (
     GROUP_MESSAGES,
     GROUP_TIMES,
 )
+from mqproof.conformance.adapters.inspections.group_stores import (
+    DRAWN_LEDGERS,
+    GROUP_STORES,
+    MEMBERSHIP_SETTINGS,
+)
 from mqproof.conformance.adapters.inspections.header_texts import HEADER_TEXTS
 from mqproof.conformance.adapters.inspections.heartbeats import HEARTBEATS
+from mqproof.conformance.adapters.inspections.held_connections import HELD_CONNECTIONS
 from mqproof.conformance.adapters.inspections.identifiers import IDENTIFIERS
-from mqproof.conformance.adapters.inspections.index_files import DAMAGED_INDEX, PERIODS, SENDS_AND_DELETIONS
+from mqproof.conformance.adapters.inspections.idle_waits import IDLE_WAITS
+from mqproof.conformance.adapters.inspections.index_files import (
+    DAMAGED_INDEX,
+    PARTLY_INDEXED,
+    PERIODS,
+    SENDS_AND_DELETIONS,
+)
 from mqproof.conformance.adapters.inspections.json_dialects import JSON_DIALECTS
 from mqproof.conformance.adapters.inspections.late_deliveries import (
     DURABLE_DELIVERIES,
     LATE_TRANSACTIONS,
     UNNAMED_DELIVERIES,
 )
+from mqproof.conformance.adapters.inspections.late_settings import LATE_SETTINGS
+from mqproof.conformance.adapters.inspections.limited_expressions import LIMITED_EXPRESSIONS
 from mqproof.conformance.adapters.inspections.list_limits import LIST_LIMITS
 from mqproof.conformance.adapters.inspections.loaded import (
     FAR_BEHIND,
@@ -133,10 +131,11 @@ from mqproof.conformance.adapters.inspections.pull_cases import PULL_CASES
 from mqproof.conformance.adapters.inspections.queue_extents import MANY_MESSAGES, QUEUE_EXTENTS
 from mqproof.conformance.adapters.inspections.recorded_events import RECORDED_ACCOUNTS, RECORDED_EVENTS
 from mqproof.conformance.adapters.inspections.registered import ADVERTISED, BY_DEFAULT, FETCHED, REGISTERED
+from mqproof.conformance.adapters.inspections.remembered_ends import REMEMBERED_ENDS
 from mqproof.conformance.adapters.inspections.remoting_clients import REMOTING_CLIENTS
 from mqproof.conformance.adapters.inspections.remoting_servers import REMOTING_SERVERS
 from mqproof.conformance.adapters.inspections.remoting_values import REMOTING_VALUES
-from mqproof.conformance.adapters.inspections.repaired_records import DAMAGED_TAGS, REPAIRED
+from mqproof.conformance.adapters.inspections.repaired_records import DAMAGED_TAGS, MANY_REPAIRS, REPAIRED
 from mqproof.conformance.adapters.inspections.replication_cases import (
     LARGE_FILLERS,
     MASTER_TIMES,
@@ -152,6 +151,7 @@ from mqproof.conformance.adapters.inspections.replication_streams import (
 )
 from mqproof.conformance.adapters.inspections.request_bodies import REQUEST_BODIES
 from mqproof.conformance.adapters.inspections.returned import RETURNED
+from mqproof.conformance.adapters.inspections.routing_tables import ROUTING_TABLES
 from mqproof.conformance.adapters.inspections.scraped import METRICS
 from mqproof.conformance.adapters.inspections.scraped_pair import PAIR_METRICS
 from mqproof.conformance.adapters.inspections.scripted_masters import STRANGE_MASTERS, UNKNOWN_DELETIONS
@@ -202,8 +202,14 @@ from mqproof.conformance.adapters.inspections.subscribed_pulls import FILTERS, H
 from mqproof.conformance.adapters.inspections.taken_over import TAKEN_OVER
 from mqproof.conformance.adapters.inspections.transactions import TRANSACTIONS
 from mqproof.conformance.adapters.inspections.unknown_names import UNKNOWN_NAMES
+from mqproof.conformance.adapters.inspections.unread_waits import UNREAD_WAITS
 from mqproof.conformance.adapters.inspections.value_limits import VALUE_LIMITS
 from mqproof.conformance.adapters.inspections.waiting import WAITING
+from mqproof.conformance.adapters.inspections.without_events import (
+    GROUP_WITHOUT_EVENTS,
+    PAIR_WITHOUT_EVENTS,
+    WITHOUT_EVENTS,
+)
 from mqproof.conformance.adapters.inspections.written_logs import (
     ALTERED_LOG,
     DAMAGED_LOG,
