@@ -116,6 +116,11 @@ def _members(site: Site) -> None:
     }  # fmt: skip
     truth = (("true", True), ("false", True), ("1", True), ("0", True), ("", False), ("yes", False))
     _compare(site, headers.RegisterBrokerRequest, register, "compressed", truth)
+    values = ("p", "t", "d", "4", "0", "1", "2", "3", "x", "5")
+    names = (*list(_PUSHED)[:8], "properties", "reconsumeTimes")
+    sent = headers.read(headers.SendRequest, dict(zip(names, values, strict=True)))
+    letters = dict(zip("abcdefghij", values, strict=True))
+    site.compare("a header with names of one letter", letters, headers.write_send_v2(sent))
     for of, members, defaults in (
         (headers.RegisterBrokerRequest, register, {"compressed": "false", "bodyCrc32": "0"}),
         (headers.RouteRequest, {"topic": "t"}, {"acceptStandardJsonOnly": "false"}),

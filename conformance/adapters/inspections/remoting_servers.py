@@ -21,6 +21,7 @@ from mqproof.impl.remoting.java_json import BodyError
 from mqproof.impl.remoting.later import Later
 from mqproof.impl.remoting.server import RemotingServer
 from mqproof.impl.runtime.network import Address
+from mqproof.impl.runtime.supervision import Supervisor
 
 _OTHER_HOST, _THIRD_HOST = "10.0.1.2", "10.0.1.3"
 _AT_ONCE, _LATER, _SLOWLY, _NEVER, _USED = 11, 12, 13, 14, 15
@@ -277,6 +278,8 @@ async def _stops(site: Site) -> None:
     loop = asyncio.get_running_loop()
     unused = await _Server(site, 18, Limits()).start()
     site.compare("the duration of a stop without connections", 0.0, await _duration(unused.server.stop()))
+    await _Server(site, 19, Limits()).server.stop()  # it never started
+    await _scans(site)
     for after_s, drain_s in ((0.9, 1.0), (1.1, 1.0), (0.2, 0.3), (0.4, 0.3), (0.2, None)):
         server = await _Server(site, 15, Limits()).start()
         line, idle = await server.client(), await server.client(_OTHER_HOST)
@@ -308,6 +311,29 @@ async def _stops(site: Site) -> None:
         except OSError:
             continue
         site.report("a server that stopped accepts a connection")
+
+
+async def _scans(site: Site) -> None:
+    """A server looks for idle connections until it stops or is killed."""
+    host = "10.0.9.20"
+    for is_killed in (False, True):
+        supervisor = Supervisor()
+        network = site.cluster.internet.machine(host)
+        server = RemotingServer(network, request_handler.refuse_everything, supervisor=supervisor)
+        address = await server.start(host, 0)
+        scan = {"scan for idle connections"}
+        site.compare("the tasks of a server", scan, set(supervisor.running))
+        line = await RawClient(address).open(site.cluster.internet.machine(HOST))
+        answer = await line.request(7, {})
+        expected = (3, " request type 7 not supported")
+        site.compare("the answer of a server without processors", expected, (answer.code, answer.remark))
+        if is_killed:
+            server.kill()
+        else:
+            await server.stop()
+        await asyncio.sleep(_SHORTLY_S)
+        site.compare("the tasks of a server that ended", set(), set(supervisor.running))
+        site.compare("whether its connection is closed", True, line.is_closed)
 
 
 async def _duration(work: Coroutine[Any, Any, None]) -> float:

@@ -3,19 +3,35 @@
 See docs/reference/protocol/framing.md, "Shares", messages.md and access-control.md, "Accounts".
 """
 
+import base64
 import json
+import struct
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
 
+from mqproof.conformance.adapters.inspections.accounts import SECRET, signed
 from mqproof.conformance.adapters.inspections.site import Inspection, Site
 from mqproof.conformance.adapters.inspections.strange_brokers import Registrant, body_of
 from mqproof.conformance.wire import chapters
-from mqproof.impl.remoting import account_file, bodies, budget, channel, frame, headers, java_json, message
+from mqproof.impl.remoting import (
+    account_file,
+    bodies,
+    budget,
+    channel,
+    frame,
+    headers,
+    java_json,
+    message,
+    topic_names,
+)
+from mqproof.impl.remoting.batch import Part, decode_batch, encode_batch
 from mqproof.impl.remoting.budget import Budget, NameBudget, Percentages, Shares
+from mqproof.impl.remoting.command import Command
 from mqproof.impl.remoting.message import Message, StoredMessage
+from mqproof.impl.remoting.recall_handle import RecallHandle, parse_handle
 from mqproof.impl.remoting.signing import Credentials
 from mqproof.impl.runtime.properties import ConfigError
 
@@ -35,6 +51,8 @@ async def remoting_values(site: Site) -> None:
     _names(site)
     site.rule = chapters.MESSAGE_IDS
     _messages(site)
+    _codecs(site)
+    _batches(site)
     site.rule = chapters.ACCESS_CONTROL
     _accounts(site)
     site.rule = chapters.JSON_BODIES
@@ -233,6 +251,73 @@ def _messages(site: Site) -> None:
     for pair in ({"a\x01": "1"}, {"a": "\x02"}, {"a": "1", "b": "\x01"}, {"\x02": ""}):
         try:
             site.report(f"{pair} is written as {message.encode_properties(pair)!r}, expected an error")
+        except ValueError:
+            continue
+
+
+def _codecs(site: Site) -> None:
+    """Frames, names of topics, handles of recalls and signatures, written and read."""
+    written = frame.write_frame(b"a", b"", b"bc")
+    site.compare("a written frame", b"\0\0\0\3abc", written)
+    for size, expected, left in ((3, None, 3), (6, None, 6), (7, b"abc", 0), (9, b"abc", 2)):
+        buffer = bytearray((written + b"de")[:size])
+        found = frame.read_frame(buffer, 7)
+        site.compare(f"the frame in {size} bytes", (expected, left), (found, len(buffer)))
+    try:
+        site.report(f"a frame that is too long is read: {frame.read_frame(bytearray(written), 6)!r}")
+    except frame.FrameError as error:
+        site.compare("the error", "frame of 7 bytes announced, at most 6 expected", str(error))
+    names = {"x" * 127: True, "x" * 128: False, "": False, "%|azAZ09_-": True, "a b": False, "\u00e4": False}
+    for name, is_right in names.items():
+        site.compare(f"whether {name[:9]!r} may be a topic", is_right, topic_names.name_problem(name) is None)
+    handle = RecallHandle("t", "b", 5, "k")
+    text = base64.urlsafe_b64encode(b"v1 t b 5 k").decode()
+    site.compare("a handle", (text, handle), (handle.encode(), parse_handle(text)))
+    for size, is_right in ((768, True), (771, False)):
+        long = RecallHandle("t", "b", 5, "k" * (size - len("v1 t b 5 ")))
+        try:
+            found_handle: RecallHandle | None = parse_handle(long.encode())
+        except ValueError:
+            found_handle = None
+        site.compare(f"the handle of {size} bytes", long if is_right else None, found_handle)
+    for plain, is_right in (
+        (f"v1 t b {'1' * 18} k", True), (f"v1 t b {'1' * 19} k", False), ("v1  b 5 k", False),
+        ("v1 t b 5 ", False), ("v2 t b 5 k", False), ("v1 t b x k", False), ("v1 t b 5", False),
+        ("v1 t b 5 k l", False), ("v1 t b  k", False),
+    ):  # fmt: skip
+        try:
+            is_read = parse_handle(base64.urlsafe_b64encode(plain.encode()).decode()).encode() != ""
+        except ValueError:
+            is_read = False
+        site.compare(f"whether {plain!r} is a handle", is_right, is_read)
+    fields = {"\uff5e": "1", "\U0001f600": "2", "b": "3", "a": "4", "B": "5"}
+    request = Command(1, 2, fields=fields, body=b"body")
+    expected_fields = signed(fields, b"body", "an-access-key", SECRET)
+    found_fields = Credentials("an-access-key", SECRET).signed(request).fields
+    site.compare("the signed fields", expected_fields, found_fields)
+
+
+def _batches(site: Site) -> None:
+    """A batch as a producer writes it, and how many messages it may have."""
+    parts = [Part(b"body", {"a": "b", "c": "d"}, 7), Part(b"", {}, -(1 << 31)), Part(b"x")]
+    plain = b"".join(
+        struct.pack(">iiiii", 22 + len(part.body) + len(text), 0, 0, part.flag, len(part.body)) + part.body
+        + struct.pack(">h", len(text)) + text
+        for part, text in zip(parts, (b"a\x01b\x02c\x01d", b"", b""), strict=True)
+    )  # fmt: skip
+    site.compare("a written batch", plain, encode_batch(parts))
+    site.compare("a batch that is read", parts, decode_batch(plain, 3))
+    long, wrong = "v" * (32767 - 2), ({"a": "v" * (32768 - 2)}, {"a": "\x02"})
+    site.compare("the longest properties", 1, len(decode_batch(encode_batch([Part(b"", {"a": long})]), 1)))
+    for what, attempt in (
+        ("a batch of more messages than allowed", lambda: decode_batch(plain, 2)),
+        ("an empty batch", lambda: decode_batch(b"", 3)),
+        ("a flag of more than 32 bits", lambda: encode_batch([Part(b"", {}, 1 << 31)])),
+        ("properties that are too long", lambda: encode_batch([Part(b"", wrong[0])])),
+        ("properties with a separator", lambda: encode_batch([Part(b"", wrong[1])])),
+    ):  # fmt: skip
+        try:
+            site.report(f"{what} is accepted: {attempt()!r:.80}")
         except ValueError:
             continue
 

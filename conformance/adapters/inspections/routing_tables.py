@@ -272,7 +272,8 @@ async def _times(site: Site) -> None:
         machine.host, 9876, kv_path="/own/kv.json", scan_interval_ms=1000, broker_expiry_ms=2500,
         wait_for_service=True, wait_s=5,
     )  # fmt: skip
-    server = NameServer(own, machine.runtime())
+    runtime = machine.runtime()
+    server = NameServer(own, runtime)
     site.compare("the address before the start", None, server.address)
     loop = asyncio.get_running_loop()
     address = await server.start()
@@ -302,6 +303,7 @@ async def _times(site: Site) -> None:
             site.compare(f"the code of the member group at {second} s", int(step == "gone"), answer.code)
     await server.stop()
     await asyncio.sleep(0.01)
+    site.compare("the tasks after the stop", set(), set(runtime.supervisor.running))
     site.compare(
         "the address and a connection after the stop", (None, True), (server.address, line.is_closed)
     )
