@@ -260,10 +260,10 @@ ProcessCrash ==
 \* After a system crash the files contain n records, possibly followed by a torn record, and kept[q] entries
 \* of each queue.
 SystemCrash(n, torn, kept) ==
-    /\ LoseMemory
     /\ n \in flushed..Len(log)
     /\ torn => n < Len(log)
     /\ \A q \in Queues : kept[q] \in queueFlushed[q]..Len(queue[q])
+    /\ LoseMemory
     /\ log' = Prefix(log, n) \o (IF torn THEN <<Torn>> ELSE <<>>)
     /\ queue' = [q \in Queues |-> Prefix(queue[q], kept[q])]
     /\ crashes' = [crashes EXCEPT !.system = @ + 1]
