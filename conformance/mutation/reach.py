@@ -10,7 +10,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Final, TypedDict
@@ -28,6 +28,7 @@ STEPS_KEPT: Final = 200
 """For each line, this many of the examples or cases that execute it are kept, spread over all of them."""
 _NEAR_LINES: Final = 20
 """At this distance, a line has half the weight in the order of the cases."""
+_CASE_S_MIN: Final = 0.05
 _TIMEOUT_S: Final = 3600
 _IMPORT: Final = "import"
 
@@ -52,6 +53,7 @@ class Stored(TypedDict):
     cases: list[str]
     at_import: dict[str, list[int]]
     by_line: dict[str, dict[str, list[int]]]
+    case_s: list[float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,8 @@ class Reach:
     at_import: Mapping[str, frozenset[int]]
     """Maps a module to the lines that its import executes."""
     by_line: Mapping[str, Mapping[int, Hits]]
+    case_s: tuple[float, ...] = ()
+    """The seconds of each case, by number."""
 
     def hits(self, module: str, line: int) -> Hits | None:
         """Return what executes the line; None if nothing does.
@@ -81,8 +85,8 @@ class Reach:
     def closest(self, module: str, line: int, steps: Iterable[int]) -> tuple[int, ...]:
         """Return these examples or cases in the order in which they probably show a change of the line.
 
-        Those that execute lines of the module that few others execute, near the given one, alternate with
-        those in their own order, because nearly all cases execute some lines.
+        Those that execute lines of the module that few others execute, near the given one, in little time,
+        alternate with those in their own order, because nearly all cases execute some lines.
         """
         weights: Counter[int] = Counter()
         lines = self.by_line.get(module)
@@ -91,8 +95,11 @@ class Reach:
                 weight = _NEAR_LINES / (hits.count * (_NEAR_LINES + abs(other - line)))
                 weights.update(dict.fromkeys(hits.steps, weight))
         in_order = tuple(steps)
-        by_weight = sorted(in_order, key=lambda step: -weights[step])
+        by_weight = sorted(in_order, key=lambda step: -weights[step] / self._cost_s(step))
         return tuple(dict.fromkeys(chain.from_iterable(zip(by_weight, in_order, strict=True))))
+
+    def _cost_s(self, step: int) -> float:
+        return max(self.case_s[step], _CASE_S_MIN) if self.case_s else 1.0
 
     def _package(self, module: str) -> list[Mapping[int, Hits]]:
         package = module.rpartition(".")[0] + "."
@@ -107,6 +114,7 @@ class Reach:
                 module: {str(line): [each.count, *each.steps] for line, each in lines.items()}
                 for module, lines in self.by_line.items()
             },
+            case_s=list(self.case_s),
         )
 
     @classmethod
@@ -119,6 +127,7 @@ class Reach:
                 module: {int(line): Hits(count, tuple(steps)) for line, (count, *steps) in lines.items()}
                 for module, lines in stored["by_line"].items()
             },
+            tuple(stored["case_s"]),
         )
 
 
@@ -171,8 +180,11 @@ def _main(suite: str, examples: int, seed: int) -> None:
     violated = [result for result in part.results if result.verdict is Verdict.VIOLATED]
     if part.refusal is not None or violated:
         sys.exit(str(part.refusal or f"{violated[0].id}: {violated[0].detail}"))
-    cases = tuple(result.id for result in part.results) if suite in CASE_SUITES else ()
-    found = _reach(recorder.get_data(), time.process_time() - began, cases)
+    results = part.results if suite in CASE_SUITES else ()
+    found = replace(
+        _reach(recorder.get_data(), time.process_time() - began, tuple(each.id for each in results)),
+        case_s=tuple(round(each.seconds, 3) for each in results),
+    )
     print(json.dumps(found.stored()))
 
 

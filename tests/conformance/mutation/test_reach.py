@@ -1,6 +1,7 @@
 """coverage.py records the lines that a suite executes."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -52,6 +53,8 @@ def test_cases_that_execute_rare_lines_nearby_alternate_with_the_others() -> Non
     assert reach.closest("p.m", 5, (0, 1)) == (1, 0)
     assert reach.closest("p.constants", 9, (0, 1, 2)) == (2, 0, 1), "its package counts"
     assert reach.closest("q.m", 5, (1, 0)) == (1, 0)
+    slow = replace(reach, case_s=(0.1, 9.0, 0.1))
+    assert slow.closest("p.m", 401, (0, 1, 2)) == (2, 0, 1), "a slow case comes late"
 
 
 def test_a_module_of_constants_is_judged_by_all_that_executes_its_package() -> None:
