@@ -14,6 +14,7 @@ from mqproof.conformance.adapters.client_calls.expectations import Expectations
 from mqproof.conformance.adapters.client_calls.scripted_servers import MESSAGE_ID, ScriptedServers
 from mqproof.conformance.adapters.client_calls.thread_requests import Peer, listening_peer
 from mqproof.impl.client.blocking import BlockingClient
+from mqproof.impl.client.connection.request_hooks import RequestSummary
 from mqproof.impl.client.model import Sent, Unknown
 from mqproof.impl.client.producing.producer import ProducerConfig
 from mqproof.impl.remoting.command import Command, encode
@@ -62,6 +63,8 @@ async def judge(expect: Expectations, _servers: ScriptedServers) -> None:
             _sends(expect, peer, credentials)
     with listening_peer() as peer:
         _many(expect, peer)
+    with listening_peer() as peer:
+        _hooked(expect, peer)
 
 
 def _sends(expect: Expectations, peer: Peer, credentials: Credentials | None) -> None:
@@ -110,3 +113,24 @@ def _many(expect: Expectations, peer: Peer) -> None:
             kinds = [type(each.result(_WAIT_S)) for each in sends]
     expect.equal("the sends of many threads", [Sent] * (_LANES + 1), kinds)
     expect.equal("their connections", _LANES + 1, peer.opened)
+
+
+class _Hook:
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def before(self, request: RequestSummary) -> None:
+        self.names.append(request.name)
+
+    def after(self, request: RequestSummary, outcome: str, seconds: float) -> None: ...
+
+
+def _hooked(expect: Expectations, peer: Peer) -> None:
+    """With hooks, each send runs in the loop: the hooks see it, and no thread has a connection."""
+    _Broker(peer)
+    hook = _Hook()
+    with BlockingClient(str(peer.address), client_id="h@i", hooks=[hook]) as client:
+        kinds = [type(client.send(Message("A", b"1"))) for _ in range(2)]
+    expect.equal("the sends with a hook", [Sent, Sent], kinds)
+    expect.equal("what the hook sees", 2, hook.names.count("SEND_MESSAGE_V2"))
+    expect.equal("the connections with a hook", 1, peer.opened)

@@ -15,6 +15,7 @@ from mqproof.conformance.adapters.client_calls.expectations import Expectations
 from mqproof.conformance.adapters.client_calls.scripted_servers import ScriptedServers
 from mqproof.impl.client.connection.client_settings import ClientSettings
 from mqproof.impl.client.connection.connect import connect
+from mqproof.impl.remoting.signing import Credentials
 from mqproof.impl.runtime.properties import ConfigError
 
 _VARIABLE: Final = "NAMESRV_ADDR"
@@ -61,6 +62,11 @@ async def judge(expect: Expectations, _servers: ScriptedServers) -> None:
         expect.equal(
             "the given name server", ["10.0.0.5:9876"], list(map(str, session.name_servers.addresses))
         )
+        expect.refused("a TLS file that is none", FileNotFoundError, lambda: connect(tls="none.properties"))
+        own, given = Credentials("own", "1"), replace(_PLAIN, access_key="given", secret_key="2")
+        for credentials, key in ((own, "own"), (None, "given")):
+            account = connect(settings=given, credentials=credentials).remoting.credentials
+            expect.equal("the account of a session", key, account and account.access_key)
         for arguments, is_chosen in _CHOSEN:
             session = connect(**arguments)
             expect.equal(f"whether the id of {arguments} is chosen", is_chosen, session._is_id_chosen)
