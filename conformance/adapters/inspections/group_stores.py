@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from mqproof.conformance.adapters.inspections.raw_client import Answer, RawClient
 from mqproof.conformance.adapters.inspections.site import CODES, HOST, Inspection, Site, written
-from mqproof.conformance.adapters.inspections.traffic import make_topic, pull, records, send
+from mqproof.conformance.adapters.inspections.traffic import make_group, make_topic, pull, records, send
 from mqproof.conformance.adapters.scripted_members.drawn_ledgers import wrong_ledgers
 from mqproof.conformance.hosts.simulated import MEMBERS
 from mqproof.conformance.wire import chapters
@@ -95,6 +95,7 @@ async def group_stores(site: Site) -> None:
     await make_topic(site, "t", 2)
     await _refused_messages(site)
     await _sizes(site)
+    await _returned(site)
     await _handing_over(site)
     await _without_quorum(site)
     await _paused(site)
@@ -155,6 +156,18 @@ async def _timed(site: Site, waiting: Answer, code: int, remark: str, seconds: f
     site.compare(f"the answer {what}", (code, True), (answer.code, remark in (answer.remark or "")),
                  answer.remark)  # fmt: skip
     site.compare(f"whether it takes {seconds} s {what}: {took_s:.3f}", True, abs(took_s - seconds) < 0.1)
+
+
+async def _returned(site: Site) -> None:
+    """A message that a consumer returns is stored by the group, delayed, and delivered once."""
+    await make_group(site, "g")
+    first = (await records(site, "t"))[0]
+    await site.ask(
+        "CONSUMER_SEND_MSG_BACK", offset=first.commit_offset, group="g", delayLevel=1, originTopic="t",
+    )  # fmt: skip
+    await asyncio.sleep(4)
+    found = [(each.body, each.reconsume_times) for each in await records(site, "%RETRY%g")]
+    site.compare("the returned message", [(b"sized", 1)], found)
 
 
 async def _handing_over(site: Site) -> None:
