@@ -147,8 +147,8 @@ async def _missing_tables(site: Site) -> None:
             await _does_not_start(site, f"{name} is {bad!r}")
         site.write_file(MASTER, path, content.decode())
         await site.cluster.start(MASTER)
-    for bad in (None, '{"a'):
-        await _rebuilt(site, bad)
+    for text in (None, '{"a'):
+        await _rebuilt(site, text)
     await _pull(site, "more", 0)
     answer = await site.ask("QUERY_CONSUMER_OFFSET", consumerGroup="more", topic="t", queueId=2)
     site.compare("the offset after all that", "1", answer.fields.get("offset"))
