@@ -36,8 +36,6 @@ CASE_SUITES: Final = frozenset({"wire", "inspections", "hostile"})
 """The suites whose cases can run alone."""
 ONCE: Final = frozenset({"damage"})
 """The suites that neither draw examples nor run some of their cases."""
-_ALONE: Final = frozenset({"inspections"})
-"""The suites whose cases have servers of their own, so that they cost no more if they run one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,24 +126,18 @@ def _detections(judge: Judge, task: Task) -> Iterator[_Detection]:
         if time.process_time() > (1 - SPARE_PART) * task.cpu_s:
             raise _OutOfBudgetError
 
-    for cases in _runs(judge):
-        try:
-            part = examined(judge.suite, judge.examples, task.seed, on_progress, cases)
-        except Exception as error:  # whatever the changed code raises in the suite's process
-            yield Outcome.BROKEN, type(error).__name__, str(error), 0
-            return
-        if part.refusal is not None:
-            yield Outcome.BROKEN, type(part.refusal).__name__, str(part.refusal), 0
-        examples = part.looked_at.get("examples", 0)
-        for result in part.results:
-            if result.verdict == "violated":
-                witness = result.witnesses[0].text if result.witnesses else result.detail
-                yield Outcome.VIOLATION, result.id, f"{result.detail} {witness}".strip(), examples
-
-
-def _runs(judge: Judge) -> list[tuple[str, ...]]:
-    """Return the cases of each run: the end of the time must not lose a violation that was found before."""
-    return [(case,) for case in judge.cases] if judge.suite in _ALONE and judge.cases else [judge.cases]
+    try:
+        part = examined(judge.suite, judge.examples, task.seed, on_progress, judge.cases)
+    except Exception as error:  # whatever the changed code raises in the suite's process
+        yield Outcome.BROKEN, type(error).__name__, str(error), 0
+        return
+    if part.refusal is not None:
+        yield Outcome.BROKEN, type(part.refusal).__name__, str(part.refusal), 0
+    examples = part.looked_at.get("examples", 0)
+    for result in part.results:
+        if result.verdict == "violated":
+            witness = result.witnesses[0].text if result.witnesses else result.detail
+            yield Outcome.VIOLATION, result.id, f"{result.detail} {witness}".strip(), examples
 
 
 def examined(
