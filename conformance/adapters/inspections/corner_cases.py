@@ -211,9 +211,23 @@ async def running_time(site: Site) -> None:
         windows = await _windows(site, "TOPIC_PUT_NUMS", "t")
         sums = windows["statsMinute"]["sum"], windows["statsHour"]["sum"], windows["statsDay"]["sum"]
         site.compare("the sums after an hour", (0, hour, 1), sums)
+    await _recent(site)
     await _paces(site)
     await _filter_servers(site)
     await _forgotten(site)
+
+
+async def _recent(site: Site) -> None:
+    """The rates of the last ten seconds, minute and ten minutes are those of the messages in them."""
+    await make_topic(site, "recent")
+    for _ in range(20):
+        await send(site, "recent")
+        await asyncio.sleep(1)
+    table = java_values.read((await site.ask("GET_BROKER_RUNTIME_INFO")).body)["table"]
+    for seconds, text in zip((10, 60, 600), table["putTps"].split(" "), strict=True):
+        expected = min(seconds, 20) / seconds
+        is_close = abs(float(text) / expected - 1) < 0.12
+        site.compare(f"whether the rate of {seconds} s, {text}, is {expected}", True, is_close)
 
 
 async def _paces(site: Site) -> None:

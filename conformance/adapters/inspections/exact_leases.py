@@ -1,6 +1,6 @@
-"""When the lock of a queue and the membership of a silent client end, to the millisecond.
+"""When the lock of a queue, a silent client and a silent filter server expire, to the millisecond.
 
-See docs/reference/protocol/groups.md, "Queue locks" and "Client registration".
+See docs/reference/protocol/groups.md, "Queue locks" and "Client registration", and filters.md.
 """
 
 import asyncio
@@ -17,6 +17,7 @@ from mqproof.conformance.wire import chapters
 
 _TOPIC, _GROUP = "t", "g"
 _LEASE_MS, _SILENT_MS, _SCAN_MS = 60_000, 120_000, 10_000
+_FORGOTTEN_MS: Final = 30_000
 _WITHIN_S: Final = 0.0003
 """Requests are sent this long after the beginning of a millisecond."""
 
@@ -72,6 +73,24 @@ async def _silence(site: Site) -> None:
         await _at(site, ms)
         closed = {late_ms for late_ms, line in lines.items() if line.is_closed}
         site.compare(f"the clients that have left after {ms - end_ms} ms", left, closed)
+    await _filter_servers(site, end_ms + 2 * _SCAN_MS)
+
+
+async def _filter_servers(site: Site, look_ms: int) -> None:
+    """A filter server is forgotten at the first look at which its registration is more than 30 s old."""
+    site.rule = chapters.FILTER_SERVERS
+    end_ms = look_ms + _FORGOTTEN_MS
+    for late_ms in (-1, 0, 1):
+        await _at(site, look_ms + late_ms)
+        line = await site.client(f"filter {late_ms}")
+        address = f"10.0.2.1:900{late_ms + 1}"
+        await site.ask("REGISTER_FILTER_SERVER", by=line, filterServerAddr=address)
+    for ms, ports in ((end_ms - 10, "012"), (end_ms + 100, "12"), (end_ms + _SCAN_MS + 100, "")):
+        await _at(site, ms)
+        answer = await site.ask("GET_ROUTEINFO_BY_TOPIC", to=site.name_server, topic=_TOPIC)
+        known = java_values.read(answer.body)["filterServerTable"].get(str(site.broker), [])
+        expected = [f"10.0.2.1:900{port}" for port in ports]
+        site.compare(f"the filter servers after {ms - end_ms} ms", expected, sorted(known))
 
 
 async def _kept_open(site: Site, lines: Iterable[RawClient], until_ms: int) -> None:
@@ -96,4 +115,4 @@ async def _first_look(site: Site) -> int:
     return round(site.cluster.now_s * 1000)
 
 
-EXACT_LEASES: Final = Inspection("exact leases", exact_leases)
+EXACT_LEASES: Final = Inspection("exact leases", exact_leases, {"filter_servers": True})

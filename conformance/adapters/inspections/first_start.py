@@ -147,16 +147,28 @@ async def _missing_tables(site: Site) -> None:
             await _does_not_start(site, f"{name} is {bad!r}")
         site.write_file(MASTER, path, content.decode())
         await site.cluster.start(MASTER)
-    await site.cluster.stop(MASTER)
-    for each in ("topics.json", "topics.json.bak"):
-        disk.lose(f"/store/config/{each}")
-    await site.cluster.start(MASTER)
-    rebuilt = {"t": (3, 6), "%RETRY%new": (1, 6), "of_TBW102_3": (1, 6)}
-    found = await _topics(site)
-    site.compare("the rebuilt topics", rebuilt, {name: found.get(name) for name in rebuilt})
+    for text in (None, '{"a'):
+        await _rebuilt(site, text)
     await _pull(site, "more", 0)
     answer = await site.ask("QUERY_CONSUMER_OFFSET", consumerGroup="more", topic="t", queueId=2)
     site.compare("the offset after all that", "1", answer.fields.get("offset"))
+
+
+async def _rebuilt(site: Site, bad: str | None) -> None:
+    """Lose the file of the topics and its backup, or write others; compare the topics after a start."""
+    await site.cluster.stop(MASTER)
+    disk = site.cluster.machines[MASTER].disk
+    for each in ("/store/config/topics.json", "/store/config/topics.json.bak"):
+        disk.lose(each)
+        if bad is not None:
+            site.write_file(MASTER, each, bad)
+    try:
+        await site.cluster.start(MASTER)
+    except StoreError as error:
+        site.report(f"the broker does not start without its topics: {error}")
+    rebuilt = {"t": (3, 6), "%RETRY%new": (1, 6), "of_TBW102_3": (1, 6)}
+    found = await _topics(site)
+    site.compare(f"the topics rebuilt for {bad}", rebuilt, {name: found.get(name) for name in rebuilt})
 
 
 async def _does_not_start(site: Site, what: str) -> None:
