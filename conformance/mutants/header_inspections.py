@@ -6,12 +6,13 @@ from typing import Any, Final
 from mqproof.conformance.mutants.mutant import by_name, unexplained
 from mqproof.impl.namesrv.kv_config import KvConfig
 from mqproof.impl.namesrv.route_table import RouteTable
-from mqproof.impl.remoting import command, headers
+from mqproof.impl.remoting import command, headers, java_json, request_handler
 from mqproof.impl.remoting.channel import Channel
+from mqproof.impl.remoting.codes import ResponseCode
 from mqproof.impl.remoting.server import RemotingServer
 
 _REMOTING: Final = "mqproof.impl.remoting"
-_read = headers.read
+_read, _read_body, _handler = headers.read, java_json.read, request_handler.handler
 _accept, _expire = RemotingServer._accept, RouteTable.expire
 
 
@@ -43,12 +44,19 @@ def _nothing(*_: object) -> None:
     """Refuse and count nothing."""
 
 
-def _never(_: object) -> bool:
-    return False
+def _without_codes(processors: Mapping[int, Any]) -> Any:
+    known = _handler(processors)
+
+    def handle(request: Any, channel: Any) -> Any:
+        if request.code in processors:
+            return known(request, channel)
+        return request.answer(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark="not supported")
+
+    return handle
 
 
-def _itself(host: str) -> str:
-    return host
+def _from_its_brace(kind: Any, body: bytes) -> Any:
+    return _read_body(kind, body[max(body.find(b"{"), 0) :])
 
 
 def _left_open(self: Any, connection: Any) -> Any:
@@ -59,10 +67,6 @@ def _left_open(self: Any, connection: Any) -> Any:
 
 def _unsigned(_client: object, request: Any) -> Any:
     return request
-
-
-def _closed_some_time(channel: Any) -> None:
-    channel._connection.close()
 
 
 def _early(table: Any, now_ms: int) -> Any:
@@ -78,11 +82,10 @@ INSPECTIONS: Final[Mapping[str, str]] = {
     "no-turn-for-others": "usual shares of bytes",
     "long-texts-cut": "limits of values",
     "nested-without-a-limit": "limits of lists",
-    "no-code-tried-again": "code numbers",
-    "a-share-for-each-ipv6-address": "shared values",
+    "unknown-requests-without-their-code": "code numbers",
+    "text-before-a-body-ignored": "wrong characters",
     "refused-connection-left-open": "servers of requests",
     "requests-without-signature": "clients of scripted servers",
-    "closing-without-a-limit": "held connections",
     "expired-a-millisecond-early": "routing tables",
 }
 """The inspection that detects each mutant."""
@@ -121,12 +124,12 @@ MUTANTS: Final = by_name(
         f"{_REMOTING}.bodies:_check_depth", _nothing,
     ),
     unexplained(
-        "no-code-tried-again", "a send tries no other broker, whatever the code of the answer is",
-        f"{_REMOTING}.codes:is_retriable", _never,
+        "unknown-requests-without-their-code", "the refusal of an unknown request does not name its code",
+        f"{_REMOTING}.request_handler:handler", _without_codes,
     ),
     unexplained(
-        "a-share-for-each-ipv6-address", "each address of an IPv6 network has a share of its own",
-        f"{_REMOTING}.budget:network_of", _itself,
+        "text-before-a-body-ignored", "a body may have any text before its JSON",
+        f"{_REMOTING}.java_json:read", _from_its_brace,
     ),
     unexplained(
         "refused-connection-left-open", "a connection beyond the limit stays open",
@@ -135,10 +138,6 @@ MUTANTS: Final = by_name(
     unexplained(
         "requests-without-signature", "a client with an account does not sign its requests",
         f"{_REMOTING}.client:RemotingClient._signed", _unsigned,
-    ),
-    unexplained(
-        "closing-without-a-limit", "a connection that is closed may wait forever for its peer",
-        f"{_REMOTING}.channel:Channel.close", _closed_some_time,
     ),
     unexplained(
         "expired-a-millisecond-early", "a name server removes a broker before its time is over",

@@ -80,7 +80,6 @@ from mqproof.conformance.adapters.inspections.group_stores import (
 )
 from mqproof.conformance.adapters.inspections.header_texts import HEADER_TEXTS
 from mqproof.conformance.adapters.inspections.heartbeats import HEARTBEATS
-from mqproof.conformance.adapters.inspections.held_connections import HELD_CONNECTIONS
 from mqproof.conformance.adapters.inspections.identifiers import IDENTIFIERS
 from mqproof.conformance.adapters.inspections.idle_waits import IDLE_WAITS
 from mqproof.conformance.adapters.inspections.index_files import (
@@ -134,7 +133,6 @@ from mqproof.conformance.adapters.inspections.registered import ADVERTISED, BY_D
 from mqproof.conformance.adapters.inspections.remembered_ends import REMEMBERED_ENDS
 from mqproof.conformance.adapters.inspections.remoting_clients import REMOTING_CLIENTS
 from mqproof.conformance.adapters.inspections.remoting_servers import REMOTING_SERVERS
-from mqproof.conformance.adapters.inspections.remoting_values import REMOTING_VALUES
 from mqproof.conformance.adapters.inspections.repaired_records import DAMAGED_TAGS, MANY_REPAIRS, REPAIRED
 from mqproof.conformance.adapters.inspections.replication_cases import (
     LARGE_FILLERS,
@@ -217,6 +215,7 @@ from mqproof.conformance.adapters.inspections.written_logs import (
     VISITED_LOG,
     WRITTEN_LOG,
 )
+from mqproof.conformance.adapters.inspections.wrong_characters import WRONG_CHARACTERS
 
 EVERY: Final[Mapping[str, Inspection]] = {
     each.name: each
@@ -260,12 +259,12 @@ EVERY: Final[Mapping[str, Inspection]] = {
         CLOCK_SET_BACK, KEPT_SEGMENTS, SEGMENT_ENDS, TOPIC_LENGTHS, FAILING_STARTS, MANY_BYTES,
         SENDS_AND_DELETIONS, DAMAGED_INDEX, PERIODS, CRAFTED_STARTS, CRAFTED_STARTS_SYNC,
         *CLIENT_PARTS,
-        CODE_NUMBERS, REMOTING_VALUES, REMOTING_SERVERS, REMOTING_CLIENTS,
+        CODE_NUMBERS, WRONG_CHARACTERS, REMOTING_SERVERS, REMOTING_CLIENTS,
         MANY_REPAIRS, MEMBERSHIP_SETTINGS, GROUP_STORES, DRAWN_LEDGERS,
         LATE_SETTINGS,
         REMEMBERED_ENDS, IDLE_WAITS, LIMITED_EXPRESSIONS, EXACT_LEASES, WITHOUT_EVENTS, PAIR_WITHOUT_EVENTS,
         UNREAD_WAITS, GROUP_WITHOUT_EVENTS, EXPIRED_POINTS,
         DUE_TIMES, DAMAGED_DELAYS, PARTLY_INDEXED,
-        HELD_CONNECTIONS, ROUTING_TABLES,
+        ROUTING_TABLES,
     )
 }  # fmt: skip

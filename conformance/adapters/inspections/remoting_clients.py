@@ -19,9 +19,16 @@ from mqproof.impl.remoting.signing import Credentials
 from mqproof.impl.runtime.network import Address, Connection
 
 _HOST: Final = "10.0.1.7"
+
+
 _SERVER: Final = "10.0.9.21"
+
+
 _SHORTLY_S: Final = 0.01
+
+
 _CODE: Final = 4711
+
 
 _Outcome = tuple[str, str, float]
 """The name and the text of an error, or the code of the answer, and the time in seconds."""
@@ -96,7 +103,7 @@ async def _outcome(work: Coroutine[Any, Any, Command | None]) -> _Outcome:
 
 async def remoting_clients(site: Site) -> None:
     site.rule = chapters.REMOTING_FRAME
-    for part in (_timeouts, _connecting, _answers, _unread, _from_servers, _closing):
+    for part in (_timeouts, _connecting, _answers, _from_servers, _closing):
         await part(site)
 
 
@@ -234,40 +241,6 @@ async def _answers(site: Site) -> None:
     site.compare(
         "the fields of signed requests", [expected] * 2, [dict(each.fields) for each in script.got[-2:]]
     )
-    await client.close()
-
-
-async def _unread(site: Site) -> None:
-    """A request without an answer waits 3 s for a server that does not read."""
-    script, client = await _Script(site, 4, _success).open(), _client(site)
-    await client.invoke(script.address, _request(), 1)
-    channel = client.channel(script.address)
-    if channel is None:
-        site.report("the client has no connection after an answer")
-        return
-    loop = asyncio.get_running_loop()
-    for reads_after_s in (2.9, None):
-        channel.write_paused()
-        site.compare("whether the server takes more", False, channel.takes)
-        if reads_after_s is not None:
-            loop.call_later(reads_after_s, channel.write_resumed)
-        before = len(script.got)
-        found = await _outcome(client.send_oneway(script.address, _request()))
-        await asyncio.sleep(_SHORTLY_S)
-        text = f"{script.address} does not read the data sent to it"
-        expected = ("", "", 2.9) if reads_after_s else ("ConnectError", text, 3.0)
-        site.compare("a request to a server that does not read", expected, found)
-        site.compare("the requests that arrived", int(bool(reads_after_s)), len(script.got) - before)
-    waiting = [asyncio.create_task(channel.until_it_takes()) for _ in range(2)]
-    await asyncio.sleep(_SHORTLY_S)
-    site.compare("whether waiting ends", [False] * 2, [each.done() for each in waiting])
-    script.peers[0].connection.abort()
-    await asyncio.sleep(_SHORTLY_S)
-    site.compare("whether waiting ends with the connection", [True] * 2, [each.done() for each in waiting])
-    channel.send_oneway(_request())  # dropped
-    found = await _outcome(channel.invoke(_request(), 1))
-    text = f"the connection to {script.address} is closed"
-    site.compare("a request on a closed connection", ("ConnectError", text, 0.0), found)
     await client.close()
 
 

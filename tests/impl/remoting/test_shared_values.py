@@ -1,21 +1,19 @@
 """Values that all parts of the protocol share: flags, defaults, shares of budgets, accounts, and hashes.
 
-See docs/reference/protocol/framing.md, "Shares", messages.md and access-control.md, "Accounts".
+Source: docs/reference/protocol/framing.md, "Shares", messages.md and access-control.md, "Accounts".
 """
 
 import base64
 import json
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
+import pytest
 
 from mqproof.conformance.adapters.inspections.accounts import SECRET, signed
-from mqproof.conformance.adapters.inspections.site import Inspection, Site
-from mqproof.conformance.adapters.inspections.strange_brokers import Registrant, body_of
-from mqproof.conformance.wire import chapters
 from mqproof.impl.remoting import (
     account_file,
     bodies,
@@ -33,35 +31,33 @@ from mqproof.impl.remoting.command import Command
 from mqproof.impl.remoting.message import Message, StoredMessage
 from mqproof.impl.remoting.recall_handle import RecallHandle, parse_handle
 from mqproof.impl.remoting.signing import Credentials
+from mqproof.impl.runtime.notices import Notices
 from mqproof.impl.runtime.properties import ConfigError
+from tests.impl.compared import Compared
 
 _MIB: Final = 1 << 20
-_VERSION: Final = '{"timestamp":7,"counter":1}'
+
+
 _HASHES: Final = {
     "TagA": 2598919, "Aa": 2112, "BB": 2112, "": 0, "polygenelubricants": -(1 << 31), "\u00e4": 228,
 }  # fmt: skip
+
+
 _ID: Final = "0A0001020000277F0000000000001000"
+
+
 _ID_OF_6: Final = "20010DB8000000000000000000000001" + "0000277F" + "FFFFFFFFFFFFFFFF"
 
 
-async def remoting_values(site: Site) -> None:
-    site.rule = chapters.REMOTING_FRAME
-    _constants(site)
-    _shares(site)
-    _names(site)
-    site.rule = chapters.MESSAGE_IDS
-    _messages(site)
-    _codecs(site)
-    _batches(site)
-    site.rule = chapters.ACCESS_CONTROL
-    _accounts(site)
-    site.rule = chapters.JSON_BODIES
-    await _inserted(site)
-    await _members(site)
+@pytest.fixture
+def silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keeps budgets from logging, which needs a running loop."""
+    monkeypatch.setattr(Notices, "warn", lambda *_: None)
 
 
-def _constants(site: Site) -> None:
+def test_constants_have_the_documented_values() -> None:
     """Flags of pulls and messages, permissions, and the limits of a connection."""
+    site = Compared()
     for what, expected, observed in (
         ("the flags of a pull", (1, 2, 4, 8), (
             headers.PULL_COMMITS_OFFSET, headers.PULL_MAY_SUSPEND, headers.PULL_HAS_SUBSCRIPTION,
@@ -122,8 +118,10 @@ class _Peer:
         return self.host, 7
 
 
-def _shares(site: Site) -> None:
+@pytest.mark.usefixtures("silent")
+def test_shares_refuse_what_exceeds_them() -> None:
     """The shares of addresses and connections, and what they refuse."""
+    site = Compared()
     for total, percent, least, expected in (
         (100_000, Percentages(), None, Shares(100_000, 50_000, 10_000)),
         (2500, Percentages(), None, Shares(2500, 1250, 1000)),
@@ -176,8 +174,10 @@ def _shares(site: Site) -> None:
         )
 
 
-def _names(site: Site) -> None:
+@pytest.mark.usefixtures("silent")
+def test_names_count_for_their_creators() -> None:
     """Names count for the address and the connection that created them, until they are deleted."""
+    site = Compared()
     names = NameBudget("topics", Shares(7, 5, 3))
     one, two, other = _Peer("10.0.0.1"), _Peer("10.0.0.1"), _Peer("10.0.0.2")
 
@@ -211,8 +211,9 @@ def _names(site: Site) -> None:
     compare(1, 3, 3)
 
 
-def _messages(site: Site) -> None:
+def test_identifiers_hashes_and_properties_have_their_forms() -> None:
     """Identifiers, hashes and properties of messages, and a message without its other members."""
+    site = Compared()
     for text, code in _HASHES.items():
         site.compare(f"the hash of {text!r}", code, message.java_hash(text))
         site.compare(f"the code of the tag {text!r}", code, message.tags_code(text))
@@ -255,8 +256,9 @@ def _messages(site: Site) -> None:
             continue
 
 
-def _codecs(site: Site) -> None:
+def test_frames_names_handles_and_signatures_have_their_forms() -> None:
     """Frames, names of topics, handles of recalls and signatures, written and read."""
+    site = Compared()
     written = frame.write_frame(b"a", b"", b"bc")
     site.compare("a written frame", b"\0\0\0\3abc", written)
     for size, expected, left in ((3, None, 3), (6, None, 6), (7, b"abc", 0), (9, b"abc", 2)):
@@ -297,8 +299,9 @@ def _codecs(site: Site) -> None:
     site.compare("the signed fields", expected_fields, found_fields)
 
 
-def _batches(site: Site) -> None:
+def test_batches_have_the_form_of_a_producer() -> None:
     """A batch as a producer writes it, and how many messages it may have."""
+    site = Compared()
     parts = [Part(b"body", {"a": "b", "c": "d"}, 7), Part(b"", {}, -(1 << 31)), Part(b"x")]
     plain = b"".join(
         struct.pack(">iiiii", 22 + len(part.body) + len(text), 0, 0, part.flag, len(part.body)) + part.body
@@ -322,8 +325,9 @@ def _batches(site: Site) -> None:
             continue
 
 
-def _accounts(site: Site) -> None:
+def test_the_account_of_tools_is_read_and_never_shown() -> None:
     """The account of tools is one in YAML; an error names the file and the place, and no part of a secret."""
+    site = Compared()
     whole = {"accessKey": "access-of-7", "secretKey": "1234567", "securityToken": "token"}
     short = {key: whole[key] for key in ("accessKey", "secretKey")}
     for given, token in ((whole, "token"), (short, None)):
@@ -345,40 +349,3 @@ def _accounts(site: Site) -> None:
         except ConfigError as error:
             site.compare(f"the error for {text!r}", (shown or str(error), False), (str(error), "secret" in
                          str(error).replace("secretKey", "") or "\n" in str(error)))  # fmt: skip
-
-
-def _strange(text: str) -> Iterable[str]:
-    """Yield the text with a character inserted at each place outside of texts in it."""
-    inside = False
-    for at, character in enumerate((*text, "")):
-        if not inside and not (character.isdigit() or character == ""):
-            yield text[:at] + "!" + text[at:]
-        inside ^= character == '"'
-    yield from (text + end for end in ("!", "}", "x", "1", ",{}"))
-    yield from (begin + text for begin in ("x", "1", "{", "}", "-", '"', "\x00", "7:"))
-
-
-async def _inserted(site: Site) -> None:
-    """A character that is wrong, at any place of a body, is an error."""
-    one = Registrant(site, "inserted")
-    await one.register(body_of([], 1))
-    await one.ask("QUERY_DATA_VERSION", _VERSION)
-    for mixed in ('{counter:1,"timestamp":7}', '{"counter":1,timestamp:7}', "{'counter':1,\"timestamp\":7}"):
-        answer = await one.ask("QUERY_DATA_VERSION", mixed[:-1] + ',"stateVersion":0}')
-        site.compare(f"whether {mixed} is another version", "false", answer.fields.get("changed"))
-    for text in _strange(_VERSION):
-        await one.ask("QUERY_DATA_VERSION", text, 1)
-    await one.ask("UNREGISTER_BROKER")
-
-
-async def _members(site: Site) -> None:
-    """Lists for other brokers have a member of ours only if there is something to say."""
-    for name, members in (
-        ("GET_ALL_TOPIC_CONFIG", {"dataVersion", "topicConfigTable"}),
-        ("GET_ALL_SUBSCRIPTIONGROUP_CONFIG", {"dataVersion", "subscriptionGroupTable"}),
-    ):
-        found: dict[str, Any] = json.loads((await site.ask(name)).body)
-        site.compare(f"the members of the answer to {name}", members, set(found))
-
-
-REMOTING_VALUES: Final = Inspection("shared values", remoting_values)

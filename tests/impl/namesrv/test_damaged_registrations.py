@@ -1,26 +1,27 @@
 """Compressed registrations of brokers that end early or have a wrong part.
 
-See docs/reference/protocol/name-server.md, "Registration".
+Source: docs/reference/protocol/name-server.md, "Registration".
 """
 
 import json
 import struct
 import zlib
 
-from mqproof.conformance.adapters.inspections.site import Site
 from mqproof.impl.namesrv.registration_body import read_body
 from mqproof.impl.remoting import java_json
 from mqproof.impl.remoting.bodies import RegisterBrokerBody
 from mqproof.impl.remoting.headers import RegisterBrokerRequest
 from mqproof.impl.remoting.java_json import BodyError
+from tests.impl.compared import Compared
 
 
 def _sized(text: bytes) -> bytes:
     return struct.pack(">i", len(text)) + text
 
 
-def damaged_registrations(site: Site) -> None:
+def test_a_registration_that_ends_early_or_is_wrong_is_refused() -> None:
     """A compressed registration is refused if it ends early at any place, or a part of it is wrong."""
+    site = Compared()
     header = RegisterBrokerRequest("b", "a", "c", "h", 0, compressed=True)
     version, servers = b'{"counter":7,"timestamp":8}', b'["s1","s2"]'
     first = [_sized(version), struct.pack(">i", 2)]
