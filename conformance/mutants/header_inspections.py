@@ -70,7 +70,7 @@ def _unsigned(_client: object, request: Any) -> Any:
 
 
 def _early(table: Any, now_ms: int) -> Any:
-    return _expire(table, now_ms + 1)
+    return _expire(table, now_ms + 150)
 
 
 INSPECTIONS: Final[Mapping[str, str]] = {
@@ -86,7 +86,7 @@ INSPECTIONS: Final[Mapping[str, str]] = {
     "text-before-a-body-ignored": "wrong characters",
     "refused-connection-left-open": "servers of requests",
     "requests-without-signature": "clients of scripted servers",
-    "expired-a-millisecond-early": "routing tables",
+    "expired-early": "routing tables",
 }
 """The inspection that detects each mutant."""
 
@@ -125,7 +125,7 @@ MUTANTS: Final = by_name(
     ),
     unexplained(
         "unknown-requests-without-their-code", "the refusal of an unknown request does not name its code",
-        f"{_REMOTING}.request_handler:handler", _without_codes,
+        "mqproof.impl.namesrv.server:handler", _without_codes,
     ),
     unexplained(
         "text-before-a-body-ignored", "a body may have any text before its JSON",
@@ -140,7 +140,7 @@ MUTANTS: Final = by_name(
         f"{_REMOTING}.client:RemotingClient._signed", _unsigned,
     ),
     unexplained(
-        "expired-a-millisecond-early", "a name server removes a broker before its time is over",
+        "expired-early", "a name server removes a broker 150 ms before its time is over",
         "mqproof.impl.namesrv.route_table:RouteTable.expire", _early,
     ),
 )  # fmt: skip

@@ -24,7 +24,7 @@ from mqproof.report.model import Verdict
 
 EXAMPLES_MAX: Final = 16
 """The number of examples while lines are recorded; a line that only a later example executes is unreached."""
-STEPS_KEPT: Final = 200
+STEPS_KEPT: Final = 256
 """For each line, this many of the examples or cases that execute it are kept, spread over all of them."""
 _NEAR_LINES: Final = 20
 """At this distance, a line has half the weight in the order of the cases."""
