@@ -193,16 +193,18 @@ def _suites_of(judges: Iterable[Judge]) -> tuple[str, ...]:
 def _examined(servers: "Queue[ForkServer]", task: Task, kept: "_Kept") -> Verdict:
     """Return the verdict of the suites; one that fails on the original code in the same way is left out.
 
-    The first examples hold there, because the lines that each suite executes were recorded in them.
+    The first examples hold there, because the lines that each suite executes were recorded in them. A case
+    may depend on those before it, or on the machine, so it runs there once more, alone.
     """
     verdict = _served(servers, task) if task.judges else Verdict(Outcome.SURVIVED)
-    suite = verdict.suite
-    if verdict.outcome is not Outcome.VIOLATION or verdict.examples <= EXAMPLES_MAX:
+    suite, is_case = verdict.suite, verdict.suite in CASE_SUITES
+    if verdict.outcome is not Outcome.VIOLATION or not (is_case or verdict.examples > EXAMPLES_MAX):
         return verdict
-    whole = Judge(suite, task.examples, is_whole=True)
-    original = replace(task, module="", judges=(whole,), cpu_s=_ORIGINAL_CPU_S, is_imported=False, patched={})
-    fails = kept.judged(kept.original_key(suite), lambda: _served(servers, original))
-    if (fails.by, fails.witness) != (verdict.by, verdict.witness):
+    judge = Judge(suite, 0 if is_case else task.examples, (verdict.by,) if is_case else (), is_whole=True)
+    original = replace(task, module="", judges=(judge,), cpu_s=_ORIGINAL_CPU_S, is_imported=False, patched={})
+    key = kept.original_key(" ".join((suite, *judge.cases)))
+    fails = kept.judged(key, lambda: _served(servers, original))
+    if fails.by != verdict.by or not (is_case or fails.witness == verdict.witness):
         return verdict
     judges = tuple(judge for judge in task.judges if judge.suite != suite)
     return _examined(servers, replace(task, judges=judges), kept)

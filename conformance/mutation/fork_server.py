@@ -36,7 +36,8 @@ _MEMORY_BYTES_MAX: Final = 16 << 30
 _WAIT_S: Final = 0.002
 _ENDED: Final = "ended"
 """The key of the last line of a task: the exit status of its process; below 0 if a limit killed it."""
-_USED: Final = ("suites", "adapters.brokers", "adapters.producers", "adapters.routing", "adapters.workload",
+_USED: Final = ("suites", "adapters.brokers", "adapters.client_calls", "adapters.inspections",
+                "adapters.producers", "adapters.routing", "adapters.scripted_members", "adapters.workload",
                 "subjects", "wire", "hostile", "damage")  # fmt: skip
 """The packages of `conformance/` that the suites import when they run."""
 

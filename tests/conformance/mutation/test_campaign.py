@@ -110,6 +110,24 @@ def test_a_suite_that_fails_on_the_original_code_in_the_same_way_detects_nothing
     assert len(originals) == (examples == 100), "the original code is judged once"
 
 
+def test_a_case_that_fails_on_the_original_code_detects_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def judge(_: ForkServer, task: Task) -> Verdict:
+        if not task.judges or not task.module and task.judges[0].cases != ("inspections/unsteady",):
+            return Verdict(Outcome.SURVIVED)
+        case = "inspections/unsteady" if task.number == 0 else "inspections/steady"
+        return Verdict(Outcome.VIOLATION, "inspections", case, "1 value differs")
+
+    monkeypatch.setattr(ForkServer, "judge", judge)
+    servers = Queue[ForkServer]()
+    servers.put(ForkServer())
+    kept = campaign._Kept(Campaign(tmp_path))
+    for number, expected in ((0, Outcome.SURVIVED), (1, Outcome.VIOLATION)):
+        task = Task("m", number, (Judge("inspections"),), 100, 0, 60)
+        assert campaign._examined(servers, task, kept).outcome is expected
+
+
 def test_a_test_that_fails_on_the_original_code_detects_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     def judge(_: ForkServer, task: Task) -> Verdict:
         fails = task.module or "broken" in task.judges[0].cases[0]
