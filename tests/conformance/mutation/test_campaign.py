@@ -114,7 +114,7 @@ def test_a_case_that_fails_on_the_original_code_detects_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def judge(_: ForkServer, task: Task) -> Verdict:
-        if not task.judges or not task.module and task.judges[0].cases != ("inspections/unsteady",):
+        if not task.judges or (not task.module and task.judges[0].cases != ("inspections/unsteady",)):
             return Verdict(Outcome.SURVIVED)
         case = "inspections/unsteady" if task.number == 0 else "inspections/steady"
         return Verdict(Outcome.VIOLATION, "inspections", case, "1 value differs")
