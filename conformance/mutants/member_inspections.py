@@ -55,7 +55,12 @@ async def _from_the_first(repair: Any) -> None:
     await _round(repair)
 
 
+def _leads_while_transferring(core: Any, now: float) -> bool:
+    return bool(core._election.leads(now))
+
+
 INSPECTIONS: Final[Mapping[str, str]] = {
+    "reads-during-a-transfer": "messages of a member",
     "better-log-not-awaited": "times of a member",
     "clients-wait-after-a-failure": "disks of a member",
     "any-index-in-a-file": "files of a member",
@@ -96,6 +101,10 @@ MUTANTS: Final = by_name(
     unexplained(
         "entry-before-a-position", "the first entry from a position on is the one before it",
         f"{_DLEDGER}.ledger:Ledger.index_from", _one_earlier,
+    ),
+    unexplained(
+        "reads-during-a-transfer", "a leader that transfers its leadership still reads for clients",
+        f"{_DLEDGER}.core:Core.leads", _leads_while_transferring,
     ),
     unexplained(
         "stop-without-successor", "a master that stops transfers its leadership to no member",

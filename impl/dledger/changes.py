@@ -16,7 +16,7 @@ class Reason(StrEnum):
     SILENCE = "silence"  # no leader was heard from for too long
     NO_QUORUM = "no_quorum"  # a leader heard from too few members
     ROUND = "round"  # a round of votes was lost
-    TRANSFER = "transfer"  # its leader requested that it take over
+    TRANSFER = "transfer"  # its leader requested that it take over, or its own such request was not answered
     TWO_LEADERS = "two_leaders"  # another leader of the same term was met: impossible, unless a vote was lost
 
 

@@ -112,7 +112,7 @@ class GroupConfig:
     catch_up_ms: float = 1000
     """How long a member that is to take over may need for the last entries."""
     transfer_ms: float = 3000
-    """How long a leader that transfers its leadership accepts no entries."""
+    """How long a leader waits for the answer to its transfer of the leadership. Then it steps down."""
     transfer_lag_max: int = 1000
     """The leadership is not transferred to a member that lags by more entries than this."""
     pending_max: int = 10_000

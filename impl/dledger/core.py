@@ -36,7 +36,10 @@ from mqproof.impl.dledger.terms import Terms
 
 
 class _Transfer(NamedTuple):
-    """The leader of a term is transferring its leadership, and accepts no entries in the meantime."""
+    """The leader of a term is transferring its leadership, and serves no client in the meantime.
+
+    The new leader does not wait until the lease of this one has expired.
+    """
 
     member: str
     term: int
@@ -52,7 +55,7 @@ class Core:
         self._election = Election(self.state, chance, now)
         self._leading = Leading(self.state)
         self._following = Following(self.state)
-        self.end_transfer()
+        self._end_transfer()
         self._prefer_at = now
 
     # -- input from the shell
@@ -87,14 +90,17 @@ class Core:
             case VoteRequest(), VoteResponse():
                 self._election.voted(request, response, now)
             case TransferRequest(), _:
-                if request.term == self._transfer.term and response.code != ResponseCode.SUCCESS:
-                    self.end_transfer()
+                is_over = response.code != ResponseCode.SUCCESS and response.term <= request.term
+                if request.term == self._transfer.term and is_over:
+                    self._end_transfer()
             case _:
                 pass  # not a response to this kind of request
 
     def tick(self, now: float) -> None:
         """Handle the passing of time."""
         self._election.tick(now)
+        if self.state.role is Role.LEADER and self._is_handing_over and now >= self._transfer.until:
+            self._election.hand_over(now)
         if self.state.role is Role.LEADER and now >= self._prefer_at:
             self._prefer_at = now + 1000
             self._transfer_to_preferred(now)
@@ -113,7 +119,7 @@ class Core:
         state = self.state
         if state.role is not Role.LEADER:
             return ResponseCode.NOT_LEADER, -1
-        if self._is_handing_over(now):
+        if self._is_handing_over:
             return ResponseCode.LEADER_TRANSFERRING, -1
         if state.terms.end - state.commit >= self.config.pending_max:
             return ResponseCode.LEADER_PENDING_FULL, -1
@@ -132,7 +138,10 @@ class Core:
                 self._leading.advance_commit()
 
     def transfer(self, member: str, now: float) -> ResponseCode:
-        """Transfer the leadership to a member: request that it take over, and accept no entries meanwhile."""
+        """Transfer the leadership to a member: request that it take over, and serve no client meanwhile.
+
+        The leader serves again if the member refuses. It steps down if there is no answer.
+        """
         state = self.state
         if state.role is not Role.LEADER:
             return ResponseCode.NOT_LEADER
@@ -150,8 +159,8 @@ class Core:
         )
         return ResponseCode.SUCCESS
 
-    def end_transfer(self) -> None:
-        """End the transfer without a new leader: entries are accepted again."""
+    def _end_transfer(self) -> None:
+        """End the transfer without a new leader: clients are served again."""
         self._transfer = _Transfer("", -1, 0.0)
 
     def successor(self, now: float) -> str | None:
@@ -190,16 +199,18 @@ class Core:
     def deadline(self) -> float:
         """Return the time when `tick` is due."""
         at = min(self._election.deadline(), self._leading.deadline())
+        if self.state.role is Role.LEADER and self._is_handing_over:
+            at = min(at, self._transfer.until)
         if self.state.role is Role.LEADER and self._prefers_others:
             at = min(at, self._prefer_at)
         return at
 
     def leads(self, now: float) -> bool:
-        """Return whether the member leads and a quorum confirmed that within `give_up_ms`.
+        """Return whether the member leads, a quorum has just confirmed that, and no transfer is under way.
 
         Only then may the member answer clients.
         """
-        return self._election.leads(now)
+        return self._election.leads(now) and not self._is_handing_over
 
     # -- internals
 
@@ -234,8 +245,9 @@ class Core:
                 self.state.answer(request, TransferResponse, code=problem)
         return False
 
-    def _is_handing_over(self, now: float) -> bool:
-        return self._transfer.term == self.state.term and now < self._transfer.until
+    @property
+    def _is_handing_over(self) -> bool:
+        return self._transfer.term == self.state.term
 
     @property
     def _prefers_others(self) -> bool:
@@ -244,7 +256,7 @@ class Core:
 
     def _transfer_to_preferred(self, now: float) -> None:
         """Transfer the leadership to a preferred member that is alive and close behind."""
-        if not self._prefers_others or self._is_handing_over(now) or not self._leading.is_leading:
+        if not self._prefers_others or self._is_handing_over or not self._leading.is_leading:
             return
         for member in self.config.preferred_leaders:
             if self._may_take_over(member, now):

@@ -93,6 +93,10 @@ class Election:
         is_confirmed = now < self._quorum_heard_at() + self._config.give_up_ms
         return self._state.role is Role.LEADER and is_confirmed
 
+    def hand_over(self, now: float) -> None:
+        """Step down after a transfer without an answer: another member may lead a later term already."""
+        self._candidate(self._state.term + 1, Reason.TRANSFER, now)
+
     def is_heard(self, member: str, now: float) -> bool:
         """Return whether a follower answered one of the last heartbeats."""
         return self._heard_at.get(member, -1e18) > now - 2 * self._config.heartbeat_ms

@@ -291,7 +291,6 @@ class Node:
             async with asyncio.timeout(self.config.transfer_ms / 1000):
                 return await result
         except TimeoutError:
-            core.end_transfer()
             return ResponseCode.TAKE_LEADERSHIP_FAILED
         finally:
             self._transfers.discard(result)

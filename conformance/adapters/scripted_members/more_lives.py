@@ -216,10 +216,11 @@ async def _preferred(group: ScriptedGroup) -> None:
     followers = Followers()
     group.heading("a leader that is not preferred transfers its leadership, first to the most preferred one")
     group.script = followers.answer
-    followers.instead[TRANSFER] = [{"code": 418}] * 2
+    followers.instead[TRANSFER] = [{"code": 418}] * 9
     await asyncio.sleep(3.6)
     group.heading("the most preferred one is away")
     followers.away = {"n2"}
+    followers.instead[TRANSFER] = [{"code": 418}] * 9
     await asyncio.sleep(6.2)
     group.heading("a preferred one takes over")
     followers.instead[TRANSFER] = [{"code": 200}] * 3
@@ -248,16 +249,19 @@ async def _transfers(group: ScriptedGroup) -> None:
     )  # fmt: skip
     for more in requests:
         await ask(TRANSFER, 1, "c", **{"transferId": "n0", "transfereeId": "n1", **more})
-    group.heading("a transfer that is not answered: no entries are accepted meanwhile")
+    group.heading("a transfer that is not answered: no client is served meanwhile, and the leader steps down")
     followers.away = {"n2"}
     waiting = group.begin(TRANSFER, 1, transferId="n0", transfereeId="n2")
     await asyncio.sleep(0.5)
     await ask(APPEND, -1, "c", body="eA==")
+    await ask(GET, -1, "c", beginIndex=0)
     group.take(1)
     await asyncio.sleep(2.4)
+    await ask(GET, -1, "c", beginIndex=0)
     await ask(APPEND, -1, "c", body="eA==")
     await waiting
     await ask(APPEND, -1, "c", body="eA==")
+    await asyncio.sleep(1.5)
     group.heading("a clean stop of the node without a suitable successor")
     followers.away = {"n1", "n2"}
     await asyncio.sleep(4.5)

@@ -323,7 +323,10 @@ def push(kind: str, before: int, before_term: int, entries: list[Fields] = [], *
 
 
 class Followers:
-    """Followers that accept everything, and keep what they received."""
+    """Followers that accept everything, and keep what they received.
+
+    One that is away answers only a transfer of the leadership, and only in a prescribed way.
+    """
 
     def __init__(self) -> None:
         self.ends = {"n1": -1, "n2": -1}
@@ -332,7 +335,7 @@ class Followers:
         self.away: set[str] = set()
 
     def answer(self, name: str, code: int, request: Fields) -> Fields | None:
-        if name in self.away:
+        if name in self.away and not (code == TRANSFER and self.instead.get(TRANSFER)):
             return None
         if answers := self.instead.get(code):
             return answers.pop(0)

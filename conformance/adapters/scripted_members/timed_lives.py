@@ -186,7 +186,7 @@ async def _takes_over(group: ScriptedGroup) -> None:
 
 
 async def _hands_over(group: ScriptedGroup) -> None:
-    """A leader transfers its leadership, and accepts no entries for 3 s."""
+    """A leader transfers its leadership, and serves no client. It steps down after 3 s without a result."""
     ask, followers = group.ask, Followers()
     group.script = followers.answer
     group.heading("a transfer to a member that does not answer it")
@@ -203,13 +203,15 @@ async def _hands_over(group: ScriptedGroup) -> None:
     await asyncio.sleep(0.02)
     await ask(APPEND, -1, "c", body="eA==")
     await waiting
+    group.script = followers.answer
+    await asyncio.sleep(1.5)
     group.heading("a transfer that the member refuses at once, and one that it accepts")
     group.script = followers.answer
     for code in (418, 200):
         followers.instead[TRANSFER] = [{"code": code}]
         await ask(TRANSFER, 1, "c", transferId="n0", transfereeId="n1")
         await ask(APPEND, -1, "c", body="eA==")
-    group.heading("the member that accepted does not lead: entries are accepted after 3 s")
+    group.heading("the member that accepted does not lead: this one steps down after 3 s")
     await asyncio.sleep(2.9)
     await ask(APPEND, -1, "c", body="eA==")
     await asyncio.sleep(0.2)
@@ -223,7 +225,7 @@ async def _prefers(group: ScriptedGroup) -> None:
     group.heading("a preferred member that refuses")
     followers.instead[TRANSFER] = [{"code": 418}] * 2
     await asyncio.sleep(3.5)
-    group.heading("it does not answer: the next transfer begins 3 s later")
+    group.heading("it does not answer: the leader steps down 3 s later")
     followers.instead[TRANSFER] = []
     never: asyncio.Future[Fields] = asyncio.get_running_loop().create_future()
 

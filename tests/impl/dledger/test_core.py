@@ -5,6 +5,8 @@ Method: three cores, connected by the test.
 
 from random import Random
 
+import pytest
+
 from mqproof.impl.dledger.changes import Ballot, Change, Committed, Cut, Lacks, Leads, Written
 from mqproof.impl.dledger.codes import PushType, ResponseCode, Vote
 from mqproof.impl.dledger.config import GroupConfig
@@ -19,6 +21,8 @@ from mqproof.impl.dledger.rpc_bodies import (
     PushResponse,
     Request,
     Response,
+    TransferRequest,
+    TransferResponse,
     VoteRequest,
     VoteResponse,
 )
@@ -263,13 +267,51 @@ def test_a_leader_steps_down_when_it_receives_a_later_term() -> None:
     assert Ballot(7, None) in core.take_changes()
 
 
-def test_a_leader_that_transfers_its_leadership_accepts_no_entries() -> None:
+def _transferring() -> tuple[Core, TransferRequest]:
+    """Return n0, which a quorum confirmed at 2000 ms, and the request that it sent to n1 at 2001 ms."""
     core = _leading()
-    _drain(core, 2000.0)
+    beat = next(r for r in _drain(core, 2000.0)[1] if isinstance(r, HeartBeatRequest))
+    yes = HeartBeatResponse("g", "n0", beat.remote_id, None, beat.term, ResponseCode.SUCCESS)
+    core.answered(beat, yes, 2000.0)
+    assert core.leads(2001.0)
     assert core.transfer("n1", 2001.0) is ResponseCode.SUCCESS
+    (request,) = (r for r in _drain(core, 2001.0)[1] if isinstance(r, TransferRequest))
+    return core, request
+
+
+def test_a_leader_that_transfers_its_leadership_serves_no_client() -> None:
+    core, _ = _transferring()
     assert core.append(b"x", 2002.0)[0] is ResponseCode.LEADER_TRANSFERRING
-    assert core.append(b"x", 2001.0 + 3000)[0] is ResponseCode.SUCCESS
+    assert not core.leads(2002.0)
     assert core.transfer("n9", 2002.0) is ResponseCode.UNKNOWN_MEMBER
+
+
+@pytest.mark.parametrize(
+    ("code", "later", "serves"),
+    [
+        (ResponseCode.TAKE_LEADERSHIP_FAILED, 0, True),
+        (ResponseCode.TAKE_LEADERSHIP_FAILED, 1, False),
+        (ResponseCode.SUCCESS, 1, False),
+    ],
+)
+def test_a_transfer_ends_if_the_member_refuses_in_the_same_term(
+    code: ResponseCode, later: int, serves: bool
+) -> None:
+    core, request = _transferring()
+    answer = TransferResponse("g", "n0", "n1", None, request.term + later, code)
+    core.answered(request, answer, 2003.0)
+    assert core.leads(2004.0) is serves
+
+
+def test_a_leader_steps_down_if_its_transfer_is_not_answered() -> None:
+    core, _ = _transferring()
+    until = 2001.0 + core.config.transfer_ms
+    assert core.deadline() <= until
+    roles = []
+    for now in (until - 1, until):
+        core.tick(now)
+        roles.append(core.state.role)
+    assert roles == [Role.LEADER, Role.CANDIDATE]
 
 
 # -- entries that were deleted because of their age
