@@ -290,7 +290,7 @@ async def _beside(expect: Expectations, feed: Feed) -> None:
         servers.take()
         await asyncio.sleep(31)
         groups = {each.fields["consumerGroup"] for each in servers.take() if "consumerGroup" in each.fields}
-        expect.equal(f"whether {group} asks for anything", (False, True), (group in groups, "j" in groups))
+        expect.equal(f"whether {group} sends requests", (False, True), (group in groups, "j" in groups))
         again = LitePullConsumer(session, group)
         await again.start()
         await again.stop()

@@ -34,7 +34,7 @@ async def exact_limits(site: Site) -> None:
 
 
 async def _versions(site: Site) -> None:
-    """A member is asked or notified from a version on; the group has no other member then."""
+    """A member receives requests from a version on; the group has no other member then."""
     site.rule = chapters.FORWARDED_REQUESTS
     named = {"consumerGroup": "g", "clientId": "m@1"}
     direct = {**named, "msgId": offset_message_id(str(site.broker), 0)}
